@@ -1,0 +1,96 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .bin
+FUZZTIME ?= 30s
+CRASH_ROUNDS ?= 5000
+COUNT ?= 6
+
+# The packages whose behaviour depends on the operating system, vetted for each of them.
+PORTABLE := $(wildcard lineage/lock internal/vfs)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Compile every package, and the commands into .bin/
+	go build ./...
+	$(if $(wildcard cmd),go build -o $(BIN)/ ./cmd/...)
+
+.PHONY: test
+test: tools ## Run every test with the race detector
+	@{ status=0; \
+	  go test -race -count=1 -json ./... || status=1; \
+	  go -C tools test -race -count=1 -json ./... || status=1; \
+	  exit $$status; } | $(BIN)/testsummary
+
+.PHONY: lint
+lint: tools ## Check the formatting, vet, staticcheck
+	@unformatted=$$(gofmt -l .); \
+	if [[ -n $$unformatted ]]; then \
+	  printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; \
+	fi
+	go vet ./...
+	go -C tools vet ./...
+	$(BIN)/staticcheck ./...
+	cd tools && ../$(BIN)/staticcheck ./...
+
+.PHONY: cross
+cross: ## Compile for the other operating systems
+	for os in darwin windows; do \
+	  GOOS=$$os go build ./...; \
+	  $(if $(PORTABLE),GOOS=$$os go vet $(PORTABLE:%=./%/...);) \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks COUNT times each (default 6)
+	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
+
+.PHONY: bench-smoke
+bench-smoke: ## Prove that the benchmarks run; the figures mean nothing
+	go test -run '^$$' -bench . -benchtime 5x ./...
+
+.PHONY: vuln
+vuln: tools ## Look for known vulnerabilities, where the database can be reached
+	scripts/vulncheck.sh
+
+.PHONY: ci
+ci: ## Run every check, as .ci/run does
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory cross
+	@$(MAKE) --no-print-directory bench-smoke
+	@$(MAKE) --no-print-directory vuln
+	@$(MAKE) --no-print-directory test
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
+	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+.PHONY: crash
+crash: tools ## Run the crash tests for CRASH_ROUNDS (default 5000)
+	LINEAGE_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -count=1 -json -run 'Crash|Kill' -timeout 0 ./internal/... | $(BIN)/testsummary
+
+.PHONY: golden
+golden: ## Rewrite the golden files; read the difference before committing it
+	LINEAGE_UPDATE_GOLDEN=1 go test -count=1 ./...
+
+.PHONY: cover
+cover: ## Measure which statements the tests reach
+	mkdir -p $(BIN)
+	go test -coverpkg=./... -coverprofile=$(BIN)/cover.out ./...
+	go tool cover -func=$(BIN)/cover.out
+
+.PHONY: fmt
+fmt: ## Format the code
+	gofmt -w .
+
+.PHONY: tools
+tools: ## Build the checkers that tools/go.mod pins
+	go -C tools build -buildvcs=false -o ../$(BIN)/ tool ./...
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN)

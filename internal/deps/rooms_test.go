@@ -1,0 +1,104 @@
+package deps
+
+const module = "github.com/lineage-store/lineage"
+
+// A room is a package, or a tree of packages, and what its non-test files may import beside the standard library.
+type room struct {
+	path string   // below the module's path
+	tree bool     // the packages below path belong to the room too
+	any  bool     // may import everything
+	ours []string // rooms it may import
+	libs []string // modules of others it may import
+}
+
+const (
+	blake3   = "github.com/zeebo/blake3"
+	bolt     = "go.etcd.io/bbolt"
+	btree    = "github.com/tidwall/btree"
+	compress = "github.com/klauspost/compress"
+	goleak   = "go.uber.org/goleak"
+	rapid    = "pgregory.net/rapid"
+	sys      = "golang.org/x/sys"
+	testify  = "github.com/stretchr/testify"
+	uuid     = "github.com/google/uuid"
+
+	sqlite    = "modernc.org/sqlite"
+	postgres  = "github.com/jackc/pgx/v5"
+	sqlserver = "github.com/microsoft/go-mssqldb"
+)
+
+var (
+	belowEngines = []string{"content", "structure", "lineage/backend"}
+	belowStore   = join(belowEngines, "lineage")
+)
+
+// rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
+var rooms = []room{
+	{path: "internal/deps"},
+	{path: "content", libs: []string{blake3, compress}},
+	{path: "structure", ours: []string{"content"}, libs: []string{uuid}},
+	{path: "lineage/backend", ours: []string{"content", "structure"}},
+	{path: "lineage/backend/backendtest", ours: belowEngines, libs: []string{testify, rapid}},
+	{path: "lineage/lock", libs: []string{sys, uuid}},
+	{path: "internal/vfs", libs: []string{sys}},
+	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
+	{path: "internal/journal", ours: join(belowEngines, "internal/vfs"), libs: []string{compress}},
+	{path: "internal/index", ours: join(belowEngines, "internal/vfs"), libs: []string{bolt, btree}},
+	{path: "internal/embedded", ours: join(belowEngines, "internal/vfs", "internal/journal", "internal/index"), libs: []string{sys}},
+	{path: "lineage", ours: join(belowEngines, "internal/embedded")},
+	{path: "lineage/engine", ours: belowStore, libs: []string{uuid}},
+	{path: "lineage/archive", ours: belowStore, libs: []string{compress}},
+	{path: "sqladapter", ours: belowStore},
+	{path: "sqladapter/sqlite", ours: join(belowStore, "sqladapter"), libs: []string{sqlite}},
+	{path: "sqladapter/postgres", ours: join(belowStore, "sqladapter"), libs: []string{postgres}},
+	{path: "sqladapter/sqlserver", ours: join(belowStore, "sqladapter"), libs: []string{sqlserver}},
+	{path: "bench", tree: true, any: true},
+	{path: "cmd", tree: true, any: true},
+}
+
+// Test files may also import these, and every room below the one they test.
+var (
+	testRooms = []string{"lineage/backend/backendtest", "internal/vfs/crashfs"}
+	testLibs  = []string{testify, rapid, goleak}
+)
+
+// A heavy is a kind of package that only the rooms named may link, through whatever import.
+type heavy struct {
+	what  string   // with its article, for messages
+	paths []string // modules with all their packages, or single packages of the standard library
+	rooms []string
+}
+
+var heavies = []heavy{
+	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "bench", "cmd"}},
+	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "bench", "cmd"}},
+	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "bench", "cmd"}},
+	{
+		"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"},
+		[]string{"bench"},
+	},
+	{
+		"the SQL library", []string{"database/sql"},
+		[]string{"sqladapter", "sqladapter/sqlite", "sqladapter/postgres", "sqladapter/sqlserver", "bench", "cmd"},
+	},
+	{
+		"a command-line library",
+		[]string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/urfave/cli", "github.com/alecthomas/kong"},
+		[]string{"cmd"},
+	},
+	{
+		"an AI client",
+		[]string{
+			"github.com/openai/openai-go", "github.com/sashabaranov/go-openai", "github.com/anthropics/anthropic-sdk-go",
+			"google.golang.org/genai", "github.com/tmc/langchaingo", "github.com/modelcontextprotocol/go-sdk",
+		},
+		[]string{"cmd"},
+	},
+}
+
+// storeLinks are all the modules that a program links by importing the store.
+var storeLinks = []string{blake3, bolt, btree, compress, uuid, sys, "github.com/klauspost/cpuid/v2"}
+
+func join(rooms []string, more ...string) []string {
+	return append(append([]string(nil), rooms...), more...)
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestSummary(t *testing.T) {
+	tests := []struct {
+		name   string
+		events string
+		want   string
+		ok     bool
+	}{
+		{
+			name: "passing tests stay quiet",
+			events: `{"Action":"start","Package":"x/a"}
+{"Action":"run","Package":"x/a","Test":"TestA"}
+{"Action":"output","Package":"x/a","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"x/a","Test":"TestA","Output":"    a_test.go:3: quiet\n"}
+{"Action":"pass","Package":"x/a","Test":"TestA"}
+{"Action":"output","Package":"x/a","Output":"PASS\n"}
+{"Action":"output","Package":"x/a","Output":"ok  \tx/a\t0.01s\n"}
+{"Action":"pass","Package":"x/a"}
+`,
+			want: "ok  \tx/a\t0.01s\n\n1 passed, 0 failed, 0 skipped\n",
+			ok:   true,
+		},
+		{
+			name: "a failed test is printed in place and named again at the end",
+			events: `{"Action":"run","Package":"x/a","Test":"TestA"}
+{"Action":"output","Package":"x/a","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"x/a","Test":"TestA","Output":"    a_test.go:3: wrong\n"}
+{"Action":"output","Package":"x/a","Test":"TestA","Output":"--- FAIL: TestA (0.00s)\n"}
+{"Action":"fail","Package":"x/a","Test":"TestA"}
+{"Action":"output","Package":"x/a","Output":"FAIL\tx/a\t0.01s\n"}
+{"Action":"fail","Package":"x/a"}
+`,
+			want: "    a_test.go:3: wrong\n--- FAIL: TestA (0.00s)\nFAIL\tx/a\t0.01s\n" +
+				"\n==== FAILED: 1 ====\n  x/a TestA\n\n0 passed, 1 failed, 0 skipped\n",
+		},
+		{
+			name: "a skipped test is named with its reason",
+			events: `{"Action":"run","Package":"x/a","Test":"TestA"}
+{"Action":"pass","Package":"x/a","Test":"TestA"}
+{"Action":"run","Package":"x/a","Test":"TestB"}
+{"Action":"output","Package":"x/a","Test":"TestB","Output":"=== RUN   TestB\n"}
+{"Action":"output","Package":"x/a","Test":"TestB","Output":"    a_test.go:4: needs a moon\n"}
+{"Action":"output","Package":"x/a","Test":"TestB","Output":"--- SKIP: TestB (0.00s)\n"}
+{"Action":"skip","Package":"x/a","Test":"TestB"}
+{"Action":"run","Package":"x/a","Test":"TestC"}
+{"Action":"skip","Package":"x/a","Test":"TestC"}
+{"Action":"pass","Package":"x/a"}
+`,
+			want: "\n==== SKIPPED: 2 ====\n  x/a TestB: a_test.go:4: needs a moon\n  x/a TestC: no reason given\n" +
+				"\n1 passed, 0 failed, 2 skipped\n",
+			ok: true,
+		},
+		{
+			name: "a package that does not compile has failed",
+			events: `{"ImportPath":"x/b [x/b.test]","Action":"build-output","Output":"b_test.go:3:1: undefined: y\n"}
+{"ImportPath":"x/b [x/b.test]","Action":"build-fail"}
+{"Action":"output","Package":"x/b","Output":"FAIL\tx/b [build failed]\n"}
+{"Action":"fail","Package":"x/b","FailedBuild":"x/b [x/b.test]"}
+`,
+			want: "b_test.go:3:1: undefined: y\nFAIL\tx/b [build failed]\n" +
+				"\n==== FAILED: 1 ====\n  x/b\n\n0 passed, 1 failed, 0 skipped\n",
+		},
+		{
+			name: "a test that never ended failed with its package",
+			events: `{"Action":"run","Package":"x/a","Test":"TestA"}
+{"Action":"output","Package":"x/a","Test":"TestA","Output":"fatal error: stack overflow\n"}
+{"Action":"fail","Package":"x/a"}
+`,
+			want: "fatal error: stack overflow\n\n==== FAILED: 1 ====\n  x/a TestA\n\n0 passed, 1 failed, 0 skipped\n",
+		},
+		{
+			name: "a stream that breaks off fails the tests it leaves open",
+			events: `{"Action":"run","Package":"x/a","Test":"TestA"}
+{"Action":"pass","Package":"x/a","Test":"TestA"}
+{"Action":"run","Package":"x/a","Test":"TestB"}
+`,
+			want: "\n==== FAILED: 1 ====\n  x/a TestB\n\n1 passed, 1 failed, 0 skipped\n",
+		},
+		{
+			name:   "lines that are not events pass through",
+			events: "go: cannot find main module\n",
+			want:   "go: cannot find main module\n\nno test ran\n\n0 passed, 0 failed, 0 skipped\n",
+		},
+		{
+			name: "nothing to run is not a success",
+			events: `{"Action":"output","Package":"x/n","Output":"?   \tx/n\t[no test files]\n"}
+{"Action":"skip","Package":"x/n"}
+`,
+			want: "?   \tx/n\t[no test files]\n\nno test ran\n\n0 passed, 0 failed, 0 skipped\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newSummary(&out)
+			if err := s.read(strings.NewReader(tt.events)); err != nil {
+				t.Fatal(err)
+			}
+			s.print()
+			if out.String() != tt.want {
+				t.Errorf("printed\n%q\nwant\n%q", out.String(), tt.want)
+			}
+			if s.ok() != tt.ok {
+				t.Errorf("ok = %v, want %v", s.ok(), tt.ok)
+			}
+		})
+	}
+}
+
+func TestSummaryReportsReadErrors(t *testing.T) {
+	broken := errors.New("broken pipe")
+	err := newSummary(&bytes.Buffer{}).read(iotest.ErrReader(broken))
+	if !errors.Is(err, broken) {
+		t.Errorf("error = %v, want %v", err, broken)
+	}
+}
