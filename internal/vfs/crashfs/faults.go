@@ -1,0 +1,103 @@
+package crashfs
+
+import "io/fs"
+
+// faults are the operations counted so far, and what is to go wrong.
+type faults struct {
+	ops      int
+	crashAt  int // 0 is never; an operation is called by its number
+	tornAt   int
+	failing  map[int]fault
+	syncErr  error
+	capacity int64 // 0 is no limit
+}
+
+// fault is one operation's failure.
+type fault struct {
+	written int
+	err     error
+}
+
+// begin counts an operation that changes something and returns how it is to
+// fail, if so; a write still writes that many bytes.
+func (fsys *FS) begin(op, name string) (written int, err error) {
+	if fsys.dead {
+		return 0, ErrCrashed
+	}
+	fsys.ops++
+	if fsys.ops == fsys.crashAt {
+		fsys.dead = true
+		return fsys.tornAt, ErrCrashed
+	}
+	if f, ok := fsys.failing[fsys.ops]; ok {
+		delete(fsys.failing, fsys.ops)
+		return f.written, &fs.PathError{Op: op, Path: name, Err: f.err}
+	}
+	return 0, nil
+}
+
+// Ops returns how many operations were asked for that change the file system or
+// what of it is durable: Create, Remove, Rename, MkdirAll, WriteAt, Truncate,
+// Sync and SyncDir, failed ones included.
+func (fsys *FS) Ops() int {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	return fsys.ops
+}
+
+// CrashAfter arms a power cut in the n-th changing operation from now: n is 1
+// for the next one. It is not done, and it and everything after it, reading
+// included, returns ErrCrashed. If it is a write, its first torn bytes are
+// written, to survive or not as [FS.Crash] decides.
+func (fsys *FS) CrashAfter(n, torn int) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	fsys.crashAt, fsys.tornAt = fsys.ops+n, torn
+}
+
+// FailOp makes the n-th changing operation from now fail with err, once. It
+// changes nothing, except that a Sync also loses what it was to make durable.
+func (fsys *FS) FailOp(n int, err error) { fsys.ShortWrite(n, 0, err) }
+
+// ShortWrite is FailOp, but if the operation is a write, it fails after it has
+// written so many bytes.
+func (fsys *FS) ShortWrite(n, written int, err error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	if fsys.failing == nil {
+		fsys.failing = map[int]fault{}
+	}
+	fsys.failing[fsys.ops+n] = fault{written, err}
+}
+
+// FailSyncs makes every Sync and SyncDir fail with err, until it is called with
+// nil.
+func (fsys *FS) FailSyncs(err error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	fsys.syncErr = err
+}
+
+// SetCapacity limits the sizes of all files together, beyond which a write
+// writes what fits and fails with syscall.ENOSPC. A file counts for its size,
+// holes included, while it has a name. Zero means no limit.
+func (fsys *FS) SetCapacity(bytes int64) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	fsys.capacity = bytes
+}
+
+// full tells whether files may not grow by so many bytes.
+func (fsys *FS) full(growth int64) bool {
+	return fsys.capacity > 0 && fsys.used()+growth > fsys.capacity
+}
+
+// room returns how many of n bytes can be written to f at off.
+func (fsys *FS) room(f *file, off int64, n int) int {
+	size := int64(len(f.live))
+	if !fsys.full(off + int64(n) - size) {
+		return n
+	}
+	limit := max(size, size+fsys.capacity-fsys.used())
+	return int(min(max(limit-off, 0), int64(n)))
+}

@@ -1,0 +1,79 @@
+package crashfs
+
+import (
+	"io/fs"
+	"slices"
+)
+
+// Names returns the names of all files, sorted and without a leading slash. It
+// works on a dead file system too, as do the other methods that look past the
+// interface.
+func (fsys *FS) Names() []string {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	var names []string
+	fsys.root.walk("", func(name string, _ *file) { names = append(names, name) })
+	slices.Sort(names)
+	return names
+}
+
+// ReadFile returns a copy of a file's content as programs see it.
+func (fsys *FS) ReadFile(name string) ([]byte, error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	f, err := fsys.root.findFile(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return append([]byte{}, f.live...), nil
+}
+
+// WriteFile replaces the content of an existing file, durably and past all
+// faults: this is how a test damages one.
+func (fsys *FS) WriteFile(name string, content []byte) error {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	f, err := fsys.root.findFile(name)
+	if err != nil {
+		return &fs.PathError{Op: "write", Path: name, Err: err}
+	}
+	fsys.log = slices.DeleteFunc(fsys.log, func(c change) bool {
+		return c.edit != nil && c.edit.file == f
+	})
+	f.live, f.durable = slices.Clone(content), slices.Clone(content)
+	return nil
+}
+
+// UnsyncedOps returns how many changes are not durable, which is how many
+// [KeepPrefix] can choose from.
+func (fsys *FS) UnsyncedOps() int {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	return len(fsys.log)
+}
+
+// UnsyncedBytes returns how many bytes were written that are not durable.
+func (fsys *FS) UnsyncedBytes() int64 {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	var n int64
+	for _, c := range fsys.log {
+		if c.edit != nil {
+			n += int64(len(c.edit.data))
+		}
+	}
+	return n
+}
+
+// Used returns the size of all files together, as [FS.SetCapacity] counts it.
+func (fsys *FS) Used() int64 {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	return fsys.used()
+}
+
+func (fsys *FS) used() int64 {
+	var n int64
+	fsys.root.walk("", func(_ string, f *file) { n += int64(len(f.live)) })
+	return n
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package vfs
+
+import "os"
+
+// syncData uses the strongest sync that os knows: F_FULLFSYNC on Apple systems,
+// FlushFileBuffers on Windows, fsync elsewhere.
+func syncData(f *os.File) error { return f.Sync() }

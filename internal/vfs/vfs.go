@@ -1,0 +1,82 @@
+// Package vfs is the seam between the journal and the file system: the few
+// operations a log needs, spelled so that a test can put another file system
+// underneath (package crashfs loses power on command).
+//
+// What reaches the disk, and when, is part of the contract:
+//
+//   - bytes and sizes are durable once [File.Sync] returned nil after them;
+//   - names (a file or directory created, renamed or removed) are durable once
+//     [FS.SyncDir] of the directory that holds the name returned nil.
+//
+// Everything else may survive a power loss, or not, in any order.
+package vfs
+
+import "io"
+
+// File is an open file. Reads and writes at disjoint ranges may run
+// concurrently.
+//
+// ReadAt returns io.EOF with fewer bytes than asked for when the file ends
+// first. A WriteAt that starts beyond the end fills the gap with zeros; one
+// that fails may have written a prefix, whose length it returns.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+
+	// Sync makes the data and the size of the file durable. After an error it
+	// is unknown what the disk holds, and a later Sync that succeeds does not
+	// vouch for what was written before the one that failed.
+	Sync() error
+
+	// Truncate sets the size, cutting the file or extending it with zeros.
+	Truncate(size int64) error
+
+	// Size returns the current size in bytes.
+	Size() (int64, error)
+}
+
+// Info describes a file.
+type Info struct {
+	Size int64 // in bytes; means nothing for a directory
+}
+
+// FS is a file system. All methods are safe for concurrent use.
+//
+// A missing name is reported by an error that is fs.ErrNotExist, one that is in
+// the way by an error that is fs.ErrExist. Close a file before its name is
+// removed, renamed or replaced: not every system allows it otherwise.
+type FS interface {
+	// Open opens an existing file for reading only.
+	Open(name string) (File, error)
+
+	// OpenRW opens an existing file for reading and writing.
+	OpenRW(name string) (File, error)
+
+	// Create makes an empty file and opens it for reading and writing. It fails
+	// with fs.ErrExist when the name is taken.
+	Create(name string) (File, error)
+
+	// Remove removes a file, or a directory that is empty.
+	Remove(name string) error
+
+	// Rename gives a file another name in the same directory, atomically
+	// replacing the file that has it. Across directories, where no single
+	// SyncDir could make it durable, it must not be used.
+	Rename(oldName, newName string) error
+
+	// MkdirAll makes a directory and the missing ones above it. It does nothing
+	// when the directory exists.
+	MkdirAll(dir string) error
+
+	// List returns the base names of the files in dir, sorted. Directories are
+	// left out.
+	List(dir string) ([]string, error)
+
+	// Stat describes the file or directory called name.
+	Stat(name string) (Info, error)
+
+	// SyncDir makes the names in dir durable as they are now, but not those in
+	// the directories below it, nor the name of dir itself.
+	SyncDir(dir string) error
+}

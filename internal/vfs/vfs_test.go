@@ -1,0 +1,342 @@
+package vfs_test
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+)
+
+// TestConformance holds every file system to the contract of the interfaces.
+func TestConformance(t *testing.T) {
+	systems := map[string]func(t *testing.T) (vfs.FS, string){
+		"os": func(t *testing.T) (vfs.FS, string) { return vfs.OS(), t.TempDir() },
+		"crashfs": func(t *testing.T) (vfs.FS, string) {
+			fsys := crashfs.New()
+			require.NoError(t, fsys.MkdirAll("/base"))
+			return fsys, "/base"
+		},
+	}
+	tests := map[string]func(t *testing.T, fsys vfs.FS, dir string){
+		"create":         testCreate,
+		"open":           testOpen,
+		"read at":        testReadAt,
+		"write at":       testWriteAt,
+		"truncate":       testTruncate,
+		"sync":           testSync,
+		"closed file":    testClosedFile,
+		"rename":         testRename,
+		"remove":         testRemove,
+		"directories":    testDirectories,
+		"list":           testList,
+		"missing names":  testMissingNames,
+		"file as parent": testFileAsParent,
+	}
+	for system, open := range systems {
+		t.Run(system, func(t *testing.T) {
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) {
+					fsys, dir := open(t)
+					test(t, fsys, dir)
+				})
+			}
+		})
+	}
+}
+
+func testCreate(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	requireSize(t, f, 0)
+	_, err = f.WriteAt([]byte("kept"), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	again, err := fsys.Create(name)
+	require.ErrorIs(t, err, fs.ErrExist)
+	require.Nil(t, again)
+	require.Equal(t, "kept", contentOf(t, fsys, name))
+
+	_, err = fsys.Create(dir)
+	require.ErrorIs(t, err, fs.ErrExist)
+}
+
+func testOpen(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	write(t, fsys, name, "abc")
+
+	f, err := fsys.Open(name)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("x"), 0)
+	require.Error(t, err)
+	require.Error(t, f.Truncate(0))
+	require.NoError(t, f.Close())
+	require.Equal(t, "abc", contentOf(t, fsys, name))
+
+	f, err = fsys.OpenRW(name)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("x"), 1)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Equal(t, "axc", contentOf(t, fsys, name))
+}
+
+func testReadAt(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	write(t, fsys, name, "0123456789")
+	f, err := fsys.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+
+	tests := map[string]struct {
+		off  int64
+		size int
+		want string
+		err  error
+	}{
+		"all":          {0, 10, "0123456789", nil},
+		"middle":       {3, 4, "3456", nil},
+		"past the end": {8, 4, "89", io.EOF},
+		"at the end":   {10, 1, "", io.EOF},
+		"far behind":   {1000, 1, "", io.EOF},
+		"nothing":      {10, 0, "", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := make([]byte, test.size)
+			n, err := f.ReadAt(p, test.off)
+			require.Equal(t, test.err, err)
+			require.Equal(t, test.want, string(p[:n]))
+		})
+	}
+	_, err = f.ReadAt(make([]byte, 1), -1)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, io.EOF)
+}
+
+func testWriteAt(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	defer f.Close()
+
+	p := []byte("abc")
+	n, err := f.WriteAt(p, 5)
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	copy(p, "zzz") // the file does not share it
+	require.Equal(t, "\x00\x00\x00\x00\x00abc", contentOf(t, fsys, name))
+
+	_, err = f.WriteAt([]byte("xy"), 4)
+	require.NoError(t, err)
+	require.Equal(t, "\x00\x00\x00\x00xybc", contentOf(t, fsys, name))
+
+	n, err = f.WriteAt(nil, 100)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	requireSize(t, f, 8)
+
+	_, err = f.WriteAt(p, -1)
+	require.Error(t, err)
+}
+
+func testTruncate(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.WriteAt([]byte("abcdef"), 0)
+	require.NoError(t, err)
+
+	require.NoError(t, f.Truncate(2))
+	requireSize(t, f, 2)
+	require.NoError(t, f.Truncate(4)) // what was cut does not come back
+	require.Equal(t, "ab\x00\x00", contentOf(t, fsys, name))
+
+	info, err := fsys.Stat(name)
+	require.NoError(t, err)
+	require.Equal(t, vfs.Info{Size: 4}, info)
+	require.Error(t, f.Truncate(-1))
+}
+
+func testSync(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("abc"), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Close())
+	require.NoError(t, fsys.SyncDir(dir))
+	require.Equal(t, "abc", contentOf(t, fsys, name))
+}
+
+func testClosedFile(t *testing.T, fsys vfs.FS, dir string) {
+	f, err := fsys.Create(filepath.Join(dir, "f"))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	_, err = f.ReadAt(make([]byte, 1), 0)
+	require.ErrorIs(t, err, fs.ErrClosed)
+	_, err = f.WriteAt([]byte("x"), 0)
+	require.ErrorIs(t, err, fs.ErrClosed)
+	_, err = f.Size()
+	require.ErrorIs(t, err, fs.ErrClosed)
+	require.ErrorIs(t, f.Truncate(0), fs.ErrClosed)
+	require.ErrorIs(t, f.Sync(), fs.ErrClosed)
+	require.ErrorIs(t, f.Close(), fs.ErrClosed)
+}
+
+func testRename(t *testing.T, fsys vfs.FS, dir string) {
+	oldName, newName := filepath.Join(dir, "old"), filepath.Join(dir, "new")
+	write(t, fsys, oldName, "moved")
+	write(t, fsys, newName, "replaced")
+
+	require.NoError(t, fsys.Rename(oldName, newName))
+	require.Equal(t, "moved", contentOf(t, fsys, newName))
+	_, err := fsys.Stat(oldName)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	require.NoError(t, fsys.Rename(newName, newName))
+	require.Equal(t, "moved", contentOf(t, fsys, newName))
+}
+
+func testRemove(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	write(t, fsys, name, "abc")
+	require.NoError(t, fsys.Remove(name))
+	require.ErrorIs(t, fsys.Remove(name), fs.ErrNotExist)
+
+	write(t, fsys, name, "") // the name is free again
+	sub := filepath.Join(dir, "sub")
+	require.NoError(t, fsys.MkdirAll(sub))
+	write(t, fsys, filepath.Join(sub, "f"), "abc")
+	require.Error(t, fsys.Remove(sub))
+	require.Equal(t, "abc", contentOf(t, fsys, filepath.Join(sub, "f")))
+	require.NoError(t, fsys.Remove(filepath.Join(sub, "f")))
+	require.NoError(t, fsys.Remove(sub))
+	_, err := fsys.Stat(sub)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func testDirectories(t *testing.T, fsys vfs.FS, dir string) {
+	deep := filepath.Join(dir, "a", "b")
+	require.NoError(t, fsys.MkdirAll(deep))
+	name := filepath.Join(deep, "f")
+	write(t, fsys, name, "abc")
+	require.NoError(t, fsys.MkdirAll(deep))
+	require.Equal(t, "abc", contentOf(t, fsys, name))
+	require.NoError(t, fsys.SyncDir(deep))
+	_, err := fsys.Stat(deep)
+	require.NoError(t, err)
+}
+
+func testList(t *testing.T, fsys vfs.FS, dir string) {
+	names, err := fsys.List(dir)
+	require.NoError(t, err)
+	require.Empty(t, names)
+
+	for _, base := range []string{"b", "c", "a", "10", "9"} {
+		write(t, fsys, filepath.Join(dir, base), base)
+	}
+	require.NoError(t, fsys.MkdirAll(filepath.Join(dir, "aa")))
+	write(t, fsys, filepath.Join(dir, "aa", "below"), "")
+
+	names, err = fsys.List(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"10", "9", "a", "b", "c"}, names)
+}
+
+func testMissingNames(t *testing.T, fsys vfs.FS, dir string) {
+	missing := filepath.Join(dir, "missing")
+	name := filepath.Join(dir, "f")
+	write(t, fsys, name, "")
+	below := filepath.Join(missing, "f")
+
+	for _, name := range []string{missing, below} {
+		f, err := fsys.Open(name)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.Nil(t, f)
+		f, err = fsys.OpenRW(name)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.Nil(t, f)
+		_, err = fsys.Stat(name)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		_, err = fsys.List(name)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorIs(t, fsys.Remove(name), fs.ErrNotExist)
+		require.ErrorIs(t, fsys.Rename(name, filepath.Join(dir, "new")), fs.ErrNotExist)
+	}
+	_, err := fsys.Create(below)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorIs(t, fsys.Rename(name, below), fs.ErrNotExist)
+}
+
+func testFileAsParent(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "f")
+	write(t, fsys, name, "abc")
+	require.Error(t, fsys.MkdirAll(name))
+	require.Error(t, fsys.MkdirAll(filepath.Join(name, "sub")))
+	_, err := fsys.Create(filepath.Join(name, "sub"))
+	require.Error(t, err)
+	_, err = fsys.List(name)
+	require.Error(t, err)
+	require.Equal(t, "abc", contentOf(t, fsys, name))
+}
+
+// TestOSModes: a store is for its owner only.
+func TestOSModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no permission bits")
+	}
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	require.NoError(t, vfs.OS().MkdirAll(dir))
+	write(t, vfs.OS(), filepath.Join(dir, "f"), "")
+	for name, want := range map[string]fs.FileMode{
+		filepath.Dir(dir):       0o700,
+		dir:                     0o700,
+		filepath.Join(dir, "f"): 0o600,
+	} {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.Equal(t, want, info.Mode().Perm(), name)
+	}
+}
+
+func write(t *testing.T, fsys vfs.FS, name, content string) {
+	t.Helper()
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte(content), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func contentOf(t *testing.T, fsys vfs.FS, name string) string {
+	t.Helper()
+	f, err := fsys.Open(name)
+	require.NoError(t, err)
+	size, err := f.Size()
+	require.NoError(t, err)
+	var content strings.Builder
+	_, err = io.Copy(&content, io.NewSectionReader(f, 0, size))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return content.String()
+}
+
+func requireSize(t *testing.T, f vfs.File, want int64) {
+	t.Helper()
+	size, err := f.Size()
+	require.NoError(t, err)
+	require.Equal(t, want, size)
+}
