@@ -1,0 +1,35 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrHeld is returned when another holder has the lock.
+	ErrHeld = errors.New("lock is held")
+	// ErrLost is returned, and is the cause of a cancelled context, when a lock
+	// ended before its holder released it: its file was removed or replaced, or
+	// could not be refreshed in time.
+	ErrLost = errors.New("lock was lost")
+	// ErrNotHeld is the cause of a context that outlived its lock, or was asked
+	// of a lock that is not held.
+	ErrNotHeld = errors.New("lock is not held")
+)
+
+// HeldError tells who has a lock. It matches ErrHeld.
+type HeldError struct {
+	Path   string // the file that is locked
+	Holder *Info  // never nil
+}
+
+func (e *HeldError) Error() string {
+	if e.Holder.PID == 0 {
+		return fmt.Sprintf("%s: %v by an unknown process", e.Path, ErrHeld)
+	}
+	return fmt.Sprintf("%s: %v by process %d on %s since %s",
+		e.Path, ErrHeld, e.Holder.PID, e.Holder.Hostname, e.Holder.Since.Format(time.RFC3339))
+}
+
+func (e *HeldError) Unwrap() error { return ErrHeld }

@@ -1,0 +1,85 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// errGuardBusy is returned while somebody else is inside the guard.
+var errGuardBusy = errors.New("lock guard is busy")
+
+// guardPatience bounds the wait for the guard. Inside it are a few system calls,
+// so only a process that was stopped there stays longer.
+const guardPatience = 5 * time.Second
+
+// guard is the right to change a lock file; see the package comment. Each is an
+// open file of its own, so it excludes goroutines as it excludes processes.
+type guard struct {
+	path string
+	file *os.File
+}
+
+// enterGuard waits for the guard of a lock file. It returns errGuardBusy when
+// that takes too long.
+func enterGuard(ctx context.Context, lockFile string) (*guard, error) {
+	path := lockFile + ".guard"
+	deadline := time.Now().Add(guardPatience)
+	for wait := newBackoff(); ; {
+		g, err := tryGuard(path)
+		if err == nil {
+			return g, nil
+		}
+		if !errors.Is(err, errGuardBusy) || time.Now().After(deadline) {
+			return nil, fmt.Errorf("guard %s: %w", path, err)
+		}
+		if err := wait.pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func tryGuard(path string) (*guard, error) {
+	var f *os.File
+	err := patiently(func() (err error) {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	g := &guard{path: path, file: f}
+	if !g.isCurrent() {
+		return nil, errors.Join(errGuardBusy, unlockFile(f), f.Close())
+	}
+	return g, nil
+}
+
+// isCurrent reports whether the locked file is still the one at its path: the
+// one who had it before removed it, and others may have locked a new one. Only
+// the owner of a current guard removes it, so while this one is ours nobody
+// else's becomes current.
+func (g *guard) isCurrent() bool {
+	locked, err := g.file.Stat()
+	if err != nil {
+		return false
+	}
+	atPath, err := os.Lstat(g.path)
+	return err == nil && os.SameFile(locked, atPath)
+}
+
+// leave gives the guard back. Its errors do not matter: a guard file that stays
+// is found free by the next who comes, and closing unlocks. It unlocks explicitly
+// because a child that is being started may share the open file until it runs.
+func (g *guard) leave() {
+	if guardIsRemovable {
+		_ = os.Remove(g.path)
+	}
+	_ = unlockFile(g.file)
+	_ = g.file.Close()
+}

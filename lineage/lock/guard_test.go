@@ -1,0 +1,76 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGuardExcludes(t *testing.T) {
+	const goroutines, rounds = 8, 100
+	path := target(t) + ".lock"
+	var inside, collisions atomic.Int32
+	errs := make([]error, goroutines)
+	var all sync.WaitGroup
+	for i := range goroutines {
+		all.Go(func() {
+			for range rounds {
+				g, err := enterGuard(context.Background(), path)
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				if inside.Add(1) > 1 {
+					collisions.Add(1)
+				}
+				_, _ = os.Lstat(path) // some time
+				inside.Add(-1)
+				g.leave()
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.Zero(t, collisions.Load())
+}
+
+// One who opened the guard before its owner removed it has locked a file that
+// nobody else will find.
+func TestRemovedGuardIsNotCurrent(t *testing.T) {
+	if !guardIsRemovable {
+		t.Skip("the guard stays here")
+	}
+	path := target(t) + ".lock.guard"
+	owner, err := tryGuard(path)
+	require.NoError(t, err)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	require.ErrorIs(t, lockFile(f), errGuardBusy)
+	owner.leave()
+
+	late := &guard{path: path, file: f}
+	require.NoError(t, lockFile(f))
+	require.False(t, late.isCurrent(), "removed")
+	next, err := tryGuard(path)
+	require.NoError(t, err)
+	defer next.leave()
+	require.False(t, late.isCurrent(), "another's")
+	require.True(t, next.isCurrent())
+}
+
+func TestGuardWaitIsCancelled(t *testing.T) {
+	path := target(t) + ".lock"
+	g, err := enterGuard(t.Context(), path)
+	require.NoError(t, err)
+	defer g.leave()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = enterGuard(ctx, path)
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,102 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// holding is one acquisition of a lock, from its creation to its release. A
+// goroutine keeps it fresh until stop.
+type holding struct {
+	lockFile string
+	record   record // as created; its token is what makes the file ours
+
+	ctx    context.Context // ends with the holding; its cause tells why
+	end    context.CancelCauseFunc
+	ceased chan struct{} // closed when the goroutine has returned
+}
+
+func hold(lockFile string, r record, opts Options) *holding {
+	h := &holding{lockFile: lockFile, record: r, ceased: make(chan struct{})}
+	h.ctx, h.end = context.WithCancelCause(context.Background())
+	go h.keep(opts)
+	return h
+}
+
+// keep renews the stamp until the holding ends or is lost.
+func (h *holding) keep(opts Options) {
+	defer close(h.ceased)
+	ticker := time.NewTicker(opts.Refresh)
+	defer ticker.Stop()
+	renewed := time.Now()
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		began := time.Now()
+		err := h.renew(h.ctx)
+		switch {
+		case err == nil:
+			renewed = began
+		case errors.Is(err, ErrLost):
+			h.end(err)
+			return
+		case time.Since(renewed) >= opts.Stale:
+			h.end(fmt.Errorf("%s: %w: not refreshed for %v: %w", h.lockFile, ErrLost, opts.Stale, err))
+			return
+		}
+	}
+}
+
+// renew stamps the lock file, and returns ErrLost when it is no longer ours.
+func (h *holding) renew(ctx context.Context) error {
+	g, err := h.enterGuard(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.leave()
+	r := h.record
+	r.Timestamp = time.Now().UnixMilli()
+	if err := restamp(h.lockFile, r); err != nil {
+		return fmt.Errorf("refresh %s: %w", h.lockFile, err)
+	}
+	return nil
+}
+
+// enterGuard enters the guard, and returns ErrLost when the directory is gone and
+// the lock file with it.
+func (h *holding) enterGuard(ctx context.Context) (*guard, error) {
+	g, err := enterGuard(ctx, h.lockFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return g, err
+}
+
+// stop ends the refreshing. The lock file stays.
+func (h *holding) stop(cause error) {
+	h.end(cause)
+	<-h.ceased
+}
+
+// giveBack removes the lock file of a stopped holding, and returns ErrLost when
+// it was lost before. After any other error it can be called again.
+func (h *holding) giveBack() error {
+	g, err := h.enterGuard(context.Background())
+	if err != nil {
+		return err
+	}
+	defer g.leave()
+	if err := removeOwn(h.lockFile, h.record); err != nil {
+		return fmt.Errorf("release %s: %w", h.lockFile, err)
+	}
+	if cause := context.Cause(h.ctx); errors.Is(cause, ErrLost) {
+		return cause
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+)
+
+// Lock is one contender for the lock on a file, and its holder after it was
+// acquired. Two Locks on one file exclude each other, in one process as between
+// processes; goroutines that are to exclude each other use a Lock each.
+//
+// A Lock may be used by several goroutines at once. One that was acquired must be
+// released, or its refreshing goroutine goes on.
+type Lock struct {
+	path string
+	opts Options
+
+	mu    sync.Mutex
+	held  *holding // nil when not held
+	watch watch
+}
+
+// New returns a lock on the file at path, which need not exist; its directory
+// must by the time the lock is acquired. A nil opts means the defaults.
+func New(path string, opts *Options) *Lock {
+	return &Lock{path: path, opts: opts.withDefaults()}
+}
+
+// TryAcquire takes the lock if it is free or stale, and reports whether this
+// Lock now holds it. To acquire a lock that this Lock holds already is fine, and
+// one Release ends it.
+func (l *Lock) TryAcquire() (bool, error) {
+	holder, err := l.attempt(context.Background())
+	return err == nil && holder == nil, err
+}
+
+// Acquire takes the lock, and waits while another has it. When ctx ends first the
+// error matches its cause and, if somebody had the lock, ErrHeld.
+func (l *Lock) Acquire(ctx context.Context) error {
+	var last *Info
+	for wait := newBackoff(); ; {
+		cause := context.Cause(ctx)
+		if cause == nil {
+			holder, err := l.attempt(ctx)
+			switch {
+			case err == nil && holder == nil:
+				return nil
+			case err == nil:
+				last = holder
+			case !errors.Is(err, errGuardBusy) && ctx.Err() == nil:
+				return err
+			}
+			cause = wait.pause(ctx)
+		}
+		if cause != nil && last != nil {
+			return fmt.Errorf("%w: %w", &HeldError{Path: l.path, Holder: last}, cause)
+		}
+		if cause != nil {
+			return fmt.Errorf("lock %s: %w", l.path, cause)
+		}
+	}
+}
+
+// Release gives the lock back. It never removes another's lock, and does nothing
+// when this Lock does not hold one, so it can be repeated. It returns ErrLost
+// when the lock had ended before: what was done under it may have been
+// disturbed. After any other error the lock file may still be there, no longer
+// refreshed, and Release can be tried again.
+func (l *Lock) Release() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		return nil
+	}
+	return l.drop()
+}
+
+// drop ends the holding, which may have ended before, and forgets it unless its
+// file could not be removed.
+func (l *Lock) drop() error {
+	l.held.stop(ErrNotHeld)
+	err := l.held.giveBack()
+	if err == nil || errors.Is(err, ErrLost) {
+		l.held = nil
+	}
+	return err
+}
+
+// IsLocked reports whether anyone, this Lock included, holds the lock.
+func (l *Lock) IsLocked() (bool, error) {
+	holder, err := l.Holder()
+	return holder != nil, err
+}
+
+// Holder describes who holds the lock, or returns nil when it is free or stale.
+func (l *Lock) Holder() (*Info, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.opts.validate(); err != nil {
+		return nil, err
+	}
+	lockFile, err := lockFilePath(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	at, err := here()
+	if err != nil {
+		return nil, err
+	}
+	holder, _, err := l.inspect(lockFile, at)
+	return holder, err
+}
+
+// Context returns a copy of parent that is cancelled when the lock is lost, with
+// ErrLost as the cause, or released, with ErrNotHeld. The caller must call the
+// cancel function when it is done with the context.
+func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(parent)
+	if l.held == nil {
+		cancel(ErrNotHeld)
+		return ctx, func() {}
+	}
+	holding := l.held.ctx
+	detach := context.AfterFunc(holding, func() { cancel(context.Cause(holding)) })
+	return ctx, func() {
+		detach()
+		cancel(context.Canceled)
+	}
+}
+
+// attempt tries to take the lock once. It returns the holder when that is
+// somebody else, and nil when this Lock has it.
+func (l *Lock) attempt(ctx context.Context) (*Info, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.opts.validate(); err != nil {
+		return nil, err
+	}
+	if l.held != nil {
+		if ours, err := l.reaffirm(ctx); ours || err != nil {
+			return nil, err
+		}
+	}
+	lockFile, err := lockFilePath(l.path)
+	if err != nil {
+		return nil, err
+	}
+	at, err := here()
+	if err != nil {
+		return nil, err
+	}
+	// Most who wait find the lock held, and need not enter the guard for that.
+	if holder, _, err := l.inspect(lockFile, at); holder != nil || err != nil {
+		return holder, err
+	}
+	return l.take(ctx, lockFile, at)
+}
+
+// take enters the guard, judges again and creates the lock file if there is none
+// or a stale one. It returns the holder when there turns out to be another.
+func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, error) {
+	g, err := enterGuard(ctx, lockFile)
+	if err != nil {
+		return nil, err
+	}
+	defer g.leave()
+	holder, found, err := l.inspect(lockFile, at)
+	if holder != nil || err != nil {
+		return holder, err
+	}
+	if found {
+		if err := remove(lockFile); err != nil {
+			return nil, fmt.Errorf("clean up stale lock: %w", err)
+		}
+	}
+	r := newRecord(at, l.opts.Stale, time.Now())
+	err = create(lockFile, r)
+	if errors.Is(err, fs.ErrExist) {
+		// By a program that does not know the guard.
+		return &Info{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.held, l.watch = hold(lockFile, r, l.opts), watch{}
+	return nil, nil
+}
+
+// reaffirm reports whether the lock that this Lock has taken is still its own.
+// If not, because it was lost or because its release failed half-way, there is
+// no holding any more.
+func (l *Lock) reaffirm(ctx context.Context) (bool, error) {
+	if l.held.ctx.Err() == nil {
+		err := l.held.renew(ctx)
+		if !errors.Is(err, ErrLost) {
+			return err == nil, err
+		}
+		l.held.end(err)
+	}
+	err := l.drop()
+	if errors.Is(err, ErrLost) {
+		err = nil
+	}
+	return false, err
+}
+
+// inspect reads the lock file and tells who holds the lock, if anyone, and
+// whether there is a file.
+func (l *Lock) inspect(lockFile string, at place) (holder *Info, found bool, err error) {
+	now := time.Now()
+	s, err := look(lockFile)
+	if err != nil {
+		return nil, false, err
+	}
+	if s == nil {
+		l.watch = watch{}
+		return nil, false, nil
+	}
+	j := judge{place: at, probe: probe, stale: l.opts.Stale}
+	if j.isStale(s, now, l.watch.unchanged(s, now)) {
+		return nil, true, nil
+	}
+	return s.info(), true, nil
+}

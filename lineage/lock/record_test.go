@@ -1,0 +1,117 @@
+package lock
+
+import (
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func TestRecordGolden(t *testing.T) {
+	r := record{
+		PID: 4711, Timestamp: 1700000015000, Hostname: "build-7", Acquired: 1700000000000,
+		Stale: 60000, Scope: "boot pid:[1] time:[2]", Started: "98765", Token: "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+	}
+	golden := filepath.Join("testdata", "record.golden")
+	data, err := r.encode()
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(golden, data, 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(data))
+	back, err := decodeRecord(want)
+	require.NoError(t, err)
+	require.Equal(t, r, back)
+}
+
+func TestDecodeRecord(t *testing.T) {
+	shared := record{PID: 7, Timestamp: 1700000000000, Hostname: "h"}
+	for name, tc := range map[string]struct {
+		data string
+		want record // zero when unreadable
+	}{
+		"shared keys":   {`{"pid":7,"timestamp":1700000000000,"hostname":"h"}`, shared},
+		"indented":      {"{\n  \"pid\": 7,\n  \"timestamp\": 1700000000000,\n  \"hostname\": \"h\"\n}", shared},
+		"unknown keys":  {`{"pid":7,"timestamp":1700000000000,"hostname":"h","session":{"a":[1]}}`, shared},
+		"the epoch":     {`{"pid":7,"timestamp":0,"hostname":""}`, record{PID: 7}},
+		"no pid":        {`{"timestamp":1700000000000,"hostname":"h"}`, record{}},
+		"no timestamp":  {`{"pid":7,"hostname":"h"}`, record{}},
+		"no hostname":   {`{"pid":7,"timestamp":1700000000000}`, record{}},
+		"every process": {`{"pid":-1,"timestamp":1700000000000,"hostname":"h"}`, record{}},
+		"huge pid":      {`{"pid":4294967297,"timestamp":1700000000000,"hostname":"h"}`, record{}},
+		"pid as text":   {`{"pid":"7","timestamp":1700000000000,"hostname":"h"}`, record{}},
+		"two records":   {`{"pid":7,"timestamp":1,"hostname":"h"}{"pid":8,"timestamp":1,"hostname":"h"}`, record{}},
+		"null":          {`null`, record{}},
+		"empty":         {``, record{}},
+		"too long":      {`{"pid":7,"timestamp":1,"hostname":"h"}` + strings.Repeat(" ", maxRecord), record{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := decodeRecord([]byte(tc.data))
+			require.Equal(t, tc.want, got)
+			if tc.want == (record{}) {
+				require.ErrorIs(t, err, errUnreadable)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestInfoOfSharedKeys(t *testing.T) {
+	at := time.UnixMilli(1700000000000)
+	got := record{PID: 7, Timestamp: at.UnixMilli(), Hostname: "h"}.info()
+	require.Equal(t, &Info{PID: 7, Hostname: "h", Since: at, Refreshed: at}, got)
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := record{
+			PID:       rapid.IntRange(1, math.MaxInt32).Draw(t, "pid"),
+			Timestamp: rapid.Int64().Draw(t, "timestamp"),
+			Hostname:  rapid.String().Draw(t, "hostname"),
+			Acquired:  rapid.Int64().Draw(t, "acquired"),
+			Stale:     rapid.Int64().Draw(t, "stale"),
+			Scope:     rapid.String().Draw(t, "scope"),
+			Started:   rapid.String().Draw(t, "started"),
+			Token:     rapid.String().Draw(t, "token"),
+		}
+		data, err := r.encode()
+		require.NoError(t, err)
+		back, err := decodeRecord(data)
+		require.NoError(t, err)
+		require.Equal(t, r, back)
+	})
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add([]byte(`{"pid":7,"timestamp":1700000000000,"hostname":"h"}`))
+	f.Add([]byte(`{"pid":7,"timestamp":1e3,"hostname":"h","token":"t"}`))
+	f.Add([]byte(`{"pid":7,"timest`))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := decodeRecord(data)
+		if err != nil {
+			require.Equal(t, record{}, r)
+			return
+		}
+		require.Positive(t, r.PID)
+		again, err := r.encode()
+		require.NoError(t, err)
+		back, err := decodeRecord(again)
+		require.NoError(t, err)
+		require.Equal(t, r, back)
+
+		j := judge{stale: time.Minute, probe: func(int) process { return process{} }}
+		require.True(t, j.isStale(&sighting{record: &r}, time.Now(), math.MaxInt64))
+	})
+}

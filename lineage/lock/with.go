@@ -1,0 +1,53 @@
+package lock
+
+import (
+	"context"
+	"errors"
+)
+
+// With runs fn while it holds the lock on the file at path, and releases it
+// however fn ends, by a panic too. When the lock is held, With returns a
+// [*HeldError] that names the holder, at once or after opts.Wait.
+//
+// The context given to fn is cancelled with the cause ErrLost when the lock ends
+// before fn does; With then returns an error that matches ErrLost, even if fn
+// returns nil.
+func With(ctx context.Context, path string, opts *Options, fn func(context.Context) error) (err error) {
+	l := New(path, opts)
+	if err := l.acquireWithin(ctx); err != nil {
+		return err
+	}
+	held, cancel := l.Context(ctx)
+	defer func() {
+		cancel()
+		released := l.Release()
+		if released != nil && !(errors.Is(released, ErrLost) && errors.Is(err, ErrLost)) {
+			err = errors.Join(err, released)
+		}
+	}()
+	return fn(held)
+}
+
+// acquireWithin acquires the lock, and waits for it as the options say.
+func (l *Lock) acquireWithin(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case l.opts.Wait < 0:
+		return l.Acquire(ctx)
+	case l.opts.Wait == 0:
+		holder, err := l.attempt(ctx)
+		if err == nil && holder != nil {
+			return &HeldError{Path: l.path, Holder: holder}
+		}
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, l.opts.Wait)
+	defer cancel()
+	err := l.Acquire(limited)
+	var held *HeldError
+	if ctx.Err() == nil && errors.As(err, &held) {
+		return held
+	}
+	return err
+}
