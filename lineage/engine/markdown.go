@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MarkdownRenderer renders fragments as CommonMark: a heading for each name at
+// the top, with those that share it together, and nested lists below.
+//
+// Text is shown, not interpreted: on one line its special characters are
+// escaped, and text with line breaks or space at its ends is put in a fenced
+// block that it cannot close. CRLF becomes LF, and other control characters
+// their Unicode pictures. The empty string, list and object are `""`, `[]` and
+// `{}` in code.
+type MarkdownRenderer struct{}
+
+// Render implements Renderer.
+func (MarkdownRenderer) Render(fragments ...Fragment) (string, error) {
+	doc, err := document(fragments)
+	if err != nil {
+		return "", err
+	}
+	var w markdownWriter
+	for i, n := range doc.grouped() {
+		if i > 0 {
+			w.b.WriteString("\n\n")
+		}
+		w.b.WriteString("## " + markdownName(n.name) + "\n\n")
+		if n.isScalar() || len(n.children) == 0 {
+			w.value(n, 0)
+		} else {
+			w.items(n, 0)
+		}
+	}
+	return w.b.String(), nil
+}
+
+type markdownWriter struct{ b strings.Builder }
+
+// items writes a list or object as bullets, the first of them where the writer
+// stands.
+func (w *markdownWriter) items(n *node, level int) {
+	for i, c := range n.children {
+		if i > 0 {
+			w.b.WriteString("\n" + indent(level))
+		}
+		w.b.WriteString("-")
+		if c.named {
+			w.b.WriteString(" **" + markdownName(c.name) + "**:")
+		}
+		if c.named && isBlock(c) {
+			w.b.WriteString("\n" + indent(level+1))
+		} else {
+			w.b.WriteByte(' ')
+		}
+		if c.isScalar() || len(c.children) == 0 {
+			w.value(c, level+1)
+		} else {
+			w.items(c, level+1)
+		}
+	}
+}
+
+// isBlock reports whether n takes lines of its own.
+func isBlock(n *node) bool {
+	if n.kind == textNode {
+		return n.text != "" && !fitsLine(n.text)
+	}
+	return len(n.children) > 0
+}
+
+// value writes a scalar or something empty. Further lines are indented to level.
+func (w *markdownWriter) value(n *node, level int) {
+	switch {
+	case n.kind == listKind:
+		w.b.WriteString("`[]`")
+	case n.kind == objectKind:
+		w.b.WriteString("`{}`")
+	case n.kind != textNode:
+		w.b.WriteString(n.text)
+	case n.text == "":
+		w.b.WriteString("`\"\"`")
+	case fitsLine(n.text):
+		w.b.WriteString(escapeMarkdown(n.text))
+	default:
+		w.fenced(n.text, level)
+	}
+}
+
+func (w *markdownWriter) fenced(text string, level int) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+	w.b.WriteString(fence + "text")
+	for line := range strings.SplitSeq(text, "\n") {
+		w.b.WriteByte('\n')
+		if line != "" {
+			w.b.WriteString(indent(level) + strings.Map(visible, line))
+		}
+	}
+	w.b.WriteString("\n" + indent(level) + fence)
+}
+
+// fitsLine reports whether text can stand in a line of prose and be read back.
+func fitsLine(text string) bool {
+	if text == "" || strings.Contains(text, "\n") {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(text)
+	last, _ := utf8.DecodeLastRuneInString(text)
+	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
+}
+
+func longestRun(text string, c rune) int {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// visible keeps tabs and shows other control characters.
+func visible(r rune) rune {
+	if r == '\t' {
+		return r
+	}
+	return controlPicture(r)
+}
+
+// markdownName returns a name for a heading or between asterisks. One that
+// would not be seen whole there is quoted.
+func markdownName(name string) string {
+	if !fitsLine(name) || name[0] == '"' {
+		name = `"` + name + `"`
+	}
+	return escapeMarkdown(name)
+}
+
+// escapeMarkdown returns text on one line with a backslash before whatever
+// would be read as markup.
+func escapeMarkdown(text string) string {
+	runes := []rune(strings.Map(visible, text))
+	digits := 0
+	for digits < len(runes) && unicode.IsDigit(runes[digits]) {
+		digits++
+	}
+	var b strings.Builder
+	for i, r := range runes {
+		escape := false
+		switch r {
+		case '\\', '`', '*', '[', ']', '<', '&', '~', '|':
+			escape = true
+		case '_':
+			escape = !between(runes, i)
+		case '#', '>', '+', '-', '=':
+			escape = i == 0 || r == '#' && i == len(runes)-1
+		case '.', ')':
+			escape = i > 0 && i == digits
+		}
+		if escape {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// between reports whether the rune at i stands inside a word.
+func between(runes []rune, i int) bool {
+	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	return i > 0 && i < len(runes)-1 && isWord(runes[i-1]) && isWord(runes[i+1])
+}

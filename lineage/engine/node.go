@@ -1,0 +1,83 @@
+package engine
+
+import "strings"
+
+type nodeKind int
+
+const (
+	textNode    nodeKind = iota // a string
+	numberNode                  // a number in JSON's syntax
+	literalNode                 // true or false
+	listKind                    // children, of which only fragments have names
+	objectKind                  // children that all have names
+)
+
+// node is what renderers see of a fragment: checked, without nulls and
+// messages, in order.
+type node struct {
+	name     string
+	named    bool
+	kind     nodeKind
+	text     string
+	children []*node
+}
+
+func (n *node) setName(name string) {
+	n.name, n.named = strings.ToValidUTF8(name, "\uFFFD"), true
+}
+
+func (n *node) isScalar() bool { return n.kind < listKind }
+
+// document returns the object whose children are the fragments to render.
+func document(fragments []Fragment) (*node, error) {
+	doc := &node{kind: objectKind}
+	for _, f := range fragments {
+		n, err := fragmentNode(f, nil)
+		if err != nil {
+			return nil, err
+		}
+		if n != nil {
+			doc.children = append(doc.children, n)
+		}
+	}
+	return doc, nil
+}
+
+// grouped returns the children of an object with every name once: what shares
+// a name becomes a list where that name came first.
+func (n *node) grouped() []*node {
+	count := make(map[string]int, len(n.children))
+	for _, c := range n.children {
+		count[c.name]++
+	}
+	if len(count) == len(n.children) {
+		return n.children
+	}
+	lists := make(map[string]*node, len(count))
+	var out []*node
+	for _, c := range n.children {
+		if count[c.name] == 1 {
+			out = append(out, c)
+			continue
+		}
+		list := lists[c.name]
+		if list == nil {
+			list = &node{name: c.name, named: true, kind: listKind}
+			lists[c.name] = list
+			out = append(out, list)
+		}
+		item := *c
+		item.name, item.named = "", false
+		list.children = append(list.children, &item)
+	}
+	return out
+}
+
+// asItem returns what stands for n in a list: a fragment among other items
+// becomes an object with one field.
+func (n *node) asItem() *node {
+	if !n.named {
+		return n
+	}
+	return &node{kind: objectKind, children: []*node{n}}
+}

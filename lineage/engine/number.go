@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// formatNumber returns a number in JSON's syntax, exactly: integers in full,
+// json.Number as it was written, floats with as many digits as tell them apart,
+// and an exponent only below 1e-6 and from 1e21 on. It refuses what is no
+// number or not finite.
+func formatNumber(data any) (string, bool) {
+	switch d := data.(type) {
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return fmt.Sprintf("%d", d), true
+	case float64:
+		return formatFloat(d, 64)
+	case float32:
+		return formatFloat(float64(d), 32)
+	case json.Number:
+		return string(d), isNumber(string(d))
+	}
+	return "", false
+}
+
+func formatFloat(f float64, bits int) (string, bool) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return "", false
+	}
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	text := strconv.FormatFloat(f, format, -1, bits)
+	if mantissa, exponent, ok := strings.Cut(text, "e"); ok { // 1e-7, not 1e-07
+		text = mantissa + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
+	}
+	return text, true
+}
+
+// isNumber reports whether s is a number in JSON's syntax and nothing else.
+func isNumber(s string) bool {
+	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+		return false
+	}
+	last := s[len(s)-1]
+	return last >= '0' && last <= '9' && json.Valid([]byte(s))
+}

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// The types of parts that have a fixed name. A call of a tool known by name is
+// "tool-" with that name, and data of the application's own is "data-" with a name.
+const (
+	PartText           = "text"
+	PartReasoning      = "reasoning"
+	PartDynamicTool    = "dynamic-tool"
+	PartFile           = "file"
+	PartSourceURL      = "source-url"
+	PartSourceDocument = "source-document"
+	PartStepStart      = "step-start"
+
+	toolPrefix = "tool-"
+	dataPrefix = "data-"
+)
+
+// Part is one piece of a message. Which fields apply depends on Type; a part of
+// an unknown type, and fields not listed here, are kept as they came. JSON held
+// in a field must be replaced, not changed in place.
+type Part struct {
+	Type string
+
+	Text  string // of text and reasoning
+	State string // how far text, reasoning or a tool call has come
+
+	ToolName   string // of a dynamic tool; ask Tool for the name of any
+	ToolCallID string
+	Input      json.RawMessage
+	Output     json.RawMessage
+	ErrorText  string
+
+	SourceID  string // of source-url and source-document
+	MediaType string // of file and source-document
+	Filename  string
+	URL       string // of file and source-url
+	Title     string
+
+	ID   string // of data-*
+	Data json.RawMessage
+
+	raw string // the JSON this was decoded from, or empty
+}
+
+// TextPart returns a part of plain text.
+func TextPart(text string) Part { return Part{Type: PartText, Text: text} }
+
+// Tool returns the name of the tool that the part calls, and whether it is a
+// call at all.
+func (p Part) Tool() (name string, ok bool) {
+	if p.Type == PartDynamicTool {
+		return p.ToolName, true
+	}
+	return strings.CutPrefix(p.Type, toolPrefix)
+}
+
+// DataName returns the application's name for its data, and whether the part is
+// such data.
+func (p Part) DataName() (name string, ok bool) { return strings.CutPrefix(p.Type, dataPrefix) }
+
+// partField binds a field to its place in the stored form: either text or json
+// is set.
+type partField struct {
+	name string
+	text *string
+	json *json.RawMessage
+}
+
+// fields lists what a part stores, in the order in which a new one is written.
+func (p *Part) fields() []partField {
+	return []partField{
+		{name: "type", text: &p.Type},
+		{name: "text", text: &p.Text},
+		{name: "toolName", text: &p.ToolName},
+		{name: "toolCallId", text: &p.ToolCallID},
+		{name: "state", text: &p.State},
+		{name: "input", json: &p.Input},
+		{name: "output", json: &p.Output},
+		{name: "errorText", text: &p.ErrorText},
+		{name: "sourceId", text: &p.SourceID},
+		{name: "mediaType", text: &p.MediaType},
+		{name: "filename", text: &p.Filename},
+		{name: "url", text: &p.URL},
+		{name: "title", text: &p.Title},
+		{name: "id", text: &p.ID},
+		{name: "data", json: &p.Data},
+	}
+}
+
+// decodePart reads a part from valid JSON. What is not of the expected kind is
+// left to raw.
+func decodePart(raw string) Part {
+	p := Part{raw: raw}
+	members, _ := rawMembers(raw)
+	for _, f := range p.fields() {
+		value, ok := lastMember(raw, members, f.name)
+		switch {
+		case !ok:
+		case f.json != nil:
+			*f.json = json.RawMessage(value)
+		case value[0] == '"':
+			*f.text = unquote(value)
+		}
+	}
+	return p
+}
+
+// encode returns the part's JSON: what it was decoded from, with the fields
+// replaced that have changed since.
+func (p Part) encode() (string, error) {
+	if p.raw == "" && p.Type == "" {
+		return "", fmt.Errorf("%w: part without a type", ErrBadMessage)
+	}
+	out, before := p.raw, Part{}
+	if p.raw == "" {
+		out = "{}"
+	} else {
+		before = decodePart(p.raw)
+	}
+	was := before.fields()
+	for i, f := range p.fields() {
+		var value string
+		switch {
+		case f.json != nil:
+			if value = string(*f.json); value == string(*was[i].json) {
+				continue
+			}
+			if value != "" && !json.Valid(*f.json) {
+				return "", fmt.Errorf("%w: part %s: %s is not JSON", ErrBadMessage, p.Type, f.name)
+			}
+		case f.name == "text" && p.raw == "" && (p.Type == PartText || p.Type == PartReasoning):
+			value = quote(*f.text)
+		case *f.text == *was[i].text:
+			continue
+		case *f.text != "" || f.name == "type" || f.name == "text":
+			value = quote(*f.text)
+		}
+		if _, ok := rawMembers(out); !ok {
+			return "", fmt.Errorf("%w: part is not an object", ErrBadMessage)
+		}
+		if value == "" {
+			out = removeMember(out, f.name)
+		} else {
+			out = setMember(out, f.name, value)
+		}
+	}
+	return out, nil
+}
