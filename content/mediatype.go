@@ -1,0 +1,80 @@
+package content
+
+import "slices"
+
+// Media types that conversations are mostly made of.
+const (
+	TypeText     = "text/plain"
+	TypeMarkdown = "text/markdown"
+	TypeJSON     = "application/json"
+	TypeHTML     = "text/html"
+	TypeCSV      = "text/csv"
+	TypeXML      = "application/xml"
+	TypeYAML     = "application/yaml"
+	TypePDF      = "application/pdf"
+	TypeBinary   = "application/octet-stream"
+	TypePNG      = "image/png"
+	TypeJPEG     = "image/jpeg"
+	TypeGIF      = "image/gif"
+	TypeWebP     = "image/webp"
+	TypeSVG      = "image/svg+xml"
+	TypeMP3      = "audio/mpeg"
+	TypeWAV      = "audio/wav"
+	TypeMP4      = "video/mp4"
+)
+
+// typeCodes holds a media type at the place of its code. Codes are on disk: new
+// types are added at the end, and none is ever moved or removed. Code 0 stands
+// for a type that is spelled out.
+var typeCodes = [...]string{
+	1:  TypeText,
+	2:  TypeMarkdown,
+	3:  TypeJSON,
+	4:  TypeHTML,
+	5:  TypeCSV,
+	6:  TypeXML,
+	7:  TypeYAML,
+	8:  TypePDF,
+	9:  TypeBinary,
+	10: TypePNG,
+	11: TypeJPEG,
+	12: TypeGIF,
+	13: TypeWebP,
+	14: TypeSVG,
+	15: TypeMP3,
+	16: TypeWAV,
+	17: TypeMP4,
+	18: "text/xml",
+	19: "text/css",
+	20: "text/javascript",
+	21: "text/plain; charset=utf-8",
+	22: "application/x-ndjson",
+	23: "application/toml",
+	24: "application/zip",
+	25: "application/gzip",
+	26: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	27: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	28: "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	29: "image/avif",
+	30: "image/heic",
+	31: "audio/ogg",
+	32: "audio/flac",
+	33: "audio/webm",
+	34: "video/webm",
+}
+
+// TypeCode returns the code that stands for a media type on disk. It reports
+// false for a type that has none and must be spelled out, which code 0 announces.
+func TypeCode(mediaType string) (uint8, bool) {
+	i := slices.Index(typeCodes[1:], mediaType) + 1
+	return uint8(i), i != 0
+}
+
+// TypeOfCode returns the media type that a code stands for. It reports false for
+// 0 and for a code that this version does not know.
+func TypeOfCode(code uint8) (string, bool) {
+	if code == 0 || int(code) >= len(typeCodes) {
+		return "", false
+	}
+	return typeCodes[code], true
+}

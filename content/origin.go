@@ -1,0 +1,85 @@
+package content
+
+import (
+	"slices"
+	"strconv"
+)
+
+// OriginKind tells what sort of source brought content. The numbers are on disk
+// and must not change.
+type OriginKind uint8
+
+const (
+	OriginUnknown   OriginKind = 0 // nobody said
+	OriginUser      OriginKind = 1 // a person
+	OriginAssistant OriginKind = 2 // a model's answer
+	OriginSystem    OriginKind = 3 // the program around the model
+	OriginImport    OriginKind = 4 // another store or file
+	OriginTool      OriginKind = 5 // what a tool returned
+)
+
+var originKinds = [...]string{
+	OriginUnknown:   "unknown",
+	OriginUser:      "user",
+	OriginAssistant: "assistant",
+	OriginSystem:    "system",
+	OriginImport:    "import",
+	OriginTool:      "tool",
+}
+
+// ParseOriginKind parses the name that String returns. The error is a *ParseError.
+func ParseOriginKind(s string) (OriginKind, error) {
+	i := slices.Index(originKinds[:], s)
+	if i < 0 {
+		return OriginUnknown, newParseError("origin kind", s)
+	}
+	return OriginKind(i), nil
+}
+
+// IsValid reports whether the kind is one of the constants.
+func (k OriginKind) IsValid() bool { return int(k) < len(originKinds) }
+
+// String returns the kind's name, or its number for a kind that has none.
+func (k OriginKind) String() string {
+	if !k.IsValid() {
+		return "origin kind " + strconv.Itoa(int(k))
+	}
+	return originKinds[k]
+}
+
+// AppendText implements encoding.TextAppender. A kind without a name is an error.
+func (k OriginKind) AppendText(b []byte) ([]byte, error) {
+	if !k.IsValid() {
+		return nil, newParseError("origin kind", strconv.Itoa(int(k)))
+	}
+	return append(b, originKinds[k]...), nil
+}
+
+// MarshalText implements encoding.TextMarshaler. A kind without a name is an error.
+func (k OriginKind) MarshalText() ([]byte, error) { return k.AppendText(nil) }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It leaves the kind alone when
+// it fails.
+func (k *OriginKind) UnmarshalText(text []byte) error {
+	parsed, err := ParseOriginKind(string(text))
+	if err == nil {
+		*k = parsed
+	}
+	return err
+}
+
+// Origin tells who brought content, and from where. Every field may be absent.
+type Origin struct {
+	Kind OriginKind
+	// UserID is the user, where several share a store.
+	UserID string
+	// ModelID is the model that wrote the content.
+	ModelID string
+	// SourceID is the content's name elsewhere, such as a URL.
+	SourceID string
+	// ParentID is the content that this was derived or edited from.
+	ParentID ID
+}
+
+// IsZero reports whether nothing is known.
+func (o Origin) IsZero() bool { return o == Origin{} }

@@ -1,0 +1,326 @@
+package structure_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
+)
+
+// requireOneForm checks that a payload is refused with a known error or else is
+// the only form of what it decodes to, but for the two liberties that the decoder
+// grants. Both shorten when they are written again, and only blocks and spans
+// have them.
+func requireOneForm(t require.TestingT, payload []byte) {
+	commit, err := structure.DecodeCommit(payload)
+	if err != nil {
+		require.Nil(t, commit)
+		if !errors.Is(err, structure.ErrMalformed) {
+			require.ErrorIs(t, err, structure.ErrUnknownVersion)
+		}
+		return
+	}
+	again, offsets, err := new(structure.Encoder).Encode(commit)
+	require.NoError(t, err)
+	if bytes.Equal(payload, again) {
+		return
+	}
+	require.LessOrEqual(t, len(again), len(payload))
+	d, err := structure.NewDecoder(payload)
+	require.NoError(t, err)
+	for i, start := range offsets {
+		offset, r, err := d.Next()
+		require.NoError(t, err)
+		if k := r.Kind(); k != structure.KindBlock && k != structure.KindSpan {
+			size := structure.RecordSize(again[start:])
+			require.Equal(t, again[start:start+size], payload[offset:offset+structure.RecordSize(payload[offset:])], "record %d, %v", i, k)
+		}
+	}
+	third, err := structure.DecodeCommit(again)
+	require.NoError(t, err)
+	require.Equal(t, commit, third)
+}
+
+func TestFlippedBytesAreRefusedOrMeanSomethingElse(t *testing.T) {
+	payload := encode(t, sampleCommit())
+	for i := range payload {
+		for bit := range 8 {
+			payload[i] ^= 1 << bit
+			requireOneForm(t, payload)
+			payload[i] ^= 1 << bit
+		}
+	}
+}
+
+func TestMutatedCommitsAreRefusedOrMeanSomethingElse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		payload, _, err := new(structure.Encoder).Encode(structuretest.Commits().Draw(t, "commit"))
+		require.NoError(t, err)
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			payload[rapid.IntRange(0, len(payload)-1).Draw(t, "byte")] = rapid.Byte().Draw(t, "value")
+		}
+		requireOneForm(t, payload)
+	})
+}
+
+// A payload cut between two records is a shorter commit; only what frames it can
+// tell. Any other cut is refused.
+func TestTruncatedCommits(t *testing.T) {
+	commit := sampleCommit()
+	payload, offsets, err := new(structure.Encoder).Encode(commit)
+	require.NoError(t, err)
+	whole := map[int]int{}
+	for i, offset := range offsets {
+		whole[offset] = i
+	}
+	for n := range payload {
+		got, err := structure.DecodeCommit(payload[:n:n])
+		if records, ok := whole[n]; ok {
+			require.NoError(t, err)
+			require.Len(t, got.Records, records)
+			continue
+		}
+		require.ErrorIs(t, err, structure.ErrMalformed, "%d bytes", n)
+		require.Nil(t, got)
+	}
+}
+
+func TestTrailingBytes(t *testing.T) {
+	payload := encode(t, sampleCommit())
+	for b := range 256 {
+		_, err := structure.DecodeCommit(append(payload[:len(payload):len(payload)], byte(b)))
+		require.ErrorIs(t, err, structure.ErrMalformed, "%#x", b)
+	}
+	for _, r := range sampleCommit().Records {
+		b, err := structure.MarshalRecord(r)
+		if err != nil {
+			continue // blocks, chunks, spans and tips
+		}
+		longer := append([]byte{1, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
+		if len(b) < 127 {
+			_, err = structure.DecodeCommit(longer)
+			require.ErrorIs(t, err, structure.ErrMalformed, "%v", r.Kind())
+		}
+	}
+}
+
+// One block is read without its commit: whatever byte of it is damaged, it is
+// refused or recognizably another block.
+func TestFlippedBytesOfAnObject(t *testing.T) {
+	for _, want := range sampleCommit().Records {
+		if k := want.Kind(); k != structure.KindBlock && k != structure.KindChunk {
+			continue
+		}
+		payload, offsets, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{want}})
+		require.NoError(t, err)
+		object := payload[offsets[0]:]
+		for i := range object {
+			for flip := 1; flip < 256; flip++ {
+				object[i] ^= byte(flip)
+				requireNotMistaken(t, want, object)
+				object[i] ^= byte(flip)
+			}
+			_, err := structure.DecodeObject(object[:i])
+			require.ErrorIs(t, err, structure.ErrMalformed)
+		}
+	}
+}
+
+func requireNotMistaken(t *testing.T, want structure.Record, object []byte) {
+	got, err := structure.DecodeObject(object)
+	if err != nil {
+		require.Nil(t, got)
+		return
+	}
+	switch got := got.(type) {
+	case *structure.Block:
+		if b, ok := want.(*structure.Block); ok {
+			require.NotEqual(t, b.ID, got.ID)
+		}
+	case *structure.Chunk:
+		if c, ok := want.(*structure.Chunk); ok {
+			require.NotEqual(t, c.Key, got.Key)
+		}
+	}
+}
+
+func TestRefusedForms(t *testing.T) {
+	const largest = 1 << 62
+	ref := append([]byte{1}, bytes.Repeat([]byte{1}, 16)...) // at(1, 1)
+	span := append([]byte{0}, ref...)                        // its flags, its place
+	usage := func(flags byte, rest ...byte) []byte {         // of an asset with a short name
+		content := append([]byte{3, flags}, make([]byte, 32)...)       // kind, flags, content
+		return join(span, []byte{1}, append(content, 1, 'f', 0), rest) // count, name, time
+	}
+	zeros := make([]byte, 32)
+	tests := []struct {
+		name    string
+		payload []byte
+		err     error
+	}{
+		{"nothing", nil, structure.ErrMalformed},
+		{"no time", []byte{1}, structure.ErrMalformed},
+		{"version 0", []byte{0, 0}, structure.ErrUnknownVersion},
+		{"the next version", []byte{2, 0}, structure.ErrUnknownVersion},
+		{"the next version alone", []byte{2}, structure.ErrUnknownVersion},
+		{"time in a longer form", []byte{1, 0x80, 0}, structure.ErrMalformed},
+		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
+		{"the next record kind", record(14, nil), structure.ErrUnknownVersion},
+		{"length in a longer form", []byte{1, 0, 2, 0x80, 0}, structure.ErrMalformed},
+		{"length beyond the payload", []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
+		{"unknown span flags", record(structure.KindSpan, join([]byte{4}, usage(0)[1:])), structure.ErrMalformed},
+		{"no usages", record(structure.KindSpan, join(span, []byte{0})), structure.ErrMalformed},
+		{"more usages than bytes", record(structure.KindSpan, join(span, bytes.Repeat([]byte{0xff}, 9), []byte{1})), structure.ErrMalformed},
+		{"first span follows", record(structure.KindSpan, join([]byte{2}, usage(0)[len(span):])), structure.ErrMalformed},
+		{"span without a place", record(structure.KindSpan, join([]byte{0, 0}, usage(0)[len(span):])), structure.ErrMalformed},
+		{"zero span set", record(structure.KindSpan, join([]byte{1}, ref, zeros[:16], usage(0)[len(span):])), structure.ErrMalformed},
+		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{1, 4, 0}, zeros, zeros)), structure.ErrMalformed},
+		{"unknown usage flags", record(structure.KindSpan, usage(128)), structure.ErrMalformed},
+		{"block that is not there", record(structure.KindSpan, join(span, []byte{1, 3, 1, 0, 0, 0})), structure.ErrMalformed},
+		{"block far beyond", record(structure.KindSpan, join(span, []byte{1, 3, 1}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0, 0})), structure.ErrMalformed},
+		{"unknown role", record(structure.KindSpan, join(span, []byte{1, 1, 0}, zeros, []byte{200, 0})), structure.ErrUnknownVersion},
+		{"name of an asset", record(structure.KindSpan, usage(2, 1, 'n')), structure.ErrMalformed},
+		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 2}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
+		{"empty media type", record(structure.KindSpan, usage(4, 0, 0)), structure.ErrMalformed},
+		{"unknown media type", record(structure.KindSpan, usage(4, 255)), structure.ErrUnknownVersion},
+		{"unknown origin flags", record(structure.KindSpan, usage(8, 0, 16)), structure.ErrMalformed},
+		{"empty user", record(structure.KindSpan, usage(8, 0, 1, 0)), structure.ErrMalformed},
+		{"empty model", record(structure.KindSpan, usage(8, 0, 2, 0)), structure.ErrMalformed},
+		{"empty source", record(structure.KindSpan, usage(8, 0, 4, 0)), structure.ErrMalformed},
+		{"zero parent content", record(structure.KindSpan, usage(8, append([]byte{0, 8}, zeros...)...)), structure.ErrMalformed},
+		{"empty source id", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
+		{"zero alias", record(structure.KindSpan, usage(32, zeros[:16]...)), structure.ErrMalformed},
+		{"tip of no span", record(structure.KindTip, append(zeros[:16:16], 1)), structure.ErrMalformed},
+		{"unknown tip form", record(structure.KindTip, append(zeros[:16:16], 2)), structure.ErrMalformed},
+		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 0, 2, 0, 0, 0, 0}), structure.ErrMalformed},
+		{"block of a wrong checksum", record(structure.KindBlock, []byte{1, 0, 0, 0, 0, 1, 2, 3, 4}), structure.ErrMalformed},
+		{"tree of no size", record(structure.KindBlock, tree(0)), structure.ErrMalformed},
+		{"tree of impossible size", record(structure.KindBlock, tree(largest+1)), structure.ErrMalformed},
+		{"deletion of a run", record(structure.KindDeletion, append(zeros[:17:17], 0)), structure.ErrMalformed},
+		{"more parts than bytes", record(structure.KindSummary, join(make([]byte, 67), bytes.Repeat([]byte{0xff}, 9), []byte{1})), structure.ErrMalformed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := structure.DecodeCommit(tt.payload)
+			require.ErrorIs(t, err, tt.err)
+			require.Nil(t, got)
+
+			d, err := structure.NewDecoder(tt.payload)
+			for err == nil {
+				_, _, err = d.Next()
+			}
+			require.False(t, d.More(), "a decoder goes no further after an error")
+		})
+	}
+	// What the refused forms were made from is itself accepted.
+	for name, payload := range map[string][]byte{
+		"span":       record(structure.KindSpan, usage(0)),
+		"span set":   record(structure.KindSpan, join([]byte{1}, ref, ref[1:], usage(0)[len(span):])),
+		"alias":      record(structure.KindSpan, usage(32, ref[1:]...)),
+		"media type": record(structure.KindSpan, usage(4, 1)),
+		"origin":     record(structure.KindSpan, usage(8, 0, 1, 1, 'u')),
+		"tree":       record(structure.KindBlock, tree(largest)),
+	} {
+		_, err := structure.DecodeCommit(payload)
+		require.NoError(t, err, name)
+	}
+}
+
+// Where a shorter form says the same, the longer one is refused.
+func TestRefusedLongForms(t *testing.T) {
+	asset := join([]byte{1, 3, 0}, make([]byte, 32), []byte{0, 0})
+	first := record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), asset))
+	next := record(structure.KindSpan, join([]byte{0, 2}, make([]byte, 16), asset))[2:]
+	tip := record(structure.KindTip, join(make([]byte, 16), []byte{0, 1}, make([]byte, 16)))[2:]
+	for name, second := range map[string][]byte{"span": next, "tip": tip} {
+		_, err := structure.DecodeCommit(join(first, second))
+		require.ErrorIs(t, err, structure.ErrMalformed, name)
+	}
+	_, err := structure.DecodeCommit(join([]byte{1, 0}, next, tip))
+	require.NoError(t, err)
+}
+
+// An encoder may not know yet that a name has a number, or may look less far for
+// a block: what it writes is read all the same.
+func TestAcceptedLongForms(t *testing.T) {
+	b := text("a")
+	payload, _, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{b}})
+	require.NoError(t, err)
+	usages := join([]byte{1, 1, 4}, b.ID[:],
+		[]byte{0, 4}, []byte("user"), []byte{0}, []byte{0, 10}, []byte(content.TypeText))
+	payload = append(payload, record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), usages))[2:]...)
+
+	got, err := structure.DecodeCommit(payload)
+	require.NoError(t, err)
+	require.Equal(t, []structure.Usage{{
+		Kind: structure.MessageUsage, Content: b.ID, Role: "user", Type: content.TypeText, CreatedAt: got.Time,
+	}}, got.Records[1].(*structure.Span).Usages)
+	shorter := encode(t, got)
+	require.Less(t, len(shorter), len(payload))
+	requireOneForm(t, payload)
+}
+
+func TestLastPlaceOfARunIsFollowedByNone(t *testing.T) {
+	usages := []structure.Usage{{Kind: structure.AssetUsage}}
+	payload := encode(t, &structure.Commit{Records: []structure.Record{
+		&structure.Span{Ref: structure.SpanRef{Seq: math.MaxUint64}, Usages: usages},
+	}})
+	follower := join([]byte{2, 1, 3, 0}, make([]byte, 32), []byte{0, 0})
+	_, err := structure.DecodeCommit(append(payload, record(structure.KindSpan, follower)[2:]...))
+	require.ErrorIs(t, err, structure.ErrMalformed)
+}
+
+// A decoder that is used again has forgotten the payload before.
+func TestDecoderForgets(t *testing.T) {
+	var d structure.Decoder
+	for name, body := range map[string][]byte{
+		"block":      join([]byte{0, 1}, make([]byte, 16), []byte{1, 3, 1, 0, 0, 0}),
+		"span":       join([]byte{2, 1, 3, 0}, make([]byte, 32), []byte{0, 0}),
+		"tip's span": nil,
+	} {
+		payload := record(structure.KindSpan, body)
+		if body == nil {
+			payload = record(structure.KindTip, append(make([]byte, 16), 1))
+		}
+		require.NoError(t, decodeAll(&d, encode(t, messageCommit())))
+		require.ErrorIs(t, decodeAll(&d, payload), structure.ErrMalformed, name)
+		require.ErrorIs(t, d.Reset([]byte{2}), structure.ErrUnknownVersion)
+		require.NoError(t, decodeAll(&d, encode(t, messageCommit())), "after an error")
+	}
+}
+
+// tree returns the body of the record of a block that was cut into chunks.
+func tree(size uint64) []byte {
+	head := join([]byte{1, 0, 0, 0, 1}, make([]byte, 65))
+	head = binary.AppendUvarint(head, size)
+	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// record returns a commit of time 0 with a single record.
+func record(kind structure.Kind, body []byte) []byte {
+	return append(append([]byte{1, 0, byte(kind)}, uvarint(len(body))...), body...)
+}
+
+func uvarint(n int) []byte {
+	if n < 128 {
+		return []byte{byte(n)}
+	}
+	return []byte{byte(n) | 128, byte(n >> 7)}
+}
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+func encode(t require.TestingT, c *structure.Commit) []byte {
+	payload, _, err := new(structure.Encoder).Encode(c)
+	require.NoError(t, err)
+	return payload
+}

@@ -1,0 +1,278 @@
+package structure_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
+)
+
+func TestCommitComesBackAsItWas(t *testing.T) {
+	var enc structure.Encoder // reused: nothing of one commit may show in the next
+	rapid.Check(t, func(t *rapid.T) {
+		want := structuretest.Commits().Draw(t, "commit")
+		payload, _, err := enc.Encode(want)
+		require.NoError(t, err)
+		payload = bytes.Clone(payload)
+
+		got, err := structure.DecodeCommit(payload)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+
+		fresh, _, err := new(structure.Encoder).Encode(got)
+		require.NoError(t, err)
+		require.Equal(t, payload, fresh)
+	})
+}
+
+func TestRecordsStandWhereEncodeSays(t *testing.T) {
+	var d structure.Decoder
+	rapid.Check(t, func(t *rapid.T) {
+		commit := structuretest.Commits().Draw(t, "commit")
+		payload, offsets, err := new(structure.Encoder).Encode(commit)
+		require.NoError(t, err)
+		require.NoError(t, d.Reset(payload))
+		require.Equal(t, commit.Time, d.Time)
+		require.Len(t, offsets, len(commit.Records))
+		for i, want := range commit.Records {
+			require.True(t, d.More())
+			offset, r, err := d.Next()
+			require.NoError(t, err)
+			require.Equal(t, offsets[i], offset)
+			require.Equal(t, want, r)
+			requireObject(t, payload[offset:], want)
+		}
+		require.False(t, d.More())
+		_, _, err = d.Next()
+		require.ErrorIs(t, err, structure.ErrMalformed)
+	})
+}
+
+// requireObject checks that a record can be read from the middle of a commit,
+// its size being known from its first bytes.
+func requireObject(t require.TestingT, from []byte, want structure.Record) {
+	size := structure.RecordSize(from[:min(len(from), 16)])
+	require.Positive(t, size)
+	require.LessOrEqual(t, size, len(from))
+	got, err := structure.DecodeObject(from[:size])
+	switch want.Kind() {
+	case structure.KindBlock, structure.KindChunk:
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	default:
+		require.ErrorIs(t, err, structure.ErrMalformed)
+		require.Nil(t, got)
+	}
+}
+
+func TestPlainRecordsComeBackByThemselves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := structuretest.PlainRecords().Draw(t, "record")
+		b, err := structure.MarshalRecord(want)
+		require.NoError(t, err)
+		got, err := structure.UnmarshalRecord(want.Kind(), b)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+
+		_, err = structure.UnmarshalRecord(want.Kind(), append(b[:len(b):len(b)], 0))
+		require.ErrorIs(t, err, structure.ErrMalformed)
+		_, err = structure.UnmarshalRecord(want.Kind(), b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")])
+		require.ErrorIs(t, err, structure.ErrMalformed)
+	})
+}
+
+func TestRecordSize(t *testing.T) {
+	chunk := &structure.Chunk{Bytes: make([]byte, 300)}
+	payload, offsets, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{chunk}})
+	require.NoError(t, err)
+	record := payload[offsets[0]:]
+	for n := range len(record) + 1 {
+		want := 0
+		if n >= 3 { // kind and a length of two bytes
+			want = 303
+		}
+		require.Equal(t, want, structure.RecordSize(record[:n]), "of %d bytes", n)
+	}
+	require.Zero(t, structure.RecordSize([]byte{2, 0x80, 0}), "a length in a longer form than it needs")
+	require.Zero(t, structure.RecordSize(append([]byte{2}, bytes.Repeat([]byte{0xff}, 20)...)), "a length beyond 64 bits")
+	require.Zero(t, structure.RecordSize([]byte{2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}), "an impossible length")
+}
+
+// A commit's blocks are referred to by place as far as the encoder looks back,
+// and by id beyond.
+func TestContentOfTheSameCommit(t *testing.T) {
+	tests := []struct {
+		name   string
+		blocks []string
+		use    string
+		byID   bool
+	}{
+		{"the latest", []string{"a", "b"}, "b", false},
+		{"an earlier one", []string{"a", "b"}, "a", false},
+		{"one of two alike", []string{"a", "b", "a", "c"}, "a", false},
+		{"none", []string{"a"}, "b", true},
+		{"as far back as is looked", append([]string{"far"}, numbered(63)...), "far", false},
+		{"further back than is looked", append([]string{"far"}, numbered(64)...), "far", true},
+		{"further back than a byte counts", append([]string{"far"}, numbered(300)...), "far", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := &structure.Commit{Time: sampleTime}
+			for _, body := range tt.blocks {
+				want.Records = append(want.Records, text(body))
+			}
+			used := content.Sum([]byte(tt.use))
+			want.Records = append(want.Records, &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{
+				{Kind: structure.MessageUsage, Content: used, Role: "user", CreatedAt: sampleTime},
+			}})
+			payload, _, err := new(structure.Encoder).Encode(want)
+			require.NoError(t, err)
+			require.Equal(t, tt.byID, bytes.Contains(payload, used[:]))
+			got, err := structure.DecodeCommit(payload)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+func TestFieldsOfOtherUsagesAreNotStored(t *testing.T) {
+	all := structure.Usage{Role: "user", Name: "ada", Document: "plan", Revision: 1, Filename: "a.png", CreatedAt: sampleTime}
+	for kind, want := range map[structure.UsageKind]structure.Usage{
+		structure.MessageUsage:  {Role: "user", Name: "ada"},
+		structure.DocumentUsage: {Document: "plan", Revision: 1},
+		structure.AssetUsage:    {Filename: "a.png"},
+	} {
+		all.Kind, want.Kind, want.CreatedAt = kind, kind, sampleTime
+		payload := encode(t, &structure.Commit{Records: []structure.Record{
+			&structure.Span{Ref: at(1, 1), Usages: []structure.Usage{all}},
+		}})
+		got, err := structure.DecodeCommit(payload)
+		require.NoError(t, err)
+		require.Equal(t, want, got.Records[0].(*structure.Span).Usages[0])
+	}
+}
+
+// Records share memory with their payload, but not its spare capacity: to append
+// to a field leaves the fields behind it as they are.
+func TestDecodedBytesHaveNoCapacityToSpare(t *testing.T) {
+	payload := encode(t, sampleCommit())
+	before := bytes.Clone(payload)
+	got, err := structure.DecodeCommit(payload)
+	require.NoError(t, err)
+	for _, r := range got.Records {
+		switch r := r.(type) {
+		case *structure.Block:
+			_ = append(r.Body, "more"...)
+		case *structure.Chunk:
+			_ = append(r.Bytes, "more"...)
+		case *structure.Thread:
+			_ = append(r.Metadata, "more"...)
+		case *structure.Context:
+			_ = append(r.Overrides.JSON, "more"...)
+		case *structure.Summary:
+			_ = append(r.Embedding, "more"...)
+		case *structure.Span:
+			for _, u := range r.Usages {
+				_ = append(u.Metadata, "more"...)
+			}
+		}
+	}
+	require.Equal(t, before, payload)
+}
+
+func numbered(n int) []string {
+	bodies := make([]string, n)
+	for i := range bodies {
+		bodies[i] = fmt.Sprint("body ", i)
+	}
+	return bodies
+}
+
+func TestTimesKeepMilliseconds(t *testing.T) {
+	zone := time.FixedZone("somewhere", 3600)
+	tests := []struct{ in, want time.Time }{
+		{time.Date(2026, 5, 4, 3, 2, 1, 999_999_999, zone), time.Date(2026, 5, 4, 2, 2, 1, 999e6, time.UTC)},
+		{time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(1969, 12, 31, 23, 59, 59, 999e6, time.UTC)},
+		{time.Time{}, time.Time{}},
+	}
+	for _, tt := range tests {
+		commit := &structure.Commit{Time: tt.in, Records: []structure.Record{
+			&structure.Branch{CreatedAt: tt.in},
+			&structure.Span{Ref: at(1, 1), Usages: []structure.Usage{{Kind: structure.AssetUsage, CreatedAt: tt.in}}},
+		}}
+		payload, _, err := new(structure.Encoder).Encode(commit)
+		require.NoError(t, err)
+		got, err := structure.DecodeCommit(payload)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, got.Time)
+		require.Equal(t, tt.want, got.Records[0].(*structure.Branch).CreatedAt)
+		require.Equal(t, tt.want, got.Records[1].(*structure.Span).Usages[0].CreatedAt)
+	}
+}
+
+// foreign is a kind of record that this program does not know.
+type foreign struct{}
+
+func (foreign) Kind() structure.Kind { return 99 }
+
+func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
+	usages := []structure.Usage{{Kind: structure.AssetUsage}}
+	half := structure.SpanRef{Run: id[structure.RunID](1)}
+	tests := []struct {
+		name   string
+		record structure.Record
+	}{
+		{"no record", nil},
+		{"unknown kind", foreign{}},
+		{"span without usages", &structure.Span{Ref: at(1, 1)}},
+		{"span without a place", &structure.Span{Usages: usages}},
+		{"span without a place in its run", &structure.Span{Ref: half, Usages: usages}},
+		{"usage without a kind", &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{{}}}},
+		{"usage of an unknown kind", &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{{Kind: 4}}}},
+		{"tree of negative size", &structure.Block{Tree: content.Root{Size: -1}}},
+		{"tree of no size", &structure.Block{Tree: content.Root{Key: content.Key{1}}}},
+		{"tree of impossible size", &structure.Block{Tree: content.Root{Key: content.Key{1}, Size: 1<<62 + 1}}},
+		{"deletion of nothing", &structure.Deletion{}},
+		{"deletion of a run", &structure.Deletion{Subject: structure.KindRun}},
+		{"tip without a place", &structure.Tip{Span: half}},
+		{"base without a place", &structure.Context{Base: half}},
+		{"context's tip without a place", &structure.Context{Tip: half}},
+		{"parent without a place", &structure.Run{Parent: half}},
+		{"span set after no place", &structure.SpanSet{Parent: half}},
+		{"checkpoint of no place", &structure.Checkpoint{Span: half}},
+		{"summary from no place", &structure.Summary{From: half}},
+		{"summary to no place", &structure.Summary{To: half}},
+		{"reflog from no place", &structure.Reflog{From: half}},
+		{"reflog to no place", &structure.Reflog{To: half}},
+	}
+	var enc structure.Encoder
+	want, _, err := new(structure.Encoder).Encode(messageCommit())
+	require.NoError(t, err)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			commit := messageCommit()
+			commit.Records = append(commit.Records, tt.record)
+			payload, offsets, err := enc.Encode(commit)
+			require.ErrorIs(t, err, structure.ErrIncomplete)
+			require.Nil(t, payload)
+			require.Nil(t, offsets)
+
+			payload, _, err = enc.Encode(messageCommit())
+			require.NoError(t, err)
+			require.Equal(t, want, payload, "the commit after a refused one")
+		})
+	}
+	for _, r := range messageCommit().Records {
+		_, err := structure.MarshalRecord(r)
+		require.ErrorIs(t, err, structure.ErrIncomplete, "%v by itself", r.Kind())
+		_, err = structure.UnmarshalRecord(r.Kind(), nil)
+		require.Error(t, err, "%v by itself", r.Kind())
+	}
+}

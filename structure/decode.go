@@ -1,0 +1,307 @@
+package structure
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+)
+
+// Decoder reads a commit's binary form record by record. What it returns shares
+// memory with the payload, which must not change afterwards.
+//
+// It refuses every form that the encoder would not write, with two exceptions
+// that leave room for encoders to come: a name that has a number may be spelled
+// out, and a block of the commit may be referred to by its id or, where it stands
+// there more than once, by any of its places.
+type Decoder struct {
+	// Time is the commit's time.
+	Time time.Time
+
+	c      cursor
+	size   int
+	blocks []content.ID
+	last   SpanRef
+}
+
+// NewDecoder starts reading a payload.
+func NewDecoder(payload []byte) (*Decoder, error) {
+	d := &Decoder{}
+	return d, d.Reset(payload)
+}
+
+// Reset starts reading another payload and keeps the decoder's buffers.
+func (d *Decoder) Reset(payload []byte) error {
+	*d = Decoder{c: cursor{rest: payload}, size: len(payload), blocks: d.blocks[:0]}
+	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
+		d.c.rest, d.c.err = nil, fmt.Errorf("%w: commit version %d, this program knows %d", ErrUnknownVersion, v, commitVersion)
+		return d.c.err
+	}
+	d.Time = d.c.time("time")
+	return d.c.err
+}
+
+// More reports whether records are left.
+func (d *Decoder) More() bool { return len(d.c.rest) > 0 && d.c.err == nil }
+
+// Next returns the next record and where it starts in the payload. After the
+// last it must not be called: see More. After an error nothing more is read.
+func (d *Decoder) Next() (offset int, r Record, err error) {
+	offset = d.size - len(d.c.rest)
+	kind, body := d.c.record()
+	if d.c.err != nil {
+		return offset, nil, d.c.err
+	}
+	c := cursor{rest: body}
+	switch kind {
+	case KindBlock:
+		b := c.block()
+		d.blocks = append(d.blocks, b.ID)
+		r = b
+	case KindChunk:
+		r = &Chunk{Key: content.KeyOf(body), Bytes: body}
+		c.rest = nil
+	case KindSpan:
+		s := d.span(&c)
+		d.last = s.Ref
+		r = s
+	case KindTip:
+		r = d.tip(&c)
+	default:
+		r = readPlain(kind, &c)
+	}
+	if err := c.end(); err != nil {
+		d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
+		return offset, nil, d.c.err
+	}
+	return offset, r, nil
+}
+
+// DecodeCommit reads a whole commit; its Number is left zero.
+func DecodeCommit(payload []byte) (*Commit, error) {
+	d, err := NewDecoder(payload)
+	if err != nil {
+		return nil, err
+	}
+	commit := &Commit{Time: d.Time}
+	for d.More() {
+		_, r, err := d.Next()
+		if err != nil {
+			return nil, err
+		}
+		commit.Records = append(commit.Records, r)
+	}
+	return commit, d.c.err
+}
+
+// RecordSize returns how many bytes the record at the start of b takes, of which
+// b may hold only the beginning, or 0 when b does not tell. Nothing checks that
+// the record is whole or that its size is sane.
+func RecordSize(b []byte) int {
+	c := cursor{rest: b}
+	c.byte("kind")
+	n := c.uint("length")
+	if c.err != nil || n > 1<<40 {
+		return 0
+	}
+	return len(b) - len(c.rest) + int(n)
+}
+
+// DecodeObject reads the block or chunk record that b consists of. The id or key
+// it returns is computed from the bytes, except for the id of a block that was
+// cut into chunks, which is the one recorded.
+func DecodeObject(b []byte) (Record, error) {
+	outer := cursor{rest: b}
+	kind, body := outer.record()
+	if err := outer.end(); err != nil {
+		return nil, err
+	}
+	switch kind {
+	case KindBlock:
+		c := cursor{rest: body}
+		block := c.block()
+		if err := c.end(); err != nil {
+			return nil, err
+		}
+		return block, nil
+	case KindChunk:
+		return &Chunk{Key: content.KeyOf(body), Bytes: body}, nil
+	}
+	return nil, fmt.Errorf("%w: %v where content was expected", ErrMalformed, kind)
+}
+
+func (c *cursor) record() (Kind, []byte) {
+	kind := Kind(c.byte("record kind"))
+	return kind, c.bytes("record")
+}
+
+func (c *cursor) mediaType() string {
+	code := c.byte("media type")
+	if code == 0 {
+		return c.string("media type")
+	}
+	t, ok := content.TypeOfCode(code)
+	if !ok && c.err == nil {
+		c.err = fmt.Errorf("%w: media type %d", ErrUnknownVersion, code)
+	}
+	return t
+}
+
+func (c *cursor) origin() (o content.Origin) {
+	o.Kind = content.OriginKind(c.byte("origin kind"))
+	flags := c.byte("origin flags")
+	if flags >= originParent<<1 {
+		c.fail("unknown origin flags")
+	}
+	if flags&originUser != 0 {
+		o.UserID = c.someString("user id")
+	}
+	if flags&originModel != 0 {
+		o.ModelID = c.someString("model id")
+	}
+	if flags&originSource != 0 {
+		o.SourceID = c.someString("source id")
+	}
+	if flags&originParent != 0 {
+		if o.ParentID = c.contentID("parent content"); o.ParentID.IsZero() {
+			c.fail("parent content is announced but absent")
+		}
+	}
+	return o
+}
+
+func (c *cursor) block() *Block {
+	b, start := &Block{}, c.rest
+	b.Type, b.Origin, b.CreatedAt = c.mediaType(), c.origin(), c.time("created")
+	form := c.byte("body form")
+	switch form {
+	case bodyWhole:
+	case bodyTree:
+		b.ID = c.contentID("content id")
+		copy(b.Tree.Key[:], c.take(uint64(len(b.Tree.Key)), "tree key"))
+		b.Tree.Height = c.byte("tree height")
+		size := c.uint("size")
+		if size == 0 || size > maxTreeSize {
+			c.fail("impossible size of a tree")
+		}
+		b.Tree.Size = int64(size)
+		b.Size = b.Tree.Size
+	default:
+		c.fail("unknown form of a body")
+	}
+	head := start[:len(start)-len(c.rest)]
+	sum := c.take(4, "checksum")
+	if c.err == nil && binary.LittleEndian.Uint32(sum) != crc32.Checksum(head, castagnoli) {
+		c.fail("checksum does not match")
+	}
+	if c.err == nil && form == bodyWhole {
+		b.Body = c.rest
+		b.ID, b.Size = content.Sum(b.Body), int64(len(b.Body))
+		c.rest = nil
+	}
+	return b
+}
+
+func (d *Decoder) span(c *cursor) *Span {
+	s := &Span{}
+	flags := c.byte("span flags")
+	if flags >= spanFollowed<<1 {
+		c.fail("unknown span flags")
+	}
+	if flags&spanFollowed != 0 {
+		s.Ref = SpanRef{Run: d.last.Run, Seq: d.last.Seq + 1}
+		if d.last.Seq == 0 || s.Ref.Seq == 0 {
+			c.fail("span follows none")
+		}
+	} else if s.Ref = c.ref("span"); s.Ref.Seq == 0 {
+		c.fail("span without a place")
+	} else if follows(s.Ref, d.last) {
+		c.fail("span spells out the place that it follows from")
+	}
+	if flags&spanInSet != 0 {
+		s.Set = someID[SpanSetID](c, "span set")
+	}
+	const leastUsage = 5 // bytes of the shortest usage
+	n := c.uint("usages")
+	if n == 0 || n > uint64(len(c.rest))/leastUsage {
+		c.fail("impossible number of usages")
+		return s
+	}
+	s.Usages = make([]Usage, n)
+	for i := range s.Usages {
+		d.usage(c, &s.Usages[i])
+	}
+	return s
+}
+
+func (d *Decoder) usage(c *cursor, u *Usage) {
+	u.Kind = UsageKind(c.byte("usage kind"))
+	flags := c.byte("usage flags")
+	if flags >= usageMetadata<<1 {
+		c.fail("unknown usage flags")
+	}
+	if flags&usageLocal == 0 {
+		u.Content = c.contentID("content id")
+	} else if back := c.uint("local block"); back < uint64(len(d.blocks)) {
+		u.Content = d.blocks[len(d.blocks)-1-int(back)]
+	} else {
+		c.fail("usage of a block that the commit does not hold")
+	}
+	switch u.Kind {
+	case MessageUsage:
+		if code := c.byte("role"); code == 0 {
+			u.Role = c.string("role")
+		} else if int(code) < len(roleNames) {
+			u.Role = roleNames[code]
+		} else if c.err == nil {
+			c.err = fmt.Errorf("%w: role %d", ErrUnknownVersion, code)
+		}
+	case DocumentUsage:
+		u.Document, u.Revision = c.string("document"), c.uint("revision")
+	case AssetUsage:
+		u.Filename = c.string("filename")
+	default:
+		c.fail("unknown kind of usage")
+	}
+	u.CreatedAt = time.UnixMilli(d.Time.UnixMilli() + c.int("created")).UTC()
+	if flags&usageName != 0 {
+		if u.Name = c.someString("name"); u.Kind != MessageUsage {
+			c.fail("name of what is no message")
+		}
+	}
+	if flags&usageType != 0 {
+		if u.Type = c.mediaType(); u.Type == "" {
+			c.fail("media type is announced but empty")
+		}
+	}
+	if flags&usageOrigin != 0 {
+		o := c.origin()
+		u.Origin = &o
+	}
+	if flags&usageSource != 0 {
+		u.SourceID = c.someString("source id")
+	}
+	if flags&usageAlias != 0 {
+		u.Alias = someID[Alias](c, "alias")
+	}
+	if flags&usageMetadata != 0 {
+		u.Metadata = c.bytes("metadata")
+	}
+}
+
+func (d *Decoder) tip(c *cursor) *Tip {
+	t := &Tip{Context: readID[ContextID](c, "context id")}
+	switch form := c.byte("tip form"); {
+	case form == 0:
+		if t.Span = c.ref("tip"); d.last.Seq != 0 && t.Span == d.last {
+			c.fail("tip spells out the span that it follows")
+		}
+	case form == 1 && d.last.Seq != 0:
+		t.Span = d.last
+	default:
+		c.fail("tip follows no span")
+	}
+	return t
+}

@@ -1,0 +1,288 @@
+package structure
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/lineage-store/lineage/content"
+)
+
+// commitVersion is the first byte of a commit's binary form.
+const commitVersion = 1
+
+// Flags of a span record.
+const (
+	spanInSet    = 1 << iota // a span set id follows
+	spanFollowed             // directly follows the span record before it in the commit: no ref
+)
+
+// Flags of a usage.
+const (
+	usageLocal    = 1 << iota // content is a block of the same commit, given by its place
+	usageName                 // a name follows
+	usageType                 // a media type follows
+	usageOrigin               // an origin follows
+	usageSource               // a source id follows
+	usageAlias                // an alias follows
+	usageMetadata             // metadata follows
+)
+
+// Flags of an origin.
+const (
+	originUser = 1 << iota
+	originModel
+	originSource
+	originParent
+)
+
+// Forms of a block's body.
+const (
+	bodyWhole = 0
+	bodyTree  = 1
+)
+
+// maxTreeSize is the most bytes that a body cut into chunks can claim to have.
+const maxTreeSize = 1 << 62
+
+var (
+	roleCodes = map[string]byte{"user": 1, "assistant": 2, "system": 3, "tool": 4, "developer": 5, "function": 6}
+	roleNames = [...]string{1: "user", 2: "assistant", 3: "system", 4: "tool", 5: "developer", 6: "function"}
+)
+
+// Encoder turns commits into their binary form. It keeps its buffers between
+// commits; it is not safe for concurrent use.
+type Encoder struct {
+	buf     []byte
+	offsets []int
+	body    []byte
+	blocks  []content.ID
+}
+
+// Encode returns the binary form of the commit without its number, and where
+// each record starts in it. Both are valid until the next call. It trusts that a
+// block's id and a chunk's key belong to their bytes: neither is written where it
+// can be computed.
+func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
+	e.buf = append(e.buf[:0], commitVersion)
+	e.buf = appendTime(e.buf, c.Time)
+	e.offsets = e.offsets[:0]
+	e.blocks = e.blocks[:0]
+	var last SpanRef
+	for _, r := range c.Records {
+		e.offsets = append(e.offsets, len(e.buf))
+		e.body = e.body[:0]
+		var tail []byte // the end of the record, written without a copy into body
+		switch r := r.(type) {
+		case *Block:
+			e.blocks = append(e.blocks, r.ID)
+			if tail, err = e.block(r); err != nil {
+				return nil, nil, err
+			}
+		case *Chunk:
+			tail = r.Bytes
+		case *Span:
+			if err := e.span(r, last, c); err != nil {
+				return nil, nil, err
+			}
+			last = r.Ref
+		case *Tip:
+			if err := checkRefs(r.Span); err != nil {
+				return nil, nil, fmt.Errorf("tip of %v: %w", r.Context, err)
+			}
+			e.body = append(e.body, r.Context[:]...)
+			if same := !last.IsZero() && r.Span == last; same {
+				e.body = append(e.body, 1)
+			} else {
+				e.body = appendRef(append(e.body, 0), r.Span)
+			}
+		default:
+			if e.body, err = appendPlain(e.body, r); err != nil {
+				return nil, nil, err
+			}
+		}
+		e.buf = append(e.buf, byte(r.Kind()))
+		e.buf = appendUint(e.buf, uint64(len(e.body)+len(tail)))
+		e.buf = append(append(e.buf, e.body...), tail...)
+	}
+	return e.buf, e.offsets, nil
+}
+
+// block writes a block record up to its body, which it returns.
+func (e *Encoder) block(b *Block) ([]byte, error) {
+	if b.Tree.Size < 0 || b.Tree.Size > maxTreeSize || b.Tree.Size == 0 && !b.Tree.Key.IsZero() {
+		return nil, fmt.Errorf("block %v with a tree of %d bytes: %w", b.ID, b.Tree.Size, ErrIncomplete)
+	}
+	b0 := appendMediaType(e.body, b.Type)
+	b0 = appendOrigin(b0, &b.Origin)
+	b0 = appendTime(b0, b.CreatedAt)
+	whole := b.Tree.Size == 0
+	if whole {
+		b0 = append(b0, bodyWhole)
+	} else {
+		b0 = append(b0, bodyTree)
+		b0 = append(b0, b.ID[:]...)
+		b0 = append(b0, b.Tree.Key[:]...)
+		b0 = append(b0, b.Tree.Height)
+		b0 = appendUint(b0, uint64(b.Tree.Size))
+	}
+	// A block may be read without the frame it came in: its body is checked
+	// against its id, and what stands before the body against this.
+	e.body = binary.LittleEndian.AppendUint32(b0, crc32.Checksum(b0, castagnoli))
+	if whole {
+		return b.Body, nil
+	}
+	return nil, nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func appendMediaType(dst []byte, t string) []byte {
+	if code, ok := content.TypeCode(t); ok {
+		return append(dst, code)
+	}
+	return appendString(append(dst, 0), t)
+}
+
+func appendOrigin(dst []byte, o *content.Origin) []byte {
+	var flags byte
+	if o.UserID != "" {
+		flags |= originUser
+	}
+	if o.ModelID != "" {
+		flags |= originModel
+	}
+	if o.SourceID != "" {
+		flags |= originSource
+	}
+	if !o.ParentID.IsZero() {
+		flags |= originParent
+	}
+	dst = append(dst, byte(o.Kind), flags)
+	if flags&originUser != 0 {
+		dst = appendString(dst, o.UserID)
+	}
+	if flags&originModel != 0 {
+		dst = appendString(dst, o.ModelID)
+	}
+	if flags&originSource != 0 {
+		dst = appendString(dst, o.SourceID)
+	}
+	if flags&originParent != 0 {
+		dst = append(dst, o.ParentID[:]...)
+	}
+	return dst
+}
+
+func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
+	if len(s.Usages) == 0 || s.Ref.Seq == 0 {
+		return fmt.Errorf("span %v: %w", s.Ref, ErrIncomplete)
+	}
+	var flags byte
+	if !s.Set.IsZero() {
+		flags |= spanInSet
+	}
+	followed := follows(s.Ref, last)
+	if followed {
+		flags |= spanFollowed
+	}
+	b := append(e.body, flags)
+	if !followed {
+		b = appendRef(b, s.Ref)
+	}
+	if !s.Set.IsZero() {
+		b = append(b, s.Set[:]...)
+	}
+	b = appendUint(b, uint64(len(s.Usages)))
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		if u.Kind < MessageUsage || u.Kind > AssetUsage {
+			return fmt.Errorf("span %v, %v: %w", s.Ref, u.Kind, ErrIncomplete)
+		}
+		b = e.usage(b, u, c)
+	}
+	e.body = b
+	return nil
+}
+
+// follows reports whether ref is the place directly after last in one run.
+func follows(ref, last SpanRef) bool {
+	return last.Seq != 0 && ref.Run == last.Run && ref.Seq == last.Seq+1
+}
+
+func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
+	var flags byte
+	local := e.localBlock(u.Content)
+	if local >= 0 {
+		flags |= usageLocal
+	}
+	if u.Name != "" && u.Kind == MessageUsage {
+		flags |= usageName
+	}
+	if u.Type != "" {
+		flags |= usageType
+	}
+	if u.Origin != nil {
+		flags |= usageOrigin
+	}
+	if u.SourceID != "" {
+		flags |= usageSource
+	}
+	if !u.Alias.IsZero() {
+		flags |= usageAlias
+	}
+	if u.Metadata != nil {
+		flags |= usageMetadata
+	}
+	b = append(b, byte(u.Kind), flags)
+	if local >= 0 {
+		b = appendUint(b, uint64(local))
+	} else {
+		b = append(b, u.Content[:]...)
+	}
+	switch u.Kind {
+	case MessageUsage:
+		if code, ok := roleCodes[u.Role]; ok {
+			b = append(b, code)
+		} else {
+			b = appendString(append(b, 0), u.Role)
+		}
+	case DocumentUsage:
+		b = appendUint(appendString(b, u.Document), u.Revision)
+	case AssetUsage:
+		b = appendString(b, u.Filename)
+	}
+	b = appendInt(b, u.CreatedAt.UnixMilli()-c.Time.UnixMilli())
+	if flags&usageName != 0 {
+		b = appendString(b, u.Name)
+	}
+	if flags&usageType != 0 {
+		b = appendMediaType(b, u.Type)
+	}
+	if flags&usageOrigin != 0 {
+		b = appendOrigin(b, u.Origin)
+	}
+	if flags&usageSource != 0 {
+		b = appendString(b, u.SourceID)
+	}
+	if flags&usageAlias != 0 {
+		b = append(b, u.Alias[:]...)
+	}
+	if flags&usageMetadata != 0 {
+		b = appendBytes(b, u.Metadata)
+	}
+	return b
+}
+
+// localBlock returns how many blocks before the end of those already written
+// the given one stands, or -1. The latest are looked at first: a span usually
+// follows its block.
+func (e *Encoder) localBlock(id content.ID) int {
+	const look = 64
+	for back := 0; back < len(e.blocks) && back < look; back++ {
+		if e.blocks[len(e.blocks)-1-back] == id {
+			return back
+		}
+	}
+	return -1
+}

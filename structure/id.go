@@ -1,0 +1,98 @@
+package structure
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+)
+
+// ErrBadID is returned when text cannot be parsed as an id.
+var ErrBadID = errors.New("malformed id")
+
+// ID is the identity of a structural record of kind K: a UUID that can be
+// compared, used as a map key, and not be mistaken for another kind's.
+type ID[K any] [16]byte
+
+type (
+	threadKind     struct{}
+	contextKind    struct{}
+	runKind        struct{}
+	spanSetKind    struct{}
+	checkpointKind struct{}
+	summaryKind    struct{}
+	aliasKind      struct{}
+)
+
+type (
+	// ThreadID identifies a thread.
+	ThreadID = ID[threadKind]
+	// ContextID identifies a context, and with it the branch that names it.
+	ContextID = ID[contextKind]
+	// RunID identifies a run.
+	RunID = ID[runKind]
+	// SpanSetID identifies a span set.
+	SpanSetID = ID[spanSetKind]
+	// CheckpointID identifies a checkpoint.
+	CheckpointID = ID[checkpointKind]
+	// SummaryID identifies a summary.
+	SummaryID = ID[summaryKind]
+	// Alias is the key under which a span is found by an id that its caller
+	// chose. It is derived from that id and the scope in which it is unique.
+	Alias = ID[aliasKind]
+)
+
+// NewID returns a fresh id. Ids made later by one process sort later.
+func NewID[T ~[16]byte]() T { return T(uuid.Must(uuid.NewV7())) }
+
+// DeriveID returns the id that stands for the given parts: the same parts give
+// the same id in every store. Parts are length-prefixed before they are hashed,
+// so ("ab", "c") and ("a", "bc") differ.
+func DeriveID[T ~[16]byte](parts ...string) T {
+	var stack [256]byte
+	b := stack[:0]
+	for _, p := range parts {
+		b = appendString(b, p)
+	}
+	sum := sha256.Sum256(b)
+	var id T
+	copy(id[:], sum[:])
+	id[6] = id[6]&0x0f | 0x80 // version 8: vendor specific
+	id[8] = id[8]&0x3f | 0x80 // RFC 9562 variant
+	return id
+}
+
+// ParseID parses the text form of an id.
+func ParseID[T ~[16]byte](s string) (T, error) {
+	u, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		if len(s) > 48 {
+			s = s[:48] + "…"
+		}
+		return T{}, fmt.Errorf("%w: %q", ErrBadID, s)
+	}
+	return T(u), nil
+}
+
+// IsZero reports whether the id is absent.
+func (id ID[K]) IsZero() bool { return id == ID[K]{} }
+
+// Compare orders ids by their bytes.
+func (id ID[K]) Compare(other ID[K]) int { return bytes.Compare(id[:], other[:]) }
+
+// String returns the canonical text form.
+func (id ID[K]) String() string { return uuid.UUID(id).String() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (id ID[K]) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *ID[K]) UnmarshalText(text []byte) error {
+	parsed, err := ParseID[ID[K]](string(text))
+	if err == nil {
+		*id = parsed
+	}
+	return err
+}

@@ -1,0 +1,224 @@
+package structure
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+)
+
+// Kind tells records apart. The values are part of the disk format.
+type Kind uint8
+
+// The kinds of record.
+const (
+	KindBlock      Kind = 1
+	KindChunk      Kind = 2
+	KindThread     Kind = 3
+	KindContext    Kind = 4
+	KindTip        Kind = 5
+	KindRun        Kind = 6
+	KindSpan       Kind = 7
+	KindSpanSet    Kind = 8
+	KindBranch     Kind = 9
+	KindCheckpoint Kind = 10
+	KindSummary    Kind = 11
+	KindReflog     Kind = 12
+	KindDeletion   Kind = 13
+)
+
+var kindNames = [...]string{
+	KindBlock: "block", KindChunk: "chunk", KindThread: "thread", KindContext: "context",
+	KindTip: "tip", KindRun: "run", KindSpan: "span", KindSpanSet: "span set", KindBranch: "branch",
+	KindCheckpoint: "checkpoint", KindSummary: "summary", KindReflog: "reflog entry", KindDeletion: "deletion",
+}
+
+// String returns the name of the kind.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) && kindNames[k] != "" {
+		return kindNames[k]
+	}
+	return "record kind " + strconv.Itoa(int(k))
+}
+
+// Record is one immutable statement in a commit. Records of threads, contexts,
+// branches and checkpoints state the whole of their subject: a later one of the
+// same id replaces what an earlier one said.
+type Record interface {
+	Kind() Kind
+}
+
+// Block is a content block on its way into a store, with its bytes.
+type Block struct {
+	content.Block
+	// Body is the whole body when Tree is zero.
+	Body []byte
+	// Tree is the root of the chunks of a body that was cut, else zero.
+	Tree content.Root
+
+	summed bool // ID was computed from Body
+}
+
+// NewBlock returns the block of a body that is kept whole. Its id is computed
+// from the body, which must not change from here on.
+func NewBlock(mediaType string, origin content.Origin, createdAt time.Time, body []byte) *Block {
+	return &Block{
+		Block: content.Block{
+			ID: content.Sum(body), Type: mediaType, Size: int64(len(body)), Origin: origin, CreatedAt: createdAt,
+		},
+		Body: body, summed: true,
+	}
+}
+
+// Summed reports whether the id is known to be that of the body: NewBlock made it.
+func (b *Block) Summed() bool { return b.summed }
+
+// Chunk is a piece of a body that was cut, or a node of the tree over them. Its
+// key is the BLAKE3 of its bytes.
+type Chunk struct {
+	Key   content.Key
+	Bytes []byte
+}
+
+// Thread is a conversation.
+type Thread struct {
+	ID ThreadID
+	// SourceID is the id its caller chose, else empty.
+	SourceID string
+	UserID   string
+	Title    string
+	// Metadata is JSON, kept byte for byte; nil when absent.
+	Metadata []byte
+	// Active is the context whose branch is the active one, zero before the first.
+	Active    ContextID
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Overrides are what a context sets differently from what it inherits. A nil
+// field inherits.
+type Overrides struct {
+	SystemPrompt *string
+	Model        *string
+	// JSON is any further overrides, kept byte for byte.
+	JSON []byte
+}
+
+// Context is a mutable view of a history. Its tip is stated by the latest of its
+// Context and Tip records.
+type Context struct {
+	ID     ContextID
+	Thread ThreadID
+	// Parent is the context that this one was forked or spawned from, else zero.
+	Parent ContextID
+	// Base is the span that it started at; what lies behind it is inherited.
+	Base SpanRef
+	// Tip is its current span; zero while it is empty.
+	Tip SpanRef
+	// Set is the span set that this context fills an alternative of, else zero.
+	Set       SpanSetID
+	Overrides Overrides
+	// Metadata is JSON, kept byte for byte; nil when absent.
+	Metadata  []byte
+	CreatedAt time.Time
+}
+
+// Tip moves a context to a span.
+type Tip struct {
+	Context ContextID
+	Span    SpanRef
+}
+
+// Run opens a straight line of spans that starts after Parent.
+type Run struct {
+	ID     RunID
+	Parent SpanRef
+}
+
+// SpanSet is a position at which alternatives are offered: its spans all follow
+// Parent.
+type SpanSet struct {
+	ID     SpanSetID
+	Parent SpanRef
+	// Count is how many alternatives were asked for.
+	Count     uint64
+	CreatedAt time.Time
+}
+
+// Branch names a context within its thread.
+type Branch struct {
+	Thread    ThreadID
+	Name      string
+	Context   ContextID
+	CreatedAt time.Time
+}
+
+// Checkpoint is a named and fixed pointer to a span, unique in its thread.
+type Checkpoint struct {
+	ID        CheckpointID
+	Thread    ThreadID
+	Name      string
+	Span      SpanRef
+	CreatedAt time.Time
+}
+
+// Summary states that a content block stands for the spans after From up to and
+// including To, as seen from Context.
+type Summary struct {
+	ID       SummaryID
+	Context  ContextID
+	Content  content.ID
+	From, To SpanRef
+	// Level is 0 for a summary of spans and one more than its parts for a
+	// summary of summaries.
+	Level uint64
+	// Parts are the summaries that a summary of summaries was made from.
+	Parts []SummaryID
+	Model string
+	// Embedding is an optional vector, as its maker encoded it.
+	Embedding []byte
+	CreatedAt time.Time
+}
+
+// Reflog tells how a tip moved other than forward, so that it can be undone.
+type Reflog struct {
+	Context  ContextID
+	From, To SpanRef
+	Reason   string
+	At       time.Time
+}
+
+// Deletion takes a subject out of the store. Exactly the fields that its Subject
+// needs are set.
+type Deletion struct {
+	// Subject is the kind of record that goes: thread, context, branch,
+	// checkpoint, summary, or block (an erasure).
+	Subject Kind
+	Thread  ThreadID
+	Context ContextID
+	Name    string // of a branch or checkpoint in Thread
+	Summary SummaryID
+	Content content.ID
+	At      time.Time
+}
+
+func (*Block) Kind() Kind      { return KindBlock }
+func (*Chunk) Kind() Kind      { return KindChunk }
+func (*Thread) Kind() Kind     { return KindThread }
+func (*Context) Kind() Kind    { return KindContext }
+func (*Tip) Kind() Kind        { return KindTip }
+func (*Run) Kind() Kind        { return KindRun }
+func (*SpanSet) Kind() Kind    { return KindSpanSet }
+func (*Branch) Kind() Kind     { return KindBranch }
+func (*Checkpoint) Kind() Kind { return KindCheckpoint }
+func (*Summary) Kind() Kind    { return KindSummary }
+func (*Reflog) Kind() Kind     { return KindReflog }
+func (*Deletion) Kind() Kind   { return KindDeletion }
+
+// Commit is an atomic list of records. The engine that applies it gives it its
+// number; numbers start at 1 and have no gaps.
+type Commit struct {
+	Number  uint64
+	Time    time.Time
+	Records []Record
+}

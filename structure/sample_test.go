@@ -1,0 +1,123 @@
+package structure_test
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var sampleTime = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
+
+// id returns an id that is recognized in a dump.
+func id[T ~[16]byte](n byte) T { return T(bytes.Repeat([]byte{n}, 16)) }
+
+func at(run byte, seq uint64) structure.SpanRef {
+	return structure.SpanRef{Run: id[structure.RunID](run), Seq: seq}
+}
+
+func text(body string) *structure.Block {
+	return &structure.Block{
+		Block: content.Block{
+			ID: content.Sum([]byte(body)), Type: content.TypeText, Size: int64(len(body)), CreatedAt: sampleTime,
+		},
+		Body: []byte(body),
+	}
+}
+
+// messageCommit returns the commit of an ordinary Extend: a block, the span that
+// uses it, and the tip that moves there.
+func messageCommit() *structure.Commit {
+	b := text("the quick brown fox jumps over the lazy dog")
+	b.Origin = content.Origin{Kind: content.OriginUser, UserID: "ada"}
+	return &structure.Commit{Time: sampleTime, Records: []structure.Record{
+		b,
+		&structure.Span{Ref: at(1, 7), Usages: []structure.Usage{
+			{Kind: structure.MessageUsage, Content: b.ID, Role: "user", CreatedAt: sampleTime},
+		}},
+		&structure.Tip{Context: id[structure.ContextID](2), Span: at(1, 7)},
+	}}
+}
+
+// sampleCommit returns a commit with every kind of record, and with every form
+// that a record has.
+func sampleCommit() *structure.Commit {
+	question, answer := text("question"), text("answer")
+	question.Origin = content.Origin{
+		Kind: content.OriginImport, UserID: "ada", ModelID: "model", SourceID: "file.json", ParentID: content.Sum([]byte("draft")),
+	}
+	answer.Type = "application/x-unknown"
+	cut := &structure.Block{
+		Block: content.Block{ID: content.Sum([]byte("large")), Type: content.TypePDF, Size: 1 << 33, CreatedAt: time.Time{}},
+		Tree:  content.Root{Key: content.KeyOf([]byte("root")), Height: 2, Size: 1 << 33},
+	}
+	c := &structure.Commit{Time: sampleTime}
+	c.Records = append(c.Records, samplePlain()...)
+	c.Records = append(c.Records, question, answer, cut, text(""),
+		&structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")},
+		&structure.Span{Ref: at(1, 1), Usages: sampleUsages(question.ID, cut.ID)},
+		&structure.Span{Ref: at(1, 2), Set: id[structure.SpanSetID](0x20), Usages: []structure.Usage{
+			{Kind: structure.MessageUsage, Content: answer.ID, Role: "assistant", CreatedAt: sampleTime},
+		}},
+		&structure.Tip{Context: id[structure.ContextID](2), Span: at(1, 2)},
+		&structure.Tip{Context: id[structure.ContextID](3), Span: at(1, 1)},
+		&structure.Tip{Context: id[structure.ContextID](4)},
+		&structure.Span{Ref: at(9, 1<<40), Usages: []structure.Usage{
+			{Kind: structure.MessageUsage, Content: content.Sum([]byte("elsewhere")), Role: "narrator"},
+		}},
+	)
+	return c
+}
+
+func sampleUsages(local, cut content.ID) []structure.Usage {
+	return []structure.Usage{
+		{Kind: structure.MessageUsage, Content: local, Role: "user", Name: "ada", CreatedAt: sampleTime.Add(-time.Second)},
+		{Kind: structure.DocumentUsage, Content: cut, Document: "plan", Revision: 300, CreatedAt: sampleTime},
+		{
+			Kind: structure.AssetUsage, Content: content.Sum([]byte("elsewhere")), Filename: "雪.png",
+			Type: content.TypePNG, Origin: &content.Origin{Kind: content.OriginTool}, SourceID: "m-1",
+			Alias: id[structure.Alias](0x30), Metadata: []byte(`{}`), CreatedAt: sampleTime.Add(time.Hour),
+		},
+		{Kind: structure.MessageUsage, Content: local, Role: "", Metadata: []byte{}, Origin: &content.Origin{}, CreatedAt: sampleTime},
+	}
+}
+
+func samplePlain() []structure.Record {
+	thread, context := id[structure.ThreadID](0x10), id[structure.ContextID](2)
+	empty, model := "", "model"
+	return []structure.Record{
+		&structure.Thread{
+			ID: thread, SourceID: "chat-1", UserID: "ada", Title: "Naïve 雪", Metadata: []byte(`{"a": 1}`),
+			Active: context, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
+		},
+		&structure.Thread{ID: thread, Metadata: []byte{}, CreatedAt: time.UnixMilli(-1).UTC()},
+		&structure.Run{ID: id[structure.RunID](1)},
+		&structure.Run{ID: id[structure.RunID](9), Parent: at(1, 300)},
+		&structure.Context{
+			ID: context, Thread: thread, Parent: id[structure.ContextID](3), Base: at(1, 1), Tip: at(1, 2),
+			Set:       id[structure.SpanSetID](0x20),
+			Overrides: structure.Overrides{SystemPrompt: &empty, Model: &model, JSON: []byte(`{"t":0}`)},
+			Metadata:  []byte(`[]`), CreatedAt: sampleTime,
+		},
+		&structure.Context{ID: id[structure.ContextID](3), Thread: thread, CreatedAt: sampleTime},
+		&structure.SpanSet{ID: id[structure.SpanSetID](0x20), Parent: at(1, 1), Count: 3, CreatedAt: sampleTime},
+		&structure.Branch{Thread: thread, Name: "main", Context: context, CreatedAt: sampleTime},
+		&structure.Checkpoint{
+			ID: id[structure.CheckpointID](0x40), Thread: thread, Name: "before", Span: at(1, 1), CreatedAt: sampleTime,
+		},
+		&structure.Summary{
+			ID: id[structure.SummaryID](0x50), Context: context, Content: content.Sum([]byte("summary")), From: at(1, 1),
+			To: at(1, 2), Level: 1, Parts: []structure.SummaryID{id[structure.SummaryID](0x51), id[structure.SummaryID](0x52)},
+			Model: "model", Embedding: []byte{1, 2, 3, 4}, CreatedAt: sampleTime,
+		},
+		&structure.Summary{ID: id[structure.SummaryID](0x51), To: at(1, 1), CreatedAt: sampleTime},
+		&structure.Reflog{Context: context, From: at(1, 2), To: at(1, 1), Reason: "rewind", At: sampleTime},
+		&structure.Deletion{Subject: structure.KindThread, Thread: thread, At: sampleTime},
+		&structure.Deletion{Subject: structure.KindContext, Context: context, At: sampleTime},
+		&structure.Deletion{Subject: structure.KindBranch, Thread: thread, Name: "old", At: sampleTime},
+		&structure.Deletion{Subject: structure.KindCheckpoint, Thread: thread, Name: "before", At: sampleTime},
+		&structure.Deletion{Subject: structure.KindSummary, Context: context, Summary: id[structure.SummaryID](0x51), At: sampleTime},
+		&structure.Deletion{Subject: structure.KindBlock, Content: content.Sum([]byte("secret")), At: sampleTime},
+	}
+}

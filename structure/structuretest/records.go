@@ -1,0 +1,225 @@
+package structuretest
+
+import (
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Blocks generates blocks with their whole body or with the root of its chunks.
+func Blocks() *rapid.Generator[*structure.Block] {
+	return rapid.Custom(func(t *rapid.T) *structure.Block {
+		b := &structure.Block{Block: content.Block{
+			Type: MediaTypes().Draw(t, "type"), Origin: Origins().Draw(t, "origin"), CreatedAt: Times().Draw(t, "created"),
+		}}
+		if rapid.Bool().Draw(t, "cut") {
+			b.Tree.Key = content.KeyOf(ByteStrings().Draw(t, "root"))
+			b.Tree.Height = rapid.Byte().Draw(t, "height")
+			b.Tree.Size = rapid.Int64Range(1, 1<<62).Draw(t, "size")
+			b.ID, b.Size = ContentIDs().Draw(t, "id"), b.Tree.Size
+			return b
+		}
+		b.Body = ByteStrings().Draw(t, "body")
+		b.ID, b.Size = content.Sum(b.Body), int64(len(b.Body))
+		return b
+	})
+}
+
+// Chunks generates chunks.
+func Chunks() *rapid.Generator[*structure.Chunk] {
+	return rapid.Map(ByteStrings(), func(b []byte) *structure.Chunk {
+		return &structure.Chunk{Key: content.KeyOf(b), Bytes: b}
+	})
+}
+
+// Threads generates threads.
+func Threads() *rapid.Generator[*structure.Thread] {
+	return rapid.Custom(func(t *rapid.T) *structure.Thread {
+		return &structure.Thread{
+			ID:        OptionalIDs[structure.ThreadID]().Draw(t, "id"),
+			SourceID:  Texts().Draw(t, "source id"),
+			UserID:    Texts().Draw(t, "user"),
+			Title:     Texts().Draw(t, "title"),
+			Metadata:  OptionalByteStrings().Draw(t, "metadata"),
+			Active:    OptionalIDs[structure.ContextID]().Draw(t, "active"),
+			CreatedAt: Times().Draw(t, "created"),
+			UpdatedAt: Times().Draw(t, "updated"),
+		}
+	})
+}
+
+// Contexts generates contexts.
+func Contexts() *rapid.Generator[*structure.Context] {
+	return rapid.Custom(func(t *rapid.T) *structure.Context {
+		return &structure.Context{
+			ID:     OptionalIDs[structure.ContextID]().Draw(t, "id"),
+			Thread: OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
+			Parent: OptionalIDs[structure.ContextID]().Draw(t, "parent"),
+			Base:   OptionalSpanRefs().Draw(t, "base"),
+			Tip:    OptionalSpanRefs().Draw(t, "tip"),
+			Set:    OptionalIDs[structure.SpanSetID]().Draw(t, "set"),
+			Overrides: structure.Overrides{
+				SystemPrompt: rapid.Ptr(Texts(), true).Draw(t, "system prompt"),
+				Model:        rapid.Ptr(Texts(), true).Draw(t, "model"),
+				JSON:         OptionalByteStrings().Draw(t, "overrides"),
+			},
+			Metadata:  OptionalByteStrings().Draw(t, "metadata"),
+			CreatedAt: Times().Draw(t, "created"),
+		}
+	})
+}
+
+// Tips generates moves of a context.
+func Tips() *rapid.Generator[*structure.Tip] {
+	return rapid.Custom(func(t *rapid.T) *structure.Tip {
+		return &structure.Tip{
+			Context: OptionalIDs[structure.ContextID]().Draw(t, "context"), Span: OptionalSpanRefs().Draw(t, "span"),
+		}
+	})
+}
+
+// Runs generates runs.
+func Runs() *rapid.Generator[*structure.Run] {
+	return rapid.Custom(func(t *rapid.T) *structure.Run {
+		return &structure.Run{
+			ID: OptionalIDs[structure.RunID]().Draw(t, "id"), Parent: OptionalSpanRefs().Draw(t, "parent"),
+		}
+	})
+}
+
+// Usages generates usages of the given content.
+func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
+	roles := rapid.OneOf(rapid.SampledFrom([]string{"user", "assistant", "system", "tool", "developer", "function"}), Texts())
+	return rapid.Custom(func(t *rapid.T) structure.Usage {
+		u := structure.Usage{
+			Kind:      rapid.SampledFrom([]structure.UsageKind{structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage}).Draw(t, "usage kind"),
+			Content:   of.Draw(t, "content"),
+			CreatedAt: Times().Draw(t, "created"),
+		}
+		switch u.Kind {
+		case structure.MessageUsage:
+			u.Role, u.Name = roles.Draw(t, "role"), roles.Draw(t, "name")
+		case structure.DocumentUsage:
+			u.Document, u.Revision = Texts().Draw(t, "document"), rapid.Uint64().Draw(t, "revision")
+		case structure.AssetUsage:
+			u.Filename = Texts().Draw(t, "filename")
+		}
+		if rapid.Bool().Draw(t, "bare") {
+			return u
+		}
+		u.Type = MediaTypes().Draw(t, "type")
+		u.Origin = rapid.Ptr(Origins(), true).Draw(t, "origin")
+		u.SourceID = Texts().Draw(t, "source id")
+		u.Alias = OptionalIDs[structure.Alias]().Draw(t, "alias")
+		u.Metadata = OptionalByteStrings().Draw(t, "metadata")
+		return u
+	})
+}
+
+// Spans generates spans whose usages are of the given content.
+func Spans(of *rapid.Generator[content.ID]) *rapid.Generator[*structure.Span] {
+	return rapid.Custom(func(t *rapid.T) *structure.Span {
+		return &structure.Span{
+			Ref:    SpanRefs().Draw(t, "ref"),
+			Set:    OptionalIDs[structure.SpanSetID]().Draw(t, "set"),
+			Usages: rapid.SliceOfN(Usages(of), 1, 4).Draw(t, "usages"),
+		}
+	})
+}
+
+// SpanSets generates span sets.
+func SpanSets() *rapid.Generator[*structure.SpanSet] {
+	return rapid.Custom(func(t *rapid.T) *structure.SpanSet {
+		return &structure.SpanSet{
+			ID:        OptionalIDs[structure.SpanSetID]().Draw(t, "id"),
+			Parent:    OptionalSpanRefs().Draw(t, "parent"),
+			Count:     rapid.Uint64().Draw(t, "count"),
+			CreatedAt: Times().Draw(t, "created"),
+		}
+	})
+}
+
+// Branches generates branches.
+func Branches() *rapid.Generator[*structure.Branch] {
+	return rapid.Custom(func(t *rapid.T) *structure.Branch {
+		return &structure.Branch{
+			Thread:    OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
+			Name:      Texts().Draw(t, "name"),
+			Context:   OptionalIDs[structure.ContextID]().Draw(t, "context"),
+			CreatedAt: Times().Draw(t, "created"),
+		}
+	})
+}
+
+// Checkpoints generates checkpoints.
+func Checkpoints() *rapid.Generator[*structure.Checkpoint] {
+	return rapid.Custom(func(t *rapid.T) *structure.Checkpoint {
+		return &structure.Checkpoint{
+			ID:        OptionalIDs[structure.CheckpointID]().Draw(t, "id"),
+			Thread:    OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
+			Name:      Texts().Draw(t, "name"),
+			Span:      OptionalSpanRefs().Draw(t, "span"),
+			CreatedAt: Times().Draw(t, "created"),
+		}
+	})
+}
+
+// Summaries generates summaries.
+func Summaries() *rapid.Generator[*structure.Summary] {
+	return rapid.Custom(func(t *rapid.T) *structure.Summary {
+		s := &structure.Summary{
+			ID:        OptionalIDs[structure.SummaryID]().Draw(t, "id"),
+			Context:   OptionalIDs[structure.ContextID]().Draw(t, "context"),
+			Content:   ContentIDs().Draw(t, "content"),
+			From:      OptionalSpanRefs().Draw(t, "from"),
+			To:        OptionalSpanRefs().Draw(t, "to"),
+			Level:     rapid.Uint64().Draw(t, "level"),
+			Model:     Texts().Draw(t, "model"),
+			Embedding: OptionalByteStrings().Draw(t, "embedding"),
+			CreatedAt: Times().Draw(t, "created"),
+		}
+		if rapid.Bool().Draw(t, "of summaries") {
+			s.Parts = rapid.SliceOfN(OptionalIDs[structure.SummaryID](), 1, 5).Draw(t, "parts")
+		}
+		return s
+	})
+}
+
+// Reflogs generates reflog entries.
+func Reflogs() *rapid.Generator[*structure.Reflog] {
+	return rapid.Custom(func(t *rapid.T) *structure.Reflog {
+		return &structure.Reflog{
+			Context: OptionalIDs[structure.ContextID]().Draw(t, "context"),
+			From:    OptionalSpanRefs().Draw(t, "from"),
+			To:      OptionalSpanRefs().Draw(t, "to"),
+			Reason:  Texts().Draw(t, "reason"),
+			At:      Times().Draw(t, "at"),
+		}
+	})
+}
+
+// Deletions generates deletions of every subject.
+func Deletions() *rapid.Generator[*structure.Deletion] {
+	subjects := rapid.SampledFrom([]structure.Kind{
+		structure.KindThread, structure.KindContext, structure.KindBranch,
+		structure.KindCheckpoint, structure.KindSummary, structure.KindBlock,
+	})
+	return rapid.Custom(func(t *rapid.T) *structure.Deletion {
+		d := &structure.Deletion{Subject: subjects.Draw(t, "subject"), At: Times().Draw(t, "at")}
+		switch d.Subject {
+		case structure.KindThread:
+			d.Thread = OptionalIDs[structure.ThreadID]().Draw(t, "thread")
+		case structure.KindContext:
+			d.Context = OptionalIDs[structure.ContextID]().Draw(t, "context")
+		case structure.KindBranch, structure.KindCheckpoint:
+			d.Thread, d.Name = OptionalIDs[structure.ThreadID]().Draw(t, "thread"), Texts().Draw(t, "name")
+		case structure.KindSummary:
+			d.Context = OptionalIDs[structure.ContextID]().Draw(t, "context")
+			d.Summary = OptionalIDs[structure.SummaryID]().Draw(t, "summary")
+		case structure.KindBlock:
+			d.Content = ContentIDs().Draw(t, "content")
+		}
+		return d
+	})
+}

@@ -1,0 +1,170 @@
+package structure
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+)
+
+// ErrMalformed is returned when bytes are not the binary form of a commit.
+var ErrMalformed = errors.New("malformed commit")
+
+// ErrUnknownVersion is returned for a commit or record that a newer program wrote.
+var ErrUnknownVersion = errors.New("written by a newer version of the program")
+
+func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
+
+func appendInt(dst []byte, v int64) []byte {
+	return binary.AppendUvarint(dst, uint64(v)<<1^uint64(v>>63))
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+// appendOptional writes bytes whose absence differs from emptiness.
+func appendOptional(dst, b []byte) []byte {
+	if b == nil {
+		return append(dst, 0)
+	}
+	return append(binary.AppendUvarint(dst, uint64(len(b))+1), b...)
+}
+
+func appendOptionalString(dst []byte, s *string) []byte {
+	if s == nil {
+		return append(dst, 0)
+	}
+	return append(binary.AppendUvarint(dst, uint64(len(*s))+1), *s...)
+}
+
+func appendTime(dst []byte, t time.Time) []byte { return appendInt(dst, t.UnixMilli()) }
+
+func appendRef(dst []byte, r SpanRef) []byte {
+	dst = appendUint(dst, r.Seq)
+	if r.Seq != 0 {
+		dst = append(dst, r.Run[:]...)
+	}
+	return dst
+}
+
+// cursor reads the binary form front to back. The first problem sticks: later
+// reads return zero values, so that a decoder checks err once at its end. Byte
+// slices it returns share memory with the input.
+type cursor struct {
+	rest []byte
+	err  error
+}
+
+func (c *cursor) fail(what string) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: %s", ErrMalformed, what)
+	}
+	c.rest = nil
+}
+
+func (c *cursor) take(n uint64, what string) []byte {
+	if n > uint64(len(c.rest)) {
+		c.fail(what + " is cut short")
+		return nil
+	}
+	b := c.rest[:n:n]
+	c.rest = c.rest[n:]
+	return b
+}
+
+func (c *cursor) byte(what string) byte {
+	if b := c.take(1, what); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// uint reads a varint and accepts only its shortest form.
+func (c *cursor) uint(what string) uint64 {
+	v, n := binary.Uvarint(c.rest)
+	if n <= 0 || n > 1 && c.rest[n-1] == 0 {
+		c.fail(what + " is not a number")
+		return 0
+	}
+	c.rest = c.rest[n:]
+	return v
+}
+
+func (c *cursor) int(what string) int64 {
+	v := c.uint(what)
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+func (c *cursor) string(what string) string { return string(c.bytes(what)) }
+
+// someString reads a string that a flag announced, which is not empty.
+func (c *cursor) someString(what string) string {
+	s := c.string(what)
+	if s == "" {
+		c.fail(what + " is announced but empty")
+	}
+	return s
+}
+
+func (c *cursor) bytes(what string) []byte { return c.take(c.uint(what), what) }
+
+func (c *cursor) optional(what string) []byte {
+	n := c.uint(what)
+	if n == 0 {
+		return nil
+	}
+	return c.take(n-1, what)
+}
+
+func (c *cursor) optionalString(what string) *string {
+	b := c.optional(what)
+	if b == nil {
+		return nil
+	}
+	s := string(b)
+	return &s
+}
+
+func (c *cursor) time(what string) time.Time { return time.UnixMilli(c.int(what)).UTC() }
+
+func (c *cursor) ref(what string) SpanRef {
+	seq := c.uint(what)
+	if seq == 0 {
+		return SpanRef{}
+	}
+	return SpanRef{Seq: seq, Run: readID[RunID](c, what)}
+}
+
+func (c *cursor) contentID(what string) (id content.ID) {
+	copy(id[:], c.take(uint64(len(id)), what))
+	return id
+}
+
+func readID[T ~[16]byte](c *cursor, what string) (id T) {
+	copy(id[:], c.take(uint64(len(id)), what))
+	return id
+}
+
+// someID reads an id that a flag announced, which is not zero.
+func someID[T ~[16]byte](c *cursor, what string) T {
+	id := readID[T](c, what)
+	if id == (T{}) {
+		c.fail(what + " is announced but zero")
+	}
+	return id
+}
+
+// end reports the first problem, or bytes that nothing accounts for.
+func (c *cursor) end() error {
+	if c.err == nil && len(c.rest) > 0 {
+		c.fail(fmt.Sprintf("%d bytes too many", len(c.rest)))
+	}
+	return c.err
+}
