@@ -1,0 +1,231 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+var (
+	leavesBucket = []byte("leaves")
+	metaBucket   = []byte("meta")
+	stateKey     = []byte("state")
+)
+
+// leafKey is the bbolt key of the leaf with a lower bound; bbolt takes no empty
+// keys and the first leaf's bound is empty.
+func leafKey(low []byte) []byte {
+	return append(append(make([]byte, 0, 1+len(low)), 'L'), low...)
+}
+
+// base is bbolt as it stood after one checkpoint. A bbolt transaction serves one
+// goroutine at a time, so a base holds a few and lends their cursors for short
+// reads: a reader of an old base never waits for a writer, only for other
+// readers.
+type base struct {
+	path    string
+	pages   *pages
+	cursors chan *bbolt.Cursor
+	refs    atomic.Int64
+}
+
+func openBase(db *bbolt.DB, p *pages) (*base, error) {
+	n := max(4, 2*runtime.GOMAXPROCS(0))
+	b := &base{path: db.Path(), pages: p, cursors: make(chan *bbolt.Cursor, n)}
+	b.refs.Store(1)
+	for range n {
+		if err := b.addCursor(db); err != nil {
+			b.release()
+			return nil, fmt.Errorf("read index: %w", err)
+		}
+	}
+	return b, nil
+}
+
+func (b *base) addCursor(db *bbolt.DB) error {
+	tx, err := db.Begin(false)
+	if err != nil {
+		return err
+	}
+	err = guard(func() error {
+		b.cursors <- tx.Bucket(leavesBucket).Cursor()
+		return nil
+	})
+	if err != nil {
+		_ = tx.Rollback()
+	}
+	return err
+}
+
+// retain keeps the base open until release; false when it is closed already.
+func (b *base) retain() bool {
+	for n := b.refs.Load(); n > 0; n = b.refs.Load() {
+		if b.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *base) release() {
+	if b.refs.Add(-1) > 0 {
+		return
+	}
+	for {
+		select {
+		case c := <-b.cursors:
+			_ = c.Bucket().Tx().Rollback() // of a read: fails only when repeated
+		default:
+			return
+		}
+	}
+}
+
+var errPage = errors.New("damaged page")
+
+// guard calls fn, which reads pages that may be damaged. Those make bbolt panic
+// or read outside the file; here that becomes an error.
+func guard(fn func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPage, p)
+		}
+	}()
+	return fn()
+}
+
+// read lends a cursor over the leaves to fn, whose errors say what is damaged. It
+// is called between retain and release.
+func (b *base) read(fn func(c *bbolt.Cursor) error) error {
+	c := <-b.cursors
+	defer func() { b.cursors <- c }()
+	if err := guard(func() error { return fn(c) }); err != nil {
+		return corrupt(b.path, err)
+	}
+	return nil
+}
+
+func corrupt(path string, what error) error {
+	return &backend.CorruptError{File: path, What: what.Error() + "; to repair: " + backend.RebuildIndex}
+}
+
+// seekLeaf returns the leaf that covers the key, of which there always is one.
+// Its memory belongs to the transaction.
+func seekLeaf(c *bbolt.Cursor, p *pages, key []byte) (leaf, error) {
+	var buf [80]byte
+	want := append(append(buf[:0], 'L'), key...)
+	k, v := c.Seek(want)
+	switch {
+	case k == nil:
+		k, v = c.Last()
+	case !bytes.Equal(k, want):
+		k, v = c.Prev()
+	}
+	l, err := readLeaf(p, k, v)
+	if err == nil && !l.covers(key) {
+		err = errBounds
+	}
+	return l, err
+}
+
+// readLeaf decodes the leaf that a cursor is at.
+func readLeaf(p *pages, k, v []byte) (leaf, error) {
+	if len(k) == 0 {
+		return leaf{}, errBounds
+	}
+	if !p.hold(k) || !p.hold(v) {
+		return leaf{}, errStale
+	}
+	return decodeLeaf(k[1:], v)
+}
+
+// get returns a copy of a key's value.
+func (b *base) get(key []byte) (value []byte, ok bool, err error) {
+	err = b.read(func(c *bbolt.Cursor) error {
+		l, err := seekLeaf(c, b.pages, key)
+		if err != nil {
+			return err
+		}
+		v, found, err := l.get(key)
+		if found {
+			value, ok = append(make([]byte, 0, len(v)), v...), true
+		}
+		return err
+	})
+	return value, ok, err
+}
+
+// page returns the entries of the leaf that covers the key, from the key on, and
+// the key at which the next leaf begins (nil at the end). The memory is the
+// caller's.
+func (b *base) page(key []byte) (entries []Entry, next []byte, err error) {
+	err = b.read(func(c *bbolt.Cursor) error {
+		l, err := seekLeaf(c, b.pages, key)
+		if err != nil {
+			return err
+		}
+		next = bytes.Clone(l.high)
+		entries, err = l.list(key)
+		return err
+	})
+	return entries, next, err
+}
+
+// last returns a copy of the entry with the greatest key in from <= key < to; a
+// nil to has no end.
+func (b *base) last(from, to []byte) (last Entry, ok bool, err error) {
+	err = b.read(func(c *bbolt.Cursor) error {
+		l, err := b.lastLeaf(c, to)
+		if err != nil {
+			return err
+		}
+		for {
+			e, found, err := l.before(to)
+			if err != nil {
+				return err
+			}
+			if found && bytes.Compare(e.Key, from) >= 0 {
+				last, ok = e, true
+			}
+			if found || bytes.Compare(l.low, from) <= 0 {
+				return nil
+			}
+			if l, err = b.leafBefore(c, l); err != nil {
+				return err
+			}
+		}
+	})
+	return last, ok, err
+}
+
+// lastLeaf returns the leaf that covers the key, or the last one of all for nil.
+func (b *base) lastLeaf(c *bbolt.Cursor, key []byte) (leaf, error) {
+	if key != nil {
+		return seekLeaf(c, b.pages, key)
+	}
+	k, v := c.Last()
+	l, err := readLeaf(b.pages, k, v)
+	if err == nil && l.high != nil {
+		err = errBounds
+	}
+	return l, err
+}
+
+// leafBefore steps back from the leaf that the cursor is at.
+func (b *base) leafBefore(c *bbolt.Cursor, l leaf) (leaf, error) {
+	k, v := c.Prev()
+	before, err := readLeaf(b.pages, k, v)
+	if err == nil && !bytes.Equal(before.high, l.low) {
+		err = errBounds
+	}
+	return before, err
+}

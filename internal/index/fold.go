@@ -1,0 +1,244 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// txLimits bound what a transaction of a fold holds in memory.
+type txLimits struct{ leaves, bytes int }
+
+var defaultLimits = txLimits{leaves: 4 << 10, bytes: 8 << 20}
+
+// startFold begins to fold the overlay in the background unless a fold runs. The
+// caller holds mu.
+func (db *DB) startFold() {
+	if db.folding || db.closed || db.opt.ReadOnly || time.Now().Before(db.retryAt) || errors.Is(db.foldErr, backend.ErrCorrupt) {
+		return
+	}
+	if db.frozen == nil {
+		if db.applied == db.folded {
+			return
+		}
+		db.frozen, db.active = db.active, newOverlay()
+		db.pressure.Store(0)
+		db.frozen.state, db.frozen.applied = db.state, db.applied
+		db.dropShared()
+	}
+	db.folding, db.written = true, true
+	go db.foldFrozen(db.frozen)
+}
+
+func (db *DB) foldFrozen(o *overlay) {
+	var next *base
+	err := db.opt.Durable(o.state.Number)
+	if err == nil {
+		err = removeSums(db.path)
+	}
+	if err == nil {
+		next, err = db.fold(o)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.foldErr = err; err != nil {
+		// What is frozen stays readable and is tried again.
+		db.retryAt = time.Now().Add(time.Second)
+		db.opt.Log(fmt.Sprintf("index checkpoint: %v", err))
+	} else {
+		db.base.release()
+		db.base, db.frozen, db.folded = next, nil, o.applied
+		db.dropShared()
+	}
+	db.folding = false
+	db.idle.Broadcast()
+}
+
+// Checkpoint folds everything applied so far and returns when it is done.
+func (db *DB) Checkpoint() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.settleLocked()
+	applied := db.applied
+	for tried := false; ; tried = true {
+		for db.folding {
+			db.idle.Wait()
+		}
+		switch {
+		case db.folded >= applied:
+			return nil
+		case db.opt.ReadOnly:
+			return fmt.Errorf("index: %w", backend.ErrReadOnly)
+		case db.closed:
+			return errClosed
+		case db.foldErr != nil && (tried || errors.Is(db.foldErr, backend.ErrCorrupt)):
+			return db.foldErr
+		}
+		db.retryAt = time.Time{}
+		db.startFold()
+	}
+}
+
+// fold writes an overlay into bbolt, in order, in as many transactions as memory
+// asks for, and returns what bbolt then holds. The state is written with the
+// last: until then the journal is replayed over what is there, which changes
+// nothing.
+func (db *DB) fold(o *overlay) (*base, error) {
+	f := folder{source: newTreeSource(o.tree, []byte{}), limits: db.limits}
+	for !f.done {
+		if err := db.foldPart(&f, o.state); err != nil {
+			return nil, err
+		}
+	}
+	return openBase(db.bolt, db.pages)
+}
+
+// foldPart is one transaction of a fold.
+func (db *DB) foldPart(f *folder, s State) error {
+	f.pages = db.pages
+	err := guard(func() error {
+		return db.bolt.Update(func(tx *bbolt.Tx) error {
+			if tx.Size() > int64(db.mapped-db.mapped/16) {
+				return errFull
+			}
+			return f.fill(tx, s)
+		})
+	})
+	switch {
+	case errors.Is(err, errPage), errors.Is(err, errLeaf), errors.Is(err, errBounds), errors.Is(err, errStale):
+		return corrupt(db.path, err)
+	case errors.Is(err, bbolterrors.ErrMaxSizeReached):
+		return errFull
+	case err != nil:
+		return err
+	}
+	// bbolt spreads damage: what it wrote is not read before it was checked.
+	free, err := checkFile(db.file)
+	if err != nil {
+		return corrupt(db.path, err)
+	}
+	db.pages = free.mapped(db.bolt, db.mapped)
+	return nil
+}
+
+var errFull = errors.New("index has outgrown the address space set aside for it: reopen the store")
+
+// folder merges a source into the leaves, a transaction at a time.
+type folder struct {
+	source *treeSource
+	limits txLimits
+	done   bool
+
+	// Of one transaction:
+	pages  *pages // as of the one before
+	leaves *bbolt.Bucket
+	bytes  int // written
+}
+
+// fill merges as much as one transaction may hold, and saves the state when it
+// comes to the end.
+func (f *folder) fill(tx *bbolt.Tx, s State) error {
+	f.leaves, f.bytes = tx.Bucket(leavesBucket), 0
+	f.leaves.FillPercent = 0.8
+	for n := 0; n < f.limits.leaves && f.bytes < f.limits.bytes; n++ {
+		first, ok, _ := f.source.peek()
+		if !ok {
+			f.done = true
+			return s.save(tx)
+		}
+		if err := f.leaf(first.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaf merges the next entries of the source into the leaf that the first
+// belongs to.
+func (f *folder) leaf(key []byte) error {
+	c := f.leaves.Cursor()
+	old, err := seekLeaf(c, f.pages, key)
+	if err != nil {
+		return err
+	}
+	// Where keys are out of order, bbolt would add a second leaf beside the old.
+	if k, _ := c.Seek(leafKey(old.low)); len(k) == 0 || !bytes.Equal(k[1:], old.low) {
+		return errBounds
+	}
+	low, high := bytes.Clone(old.low), bytes.Clone(old.high)
+	merged, size, err := mergeLeaf(old, f.source)
+	if err != nil {
+		return err
+	}
+	return f.write(low, high, merged, size)
+}
+
+// mergeLeaf returns the leaf's entries and the source's in its range, in order,
+// and about how many bytes they take.
+func mergeLeaf(old leaf, source *treeSource) (merged []Entry, size int, err error) {
+	add := func(e Entry) {
+		merged = append(merged, e)
+		shared := 0
+		if n := len(merged); n > 1 {
+			prev := merged[n-2].Key
+			for shared < min(len(prev), len(e.Key)) && prev[shared] == e.Key[shared] {
+				shared++
+			}
+		}
+		size += 3 + len(e.Key) - shared + len(e.Value)
+	}
+	kept, err := old.list(old.low)
+	if err != nil {
+		return nil, 0, err
+	}
+	for {
+		e, ok, _ := source.peek()
+		ok = ok && old.covers(e.Key)
+		switch {
+		case !ok && len(kept) == 0:
+			return merged, size, nil
+		case !ok || len(kept) > 0 && bytes.Compare(kept[0].Key, e.Key) < 0:
+			add(kept[0])
+			kept = kept[1:]
+			continue
+		case len(kept) > 0 && bytes.Equal(kept[0].Key, e.Key):
+			kept = kept[1:]
+		}
+		if e.Value != nil {
+			add(e)
+		}
+		source.advance()
+	}
+}
+
+// write replaces a leaf by as many of about equal size as its entries need. An
+// empty leaf stays: it keeps the range.
+func (f *folder) write(low, high []byte, entries []Entry, size int) error {
+	n := (size + leafTarget - 1) / leafTarget
+	share := leafTarget
+	if n > 0 {
+		share = (size + n - 1) / n
+	}
+	var w leafWriter
+	for i, e := range entries {
+		if len(w.entries) >= share && i > 0 {
+			if err := f.put(low, w.finish(low, e.Key)); err != nil {
+				return err
+			}
+			low = e.Key
+		}
+		w.add(e.Key, e.Value)
+	}
+	return f.put(low, w.finish(low, high))
+}
+
+func (f *folder) put(low, leaf []byte) error {
+	f.bytes += len(leaf)
+	return f.leaves.Put(leafKey(low), leaf)
+}

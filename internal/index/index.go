@@ -1,0 +1,373 @@
+// Package index keeps an ordered map of short keys to short values for reads:
+// bbolt for what a checkpoint has folded, and above it an ordered copy-on-write
+// overlay in memory for what came since. It knows nothing of what it maps; it is
+// made from the journal and can be made again.
+//
+// Every byte that is read back is checksummed. In bbolt the entries stand in
+// leaves of about a kilobyte (see leaf.go), so that an entry costs a few bytes
+// more than its key and value.
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/tidwall/btree"
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Entry is a key and its value. Neither may be changed.
+type Entry struct {
+	Key, Value []byte // a nil Value in a batch deletes the key
+}
+
+// State tells up to where an index holds what a journal says.
+type State struct {
+	Store   [16]byte
+	Number  uint64 // of the last commit
+	Segment uint32 // position after that commit's frame
+	Offset  int64
+	Counts  Counts
+}
+
+// Counts are numbers that the index's user keeps as of each commit.
+type Counts [12]uint64
+
+// Options configure an index. The zero value of each field is a default.
+type Options struct {
+	// OverlayBytes is the size of the overlay at which a checkpoint begins in the
+	// background. At four times that, Throttle waits. Default 16 MiB.
+	OverlayBytes int64
+	// Durable is called before a checkpoint with the number of the last commit in
+	// it. It must return only when that commit survives power loss: the index may
+	// never know more than the journal. Nil when everything applied is durable.
+	Durable func(number uint64) error
+	// ReadOnly never writes the file.
+	ReadOnly bool
+	// Log is told what went wrong in the background; nil discards it.
+	Log func(message string)
+}
+
+// ErrUnusable is returned when the file is damaged, of another version, or not
+// an index: it has to be made anew.
+var ErrUnusable = errors.New("index cannot be used")
+
+var errClosed = fmt.Errorf("index: %w", backend.ErrClosed)
+
+// DB is an open index. One goroutine at a time may call Apply; everything else
+// is safe for concurrent use.
+type DB struct {
+	path   string
+	opt    Options
+	bolt   *bbolt.DB
+	file   *os.File // bbolt's
+	mapped int      // bytes of address space
+	limits txLimits
+	pages  *pages // as of bbolt's last transaction; belongs to the running fold
+	queue  queue
+
+	mu      sync.RWMutex // held for moments only, never across I/O
+	active  *overlay
+	frozen  *overlay // being folded, or waiting to be
+	base    *base
+	shared  *view // the view of the latest state, when one was taken
+	state   State
+	applied uint64 // how many batches there were
+	spare   []Entry
+	folded  uint64 // how many of them the base has
+	written bool   // the file was written to since it was opened
+	folding bool
+	foldErr error
+	closed  bool
+	idle    sync.Cond // no fold runs; its lock is mu
+	retryAt time.Time
+
+	pressure atomic.Int64 // bytes of the active overlay
+}
+
+// Open opens the index file, making it if there is none. A file that cannot be
+// used is ErrUnusable.
+func Open(path string, o Options) (*DB, error) {
+	if o.OverlayBytes <= 0 {
+		o.OverlayBytes = 16 << 20
+	}
+	if o.Durable == nil {
+		o.Durable = func(uint64) error { return nil }
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay()}
+	db.idle.L = &db.mu
+	free, err := checkBefore(path)
+	if err != nil {
+		return nil, err
+	}
+	if free == nil && o.ReadOnly {
+		db.startQueue()
+		return db, nil
+	}
+	if free != nil {
+		db.mapped = mapSize(free.inUse())
+	} else {
+		db.mapped = mapSize(0)
+	}
+	if err := guard(func() error { return db.openBolt(free) }); err != nil {
+		switch {
+		case db.bolt != nil:
+			db.bolt.Close()
+		case db.file != nil: // left open by a panic of bbolt's
+			db.file.Close()
+		}
+		if errors.Is(err, errPage) {
+			return nil, fmt.Errorf("%w: %s: %w", ErrUnusable, path, err)
+		}
+		return nil, err
+	}
+	db.startQueue()
+	return db, nil
+}
+
+// checkBefore checks a file that bbolt has not opened. It returns nothing when
+// there is none, or an empty one.
+func checkBefore(path string) (*pages, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() == 0 {
+		return nil, nil
+	}
+	free, err := checkFile(f)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnusable, path, err)
+	}
+	return free, nil
+}
+
+// openFile is how bbolt gets its file.
+func (db *DB) openFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	db.file = f
+	return f, err
+}
+
+// openBolt opens the file that was checked, or makes one.
+func (db *DB) openBolt(free *pages) (err error) {
+	for {
+		db.bolt, err = bbolt.Open(db.path, 0o600, &bbolt.Options{
+			Timeout:         time.Second, // the store's lock comes first, so nobody else has it
+			FreelistType:    bbolt.FreelistMapType,
+			InitialMmapSize: db.mapped,
+			MaxSize:         db.mapped, // to fail where it would wait for all reads to end
+			NoStatistics:    true,
+			ReadOnly:        db.opt.ReadOnly,
+			OpenFile:        db.openFile,
+		})
+		if !errors.Is(err, syscall.ENOMEM) || db.mapped <= leastMapSize {
+			break
+		}
+		db.mapped /= 2
+	}
+	switch {
+	case errors.Is(err, bbolterrors.ErrTimeout):
+		return fmt.Errorf("open index %s: %w", db.path, backend.ErrLocked)
+	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
+		return fmt.Errorf("%w: %w", ErrUnusable, err)
+	case err != nil:
+		return fmt.Errorf("open index: %w", err)
+	}
+	db.bolt.AllocSize = allocSize
+	fresh := false
+	err = db.bolt.View(func(tx *bbolt.Tx) error {
+		first, _ := tx.Cursor().First()
+		fresh = first == nil
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("open index: %w", err)
+	}
+	if fresh && !db.opt.ReadOnly {
+		db.written = true
+		if err := removeSums(db.path); err != nil {
+			return fmt.Errorf("open index: %w", err)
+		}
+		if err := db.bolt.Update(prepare); err != nil {
+			return fmt.Errorf("open index: %w", err)
+		}
+		if free, err = checkFile(db.file); err != nil {
+			return fmt.Errorf("open index: %w", err)
+		}
+	}
+	if err := db.bolt.View(func(tx *bbolt.Tx) error { return db.state.load(tx) }); err != nil {
+		return err
+	}
+	db.pages = free.mapped(db.bolt, db.mapped)
+	db.base, err = openBase(db.bolt, db.pages)
+	return err
+}
+
+// prepare gives a new file its buckets and its first, empty leaf.
+func prepare(tx *bbolt.Tx) error {
+	if _, err := tx.CreateBucket(metaBucket); err != nil {
+		return err
+	}
+	leaves, err := tx.CreateBucket(leavesBucket)
+	if err != nil {
+		return err
+	}
+	var w leafWriter
+	if err := leaves.Put(leafKey(nil), w.finish(nil, nil)); err != nil {
+		return err
+	}
+	return State{}.save(tx)
+}
+
+// Throttle waits while the overlay is so large that checkpoints must catch up.
+// It returns the checkpoint's error when that is what keeps it large.
+func (db *DB) Throttle() error {
+	if db.pressure.Load() < 4*db.opt.OverlayBytes {
+		return nil
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.settleLocked()
+	if db.closed {
+		return errClosed
+	}
+	for db.active.bytes >= 4*db.opt.OverlayBytes && !db.opt.ReadOnly {
+		db.startFold()
+		switch {
+		case db.folding:
+		case db.closed:
+			return errClosed
+		default:
+			return fmt.Errorf("index checkpoint: %w", db.foldErr)
+		}
+		db.idle.Wait()
+	}
+	return nil
+}
+
+// Get returns the latest value of a key. The value must not be changed.
+func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
+	db.settle()
+	db.mu.RLock()
+	if db.closed {
+		db.mu.RUnlock()
+		return nil, false, errClosed
+	}
+	e, found := db.active.get(key)
+	if !found && db.frozen != nil {
+		e, found = db.frozen.get(key)
+	}
+	if found || db.base == nil {
+		db.mu.RUnlock()
+		return e.Value, e.Value != nil, nil
+	}
+	b := db.base
+	b.retain() // it is open while it is db's
+	db.mu.RUnlock()
+	defer b.release()
+	return b.get(key)
+}
+
+// dropShared lets go of the view of what was the latest state. The caller holds mu.
+func (db *DB) dropShared() {
+	if db.shared != nil {
+		db.shared.release()
+		db.shared = nil
+	}
+}
+
+// Close folds what the overlay holds and closes the file. Snapshots must be
+// closed before: it waits for them. It is safe to repeat.
+func (db *DB) Close() error {
+	var err error
+	if !db.opt.ReadOnly {
+		err = db.Checkpoint()
+	}
+	db.mu.Lock()
+	closed := db.closed
+	db.closed = true
+	db.pressure.Store(math.MaxInt64) // Throttle looks closer
+	db.mu.Unlock()
+	if closed {
+		return nil
+	}
+	db.stopQueue()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for db.folding {
+		db.idle.Wait()
+	}
+	db.dropShared()
+	if db.base != nil {
+		db.base.release()
+	}
+	if db.bolt == nil {
+		return err
+	}
+	if closeErr := db.bolt.Close(); err == nil {
+		err = closeErr
+	}
+	if db.written && err == nil {
+		if err := writeSums(db.path); err != nil {
+			db.opt.Log(fmt.Sprintf("index checksums: %v", err))
+		}
+	}
+	return err
+}
+
+// Size returns how many bytes the file takes.
+func (db *DB) Size() int64 {
+	info, err := os.Stat(db.path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// overlay holds entries in memory, deletions included.
+type overlay struct {
+	tree  *btree.BTreeG[Entry]
+	bytes int64
+
+	// When frozen: as of which commit and after how many batches.
+	state   State
+	applied uint64
+}
+
+const entryOverhead = 96 // of an entry in the tree, roughly
+
+func newOverlay() *overlay {
+	return &overlay{tree: btree.NewBTreeGOptions(lessEntry, btree.Options{NoLocks: true, Degree: 16})}
+}
+
+func lessEntry(a, b Entry) bool { return bytes.Compare(a.Key, b.Key) < 0 }
+
+func (o *overlay) set(e Entry) {
+	old, replaced := o.tree.Set(e)
+	if replaced {
+		o.bytes += int64(len(e.Value) - len(old.Value))
+		return
+	}
+	o.bytes += int64(len(e.Key)+len(e.Value)) + entryOverhead
+}
+
+func (o *overlay) get(key []byte) (Entry, bool) { return o.tree.Get(Entry{Key: key}) }

@@ -1,0 +1,208 @@
+package index
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+// A leaf holds the entries of one range of keys, front-coded. It is a value in
+// bbolt whose key is the lower bound of the range:
+//
+//	0  CRC-32C of the lower bound and of everything after the checksum
+//	4  length of the upper bound plus 1, or 0 for none: a varint; the bound
+//	   then, for each entry in order:
+//	   how many bytes it shares with the key before (as many as are the same),
+//	   how many differ, length of the value: varints; the bytes that differ; the
+//	   value
+//
+// The bounds make a leaf found under the wrong key tell on itself, and a key
+// that is looked for in the wrong leaf.
+const (
+	// leafTarget is the size at which a leaf is split.
+	leafTarget = 1 << 10
+	leafMin    = 5
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	errLeaf    = errors.New("leaf checksum does not match")
+	errBounds  = errors.New("key outside the bounds of its leaf")
+	errStale   = errors.New("leaf in a page that is free")
+)
+
+type leaf struct {
+	low, high []byte // high is nil for no upper bound
+	entries   []byte
+}
+
+func decodeLeaf(low, b []byte) (leaf, error) {
+	if len(b) < leafMin {
+		return leaf{}, errLeaf
+	}
+	if crc32.Update(crc32.Update(0, castagnoli, low), castagnoli, b[4:]) != binary.LittleEndian.Uint32(b) {
+		return leaf{}, errLeaf
+	}
+	l := leaf{low: low}
+	n, w := binary.Uvarint(b[4:])
+	rest := b[4+max(w, 0):]
+	if w <= 0 || n > uint64(len(rest))+1 {
+		return leaf{}, errLeaf
+	}
+	if n > 0 {
+		l.high, rest = rest[:n-1:n-1], rest[n-1:]
+	}
+	l.entries = rest
+	return l, nil
+}
+
+// covers reports whether the key belongs into the leaf.
+func (l leaf) covers(key []byte) bool {
+	return bytes.Compare(l.low, key) <= 0 && (l.high == nil || bytes.Compare(key, l.high) < 0)
+}
+
+// cursor walks the entries of a leaf.
+type cursor struct {
+	rest  []byte
+	key   []byte // reused
+	value []byte // shares the leaf's memory
+	err   error
+}
+
+func (l leaf) cursor() cursor { return cursor{rest: l.entries} }
+
+// next steps to the next entry and reports whether there is one.
+func (c *cursor) next() bool {
+	if len(c.rest) == 0 {
+		return false
+	}
+	shared, differ, value, rest, ok := splitEntry(c.rest, len(c.key))
+	if !ok {
+		c.rest, c.err = nil, errLeaf
+		return false
+	}
+	c.key = append(c.key[:shared], differ...)
+	c.value, c.rest = value, rest
+	return true
+}
+
+// splitEntry takes the first entry off the entries. The key before has the given
+// length.
+func splitEntry(b []byte, before int) (shared int, differ, value, rest []byte, ok bool) {
+	s, n1 := binary.Uvarint(b)
+	if n1 <= 0 {
+		return
+	}
+	d, n2 := binary.Uvarint(b[n1:])
+	if n2 <= 0 {
+		return
+	}
+	size, n3 := binary.Uvarint(b[n1+n2:])
+	if n3 <= 0 {
+		return
+	}
+	rest = b[n1+n2+n3:]
+	if s > uint64(before) || d > uint64(len(rest)) || size > uint64(len(rest))-d {
+		return
+	}
+	return int(s), rest[:d], rest[d:][:size:size], rest[d+size:], true
+}
+
+// get returns the value of a key, sharing the leaf's memory.
+func (l leaf) get(key []byte) ([]byte, bool, error) {
+	if !l.covers(key) {
+		return nil, false, errBounds
+	}
+	// The entries so far are less than the key; the last of them has this length
+	// and begins with this many of the key's bytes.
+	length, same := 0, 0
+	for rest := l.entries; len(rest) > 0; {
+		shared, differ, value, after, ok := splitEntry(rest, length)
+		if !ok {
+			return nil, false, errLeaf
+		}
+		if shared < same {
+			return nil, false, nil // it is greater where the one before was the same
+		}
+		if shared == same {
+			n := 0
+			for n < len(differ) && same+n < len(key) && differ[n] == key[same+n] {
+				n++
+			}
+			switch same += n; {
+			case n == len(differ) && same == len(key):
+				return value, true, nil
+			case n < len(differ) && (same == len(key) || differ[n] > key[same]):
+				return nil, false, nil
+			}
+		}
+		length, rest = shared+len(differ), after
+	}
+	return nil, false, nil
+}
+
+// list returns copies of the entries from a key on.
+func (l leaf) list(from []byte) ([]Entry, error) {
+	var (
+		out []Entry
+		mem = make([]byte, 0, len(l.entries)+leafTarget) // keys are longer than what is stored of them
+	)
+	c := l.cursor()
+	for c.next() {
+		if bytes.Compare(c.key, from) < 0 {
+			continue
+		}
+		start := len(mem)
+		mem = append(append(mem, c.key...), c.value...)
+		kv := mem[start:len(mem):len(mem)]
+		out = append(out, Entry{Key: kv[:len(c.key):len(c.key)], Value: kv[len(c.key):]})
+	}
+	return out, c.err
+}
+
+// before returns a copy of the last entry whose key is less than to, or of the
+// last of all when to is nil.
+func (l leaf) before(to []byte) (last Entry, ok bool, err error) {
+	var key, value []byte
+	c := l.cursor()
+	for c.next() && (to == nil || bytes.Compare(c.key, to) < 0) {
+		key, value, ok = append(key[:0], c.key...), c.value, true
+	}
+	if !ok || c.err != nil {
+		return Entry{}, false, c.err
+	}
+	return Entry{Key: key, Value: append(make([]byte, 0, len(value)), value...)}, true, nil
+}
+
+// leafWriter encodes entries that come in order into leaves.
+type leafWriter struct {
+	entries []byte
+	last    []byte
+}
+
+func (w *leafWriter) add(key, value []byte) {
+	shared := 0
+	for shared < len(w.last) && shared < len(key) && w.last[shared] == key[shared] {
+		shared++
+	}
+	w.entries = binary.AppendUvarint(w.entries, uint64(shared))
+	w.entries = binary.AppendUvarint(w.entries, uint64(len(key)-shared))
+	w.entries = binary.AppendUvarint(w.entries, uint64(len(value)))
+	w.entries = append(append(w.entries, key[shared:]...), value...)
+	w.last = append(w.last[:0], key...)
+}
+
+// finish returns the leaf in memory of its own and makes the writer empty.
+func (w *leafWriter) finish(low, high []byte) []byte {
+	b := make([]byte, 4, 4+binary.MaxVarintLen32+len(high)+len(w.entries))
+	if high == nil {
+		b = append(b, 0)
+	} else {
+		b = append(binary.AppendUvarint(b, uint64(len(high))+1), high...)
+	}
+	b = append(b, w.entries...)
+	binary.LittleEndian.PutUint32(b, crc32.Update(crc32.Update(0, castagnoli, low), castagnoli, b[4:]))
+	w.entries, w.last = w.entries[:0], w.last[:0]
+	return b
+}

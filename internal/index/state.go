@@ -1,0 +1,53 @@
+package index
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"go.etcd.io/bbolt"
+)
+
+// stateVersion changes whenever an index made by an older program cannot be used:
+// it is then made anew.
+const stateVersion = 1
+
+// stateSize is the length of a state on disk, integers little-endian: version 4,
+// store 16, number 8, segment 4, offset 8, counts 12 × 8, CRC-32C 4 bytes.
+const stateSize = 44 + 8*len(Counts{})
+
+func (s State) save(tx *bbolt.Tx) error {
+	b := make([]byte, 0, stateSize)
+	b = binary.LittleEndian.AppendUint32(b, stateVersion)
+	b = append(b, s.Store[:]...)
+	b = binary.LittleEndian.AppendUint64(b, s.Number)
+	b = binary.LittleEndian.AppendUint32(b, s.Segment)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Offset))
+	for _, n := range s.Counts {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return tx.Bucket(metaBucket).Put(stateKey, b)
+}
+
+func (s *State) load(tx *bbolt.Tx) error {
+	meta := tx.Bucket(metaBucket)
+	if meta == nil || tx.Bucket(leavesBucket) == nil {
+		return fmt.Errorf("%w: not an index", ErrUnusable)
+	}
+	b := meta.Get(stateKey)
+	if len(b) != stateSize || crc32.Checksum(b[:stateSize-4], castagnoli) != binary.LittleEndian.Uint32(b[stateSize-4:]) {
+		return fmt.Errorf("%w: its state is damaged", ErrUnusable)
+	}
+	if v := binary.LittleEndian.Uint32(b); v != stateVersion {
+		return fmt.Errorf("%w: version %d, this program makes %d", ErrUnusable, v, stateVersion)
+	}
+	copy(s.Store[:], b[4:])
+	s.Number = binary.LittleEndian.Uint64(b[20:])
+	s.Segment = binary.LittleEndian.Uint32(b[28:])
+	s.Offset = int64(binary.LittleEndian.Uint64(b[32:]))
+	for i := range s.Counts {
+		s.Counts[i] = binary.LittleEndian.Uint64(b[40+8*i:])
+	}
+	return nil
+}

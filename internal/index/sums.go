@@ -1,0 +1,145 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+)
+
+// While an index lies closed, a file beside it holds checksums of all its bytes,
+// those included that nothing refers to. It is removed before the index is first
+// written to, so that a crash leaves no sums of what the index was. It is,
+// integers little-endian:
+//
+//	0  magic "LINIDXCK"
+//	8  size of the index, 8 bytes
+//	16 for each 64 KiB of it: CRC-32C, 4 bytes
+//	   CRC-32C of everything before, 4 bytes
+const (
+	sumsSuffix = ".sums"
+	sumsMagic  = "LINIDXCK"
+	sumsBlock  = 64 << 10
+	sumsHeader = 16
+)
+
+// Damage is a stretch of the file that is not what was written.
+type Damage struct{ Offset, Length int64 }
+
+// computeSums reads the index and calls fn with the checksum of each block.
+func computeSums(path string, fn func(offset int64, n int, sum uint32) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, sumsBlock)
+	for offset := int64(0); ; {
+		n, err := io.ReadFull(f, buf)
+		if n > 0 {
+			if err := fn(offset, n, crc32.Checksum(buf[:n], castagnoli)); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		offset += int64(n)
+	}
+}
+
+// writeSums is called when the index was closed. The sums are a help, not a
+// need: they are not synced, and torn ones are not used.
+func writeSums(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	b := binary.LittleEndian.AppendUint64([]byte(sumsMagic), uint64(info.Size()))
+	err = computeSums(path, func(_ int64, _ int, sum uint32) error {
+		b = binary.LittleEndian.AppendUint32(b, sum)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return os.WriteFile(path+sumsSuffix, b, 0o600)
+}
+
+// removeSums must have returned before the index is written to.
+func removeSums(path string) error {
+	err := os.Remove(path + sumsSuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return vfs.OS().SyncDir(filepath.Dir(path))
+}
+
+// readSums returns the checksums of the index and its size, or nil when there
+// are none to go by.
+func readSums(path string) (sums []byte, size int64, err error) {
+	b, err := os.ReadFile(path + sumsSuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	end := len(b) - 4
+	if end < sumsHeader || string(b[:8]) != sumsMagic || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, 0, nil
+	}
+	size = int64(binary.LittleEndian.Uint64(b[8:]))
+	sums = b[sumsHeader:end]
+	if int64(len(sums)/4) != (size+sumsBlock-1)/sumsBlock {
+		return nil, 0, nil
+	}
+	return sums, size, nil
+}
+
+// CheckSums yields what differs in the file from when it was last closed. There
+// is nothing to compare once a checkpoint has written to it.
+func (db *DB) CheckSums() iter.Seq2[Damage, error] {
+	return func(yield func(Damage, error) bool) {
+		db.mu.RLock()
+		written := db.written
+		db.mu.RUnlock()
+		if written {
+			return
+		}
+		sums, size, err := readSums(db.path)
+		if err != nil || sums == nil {
+			if err != nil {
+				yield(Damage{}, fmt.Errorf("check index: %w", err))
+			}
+			return
+		}
+		stop := errors.New("stop")
+		err = computeSums(db.path, func(offset int64, n int, sum uint32) error {
+			at := offset / sumsBlock * 4
+			if offset+int64(n) <= size && at < int64(len(sums)) && binary.LittleEndian.Uint32(sums[at:]) == sum {
+				return nil
+			}
+			if !yield(Damage{Offset: offset, Length: int64(n)}, nil) {
+				return stop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, stop) {
+			yield(Damage{}, fmt.Errorf("check index: %w", err))
+		}
+	}
+}
