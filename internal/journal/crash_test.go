@@ -1,0 +1,196 @@
+package journal
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+)
+
+// rounds multiplies how long the crash campaigns take.
+func rounds(t *testing.T) int {
+	s := os.Getenv("LINEAGE_CRASH_ROUNDS")
+	if s == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}
+
+// work is the same every time: commits of all sizes, synced or not, new segments
+// and reopening. It stops when the power is gone, and reopens after a failure
+// that the journal does not get over.
+func work(m *model) {
+	for i, n := range []int{0, 20, 700, 3, 3000, 50, -1, 1, 4500, 6, 7, -1, 900, 2800, 30, 10} {
+		if n < 0 {
+			m.reopen(uint64(len(m.payloads) / 2))
+			continue
+		}
+		err := m.append(n)
+		if i%4 == 2 {
+			err = m.sync(uint64(len(m.payloads)))
+		}
+		if m.dead() {
+			return
+		}
+		if m.j == nil || err != nil && m.j.sync.failure() != nil {
+			m.reopen(m.durable)
+		}
+	}
+}
+
+// outlive crashes m in one way, and then works on and crashes again.
+func outlive(m *model, c crashfs.Crash, killed bool, rng *rand.Rand) {
+	after := m.crash(c, killed, m.durable)
+	_ = after.append(200)
+	_ = after.append(3500)
+	_ = after.sync(after.durable + 1)
+	_ = after.append(10)
+	require.GreaterOrEqual(m.t, after.durable, uint64(1))
+	if rng.IntN(2) == 0 {
+		after.reopen(after.durable)
+	}
+	after.crash(crashfs.Random(rng), false, after.durable)
+	after.crash(crashfs.KeepNone(), false, 0)
+}
+
+func TestCrashAtEveryOperation(t *testing.T) {
+	disk := crashfs.New()
+	work(newModel(t, disk))
+	ops := disk.Ops()
+	require.Greater(t, ops, 40)
+	for n := 1; n <= ops; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(uint64(n), 1))
+			for _, torn := range []int{0, 9, 1000, 1 << 20} {
+				disk := crashfs.New()
+				disk.CrashAfter(n, torn)
+				m := newModel(t, disk)
+				if !m.dead() {
+					work(m)
+				}
+				require.True(t, m.dead())
+				outlive(m, crashfs.KeepNone(), false, rng)
+				outlive(m, crashfs.KeepAll(), true, rng)
+				for range 3 * rounds(t) {
+					outlive(m, crashfs.Random(rng), false, rng)
+				}
+			}
+		})
+	}
+}
+
+// The disk has whatever was written up to any byte.
+func TestCrashAtEveryByte(t *testing.T) {
+	disk := crashfs.New()
+	m := newModel(t, disk)
+	require.NoError(t, m.append(5))
+	require.NoError(t, m.sync(1))
+	sizes := []int{0, 12, 60, 700, 0, 3}
+	for _, n := range sizes {
+		require.NoError(t, m.append(n))
+	}
+	require.Equal(t, len(sizes), disk.UnsyncedOps())
+	rng := rand.New(rand.NewPCG(1, 2))
+	for k, n := range sizes {
+		for torn := range minFrame + n + 1 {
+			c := crashfs.KeepPrefix(k, torn)
+			after := m.crash(c, false, uint64(torn%2))
+			whole := 1 + k
+			if torn == minFrame+n {
+				whole++
+			}
+			require.Len(t, after.payloads, whole)
+			if torn%50 == 0 {
+				outlive(m, c, false, rng)
+			}
+		}
+	}
+}
+
+// Every operation fails once, in several ways, and then there is a crash.
+func TestFailureOfEveryOperation(t *testing.T) {
+	disk := crashfs.New()
+	work(newModel(t, disk))
+	for n := 1; n <= disk.Ops(); n++ {
+		rng := rand.New(rand.NewPCG(uint64(n), 2))
+		for _, written := range []int{0, 10, 1 << 20} {
+			for _, again := range []int{0, 1, 3} { // and another soon after
+				disk := crashfs.New()
+				disk.ShortWrite(n, written, errDisk)
+				if again > 0 {
+					disk.ShortWrite(n+again, written, errDisk)
+				}
+				m := newModel(t, disk)
+				work(m)
+				outlive(m, crashfs.KeepAll(), true, rng)
+				outlive(m, crashfs.KeepNone(), false, rng)
+				outlive(m, crashfs.Random(rng), false, rng)
+			}
+		}
+	}
+}
+
+// Anything happens, in any order.
+func TestCrashModel(t *testing.T) {
+	for range rounds(t) {
+		rapid.Check(t, func(t *rapid.T) {
+			m := newModel(t, crashfs.New())
+			sizes := rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(0, 1200), rapid.IntRange(3900, 9000))
+			t.Repeat(map[string]func(*rapid.T){
+				"append": func(t *rapid.T) { _ = m.append(sizes.Draw(t, "size")) },
+				"sync":   func(t *rapid.T) { _ = m.sync(rapid.Uint64Range(0, uint64(len(m.payloads))).Draw(t, "number")) },
+				"reopen": func(t *rapid.T) { m.reopen(rapid.Uint64Range(0, 50).Draw(t, "known")) },
+				"fail an operation": func(t *rapid.T) {
+					m.fsys.ShortWrite(rapid.IntRange(1, 6).Draw(t, "operation"), rapid.IntRange(0, 5000).Draw(t, "written"), errDisk)
+				},
+				"fail syncs": func(t *rapid.T) { m.fsys.FailSyncs(errDisk) },
+				"mend syncs": func(t *rapid.T) { m.fsys.FailSyncs(nil) },
+				"fill the disk": func(t *rapid.T) {
+					m.fsys.SetCapacity(m.fsys.Used() + rapid.Int64Range(1, 3000).Draw(t, "room"))
+				},
+				"empty the disk": func(t *rapid.T) { m.fsys.SetCapacity(0) },
+				"power fails soon": func(t *rapid.T) {
+					m.fsys.CrashAfter(rapid.IntRange(1, 8).Draw(t, "operations"), rapid.IntRange(0, 5000).Draw(t, "torn"))
+				},
+				"": func(t *rapid.T) {
+					if m.dead() {
+						m = m.crash(drawCrash(t, m.fsys))
+					}
+				},
+				"crash": func(t *rapid.T) { m = m.crash(drawCrash(t, m.fsys)) },
+			})
+			m = m.crash(drawCrash(t, m.fsys))
+			for range 3 { // and all is well from there on
+				require.NoError(t, m.append(2000))
+				require.NoError(t, m.sync(uint64(len(m.payloads))))
+			}
+			m.crash(crashfs.KeepNone(), false, 0)
+		})
+	}
+}
+
+// drawCrash returns a crash, whether it kills the process only, and how much the
+// index knows afterwards.
+func drawCrash(t *rapid.T, fsys *crashfs.FS) (crashfs.Crash, bool, uint64) {
+	known := rapid.Uint64Range(0, 50).Draw(t, "known")
+	switch rapid.IntRange(0, 3).Draw(t, "kind of crash") {
+	case 0:
+		return crashfs.KeepNone(), false, known
+	case 1:
+		return crashfs.KeepAll(), true, known
+	case 2:
+		kept := rapid.IntRange(0, fsys.UnsyncedOps()).Draw(t, "kept")
+		return crashfs.KeepPrefix(kept, rapid.IntRange(0, 5000).Draw(t, "torn")), false, known
+	default:
+		seed := rapid.Uint64().Draw(t, "seed")
+		return crashfs.Random(rand.New(rand.NewPCG(seed, 0))), false, known
+	}
+}

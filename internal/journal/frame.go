@@ -1,0 +1,118 @@
+package journal
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// A frame is, integers little-endian:
+//
+//	0  length of what follows the checksum, 4 bytes
+//	4  CRC-32C of the segment's salt, the length and what follows, 4 bytes
+//	8  commit number × 2, plus 1 for a mark: a varint
+//	   the commit number less that of the last durable commit: a varint
+//	   the payload: a commit's binary form; nothing for a mark
+//
+// Varints are as short as they can be.
+//
+// A mark adds no commit. It repeats the number of the last one, to say that the
+// commits before it are durable when no later commit says so.
+const (
+	frameHeader = 8
+	// frameOverhead is the most that a frame adds to its payload.
+	frameOverhead = frameHeader + 2*binary.MaxVarintLen64
+	// minFrame is the least that a frame takes.
+	minFrame = frameHeader + 2
+	// maxNumber is the largest number of a commit.
+	maxNumber = 1<<63 - 1
+	// MaxPayload is the most that a frame can carry.
+	MaxPayload = 1 << 30
+)
+
+// Frame is a frame as read.
+type Frame struct {
+	Position Position
+	// End is the offset after the frame.
+	End int64
+	// Number is the number of its commit.
+	Number uint64
+	// Durable is the last commit that was known to be durable when it was written.
+	Durable uint64
+	// Mark is set for a frame that carries no commit.
+	Mark bool
+	// Payload is the commit's binary form. It must not be changed.
+	Payload []byte
+	// PayloadOffset is where in its segment the payload starts.
+	PayloadOffset int64
+}
+
+// appendFrame writes a frame to dst and returns it with the payload's place.
+func appendFrame(dst []byte, saltCRC uint32, number, durable uint64, mark bool, payload []byte) (frame []byte, payloadAt int) {
+	start := len(dst)
+	dst = append(dst, make([]byte, frameHeader)...)
+	tagged := number << 1
+	if mark {
+		tagged |= 1
+	}
+	dst = binary.AppendUvarint(dst, tagged)
+	dst = binary.AppendUvarint(dst, number-durable)
+	payloadAt = len(dst) - start
+	dst = append(dst, payload...)
+	f := dst[start:]
+	binary.LittleEndian.PutUint32(f, uint32(len(f)-frameHeader))
+	binary.LittleEndian.PutUint32(f[4:], frameChecksum(saltCRC, f))
+	return dst, payloadAt
+}
+
+func frameChecksum(saltCRC uint32, frame []byte) uint32 {
+	return crc32.Update(crc32.Update(saltCRC, castagnoli, frame[:4]), castagnoli, frame[frameHeader:])
+}
+
+// frameSize returns how long the frame is that starts with b, which holds at
+// least a frame header, or 0 when no frame starts so.
+func frameSize(b []byte) int64 {
+	n := int64(binary.LittleEndian.Uint32(b))
+	if n < 2 || n > MaxPayload+frameOverhead {
+		return 0
+	}
+	return frameHeader + n
+}
+
+// decodeFrame reads the frame that b consists of. ok is false when its checksum
+// does not match or it is not a frame.
+func decodeFrame(b []byte, saltCRC uint32) (f Frame, ok bool) {
+	if len(b) < minFrame || frameSize(b) != int64(len(b)) || frameChecksum(saltCRC, b) != binary.LittleEndian.Uint32(b[4:]) {
+		return Frame{}, false
+	}
+	return decodeBody(b)
+}
+
+// decodeBody reads the frame that b consists of without a look at its checksum.
+func decodeBody(b []byte) (f Frame, ok bool) {
+	tagged, n := shortUvarint(b[frameHeader:])
+	if n == 0 {
+		return Frame{}, false
+	}
+	lag, m := shortUvarint(b[frameHeader+n:])
+	f = Frame{Number: tagged >> 1, Mark: tagged&1 != 0}
+	if m == 0 || lag > f.Number {
+		return Frame{}, false
+	}
+	f.Durable = f.Number - lag
+	f.PayloadOffset = int64(frameHeader + n + m)
+	f.Payload = b[f.PayloadOffset:len(b):len(b)]
+	if f.Mark && len(f.Payload) > 0 {
+		return Frame{}, false
+	}
+	return f, true
+}
+
+// shortUvarint reads a varint that is as short as it can be. n is 0 when b does
+// not start with one.
+func shortUvarint(b []byte) (v uint64, n int) {
+	v, n = binary.Uvarint(b)
+	if n <= 0 || n > 1 && b[n-1] == 0 {
+		return 0, 0
+	}
+	return v, n
+}

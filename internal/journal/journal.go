@@ -1,0 +1,265 @@
+// Package journal keeps commits in order in a directory of append-only segments.
+// It is the truth of an embedded store: everything else can be made from it.
+//
+// A commit is one frame, written with one write. A frame is whole or it is not
+// there. Frames are made durable by one sync for all that wait; see [Journal.Sync].
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Position is where a frame starts.
+type Position struct {
+	Segment uint32
+	Offset  int64
+}
+
+// Options configure a journal. The zero value of each field is a default.
+type Options struct {
+	// FS is the file system; the operating system's when nil.
+	FS vfs.FS
+	// SegmentSize is the size at which a segment is sealed and the next begun.
+	// Default 64 MiB, at most 4 GiB.
+	SegmentSize int64
+	// SyncInterval is how long a commit may stay unsynced that nobody waits for.
+	// Default 100 ms.
+	SyncInterval time.Duration
+	// Durable is the last commit that is known, from elsewhere, to have been
+	// durable, and DurableEnd where its frame ends. Damage up to there is
+	// corruption, never a torn write. Scanning the last segment starts there.
+	Durable    uint64
+	DurableEnd Position
+	// ReadOnly opens the journal without writing, even if it is damaged.
+	ReadOnly bool
+	// Log is told of what recovery did; nil discards it.
+	Log func(message string)
+}
+
+func (o *Options) setDefaults() {
+	if o.FS == nil {
+		o.FS = vfs.OS()
+	}
+	if o.SegmentSize <= 0 {
+		o.SegmentSize = 64 << 20
+	}
+	o.SegmentSize = min(max(o.SegmentSize, 4<<10), 1<<32-1)
+	if o.SyncInterval <= 0 {
+		o.SyncInterval = 100 * time.Millisecond
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+}
+
+// Journal is an open journal. It is safe for concurrent use.
+type Journal struct {
+	dir    string
+	opt    Options
+	store  [16]byte
+	damage error  // set when opened read-only in spite of damage
+	marked uint64 // the last commit that a mark called durable when opened
+
+	// segments has every segment in order. Its lock also guards the files and
+	// ends of segments, but appending is serialised by tail.
+	segmentsMu sync.RWMutex
+	segments   []*segment
+	filesGone  bool // closed: no file is opened any more
+
+	tail struct {
+		sync.Mutex
+		last   uint64 // number of the last commit
+		buf    []byte
+		torn   bool // bytes of a failed write may lie behind the end
+		closed bool
+	}
+
+	sync syncState
+}
+
+// StoreID returns the random id that the journal's segments carry.
+func (j *Journal) StoreID() [16]byte { return j.store }
+
+// Damage returns what is wrong with a journal that was opened read-only all the
+// same, or nil.
+func (j *Journal) Damage() error { return j.damage }
+
+// Last returns the number of the last commit, 0 when there is none.
+func (j *Journal) Last() uint64 {
+	j.tail.Lock()
+	defer j.tail.Unlock()
+	return j.tail.last
+}
+
+// End returns the position after the last frame.
+func (j *Journal) End() Position {
+	s := j.lastSegment()
+	j.segmentsMu.RLock()
+	defer j.segmentsMu.RUnlock()
+	return Position{Segment: s.segment, Offset: s.end}
+}
+
+// Size returns how many bytes the segments take.
+func (j *Journal) Size() int64 {
+	j.segmentsMu.RLock()
+	defer j.segmentsMu.RUnlock()
+	var n int64
+	for _, s := range j.segments {
+		n += s.end
+	}
+	return n
+}
+
+func (j *Journal) lastSegment() *segment {
+	j.segmentsMu.RLock()
+	defer j.segmentsMu.RUnlock()
+	return j.segments[len(j.segments)-1]
+}
+
+// Append writes the payload as the frame of the next commit and returns its
+// frame without the payload. When it fails the journal is as it was before; while
+// that cannot be seen to, it takes no commits. Append does not make anything
+// durable; normal asks for a sync to follow within the interval.
+func (j *Journal) Append(payload []byte, normal bool) (Frame, error) {
+	j.tail.Lock()
+	defer j.tail.Unlock()
+	if err := j.writable(); err != nil {
+		return Frame{}, err
+	}
+	if err := checkSize(len(payload)); err != nil {
+		return Frame{}, err
+	}
+	s := j.lastSegment()
+	if j.tail.torn {
+		if err := j.clear(s); err != nil {
+			return Frame{}, err
+		}
+	}
+	if s.end > headerSize && s.end+int64(len(payload))+frameOverhead > j.opt.SegmentSize {
+		next, err := j.roll(s)
+		if err != nil {
+			return Frame{}, fmt.Errorf("begin journal segment: %w", err)
+		}
+		s = next
+	}
+	f, err := j.write(s, j.tail.last+1, false, payload)
+	if err != nil {
+		return Frame{}, err
+	}
+	j.tail.last = f.Number
+	j.sync.wrote(s.file, f.Number)
+	if normal {
+		j.syncLater()
+	}
+	return f, nil
+}
+
+func checkSize(payload int) error {
+	if payload > MaxPayload {
+		return fmt.Errorf("commit of %d bytes, at most %d: %w", payload, MaxPayload, backend.ErrTooLarge)
+	}
+	return nil
+}
+
+func (j *Journal) writable() error {
+	if j.tail.closed {
+		return fmt.Errorf("journal: %w", backend.ErrClosed)
+	}
+	if j.opt.ReadOnly {
+		return fmt.Errorf("journal: %w", backend.ErrReadOnly)
+	}
+	return j.sync.failure()
+}
+
+// write puts one frame at the end of the segment.
+func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte) (Frame, error) {
+	var payloadAt int
+	j.tail.buf, payloadAt = appendFrame(j.tail.buf[:0], s.crc, number, min(j.sync.durableNumber(), number), mark, payload)
+	size := int64(len(j.tail.buf))
+	_, err := s.file.WriteAt(j.tail.buf, s.end)
+	if cap(j.tail.buf) > 1<<20 {
+		j.tail.buf = nil // do not hold on to the largest commit ever
+	}
+	if err != nil {
+		err = fmt.Errorf("write to %s: %w", s.name, err)
+		j.tail.torn = true
+		return Frame{}, errors.Join(err, j.clear(s))
+	}
+	f := Frame{
+		Position:      Position{Segment: s.segment, Offset: s.end},
+		End:           s.end + size,
+		Number:        number,
+		Mark:          mark,
+		PayloadOffset: s.end + int64(payloadAt),
+	}
+	j.segmentsMu.Lock()
+	s.end = f.End
+	j.segmentsMu.Unlock()
+	return f, nil
+}
+
+// clear takes back what a failed write left behind the end of the segment. That
+// is synced, or else power loss could bring it back in place of a later frame.
+// While it fails nothing is appended.
+func (j *Journal) clear(s *segment) error {
+	if err := s.file.Truncate(s.end); err != nil {
+		return fmt.Errorf("clear a failed write from %s: %w", s.name, err)
+	}
+	if err := j.sync.again(); err != nil {
+		return err
+	}
+	j.tail.torn = false
+	return nil
+}
+
+// Close makes everything durable, says so in the journal, and lets go of the
+// files. It fails when a commit may not be durable. It is safe to repeat.
+func (j *Journal) Close() error {
+	j.tail.Lock()
+	defer j.tail.Unlock()
+	if j.tail.closed {
+		return nil
+	}
+	j.tail.closed = true
+	var err error
+	if !j.opt.ReadOnly {
+		err = j.finish()
+	}
+	j.sync.stop()
+	j.segmentsMu.Lock()
+	defer j.segmentsMu.Unlock()
+	j.filesGone = true
+	for _, s := range j.segments {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}
+	return err
+}
+
+// finish leaves every commit durable, and a mark behind the last that says so.
+func (j *Journal) finish() error {
+	if err := j.Sync(j.tail.last); err != nil {
+		return err
+	}
+	s := j.lastSegment()
+	if j.tail.torn {
+		if err := j.clear(s); err != nil {
+			return err
+		}
+	}
+	if j.sync.failure() != nil || j.marked == j.tail.last {
+		return nil
+	}
+	// Losing the mark loses nothing but a proof, so it is not synced, and may fail.
+	if _, err := j.write(s, j.tail.last, true, nil); err != nil {
+		j.opt.Log(fmt.Sprintf("close: %v", err))
+	}
+	return nil
+}

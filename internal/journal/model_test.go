@@ -1,0 +1,163 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// model drives a journal and knows what it must hold.
+type model struct {
+	t    require.TestingT
+	fsys *crashfs.FS
+	// j is nil after an Open that failed.
+	j *Journal
+	// payloads are those of all commits that were appended, and ends where their
+	// frames end.
+	payloads [][]byte
+	ends     []Position
+	// durable is how many of them no crash may lose.
+	durable uint64
+	// maybe are the payloads of appends that failed and were not taken back. One
+	// of them may be found behind all others.
+	maybe [][]byte
+	// bodies makes every payload another.
+	bodies int
+}
+
+func newModel(t require.TestingT, fsys *crashfs.FS) *model {
+	m := &model{t: t, fsys: fsys}
+	m.open(0)
+	return m
+}
+
+// open opens the journal with what an index knows that has seen so many of the
+// durable commits.
+func (m *model) open(known uint64) {
+	o := options(m.fsys)
+	if known = min(known, m.durable); known > 0 {
+		o.Durable, o.DurableEnd = known, m.ends[known-1]
+	}
+	j, err := Open(dir, o)
+	if err != nil {
+		require.NotErrorIs(m.t, err, backend.ErrCorrupt)
+		require.NotErrorIs(m.t, err, backend.ErrNewerFormat)
+		m.j = nil
+		return
+	}
+	m.j = j
+}
+
+// dead tells whether the power is gone.
+func (m *model) dead() bool {
+	_, err := m.fsys.Stat("")
+	return errors.Is(err, crashfs.ErrCrashed)
+}
+
+func (m *model) append(n int) error {
+	if m.j == nil {
+		return nil
+	}
+	m.bodies++
+	body := payload(m.bodies, n)
+	f, err := m.j.Append(body, false)
+	switch {
+	case err == nil:
+		require.Equal(m.t, uint64(len(m.payloads)+1), f.Number)
+		m.payloads = append(m.payloads, body)
+		m.ends = append(m.ends, Position{Segment: f.Position.Segment, Offset: f.End})
+		m.maybe = nil
+	case m.j.tail.torn || m.dead():
+		m.maybe = append(m.maybe, body)
+	default:
+		m.maybe = nil
+	}
+	m.see()
+	return err
+}
+
+// see takes note of what the journal says is durable.
+func (m *model) see() {
+	durable := m.j.Durable()
+	require.GreaterOrEqual(m.t, durable, m.durable, "durable once, durable for ever")
+	require.LessOrEqual(m.t, durable, uint64(len(m.payloads)))
+	require.Equal(m.t, uint64(len(m.payloads)), m.j.Last())
+	m.durable = durable
+}
+
+func (m *model) sync(number uint64) error {
+	if m.j == nil {
+		return nil
+	}
+	err := m.j.Sync(number)
+	if err == nil {
+		require.GreaterOrEqual(m.t, m.j.Durable(), min(number, uint64(len(m.payloads))))
+	}
+	m.see()
+	return err
+}
+
+// reopen closes and opens the journal. Nothing crashes, so nothing may be lost.
+func (m *model) reopen(known uint64) {
+	if m.j != nil {
+		err := m.j.Close()
+		if err == nil {
+			require.Equal(m.t, uint64(len(m.payloads)), m.j.Durable(), "closed without an error")
+			m.maybe = nil
+		}
+		m.see()
+	}
+	m.open(known)
+	if m.j != nil {
+		m.check(uint64(len(m.payloads)))
+	}
+}
+
+// check compares what is found with what may be, of which at least so many
+// commits must be there, and takes over what it is.
+func (m *model) check(least uint64) {
+	var found [][]byte
+	m.ends = nil
+	for f, err := range m.j.Frames(Position{}) {
+		require.NoError(m.t, err)
+		require.GreaterOrEqual(m.t, f.Number, f.Durable)
+		if f.Mark {
+			continue
+		}
+		require.Equal(m.t, uint64(len(found)+1), f.Number)
+		found = append(found, bytes.Clone(f.Payload))
+		m.ends = append(m.ends, Position{Segment: f.Position.Segment, Offset: f.End})
+	}
+	require.GreaterOrEqual(m.t, uint64(len(found)), least, "commits are lost")
+	if len(found) == len(m.payloads)+1 {
+		last := found[len(m.payloads)]
+		require.True(m.t, slices.ContainsFunc(m.maybe, func(b []byte) bool { return bytes.Equal(b, last) }), "a commit that nobody made")
+		m.payloads = append(m.payloads[:len(m.payloads):len(m.payloads)], last)
+	}
+	require.LessOrEqual(m.t, len(found), len(m.payloads))
+	requirePayloads(m.t, m.payloads[:len(found)], found)
+	m.payloads, m.maybe = found, nil
+	require.Equal(m.t, uint64(len(found)), m.j.Last())
+	require.Equal(m.t, uint64(len(found)), m.j.Durable(), "found, so durable")
+	m.durable = uint64(len(found))
+}
+
+// crash returns the model of what comes after one of the crashes that there may
+// have been. m is not changed.
+func (m *model) crash(c crashfs.Crash, killed bool, known uint64) *model {
+	after := *m
+	after.fsys = m.fsys.Crash(c)
+	after.open(known)
+	require.NotNil(m.t, after.j, "must open after any crash")
+	least := m.durable
+	if killed {
+		least = uint64(len(m.payloads))
+	}
+	after.check(least)
+	return &after
+}

@@ -1,0 +1,264 @@
+package journal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Open opens the journal in dir, making it if there is none. A write that a
+// crash tore off is cut from its end. Damage that cannot be one is an error that
+// matches backend.ErrCorrupt; with ReadOnly the journal opens up to the damage.
+func Open(dir string, o Options) (*Journal, error) {
+	o.setDefaults()
+	j := &Journal{dir: dir, opt: o}
+	if err := j.open(); err != nil {
+		for _, s := range j.segments {
+			s.close()
+		}
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Journal) open() error {
+	empty, err := j.loadSegments()
+	if err != nil {
+		return err
+	}
+	proven := j.opt.Durable
+	if empty != nil { // begun when the commits before it were durable
+		proven = max(proven, max(empty.first, 1)-1)
+	}
+	if len(j.segments) == 0 {
+		switch {
+		case proven > 0:
+			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("commit %d was durable, but there is no segment", proven)}
+		case j.opt.ReadOnly:
+			return fmt.Errorf("journal %s: %w", j.dir, backend.ErrNotFound)
+		}
+		if err := j.drop(empty); err != nil {
+			return err
+		}
+		return j.begin()
+	}
+	last := j.segments[len(j.segments)-1]
+	end, err := j.findEnd(last, proven)
+	if err != nil {
+		return err
+	}
+	if err := j.settle(last, end); err != nil {
+		if !j.opt.ReadOnly || !errors.Is(err, backend.ErrCorrupt) {
+			return err
+		}
+		j.damage = errors.Join(j.damage, err)
+	}
+	last.end = end.offset
+	j.tail.last = end.number
+	j.marked = end.marked
+	j.sync.init(last.file, end.number)
+	if j.opt.ReadOnly {
+		return nil
+	}
+	if err := j.drop(empty); err != nil {
+		return err
+	}
+	return j.confirm(last, end)
+}
+
+// begin makes the first segment of a new journal.
+func (j *Journal) begin() error {
+	rand.Read(j.store[:])
+	if err := j.opt.FS.MkdirAll(j.dir); err != nil {
+		return fmt.Errorf("create journal: %w", err)
+	}
+	if err := syncAbove(j.opt.FS, j.dir); err != nil {
+		return fmt.Errorf("create journal: %w", err)
+	}
+	s, err := j.create(1, 1)
+	if err != nil {
+		return fmt.Errorf("create journal: %w", err)
+	}
+	j.segments = []*segment{s}
+	j.sync.init(s.file, 0)
+	return nil
+}
+
+// syncAbove makes the names of dir and of the directories above it durable, any
+// of which may be new. Those that cannot be synced, or not by us, are not.
+func syncAbove(fsys vfs.FS, dir string) error {
+	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
+		err := fsys.SyncDir(parent)
+		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+			return err
+		}
+	}
+	return nil
+}
+
+// tailEnd is where the frames of the last segment end.
+type tailEnd struct {
+	offset  int64
+	number  uint64 // of the last commit
+	durable uint64 // the last commit that is known to have been durable
+	marked  uint64 // the last commit, if a mark calls it durable
+	// unsure are the ends of the commits behind the durable ones.
+	unsure []int64
+	// sure is where the frames end that are known to have been durable, 0 when
+	// not even the header is.
+	sure int64
+	// misplaced is set when a frame of another commit than the next follows.
+	misplaced error
+}
+
+// findEnd reads the last segment up to the first bytes that are no frame. Given
+// that the index knows where durable frames end, reading starts there, unless
+// what follows is not at least one frame and no more than frames: then nothing is
+// taken on trust.
+func (j *Journal) findEnd(s *segment, proven uint64) (tailEnd, error) {
+	var err error
+	if j.opt.ReadOnly {
+		err = s.open(j.opt.FS)
+	} else if s.file, err = j.opt.FS.OpenRW(s.name); err != nil {
+		err = fmt.Errorf("open journal: %w", err)
+	}
+	if err != nil {
+		return tailEnd{}, err
+	}
+	start := tailEnd{offset: headerSize, number: s.first - 1, durable: max(proven, s.first-1)}
+	if at := j.opt.DurableEnd; at.Segment == s.segment && at.Offset > headerSize && at.Offset < s.end && j.opt.Durable >= s.first {
+		end := start
+		end.offset, end.number, end.sure = at.Offset, j.opt.Durable, at.Offset
+		if err := j.scan(s, &end); err != nil || end.offset == s.end {
+			return end, err
+		}
+	}
+	err = j.scan(s, &start)
+	return start, err
+}
+
+// scan reads on from end as long as there are frames.
+func (j *Journal) scan(s *segment, end *tailEnd) error {
+	r := j.NewReader()
+	r.ahead = mostRead
+	for end.offset < s.end {
+		f, err := r.Frame(Position{Segment: s.segment, Offset: end.offset})
+		if errors.Is(err, backend.ErrCorrupt) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.follows(f, end.number); err != nil {
+			end.misplaced = err
+			return nil
+		}
+		end.add(f)
+	}
+	return nil
+}
+
+func (e *tailEnd) add(f Frame) {
+	e.number, e.offset = f.Number, f.End
+	e.durable = max(e.durable, f.Durable)
+	if f.Mark {
+		e.marked = f.Durable
+	} else {
+		e.unsure = append(e.unsure, f.End)
+	}
+	for len(e.unsure) > 0 && e.number-uint64(len(e.unsure)) < e.durable {
+		e.sure, e.unsure = e.unsure[0], e.unsure[1:]
+	}
+}
+
+// confirm cuts the segment where its frames end, and makes that and the frames
+// durable. Both are done again even if they seem to be: when a sync failed before
+// the crash, the kernel may take for clean what the disk does not have.
+func (j *Journal) confirm(s *segment, end tailEnd) error {
+	if err := s.file.Truncate(end.offset); err != nil {
+		return fmt.Errorf("cut %s: %w", s.name, err)
+	}
+	b := make([]byte, min(end.offset-end.sure, mostRead))
+	for at := end.sure; at < end.offset; at += int64(len(b)) {
+		b = b[:min(end.offset-at, int64(len(b)))]
+		if _, err := s.file.ReadAt(b, at); err != nil {
+			return fmt.Errorf("read %s: %w", s.name, err)
+		}
+		if _, err := s.file.WriteAt(b, at); err != nil {
+			return fmt.Errorf("write %s again: %w", s.name, err)
+		}
+	}
+	if err := s.file.Sync(); err != nil {
+		return fmt.Errorf("sync journal: %w", err)
+	}
+	if end.sure > 0 {
+		return nil
+	}
+	if err := j.opt.FS.SyncDir(j.dir); err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	return nil
+}
+
+// settle decides what the bytes behind the last good frame are. They were torn
+// off by a crash unless something shows that they had been durable: the index,
+// or a later frame that says so. Torn bytes are to be cut; frames among them, which
+// power loss can leave when it loses what came before, are kept in a file beside.
+func (j *Journal) settle(s *segment, end tailEnd) error {
+	if end.durable > end.number {
+		return s.corrupt(end.offset, fmt.Sprintf("commit %d was durable, but the journal ends with commit %d", end.durable, end.number))
+	}
+	if end.misplaced != nil {
+		return end.misplaced
+	}
+	if end.offset == s.end {
+		return nil
+	}
+	rest := make([]byte, s.end-end.offset)
+	if _, err := s.file.ReadAt(rest, end.offset); err != nil {
+		return fmt.Errorf("read %s: %w", s.name, err)
+	}
+	later := framesAmong(rest, s.crc, end.number)
+	if later.durable > end.number {
+		return s.corrupt(end.offset, fmt.Sprintf("commit %d is damaged, and commit %d behind it says that it was durable", end.number+1, later.number))
+	}
+	if j.opt.ReadOnly {
+		return nil
+	}
+	if later.found {
+		kept := fmt.Sprintf("%s.%d.cut", s.name, end.offset)
+		if err := keepBytes(j.opt.FS, kept, rest); err != nil {
+			return fmt.Errorf("keep what is cut from %s: %w", s.name, err)
+		}
+		j.opt.Log(fmt.Sprintf("%s: %d unsynced bytes behind commit %d are out of order, moved to %s", s.name, len(rest), end.number, kept))
+	} else {
+		j.opt.Log(fmt.Sprintf("%s: cut %d bytes of a torn write behind commit %d", s.name, len(rest), end.number))
+	}
+	return nil
+}
+
+func keepBytes(fsys vfs.FS, name string, b []byte) error {
+	f, err := fsys.Create(name)
+	if errors.Is(err, fs.ErrExist) {
+		if err = fsys.Remove(name); err == nil {
+			f, err = fsys.Create(name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, 0); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
+}

@@ -1,0 +1,61 @@
+package journal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+)
+
+// roll seals the last segment and begins the next. The old one is made durable
+// first, so that no commit can survive one that came before it.
+func (j *Journal) roll(old *segment) (*segment, error) {
+	if err := j.Sync(j.tail.last); err != nil {
+		return nil, err
+	}
+	next, err := j.create(old.segment+1, j.tail.last+1)
+	if err != nil {
+		return nil, err
+	}
+	j.segmentsMu.Lock()
+	j.segments = append(j.segments, next)
+	j.segmentsMu.Unlock()
+	j.sync.wrote(next.file, j.tail.last)
+	return next, nil
+}
+
+// create makes an empty segment that is there after power loss. The header is
+// durable before any frame is written behind it.
+func (j *Journal) create(number uint32, first uint64) (*segment, error) {
+	h := header{segment: number, first: first, store: j.store, created: time.Now()}
+	rand.Read(h.salt[:])
+	s := &segment{name: filepath.Join(j.dir, segmentName(number)), end: headerSize}
+	s.init(h)
+	f, err := j.opt.FS.Create(s.name)
+	if errors.Is(err, fs.ErrExist) {
+		// Left by an earlier attempt: segments of ours have smaller numbers.
+		if err = j.opt.FS.Remove(s.name); err == nil {
+			f, err = j.opt.FS.Create(s.name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create segment: %w", err)
+	}
+	if _, err = f.WriteAt(h.encode(), 0); err == nil {
+		if err = f.Sync(); err == nil {
+			err = j.opt.FS.SyncDir(j.dir)
+		}
+	}
+	if err != nil {
+		f.Close()
+		// A leftover without frames is cleared away when the journal is opened.
+		if removeErr := j.opt.FS.Remove(s.name); removeErr != nil {
+			j.opt.Log(fmt.Sprintf("remove unused segment: %v", removeErr))
+		}
+		return nil, fmt.Errorf("create segment %s: %w", s.name, err)
+	}
+	s.file = f
+	return s, nil
+}

@@ -1,0 +1,329 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// watchedFS calls onSync before each Sync of a file.
+type watchedFS struct {
+	vfs.FS
+	onSync func()
+}
+
+type watchedFile struct {
+	vfs.File
+	onSync func()
+}
+
+func (w watchedFS) Create(name string) (vfs.File, error) { return w.watch(w.FS.Create(name)) }
+func (w watchedFS) OpenRW(name string) (vfs.File, error) { return w.watch(w.FS.OpenRW(name)) }
+
+func (w watchedFS) watch(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return watchedFile{f, w.onSync}, nil
+}
+
+func (w watchedFile) Sync() error {
+	w.onSync()
+	return w.File.Sync()
+}
+
+// patience bounds the wait for what must happen.
+func patience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func await(t *testing.T, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-patience(t).Done():
+		require.Fail(t, what)
+	}
+}
+
+func TestWaitersShareOneSync(t *testing.T) {
+	const writers = 64
+	var syncs atomic.Int64
+	var blocking atomic.Bool
+	entered, gate := make(chan struct{}), make(chan struct{})
+	fsys := crashfs.New()
+	o := options(watchedFS{fsys, func() {
+		syncs.Add(1)
+		if blocking.CompareAndSwap(true, false) {
+			close(entered)
+			<-gate
+		}
+	}})
+	o.SegmentSize = 1 << 20
+	j := open(t, o)
+	syncs.Store(0)
+	blocking.Store(true)
+
+	appendAll(t, j, payload(1, 10))
+	var synced sync.WaitGroup
+	synced.Go(func() {
+		if err := j.Sync(1); err != nil {
+			t.Error(err)
+		}
+	})
+	await(t, entered, "the first must sync")
+
+	var appended sync.WaitGroup
+	appended.Add(writers)
+	for range writers {
+		synced.Go(func() {
+			f, err := j.Append([]byte("while the disk is busy"), false)
+			appended.Done()
+			if err == nil {
+				err = j.Sync(f.Number)
+			}
+			if err != nil || j.Durable() < f.Number {
+				t.Error("not durable", f.Number, err)
+			}
+		})
+	}
+	appended.Wait()
+	require.Zero(t, j.Durable())
+	close(gate)
+	synced.Wait()
+	require.Equal(t, int64(2), syncs.Load(), "one for the first, one for all others")
+	require.Equal(t, uint64(writers+1), j.Durable())
+	require.NoError(t, j.Sync(writers+1))
+	require.Equal(t, int64(2), syncs.Load(), "none for what is durable")
+	require.Zero(t, fsys.UnsyncedOps())
+}
+
+// A sync covers what was written when it began, and no more.
+func TestSyncVouchesForWhatCameBefore(t *testing.T) {
+	var j *Journal
+	var during sync.Once
+	fsys := crashfs.New()
+	armed := false
+	j = open(t, options(watchedFS{fsys, func() {
+		if armed {
+			during.Do(func() {
+				if _, err := j.Append([]byte("late"), false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}}))
+	appendAll(t, j, payload(1, 10))
+	armed = true
+	require.NoError(t, j.Sync(1))
+	require.Equal(t, uint64(1), j.Durable())
+	require.Equal(t, uint64(2), j.Last())
+	require.NoError(t, j.Sync(2))
+	require.Equal(t, uint64(2), j.Durable())
+}
+
+func TestFailedSyncReachesAllWaiters(t *testing.T) {
+	const writers = 16
+	var blocking atomic.Bool
+	entered, gate := make(chan struct{}), make(chan struct{})
+	fsys := crashfs.New()
+	j := open(t, options(watchedFS{fsys, func() {
+		if blocking.CompareAndSwap(true, false) {
+			close(entered)
+			<-gate
+		}
+	}}))
+	for range writers {
+		appendAll(t, j, payload(1, 10))
+	}
+	blocking.Store(true)
+	fsys.FailSyncs(errDisk)
+	errs := make([]error, writers)
+	var waiting sync.WaitGroup
+	for i := range writers {
+		waiting.Go(func() { errs[i] = j.Sync(uint64(i + 1)) })
+	}
+	await(t, entered, "one must sync")
+	close(gate)
+	waiting.Wait()
+	for _, err := range errs {
+		require.ErrorIs(t, err, errDisk)
+		require.ErrorIs(t, err, backend.ErrReadOnly)
+	}
+	require.Error(t, j.Close())
+}
+
+func TestNormalCommitsAreSyncedWithinTheInterval(t *testing.T) {
+	synced := make(chan struct{}, 100)
+	o := options(watchedFS{crashfs.New(), func() { synced <- struct{}{} }})
+	o.SyncInterval = time.Millisecond
+	j := open(t, o)
+	<-synced // the first header
+	for i := range 5 {
+		f, err := j.Append(payload(i, 50), true)
+		require.NoError(t, err)
+		await(t, synced, "a sync must follow")
+		require.NoError(t, j.Sync(f.Number)) // which may have to wait for it to end
+		require.Equal(t, f.Number, j.Durable())
+	}
+	require.NoError(t, j.Close())
+}
+
+func TestOthersAreNotSynced(t *testing.T) {
+	fsys := crashfs.New()
+	o := options(fsys)
+	j := open(t, o)
+	appendAll(t, j, payloads(10, 20)...)
+	require.Nil(t, j.sync.timer)
+	require.Equal(t, 2, fsys.UnsyncedOps())
+	_, err := j.Append([]byte("x"), true)
+	require.NoError(t, err)
+	require.NotNil(t, j.sync.timer)
+	require.NoError(t, j.Close())
+}
+
+func TestFailedBackgroundSync(t *testing.T) {
+	fsys := crashfs.New()
+	o := options(fsys)
+	o.SyncInterval = time.Millisecond
+	told := make(chan struct{})
+	o.Log = func(string) { close(told) }
+	j := open(t, o)
+	fsys.FailSyncs(errDisk)
+	_, err := j.Append([]byte("x"), true)
+	require.NoError(t, err)
+	await(t, told, "a failed sync is logged")
+	_, err = j.Append([]byte("y"), true)
+	require.ErrorIs(t, err, backend.ErrReadOnly)
+	require.ErrorIs(t, j.Close(), errDisk)
+}
+
+func TestManyWritersAndReaders(t *testing.T) {
+	const writers, each = 64, 20
+	fsys := crashfs.New()
+	o := options(fsys)
+	o.SegmentSize = 32 << 10
+	o.SyncInterval = time.Millisecond
+	j := open(t, o)
+	var mu sync.Mutex
+	want := map[uint64][]byte{}
+	var writing, reading sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			for i := range each {
+				body := []byte(fmt.Sprintf("writer %d commit %d %s", w, i, bytes.Repeat([]byte("."), w*8)))
+				f, err := j.Append(body, i%3 == 0)
+				if err == nil && i%3 != 0 {
+					err = j.Sync(f.Number)
+				}
+				if err != nil || i%3 != 0 && j.Durable() < f.Number {
+					t.Error("append", f.Number, err)
+					return
+				}
+				got, err := j.NewReader().Frame(f.Position)
+				if err != nil || got.Number != f.Number || !bytes.Equal(got.Payload, body) {
+					t.Error("read back", f.Number, err)
+					return
+				}
+				mu.Lock()
+				want[f.Number] = body
+				mu.Unlock()
+			}
+		})
+	}
+	stop := make(chan struct{})
+	for range 4 {
+		reading.Go(func() {
+			for {
+				if _, err := stored(j); err != nil {
+					t.Error("frames", err)
+					return
+				}
+				j.End()
+				j.Size()
+				j.Find(j.Last())
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	writing.Wait()
+	close(stop)
+	reading.Wait()
+	require.NoError(t, j.Close())
+
+	j = open(t, options(fsys.Crash(crashfs.KeepNone())))
+	got, err := stored(j)
+	require.NoError(t, err)
+	require.Len(t, got, writers*each)
+	for i, body := range got {
+		require.Equal(t, string(want[uint64(i+1)]), string(body))
+	}
+}
+
+func TestCloseWhileInUse(t *testing.T) {
+	for range 8 {
+		fsys := crashfs.New()
+		o := options(fsys)
+		o.SyncInterval = time.Microsecond
+		j := open(t, o)
+		var using sync.WaitGroup
+		var acknowledged atomic.Uint64
+		started := make(chan struct{}, 100_000)
+		for range 4 {
+			using.Go(func() {
+				for {
+					f, err := j.Append(payload(1, 700), true)
+					if err == nil {
+						err = j.Sync(f.Number)
+					}
+					if err != nil {
+						if !isClosed(err) {
+							t.Error("append", err)
+						}
+						return
+					}
+					for last := acknowledged.Load(); last < f.Number && !acknowledged.CompareAndSwap(last, f.Number); last = acknowledged.Load() {
+					}
+					select {
+					case started <- struct{}{}:
+					default:
+					}
+				}
+			})
+			using.Go(func() {
+				for {
+					if _, err := stored(j); err != nil {
+						if !isClosed(err) {
+							t.Error("read", err)
+						}
+						return
+					}
+				}
+			})
+		}
+		for range 10 {
+			<-started
+		}
+		require.NoError(t, j.Close())
+		using.Wait()
+		j = open(t, options(fsys.Crash(crashfs.KeepNone())))
+		require.GreaterOrEqual(t, j.Last(), acknowledged.Load())
+		require.NoError(t, j.Close())
+	}
+}
