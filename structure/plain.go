@@ -33,6 +33,7 @@ func appendPlain(dst []byte, r Record) ([]byte, error) {
 		dst = appendString(dst, r.Title)
 		dst = appendOptional(dst, r.Metadata)
 		dst = append(dst, r.Active[:]...)
+		dst = appendUint(dst, r.Incarnation)
 		dst = appendTime(dst, r.CreatedAt)
 		return appendTime(dst, r.UpdatedAt), nil
 	case *Context:
@@ -134,7 +135,8 @@ func readPlain(kind Kind, c *cursor) Record {
 		return &Thread{
 			ID: readID[ThreadID](c, "thread id"), SourceID: c.string("source id"), UserID: c.string("user id"),
 			Title: c.string("title"), Metadata: c.optional("metadata"), Active: readID[ContextID](c, "active context"),
-			CreatedAt: c.time("created"), UpdatedAt: c.time("updated"),
+			Incarnation: c.uint("incarnation"),
+			CreatedAt:   c.time("created"), UpdatedAt: c.time("updated"),
 		}
 	case KindContext:
 		return &Context{

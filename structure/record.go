@@ -90,9 +90,12 @@ type Thread struct {
 	// Metadata is JSON, kept byte for byte; nil when absent.
 	Metadata []byte
 	// Active is the context whose branch is the active one, zero before the first.
-	Active    ContextID
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	Active ContextID
+	// Incarnation tells the thread from an earlier one that had the same id and was
+	// deleted: a random number.
+	Incarnation uint64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
 }
 
 // Overrides are what a context sets differently from what it inherits. A nil

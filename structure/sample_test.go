@@ -89,7 +89,7 @@ func samplePlain() []structure.Record {
 	return []structure.Record{
 		&structure.Thread{
 			ID: thread, SourceID: "chat-1", UserID: "ada", Title: "Naïve 雪", Metadata: []byte(`{"a": 1}`),
-			Active: context, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
+			Active: context, Incarnation: 0x1234, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
 		},
 		&structure.Thread{ID: thread, Metadata: []byte{}, CreatedAt: time.UnixMilli(-1).UTC()},
 		&structure.Run{ID: id[structure.RunID](1)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidwall/btree"
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 
@@ -85,18 +86,33 @@ func (db *DB) Checkpoint() error {
 	}
 }
 
-// fold writes an overlay into bbolt, in order, in as many transactions as memory
-// asks for, and returns what bbolt then holds. The state is written with the
-// last: until then the journal is replayed over what is there, which changes
-// nothing.
+// fold writes an overlay into bbolt and returns what bbolt then holds. First come
+// the entries that may be there early, in as many transactions as memory asks
+// for, then the others with the state, in the last. A crash in between leaves
+// entries that the state does not account for; the journal is replayed over them.
 func (db *DB) fold(o *overlay) (*base, error) {
-	f := folder{source: newTreeSource(o.tree, []byte{}), limits: db.limits}
+	f := db.newFolder(o.tree)
 	for !f.done {
-		if err := db.foldPart(&f, o.state); err != nil {
+		if err := db.foldPart(f, o.state); err != nil {
 			return nil, err
 		}
 	}
 	return openBase(db.bolt, db.pages)
+}
+
+func (db *DB) newFolder(tree *btree.BTreeG[Entry]) *folder {
+	f := &folder{source: newTreeSource(tree, []byte{}), limits: db.limits}
+	if early := db.opt.Early; early != nil {
+		changed := make(map[string]bool)
+		f.changed = changed
+		f.source.only(func(e Entry) bool { return e.Value != nil && early(e.Key) })
+		f.late = func() *treeSource {
+			return newTreeSource(tree, []byte{}).only(func(e Entry) bool {
+				return e.Value == nil || !early(e.Key) || changed[string(e.Key)]
+			})
+		}
+	}
+	return f
 }
 
 // foldPart is one transaction of a fold.
@@ -131,9 +147,11 @@ var errFull = errors.New("index has outgrown the address space set aside for it:
 
 // folder merges a source into the leaves, a transaction at a time.
 type folder struct {
-	source *treeSource
-	limits txLimits
-	done   bool
+	source  *treeSource
+	late    func() *treeSource // what follows the source in the last transaction; may be nil
+	changed map[string]bool    // keys of the source that are there with another value: they come late
+	limits  txLimits
+	done    bool
 
 	// Of one transaction:
 	pages  *pages // as of the one before
@@ -149,14 +167,27 @@ func (f *folder) fill(tx *bbolt.Tx, s State) error {
 	for n := 0; n < f.limits.leaves && f.bytes < f.limits.bytes; n++ {
 		first, ok, _ := f.source.peek()
 		if !ok {
-			f.done = true
-			return s.save(tx)
+			return f.finish(tx, s)
 		}
 		if err := f.leaf(first.Key); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// finish merges what must not be there before the state, and saves the state.
+func (f *folder) finish(tx *bbolt.Tx, s State) error {
+	f.done = true
+	if f.late != nil {
+		f.source, f.changed = f.late(), nil
+		for first, ok, _ := f.source.peek(); ok; first, ok, _ = f.source.peek() {
+			if err := f.leaf(first.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return s.save(tx)
 }
 
 // leaf merges the next entries of the source into the leaf that the first
@@ -172,16 +203,17 @@ func (f *folder) leaf(key []byte) error {
 		return errBounds
 	}
 	low, high := bytes.Clone(old.low), bytes.Clone(old.high)
-	merged, size, err := mergeLeaf(old, f.source)
+	merged, size, err := f.merge(old)
 	if err != nil {
 		return err
 	}
 	return f.write(low, high, merged, size)
 }
 
-// mergeLeaf returns the leaf's entries and the source's in its range, in order,
-// and about how many bytes they take.
-func mergeLeaf(old leaf, source *treeSource) (merged []Entry, size int, err error) {
+// merge returns the leaf's entries and the source's in its range, in order, and
+// about how many bytes they take.
+func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
+	source := f.source
 	add := func(e Entry) {
 		merged = append(merged, e)
 		shared := 0
@@ -208,6 +240,10 @@ func mergeLeaf(old leaf, source *treeSource) (merged []Entry, size int, err erro
 			kept = kept[1:]
 			continue
 		case len(kept) > 0 && bytes.Equal(kept[0].Key, e.Key):
+			if f.changed != nil && !bytes.Equal(kept[0].Value, e.Value) {
+				f.changed[string(e.Key)] = true
+				e = kept[0]
+			}
 			kept = kept[1:]
 		}
 		if e.Value != nil {

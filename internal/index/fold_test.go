@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/btree"
 	"go.etcd.io/bbolt"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -185,8 +186,7 @@ func TestKillBetweenTransactions(t *testing.T) {
 		db.Apply(at(1), first)
 		require.NoError(t, db.Checkpoint())
 		db.Apply(at(2), second)
-		db.settle()
-		f := folder{source: newTreeSource(db.active.tree, []byte{}), limits: txLimits{leaves: 1, bytes: 1 << 20}}
+		f := folder{source: newTreeSource(settled(db), []byte{}), limits: txLimits{leaves: 1, bytes: 1 << 20}}
 		for range transactions {
 			require.NoError(t, db.foldPart(&f, at(2)))
 		}
@@ -434,4 +434,71 @@ func TestFoldAgain(t *testing.T) {
 	require.NoError(t, db.Checkpoint())
 	requireModel(t, m, db)
 	walkLeaves(t, db)
+}
+
+// settled returns the overlay with everything that was applied.
+func settled(db *DB) *btree.BTreeG[Entry] {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.settleLocked()
+	return db.active.tree
+}
+
+// Entries that are not early are there with the state and not before, as are
+// early ones that were there with another value.
+func TestFoldEarly(t *testing.T) {
+	path := newPath(t)
+	early := func(k []byte) bool { return k[len(k)-1]%2 == 0 }
+	db := open(t, path, Options{Early: early})
+	db.limits = txLimits{leaves: 1, bytes: 1 << 20}
+	first, second := batchOf(0, 400, same("old")), batchOf(200, 800, same("newer"))
+	for i := 0; i < len(second); i += 7 {
+		second[i].Value = nil
+	}
+	db.Apply(at(1), first)
+	require.NoError(t, db.Checkpoint())
+	was := model{}
+	was.apply(first)
+	is := was.clone()
+	is.apply(second)
+	require.NoError(t, db.Close())
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	seen := 0
+	for transactions := 1; ; transactions += 5 {
+		require.NoError(t, os.WriteFile(path, good, 0o600))
+		db := open(t, path, Options{Early: early})
+		db.Apply(at(2), second)
+		f := db.newFolder(settled(db))
+		f.limits = txLimits{leaves: 1, bytes: 1 << 20}
+		for n := 0; n < transactions && !f.done; n++ {
+			require.NoError(t, db.foldPart(f, at(2)))
+		}
+		killed := copyFile(t, path)
+		require.NoError(t, db.Close())
+		db = open(t, killed, Options{Early: early})
+		if f.done {
+			require.Equal(t, at(2), db.State())
+			requireModel(t, is, db)
+			require.Positive(t, seen)
+			return
+		}
+		require.Equal(t, at(1), db.State())
+		for k, v := range is {
+			got, ok, err := db.Get([]byte(k))
+			require.NoError(t, err)
+			old, had := was[k]
+			switch {
+			case had:
+				require.True(t, ok)
+				require.Equal(t, old, string(got))
+			case ok:
+				require.True(t, early([]byte(k)))
+				require.Equal(t, v, string(got))
+				seen++
+			}
+		}
+		require.NoError(t, db.Close())
+	}
 }

@@ -53,6 +53,11 @@ type Options struct {
 	// it. It must return only when that commit survives power loss: the index may
 	// never know more than the journal. Nil when everything applied is durable.
 	Durable func(number uint64) error
+	// Early tells of which keys an entry may be in the file before the state says
+	// so: those that are put once and come out the same when the journal is replayed
+	// over a later state. A checkpoint writes them in several transactions, to bound
+	// its memory, and all others in one with the state. Nil means all keys.
+	Early func(key []byte) bool
 	// ReadOnly never writes the file.
 	ReadOnly bool
 	// Log is told what went wrong in the background; nil discards it.

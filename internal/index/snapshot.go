@@ -218,12 +218,26 @@ func (m *merge) next() (least Entry, ok bool, err error) {
 type treeSource struct {
 	iter btree.IterG[Entry]
 	ok   bool
+	keep func(Entry) bool // nil keeps all
 }
 
 func newTreeSource(t *btree.BTreeG[Entry], from []byte) *treeSource {
 	s := &treeSource{iter: t.Iter()}
 	s.ok = s.iter.Seek(Entry{Key: from})
 	return s
+}
+
+// only leaves out the entries that keep is false for.
+func (s *treeSource) only(keep func(Entry) bool) *treeSource {
+	s.keep = keep
+	s.skip()
+	return s
+}
+
+func (s *treeSource) skip() {
+	for s.ok && s.keep != nil && !s.keep(s.iter.Item()) {
+		s.ok = s.iter.Next()
+	}
 }
 
 func (s *treeSource) peek() (Entry, bool, error) {
@@ -233,7 +247,10 @@ func (s *treeSource) peek() (Entry, bool, error) {
 	return s.iter.Item(), true, nil
 }
 
-func (s *treeSource) advance() { s.ok = s.iter.Next() }
+func (s *treeSource) advance() {
+	s.ok = s.iter.Next()
+	s.skip()
+}
 
 // baseSource reads bbolt a leaf at a time, so that it holds on to no transaction.
 type baseSource struct {

@@ -37,14 +37,15 @@ func Chunks() *rapid.Generator[*structure.Chunk] {
 func Threads() *rapid.Generator[*structure.Thread] {
 	return rapid.Custom(func(t *rapid.T) *structure.Thread {
 		return &structure.Thread{
-			ID:        OptionalIDs[structure.ThreadID]().Draw(t, "id"),
-			SourceID:  Texts().Draw(t, "source id"),
-			UserID:    Texts().Draw(t, "user"),
-			Title:     Texts().Draw(t, "title"),
-			Metadata:  OptionalByteStrings().Draw(t, "metadata"),
-			Active:    OptionalIDs[structure.ContextID]().Draw(t, "active"),
-			CreatedAt: Times().Draw(t, "created"),
-			UpdatedAt: Times().Draw(t, "updated"),
+			ID:          OptionalIDs[structure.ThreadID]().Draw(t, "id"),
+			SourceID:    Texts().Draw(t, "source id"),
+			UserID:      Texts().Draw(t, "user"),
+			Title:       Texts().Draw(t, "title"),
+			Metadata:    OptionalByteStrings().Draw(t, "metadata"),
+			Active:      OptionalIDs[structure.ContextID]().Draw(t, "active"),
+			Incarnation: rapid.Uint64().Draw(t, "incarnation"),
+			CreatedAt:   Times().Draw(t, "created"),
+			UpdatedAt:   Times().Draw(t, "updated"),
 		}
 	})
 }
