@@ -1,0 +1,208 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Options configure a Client. Empty fields are taken from the environment, then
+// from the defaults.
+type Options struct {
+	// BaseURL of the API, up to and including its version. Environment:
+	// OPENAI_BASE_URL. Required: there is no default to send conversations to.
+	BaseURL string
+	// Key is sent as a bearer token when set. Environment: OPENAI_API_KEY.
+	Key string
+	// Model that summarizes. Environment: OPENAI_MODEL. Required to summarize.
+	Model string
+	// EmbeddingModel that embeds. Environment: OPENAI_EMBEDDING_MODEL. Required to
+	// embed.
+	EmbeddingModel string
+	// Instructions tell the model how to summarize. A default asks for what
+	// someone needs to go on with the conversation.
+	Instructions string
+	// MaxTokens bounds the summary. Default 1,000.
+	MaxTokens int
+	// Timeout bounds each attempt, from connecting to the answer's last byte.
+	// Default one minute.
+	Timeout time.Duration
+	// Attempts is how often a request is tried at most. Default 4.
+	Attempts int
+	// Backoff is the wait after the first failed attempt; it doubles with each, up
+	// to a minute. A server that says when to come back is obeyed instead, unless
+	// that is more than a minute away: then its refusal is returned at once, as an
+	// APIError with RetryAfter. Default 500 ms.
+	Backoff time.Duration
+	// HTTP is the client to use. Default: one that has no timeout beside Timeout.
+	HTTP *http.Client
+}
+
+// Client asks a model behind an OpenAI-compatible endpoint. It is safe for
+// concurrent use.
+type Client struct{ opt Options }
+
+var (
+	_ lineage.Summarizer = (*Client)(nil)
+	_ lineage.Embedder   = (*Client)(nil)
+)
+
+const defaultInstructions = "Summarize the conversation so that someone can go on with it without having read it. " +
+	"Keep goals, decisions, facts, names, numbers, open questions and errors. Leave out pleasantries. " +
+	"Answer with the summary alone."
+
+// New returns a client. It reads the environment, and sends nothing.
+func New(o Options) (*Client, error) {
+	o = o.withDefaults()
+	if o.BaseURL == "" {
+		return nil, fmt.Errorf("base URL: %w (set OPENAI_BASE_URL)", ErrNotConfigured)
+	}
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
+		// The URL is not quoted: it may hold a password.
+		return nil, fmt.Errorf("base URL: %w: want http(s)://host/path and no more (see OPENAI_BASE_URL)", ErrNotConfigured)
+	}
+	return &Client{opt: o}, nil
+}
+
+func (o Options) withDefaults() Options {
+	for _, field := range []struct {
+		value *string
+		env   string
+	}{
+		{&o.BaseURL, "OPENAI_BASE_URL"}, {&o.Key, "OPENAI_API_KEY"},
+		{&o.Model, "OPENAI_MODEL"}, {&o.EmbeddingModel, "OPENAI_EMBEDDING_MODEL"},
+	} {
+		if *field.value == "" {
+			*field.value = os.Getenv(field.env)
+		}
+	}
+	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
+	if o.Instructions == "" {
+		o.Instructions = defaultInstructions
+	}
+	if o.MaxTokens <= 0 {
+		o.MaxTokens = 1000
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = time.Minute
+	}
+	if o.Attempts <= 0 {
+		o.Attempts = 4
+	}
+	if o.Backoff <= 0 {
+		o.Backoff = 500 * time.Millisecond
+	}
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{}
+	}
+	return o
+}
+
+type chatMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// chatRequest holds the bound on the answer under one of two names: servers know
+// the first, OpenAI's newer models only the second.
+type chatRequest struct {
+	Model               string        `json:"model"`
+	Messages            []chatMessage `json:"messages"`
+	MaxTokens           int           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
+}
+
+type chatResponse struct {
+	Model   string `json:"model"`
+	Choices []struct {
+		Message      chatMessage `json:"message"`
+		FinishReason string      `json:"finish_reason"`
+	} `json:"choices"`
+}
+
+// Summarize implements lineage.Summarizer. What the passages say leaves the
+// machine for the endpoint.
+func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
+	if c.opt.Model == "" {
+		return lineage.SummaryText{}, fmt.Errorf("model: %w (set OPENAI_MODEL)", ErrNotConfigured)
+	}
+	text := transcript(passages)
+	if text == "" {
+		return lineage.SummaryText{}, ErrNoText
+	}
+	request := chatRequest{
+		Model: c.opt.Model, Messages: []chatMessage{{"system", c.opt.Instructions}, {"user", text}}, MaxTokens: c.opt.MaxTokens,
+	}
+	response, err := post[chatResponse](ctx, c, "/chat/completions", request)
+	var refusal *APIError
+	if errors.As(err, &refusal) && refusal.Status == http.StatusBadRequest && strings.Contains(refusal.Message, "max_completion_tokens") {
+		request.MaxTokens, request.MaxCompletionTokens = 0, c.opt.MaxTokens
+		response, err = post[chatResponse](ctx, c, "/chat/completions", request)
+	}
+	if err != nil {
+		return lineage.SummaryText{}, err
+	}
+	if len(response.Choices) == 0 {
+		return lineage.SummaryText{}, fmt.Errorf("%w: it holds no summary", ErrBadResponse)
+	}
+	choice := response.Choices[0]
+	summary := strings.TrimSpace(choice.Message.Content)
+	if summary == "" {
+		return lineage.SummaryText{}, fmt.Errorf("%w: its summary is empty (finish reason %q)", ErrBadResponse, choice.FinishReason)
+	}
+	model := response.Model
+	if model == "" {
+		model = c.opt.Model
+	}
+	return lineage.SummaryText{Text: summary, Model: model}, nil
+}
+
+// Embed implements lineage.Embedder.
+func (c *Client) Embed(ctx context.Context, text string) ([]float32, error) {
+	if c.opt.EmbeddingModel == "" {
+		return nil, fmt.Errorf("embedding model: %w (set OPENAI_EMBEDDING_MODEL)", ErrNotConfigured)
+	}
+	request := struct {
+		Model string `json:"model"`
+		Input string `json:"input"`
+	}{c.opt.EmbeddingModel, text}
+	type answer struct {
+		Data []struct {
+			Embedding []float32 `json:"embedding"`
+		} `json:"data"`
+	}
+	response, err := post[answer](ctx, c, "/embeddings", request)
+	if err != nil {
+		return nil, err
+	}
+	if len(response.Data) == 0 || len(response.Data[0].Embedding) == 0 {
+		return nil, fmt.Errorf("%w: it holds no embedding", ErrBadResponse)
+	}
+	return response.Data[0].Embedding, nil
+}
+
+// transcript writes the passages that say something, for a model to read.
+func transcript(passages []lineage.Passage) string {
+	var b strings.Builder
+	for _, p := range passages {
+		if strings.TrimSpace(p.Text) == "" {
+			continue
+		}
+		who := p.Role
+		if p.Summary {
+			who = "summary of what came before"
+		} else if p.Name != "" && p.Name != p.Role {
+			who += " (" + p.Name + ")"
+		}
+		fmt.Fprintf(&b, "[%s]\n%s\n\n", who, p.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,151 @@
+package summarize
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Extractive is a summarizer that quotes. It keeps the sentences that carry most
+// of what is particular to the conversation, in their order, with who said them:
+// what was asked first, what was concluded last, decisions, errors, names and
+// numbers. The same passages give the same summary, in time that grows with their
+// length and no faster.
+//
+// It reads the marks of Markdown, and knows nothing of languages beyond lists of
+// the commonest words in a few. Of a text above 512 KiB it reads the beginning
+// and the end.
+type Extractive struct {
+	// MaxTokens bounds the summary, by lineage.EstimateTokens. Default: a fifth of
+	// what is summarized, at least 120 and at most 1,000.
+	MaxTokens int
+}
+
+var _ lineage.Summarizer = Extractive{}
+
+const (
+	mostRead    = 512 << 10
+	longestName = 40 // characters of a speaker's name
+)
+
+// Summarize implements lineage.Summarizer. Passages without any text are
+// ErrNoText.
+func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
+	var all []*sentence
+	for i, p := range passages {
+		if ctx.Err() != nil {
+			return lineage.SummaryText{}, context.Cause(ctx)
+		}
+		all = append(all, sentencesOf(i, p)...)
+	}
+	if len(all) == 0 {
+		return lineage.SummaryText{}, ErrNoText
+	}
+	budget := x.budget(passages)
+	ranked := rate(all, len(passages))
+	best := all[0] // unless something has words
+	if len(ranked.candidates) > 0 {
+		best = ranked.candidates[0].sentence
+	}
+	chosen := choose(ranked, budget)
+	if len(chosen) == 0 {
+		return lineage.SummaryText{Text: shorten(best.text, budget), Model: "extractive"}, nil
+	}
+	return lineage.SummaryText{Text: render(chosen), Model: "extractive"}, nil
+}
+
+func (x Extractive) budget(passages []lineage.Passage) int {
+	if x.MaxTokens > 0 {
+		return x.MaxTokens
+	}
+	total := 0
+	for _, p := range passages {
+		total += lineage.EstimateTokens(p.Text)
+	}
+	return min(max(total/5, 120), 1000)
+}
+
+// sentence is a candidate for a summary.
+type sentence struct {
+	passage int    // which passage it is from
+	role    string // who said it: user, assistant, tool, ...
+	label   string // what it is quoted under
+	text    string
+	first   bool // of its passage
+	summary bool // of what came before
+}
+
+func sentencesOf(passage int, p lineage.Passage) []*sentence {
+	label := p.Role
+	if p.Name != "" && p.Name != p.Role {
+		label += " " + p.Name
+	}
+	label = strings.Join(strings.Fields(clean(label)), " ")
+	if utf8.RuneCountInString(label) > longestName {
+		label = string([]rune(label)[:longestName]) + "…"
+	}
+	if label != "" {
+		label += ": "
+	}
+	if p.Summary {
+		label = ""
+	}
+	var out []*sentence
+	for i, text := range split(excerpt(p.Text)) {
+		out = append(out, &sentence{passage: passage, role: p.Role, label: label, text: text, first: i == 0, summary: p.Summary})
+	}
+	return out
+}
+
+// excerpt returns the beginning and the end of a text that is too long to read.
+func excerpt(text string) string {
+	if len(text) <= mostRead {
+		return clean(text)
+	}
+	return clean(text[:mostRead/2]) + "\n" + clean(text[len(text)-mostRead/2:])
+}
+
+// clean replaces what does not belong into a text: broken UTF-8 and control
+// characters.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return ' '
+		}
+		return r // utf8.RuneError for a broken byte
+	}, text)
+}
+
+// render writes sentences in their order, those of one passage in one line.
+func render(chosen []*sentence) string {
+	var b strings.Builder
+	for i, s := range chosen {
+		switch {
+		case i == 0:
+			b.WriteString(s.label)
+		case chosen[i-1].passage == s.passage:
+			b.WriteByte(' ')
+		default:
+			b.WriteByte('\n')
+			b.WriteString(s.label)
+		}
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// shorten returns what of a text fits, at least a character.
+func shorten(text string, budget int) string {
+	end := 0
+	for i, r := range text {
+		next := i + utf8.RuneLen(r)
+		if lineage.EstimateTokens(text[:next]) > budget {
+			break
+		}
+		end = next
+	}
+	return strings.TrimSpace(text[:end])
+}

@@ -1,0 +1,162 @@
+package summarize
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	mostResponse = 16 << 20
+	mostWait     = time.Minute
+	// longestMessage is how many bytes of a refusal an error quotes.
+	longestMessage = 300
+)
+
+// post sends a request until it is answered, is refused for good, or has been
+// tried often enough. When ctx ends, it returns the cause of that.
+func post[T any](ctx context.Context, c *Client, path string, request any) (T, error) {
+	var none T
+	body, err := json.Marshal(request)
+	if err != nil {
+		return none, err
+	}
+	backoff := c.opt.Backoff
+	for attempt := 1; ; attempt++ {
+		response, again, err := try[T](ctx, c, path, body)
+		if err == nil {
+			return response, nil
+		}
+		if ctx.Err() != nil {
+			return none, context.Cause(ctx)
+		}
+		wait := backoff/2 + rand.N(backoff/2+1) // so that many clients do not come back at once
+		var refusal *APIError
+		if errors.As(err, &refusal) && refusal.RetryAfter > 0 {
+			wait = refusal.RetryAfter
+			again = again && wait <= mostWait // coming back sooner is not what was asked
+		}
+		if !again || attempt >= c.opt.Attempts {
+			if attempt > 1 {
+				err = fmt.Errorf("attempt %d: %w", attempt, err)
+			}
+			return none, err
+		}
+		if err := sleep(ctx, min(wait, mostWait)); err != nil {
+			return none, err
+		}
+		backoff = min(2*backoff, mostWait)
+	}
+}
+
+func sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// try sends a request once. again says whether another attempt may help.
+func try[T any](ctx context.Context, c *Client, path string, body []byte) (response T, again bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Timeout, fmt.Errorf("no answer within %v: %w", c.opt.Timeout, context.DeadlineExceeded))
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.opt.BaseURL+path, bytes.NewReader(body))
+	if err != nil {
+		return response, false, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if c.opt.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.opt.Key)
+	}
+	answer, err := c.opt.HTTP.Do(request)
+	if err != nil {
+		return response, true, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostResponse+1))
+	if answer.StatusCode/100 != 2 {
+		refusal := c.refusal(answer, text)
+		return response, refusal.temporary(), refusal
+	}
+	if err != nil {
+		return response, true, fmt.Errorf("read response: %w", err)
+	}
+	if len(text) > mostResponse {
+		return response, false, fmt.Errorf("%w: longer than %d bytes", ErrBadResponse, mostResponse)
+	}
+	if err := json.Unmarshal(text, &response); err != nil {
+		return response, true, fmt.Errorf("%w: %w", ErrBadResponse, err)
+	}
+	return response, false, nil
+}
+
+// refusal returns what a server says that does not answer. Some servers repeat
+// the key that they do not accept: that is taken out.
+func (c *Client) refusal(answer *http.Response, body []byte) *APIError {
+	code, message := errorOf(body)
+	if c.opt.Key != "" {
+		message = strings.ReplaceAll(message, c.opt.Key, "[key]")
+	}
+	return &APIError{
+		Status: answer.StatusCode, Code: code, Message: brief(message),
+		RetryAfter: retryAfter(answer.Header.Get("Retry-After"), time.Now()),
+	}
+}
+
+// errorOf reads an error in OpenAI's form, in the simpler one that has a text in
+// its place, or takes the body as it is.
+func errorOf(body []byte) (code, message string) {
+	var form struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &form) == nil {
+		var details struct {
+			Message string `json:"message"`
+			Code    any    `json:"code"` // some servers put a number there
+		}
+		if json.Unmarshal(form.Error, &details) == nil && details.Message != "" {
+			code, _ = details.Code.(string)
+			return code, details.Message
+		}
+		if json.Unmarshal(form.Error, &message) == nil && message != "" {
+			return "", message
+		}
+	}
+	return "", string(body)
+}
+
+// brief makes one short line of a message.
+func brief(message string) string {
+	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
+	if len(line) > longestMessage {
+		line = strings.ToValidUTF8(line[:longestMessage], "") + "…"
+	}
+	return line
+}
+
+// retryAfter reads the header of that name: seconds or a date.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return time.Duration(min(max(seconds, 0), math.MaxInt64/int64(time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}

@@ -1,0 +1,246 @@
+package summarize
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+const (
+	// considered is how many sentences, the best of them, compete for the summary:
+	// each is compared with those already chosen.
+	considered = 2000
+	// faint is the part of the best sentence's score below which a sentence would
+	// only fill room.
+	faint = 0.2
+)
+
+// candidate is a sentence that says something.
+type candidate struct {
+	*sentence
+	order int     // its place among all
+	words []int32 // numbers of its words, ascending
+	cost  int     // its tokens, and the line's end
+	// factor is how much more its words count because of who says them and where.
+	factor float64
+	score  float64 // beside what is chosen so far
+}
+
+// vocabulary numbers words in the order of their first appearance, which keeps
+// every sum over them in one order.
+type vocabulary struct {
+	number map[string]int32
+	words  []wordUse
+}
+
+type wordUse struct {
+	sentences  int // that have it
+	share, cue float64
+}
+
+func (v *vocabulary) add(text string) []int32 {
+	var out []int32
+	for _, w := range words(text) {
+		n, known := v.number[w]
+		if !known {
+			n = int32(len(v.words))
+			v.number[w] = n
+			v.words = append(v.words, wordUse{share: shareOf(w), cue: cues[w]})
+		}
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	out = slices.Clip(slices.Compact(out))
+	for _, n := range out {
+		v.words[n].sentences++
+	}
+	return out
+}
+
+// weights rates the words: those count that the conversation comes back to, but
+// that few of its sentences share.
+func (v *vocabulary) weights(sentences int) []float64 {
+	weight := make([]float64, len(v.words))
+	for i, w := range v.words {
+		n := float64(w.sentences)
+		weight[i] = w.share * math.Log1p(n) * math.Log(1+float64(sentences)/n)
+	}
+	return weight
+}
+
+// ranking is the sentences that compete, best first, and what words are worth.
+type ranking struct {
+	candidates []*candidate
+	weight     []float64
+}
+
+// rate ranks the sentences by their words and by where they stand.
+func rate(sentences []*sentence, passages int) *ranking {
+	v := &vocabulary{number: make(map[string]int32)}
+	var all []*candidate
+	for i, s := range sentences {
+		if in := v.add(s.text); len(in) > 0 {
+			all = append(all, &candidate{sentence: s, order: i, words: in, cost: lineage.EstimateTokens(s.text + "\n")})
+		}
+	}
+	weight := v.weights(len(sentences))
+	opening := -1 // the passage that the conversation begins with
+	for _, s := range sentences {
+		if s.role != "system" {
+			opening = s.passage
+			break
+		}
+	}
+	for _, c := range all {
+		c.factor = placed(c.sentence, opening, passages) * marked(c.text)
+		cue := 0.0
+		for _, w := range c.words {
+			cue += v.words[w].cue
+		}
+		c.factor *= 1 + 0.3*min(cue, 5)
+		c.rescore(weight)
+	}
+	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(b.score, a.score) })
+	return &ranking{all[:min(len(all), considered)], weight}
+}
+
+// placed rates a sentence by who says it and where.
+func placed(s *sentence, opening, passages int) float64 {
+	factor := 1.0
+	if s.first {
+		factor *= 1.2
+	}
+	if s.passage == opening || s.passage >= passages-2 {
+		factor *= 1.4 // how it began and where it stands
+	}
+	switch {
+	case s.summary:
+		factor *= 1.5
+	case s.role == "user":
+		factor *= 1.25
+	case s.role == "tool":
+		factor *= 0.6
+	case s.role == "system":
+		factor *= 0.3 // every request repeats it anyway
+	}
+	if s.role != "user" && strings.HasSuffix(s.text, "?") {
+		factor *= 0.7
+	}
+	return factor
+}
+
+// marked rates a sentence by signs of what it says.
+func marked(text string) float64 {
+	factor := 1.0
+	if strings.ContainsAny(text, "0123456789") {
+		factor *= 1.1
+	}
+	if strings.ContainsAny(text, "`/_=") {
+		factor *= 1.05 // a name, a path, a setting
+	}
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		factor *= 0.4 // data
+	}
+	for _, start := range announcements {
+		if strings.HasPrefix(text, start) {
+			return factor * 0.5
+		}
+	}
+	return factor
+}
+
+func (c *candidate) rescore(weight []float64) {
+	sum := 0.0
+	for _, w := range c.words {
+		sum += weight[w]
+	}
+	c.score = c.factor * sum / math.Pow(float64(c.cost)+6, 0.65) // long sentences have more words, but should not always win
+}
+
+// choose takes the best sentences that fit, in their order. A word that has been
+// said counts half from then on, so that the next sentence brings something new.
+// It uses the ranking up.
+func choose(r *ranking, budget int) []*sentence {
+	queue := bestFirst(r.candidates)
+	if len(queue) == 0 {
+		return nil
+	}
+	least := faint * queue[0].score
+	var chosen []*candidate
+	quoted := make(map[int]bool) // passages
+	for len(queue) > 0 {
+		best := queue[0]
+		before := best.score
+		if best.rescore(r.weight); best.score < before {
+			heap.Fix(&queue, 0) // scores only fall, so the first to keep its score is the best
+			continue
+		}
+		if best.score < least {
+			break
+		}
+		heap.Pop(&queue)
+		cost := best.cost
+		if !quoted[best.passage] {
+			cost += lineage.EstimateTokens(best.label)
+		}
+		if cost > budget || slices.ContainsFunc(chosen, func(c *candidate) bool { return alike(c, best) }) {
+			continue
+		}
+		budget -= cost
+		quoted[best.passage] = true
+		chosen = append(chosen, best)
+		for _, w := range best.words {
+			r.weight[w] /= 2
+		}
+	}
+	slices.SortFunc(chosen, func(a, b *candidate) int { return cmp.Compare(a.order, b.order) })
+	var out []*sentence
+	for _, c := range chosen {
+		out = append(out, c.sentence)
+	}
+	return out
+}
+
+// bestFirst is a heap of candidates. Sorted ones are one already.
+type bestFirst []*candidate
+
+func (q bestFirst) Len() int      { return len(q) }
+func (q bestFirst) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *bestFirst) Push(x any)   { *q = append(*q, x.(*candidate)) }
+
+func (q bestFirst) Less(i, j int) bool {
+	if q[i].score != q[j].score {
+		return q[i].score > q[j].score
+	}
+	return q[i].order < q[j].order
+}
+
+func (q *bestFirst) Pop() any {
+	last := len(*q) - 1
+	c := (*q)[last]
+	*q = (*q)[:last]
+	return c
+}
+
+// alike reports that two sentences say the same in nearly the same words. A "not"
+// or another number is usually difference enough.
+func alike(a, b *candidate) bool {
+	shared := 0
+	for i, j := 0, 0; i < len(a.words) && j < len(b.words); {
+		switch cmp.Compare(a.words[i], b.words[j]) {
+		case -1:
+			i++
+		case 1:
+			j++
+		default:
+			shared++
+			i++
+			j++
+		}
+	}
+	return float64(shared) > 0.8*float64(len(a.words)+len(b.words)-shared)
+}
