@@ -217,7 +217,7 @@ func TestEmptySegment(t *testing.T) {
 			require.Equal(t, files, segments(fsys))
 			require.Empty(t, log)
 			o.ReadOnly = false
-			j = open(t, o)
+			open(t, o)
 			require.Len(t, log, 1)
 			require.Contains(t, log[0], files[1])
 			require.Equal(t, files[:1], segments(fsys.Crash(crashfs.KeepNone())))

@@ -26,7 +26,7 @@ func probe(pid int) process {
 // parentheses, which may contain anything; the state is field 3, the number of
 // threads 20, the start time in clock ticks since boot 22.
 func parseStat(stat []byte) process {
-	const state, threads, started = 3 - 3, 20 - 3, 22 - 3
+	const state, threads, started = 0, 17, 19 // as counted from field 3
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= started {
 		return process{running: true}
