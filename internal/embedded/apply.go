@@ -1,0 +1,324 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Apply implements backend.Engine. The costly part, hashing and encoding, is done
+// before the lock is taken; under it come the checks, one write to the journal
+// and the index entries; the wait for durability comes after it.
+func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if err := ctx.Err(); err != nil {
+		return backend.Receipt{}, context.Cause(ctx)
+	}
+	if err := e.begin(); err != nil {
+		return backend.Receipt{}, err
+	}
+	defer e.end()
+	if e.opt.ReadOnly {
+		return backend.Receipt{}, fmt.Errorf("store: %w", backend.ErrReadOnly)
+	}
+	if err := e.index.Throttle(); err != nil {
+		return backend.Receipt{}, err
+	}
+	p := preparation{engine: e, source: c}
+	if err := p.prepare(); err != nil {
+		return backend.Receipt{}, err
+	}
+	durability := o.Durability
+	if durability == backend.DefaultDurability {
+		durability = e.opt.Durability
+	}
+	number, err := e.commit(ctx, &p, o, durability)
+	if err != nil {
+		return backend.Receipt{}, err
+	}
+	if durability == backend.Full {
+		if err := e.journal.Sync(number); err != nil {
+			return backend.Receipt{}, fmt.Errorf("commit %d: %w: %w", number, backend.ErrUncertain, err)
+		}
+	}
+	return backend.Receipt{Number: number, Known: p.known, KnownChunks: p.knownChunks}, nil
+}
+
+// commit writes a prepared commit and makes it visible.
+func (e *Engine) commit(ctx context.Context, p *preparation, o backend.Options, d backend.Durability) (uint64, error) {
+	encoder := e.encoders.Get().(*structure.Encoder)
+	defer e.encoders.Put(encoder)
+	payload, offsets, err := encoder.Encode(&p.commit)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	if err := e.expect(o); err != nil {
+		return 0, err
+	}
+	if p.hasContent() && e.index.State().Number != p.seen {
+		// Another commit may have brought the same content in the meantime.
+		changed, err := p.filter()
+		if err != nil {
+			return 0, err
+		}
+		if changed {
+			if payload, offsets, err = encoder.Encode(&p.commit); err != nil {
+				return 0, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+			}
+		}
+	}
+	if len(p.commit.Records) == 0 {
+		return e.index.State().Number, nil // all of it is known content
+	}
+	e.growFilter()
+	number := e.index.State().Number + 1
+	b := &e.builder
+	b.begin(e, &p.commit, number, false)
+	if err := b.check(ctx); err != nil {
+		return 0, err
+	}
+	frame, err := e.journal.Append(payload, d == backend.Normal)
+	if err != nil {
+		return 0, err
+	}
+	b.locate(frame, offsets)
+	e.publish(b, frame)
+	return number, nil
+}
+
+// expect compares the state with what a commit was made for.
+func (e *Engine) expect(o backend.Options) error {
+	for _, expect := range o.Tips {
+		c, err := e.context(expect.Context)
+		if err != nil {
+			return err
+		}
+		if c.Tip != expect.Tip {
+			return &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}
+		}
+	}
+	for _, expect := range o.Threads {
+		is, exists, err := e.index.Get(key(tableThread, expect.ID[:]))
+		if err != nil {
+			return err
+		}
+		refusal := &backend.SubjectError{Subject: "thread", ID: expect.ID.String(), Err: backend.ErrConflict, Detail: "it has changed"}
+		switch {
+		case expect.Was == nil && exists:
+			refusal.Err, refusal.Detail = backend.ErrExists, ""
+			return refusal
+		case expect.Was != nil && !exists:
+			refusal.Err, refusal.Detail = backend.ErrNotFound, ""
+			return refusal
+		case expect.Was != nil:
+			was, err := structure.MarshalRecord(expect.Was)
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(was, is) {
+				return refusal
+			}
+		}
+	}
+	return nil
+}
+
+// preparation is a commit without the content that the store already has.
+type preparation struct {
+	engine      *Engine
+	source      *structure.Commit
+	commit      structure.Commit
+	contents    int    // blocks and chunks in the source
+	seen        uint64 // commit as of which it was filtered
+	known       []content.ID
+	knownChunks int
+	first       map[content.ID]int // of each id or key, the first record: see earlier
+}
+
+func (p *preparation) hasContent() bool { return p.contents > 0 }
+
+// prepare checks the content of a commit and filters it.
+func (p *preparation) prepare() error {
+	if len(p.source.Records) == 0 {
+		return fmt.Errorf("commit without records: %w", backend.ErrInvalid)
+	}
+	p.commit.Time = p.source.Time
+	if p.commit.Time.IsZero() {
+		p.commit.Time = time.Now()
+	}
+	for i, r := range p.source.Records {
+		switch r := r.(type) {
+		case nil:
+			return fmt.Errorf("record %d is nil: %w", i, backend.ErrInvalid)
+		case *structure.Block:
+			p.contents++
+			if err := checkBlock(r); err != nil {
+				return err
+			}
+		case *structure.Chunk:
+			p.contents++
+			if content.KeyOf(r.Bytes) != r.Key {
+				return invalid("chunk", r.Key, "key does not match the bytes")
+			}
+		}
+	}
+	_, err := p.filter()
+	return err
+}
+
+func checkBlock(b *structure.Block) error {
+	if b.Tree.Size != 0 {
+		if b.Body != nil || b.Size != b.Tree.Size || b.ID.IsZero() {
+			return invalid("block", b.ID, "tree and body disagree")
+		}
+		return nil
+	}
+	if b.Summed() && b.Size == int64(len(b.Body)) {
+		return nil
+	}
+	if b.Size != int64(len(b.Body)) || b.ID != content.Sum(b.Body) {
+		return invalid("block", b.ID, "id or size does not match the body")
+	}
+	return nil
+}
+
+// filter leaves out the content that the store has, or that the commit brings
+// twice, and reports whether that changed what is left.
+func (p *preparation) filter() (changed bool, err error) {
+	before := p.commit.Records
+	p.seen = p.engine.index.State().Number
+	p.known, p.knownChunks = p.known[:0], 0
+	if !p.hasContent() {
+		p.commit.Records = p.source.Records
+		return false, nil
+	}
+	kept, dropped := p.source.Records, false
+	drop := func(i int) {
+		if !dropped {
+			kept, dropped = append(make([]structure.Record, 0, len(kept)), kept[:i]...), true
+		}
+	}
+	var gone []content.ID // erased by a record before
+	for i, r := range p.source.Records {
+		known := false
+		switch r := r.(type) {
+		case *structure.Block:
+			if known = p.earlier(i, r); !known {
+				if known, err = p.engine.storeHas(r.ID); err != nil {
+					return false, err
+				}
+			}
+			if at := slices.Index(gone, r.ID); at >= 0 {
+				known, gone = false, slices.Delete(gone, at, at+1)
+			}
+			if known {
+				p.known = append(p.known, r.ID)
+			}
+		case *structure.Chunk:
+			if known = p.earlier(i, r); !known {
+				if _, known, err = p.engine.index.Get(chunkKey(r.Key)); err != nil {
+					return false, err
+				}
+			}
+			if known {
+				p.knownChunks++
+			}
+		case *structure.Deletion:
+			if r.Subject == structure.KindBlock && !slices.Contains(gone, r.Content) {
+				gone = append(gone, r.Content)
+			}
+		}
+		if known {
+			drop(i)
+		} else if dropped {
+			kept = append(kept, r)
+		}
+	}
+	p.keepOrigins(kept)
+	p.commit.Records = kept
+	return !slices.Equal(kept, before), nil
+}
+
+// earlier reports whether the source brings the same content before record i.
+func (p *preparation) earlier(i int, r structure.Record) bool {
+	if p.contents == 1 {
+		return false
+	}
+	if p.first == nil {
+		p.first = make(map[content.ID]int, p.contents)
+		for k, r := range p.source.Records {
+			id, ok := hashOf(r)
+			if _, known := p.first[id]; ok && !known {
+				p.first[id] = k
+			}
+		}
+	}
+	id, _ := hashOf(r)
+	return p.first[id] < i
+}
+
+// hashOf returns the id or key of content; the two are hashes of different kinds
+// and do not meet.
+func hashOf(r structure.Record) (content.ID, bool) {
+	switch r := r.(type) {
+	case *structure.Block:
+		return r.ID, true
+	case *structure.Chunk:
+		return content.ID(r.Key), true
+	}
+	return content.ID{}, false
+}
+
+// keepOrigins gives usages that leave type and origin to a block of the commit
+// what that block says, where the store has it from elsewhere.
+func (p *preparation) keepOrigins(kept []structure.Record) {
+	if len(p.known) == 0 {
+		return
+	}
+	offered := make(map[content.ID]*structure.Block, len(p.known))
+	for _, r := range p.source.Records {
+		if b, ok := r.(*structure.Block); ok && offered[b.ID] == nil {
+			offered[b.ID] = b
+		}
+	}
+	for i, r := range kept {
+		if b, ok := r.(*structure.Block); ok {
+			delete(offered, b.ID)
+			continue
+		}
+		if s, ok := r.(*structure.Span); ok {
+			kept[i] = withOrigins(s, offered)
+		}
+	}
+}
+
+// withOrigins returns the span, or a copy whose usages say what they left to the
+// blocks offered.
+func withOrigins(s *structure.Span, offered map[content.ID]*structure.Block) *structure.Span {
+	own := s
+	for i := range s.Usages {
+		b := offered[s.Usages[i].Content]
+		if b == nil {
+			continue
+		}
+		if own == s {
+			own = &structure.Span{Ref: s.Ref, Set: s.Set, Usages: slices.Clone(s.Usages)}
+		}
+		u := &own.Usages[i]
+		if u.Type == "" {
+			u.Type = b.Type
+		}
+		if u.Origin == nil {
+			origin := b.Origin
+			u.Origin = &origin
+		}
+	}
+	return own
+}

@@ -1,0 +1,566 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// builder turns a commit into index entries and checks it against the state that
+// it is applied to. It does the same for a commit that is new and for one that
+// is replayed; a replayed one passed the checks before, so only what the entries
+// need is looked up.
+//
+// Work comes in two steps, because the place of a commit is known only once it
+// is written: check may fail and changes nothing outside; locate cannot fail.
+type builder struct {
+	engine *Engine
+	commit *structure.Commit
+	number uint64
+	millis int64
+	replay bool
+
+	slab    slab
+	batch   []index.Entry
+	pending map[string][]byte // of a large batch: key → value
+	counts  counters
+
+	blocks assoc[content.ID, int64] // the sizes of those the commit brings
+
+	// What a commit adds to the engine's recent state once it is written. A nil
+	// context is one that was deleted.
+	ends     assoc[structure.RunID, runEnd]
+	digests  assoc[structure.SpanRef, structure.Digest] // of its spans; not all are kept
+	contexts assoc[structure.ContextID, *backend.Context]
+}
+
+// begin makes the engine's builder ready for a commit. The lock on writing is
+// held, or the store is being opened.
+func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bool) {
+	b.engine, b.commit, b.number, b.millis, b.replay = e, c, number, c.Time.UnixMilli(), replay
+	b.counts = e.counts
+	if cap(b.batch) > 1<<12 {
+		b.batch = nil // do not hold on to the largest commit ever
+	}
+	clear(b.batch)
+	b.batch, b.pending = b.batch[:0], nil
+	b.blocks.reset()
+	b.ends.reset()
+	b.digests.reset()
+	b.contexts.reset()
+}
+
+// put adds an entry; a nil value deletes the key.
+func (b *builder) put(key, value []byte) {
+	b.batch = append(b.batch, index.Entry{Key: key, Value: value})
+	if b.pending != nil {
+		b.pending[string(key)] = value
+	} else if len(b.batch) > 64 {
+		b.pending = make(map[string][]byte, 4*len(b.commit.Records))
+		for _, e := range b.batch {
+			b.pending[string(e.Key)] = e.Value
+		}
+	}
+}
+
+var present = []byte{} // the value of keys that only have to be there
+
+// get reads the state with what this commit added so far.
+func (b *builder) get(key []byte) ([]byte, bool, error) {
+	if b.pending != nil {
+		if v, ok := b.pending[string(key)]; ok {
+			return v, v != nil, nil
+		}
+	} else {
+		for i := len(b.batch) - 1; i >= 0; i-- {
+			if e := &b.batch[i]; string(e.Key) == string(key) {
+				return e.Value, e.Value != nil, nil
+			}
+		}
+	}
+	return b.engine.index.Get(key)
+}
+
+func (b *builder) has(key []byte) (bool, error) {
+	_, ok, err := b.get(key)
+	return ok, err
+}
+
+// require refuses the commit unless the key is there.
+func (b *builder) require(key []byte, subject string, id fmt.Stringer) error {
+	if b.replay {
+		return nil
+	}
+	ok, err := b.has(key)
+	if err == nil && !ok {
+		err = &backend.SubjectError{Subject: subject, ID: id.String(), Err: backend.ErrNotFound}
+	}
+	return err
+}
+
+// scratch returns a key for a lookup, valid until the next call.
+func (b *builder) scratch(table byte, parts ...[]byte) []byte {
+	start := b.slab.begin()
+	k := b.slab.key(table, parts...)
+	b.slab.buf = b.slab.buf[:start]
+	return k
+}
+
+// check validates every record and adds the entries that do not depend on where
+// the commit is written.
+func (b *builder) check(ctx context.Context) error {
+	for i, r := range b.commit.Records {
+		if i%1024 == 1023 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := b.record(i, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) record(i int, r structure.Record) error {
+	switch r := r.(type) {
+	case *structure.Block:
+		b.blocks.set(r.ID, r.Size)
+		if err := b.requireTree(i, r); err != nil {
+			return err
+		}
+		return b.revive(r.ID)
+	case *structure.Chunk:
+		return nil
+	case *structure.Thread:
+		return b.thread(r)
+	case *structure.Context:
+		return b.context(r)
+	case *structure.Tip:
+		return b.tip(r)
+	case *structure.Run:
+		return b.run(r)
+	case *structure.Span:
+		return b.span(r)
+	case *structure.SpanSet:
+		return b.spanSet(r)
+	case *structure.Branch:
+		return b.branch(r)
+	case *structure.Checkpoint:
+		return b.checkpoint(r)
+	case *structure.Summary:
+		return b.summary(i, r)
+	case *structure.Reflog:
+		return b.reflog(i, r)
+	case *structure.Deletion:
+		return b.deletion(r)
+	}
+	return fmt.Errorf("record %d: %w", i, backend.ErrInvalid)
+}
+
+// value marshals a record into memory of its own.
+func value(r structure.Record) ([]byte, error) {
+	v, err := structure.MarshalRecord(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, backend.ErrInvalid)
+	}
+	return v, nil
+}
+
+func (b *builder) thread(t *structure.Thread) error {
+	if t.ID.IsZero() {
+		return invalid("thread", t.ID, "no id")
+	}
+	if !t.Active.IsZero() {
+		if err := b.require(b.scratch(tableContext, t.Active[:]), "context", t.Active); err != nil {
+			return err
+		}
+	}
+	k := b.slab.key(tableThread, t.ID[:])
+	known, err := b.has(k)
+	if err != nil {
+		return err
+	}
+	if !known {
+		b.counts.threads++
+	}
+	v, err := value(t)
+	b.put(k, v)
+	return err
+}
+
+func (b *builder) context(c *structure.Context) error {
+	if c.ID.IsZero() {
+		return invalid("context", c.ID, "no id")
+	}
+	k := b.slab.key(tableContext, c.ID[:])
+	var old []byte
+	var known bool
+	if _, mine := b.contexts.get(c.ID); mine || b.replay || !b.engine.filter.lacks(c.ID[:]) {
+		var err error
+		if old, known, err = b.get(k); err != nil {
+			return err
+		}
+	}
+	if known && !b.replay {
+		r, err := structure.UnmarshalRecord(structure.KindContext, old)
+		if err != nil {
+			return err
+		}
+		if was := r.(*structure.Context); was.Thread != c.Thread || was.Parent != c.Parent || was.Base != c.Base {
+			return &backend.SubjectError{Subject: "context", ID: c.ID.String(), Err: backend.ErrExists, Detail: "under the same id with another thread, parent or base"}
+		}
+	}
+	if err := b.contextRefs(c, known); err != nil {
+		return err
+	}
+	v, err := value(c)
+	if err != nil {
+		return err
+	}
+	b.put(k, v)
+	if !known {
+		b.counts.contexts++
+		b.put(b.slab.key(tableMember, c.Thread[:], c.ID[:]), present)
+		if !c.Parent.IsZero() {
+			b.put(b.slab.key(tableChild, c.Parent[:], c.ID[:]), present)
+		}
+	}
+	is := tip{span: c.Tip, commit: b.number, at: b.millis}
+	if known { // stated anew: that by itself moves nothing
+		was, err := readTipOf(b, c.ID)
+		if err != nil {
+			return err
+		}
+		if was.span == is.span {
+			is = was
+		}
+	}
+	b.putTip(c.ID, is)
+	if b.replay {
+		return nil
+	}
+	own, err := decodeRecord[*structure.Context](structure.KindContext, v, c.ID.String())
+	if err != nil {
+		return err
+	}
+	b.contexts.set(c.ID, &backend.Context{Context: *own, Moved: is.commit, MovedAt: is.at})
+	return nil
+}
+
+// contextRefs requires what a context points at. Of one that is known the parent
+// may have been deleted since.
+func (b *builder) contextRefs(c *structure.Context, known bool) error {
+	if b.replay {
+		return nil
+	}
+	// What a parent points at exists.
+	parent := &backend.Context{}
+	if !c.Parent.IsZero() && !known {
+		var err error
+		if parent, err = b.contextState(c.Parent); err != nil {
+			return err
+		}
+	}
+	if c.Thread != parent.Thread && !c.Thread.IsZero() {
+		if err := b.require(b.scratch(tableThread, c.Thread[:]), "thread", c.Thread); err != nil {
+			return err
+		}
+	}
+	if !c.Set.IsZero() {
+		if err := b.require(b.scratch(tableSpanSet, c.Set[:]), "span set", c.Set); err != nil {
+			return err
+		}
+	}
+	if c.Base != parent.Tip {
+		if err := b.requireSpan(c.Base); err != nil {
+			return err
+		}
+	}
+	if c.Tip == parent.Tip {
+		return nil
+	}
+	return b.requireSpan(c.Tip)
+}
+
+func (b *builder) putTip(id structure.ContextID, t tip) {
+	k := b.slab.key(tableTip, id[:])
+	start := b.slab.begin()
+	b.slab.buf = t.append(b.slab.buf)
+	b.put(k, b.slab.end(start))
+}
+
+func (b *builder) tip(t *structure.Tip) error {
+	moved := tip{span: t.Span, commit: b.number, at: b.millis}
+	if b.replay {
+		b.putTip(t.Context, moved)
+		return nil
+	}
+	was, err := b.contextState(t.Context)
+	if err != nil {
+		return err
+	}
+	if err := b.requireSpan(t.Span); err != nil {
+		return err
+	}
+	is := *was
+	is.Tip, is.Moved, is.MovedAt = moved.span, moved.commit, moved.at
+	b.contexts.set(t.Context, &is)
+	b.putTip(t.Context, moved)
+	return nil
+}
+
+// contextState returns a context as the commit so far leaves it.
+func (b *builder) contextState(id structure.ContextID) (*backend.Context, error) {
+	c, ok := b.contexts.get(id)
+	if !ok {
+		c, ok = b.engine.contexts.keep(id)
+	}
+	if !ok {
+		return readContext(b, id)
+	}
+	if c == nil {
+		return nil, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
+	}
+	return c, nil
+}
+
+func (b *builder) run(r *structure.Run) error {
+	if r.ID.IsZero() {
+		return invalid("run", r.ID, "no id")
+	}
+	k := b.slab.key(tableRun, r.ID[:])
+	if known, err := b.has(k); err != nil {
+		return err
+	} else if known && !b.replay {
+		return &backend.SubjectError{Subject: "run", ID: r.ID.String(), Err: backend.ErrExists}
+	}
+	b.counts.runs++
+	if err := b.requireSpan(r.Parent); err != nil {
+		return err
+	}
+	info := structure.RunInfo{Run: *r}
+	if !r.Parent.IsZero() {
+		parent, err := b.runInfo(r.Parent.Run)
+		if err != nil {
+			return err
+		}
+		info.Depth = parent.Position(r.Parent.Seq)
+		if info.Digest, err = b.digest(r.Parent); err != nil {
+			return err
+		}
+	}
+	start := b.slab.begin()
+	b.slab.buf = appendRun(b.slab.buf, info)
+	b.put(k, b.slab.end(start))
+	b.put(b.slab.key(tableFork, r.Parent.Run[:], be64(r.Parent.Seq), r.ID[:]), present)
+	b.ends.set(r.ID, runEnd{digest: info.Digest})
+	return nil
+}
+
+func (b *builder) runInfo(id structure.RunID) (structure.RunInfo, error) {
+	return readRunInfo(b, id)
+}
+
+// Get makes the builder a reader of its own state.
+func (b *builder) Get(key []byte) ([]byte, bool, error) { return b.get(key) }
+
+// requireSpan refuses the commit unless the span exists; the empty position does.
+func (b *builder) requireSpan(r structure.SpanRef) error {
+	if b.replay || r.IsZero() {
+		return nil
+	}
+	if end, ok := b.end(r.Run); ok && r.Seq != 0 && r.Seq <= end {
+		return nil
+	}
+	return b.require(spanKey(r), "span", r)
+}
+
+// end returns the last place of a run when it is known without a lookup.
+func (b *builder) end(run structure.RunID) (uint64, bool) {
+	end, ok := b.ends.get(run)
+	if !ok {
+		end, ok = b.engine.ends.get(run)
+	}
+	return end.seq, ok
+}
+
+// digest returns the digest of the history that ends at a span.
+func (b *builder) digest(r structure.SpanRef) (structure.Digest, error) {
+	if d, ok := b.digests.get(r); ok {
+		return d, nil
+	}
+	if d, ok := b.engine.knownDigest(r); ok {
+		return d, nil
+	}
+	return b.engine.computeDigest(b, r)
+}
+
+func (b *builder) span(s *structure.Span) error {
+	end, known := b.end(s.Ref.Run)
+	if !known {
+		var err error
+		if end, err = b.findEnd(s.Ref); err != nil {
+			return err
+		}
+	}
+	if s.Ref.Seq != end+1 && !b.replay {
+		return &backend.SubjectError{Subject: "span", ID: s.Ref.String(), Err: backend.ErrConflict, Detail: fmt.Sprintf("the run ends at %d", end)}
+	}
+	if !s.Set.IsZero() {
+		if err := b.require(b.scratch(tableSpanSet, s.Set[:]), "span set", s.Set); err != nil {
+			return err
+		}
+	}
+	if err := b.checkUsages(s); err != nil {
+		return err
+	}
+	parent, err := b.parentDigest(s.Ref)
+	if err != nil {
+		return err
+	}
+	digest := structure.NextDigest(parent, s.Usages)
+	b.digests.set(s.Ref, digest)
+	b.ends.set(s.Ref.Run, runEnd{seq: s.Ref.Seq, digest: digest})
+	return nil
+}
+
+// findEnd returns the last place before a new span of a run that nothing was
+// added to lately: the place before it if that is where the run ends.
+func (b *builder) findEnd(r structure.SpanRef) (uint64, error) {
+	if b.replay {
+		return r.Seq - 1, nil
+	}
+	if ok, err := b.has(b.scratch(tableRun, r.Run[:])); err != nil {
+		return 0, err
+	} else if !ok {
+		return 0, &backend.SubjectError{Subject: "span", ID: r.String(), Err: backend.ErrConflict, Detail: "there is no such run"}
+	}
+	s := b.engine.index.Snapshot()
+	defer s.Close()
+	last, err := lastSpan(s, r.Run)
+	return last.Seq, err
+}
+
+func (b *builder) parentDigest(r structure.SpanRef) (structure.Digest, error) {
+	if r.Seq == 1 {
+		run, err := b.runInfo(r.Run)
+		return run.Digest, err
+	}
+	return b.digest(structure.SpanRef{Run: r.Run, Seq: r.Seq - 1})
+}
+
+func (b *builder) checkUsages(s *structure.Span) error {
+	if len(s.Usages) == 0 {
+		return invalid("span", s.Ref, "no usages")
+	}
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		switch u.Kind {
+		case structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage:
+		default:
+			return invalid("span", s.Ref, u.Kind.String())
+		}
+		b.counts.usages++
+		if _, ok := b.blocks.get(u.Content); !ok {
+			if err := b.require(b.scratch(tableBlock, u.Content[:hashPrefix]), "block", u.Content); err != nil {
+				return err
+			}
+		}
+		if !u.Alias.IsZero() {
+			if err := b.alias(u.Alias, s.Ref); err != nil {
+				return err
+			}
+		}
+	}
+	b.counts.spans++
+	return nil
+}
+
+func (b *builder) alias(a structure.Alias, r structure.SpanRef) error {
+	k := b.slab.key(tableAlias, a[:])
+	if known, err := b.has(k); err != nil {
+		return err
+	} else if known && !b.replay {
+		return &backend.SubjectError{Subject: "alias", ID: a.String(), Err: backend.ErrExists}
+	}
+	b.put(k, appendRef(nil, r))
+	return nil
+}
+
+// locate adds the entries that say where things are, now that the frame is
+// written at f with its records at the offsets.
+func (b *builder) locate(f journal.Frame, offsets []int) {
+	if b.number%commitEvery == 1 {
+		k := b.slab.key(tableCommit, be64(b.number))
+		start := b.slab.begin()
+		b.slab.buf = appendPosition(b.slab.buf, f.Position)
+		b.put(k, b.slab.end(start))
+	}
+	usages := uint32(0)
+	for i, r := range b.commit.Records {
+		at := f.PayloadOffset + int64(offsets[i])
+		switch r := r.(type) {
+		case *structure.Block:
+			b.object(b.slab.key(tableBlock, r.ID[:hashPrefix]), place{frame: f.Position, record: at, size: r.Size})
+			b.counts.blocks++
+			b.counts.unique += uint64(r.Size)
+		case *structure.Chunk:
+			b.object(b.slab.key(tableChunk, r.Key[:hashPrefix]), place{frame: f.Position, record: at, size: int64(len(r.Bytes))})
+			b.counts.chunks++
+		case *structure.Span:
+			b.spanEntries(r, f.Position, i, usages)
+			usages += uint32(len(r.Usages))
+		}
+	}
+}
+
+// commitEvery is how often a commit's position is kept, to find others from.
+const commitEvery = 256
+
+func (b *builder) object(k []byte, p place) {
+	start := b.slab.begin()
+	b.slab.buf = p.append(b.slab.buf)
+	b.put(k, b.slab.end(start))
+}
+
+// spanEntries adds the entries of a span: one record of the commit, behind so
+// many usages in others.
+func (b *builder) spanEntries(s *structure.Span, frame journal.Position, record int, usages uint32) {
+	start := b.slab.begin()
+	b.slab.buf = append(b.slab.buf, tableSpan)
+	b.slab.buf = append(b.slab.buf, s.Ref.Run[:]...)
+	b.slab.buf = binary.BigEndian.AppendUint64(b.slab.buf, s.Ref.Seq)
+	k := b.slab.end(start)
+	start = b.slab.begin()
+	b.slab.buf = appendPosition(b.slab.buf, frame)
+	if s.Ref.Seq%digestEvery == 0 {
+		d, _ := b.digests.get(s.Ref)
+		b.slab.buf = append(b.slab.buf, d[:]...)
+	}
+	b.put(k, b.slab.end(start))
+	if !s.Set.IsZero() {
+		b.put(b.slab.key(tableAlternative, s.Set[:], be64(b.number), be64(uint64(record))), appendRef(nil, s.Ref))
+	}
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		if size, ok := b.blocks.get(u.Content); ok {
+			b.counts.logical += uint64(size)
+			continue
+		}
+		if v, ok, err := b.get(b.scratch(tableBlock, u.Content[:hashPrefix])); err == nil && ok {
+			if p, err := readPlace(v); err == nil {
+				b.counts.logical += uint64(p.size)
+			}
+		}
+		b.usage(u.Content, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
+	}
+}
+
+func invalid(subject string, id fmt.Stringer, why string) error {
+	return &backend.SubjectError{Subject: subject, ID: id.String(), Err: backend.ErrInvalid, Detail: why}
+}

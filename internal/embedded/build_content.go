@@ -1,0 +1,110 @@
+package embedded
+
+import (
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// requireTree refuses a block that was cut unless the root of its tree is stored,
+// or came before it in the commit.
+func (b *builder) requireTree(i int, r *structure.Block) error {
+	if b.replay || r.Tree.Size == 0 {
+		return nil
+	}
+	for i--; i >= 0; i-- {
+		if c, ok := b.commit.Records[i].(*structure.Chunk); ok && c.Key == r.Tree.Key {
+			return nil
+		}
+	}
+	return b.require(b.scratch(tableChunk, r.Tree.Key[:hashPrefix]), "chunk", r.Tree.Key)
+}
+
+// erase marks content as erased. Its record stays where it is.
+func (b *builder) erase(id content.ID) error {
+	size, ok := b.blocks.get(id)
+	if !ok {
+		v, found, err := b.get(b.scratch(tableBlock, id[:hashPrefix]))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return &backend.SubjectError{Subject: "block", ID: id.String(), Err: backend.ErrNotFound}
+		}
+		p, err := readPlace(v)
+		if err != nil {
+			return err
+		}
+		size = p.size
+	}
+	k := b.slab.key(tableErased, id[:])
+	if known, err := b.has(k); err != nil || known {
+		return err
+	}
+	b.counts.erased++
+	b.counts.blocks--
+	b.counts.unique -= uint64(size)
+	b.put(k, present)
+	return nil
+}
+
+// revive takes back the erasure of content that is stored anew.
+func (b *builder) revive(id content.ID) error {
+	if b.counts.erased == 0 {
+		return nil
+	}
+	k := b.slab.key(tableErased, id[:])
+	if erased, err := b.has(k); err != nil || !erased {
+		return err
+	}
+	b.put(k, nil)
+	b.counts.erased--
+	if b.replay {
+		if err := b.requireEarlier(id); err != nil {
+			return err
+		}
+	}
+	return b.leave(id)
+}
+
+// requireEarlier refuses to replay over an index in which content stands where it
+// was stored by this commit or a later one: where it was before is lost.
+func (b *builder) requireEarlier(id content.ID) error {
+	v, ok, err := b.get(b.scratch(tableBlock, id[:hashPrefix]))
+	if err != nil || !ok {
+		return err
+	}
+	p, err := readPlace(v)
+	if err != nil {
+		return err
+	}
+	f := view{engine: b.engine}.newFrames()
+	if err := f.load(p.frame); err != nil {
+		return err
+	}
+	if f.number >= b.number {
+		return errTornIndex
+	}
+	return nil
+}
+
+// leave gives entries to the usages of a block in the commit that it was stored
+// with: they were found there as long as that was its place.
+func (b *builder) leave(id content.ID) error {
+	own, err := view{engine: b.engine}.ownUsages(b, id)
+	for _, u := range own {
+		b.usage(id, u.commit, u.place, u.UsageID)
+	}
+	return err
+}
+
+// usage adds the entry of a usage, by the commit that it came with and its place
+// among the usages there.
+func (b *builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
+	k := b.slab.key(tableUsage, id[:hashPrefix], be64(commit), binary.BigEndian.AppendUint32(nil, place))
+	start := b.slab.begin()
+	b.slab.buf = binary.AppendUvarint(appendRef(b.slab.buf, u.Span), uint64(u.Index))
+	b.put(k, b.slab.end(start))
+}

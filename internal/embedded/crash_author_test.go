@@ -1,0 +1,264 @@
+package embedded
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// chooser makes the choices of an author: a *rand.Rand, or drawn.
+type chooser interface{ IntN(n int) int }
+
+// drawn has rapid choose.
+type drawn struct{ t *rapid.T }
+
+func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
+
+// author writes commits that are valid in the state that they are written for.
+// It brings no content that is there, so commits are stored as they are, and it
+// never uses an id again.
+type author struct {
+	chooser
+	things int // named so far
+}
+
+func fresh[T ~[16]byte](a *author) T {
+	a.things++
+	return structure.DeriveID[T]("crash", fmt.Sprint(a.things))
+}
+
+func (a *author) now() time.Time {
+	return time.UnixMilli(1_700_000_000_000 + int64(a.things)).UTC()
+}
+
+func oneOf[T any](a *author, list []T) T { return list[a.IntN(len(list))] }
+
+// next writes a commit.
+func (a *author) next(s *state) *structure.Commit {
+	records := a.records(s)
+	a.things++
+	return &structure.Commit{Time: a.now(), Records: records}
+}
+
+func (a *author) records(s *state) []structure.Record {
+	contexts := slices.SortedFunc(maps.Values(s.contexts), func(a, b *backend.Context) int { return a.ID.Compare(b.ID) })
+	if len(contexts) == 0 {
+		return a.begin()
+	}
+	in := oneOf(a, contexts)
+	switch a.IntN(16) {
+	case 0:
+		return a.begin()
+	case 1:
+		return []structure.Record{&structure.Context{
+			ID: fresh[structure.ContextID](a), Thread: in.Thread, Parent: in.ID, Base: in.Tip, Tip: in.Tip,
+			Metadata: []byte(`{"forked":true}`), CreatedAt: a.now(),
+		}}
+	case 2:
+		return a.rewind(s, in)
+	case 3:
+		return []structure.Record{&structure.Branch{Thread: in.Thread, Name: a.name("branch"), Context: in.ID, CreatedAt: a.now()}}
+	case 4:
+		if !in.Tip.IsZero() {
+			return []structure.Record{&structure.Checkpoint{
+				ID: fresh[structure.CheckpointID](a), Thread: in.Thread, Name: a.name("checkpoint"), Span: in.Tip, CreatedAt: a.now(),
+			}}
+		}
+	case 5:
+		return a.summarize(s, in)
+	case 6:
+		return a.alternatives(s, in)
+	case 7:
+		t := *s.threads[in.Thread]
+		t.Title, t.Active, t.UpdatedAt = a.name("title"), in.ID, a.now()
+		return []structure.Record{&t}
+	case 8, 9, 10:
+		if r := a.deletion(s, in); r != nil {
+			return []structure.Record{r}
+		}
+	}
+	return a.extend(s, in)
+}
+
+func (a *author) name(of string) string {
+	a.things++
+	return fmt.Sprint(of, " ", a.things)
+}
+
+func (a *author) begin() []structure.Record {
+	t := &structure.Thread{ID: fresh[structure.ThreadID](a), UserID: "ada", Title: "talk", CreatedAt: a.now(), UpdatedAt: a.now()}
+	c := &structure.Context{ID: fresh[structure.ContextID](a), Thread: t.ID, CreatedAt: a.now()}
+	return []structure.Record{t, c, &structure.Branch{Thread: t.ID, Name: "main", Context: c.ID, CreatedAt: a.now()}}
+}
+
+// extend adds spans behind a context's tip, in its run if that ends there.
+func (a *author) extend(s *state, in *backend.Context) []structure.Record {
+	var records []structure.Record
+	at := in.Tip
+	if at.IsZero() || s.ends[at.Run] != at.Seq {
+		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: at}
+		records = append(records, run)
+		at = structure.SpanRef{Run: run.ID}
+	}
+	brought := map[content.ID]bool{}
+	for range 1 + a.IntN(3) {
+		at.Seq++
+		var span *structure.Span
+		records, span = a.span(records, s, at, brought)
+		records = append(records, span)
+	}
+	return append(records, &structure.Tip{Context: in.ID, Span: at})
+}
+
+// span writes a span and, before it, the content that is not there yet.
+func (a *author) span(records []structure.Record, s *state, at structure.SpanRef, brought map[content.ID]bool) ([]structure.Record, *structure.Span) {
+	span := &structure.Span{Ref: at}
+	for i := range 1 + a.IntN(2) {
+		content, isNew := a.content(s)
+		for _, r := range isNew {
+			if b, ok := r.(*structure.Block); ok && brought[b.ID] {
+				continue
+			}
+			records = append(records, r)
+		}
+		brought[content] = true
+		u := structure.Usage{Kind: structure.MessageUsage, Content: content, Role: "user", CreatedAt: a.now()}
+		if i == 1 {
+			u.SourceID = a.name("message")
+			u.Alias = structure.DeriveID[structure.Alias](u.SourceID)
+		}
+		span.Usages = append(span.Usages, u)
+	}
+	return records, span
+}
+
+// content chooses something to say: new, or what was said before.
+func (a *author) content(s *state) (content.ID, []structure.Record) {
+	if len(s.erased) > 0 && a.IntN(4) == 0 {
+		b := s.blocks[oneOf(a, slices.SortedFunc(maps.Keys(s.erased), content.ID.Compare))]
+		if b.Tree.IsZero() {
+			return b.ID, []structure.Record{b} // it comes back
+		}
+	}
+	if len(s.blocks) > 0 && a.IntN(3) == 0 {
+		return oneOf(a, slices.SortedFunc(maps.Keys(s.blocks), content.ID.Compare)), nil
+	}
+	size := []int{0, 20, 20, 20, 300, 300, 1500, 5000}[a.IntN(8)]
+	body := bytes.Repeat([]byte(a.name("text")+"\n"), 1+size/6)[:size]
+	if size == 0 {
+		id := content.Sum(nil)
+		if s.has(id) {
+			return id, nil
+		}
+		return id, []structure.Record{a.block(id, body)}
+	}
+	b := a.block(content.Sum(body), body)
+	if a.IntN(6) > 0 {
+		return b.ID, []structure.Record{b}
+	}
+	key := content.KeyOf(body)
+	b.Body, b.Tree = nil, content.Root{Key: key, Size: int64(size)}
+	return b.ID, []structure.Record{&structure.Chunk{Key: key, Bytes: body}, b}
+}
+
+func (a *author) block(id content.ID, body []byte) *structure.Block {
+	return &structure.Block{
+		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(body)), Origin: content.Origin{Kind: content.OriginUser}, CreatedAt: a.now()},
+		Body:  body,
+	}
+}
+
+func (a *author) rewind(s *state, in *backend.Context) []structure.Record {
+	var to structure.SpanRef
+	if len(s.order) > 0 && a.IntN(4) > 0 {
+		to = oneOf(a, s.order)
+	}
+	return []structure.Record{
+		&structure.Tip{Context: in.ID, Span: to},
+		&structure.Reflog{Context: in.ID, From: in.Tip, To: to, Reason: "rewind", At: a.now()},
+	}
+}
+
+func (a *author) summarize(s *state, in *backend.Context) []structure.Record {
+	body := []byte(a.name("summary"))
+	b := a.block(content.Sum(body), body)
+	return []structure.Record{b, &structure.Summary{
+		ID: fresh[structure.SummaryID](a), Context: in.ID, Content: b.ID, To: in.Tip, Model: "small", CreatedAt: a.now(),
+	}}
+}
+
+func (a *author) alternatives(s *state, in *backend.Context) []structure.Record {
+	set := &structure.SpanSet{ID: fresh[structure.SpanSetID](a), Parent: in.Tip, Count: 2, CreatedAt: a.now()}
+	records := []structure.Record{set}
+	brought := map[content.ID]bool{}
+	for range 2 {
+		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: in.Tip}
+		records = append(records, run)
+		var span *structure.Span
+		records, span = a.span(records, s, structure.SpanRef{Run: run.ID, Seq: 1}, brought)
+		span.Set = set.ID
+		records = append(records, span)
+	}
+	return records
+}
+
+// deletion takes something out, if there is something to.
+func (a *author) deletion(s *state, in *backend.Context) structure.Record {
+	d := &structure.Deletion{At: a.now()}
+	switch a.IntN(8) {
+	case 0, 1:
+		for _, b := range s.branches {
+			if b.Context == in.ID {
+				return nil
+			}
+		}
+		d.Subject, d.Context = structure.KindContext, in.ID
+	case 2:
+		d.Subject, d.Thread, d.Name = structure.KindBranch, in.Thread, firstName(s.branches, in.Thread)
+	case 3:
+		d.Subject, d.Thread, d.Name = structure.KindCheckpoint, in.Thread, firstName(s.checkpoints, in.Thread)
+	case 4:
+		if len(s.summaries) == 0 {
+			return nil
+		}
+		r := oneOf(a, s.summaries)
+		d.Subject, d.Context, d.Summary = structure.KindSummary, r.Context, r.ID
+		return d
+	case 5, 6:
+		if len(s.order) == 0 {
+			return nil
+		}
+		d.Subject, d.Content = structure.KindBlock, s.spans[oneOf(a, s.order)].span.Usages[0].Content
+		if d.Content == content.Sum(nil) {
+			return nil // nothing tells it from what is left when it is erased
+		}
+		return d
+	default:
+		if len(s.threads) < 2 {
+			return nil
+		}
+		d.Subject, d.Thread = structure.KindThread, in.Thread
+		return d
+	}
+	if d.Subject != structure.KindContext && d.Name == "" {
+		return nil
+	}
+	return d
+}
+
+func firstName[V any](of map[named]V, thread structure.ThreadID) (first string) {
+	for n := range of {
+		if n.thread == thread && (first == "" || n.name < first) {
+			first = n.name
+		}
+	}
+	return first
+}

@@ -1,0 +1,106 @@
+package embedded
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// damaged is a store that was closed in good order and is damaged again and again.
+type damaged struct {
+	*crashStore
+	clean     answers
+	index     []byte
+	indexSums []byte
+}
+
+func newDamaged(t *testing.T) *damaged {
+	s := newCrashStore(t, t.TempDir(), rand.New(rand.NewPCG(11, 4)), crashfs.New(), Options{SegmentSize: 1})
+	for i := range 40 {
+		require.NoError(t, s.commit(backend.Normal))
+		if i == 20 {
+			require.NoError(t, s.checkpoint(false))
+		}
+	}
+	s.check()
+	require.NoError(t, s.close())
+	d := &damaged{crashStore: s, clean: expected(s.written, s.ever), index: s.readIndex()}
+	var err error
+	d.indexSums, err = os.ReadFile(s.indexPath() + ".sums")
+	require.NoError(t, err)
+	return d
+}
+
+// try opens the store with an index and a journal, and reads all there is. What
+// is read is right or an error, and the damage is reported.
+func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string, at int) {
+	require.NoError(t, os.WriteFile(d.indexPath(), index, 0o600))
+	require.NoError(t, os.WriteFile(d.indexPath()+".sums", d.indexSums, 0o600))
+	o, reported := d.opt, false
+	o.FS = disk
+	o.Log = func(string) { reported = true }
+	e, err := Open(context.Background(), d.dir, &o)
+	if err != nil {
+		require.ErrorIs(t, err, backend.ErrCorrupt, "byte %d of %s", at, what)
+		return
+	}
+	defer e.Close()
+	require.Empty(t, ask(e, d.ever).wrong(d.clean, true), "byte %d of %s", at, what)
+	for range e.Verify(context.Background(), backend.VerifyOptions{Deep: true}) {
+		reported = true // a finding, or an error
+	}
+	require.True(t, reported, "byte %d of %s was flipped, and nobody noticed", at, what)
+}
+
+// places returns all places in a file, or some in a short run.
+func places(t *testing.T, choose *rand.Rand, size, some int) []int {
+	all := choose.Perm(size)
+	if crashRounds(t) == 0 {
+		all = all[:min(some, size)]
+	}
+	slices.Sort(all)
+	return all
+}
+
+// flipped returns a copy of b in which a bit of one byte, or all, are others.
+func flipped(choose *rand.Rand, b []byte, at int) []byte {
+	b = slices.Clone(b)
+	b[at] ^= []byte{1 << choose.IntN(8), 0xff}[choose.IntN(2)]
+	return b
+}
+
+func TestCrashFlippedByteOfSegment(t *testing.T) {
+	d := newDamaged(t)
+	names := slices.DeleteFunc(d.disk.Names(), func(name string) bool { return !strings.HasSuffix(name, ".seg") })
+	require.Greater(t, len(names), 4)
+	choose := rand.New(rand.NewPCG(12, 1))
+	for _, name := range names[:len(names)-1] { // the sealed ones
+		b, err := d.disk.ReadFile(name)
+		require.NoError(t, err)
+		for _, at := range places(t, choose, len(b), max(60/len(names), 3)) {
+			disk := d.disk.Crash(crashfs.KeepAll())
+			require.NoError(t, disk.WriteFile(name, flipped(choose, b, at)))
+			d.try(t, d.index, disk, name, at)
+		}
+	}
+}
+
+func TestCrashFlippedByteOfIndex(t *testing.T) {
+	d := newDamaged(t)
+	choose := rand.New(rand.NewPCG(12, 2))
+	for _, at := range places(t, choose, len(d.index), 30) {
+		d.try(t, flipped(choose, d.index, at), d.disk.Crash(crashfs.KeepAll()), indexFile, at)
+	}
+	// Most of a small index is not in use. What is comes in the first pages.
+	for _, at := range places(t, choose, min(len(d.index), 64<<10), 40) {
+		d.try(t, flipped(choose, d.index, at), d.disk.Crash(crashfs.KeepAll()), indexFile, at)
+	}
+}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// fillDisk lets no file grow beyond a size, as if the disk were full, and returns
+// a function that frees it again. The journals of these tests are in memory.
+func fillDisk(t *testing.T, size int64) (empty func()) {
+	t.Helper()
+	var before unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &before))
+	full := before
+	full.Cur = uint64(size)
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &full))
+	empty = func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &before)) }
+	t.Cleanup(empty)
+	return empty
+}
+
+// indexSize returns how long the index file is.
+func (s *crashStore) indexSize() int64 {
+	info, err := os.Stat(s.indexPath())
+	require.NoError(s.t, err)
+	return info.Size()
+}
+
+// bulk returns a commit whose index entries take some tens of kilobytes.
+func (s *crashStore) bulk() *structure.Commit {
+	c := &structure.Commit{Time: s.author.now()}
+	for range 4 {
+		c.Records = append(c.Records, &structure.Thread{
+			ID: fresh[structure.ThreadID](s.author), Metadata: bytes.Repeat([]byte("large "), 1500), CreatedAt: c.Time, UpdatedAt: c.Time,
+		})
+	}
+	return c
+}
+
+// Writes go on while the index cannot, as long as there is room in memory.
+func TestCrashIndexDiskFull(t *testing.T) {
+	s := newCrashStore(t, t.TempDir(), rand.New(rand.NewPCG(9, 9)), crashfs.New(), Options{OverlayBytes: 128 << 10})
+	require.NoError(t, s.commit(backend.Full))
+	require.NoError(t, s.checkpoint(false))
+	empty := fillDisk(t, s.indexSize())
+	accepted := 0
+	var err error
+	for range 100 {
+		if err = s.apply(s.bulk(), backend.Full); err != nil {
+			break
+		}
+		accepted++
+	}
+	require.ErrorContains(t, err, syscall.EFBIG.Error())
+	require.ErrorContains(t, err, "index checkpoint")
+	require.GreaterOrEqual(t, accepted, 13, "there is room for four times the overlay's size")
+	s.check() // and reads go on
+
+	empty()
+	require.Eventually(t, func() bool { return s.commit(backend.Full) == nil }, 20*time.Second, 50*time.Millisecond)
+	require.NoError(t, s.checkpoint(false))
+	s.verify()
+	s.check()
+	s.crash(crashfs.KeepNone(), false, indexAsItIs)
+	require.NoError(t, s.close())
+	require.NoError(t, s.open())
+	s.check()
+	require.NoError(t, s.close())
+}
+
+// A journal that cannot be synced takes no checkpoint either.
+func TestCrashCheckpointNeedsDurableJournal(t *testing.T) {
+	s := newCrashStore(t, t.TempDir(), rand.New(rand.NewPCG(9, 9)), crashfs.New(), Options{OverlayBytes: 1 << 20})
+	require.NoError(t, s.commit(backend.Full))
+	require.NoError(t, s.checkpoint(true))
+	require.NoError(t, s.commit(backend.Normal))
+	s.disk.FailSyncs(errDisk)
+	require.ErrorIs(t, s.checkpoint(false), errDisk)
+	require.Equal(t, s.saved, s.readIndex())
+	_, err := s.engine.Head(context.Background())
+	require.NoError(t, err)
+	s.check()
+	s.crash(crashfs.KeepNone(), false, indexAsItIs)
+	require.Len(t, s.written, 1)
+	require.NoError(t, s.close())
+}

@@ -1,0 +1,196 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// killVariable names the store that TestKillVictim writes to.
+const killVariable = "EMBEDDED_TEST_KILL"
+
+// killOptions make a store that does much in a short life: new segments and
+// checkpoints all the time.
+var killOptions = Options{SegmentSize: 64 << 10, OverlayBytes: 16 << 10, SyncInterval: 3 * time.Millisecond}
+
+// commitHash tells commits apart: by all that is stored of them.
+func commitHash(c *structure.Commit) (content.ID, error) {
+	payload, _, err := new(structure.Encoder).Encode(c)
+	return content.Sum(payload), err
+}
+
+// TestKillVictim is the process that TestKill kills. It says which commits were
+// acknowledged.
+func TestKillVictim(t *testing.T) {
+	dir := os.Getenv(killVariable)
+	if dir == "" {
+		t.Skip("TestKill runs it in a process of its own")
+	}
+	o := killOptions
+	e, err := Open(context.Background(), dir, &o)
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for n := range 4 {
+		d := backend.Full
+		if n%2 == 0 {
+			d = backend.Normal
+		}
+		group.Go(func() {
+			if err := writeForEver(e, d); err != nil {
+				fmt.Println("failed", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// writeForEver extends a context of its own and prints what was acknowledged.
+func writeForEver(e *Engine, d backend.Durability) error {
+	in := structure.NewID[structure.ContextID]()
+	var at structure.SpanRef
+	for n := 0; ; n++ {
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		c := &structure.Commit{Time: now}
+		if n == 0 {
+			c.Records = append(c.Records, &structure.Context{ID: in, CreatedAt: now})
+		}
+		was := at
+		if n%50 == 0 { // a fork of itself
+			run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: at}
+			c.Records, at = append(c.Records, run), structure.SpanRef{Run: run.ID}
+		}
+		at.Seq++
+		body := fmt.Appendf(nil, "%v %d %s", in, n, strings.Repeat("word ", rand.IntN(300)))
+		block := structure.NewBlock(content.TypeText, content.Origin{Kind: content.OriginUser}, now, body)
+		c.Records = append(c.Records, block,
+			&structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID, CreatedAt: now}}},
+			&structure.Tip{Context: in, Span: at},
+		)
+		o := backend.Options{Durability: d}
+		if n > 0 {
+			o.Tips = []backend.Expect{{Context: in, Tip: was}}
+		}
+		receipt, err := e.Apply(context.Background(), c, o)
+		if err != nil {
+			return err
+		}
+		hash, err := commitHash(c)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stdout.WriteString(fmt.Sprintf("commit %d %v\n", receipt.Number, hash)); err != nil {
+			return err
+		}
+	}
+}
+
+// killOne runs the victim for some time, kills it and adds what it said was
+// acknowledged.
+func killOne(t *testing.T, dir string, acked map[uint64]string) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKillVictim$")
+	cmd.Env = append(os.Environ(), killVariable+"="+dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	read := func() bool {
+		if !lines.Scan() {
+			return false
+		}
+		var number uint64
+		var hash string
+		_, err := fmt.Sscanf(lines.Text(), "commit %d %s", &number, &hash)
+		require.NoError(t, err, lines.Text())
+		require.Len(t, hash, 64)
+		require.NotContains(t, acked, number, "a number was given twice")
+		acked[number] = hash
+		return true
+	}
+	// Every fourth is killed while it starts.
+	if wait := time.Duration(rand.IntN(150)) * time.Millisecond; rand.IntN(4) == 0 {
+		time.Sleep(wait)
+	} else {
+		require.True(t, read(), "the victim wrote nothing")
+		time.Sleep(wait / 3)
+	}
+	require.NoError(t, cmd.Process.Kill())
+	for read() {
+	}
+	require.Error(t, cmd.Wait())
+}
+
+// A process that is killed loses nothing that it acknowledged, and what it leaves
+// opens at once.
+func TestKill(t *testing.T) {
+	rounds := crashRounds(t)
+	until := time.Now().Add(5 * time.Second)
+	var acked map[uint64]string
+	var dir string
+	total, done := 0, 0
+	for ; done < rounds || rounds == 0 && time.Now().Before(until); done++ {
+		if done%5 == 0 {
+			dir, acked = t.TempDir(), map[uint64]string{}
+		}
+		before := len(acked)
+		killOne(t, dir, acked)
+		total += len(acked) - before
+		requireAcked(t, dir, acked)
+		if done%5 == 4 {
+			require.NoError(t, os.RemoveAll(dir))
+		}
+	}
+	require.Positive(t, total)
+	t.Logf("%d processes killed, %d commits acknowledged", done, total)
+}
+
+// requireAcked requires everything that was acknowledged to be there.
+func requireAcked(t *testing.T, dir string, acked map[uint64]string) {
+	o := killOptions
+	e, err := Open(context.Background(), dir, &o)
+	require.NoError(t, err)
+	found := uint64(0)
+	for c, err := range e.Feed(context.Background(), 1) {
+		require.NoError(t, err)
+		found++
+		require.Equal(t, found, c.Number)
+		if want, ok := acked[found]; ok {
+			hash, err := commitHash(c)
+			require.NoError(t, err)
+			require.Equal(t, want, hash.String(), "commit %d", found)
+			requireReadable(t, e, c)
+		}
+	}
+	for number := range acked {
+		require.LessOrEqual(t, number, found, "an acknowledged commit is lost")
+	}
+	require.Empty(t, complaints(t, e))
+	require.NoError(t, e.Close())
+}
+
+// requireReadable requires what a commit brought to be found by its ids.
+func requireReadable(t *testing.T, e *Engine, c *structure.Commit) {
+	for _, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Block:
+			b, err := e.Blocks(context.Background(), []content.ID{r.ID})
+			require.NoError(t, err)
+			require.Equal(t, r.Body, b[0].Body)
+		case *structure.Span:
+			_, err := e.Digest(context.Background(), r.Ref)
+			require.NoError(t, err)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package embedded
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, variant := range []struct {
+		name    string
+		options Options
+		reopen  bool
+	}{
+		{"default", Options{}, false},
+		{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1}, false},
+		{"normal durability", Options{Durability: backend.Normal}, false},
+		{"reopened", Options{Durability: backend.Normal}, true},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			t.Parallel()
+			backendtest.Run(t, backendtest.Config{New: newStore(variant.options), Reopen: variant.reopen})
+		})
+	}
+}
+
+// newStore returns a function that makes room for stores of the given options.
+func newStore(o Options) func(t testing.TB) backendtest.OpenFunc {
+	return func(t testing.TB) backendtest.OpenFunc {
+		dir := t.TempDir()
+		return func(ctx context.Context) (backend.Engine, error) { return Open(ctx, dir, &o) }
+	}
+}

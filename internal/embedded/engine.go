@@ -1,0 +1,315 @@
+// Package embedded is the storage engine that runs inside a process on a local
+// directory: the journal as truth, the index for reads, and a lock that keeps
+// other processes out. It implements the port of package backend.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Names in a store directory.
+const (
+	journalDir = "journal"
+	indexFile  = "index.bolt"
+	lockFile   = "LOCK"
+)
+
+// Options configure an engine. The zero value of each field is a default.
+type Options struct {
+	// Durability of commits that ask for none. Default Full.
+	Durability backend.Durability
+	// SegmentSize is the size at which a journal segment is sealed. Default 64 MiB.
+	SegmentSize int64
+	// SyncInterval bounds how long a commit of normal durability stays unsynced.
+	// Default 100 ms.
+	SyncInterval time.Duration
+	// OverlayBytes is how much of the index is kept in memory before it is folded
+	// into the file. Default 16 MiB.
+	OverlayBytes int64
+	// ReadOnly opens a store without writing to it, damaged ones included.
+	ReadOnly bool
+	// MustExist refuses to make a store where there is none.
+	MustExist bool
+	// Progress, when not nil, is called while the journal is replayed with the
+	// bytes done and to do.
+	Progress func(done, total int64)
+	// Log is told of what was repaired or failed in the background; nil discards.
+	Log func(message string)
+	// FS is the file system of the journal; the operating system's when nil. The
+	// index and the lock are always real files.
+	FS vfs.FS
+}
+
+// Engine is an open store. It is safe for concurrent use.
+type Engine struct {
+	dir     string
+	opt     Options
+	lock    *dirLock
+	journal *journal.Journal
+	index   *index.DB
+
+	encoders sync.Pool
+
+	// write serialises commits. It guards counts and builder.
+	write   sync.Mutex
+	counts  counters
+	builder builder
+	closed  atomic.Bool
+
+	// What was used lately. ends has where runs end, digests those of spans that
+	// others were forked from or that were asked for. Contexts are as they
+	// are now, so only commits put them here.
+	ends     *recent[structure.RunID, runEnd]
+	digests  *recent[structure.SpanRef, structure.Digest]
+	contexts *recent[structure.ContextID, *backend.Context]
+
+	filter   storeFilter
+	arrivals arrivals
+	// files is held for reading by whatever uses the files: calls, sequences and
+	// snapshots. Close takes it for good.
+	files sync.RWMutex
+}
+
+var _ backend.Engine = (*Engine)(nil)
+
+// Open opens the store in dir, making one if there is none.
+func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
+	e := newEngine(dir)
+	if o != nil {
+		e.opt = *o
+	}
+	if e.opt.Durability == backend.DefaultDurability {
+		e.opt.Durability = backend.Full
+	}
+	if e.opt.FS == nil {
+		e.opt.FS = vfs.OS()
+	}
+	if e.opt.Log == nil {
+		e.opt.Log = func(string) {}
+	}
+	e.encoders.New = func() any { return new(structure.Encoder) }
+	if err := e.open(ctx); err != nil {
+		e.release()
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return e, nil
+}
+
+func newEngine(dir string) *Engine {
+	return &Engine{
+		dir:      dir,
+		ends:     newRecent[structure.RunID, runEnd](1 << 14),
+		digests:  newRecent[structure.SpanRef, structure.Digest](1 << 14),
+		contexts: newRecent[structure.ContextID, *backend.Context](1 << 14),
+	}
+}
+
+func (e *Engine) open(ctx context.Context) error {
+	exists, err := e.exists()
+	switch {
+	case err != nil:
+		return err
+	case !exists && (e.opt.MustExist || e.opt.ReadOnly):
+		return backend.ErrNotFound
+	case !exists:
+		if err := os.MkdirAll(e.dir, 0o700); err != nil {
+			return err
+		}
+		if err := vfs.OS().SyncDir(filepath.Dir(filepath.Clean(e.dir))); err != nil {
+			return err
+		}
+	}
+	if e.lock, err = lockDir(e.dir); err != nil {
+		return err
+	}
+	if !e.opt.ReadOnly {
+		if err := e.removeScratch(); err != nil {
+			return err
+		}
+	}
+	err = e.openFiles(ctx, false)
+	if fault := e.indexFault(err); fault != nil {
+		e.opt.Log(fmt.Sprintf("%v; the index is made anew from the journal", fault))
+		if err := e.abandonIndex(); err != nil {
+			return err
+		}
+		err = e.openFiles(ctx, true)
+	}
+	return err
+}
+
+// exists reports whether dir is a store, and refuses one that holds other things.
+func (e *Engine) exists() (bool, error) {
+	if names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir)); err == nil && len(names) > 0 {
+		return true, nil
+	}
+	entries, err := os.ReadDir(e.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != journalDir && name != lockFile && !strings.HasPrefix(name, indexFile) {
+			return false, fmt.Errorf("the directory holds %q and is not a store: %w", entry.Name(), backend.ErrExists)
+		}
+	}
+	return false, nil
+}
+
+// replay brings the index up to the journal's end.
+func (e *Engine) replay(ctx context.Context) error {
+	state := e.index.State()
+	if state.Number > 0 && state.Store != e.journal.StoreID() {
+		return errForeignIndex
+	}
+	e.counts = countersOf(state.Counts)
+	from := journal.Position{Segment: state.Segment, Offset: state.Offset}
+	var done int64
+	total := e.journal.SizeFrom(from)
+	var offsets []int
+	for f, err := range e.journal.Frames(from) {
+		if err != nil {
+			if e.journal.Damage() != nil && errors.Is(err, backend.ErrCorrupt) {
+				return nil // read-only: what lies before the damage can be read
+			}
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if !f.Mark && f.Number > state.Number {
+			if offsets, err = e.replayFrame(f, offsets[:0]); err != nil {
+				return fmt.Errorf("%s at byte %d: replay commit %d: %w", e.journal.SegmentName(f.Position.Segment), f.Position.Offset, f.Number, err)
+			}
+			if err := e.index.Throttle(); err != nil {
+				return err
+			}
+		}
+		done += f.End - f.Position.Offset
+		if e.opt.Progress != nil {
+			e.opt.Progress(done, max(total, done))
+		}
+	}
+	return nil
+}
+
+func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
+	d, err := structure.NewDecoder(f.Payload)
+	if err != nil {
+		return offsets, err
+	}
+	c := &structure.Commit{Number: f.Number, Time: d.Time}
+	for d.More() {
+		offset, r, err := d.Next()
+		if err != nil {
+			return offsets, err
+		}
+		offsets = append(offsets, offset)
+		c.Records = append(c.Records, r)
+	}
+	b := &e.builder
+	b.begin(e, c, f.Number, true)
+	if err := b.check(context.Background()); err != nil {
+		return offsets, err
+	}
+	b.locate(f, offsets)
+	e.publish(b, f)
+	return offsets, nil
+}
+
+// publish makes a written commit visible.
+func (e *Engine) publish(b *builder, f journal.Frame) {
+	b.blocks.each(func(id content.ID, _ int64) { e.filter.add(id[:hashPrefix]) })
+	b.ends.each(e.ends.set)
+	e.counts = b.counts
+	e.index.Apply(index.State{
+		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
+		Counts: b.counts.values(),
+	}, b.batch)
+	b.contexts.each(func(id structure.ContextID, c *backend.Context) {
+		if c == nil {
+			e.contexts.forget(id)
+		} else {
+			if _, seen := e.contexts.get(id); !seen {
+				e.filter.add(id[:])
+			}
+			e.contexts.set(id, c)
+		}
+	})
+	e.arrivals.announce()
+}
+
+// Close implements backend.Engine. It waits for snapshots and sequences that are
+// still being read.
+func (e *Engine) Close() error {
+	if e.closed.Swap(true) {
+		return nil
+	}
+	e.arrivals.announce()
+	e.files.Lock()
+	return e.release()
+}
+
+// release lets go of whatever was opened.
+func (e *Engine) release() error {
+	var errs []error
+	if e.index != nil {
+		errs = append(errs, e.index.Close())
+	}
+	if e.journal != nil {
+		errs = append(errs, e.journal.Close())
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.release())
+	}
+	return errors.Join(errs...)
+}
+
+// begin keeps the files open until end. It waits for nothing.
+func (e *Engine) begin() error {
+	if !e.files.TryRLock() { // Close has it, or waits for it
+		return fmt.Errorf("store: %w", backend.ErrClosed)
+	}
+	return nil
+}
+
+func (e *Engine) end() { e.files.RUnlock() }
+
+// Sync implements backend.Engine.
+func (e *Engine) Sync(ctx context.Context) error {
+	if err := e.begin(); err != nil {
+		return err
+	}
+	defer e.end()
+	return e.journal.Sync(e.journal.Last())
+}
+
+// storeHas tells whether the store holds the block.
+func (e *Engine) storeHas(id content.ID) (bool, error) {
+	if e.filter.lacks(id[:hashPrefix]) {
+		return false, nil
+	}
+	_, ok, err := e.index.Get(blockKey(id))
+	if err != nil || !ok {
+		return ok, err
+	}
+	_, erased, err := e.index.Get(key(tableErased, id[:]))
+	return ok && !erased, err
+}

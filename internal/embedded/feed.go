@@ -1,0 +1,89 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Feed implements backend.Engine.
+func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
+	head := e.index.State().Number
+	return func(yield func(*structure.Commit, error) bool) {
+		if err := e.begin(); err != nil {
+			yield(nil, err)
+			return
+		}
+		defer e.end()
+		from := max(from, 1)
+		if from > head {
+			return
+		}
+		start, err := e.commitPosition(from)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for f, err := range e.journal.Frames(start) {
+			var c *structure.Commit
+			switch {
+			case err != nil:
+			case ctx.Err() != nil:
+				err = context.Cause(ctx)
+			case f.Mark || f.Number < from:
+				continue
+			case f.Number > head:
+				return // added since Feed was called
+			default:
+				c, err = e.decode(f)
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// decode returns the commit of a frame, without the bodies that were erased.
+func (e *Engine) decode(f journal.Frame) (*structure.Commit, error) {
+	c, err := structure.DecodeCommit(f.Payload)
+	switch {
+	case errors.Is(err, structure.ErrUnknownVersion):
+		return nil, fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrNewerFormat)
+	case err != nil:
+		return nil, &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
+	}
+	c.Number = f.Number
+	if countersOf(e.index.State().Counts).erased == 0 {
+		return c, nil
+	}
+	for _, r := range c.Records {
+		b, ok := r.(*structure.Block)
+		if !ok {
+			continue
+		}
+		if _, erased, err := e.index.Get(key(tableErased, b.ID[:])); err != nil {
+			return nil, err
+		} else if erased {
+			b.Body = nil
+		}
+	}
+	return c, nil
+}
+
+// commitPosition returns a position from which a commit is reached by reading on.
+func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
+	s := e.index.Snapshot()
+	defer s.Close()
+	entry, ok, err := s.Last(key(tableCommit), key(tableCommit, be64(number+1)))
+	if err != nil || !ok {
+		return e.journal.Find(number), err
+	}
+	v := varints{rest: entry.Value}
+	return readPosition(&v), v.err()
+}

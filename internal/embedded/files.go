@@ -1,0 +1,110 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+func (e *Engine) indexPath() string { return filepath.Join(e.dir, indexFile) }
+
+// openFiles opens the index and the journal and brings the one up to the other.
+// Without the index file it begins with an empty index.
+func (e *Engine) openFiles(ctx context.Context, withoutIndex bool) error {
+	if err := e.openIndex(withoutIndex); err != nil {
+		return err
+	}
+	if err := e.openJournal(); err != nil {
+		return err
+	}
+	return e.replay(ctx)
+}
+
+func (e *Engine) openIndex(without bool) (err error) {
+	path := e.indexPath()
+	if without && e.opt.ReadOnly {
+		path = filepath.Join(e.dir, "no index is written in read-only mode")
+	}
+	e.index, err = index.Open(path, index.Options{
+		OverlayBytes: e.opt.OverlayBytes,
+		ReadOnly:     e.opt.ReadOnly,
+		Log:          e.opt.Log,
+		Early:        early,
+		// A checkpoint begins only after commits, so the journal is there.
+		Durable: func(number uint64) error { return e.journal.Sync(number) },
+	})
+	return err
+}
+
+func (e *Engine) openJournal() (err error) {
+	state := e.index.State()
+	e.journal, err = journal.Open(filepath.Join(e.dir, journalDir), journal.Options{
+		FS:           e.opt.FS,
+		SegmentSize:  e.opt.SegmentSize,
+		SyncInterval: e.opt.SyncInterval,
+		Durable:      state.Number,
+		DurableEnd:   journal.Position{Segment: state.Segment, Offset: state.Offset},
+		ReadOnly:     e.opt.ReadOnly,
+		Log:          e.opt.Log,
+	})
+	return err
+}
+
+// errForeignIndex is returned when the index holds what another journal says.
+var errForeignIndex = errors.New("the index belongs to another store")
+
+// errTornIndex is returned when a crash cut a checkpoint short and left entries
+// that the journal cannot be replayed over.
+var errTornIndex = errors.New("a checkpoint of the index did not come to its end")
+
+// indexFault returns what is wrong with the index if that is why the files could
+// not be opened.
+func (e *Engine) indexFault(err error) error {
+	var damage *backend.CorruptError
+	switch {
+	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errTornIndex):
+		return err
+	case errors.As(err, &damage) && damage.File == e.indexPath():
+		return err
+	case errors.Is(err, backend.ErrCorrupt) && e.index != nil && e.journal == nil && e.foreignIndex():
+		return errForeignIndex
+	}
+	return nil
+}
+
+// foreignIndex reports whether the index belongs to another journal than the one
+// that could not be opened with what the index says is durable.
+func (e *Engine) foreignIndex() bool {
+	state := e.index.State()
+	j, err := journal.Open(filepath.Join(e.dir, journalDir), journal.Options{FS: e.opt.FS, ReadOnly: true})
+	if err != nil {
+		return false
+	}
+	defer j.Close()
+	return state.Number > 0 && state.Store != j.StoreID()
+}
+
+// abandonIndex closes what was opened and removes the index file.
+func (e *Engine) abandonIndex() error {
+	if e.journal != nil {
+		if err := e.journal.Close(); err != nil {
+			return err
+		}
+	}
+	if e.index != nil {
+		_ = e.index.Close() // it may well fail, and nothing of it is needed
+	}
+	e.index, e.journal, e.counts = nil, nil, counters{}
+	if e.opt.ReadOnly {
+		return nil
+	}
+	if err := os.Remove(e.indexPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// filter tells for most keys that the store does not have them, without a lookup:
+// the starts of content ids, and the ids of contexts. It is a Bloom filter in which the bits of a key share a cache line. It
+// may be added to and asked from many goroutines.
+type filter struct {
+	words []atomic.Uint64
+	lines uint64
+	room  int64 // keys that may still come before it tells too little
+}
+
+const (
+	filterBitsPerKey = 16
+	filterProbes     = 6
+	wordsPerLine     = 8
+	leastFilterKeys  = 1 << 16
+)
+
+func newFilter(keys uint64) *filter {
+	keys = max(keys, leastFilterKeys)
+	lines := keys*filterBitsPerKey/(64*wordsPerLine) + 1
+	return &filter{words: make([]atomic.Uint64, lines*wordsPerLine), lines: lines, room: int64(keys)}
+}
+
+// locate returns the line of a key of 16 bytes and the bits from which its places
+// in it are taken. Of an id that begins with a time the second half is random.
+func (f *filter) locate(key []byte) (line []atomic.Uint64, bits uint64) {
+	low := binary.LittleEndian.Uint64(key[8:])
+	i := low % f.lines * wordsPerLine
+	bits = (binary.LittleEndian.Uint64(key) ^ low) * 0x9e3779b97f4a7c15
+	return f.words[i : i+wordsPerLine], bits ^ bits>>32
+}
+
+func (f *filter) add(key []byte) {
+	line, bits := f.locate(key)
+	for range filterProbes {
+		if w, bit := &line[bits&7], uint64(1)<<(bits>>3&63); w.Load()&bit == 0 {
+			w.Or(bit)
+		}
+		bits >>= 9
+	}
+}
+
+func (f *filter) has(key []byte) bool {
+	line, bits := f.locate(key)
+	for range filterProbes {
+		if line[bits&7].Load()&(1<<(bits>>3&63)) == 0 {
+			return false
+		}
+		bits >>= 9
+	}
+	return true
+}
+
+// storeFilter is the filter over a store. It is made when writing begins, in the
+// background; until then it answers nothing.
+type storeFilter struct {
+	ready atomic.Pointer[filter]
+	next  atomic.Pointer[filter] // being made
+}
+
+// lacks reports that the store certainly does not have the key.
+func (s *storeFilter) lacks(key []byte) bool {
+	f := s.ready.Load()
+	return f != nil && !f.has(key)
+}
+
+// add notes a key that is being stored. The lock on writing is held.
+func (s *storeFilter) add(key []byte) {
+	for _, f := range []*filter{s.ready.Load(), s.next.Load()} {
+		if f != nil {
+			f.add(key)
+			f.room--
+		}
+	}
+}
+
+// growFilter begins to make a filter if there is none or it has become too small.
+// The lock on writing is held.
+func (e *Engine) growFilter() {
+	if f := e.filter.ready.Load(); f != nil && f.room > 0 || e.filter.next.Load() != nil {
+		return
+	}
+	keys := e.counts.blocks + e.counts.contexts
+	f := newFilter(2 * keys)
+	f.room -= int64(keys)
+	if keys == 0 {
+		e.filter.ready.Store(f)
+		return
+	}
+	if e.begin() != nil {
+		return
+	}
+	// What is stored from here on is added by those who store it.
+	e.filter.next.Store(f)
+	s := e.index.Snapshot()
+	go func() {
+		defer e.end()
+		defer s.Close()
+		if err := e.fillFilter(f, s); err == nil {
+			e.filter.ready.Store(f)
+		}
+		e.filter.next.Store(nil) // without one, lookups go on
+	}()
+}
+
+// fillFilter adds the keys that a snapshot has.
+func (e *Engine) fillFilter(f *filter, s *index.Snapshot) error {
+	for _, table := range []byte{tableBlock, tableContext} {
+		for entry, err := range s.Scan(key(table), prefixEnd(key(table))) {
+			if err == nil && e.closed.Load() {
+				err = backend.ErrClosed
+			}
+			if err != nil {
+				return err
+			}
+			f.add(entry.Key[1:])
+		}
+	}
+	return nil
+}

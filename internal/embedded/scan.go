@@ -1,0 +1,93 @@
+package embedded
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// scan yields the entries under a prefix as the state stands with what the
+// commit changed so far. The entries are collected first, so the caller may
+// change what it is shown.
+func (b *builder) scan(prefix []byte) iter.Seq2[index.Entry, error] {
+	return func(yield func(index.Entry, error) bool) {
+		s := b.engine.index.Snapshot()
+		defer s.Close()
+		var found []index.Entry
+		for e, err := range s.Scan(prefix, prefixEnd(prefix)) {
+			if err != nil {
+				yield(index.Entry{}, err)
+				return
+			}
+			found = append(found, e)
+		}
+		added := make(map[string]bool)
+		for _, e := range b.batch {
+			if bytes.HasPrefix(e.Key, prefix) && !added[string(e.Key)] {
+				added[string(e.Key)] = true
+				found = append(found, e)
+			}
+		}
+		seen := make(map[string]bool, len(found))
+		for _, e := range found {
+			if seen[string(e.Key)] {
+				continue
+			}
+			seen[string(e.Key)] = true
+			v, ok, err := b.get(e.Key)
+			if err == nil && !ok {
+				continue
+			}
+			if !yield(index.Entry{Key: e.Key, Value: v}, err) {
+				return
+			}
+		}
+	}
+}
+
+// readContext returns a context with its tip as the state has it.
+func readContext(state kv, id structure.ContextID) (*backend.Context, error) {
+	v, ok, err := state.Get(key(tableContext, id[:]))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
+	}
+	r, err := decodeRecord[*structure.Context](structure.KindContext, v, id.String())
+	if err != nil {
+		return nil, err
+	}
+	t, err := readTipOf(state, id)
+	if err != nil {
+		return nil, err
+	}
+	c := &backend.Context{Context: *r, Moved: t.commit, MovedAt: t.at}
+	c.Tip = t.span
+	return c, nil
+}
+
+func readTipOf(state kv, id structure.ContextID) (tip, error) {
+	v, ok, err := state.Get(key(tableTip, id[:]))
+	if err != nil {
+		return tip{}, err
+	}
+	if !ok {
+		return tip{}, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
+	}
+	return readTip(v)
+}
+
+func readRunInfo(state kv, id structure.RunID) (structure.RunInfo, error) {
+	v, ok, err := state.Get(key(tableRun, id[:]))
+	if err != nil {
+		return structure.RunInfo{}, err
+	}
+	if !ok {
+		return structure.RunInfo{}, &backend.SubjectError{Subject: "run", ID: id.String(), Err: backend.ErrNotFound}
+	}
+	return readRun(id, v)
+}

@@ -1,0 +1,281 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// view answers reads from the index as of one commit. The engine's own reads
+// make one for each call.
+type view struct {
+	engine *Engine
+	index  *index.Snapshot
+}
+
+// snapshot is a view that its user closes.
+type snapshot struct {
+	view
+	closed atomic.Bool
+}
+
+// Snapshot implements backend.Engine.
+func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	if err := e.begin(); err != nil {
+		return nil, err
+	}
+	return &snapshot{view: view{engine: e, index: e.index.Snapshot()}}, nil
+}
+
+// Close implements backend.Snapshot.
+func (s *snapshot) Close() error {
+	if !s.closed.Swap(true) {
+		s.index.Close()
+		s.engine.end()
+	}
+	return nil
+}
+
+// Head implements backend.Reader.
+func (v view) Head(context.Context) (uint64, error) { return v.index.State().Number, nil }
+
+// record returns the record of a kind under a key.
+func record[R structure.Record](state kv, k []byte, kind structure.Kind, id string) (R, error) {
+	var none R
+	b, ok, err := state.Get(k)
+	if err != nil {
+		return none, err
+	}
+	if !ok {
+		return none, &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrNotFound}
+	}
+	return decodeRecord[R](kind, b, id)
+}
+
+// decodeRecord returns a record that shares no memory with the index.
+func decodeRecord[R structure.Record](kind structure.Kind, b []byte, id string) (R, error) {
+	r, err := structure.UnmarshalRecord(kind, bytes.Clone(b))
+	if err != nil {
+		var none R
+		return none, fmt.Errorf("%v %s: %w", kind, id, err)
+	}
+	return r.(R), nil
+}
+
+// records yields the records under a prefix.
+func records[R structure.Record](ctx context.Context, v view, prefix []byte, kind structure.Kind) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		for e, err := range v.entries(ctx, prefix) {
+			var r R
+			if err == nil {
+				r, err = decodeRecord[R](kind, e.Value, "")
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// entries yields what is under a prefix until the context ends.
+func (v view) entries(ctx context.Context, prefix []byte) iter.Seq2[index.Entry, error] {
+	return func(yield func(index.Entry, error) bool) {
+		for e, err := range v.index.Scan(prefix, prefixEnd(prefix)) {
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Thread implements backend.Reader.
+func (v view) Thread(_ context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return record[*structure.Thread](v.index, key(tableThread, id[:]), structure.KindThread, id.String())
+}
+
+// Threads implements backend.Reader.
+func (v view) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	return records[*structure.Thread](ctx, v, key(tableThread), structure.KindThread)
+}
+
+// Context implements backend.Reader.
+func (v view) Context(_ context.Context, id structure.ContextID) (*backend.Context, error) {
+	return readContext(v.index, id)
+}
+
+// Contexts implements backend.Reader.
+func (v view) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[*backend.Context, error] {
+	if thread.IsZero() {
+		return v.contexts(ctx, key(tableContext))
+	}
+	return v.contexts(ctx, key(tableMember, thread[:]))
+}
+
+// Children implements backend.Reader.
+func (v view) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[*backend.Context, error] {
+	return v.contexts(ctx, key(tableChild, parent[:]))
+}
+
+// contexts yields the contexts whose ids end the keys under a prefix.
+func (v view) contexts(ctx context.Context, prefix []byte) iter.Seq2[*backend.Context, error] {
+	return func(yield func(*backend.Context, error) bool) {
+		for e, err := range v.entries(ctx, prefix) {
+			var c *backend.Context
+			if err == nil {
+				c, err = readContext(v.index, structure.ContextID(e.Key[len(prefix):]))
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Branch implements backend.Reader.
+func (v view) Branch(_ context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
+	return record[*structure.Branch](v.index, key(tableBranch, thread[:], []byte(name)), structure.KindBranch, fmt.Sprintf("%q", name))
+}
+
+// Branches implements backend.Reader.
+func (v view) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return records[*structure.Branch](ctx, v, key(tableBranch, thread[:]), structure.KindBranch)
+}
+
+// Checkpoint implements backend.Reader.
+func (v view) Checkpoint(_ context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
+	return record[*structure.Checkpoint](v.index, key(tableCheckpoint, thread[:], []byte(name)), structure.KindCheckpoint, fmt.Sprintf("%q", name))
+}
+
+// Checkpoints implements backend.Reader.
+func (v view) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return records[*structure.Checkpoint](ctx, v, key(tableCheckpoint, thread[:]), structure.KindCheckpoint)
+}
+
+// SpanSet implements backend.Reader.
+func (v view) SpanSet(_ context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
+	return record[*structure.SpanSet](v.index, key(tableSpanSet, id[:]), structure.KindSpanSet, id.String())
+}
+
+// Alternatives implements backend.Reader.
+func (v view) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
+	return func(yield func(structure.SpanRef, error) bool) {
+		for e, err := range v.entries(ctx, key(tableAlternative, id[:])) {
+			var r structure.SpanRef
+			if err == nil {
+				values := varints{rest: e.Value}
+				r, err = readRef(&values), values.err()
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Summaries implements backend.Reader.
+func (v view) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
+	return records[*structure.Summary](ctx, v, key(tableSummary, id[:]), structure.KindSummary)
+}
+
+// Reflog implements backend.Reader.
+func (v view) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
+	return records[*structure.Reflog](ctx, v, key(tableReflog, id[:]), structure.KindReflog)
+}
+
+// Run implements backend.Reader.
+func (v view) Run(_ context.Context, id structure.RunID) (structure.RunInfo, error) {
+	return readRunInfo(v.index, id)
+}
+
+// Forks implements backend.Reader.
+func (v view) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return func(yield func(structure.RunInfo, error) bool) {
+		prefix := key(tableFork, run[:])
+		for e, err := range v.entries(ctx, prefix) {
+			var r structure.RunInfo
+			if err == nil {
+				r, err = readRunInfo(v.index, structure.RunID(e.Key[len(prefix)+8:]))
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Last implements backend.Reader.
+func (v view) Last(_ context.Context, run structure.RunID) (structure.SpanRef, error) {
+	last, err := lastSpan(v.index, run)
+	if err == nil && last.IsZero() {
+		_, err = readRunInfo(v.index, run) // empty, or not there at all
+	}
+	return last, err
+}
+
+// Find implements backend.Reader.
+func (v view) Find(_ context.Context, alias structure.Alias) (structure.SpanRef, error) {
+	b, ok, err := v.index.Get(key(tableAlias, alias[:]))
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	if !ok {
+		return structure.SpanRef{}, &backend.SubjectError{Subject: "alias", ID: alias.String(), Err: backend.ErrNotFound}
+	}
+	values := varints{rest: b}
+	return readRef(&values), values.err()
+}
+
+// Has implements backend.Reader.
+func (v view) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	out := make([]bool, len(ids))
+	for i, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		_, ok, err := v.index.Get(blockKey(id))
+		if err == nil && ok {
+			ok, err = v.notErased(id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[i] = ok
+	}
+	return out, nil
+}
+
+func (v view) notErased(id content.ID) (bool, error) {
+	if !v.anyErased() {
+		return true, nil
+	}
+	_, erased, err := v.index.Get(key(tableErased, id[:]))
+	return !erased, err
+}
+
+// Stats implements backend.Reader.
+func (v view) Stats(context.Context) (backend.Stats, error) {
+	s := countersOf(v.index.State().Counts).stats()
+	s.IndexBytes = uint64(v.engine.index.Size())
+	s.StoredBytes = uint64(v.engine.journal.Size()) + s.IndexBytes
+	return s, nil
+}
+
+// lastSpan returns the last span of a run, or the zero ref of an empty one.
+func lastSpan(s *index.Snapshot, run structure.RunID) (structure.SpanRef, error) {
+	prefix := key(tableSpan, run[:])
+	e, ok, err := s.Last(prefix, prefixEnd(prefix))
+	if err != nil || !ok {
+		return structure.SpanRef{}, err
+	}
+	return structure.SpanRef{Run: run, Seq: be64value(e.Key[len(prefix):])}, nil
+}

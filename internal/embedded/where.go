@@ -1,0 +1,87 @@
+package embedded
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// usage is a usage with the commit that it came with and its place among the
+// usages there.
+type usage struct {
+	structure.UsageID
+	commit uint64
+	place  uint32
+}
+
+// Where implements backend.Reader. The usages that came in the block's own commit
+// are found there; the others are in a table, by commit. Some of those are older
+// when the block was erased and stored anew.
+func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
+	return func(yield func(structure.UsageID, error) bool) {
+		fail := func(err error) { yield(structure.UsageID{}, err) }
+		own, err := v.ownUsages(v.index, id)
+		if err != nil {
+			fail(err)
+			return
+		}
+		yieldOwn := func(until uint64) bool {
+			for ; len(own) > 0 && own[0].commit < until; own = own[1:] {
+				if ctx.Err() != nil {
+					fail(context.Cause(ctx))
+					return false
+				}
+				if !yield(own[0].UsageID, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		prefix := key(tableUsage, id[:hashPrefix])
+		for e, err := range v.entries(ctx, prefix) {
+			if err != nil {
+				fail(err)
+				return
+			}
+			if !yieldOwn(be64value(e.Key[len(prefix):])) {
+				return
+			}
+			values := varints{rest: e.Value}
+			u := structure.UsageID{Span: readRef(&values), Index: int(values.next())}
+			if err := values.err(); !yield(u, err) || err != nil {
+				return
+			}
+		}
+		yieldOwn(1<<64 - 1)
+	}
+}
+
+// ownUsages returns the usages of a block in the commit that it was stored with.
+func (v view) ownUsages(state kv, id content.ID) (own []usage, err error) {
+	value, ok, err := state.Get(blockKey(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	p, err := readPlace(value)
+	if err != nil {
+		return nil, err
+	}
+	f := v.newFrames()
+	if err := f.load(p.frame); err != nil {
+		return nil, err
+	}
+	for place := uint32(0); ; {
+		s, err := f.nextSpan()
+		if err != nil || s == nil {
+			return own, err
+		}
+		for i := range s.Usages {
+			if s.Usages[i].Content == id {
+				own = append(own, usage{structure.UsageID{Span: s.Ref, Index: i}, f.number, place})
+			}
+			place++
+		}
+	}
+}

@@ -1,0 +1,234 @@
+// Package backend is the port between lineage and a storage engine: what a store
+// needs of the machinery that keeps its commits.
+//
+// An engine keeps commits in order and answers reads about them. It enforces the
+// invariants listed at [Engine.Apply], and package backendtest checks that it
+// does. Nothing here assumes one process, a local file or a clock: an engine may
+// be a network round trip away, so reads come in batches and sequences.
+package backend
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Durability says when a commit is acknowledged.
+type Durability uint8
+
+const (
+	// DefaultDurability is what the engine was opened with.
+	DefaultDurability Durability = iota
+	// Full acknowledges a commit when it survives power loss.
+	Full
+	// Normal acknowledges a commit when it survives the death of the process. A
+	// bounded time later it survives power loss too; before that, power loss may
+	// take it and everything after it.
+	Normal
+)
+
+// String returns the name of the durability.
+func (d Durability) String() string {
+	switch d {
+	case Full:
+		return "full"
+	case Normal:
+		return "normal"
+	}
+	return "default"
+}
+
+// Options qualify one commit.
+type Options struct {
+	Durability Durability
+	// Tips are the positions that contexts must have just before the commit. If
+	// one has another, nothing is applied and a *TipError is returned.
+	Tips []Expect
+	// Threads are states that threads must have just before the commit. If one has
+	// another, nothing is applied and the error matches ErrConflict, or ErrExists
+	// when it should not have been there.
+	Threads []ExpectThread
+}
+
+// ExpectThread is the state that a thread must have: nil when it must not exist.
+type ExpectThread struct {
+	ID  structure.ThreadID
+	Was *structure.Thread
+}
+
+// Expect is a position that a context must have.
+type Expect struct {
+	Context structure.ContextID
+	Tip     structure.SpanRef
+}
+
+// Receipt tells what became of a commit.
+type Receipt struct {
+	// Number is the number that the commit got.
+	Number uint64
+	// Known lists the blocks whose bytes the store already had. Nothing of them
+	// was stored again, and what was first recorded with them stays.
+	Known []content.ID
+	// KnownChunks counts the chunks that the store already had.
+	KnownChunks int
+}
+
+// Engine keeps commits. All methods are safe for concurrent use.
+type Engine interface {
+	// Reader reads the latest state: each call by itself sees every commit that
+	// was acknowledged before it.
+	Reader
+
+	// Apply adds a commit, whole or not at all, and returns when it is as durable
+	// as asked for. It gives the commit its number, one more than the last, and
+	// its time when it has none; it does not keep the commit's memory. Content that
+	// the store has is not stored again; a usage that leaves its type or origin to
+	// such a block of the same commit gets what that block says.
+	//
+	// These hold after every commit, or the commit is refused with the error
+	// named: a span is the next of its run and its run exists (ErrConflict); a
+	// new run, context or span set, and a branch, checkpoint or thread under a
+	// new id or name, does not exist under another identity (ErrExists); what a
+	// record points at exists: parents, tips, threads, contexts, content
+	// (ErrNotFound); every record has what its kind requires (ErrInvalid).
+	//
+	// A commit that was cancelled while waiting for durability may have been
+	// applied: the error says so with ErrUncertain.
+	Apply(ctx context.Context, c *structure.Commit, o Options) (Receipt, error)
+
+	// Snapshot returns the state after the latest commit, for any number of
+	// reads. It must be closed. It does not wait for writers.
+	Snapshot(ctx context.Context) (Snapshot, error)
+
+	// Feed yields the commits from the given number on, in order, up to the last
+	// that was there when it was called. Block bodies are included, but for those
+	// that were erased since.
+	Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error]
+
+	// Wait returns the number of the last commit as soon as it exceeds after.
+	Wait(ctx context.Context, after uint64) (uint64, error)
+
+	// Sync makes every commit so far survive power loss.
+	Sync(ctx context.Context) error
+
+	// Verify checks what is stored and yields what it finds wrong. An error says
+	// that checking itself failed.
+	Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error]
+
+	// Close lets go of the store. Commits that were acknowledged stay.
+	Close() error
+}
+
+// Snapshot is the state of a store after one commit. It is safe for concurrent
+// use and stays as it is until closed.
+type Snapshot interface {
+	Reader
+	// Close releases what the snapshot holds on to. It is safe to repeat.
+	Close() error
+}
+
+// Reader reads a state. What it returns is the caller's own unless said
+// otherwise. A thing that does not exist is ErrNotFound for single reads and
+// nothing for sequences.
+type Reader interface {
+	// Head returns the number of the last commit, 0 in an empty store.
+	Head(ctx context.Context) (uint64, error)
+
+	Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error)
+	// Threads yields every thread in the order of their ids.
+	Threads(ctx context.Context) iter.Seq2[*structure.Thread, error]
+
+	// Context returns a context with its current tip.
+	Context(ctx context.Context, id structure.ContextID) (*Context, error)
+	// Contexts yields the contexts of a thread in the order of their ids, or all
+	// contexts when the id is zero.
+	Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[*Context, error]
+	// Children yields the contexts whose parent is the given one.
+	Children(ctx context.Context, parent structure.ContextID) iter.Seq2[*Context, error]
+
+	Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error)
+	// Branches yields a thread's branches in the order of their names.
+	Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error]
+
+	Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error)
+	// Checkpoints yields a thread's checkpoints in the order of their names.
+	Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error]
+
+	Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error)
+	// Forks yields the runs that start after a span of the given run, by the
+	// place they start after; the zero id yields runs that start a history.
+	Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error]
+	// Last returns the last span of a run; the zero ref when it has none.
+	Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error)
+
+	// Path yields the window of the history that ends at tip, oldest first, by
+	// ranges of runs. An unknown tip is ErrNotFound.
+	Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o PathOptions) iter.Seq2[*Step, error]
+	// Digest returns the digest of the history that ends at tip.
+	Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error)
+	// Find returns the span that a usage with this alias is in.
+	Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error)
+
+	SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error)
+	// Alternatives yields the spans of a span set in the order they were added.
+	Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error]
+
+	// Summaries yields the summaries made from a context, oldest first.
+	Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error]
+	// Reflog yields how a context's tip moved other than forward, oldest first.
+	Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error]
+
+	// Has reports for each id whether the block's bytes are there.
+	Has(ctx context.Context, ids []content.ID) ([]bool, error)
+	// Blocks returns the blocks with these ids, in their order. Bodies that were
+	// cut come as their Tree, to be read with Chunk. A missing one is ErrNotFound.
+	Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error)
+	// Chunk returns a chunk's bytes, which match its key.
+	Chunk(ctx context.Context, key content.Key) ([]byte, error)
+	// Where yields every usage of a block, oldest first.
+	Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error]
+	// Stats counts what is stored.
+	Stats(ctx context.Context) (Stats, error)
+}
+
+// Context is a context as it is now.
+type Context struct {
+	structure.Context
+	// Moved is the number of the commit that last moved its tip, and MovedAt that
+	// commit's time.
+	Moved   uint64
+	MovedAt int64 // Unix milliseconds
+}
+
+// PathOptions say what Path reads beside spans.
+type PathOptions struct {
+	// Bodies asks for the blocks of the spans' usages.
+	Bodies bool
+}
+
+// Step is a span on a path. It must not be changed: engines may share it.
+type Step struct {
+	// Position is its place in the history, from 1.
+	Position uint64
+	// Commit is the number of the commit that added it.
+	Commit uint64
+	Span   *structure.Span
+	// Blocks are the blocks of the span's usages in their order, when bodies were
+	// asked for. A body that was cut is in Tree; one that was erased is in neither.
+	Blocks []*structure.Block
+}
+
+// Stats counts what a store holds.
+type Stats struct {
+	Threads, Contexts, Branches, Checkpoints uint64
+	Runs, Spans, Usages                      uint64
+	Blocks, Chunks                           uint64
+	// UniqueBytes is the size of all bodies, each counted once.
+	UniqueBytes uint64
+	// LogicalBytes is the size of the bodies of all usages in all spans.
+	LogicalBytes uint64
+	// StoredBytes is what the store takes on disk, IndexBytes included.
+	StoredBytes, IndexBytes uint64
+}

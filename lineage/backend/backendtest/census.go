@@ -1,0 +1,92 @@
+package backendtest
+
+import (
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// census lists everything that commits spoke of, whether or not they were
+// applied: what there is to ask about.
+type census struct {
+	threads  roll[structure.ThreadID]
+	contexts roll[structure.ContextID]
+	runs     roll[structure.RunID]
+	spans    roll[structure.SpanRef]
+	sets     roll[structure.SpanSetID]
+	names    roll[string]
+	aliases  roll[structure.Alias]
+	blocks   roll[content.ID]
+	chunks   roll[content.Key]
+}
+
+// newCensus returns a census with one of each that does not exist.
+func newCensus() *census {
+	s := &census{}
+	s.threads.add(id[structure.ThreadID]("missing"))
+	s.contexts.add(id[structure.ContextID]("missing"))
+	s.runs.add(id[structure.RunID]("missing"))
+	s.spans.add(structure.SpanRef{Run: id[structure.RunID]("missing"), Seq: 1})
+	s.sets.add(id[structure.SpanSetID]("missing"))
+	s.names.add("missing")
+	s.aliases.add(id[structure.Alias]("missing"))
+	s.blocks.add(content.Sum([]byte("missing")))
+	s.chunks.add(content.KeyOf([]byte("missing")))
+	return s
+}
+
+// add takes in the subjects of a commit.
+func (s *census) add(c *structure.Commit) {
+	for _, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Block:
+			s.blocks.add(r.ID)
+		case *structure.Chunk:
+			s.chunks.add(r.Key)
+		case *structure.Thread:
+			s.threads.add(r.ID)
+		case *structure.Context:
+			s.contexts.add(r.ID)
+		case *structure.Run:
+			s.runs.add(r.ID)
+		case *structure.Span:
+			s.span(r)
+		case *structure.SpanSet:
+			s.sets.add(r.ID)
+		case *structure.Branch:
+			s.names.add(r.Name)
+		case *structure.Checkpoint:
+			s.names.add(r.Name)
+		}
+	}
+}
+
+func (s *census) span(r *structure.Span) {
+	s.spans.add(r.Ref)
+	for _, u := range r.Usages {
+		s.blocks.add(u.Content)
+		if !u.Alias.IsZero() {
+			s.aliases.add(u.Alias)
+		}
+	}
+}
+
+// roll is a set in the order in which its members came.
+type roll[T comparable] struct {
+	order []T
+	there map[T]bool
+}
+
+// add takes in a member; the zero value, which names nothing, is none.
+func (r *roll[T]) add(v T) {
+	var none T
+	if v == none || r.there[v] {
+		return
+	}
+	if r.there == nil {
+		r.there = make(map[T]bool)
+	}
+	r.there[v] = true
+	r.order = append(r.order, v)
+}
+
+func (r *roll[T]) list() []T { return r.order }

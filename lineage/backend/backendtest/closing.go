@@ -1,0 +1,276 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// firstError reads a sequence to its first error.
+func firstError[T any](seq iter.Seq2[T, error]) error {
+	for _, err := range seq {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reads calls every method of a reader on what the talk holds, and returns the
+// error of each.
+func reads(ctx context.Context, r backend.Reader) map[string]error {
+	thread, own, runID := id[structure.ThreadID]("t"), id[structure.ContextID]("c"), id[structure.RunID]("r")
+	calls := sequences(ctx, r)
+	call := func(name string, fn func() (any, error)) { _, calls[name] = fn() }
+	call("Head", func() (any, error) { return r.Head(ctx) })
+	call("Thread", func() (any, error) { return r.Thread(ctx, thread) })
+	call("Context", func() (any, error) { return r.Context(ctx, own) })
+	call("Branch", func() (any, error) { return r.Branch(ctx, thread, "main") })
+	call("Checkpoint", func() (any, error) { return r.Checkpoint(ctx, thread, "p") })
+	call("Run", func() (any, error) { return r.Run(ctx, runID) })
+	call("Last", func() (any, error) { return r.Last(ctx, runID) })
+	call("Digest", func() (any, error) { return r.Digest(ctx, at("r", 2)) })
+	call("Find", func() (any, error) { return r.Find(ctx, id[structure.Alias]("alias")) })
+	call("SpanSet", func() (any, error) { return r.SpanSet(ctx, id[structure.SpanSetID]("s")) })
+	call("Has", func() (any, error) { return r.Has(ctx, []content.ID{content.Sum([]byte("one"))}) })
+	call("Blocks", func() (any, error) { return r.Blocks(ctx, []content.ID{content.Sum([]byte("one"))}) })
+	call("Chunk", func() (any, error) { return r.Chunk(ctx, content.KeyOf([]byte("piece"))) })
+	call("Stats", func() (any, error) { return r.Stats(ctx) })
+	return calls
+}
+
+// sequences reads every sequence, none of which is empty, to its first error.
+func sequences(ctx context.Context, r backend.Reader) map[string]error {
+	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
+	return map[string]error{
+		"Threads":         firstError(r.Threads(ctx)),
+		"Contexts":        firstError(r.Contexts(ctx, thread)),
+		"Contexts of all": firstError(r.Contexts(ctx, structure.ThreadID{})),
+		"Children":        firstError(r.Children(ctx, own)),
+		"Branches":        firstError(r.Branches(ctx, thread)),
+		"Checkpoints":     firstError(r.Checkpoints(ctx, thread)),
+		"Forks":           firstError(r.Forks(ctx, id[structure.RunID]("r"))),
+		"Path":            firstError(r.Path(ctx, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true})),
+		"Alternatives":    firstError(r.Alternatives(ctx, id[structure.SpanSetID]("s"))),
+		"Summaries":       firstError(r.Summaries(ctx, own)),
+		"Reflog":          firstError(r.Reflog(ctx, own)),
+		"Where":           firstError(r.Where(ctx, content.Sum([]byte("one")))),
+	}
+}
+
+// rich fills a store so that nothing that reads or sequences read is empty.
+func rich(s *store) {
+	child := view("child", "t", at("r", 1))
+	child.Parent = id[structure.ContextID]("c")
+	span := aliased(at("q", 1), "one", "alias")
+	span.Set = id[structure.SpanSetID]("s")
+	s.apply(talk()...)
+	s.apply(
+		child, set("s", at("r", 1)), run("q", at("r", 1)), span, chunk("piece"), checkpoint("t", "p", at("r", 1)),
+		summary("s", "c", "one", at("r", 1)), reflog("c", at("r", 2), at("r", 1)),
+	)
+}
+
+func testClose(t *testing.T, c Config) {
+	s := newStore(t, c)
+	rich(s)
+	for name, err := range reads(background, s) {
+		require.NoError(t, err, name)
+	}
+	require.NoError(t, s.Close())
+	for name, err := range reads(background, s) {
+		require.ErrorIs(t, err, backend.ErrClosed, name)
+	}
+	_, err := s.Apply(background, s.commit(thread("late")), backend.Options{})
+	require.ErrorIs(t, err, backend.ErrClosed)
+	_, err = s.Snapshot(background)
+	require.ErrorIs(t, err, backend.ErrClosed)
+	_, err = s.Wait(background, 0)
+	require.ErrorIs(t, err, backend.ErrClosed)
+	require.ErrorIs(t, firstError(s.Feed(background, 1)), backend.ErrClosed)
+	require.ErrorIs(t, firstError(s.Verify(background, backend.VerifyOptions{})), backend.ErrClosed)
+	require.ErrorIs(t, s.Sync(background), backend.ErrClosed)
+	require.NoError(t, s.Close(), "closing again is safe")
+	s.start()
+	s.check()
+}
+
+// testCloseWaits closes while a snapshot and a sequence are read: they stay
+// whole, and closing ends after them.
+func testCloseWaits(t *testing.T, c Config) {
+	s := newStore(t, c)
+	rich(s)
+	snapshot, err := s.Snapshot(background)
+	require.NoError(t, err)
+	next, stop := iter.Pull2(s.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{}))
+	_, err, ok := next()
+	require.True(t, ok)
+	require.NoError(t, err)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	require.Eventually(t, func() bool {
+		_, err := s.Head(background)
+		return errors.Is(err, backend.ErrClosed)
+	}, time.Minute, time.Millisecond)
+	compareFacts(t, s.model.facts(s.seen), readFacts(t, snapshot, s.seen))
+	for range 2 {
+		_, err, ok = next()
+		require.True(t, ok)
+		require.NoError(t, err)
+	}
+	stop()
+	select {
+	case <-closed:
+		require.Fail(t, "closed under a snapshot")
+	case <-time.After(20 * time.Millisecond):
+	}
+	require.NoError(t, snapshot.Close())
+	require.NoError(t, <-closed)
+	s.start()
+	s.check()
+}
+
+// testCloseMeanwhile closes while others write and read: what was acknowledged is
+// there afterwards, and everything else was told.
+func testCloseMeanwhile(t *testing.T, c Config) {
+	s := newStore(t, c)
+	rich(s)
+	for round := range 3 {
+		engine := s.Engine
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		acknowledged := map[uint64]string{}
+		for w := range 8 {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					name := fmt.Sprint("thread ", round, w, i)
+					receipt, err := engine.Apply(background, &structure.Commit{Records: []structure.Record{thread(name)}}, backend.Options{Durability: backend.Normal})
+					if errors.Is(err, backend.ErrClosed) {
+						return
+					}
+					mu.Lock()
+					acknowledged[receipt.Number] = name
+					mu.Unlock()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+			wg.Go(func() {
+				for {
+					for name, err := range reads(background, engine) {
+						if errors.Is(err, backend.ErrClosed) {
+							return
+						}
+						if err != nil {
+							t.Errorf("%s: %v", name, err)
+							return
+						}
+					}
+				}
+			})
+		}
+		_, err := engine.Wait(background, s.head()+20)
+		require.NoError(t, err)
+		require.NoError(t, engine.Close())
+		wg.Wait()
+		s.start()
+		head := s.head()
+		for number, name := range acknowledged {
+			require.LessOrEqual(t, number, head)
+			_, err := s.Thread(background, id[structure.ThreadID](name))
+			require.NoError(t, err, "commit %d", number)
+		}
+	}
+}
+
+func (s *store) head() uint64 {
+	n, err := s.Head(background)
+	require.NoError(s.t, err)
+	return n
+}
+
+// testCancel reads and writes in a context that has ended.
+func testCancel(t *testing.T, c Config) {
+	s := newStore(t, c)
+	rich(s)
+	ctx, cancel := context.WithCancelCause(background)
+	why := errors.New("enough")
+	cancel(why)
+	for name, err := range sequences(ctx, s) {
+		require.ErrorIs(t, err, why, name)
+	}
+	require.ErrorIs(t, firstError(s.Feed(ctx, 1)), why)
+	require.ErrorIs(t, firstError(s.Verify(ctx, backend.VerifyOptions{Deep: true})), why)
+	before := s.model.number
+	_, err := s.Apply(ctx, s.commit(thread("late")), backend.Options{})
+	require.ErrorIs(t, err, why)
+	require.Equal(t, before, s.head())
+	snapshot, err := s.Snapshot(background)
+	require.NoError(t, err)
+	for name, err := range sequences(ctx, snapshot) {
+		require.ErrorIs(t, err, why, name)
+	}
+	require.NoError(t, snapshot.Close())
+
+	// In the middle of a sequence, too.
+	later, cancelLater := context.WithCancelCause(background)
+	defer cancelLater(nil)
+	seen := 0
+	for _, err := range s.Path(later, at("r", 3), structure.Window{}, backend.PathOptions{}) {
+		if seen++; seen > 1 {
+			require.ErrorIs(t, err, why)
+		}
+		cancelLater(why)
+	}
+	require.Equal(t, 2, seen)
+	s.check()
+}
+
+// testBreaks leaves every sequence after its first element and reads on.
+func testBreaks(t *testing.T, c Config) {
+	s := newStore(t, c)
+	rich(s)
+	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
+	for range s.Threads(background) {
+		for range s.Contexts(background, thread) {
+			for range s.Children(background, own) {
+				for range s.Branches(background, thread) {
+					for range s.Forks(background, structure.RunID{}) {
+						for range s.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{}) {
+							for range s.Where(background, content.Sum([]byte("one"))) {
+								for range s.Feed(background, 1) {
+									break
+								}
+								break
+							}
+							break
+						}
+						break
+					}
+					break
+				}
+				break
+			}
+			break
+		}
+		break
+	}
+	again := s.Threads(background)
+	require.Len(t, list(t, again), 1)
+	require.Len(t, list(t, again), 1, "a sequence can be read again")
+	s.check()
+	s.restart()
+	s.check()
+}

@@ -1,0 +1,148 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// testNames states threads, contexts, branches and checkpoints anew: the later
+// statement counts.
+func testNames(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	s.apply(checkpoint("t", "here", at("r", 1)))
+	renamed := thread("t")
+	renamed.Title, renamed.Metadata, renamed.Active = "renamed", nil, id[structure.ContextID]("c")
+	s.apply(renamed)
+	prompt, empty := "be brief", ""
+	v := view("c", "t", at("r", 3))
+	v.Tip = at("r", 2)
+	v.Overrides = structure.Overrides{SystemPrompt: &prompt, Model: &empty, JSON: []byte{}}
+	s.apply(v)
+	s.apply(v)
+	main := branch("t", "main", "c")
+	main.CreatedAt = moment(77)
+	s.apply(main, checkpoint("t", "here", at("r", 1)))
+	s.apply(branch("t", "other", "c"), checkpoint("t", "there", at("r", 1)))
+}
+
+func testDeletion(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	s.apply(
+		view("d", "t", at("r", 1)), branch("t", "side", "d"), checkpoint("t", "p", at("r", 1)), checkpoint("t", "q", at("r", 2)),
+		summary("s1", "c", "one", at("r", 1)), summary("s2", "c", "two", at("r", 2)), summary("s2", "d", "two", at("r", 2)),
+		reflog("d", at("r", 2), at("r", 1)),
+	)
+	s.apply(deleteSummary("c", "s2"))
+	s.refuse(backend.ErrNotFound, deleteSummary("c", "s2"))
+	s.apply(deleteName(structure.KindCheckpoint, "t", "p"))
+	s.refuse(backend.ErrNotFound, deleteName(structure.KindCheckpoint, "t", "p"))
+	s.refuse(backend.ErrConflict, deleteContext("d"))
+	s.apply(deleteName(structure.KindBranch, "t", "side"))
+	s.refuse(backend.ErrNotFound, deleteName(structure.KindBranch, "t", "side"))
+	s.apply(deleteContext("d"))
+	s.refuse(backend.ErrNotFound, deleteContext("d"))
+	s.refuse(backend.ErrNotFound, move("d", at("r", 1)))
+	// The branch goes in the same commit, so nothing names the context any more.
+	s.refuse(backend.ErrConflict, deleteContext("c"), deleteName(structure.KindBranch, "t", "main"))
+	s.apply(deleteName(structure.KindBranch, "t", "main"), deleteContext("c"))
+
+	// Who has children can go, and the children can be stated anew all the same.
+	parent, child := view("parent", "t", at("r", 1)), view("child", "t", at("r", 1))
+	child.Parent = parent.ID
+	s.apply(parent, child)
+	s.apply(deleteContext("parent"))
+	child.Metadata = []byte("{}")
+	s.apply(child, move("child", at("r", 2)))
+	s.restart()
+	s.check()
+}
+
+func testThreadDeletion(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	s.apply(
+		thread("other"), view("x", "other", at("r", 2)), branch("other", "main", "x"), checkpoint("other", "p", at("r", 3)),
+		summary("s", "x", "one", at("r", 1)), reflog("x", at("r", 2), at("r", 1)),
+	)
+	s.apply(checkpoint("t", "p", at("r", 1)), summary("s", "c", "one", at("r", 1)), reflog("c", at("r", 2), at("r", 1)), view("d", "t", at("r", 1)))
+	// What the commit itself adds to the thread goes too.
+	s.apply(
+		view("e", "t", at("r", 1)), branch("t", "late", "e"), checkpoint("t", "late", at("r", 1)),
+		summary("late", "e", "one", at("r", 1)), deleteThread("t"),
+	)
+	s.refuse(backend.ErrNotFound, deleteThread("t"))
+	stats, err := s.Stats(background)
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), stats.Threads)
+	require.Equal(t, uint64(1), stats.Contexts)
+	s.restart()
+	s.check()
+}
+
+// testRecreation makes anew what was deleted, in later commits and in the same.
+func testRecreation(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	s.apply(summary("s", "c", "one", at("r", 1)), checkpoint("t", "p", at("r", 1)))
+	s.apply(deleteThread("t"))
+	s.apply(thread("t"), view("c", "t", at("r", 1)), branch("t", "main", "c"), checkpoint("t", "p", at("r", 2)))
+	s.apply(deleteThread("t"), thread("t"), view("c", "t", structure.SpanRef{}), branch("t", "main", "c"))
+	s.apply(view("d", "t", at("r", 1)), deleteName(structure.KindBranch, "t", "main"), branch("t", "main", "d"))
+	s.apply(deleteContext("c"), thread("u"), view("c", "u", at("r", 3)), move("c", at("r", 2)), summary("s", "c", "two", at("r", 1)))
+	other := checkpoint("u", "p", at("r", 3))
+	other.ID = id[structure.CheckpointID]("another")
+	s.apply(checkpoint("u", "p", at("r", 1)), deleteName(structure.KindCheckpoint, "u", "p"), other)
+	s.restart()
+	s.check()
+}
+
+func testErase(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	s.apply(run("q", at("r", 1)), says(at("q", 1), "two", "one"), summary("s", "c", "two", at("r", 2)))
+	two := content.Sum([]byte("two"))
+	s.apply(erase("two"))
+	s.apply(erase("two"))
+	_, err := s.Blocks(background, []content.ID{two})
+	require.ErrorIs(t, err, backend.ErrErased)
+	for one, err := range s.Path(background, at("r", 2), structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
+		require.NoError(t, err)
+		require.Nil(t, one.Blocks[0].Body)
+		require.True(t, one.Blocks[0].Tree.IsZero())
+		require.Equal(t, two, one.Blocks[0].ID)
+	}
+	// A history with erased content can still be referred to and carried over.
+	s.apply(run("p", at("r", 2)), says(at("p", 1), "two"))
+
+	// Who brings it back may be another, and brings it in another form.
+	again := text("two")
+	again.Type, again.Origin = content.TypeMarkdown, content.Origin{Kind: content.OriginImport}
+	require.Empty(t, s.apply(again, says(at("r", 4), "two")).Known)
+	s.apply(says(at("q", 2), "two"))
+	s.apply(erase("two"))
+	s.apply(text("two"))
+	require.Len(t, list(t, s.Where(background, two)), 5)
+	require.Equal(t, []content.ID{two}, s.apply(text("two"), thread("u")).Known)
+	s.restart()
+	s.check()
+}
+
+// testEraseWithin erases content in a commit that brings it.
+func testEraseWithin(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	s.apply(text("brief"), says(at("r", 4), "brief"), erase("brief"))
+	s.apply(text("brief"), says(at("r", 5), "brief"))
+	s.apply(erase("brief"), text("brief"))
+	s.apply(erase("brief"), text("brief"), erase("brief"), says(at("r", 6), "brief"))
+	s.apply(text("new"), erase("new"), text("new"), says(at("r", 7), "new"))
+	s.restart()
+	s.check()
+}

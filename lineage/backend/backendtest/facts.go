@@ -1,0 +1,255 @@
+package backendtest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var background = context.Background()
+
+// facts are the answers to every question that can be asked about the subjects
+// of a census. What an engine is free in, such as the bytes it takes, is not
+// among them.
+type facts map[string]any
+
+func equalFacts(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+// explain describes two facts, lists from where they begin to differ.
+func explain(a, b any) (string, string) {
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	if va.Kind() != reflect.Slice || vb.Kind() != reflect.Slice {
+		return describe(a), describe(b)
+	}
+	i := 0
+	for i < min(va.Len(), vb.Len()) && equalFacts(va.Index(i).Interface(), vb.Index(i).Interface()) {
+		i++
+	}
+	rest := func(v reflect.Value) string {
+		return fmt.Sprintf("%d of which behind %d: %s", v.Len(), i, describe(v.Slice(i, min(v.Len(), i+2)).Interface()))
+	}
+	return rest(va), rest(vb)
+}
+
+func describe(fact any) string {
+	s := fmt.Sprintf("%+v", fact)
+	if len(s) > 1500 {
+		s = s[:1500] + "…"
+	}
+	return s
+}
+
+// step is a step of a path by value.
+type step struct {
+	Position, Commit uint64
+	Span             structure.Span
+	Bodies           []string
+}
+
+// The bodies of steps that are not there as bytes.
+const (
+	erasedBody = "\x00erased"
+	treeBody   = "\x00tree "
+)
+
+// readFacts asks a reader everything.
+func readFacts(t tester, r backend.Reader, seen *census) facts {
+	t.Helper()
+	f := facts{}
+	head, err := r.Head(background)
+	f["head"] = answer(t, head, err)
+	f.threads(t, r, seen)
+	f.contexts(t, r, seen)
+	f.runs(t, r, seen)
+	f.content(t, r, seen)
+	stats, err := r.Stats(background)
+	require.NoError(t, err)
+	require.LessOrEqual(t, stats.IndexBytes, stats.StoredBytes)
+	stats.StoredBytes, stats.IndexBytes = 0, 0
+	f["stats"] = stats
+	return f
+}
+
+func (f facts) threads(t tester, r backend.Reader, seen *census) {
+	t.Helper()
+	f["threads"] = values(t, r.Threads(background))
+	for _, id := range seen.threads.list() {
+		thread, err := r.Thread(background, id)
+		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
+		f[fmt.Sprint("contexts of ", id)] = values(t, r.Contexts(background, id))
+		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id))
+		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id))
+		for _, name := range seen.names.list() {
+			branch, err := r.Branch(background, id, name)
+			f[fmt.Sprintf("branch %q of %v", name, id)] = answer(t, deref(branch), err)
+			checkpoint, err := r.Checkpoint(background, id, name)
+			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = answer(t, deref(checkpoint), err)
+		}
+	}
+}
+
+func (f facts) contexts(t tester, r backend.Reader, seen *census) {
+	t.Helper()
+	f["contexts"] = values(t, r.Contexts(background, structure.ThreadID{}))
+	for _, id := range seen.contexts.list() {
+		c, err := r.Context(background, id)
+		f[fmt.Sprint("context ", id)] = answer(t, deref(c), err)
+		children := values(t, r.Children(background, id))
+		slices.SortFunc(children, func(a, b backend.Context) int { return a.ID.Compare(b.ID) })
+		f[fmt.Sprint("children of ", id)] = children
+		f[fmt.Sprint("summaries of ", id)] = values(t, r.Summaries(background, id))
+		f[fmt.Sprint("reflog of ", id)] = values(t, r.Reflog(background, id))
+	}
+	for _, id := range seen.sets.list() {
+		set, err := r.SpanSet(background, id)
+		f[fmt.Sprint("span set ", id)] = answer(t, deref(set), err)
+		f[fmt.Sprint("alternatives in ", id)] = list(t, r.Alternatives(background, id))
+	}
+}
+
+func (f facts) runs(t tester, r backend.Reader, seen *census) {
+	t.Helper()
+	f["roots"] = forks(t, r, structure.RunID{})
+	for _, id := range seen.runs.list() {
+		run, err := r.Run(background, id)
+		f[fmt.Sprint("run ", id)] = answer(t, run, err)
+		f[fmt.Sprint("forks of ", id)] = forks(t, r, id)
+		last, err := r.Last(background, id)
+		f[fmt.Sprint("last of ", id)] = answer(t, last, err)
+		f[fmt.Sprint("path to ", id)] = path(t, r, last, structure.Window{})
+	}
+	for _, ref := range seen.spans.list() {
+		digest, err := r.Digest(background, ref)
+		f[fmt.Sprint("digest of ", ref)] = answer(t, digest, err)
+	}
+	for _, alias := range seen.aliases.list() {
+		ref, err := r.Find(background, alias)
+		f[fmt.Sprint("alias ", alias)] = answer(t, ref, err)
+	}
+}
+
+func (f facts) content(t tester, r backend.Reader, seen *census) {
+	t.Helper()
+	ids := seen.blocks.list()
+	has, err := r.Has(background, ids)
+	require.NoError(t, err)
+	require.Len(t, has, len(ids))
+	var there []content.ID
+	for i, id := range ids {
+		f[fmt.Sprint("has ", id)] = has[i]
+		f[fmt.Sprint("usages of ", id)] = list(t, r.Where(background, id))
+		if has[i] {
+			there = append(there, id)
+			continue
+		}
+		_, err := r.Blocks(background, append(slices.Clone(there), id))
+		f[fmt.Sprint("block ", id)] = answer(t, "there", err)
+	}
+	blocks, err := r.Blocks(background, there)
+	require.NoError(t, err)
+	require.Len(t, blocks, len(there))
+	for i, b := range blocks {
+		b.Body = bytes.Clone(b.Body)
+		f[fmt.Sprint("block ", there[i])] = plain(*b)
+	}
+	for _, key := range seen.chunks.list() {
+		b, err := r.Chunk(background, key)
+		f[fmt.Sprint("chunk ", key)] = answer(t, string(b), err)
+	}
+}
+
+// plain returns of a block what can be compared: no body is the same as an empty
+// one, and how it was made does not count.
+func plain(b structure.Block) structure.Block {
+	if len(b.Body) == 0 {
+		b.Body = nil
+	}
+	return structure.Block{Block: b.Block, Body: b.Body, Tree: b.Tree}
+}
+
+// forks lists the runs that start after spans of a run, those after one span by
+// their ids.
+func forks(t tester, r backend.Reader, run structure.RunID) []structure.RunInfo {
+	t.Helper()
+	found := list(t, r.Forks(background, run))
+	byPlace := func(a, b structure.RunInfo) int { return cmp.Compare(a.Parent.Seq, b.Parent.Seq) }
+	require.True(t, slices.IsSortedFunc(found, byPlace), "forks of %v are not by place: %v", run, found)
+	sortForks(found)
+	return found
+}
+
+func sortForks(runs []structure.RunInfo) {
+	slices.SortFunc(runs, func(a, b structure.RunInfo) int {
+		return cmp.Or(cmp.Compare(a.Parent.Seq, b.Parent.Seq), a.ID.Compare(b.ID))
+	})
+}
+
+// path lists a window of a history with its bodies.
+func path(t tester, r backend.Reader, tip structure.SpanRef, w structure.Window) any {
+	t.Helper()
+	steps := []step{}
+	for s, err := range r.Path(background, tip, w, backend.PathOptions{Bodies: true}) {
+		if err != nil {
+			require.Empty(t, steps, "%v", err)
+			return answer(t, 0, err)
+		}
+		require.Len(t, s.Blocks, len(s.Span.Usages))
+		one := step{Position: s.Position, Commit: s.Commit, Span: *s.Span}
+		for i, b := range s.Blocks {
+			require.Equal(t, s.Span.Usages[i].Content, b.ID)
+			one.Bodies = append(one.Bodies, body(b))
+		}
+		steps = append(steps, one)
+	}
+	return steps
+}
+
+func body(b *structure.Block) string {
+	switch {
+	case !b.Tree.IsZero():
+		return treeBody + b.Tree.Key.String()
+	case len(b.Body) == 0 && b.ID != content.Sum(nil):
+		return erasedBody
+	}
+	return string(b.Body)
+}
+
+// list collects a sequence, which must not fail.
+func list[T any](t tester, seq iter.Seq2[T, error]) []T {
+	t.Helper()
+	out := []T{}
+	for v, err := range seq {
+		require.NoError(t, err)
+		out = append(out, v)
+	}
+	return out
+}
+
+// values collects what a sequence of pointers points at.
+func values[T any](t tester, seq iter.Seq2[*T, error]) []T {
+	t.Helper()
+	out := []T{}
+	for v, err := range seq {
+		require.NoError(t, err)
+		out = append(out, *v)
+	}
+	return out
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var none T
+		return none
+	}
+	return *p
+}

@@ -1,0 +1,156 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// testFeed reads the feed from every number: it is the commits as applied, less
+// the content that was known.
+func testFeed(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(tree()...)
+	s.apply(talk()[0])
+	s.apply(text("a1"), chunk("piece"), text("new"), erase("a2"))
+	large := make([]structure.Record, 0, 900)
+	for i := range 300 {
+		large = append(large, told("a", uint64(5+i), fmt.Sprint("large ", i))...)
+	}
+	s.applyOnly(s.commit(large...), backend.Options{})
+	for i := range 260 { // more than any unit that positions are likely to be kept for
+		s.applyOnly(s.commit(text("a1"), thread(fmt.Sprint(i))), backend.Options{Durability: backend.Normal})
+	}
+	for range 2 {
+		for from := uint64(0); from <= s.model.number+2; from++ {
+			if from > 20 && from < s.model.number-3 && from%61 != 0 {
+				continue
+			}
+			equalFeed(t, s.model.feedFrom(from), values(t, s.Feed(background, from)))
+		}
+		s.restart()
+	}
+
+	// It stops at the head as of the call, and goes on from any commit.
+	feed := s.Feed(background, s.model.number)
+	s.applyOnly(s.commit(thread("later")), backend.Options{})
+	require.Len(t, list(t, feed), 1)
+	next := uint64(1)
+	for commit, err := range s.Feed(background, 1) {
+		require.NoError(t, err)
+		s.applyOnly(s.commit(thread("meanwhile")), backend.Options{})
+		if next = commit.Number + 1; next > 5 {
+			break
+		}
+	}
+	equalFeed(t, s.model.feedFrom(next), values(t, s.Feed(background, next)))
+	require.Empty(t, list(t, s.Feed(background, s.model.number+1)))
+}
+
+func equalFeed(t tester, want, got []structure.Commit) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, want[i].Number, got[i].Number)
+		require.Equal(t, want[i].Time, got[i].Time, "time of commit %d", want[i].Number)
+		require.Equal(t, plainRecords(want[i]), plainRecords(got[i]), "records of commit %d", want[i].Number)
+	}
+}
+
+// plainRecords returns what can be compared of a commit's records.
+func plainRecords(c structure.Commit) []structure.Record {
+	out := slices.Clone(c.Records)
+	for i, r := range out {
+		if b, ok := r.(*structure.Block); ok {
+			out[i] = new(plain(*b))
+		}
+	}
+	return out
+}
+
+type arrival struct {
+	number uint64
+	err    error
+}
+
+// waiting calls Wait in the background.
+func waiting(ctx context.Context, e backend.Engine, after uint64) <-chan arrival {
+	done := make(chan arrival, 1)
+	go func() {
+		n, err := e.Wait(ctx, after)
+		done <- arrival{n, err}
+	}()
+	return done
+}
+
+// stillWaiting gives a wait time to end wrongly.
+func stillWaiting(t *testing.T, done <-chan arrival) {
+	t.Helper()
+	select {
+	case a := <-done:
+		require.Fail(t, "did not wait", "%+v", a)
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
+func testWait(t *testing.T, c Config) {
+	c.Reopen = false
+	s := newStore(t, c)
+	first, second := waiting(background, s, 0), waiting(background, s, 1)
+	stillWaiting(t, first)
+	s.apply(thread("t"))
+	require.Equal(t, arrival{number: 1}, <-first)
+	stillWaiting(t, second)
+	s.refuse(backend.ErrInvalid)
+	stillWaiting(t, second)
+	s.apply(text("one"))
+	require.Equal(t, arrival{number: 2}, <-second)
+	require.Equal(t, arrival{number: 2}, <-waiting(background, s, 0))
+
+	idle := waiting(background, s, 2)
+	s.apply(text("one")) // nothing new, so no commit
+	stillWaiting(t, idle)
+	ctx, cancel := context.WithCancelCause(background)
+	third := waiting(ctx, s, 2)
+	stillWaiting(t, third)
+	why := errors.New("enough")
+	cancel(why)
+	require.ErrorIs(t, (<-third).err, why)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, (<-idle).err, backend.ErrClosed)
+	s.start()
+
+	// Nobody who waits for each commit in turn misses one.
+	const commits = 100
+	ended := make(chan error, 4)
+	for range cap(ended) {
+		go func() {
+			for after := uint64(2); after < 2+commits; {
+				n, err := s.Wait(background, after)
+				if err == nil && n <= after {
+					err = fmt.Errorf("%d does not exceed %d", n, after)
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+				after = n
+			}
+			ended <- nil
+		}()
+	}
+	for i := range commits {
+		s.applyOnly(s.commit(thread(fmt.Sprint(i))), backend.Options{Durability: backend.Normal})
+	}
+	for range cap(ended) {
+		require.NoError(t, <-ended)
+	}
+}

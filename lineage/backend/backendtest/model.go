@@ -1,0 +1,303 @@
+package backendtest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// model is what a store should hold, kept in the plainest way: maps that are
+// copied for each commit, so that a refused one leaves nothing behind.
+type model struct {
+	number      uint64
+	feed        []structure.Commit
+	threads     map[structure.ThreadID]structure.Thread
+	views       map[structure.ContextID]backend.Context
+	branches    map[named]structure.Branch
+	checkpoints map[named]structure.Checkpoint
+	runs        map[structure.RunID]structure.Run
+	ends        map[structure.RunID]uint64
+	spans       map[structure.SpanRef]placed
+	sets        map[structure.SpanSetID]structure.SpanSet
+	aliases     map[structure.Alias]structure.SpanRef
+	blocks      map[content.ID]structure.Block
+	erased      map[content.ID]bool
+	chunks      map[content.Key]string
+
+	// In the order in which they came.
+	order     []structure.SpanRef
+	summaries []structure.Summary
+	reflog    []structure.Reflog
+	logical   uint64
+}
+
+type named struct {
+	thread structure.ThreadID
+	name   string
+}
+
+// placed is a span and the commit that added it.
+type placed struct {
+	span   structure.Span
+	commit uint64
+}
+
+func newModel() *model {
+	return &model{
+		threads: map[structure.ThreadID]structure.Thread{}, views: map[structure.ContextID]backend.Context{},
+		branches: map[named]structure.Branch{}, checkpoints: map[named]structure.Checkpoint{},
+		runs: map[structure.RunID]structure.Run{}, ends: map[structure.RunID]uint64{},
+		spans: map[structure.SpanRef]placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
+		aliases: map[structure.Alias]structure.SpanRef{}, blocks: map[content.ID]structure.Block{},
+		erased: map[content.ID]bool{}, chunks: map[content.Key]string{},
+	}
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.feed = slices.Clip(m.feed)
+	c.threads, c.views = maps.Clone(m.threads), maps.Clone(m.views)
+	c.branches, c.checkpoints = maps.Clone(m.branches), maps.Clone(m.checkpoints)
+	c.runs, c.ends, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.spans)
+	c.sets, c.aliases = maps.Clone(m.sets), maps.Clone(m.aliases)
+	c.blocks, c.erased, c.chunks = maps.Clone(m.blocks), maps.Clone(m.erased), maps.Clone(m.chunks)
+	c.order, c.summaries, c.reflog = slices.Clip(m.order), slices.Clone(m.summaries), slices.Clone(m.reflog)
+	return &c
+}
+
+// outcome is what a commit's receipt should say. Content that a commit itself
+// brings repeatedly may be called known, or not.
+type outcome struct {
+	number         uint64
+	known          []content.ID
+	repeated       []content.ID
+	knownChunks    int
+	repeatedChunks int
+}
+
+func (o outcome) repeatedly() []content.ID { return append(slices.Clone(o.known), o.repeated...) }
+
+// apply applies a commit, or returns the error that it must be refused with.
+func (m *model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
+	next := m.clone()
+	next.number++
+	out := outcome{number: next.number}
+	if len(c.Records) == 0 {
+		return out, backend.ErrInvalid
+	}
+	for _, expect := range o.Tips {
+		if v, ok := m.views[expect.Context]; !ok {
+			return out, backend.ErrNotFound
+		} else if v.Tip != expect.Tip {
+			return out, &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: v.Tip}
+		}
+	}
+	for _, expect := range o.Threads {
+		is, ok := m.threads[expect.ID]
+		switch {
+		case ok && expect.Was == nil:
+			return out, backend.ErrExists
+		case expect.Was != nil && (!ok || !equalFacts(is, *expect.Was)):
+			return out, backend.ErrConflict
+		}
+	}
+	applied := structure.Commit{Number: next.number, Time: c.Time}
+	offered := next.clone().offered(c, m)
+	for _, r := range c.Records {
+		known, err := next.content(r, m, &out)
+		if err == nil && !known {
+			if b, ok := r.(*structure.Block); ok {
+				delete(offered, b.ID)
+			}
+			r = credited(r, offered)
+			applied.Records = append(applied.Records, r)
+			err = next.record(c, r)
+		}
+		if err != nil {
+			return out, fmt.Errorf("%T: %w", r, err)
+		}
+	}
+	if len(applied.Records) == 0 {
+		out.number = m.number
+		return out, nil
+	}
+	next.feed = append(next.feed, applied)
+	*m = *next
+	return out, nil
+}
+
+// offered returns the blocks of a commit that are not stored, because they are
+// there already.
+func (m *model) offered(c *structure.Commit, before *model) map[content.ID]*structure.Block {
+	out := map[content.ID]*structure.Block{}
+	for _, r := range c.Records {
+		known, err := m.content(r, before, &outcome{})
+		if b, ok := r.(*structure.Block); ok && known && err == nil && out[b.ID] == nil {
+			out[b.ID] = b
+		}
+		if d, ok := r.(*structure.Deletion); ok && d.Subject == structure.KindBlock {
+			m.erased[d.Content] = true
+		}
+	}
+	return out
+}
+
+// credited returns a record that says of its usages what the blocks offered say,
+// where it left that to them.
+func credited(r structure.Record, offered map[content.ID]*structure.Block) structure.Record {
+	s, ok := r.(*structure.Span)
+	if !ok {
+		return r
+	}
+	own := *s
+	own.Usages = slices.Clone(s.Usages)
+	for i := range own.Usages {
+		u := &own.Usages[i]
+		b := offered[u.Content]
+		if b == nil {
+			continue
+		}
+		if u.Type == "" {
+			u.Type = b.Type
+		}
+		if u.Origin == nil {
+			u.Origin = new(b.Origin)
+		}
+	}
+	return &own
+}
+
+// content takes in a block or chunk and reports whether it was there.
+func (m *model) content(r structure.Record, before *model, out *outcome) (known bool, err error) {
+	switch r := r.(type) {
+	case *structure.Block:
+		if r.Tree.IsZero() && (content.Sum(r.Body) != r.ID || r.Size != int64(len(r.Body))) ||
+			!r.Tree.IsZero() && (r.Body != nil || r.Size != r.Tree.Size) {
+			return false, backend.ErrInvalid
+		}
+		if m.has(r.ID) {
+			if before.has(r.ID) {
+				out.known = append(out.known, r.ID)
+			} else {
+				out.repeated = append(out.repeated, r.ID)
+			}
+			return true, nil
+		}
+		if _, ok := m.chunks[r.Tree.Key]; !ok && !r.Tree.IsZero() {
+			return false, backend.ErrNotFound
+		}
+		delete(m.erased, r.ID)
+		m.blocks[r.ID] = plain(*r)
+	case *structure.Chunk:
+		if content.KeyOf(r.Bytes) != r.Key {
+			return false, backend.ErrInvalid
+		}
+		if _, ok := m.chunks[r.Key]; ok {
+			if _, ok := before.chunks[r.Key]; ok {
+				out.knownChunks++
+			} else {
+				out.repeatedChunks++
+			}
+			return true, nil
+		}
+		m.chunks[r.Key] = string(r.Bytes)
+	}
+	return false, nil
+}
+
+func (m *model) has(id content.ID) bool {
+	_, ok := m.blocks[id]
+	return ok && !m.erased[id]
+}
+
+// record takes in a record of any other kind.
+func (m *model) record(c *structure.Commit, r structure.Record) error {
+	switch r := r.(type) {
+	case nil:
+		return backend.ErrInvalid
+	case *structure.Thread:
+		return m.thread(r)
+	case *structure.Context:
+		return m.view(c, r)
+	case *structure.Tip:
+		return m.tip(c, r)
+	case *structure.Run:
+		return m.run(r)
+	case *structure.Span:
+		return m.span(r)
+	case *structure.SpanSet:
+		return m.set(r)
+	case *structure.Branch:
+		return m.branch(r)
+	case *structure.Checkpoint:
+		return m.checkpoint(r)
+	case *structure.Summary:
+		return m.summary(r)
+	case *structure.Reflog:
+		if err := m.need(r.From, r.To); err != nil {
+			return err
+		}
+		m.reflog = append(m.reflog, *r)
+		return needKey(m.views, r.Context)
+	case *structure.Deletion:
+		return m.deletion(r)
+	}
+	return nil
+}
+
+// needKey refuses what points at something that is not there.
+func needKey[K comparable, V any](there map[K]V, key K) error {
+	if _, ok := there[key]; !ok {
+		return backend.ErrNotFound
+	}
+	return nil
+}
+
+// optional is needKey unless the key is zero.
+func optional[K comparable, V any](there map[K]V, key K) error {
+	var none K
+	if key == none {
+		return nil
+	}
+	return needKey(there, key)
+}
+
+// need refuses positions that do not exist.
+func (m *model) need(refs ...structure.SpanRef) error {
+	for _, ref := range refs {
+		if ref.Seq == 0 && !ref.IsZero() {
+			return backend.ErrInvalid
+		}
+		if err := optional(m.spans, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deepCopy returns a model that shares no memory with the records it was given.
+func (m *model) deepCopy() *model {
+	again := newModel()
+	for _, c := range m.feed {
+		copied := structure.Commit{Time: c.Time}
+		payload, _, err := new(structure.Encoder).Encode(&c)
+		if err == nil {
+			var decoded *structure.Commit
+			if decoded, err = structure.DecodeCommit(bytes.Clone(payload)); err == nil {
+				copied.Records = decoded.Records
+			}
+		}
+		if err == nil {
+			_, err = again.apply(&copied, backend.Options{})
+		}
+		if err != nil {
+			return nil
+		}
+	}
+	return again
+}

@@ -1,0 +1,234 @@
+package backendtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// facts answers every question about the subjects of a census.
+func (m *model) facts(seen *census) facts {
+	f := facts{"head": m.number, "stats": m.stats()}
+	m.threadFacts(f, seen)
+	m.viewFacts(f, seen)
+	m.runFacts(f, seen)
+	for _, id := range seen.blocks.list() {
+		f[fmt.Sprint("has ", id)] = m.has(id)
+		f[fmt.Sprint("usages of ", id)] = m.usages(id)
+		f[fmt.Sprint("block ", id)] = lookup(m.blocks, id)
+		if m.erased[id] {
+			f[fmt.Sprint("block ", id)] = backend.ErrErased.Error()
+		}
+	}
+	for _, key := range seen.chunks.list() {
+		f[fmt.Sprint("chunk ", key)] = lookup(m.chunks, key)
+	}
+	return f
+}
+
+func lookup[K comparable, V any](there map[K]V, key K) any {
+	if v, ok := there[key]; ok {
+		return v
+	}
+	return backend.ErrNotFound.Error()
+}
+
+// chosen returns the values that a test accepts, in order.
+func chosen[K comparable, V any](all map[K]V, accept func(V) bool, order func(a, b V) int) []V {
+	out := []V{}
+	for _, v := range all {
+		if accept(v) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, order)
+	return out
+}
+
+func (m *model) threadFacts(f facts, seen *census) {
+	f["threads"] = chosen(m.threads, func(structure.Thread) bool { return true },
+		func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
+	for _, id := range seen.threads.list() {
+		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
+		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
+		f[fmt.Sprint("branches of ", id)] = chosen(m.branches,
+			func(b structure.Branch) bool { return b.Thread == id },
+			func(a, b structure.Branch) int { return cmp.Compare(a.Name, b.Name) })
+		f[fmt.Sprint("checkpoints of ", id)] = chosen(m.checkpoints,
+			func(c structure.Checkpoint) bool { return c.Thread == id },
+			func(a, b structure.Checkpoint) int { return cmp.Compare(a.Name, b.Name) })
+		for _, name := range seen.names.list() {
+			f[fmt.Sprintf("branch %q of %v", name, id)] = lookup(m.branches, named{id, name})
+			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = lookup(m.checkpoints, named{id, name})
+		}
+	}
+}
+
+func (m *model) viewsWhere(accept func(backend.Context) bool) []backend.Context {
+	return chosen(m.views, accept, func(a, b backend.Context) int { return a.ID.Compare(b.ID) })
+}
+
+func (m *model) viewFacts(f facts, seen *census) {
+	f["contexts"] = m.viewsWhere(func(backend.Context) bool { return true })
+	for _, id := range seen.contexts.list() {
+		f[fmt.Sprint("context ", id)] = lookup(m.views, id)
+		f[fmt.Sprint("children of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Parent == id })
+		f[fmt.Sprint("summaries of ", id)] = filter(m.summaries, func(s structure.Summary) bool { return s.Context == id })
+		f[fmt.Sprint("reflog of ", id)] = filter(m.reflog, func(r structure.Reflog) bool { return r.Context == id })
+	}
+	for _, id := range seen.sets.list() {
+		f[fmt.Sprint("span set ", id)] = lookup(m.sets, id)
+		f[fmt.Sprint("alternatives in ", id)] = filter(m.order, func(r structure.SpanRef) bool {
+			return m.spans[r].span.Set == id
+		})
+	}
+}
+
+func filter[T any](all []T, accept func(T) bool) []T {
+	out := []T{}
+	for _, v := range all {
+		if accept(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (m *model) runFacts(f facts, seen *census) {
+	f["roots"] = m.forks(structure.RunID{})
+	for _, id := range seen.runs.list() {
+		last := structure.SpanRef{Run: id, Seq: m.ends[id]}
+		if last.Seq == 0 {
+			last = structure.SpanRef{}
+		}
+		f[fmt.Sprint("run ", id)] = lookup(m.runs, id)
+		f[fmt.Sprint("last of ", id)] = lookup(m.runs, id)
+		if r, ok := m.runs[id]; ok {
+			f[fmt.Sprint("run ", id)] = m.info(r)
+			f[fmt.Sprint("last of ", id)] = last
+		}
+		f[fmt.Sprint("forks of ", id)] = m.forks(id)
+		f[fmt.Sprint("path to ", id)] = m.path(last, structure.Window{})
+	}
+	for _, ref := range seen.spans.list() {
+		f[fmt.Sprint("digest of ", ref)] = lookup(m.spans, ref)
+		if _, ok := m.spans[ref]; ok {
+			f[fmt.Sprint("digest of ", ref)] = m.digest(ref)
+		}
+	}
+	for _, alias := range seen.aliases.list() {
+		f[fmt.Sprint("alias ", alias)] = lookup(m.aliases, alias)
+	}
+}
+
+func (m *model) forks(id structure.RunID) []structure.RunInfo {
+	out := []structure.RunInfo{}
+	for _, r := range m.runs {
+		if r.Parent.Run == id {
+			out = append(out, m.info(r))
+		}
+	}
+	sortForks(out)
+	return out
+}
+
+func (m *model) info(r structure.Run) structure.RunInfo {
+	return structure.RunInfo{Run: r, Depth: uint64(len(m.history(r.Parent))), Digest: m.digest(r.Parent)}
+}
+
+// history lists the spans up to a tip, oldest first, one parent at a time.
+func (m *model) history(tip structure.SpanRef) []placed {
+	var out []placed
+	for !tip.IsZero() {
+		out = append(out, m.spans[tip])
+		if tip.Seq--; tip.Seq == 0 {
+			tip = m.runs[tip.Run].Parent
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+func (m *model) digest(tip structure.SpanRef) (d structure.Digest) {
+	for _, p := range m.history(tip) {
+		d = structure.NextDigest(d, p.span.Usages)
+	}
+	return d
+}
+
+// path lists a window of a history.
+func (m *model) path(tip structure.SpanRef, w structure.Window) any {
+	if _, ok := m.spans[tip]; !ok && !tip.IsZero() {
+		return backend.ErrNotFound.Error()
+	}
+	steps := []step{}
+	for i, p := range m.history(tip) {
+		position := uint64(i + 1)
+		if position < w.From || w.To != 0 && position > w.To {
+			continue
+		}
+		s := step{Position: position, Commit: p.commit, Span: p.span}
+		for _, u := range p.span.Usages {
+			b := m.blocks[u.Content]
+			if m.erased[u.Content] {
+				b = structure.Block{}
+			}
+			s.Bodies = append(s.Bodies, body(&b))
+		}
+		steps = append(steps, s)
+	}
+	if n := uint64(len(steps)); w.Last != 0 && n > w.Last {
+		steps = steps[n-w.Last:]
+	}
+	return steps
+}
+
+// feedFrom lists the commits from a number on, without the bodies that are erased.
+func (m *model) feedFrom(from uint64) []structure.Commit {
+	from = min(max(from, 1), m.number+1)
+	out := slices.Clone(m.feed[from-1:])
+	for i := range out {
+		out[i].Records = slices.Clone(out[i].Records)
+		for k, r := range out[i].Records {
+			if b, ok := r.(*structure.Block); ok && m.erased[b.ID] {
+				out[i].Records[k] = &structure.Block{Block: b.Block, Tree: b.Tree}
+			}
+		}
+	}
+	return out
+}
+
+func (m *model) usages(id content.ID) []structure.UsageID {
+	out := []structure.UsageID{}
+	for _, ref := range m.order {
+		for i, u := range m.spans[ref].span.Usages {
+			if u.Content == id {
+				out = append(out, structure.UsageID{Span: ref, Index: i})
+			}
+		}
+	}
+	return out
+}
+
+// stats counts what is there; content that was erased is not.
+func (m *model) stats() backend.Stats {
+	s := backend.Stats{
+		Threads: uint64(len(m.threads)), Contexts: uint64(len(m.views)), Branches: uint64(len(m.branches)),
+		Checkpoints: uint64(len(m.checkpoints)), Runs: uint64(len(m.runs)), Spans: uint64(len(m.spans)),
+		Chunks: uint64(len(m.chunks)), LogicalBytes: m.logical,
+	}
+	for _, p := range m.spans {
+		s.Usages += uint64(len(p.span.Usages))
+	}
+	for id, b := range m.blocks {
+		if !m.erased[id] {
+			s.Blocks++
+			s.UniqueBytes += uint64(b.Size)
+		}
+	}
+	return s
+}

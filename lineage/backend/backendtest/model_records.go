@@ -1,0 +1,201 @@
+package backendtest
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// first returns the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *model) thread(r *structure.Thread) error {
+	if r.ID.IsZero() {
+		return backend.ErrInvalid
+	}
+	m.threads[r.ID] = *r
+	return optional(m.views, r.Active)
+}
+
+func (m *model) view(c *structure.Commit, r *structure.Context) error {
+	if r.ID.IsZero() {
+		return backend.ErrInvalid
+	}
+	old, ok := m.views[r.ID]
+	if ok && (old.Thread != r.Thread || old.Parent != r.Parent || old.Base != r.Base) {
+		return backend.ErrExists
+	}
+	if err := first(optional(m.threads, r.Thread), optional(m.sets, r.Set), m.need(r.Base, r.Tip)); err != nil {
+		return err
+	}
+	if !ok { // a parent may go later
+		if err := optional(m.views, r.Parent); err != nil {
+			return err
+		}
+	}
+	v := backend.Context{Context: *r, Moved: old.Moved, MovedAt: old.MovedAt}
+	if !ok || old.Tip != r.Tip {
+		v.Moved, v.MovedAt = m.number, c.Time.UnixMilli()
+	}
+	m.views[r.ID] = v
+	return nil
+}
+
+func (m *model) tip(c *structure.Commit, r *structure.Tip) error {
+	v, ok := m.views[r.Context]
+	if !ok {
+		return backend.ErrNotFound
+	}
+	v.Tip, v.Moved, v.MovedAt = r.Span, m.number, c.Time.UnixMilli()
+	m.views[r.Context] = v
+	return m.need(r.Span)
+}
+
+func (m *model) run(r *structure.Run) error {
+	if r.ID.IsZero() {
+		return backend.ErrInvalid
+	}
+	if _, ok := m.runs[r.ID]; ok {
+		return backend.ErrExists
+	}
+	m.runs[r.ID] = *r
+	return m.need(r.Parent)
+}
+
+func (m *model) span(r *structure.Span) error {
+	if len(r.Usages) == 0 || r.Ref.Seq == 0 {
+		return backend.ErrInvalid
+	}
+	if needKey(m.runs, r.Ref.Run) != nil || m.ends[r.Ref.Run]+1 != r.Ref.Seq {
+		return backend.ErrConflict
+	}
+	for _, u := range r.Usages {
+		if u.Kind < structure.MessageUsage || u.Kind > structure.AssetUsage {
+			return backend.ErrInvalid
+		}
+		b, ok := m.blocks[u.Content]
+		if !ok {
+			return backend.ErrNotFound
+		}
+		m.logical += uint64(b.Size)
+		if u.Alias.IsZero() {
+			continue
+		}
+		if _, ok := m.aliases[u.Alias]; ok {
+			return backend.ErrExists
+		}
+		m.aliases[u.Alias] = r.Ref
+	}
+	m.ends[r.Ref.Run] = r.Ref.Seq
+	m.spans[r.Ref] = placed{span: *r, commit: m.number}
+	m.order = append(m.order, r.Ref)
+	return optional(m.sets, r.Set)
+}
+
+func (m *model) set(r *structure.SpanSet) error {
+	if r.ID.IsZero() {
+		return backend.ErrInvalid
+	}
+	if _, ok := m.sets[r.ID]; ok {
+		return backend.ErrExists
+	}
+	m.sets[r.ID] = *r
+	return m.need(r.Parent)
+}
+
+func (m *model) branch(r *structure.Branch) error {
+	if r.Name == "" {
+		return backend.ErrInvalid
+	}
+	k := named{r.Thread, r.Name}
+	if old, ok := m.branches[k]; ok && old.Context != r.Context {
+		return backend.ErrExists
+	}
+	m.branches[k] = *r
+	return first(needKey(m.threads, r.Thread), needKey(m.views, r.Context))
+}
+
+func (m *model) checkpoint(r *structure.Checkpoint) error {
+	if r.Name == "" || r.ID.IsZero() || r.Span.IsZero() {
+		return backend.ErrInvalid
+	}
+	k := named{r.Thread, r.Name}
+	if old, ok := m.checkpoints[k]; ok && old.ID != r.ID {
+		return backend.ErrExists
+	}
+	m.checkpoints[k] = *r
+	return first(needKey(m.threads, r.Thread), m.need(r.Span))
+}
+
+func (m *model) summary(r *structure.Summary) error {
+	if r.ID.IsZero() {
+		return backend.ErrInvalid
+	}
+	m.summaries = append(m.summaries, *r)
+	return first(needKey(m.views, r.Context), needKey(m.blocks, r.Content), m.need(r.From, r.To))
+}
+
+func (m *model) deletion(d *structure.Deletion) error {
+	switch d.Subject {
+	case structure.KindThread:
+		if err := needKey(m.threads, d.Thread); err != nil {
+			return err
+		}
+		m.dropThread(d.Thread)
+	case structure.KindContext:
+		v, ok := m.views[d.Context]
+		if !ok {
+			return backend.ErrNotFound
+		}
+		for _, b := range m.branches {
+			if b.Thread == v.Thread && b.Context == d.Context {
+				return backend.ErrConflict
+			}
+		}
+		m.dropView(d.Context)
+	case structure.KindBranch:
+		defer delete(m.branches, named{d.Thread, d.Name})
+		return needKey(m.branches, named{d.Thread, d.Name})
+	case structure.KindCheckpoint:
+		defer delete(m.checkpoints, named{d.Thread, d.Name})
+		return needKey(m.checkpoints, named{d.Thread, d.Name})
+	case structure.KindSummary:
+		i := slices.IndexFunc(m.summaries, func(s structure.Summary) bool { return s.Context == d.Context && s.ID == d.Summary })
+		if i < 0 {
+			return backend.ErrNotFound
+		}
+		m.summaries = slices.Delete(m.summaries, i, i+1)
+	case structure.KindBlock:
+		m.erased[d.Content] = true
+		return needKey(m.blocks, d.Content)
+	default:
+		return backend.ErrInvalid
+	}
+	return nil
+}
+
+func (m *model) dropThread(id structure.ThreadID) {
+	delete(m.threads, id)
+	maps.DeleteFunc(m.branches, func(k named, _ structure.Branch) bool { return k.thread == id })
+	maps.DeleteFunc(m.checkpoints, func(k named, _ structure.Checkpoint) bool { return k.thread == id })
+	for _, v := range m.views {
+		if v.Thread == id {
+			m.dropView(v.ID)
+		}
+	}
+}
+
+func (m *model) dropView(id structure.ContextID) {
+	delete(m.views, id)
+	m.summaries = slices.DeleteFunc(m.summaries, func(s structure.Summary) bool { return s.Context == id })
+	m.reflog = slices.DeleteFunc(m.reflog, func(r structure.Reflog) bool { return r.Context == id })
+}

@@ -1,0 +1,223 @@
+package backendtest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
+)
+
+// testRandom applies random commits, valid and not, and compares every answer
+// with the model's after each.
+func testRandom(t *testing.T, c Config) {
+	c.Reopen = false // the steps do, now and then
+	rapid.Check(t, func(rt *rapid.T) {
+		s := openStore(rt, c, t)
+		defer func() { require.NoError(rt, s.Close()) }()
+		s.apply(thread("a"), thread("b"), view("a", "a", structure.SpanRef{}), run("run 0", structure.SpanRef{}))
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 9).Draw(rt, "step") {
+			case 0:
+				s.restart()
+				s.check()
+			case 1:
+				s.randomWindow(rt)
+			default:
+				s.randomCommit(rt)
+			}
+		}
+		equalFeed(rt, s.model.feedFrom(0), values(rt, s.Feed(background, 1)))
+		require.Empty(rt, verify(rt, s.Engine, rapid.IntRange(0, 3).Draw(rt, "deep") == 0))
+	})
+}
+
+func (s *store) randomWindow(t *rapid.T) {
+	w := structure.Window{
+		From: rapid.Uint64Range(0, 12).Draw(t, "from"), To: rapid.Uint64Range(0, 12).Draw(t, "to"), Last: rapid.Uint64Range(0, 4).Draw(t, "last"),
+	}
+	tip := rapid.SampledFrom(s.seen.spans.list()).Draw(t, "tip")
+	same(t, s.model.path(tip, w), path(t, s, tip, w))
+}
+
+// randomCommit applies a commit whose records come from small sets of names, so
+// that many of them meet, and which the model may refuse. A context is not moved
+// to where it is: whether that is a move is an engine's own business.
+func (s *store) randomCommit(t *rapid.T) {
+	d := draft{model: s.model.clone(), t: t, faulty: rapid.IntRange(0, 4).Draw(t, "faulty") == 0}
+	d.model.number++
+	for range rapid.IntRange(1, 9).Draw(t, "records") {
+		d.add()
+	}
+	commit := s.commit(d.records...)
+	var o backend.Options
+	if rapid.IntRange(0, 3).Draw(t, "expects") == 0 {
+		expect := backend.Expect{Context: d.context(), Tip: d.ref()}
+		if v, ok := s.model.views[expect.Context]; ok && !d.faulty {
+			expect.Tip = v.Tip
+		}
+		o.Tips = []backend.Expect{expect}
+	}
+	if _, err := s.model.clone().apply(commit, o); err != nil {
+		s.refuseCommit(nil, commit, o)
+		return
+	}
+	s.applyCommit(commit, o)
+}
+
+// draft is a random commit in the making. It follows what the commit does in a
+// model, so that records can build on each other.
+type draft struct {
+	model   *model
+	t       *rapid.T
+	records []structure.Record
+	faulty  bool // lets a record into the commit that makes it refused
+	broken  bool // such a record is in it
+}
+
+func (d *draft) add() {
+	r := d.next()
+	after := d.model.clone()
+	for _, one := range r {
+		known, err := after.content(one, after, &outcome{})
+		if err == nil && !known {
+			err = after.record(&structure.Commit{}, one)
+		}
+		if err == nil {
+			continue
+		}
+		if !d.faulty {
+			return
+		}
+		d.broken = true
+	}
+	d.model, d.records = after, append(d.records, r...)
+}
+
+func (d *draft) next() []structure.Record {
+	if d.broken {
+		return []structure.Record{text("behind the fault")}
+	}
+	one := func(r structure.Record) []structure.Record { return []structure.Record{r} }
+	switch rapid.IntRange(0, 17).Draw(d.t, "record") {
+	case 0:
+		th := structuretest.Threads().Draw(d.t, "thread")
+		th.ID, th.Active = id[structure.ThreadID](d.name("thread")), structure.ContextID{}
+		return one(th)
+	case 1, 2:
+		return one(d.view())
+	case 3, 4:
+		v := d.context()
+		if to := d.ref(); d.model.views[v].Tip != to {
+			return one(&structure.Tip{Context: v, Span: to})
+		}
+		return nil
+	case 5, 6:
+		return one(run(fmt.Sprint("run ", rapid.IntRange(0, 5).Draw(d.t, "run")), d.ref()))
+	case 7, 8, 9:
+		return d.span()
+	case 10:
+		return one(set(d.name("set"), d.ref()))
+	case 11:
+		return one(&structure.Branch{Thread: id[structure.ThreadID](d.name("thread")), Name: d.name("branch"), Context: d.context(), CreatedAt: moment(1)})
+	case 12:
+		return one(checkpoint(d.name("thread"), d.name("checkpoint"), d.ref()))
+	case 13:
+		sum := summary(d.name("summary"), "", d.body(), d.ref())
+		sum.Context = d.context()
+		return one(sum)
+	case 14:
+		return one(&structure.Reflog{Context: d.context(), From: d.ref(), To: d.ref(), Reason: "moved", At: moment(1)})
+	case 15:
+		body := d.body()
+		return []structure.Record{text(body), chunk(body)}
+	default:
+		return one(d.deletion())
+	}
+}
+
+func (d *draft) name(of string) string {
+	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(d.t, of)
+}
+
+func (d *draft) body() string {
+	return rapid.SampledFrom([]string{"", "one", "two", "three", "four"}).Draw(d.t, "body")
+}
+
+func (d *draft) context() structure.ContextID {
+	return id[structure.ContextID](d.name("context"))
+}
+
+// ref returns the empty position, a span that is there or, seldom, one that is not.
+func (d *draft) ref() structure.SpanRef {
+	switch n := rapid.IntRange(0, 20).Draw(d.t, "position"); {
+	case n == 0:
+		return at("run 0", 99)
+	case n < 5 || len(d.model.order) == 0:
+		return structure.SpanRef{}
+	}
+	return rapid.SampledFrom(d.model.order).Draw(d.t, "span")
+}
+
+func (d *draft) view() *structure.Context {
+	v := structuretest.Contexts().Draw(d.t, "context")
+	v.ID, v.Thread, v.Parent, v.Set = d.context(), id[structure.ThreadID](d.name("thread")), structure.ContextID{}, structure.SpanSetID{}
+	v.Base, v.Tip = d.ref(), d.ref()
+	if old, ok := d.model.views[v.ID]; ok && rapid.IntRange(0, 9).Draw(d.t, "as it was") > 0 {
+		v.Thread, v.Parent, v.Base = old.Thread, old.Parent, old.Base
+	} else if rapid.IntRange(0, 3).Draw(d.t, "spawned") == 0 {
+		v.Parent = d.context()
+	}
+	return v
+}
+
+// span returns a span at the end of a run, with what it needs most of the time.
+func (d *draft) span() []structure.Record {
+	name := fmt.Sprint("run ", rapid.IntRange(0, 5).Draw(d.t, "run"))
+	ref := at(name, d.model.ends[id[structure.RunID](name)]+1)
+	if rapid.IntRange(0, 20).Draw(d.t, "place") == 0 {
+		ref.Seq++
+	}
+	bodies := rapid.Map(rapid.SampledFrom([]string{"", "one", "two", "three", "four"}), func(s string) content.ID { return content.Sum([]byte(s)) })
+	s := structuretest.Spans(bodies).Draw(d.t, "span")
+	s.Ref, s.Set = ref, structure.SpanSetID{}
+	if len(d.model.sets) > 0 && rapid.Bool().Draw(d.t, "in a set") {
+		s.Set = id[structure.SpanSetID](d.name("set"))
+	}
+	var records []structure.Record
+	if _, ok := d.model.runs[ref.Run]; !ok && rapid.IntRange(0, 9).Draw(d.t, "new run") > 0 {
+		records = append(records, run(name, d.ref()))
+	}
+	if rapid.IntRange(0, 9).Draw(d.t, "with content") > 0 {
+		for _, body := range []string{"", "one", "two", "three", "four"} {
+			for _, u := range s.Usages {
+				if u.Content == content.Sum([]byte(body)) {
+					records = append(records, text(body))
+				}
+			}
+		}
+	}
+	return append(records, s)
+}
+
+func (d *draft) deletion() *structure.Deletion {
+	switch rapid.IntRange(0, 6).Draw(d.t, "deletion") {
+	case 0:
+		return deleteThread(d.name("thread"))
+	case 1:
+		return deleteContext(d.name("context"))
+	case 2:
+		return deleteName(structure.KindBranch, d.name("thread"), d.name("branch"))
+	case 3:
+		return deleteName(structure.KindCheckpoint, d.name("thread"), d.name("checkpoint"))
+	case 4:
+		return deleteSummary(d.name("context"), d.name("summary"))
+	default:
+		return erase(rapid.SampledFrom([]string{"one", "two", "three", "four"}).Draw(d.t, "content"))
+	}
+}

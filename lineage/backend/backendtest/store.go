@@ -1,0 +1,193 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// tester is a *testing.T or a *rapid.T.
+type tester interface {
+	require.TestingT
+	Helper()
+	Logf(format string, args ...any)
+}
+
+var (
+	_ tester = (*testing.T)(nil)
+	_ tester = (*rapid.T)(nil)
+)
+
+// store is an engine under test beside the model of what it should hold.
+type store struct {
+	backend.Engine
+	t      tester
+	open   OpenFunc
+	reopen bool
+	model  *model
+	seen   *census
+	clock  int64
+}
+
+// newStore opens a new store, which is closed when the test ends.
+func newStore(t *testing.T, c Config) *store {
+	t.Helper()
+	s := openStore(t, c, t)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// openStore opens a new store that reports to another tester than the one that
+// room is made for.
+func openStore(t tester, c Config, room testing.TB) *store {
+	t.Helper()
+	s := &store{t: t, open: c.New(room), reopen: c.Reopen, model: newModel(), seen: newCensus()}
+	s.start()
+	return s
+}
+
+func (s *store) start() {
+	s.t.Helper()
+	e, err := s.open(background)
+	require.NoError(s.t, err)
+	s.Engine = e
+}
+
+// restart closes the store and opens it again.
+func (s *store) restart() {
+	s.t.Helper()
+	require.NoError(s.t, s.Close())
+	s.start()
+}
+
+// commit makes a commit of the next moment.
+func (s *store) commit(records ...structure.Record) *structure.Commit {
+	s.clock++
+	return &structure.Commit{Time: moment(s.clock), Records: records}
+}
+
+// apply applies records to the engine and to the model and compares what became
+// of both.
+func (s *store) apply(records ...structure.Record) backend.Receipt {
+	s.t.Helper()
+	return s.applyCommit(s.commit(records...), backend.Options{})
+}
+
+func (s *store) applyCommit(c *structure.Commit, o backend.Options) backend.Receipt {
+	s.t.Helper()
+	got := s.applyOnly(c, o)
+	s.check()
+	if s.reopen {
+		s.restart()
+		s.check()
+	}
+	return got
+}
+
+// applyOnly applies a commit without a look at what is then there.
+func (s *store) applyOnly(c *structure.Commit, o backend.Options) backend.Receipt {
+	s.t.Helper()
+	s.seen.add(c)
+	want, err := s.model.apply(c, o)
+	require.NoError(s.t, err, "the model refuses")
+	got, err := s.Apply(background, c, o)
+	require.NoError(s.t, err)
+	require.Equal(s.t, want.number, got.Number)
+	require.Subset(s.t, got.Known, want.known)
+	require.Subset(s.t, want.repeatedly(), got.Known)
+	require.LessOrEqual(s.t, want.knownChunks, got.KnownChunks)
+	require.LessOrEqual(s.t, got.KnownChunks, want.knownChunks+want.repeatedChunks)
+	return got
+}
+
+// refuse applies records that must be refused with the given error and change
+// nothing.
+func (s *store) refuse(want error, records ...structure.Record) error {
+	s.t.Helper()
+	return s.refuseCommit(want, s.commit(records...), backend.Options{})
+}
+
+// refuseCommit is refuse with any of the errors for refusals when none is given:
+// a commit with several faults may be refused for any of them.
+func (s *store) refuseCommit(want error, c *structure.Commit, o backend.Options) error {
+	s.t.Helper()
+	s.seen.add(c)
+	_, err := s.model.apply(c, o)
+	requireRefusal(s.t, want, err)
+	_, err = s.Apply(background, c, o)
+	requireRefusal(s.t, want, err)
+	s.check()
+	return err
+}
+
+func requireRefusal(t tester, want, got error) {
+	t.Helper()
+	if want != nil {
+		require.ErrorIs(t, got, want)
+		return
+	}
+	known := slices.ContainsFunc([]error{
+		backend.ErrNotFound, backend.ErrExists, backend.ErrConflict, backend.ErrInvalid,
+	}, func(e error) bool { return errors.Is(got, e) })
+	require.True(t, known, "refused with %v", got)
+}
+
+// check compares everything that can be read with the model.
+func (s *store) check() {
+	s.t.Helper()
+	compareFacts(s.t, s.model.facts(s.seen), readFacts(s.t, s.Engine, s.seen))
+}
+
+func compareFacts(t tester, want, got facts) {
+	t.Helper()
+	var differ []string
+	for subject := range want {
+		if _, ok := got[subject]; !ok {
+			differ = append(differ, subject)
+		}
+	}
+	for subject, value := range got {
+		if !equalFacts(want[subject], value) {
+			differ = append(differ, subject)
+		}
+	}
+	slices.Sort(differ)
+	for _, subject := range differ[:min(len(differ), 4)] {
+		is, should := explain(got[subject], want[subject])
+		t.Logf("%s\nis     %s\nshould %s", subject, is, should)
+	}
+	if len(differ) > 0 {
+		require.FailNow(t, fmt.Sprintf("%d answers are wrong: %q", len(differ), differ[:min(len(differ), 8)]))
+	}
+}
+
+// same compares two answers to one question.
+func same(t tester, want, got any) {
+	t.Helper()
+	compareFacts(t, facts{"it": want}, facts{"it": got})
+}
+
+// refusals are the errors that a reader may answer with.
+var refusals = []error{backend.ErrNotFound, backend.ErrErased}
+
+// answer is what a reader says: a value, or one of the refusals.
+func answer[T any](t tester, value T, err error) any {
+	t.Helper()
+	if err == nil {
+		return value
+	}
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal) {
+			return refusal.Error()
+		}
+	}
+	require.NoError(t, err)
+	return nil
+}

@@ -1,0 +1,104 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+var (
+	// ErrNotFound is returned when what was asked for, or what a record points
+	// at, does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrExists is returned when an id or name is taken.
+	ErrExists = errors.New("already exists")
+	// ErrConflict is returned when a commit was made for a state that has passed.
+	ErrConflict = errors.New("conflict")
+	// ErrInvalid is returned for a commit that no state could accept.
+	ErrInvalid = errors.New("invalid")
+	// ErrCorrupt is returned when stored bytes are not what was written.
+	ErrCorrupt = errors.New("corrupt")
+	// ErrReadOnly is returned for a write to a store that only reads: one opened
+	// so, damaged, or whose disk failed.
+	ErrReadOnly = errors.New("read-only")
+	// ErrErased is returned for content whose bytes were removed on purpose.
+	ErrErased = errors.New("erased")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("closed")
+	// ErrTooLarge is returned for a commit beyond the engine's limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrUncertain is returned when a commit was applied but its durability is
+	// not known.
+	ErrUncertain = errors.New("applied, but not known to be durable")
+	// ErrLocked is returned when another process has the store open.
+	ErrLocked = errors.New("locked")
+	// ErrNewerFormat is returned for a store that a newer program wrote.
+	ErrNewerFormat = errors.New("written by a newer version of the program")
+)
+
+// SubjectError says which thing an error is about. It matches its Err.
+type SubjectError struct {
+	Subject string // "branch", "run", …
+	ID      string
+	Err     error
+	// Detail, when not empty, explains.
+	Detail string
+}
+
+func (e *SubjectError) Error() string {
+	s := fmt.Sprintf("%s %s: %v", e.Subject, e.ID, e.Err)
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	return s
+}
+
+func (e *SubjectError) Unwrap() error { return e.Err }
+
+// TipError is returned when a context's tip is not the one expected. It matches
+// ErrConflict.
+type TipError struct {
+	Context          structure.ContextID
+	Expected, Actual structure.SpanRef
+}
+
+func (e *TipError) Error() string {
+	return fmt.Sprintf("context %v: tip is %v, expected %v", e.Context, e.Actual, e.Expected)
+}
+
+func (e *TipError) Unwrap() error { return ErrConflict }
+
+// CorruptError says where stored bytes are not what was written. It matches
+// ErrCorrupt.
+type CorruptError struct {
+	File   string
+	Offset int64
+	What   string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%s at byte %d: %s: %v", e.File, e.Offset, e.What, ErrCorrupt)
+}
+
+func (e *CorruptError) Unwrap() error { return ErrCorrupt }
+
+// LockedError tells who has the store open. It matches ErrLocked.
+type LockedError struct {
+	Path    string
+	PID     int
+	Host    string
+	Command string
+	Since   time.Time
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("store %s is %v by another process", e.Path, ErrLocked)
+	}
+	return fmt.Sprintf("store %s is %v by process %d (%s) on %s since %s",
+		e.Path, ErrLocked, e.PID, e.Command, e.Host, e.Since.Format(time.RFC3339))
+}
+
+func (e *LockedError) Unwrap() error { return ErrLocked }
