@@ -1,0 +1,29 @@
+package chat
+
+// Branch is a name for a message of a chat, its head.
+type Branch struct {
+	ID            string `json:"id"`
+	ChatID        string `json:"chatId"`
+	Name          string `json:"name"`
+	HeadMessageID Ref    `json:"headMessageId"`
+	IsActive      bool   `json:"isActive"`
+	// CreatedAt is in Unix milliseconds; 0 in a new branch is now.
+	CreatedAt int64 `json:"createdAt"`
+}
+
+// BranchInfo is a branch with the length of its chain.
+type BranchInfo struct {
+	Branch
+	MessageCount int `json:"messageCount"`
+}
+
+// Checkpoint is a name for a message of a chat that stays where it is put.
+type Checkpoint struct {
+	// ID may be left empty in a new checkpoint, for a fresh one.
+	ID        string `json:"id"`
+	ChatID    string `json:"chatId"`
+	Name      string `json:"name"`
+	MessageID string `json:"messageId"`
+	// CreatedAt is in Unix milliseconds; 0 in a new checkpoint is now.
+	CreatedAt int64 `json:"createdAt"`
+}

@@ -1,0 +1,103 @@
+// Package chattest checks that an implementation of chat.Store does what the
+// interface says. A test of one is a call of [Run].
+package chattest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// OpenFunc opens a store: empty the first time, later with what it held when it
+// was closed. close lets go of it.
+type OpenFunc func(ctx context.Context) (s chat.Store, close func() error, err error)
+
+// Config says what to test. A field's zero value promises the most, except for
+// Search.
+type Config struct {
+	// New makes room for a store that goes when the test ends, and returns what
+	// opens it.
+	New func(t testing.TB) OpenFunc
+	// Search says that the store can search. Tests of it are skipped otherwise.
+	Search bool
+	// Forgets says that a store that is closed loses what it held.
+	Forgets bool
+	// Reformats says that the store keeps the value of JSON, not its layout.
+	Reformats bool
+	// MaxID is the most characters of an id; 0 is chat.MaxID bytes.
+	MaxID int
+}
+
+// Run runs every test against the implementation.
+func Run(t *testing.T, c Config) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, s *store)
+	}{
+		{"chats", testChats},
+		{"upsert", testUpsert},
+		{"chat updates", testUpdateChat},
+		{"chat lists", testListChats},
+		{"metadata filter", testMetadataFilter},
+		{"update order", testUpdateOrder},
+		{"chat deletion", testDeleteChat},
+		{"messages", testMessages},
+		{"message trees", testTrees},
+		{"known messages", testKnownMessages},
+		{"refused messages", testRefusedMessages},
+		{"any JSON", testAnyJSON},
+		{"odd ids", testOddIDs},
+		{"long chains", testLongChain},
+		{"branches", testBranches},
+		{"refused branches", testRefusedBranches},
+		{"active branch", testActiveBranch},
+		{"branch heads", testBranchHeads},
+		{"checkpoints", testCheckpoints},
+		{"append", testAppend},
+		{"append to a new branch", testAppendNewBranch},
+		{"append is atomic", testAppendAtomic},
+		{"graph", testGraph},
+		{"search", testSearch},
+		{"concurrent appends", testConcurrentAppends},
+		{"concurrent adding", testConcurrentAdding},
+		{"concurrent creation", testConcurrentCreation},
+		{"concurrent deletion", testConcurrentDeletion},
+		{"reopening", testReopening},
+		{"model", testModel},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newStore(t, c)) })
+	}
+}
+
+// store is a store under test.
+type store struct {
+	chat.Store
+	config Config
+	t      require.TestingT
+	open   OpenFunc
+	close  func() error
+}
+
+func newStore(t testing.TB, c Config) *store {
+	s := &store{config: c, t: t, open: c.New(t)}
+	s.start()
+	t.Cleanup(func() { require.NoError(t, s.close()) })
+	return s
+}
+
+func (s *store) start() {
+	var err error
+	s.Store, s.close, err = s.open(background)
+	require.NoError(s.t, err)
+}
+
+// reopen closes the store and opens it again.
+func (s *store) reopen() {
+	require.NoError(s.t, s.close())
+	s.start()
+}
+
+var background = context.Background()

@@ -1,0 +1,179 @@
+package chattest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// together runs a function many times at once and returns its errors.
+func together(n int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = fn(i) })
+	}
+	all.Wait()
+	return errs
+}
+
+// testConcurrentAppends has many writers on one branch, each of which looks again
+// when another was faster. No turn may get lost.
+func testConcurrentAppends(t *testing.T, s *store) {
+	const writers, turns = 8, 6
+	s.createChat("c")
+	main := s.active("c")
+	for _, err := range together(writers, func(w int) error {
+		head := chat.Ref("")
+		for turn := 0; turn < turns; {
+			next, err := s.Append(background, chat.AppendRequest{
+				ChatID: "c", BranchID: main.ID, ExpectedHead: head, Messages: says(fmt.Sprintf("q%d.%d", w, turn), fmt.Sprintf("a%d.%d", w, turn)),
+			})
+			var moved *chat.HeadError
+			switch {
+			case errors.As(err, &moved):
+				head = moved.Actual
+			case err != nil:
+				return err
+			default:
+				head = next
+				turn++
+			}
+		}
+		return nil
+	}) {
+		require.NoError(t, err)
+	}
+	ids := idsOf(collect(t, s.Messages(background, "c")))
+	require.Len(t, ids, 2*writers*turns)
+	next := make([]int, writers)
+	for i := 0; i < len(ids); i += 2 {
+		var w, turn int
+		_, err := fmt.Sscanf(ids[i], "q%d.%d", &w, &turn)
+		require.NoError(t, err)
+		require.Equal(t, next[w], turn)
+		require.Equal(t, "a"+ids[i][1:], ids[i+1], "a turn stays together")
+		next[w]++
+	}
+}
+
+// testConcurrentAdding has many add children of one message, and all the same
+// message.
+func testConcurrentAdding(t *testing.T, s *store) {
+	const writers = 12
+	s.createChat("c")
+	s.add("c", "root", "")
+	for _, err := range together(writers, func(i int) error {
+		if err := s.AddMessage(background, text("c", "same", "root", "user", "same")); err != nil {
+			return err
+		}
+		return s.AddMessage(background, text("c", fmt.Sprint("m", i), "root", "user", fmt.Sprint(i)))
+	}) {
+		require.NoError(t, err)
+	}
+	require.Len(t, s.graph("c").Nodes, writers+2)
+
+	s.requireOnce(together(writers, func(i int) error {
+		return s.AddMessage(background, text("c", "one", "root", "user", fmt.Sprint(i)))
+	}))
+}
+
+// requireOnce requires that one succeeded and the others were told so.
+func (s *store) requireOnce(errs []error) {
+	succeeded := 0
+	for _, err := range errs {
+		if err == nil {
+			succeeded++
+			continue
+		}
+		require.ErrorIs(s.t, err, chat.ErrExists)
+	}
+	require.Equal(s.t, 1, succeeded)
+}
+
+// testConcurrentCreation has many make the same things.
+func testConcurrentCreation(t *testing.T, s *store) {
+	const writers = 12
+	for _, err := range together(writers, func(int) error {
+		_, err := s.UpsertChat(background, chat.Chat{ID: "c", UserID: "ada"})
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	require.Len(t, s.branches("c"), 1)
+	s.add("c", "m", "")
+
+	for round := range 20 {
+		one, other := fmt.Sprint("one", round), fmt.Sprint("other", round)
+		s.requireOnce(together(writers, func(i int) error {
+			_, err := s.CreateBranch(background, chat.Branch{ChatID: "c", Name: one, IsActive: true})
+			return err
+		}))
+		s.requireOnce(together(writers, func(i int) error {
+			_, err := s.CreateBranch(background, chat.Branch{ID: other, ChatID: "c", Name: fmt.Sprint(other, i)})
+			return err
+		}))
+	}
+	require.Len(t, s.branches("c"), 41)
+	active := 0
+	for _, b := range s.branches("c") {
+		if b.IsActive {
+			active++
+		}
+	}
+	require.Equal(t, 1, active)
+
+	kept := make([]string, writers)
+	for _, err := range together(writers, func(i int) error {
+		c, err := s.CreateCheckpoint(background, chat.Checkpoint{ID: fmt.Sprint("k", i), ChatID: "c", Name: "here", MessageID: "m"})
+		kept[i] = c.ID
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	found, err := s.Checkpoint(background, "c", "here")
+	require.NoError(t, err)
+	for _, id := range kept {
+		require.Equal(t, found.ID, id, "the first one's id is everybody's")
+	}
+}
+
+// testConcurrentDeletion deletes a chat that others write to: they succeed before
+// it or are told that it is gone.
+func testConcurrentDeletion(t *testing.T, s *store) {
+	for round := range 5 {
+		s.createChat("c")
+		main := s.active("c")
+		for i, err := range together(6, func(i int) error {
+			switch i {
+			case 0:
+				_, err := s.DeleteChat(background, "c", chat.DeleteOptions{})
+				return err
+			case 1:
+				_, err := s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, Messages: says(fmt.Sprint("a", round))})
+				return err
+			case 2:
+				_, err := s.CreateBranch(background, chat.Branch{ChatID: "c", Name: "b"})
+				return err
+			case 3:
+				for _, err := range s.Messages(background, "c") {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return s.AddMessage(background, text("c", fmt.Sprint("m", i, round), "", "user", ""))
+		}) {
+			if err != nil {
+				require.ErrorIs(t, err, chat.ErrNotFound, "writer %d", i)
+			}
+		}
+		s.requireGone("c", []string{fmt.Sprint("a", round), fmt.Sprint("m4", round), fmt.Sprint("m5", round)})
+	}
+}

@@ -1,0 +1,257 @@
+package chattest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+func testMessages(t *testing.T, s *store) {
+	s.createChat("c")
+	want := []chat.Message{
+		{ID: "q", ChatID: "c", Name: "user", Type: chat.TypeMessage, Data: json.RawMessage(`{"id":"q"}`), CreatedAt: 1},
+		{ID: "a", ChatID: "c", ParentID: "q", Name: "assistant", Data: json.RawMessage(`"text"`), CreatedAt: 1700000000001},
+		{ID: "f", ChatID: "c", ParentID: "a", Name: "role", Type: "fragment", Data: json.RawMessage(`[1,2]`), CreatedAt: 5},
+	}
+	for _, m := range want {
+		require.NoError(t, s.AddMessage(background, m))
+	}
+	for _, m := range want {
+		got, err := s.Message(background, m.ID)
+		require.NoError(t, err)
+		require.NotNil(t, got)
+		s.requireMessage(m, *got)
+	}
+	for i, m := range collect(t, s.MessageChain(background, "f")) {
+		s.requireMessage(want[i], m)
+	}
+	for range s.MessageChain(background, "f") {
+		break
+	}
+	require.Empty(t, collect(t, s.Messages(background, "c")), "adding moves no branch")
+	require.NoError(t, s.UpdateBranchHead(background, s.active("c").ID, "a"))
+	require.Equal(t, []string{"q", "a"}, idsOf(collect(t, s.Messages(background, "c"))))
+
+	none, err := s.Message(background, "nothing")
+	require.NoError(t, err)
+	require.Nil(t, none)
+	require.Empty(t, s.chain("nothing"))
+	has, err := s.HasChildren(background, "nothing")
+	require.NoError(t, err)
+	require.False(t, has)
+
+	undated := text("c", "now", "f", "user", "")
+	undated.CreatedAt = 0
+	require.NoError(t, s.AddMessage(background, undated))
+	got, err := s.Message(background, "now")
+	require.NoError(t, err)
+	require.NotZero(t, got.CreatedAt)
+}
+
+// testTrees adds nodes in every place: ends, middles, several roots.
+func testTrees(t *testing.T, s *store) {
+	s.createChat("c")
+	parents := map[string]chat.Ref{}
+	for _, m := range [][2]string{
+		{"a", ""}, {"b", "a"}, {"c", "b"}, {"x", "a"}, {"y", "x"}, {"d", "c"}, {"z", "a"}, {"root", ""}, {"e", "d"},
+		{"leaf", "root"}, {"y2", "x"}, {"b2", "b"}, {"b3", "b2"},
+	} {
+		s.add("c", m[0], chat.Ref(m[1]))
+		parents[m[0]] = chat.Ref(m[1])
+	}
+	check := func() {
+		for id, parent := range parents {
+			var want []string
+			for at := chat.Ref(id); at != ""; at = parents[string(at)] {
+				want = append([]string{string(at)}, want...)
+			}
+			require.Equal(t, want, s.chain(id))
+			m, err := s.Message(background, id)
+			require.NoError(t, err)
+			require.Equal(t, parent, m.ParentID)
+			expected := false
+			for _, p := range parents {
+				expected = expected || string(p) == id
+			}
+			has, err := s.HasChildren(background, id)
+			require.NoError(t, err)
+			require.Equal(t, expected, has, "children of %s", id)
+		}
+		require.Len(t, s.graph("c").Nodes, len(parents))
+	}
+	check()
+	if !s.config.Forgets {
+		s.reopen()
+		check()
+	}
+}
+
+func testKnownMessages(t *testing.T, s *store) {
+	s.createChat("c")
+	s.createChat("other")
+	s.add("c", "root", "")
+	m := s.add("c", "m", "root")
+
+	again := m
+	again.CreatedAt += 1000
+	again.Data = append(json.RawMessage(" "), m.Data...)
+	require.NoError(t, s.AddMessage(background, again), "the same, said again")
+	for name, change := range map[string]func(*chat.Message){
+		"name":   func(m *chat.Message) { m.Name = "assistant" },
+		"type":   func(m *chat.Message) { m.Type = "fragment" },
+		"data":   func(m *chat.Message) { m.Data = json.RawMessage(`{}`) },
+		"parent": func(m *chat.Message) { m.ParentID = "" },
+	} {
+		changed := m
+		change(&changed)
+		s.requireError(s.AddMessage(background, changed), chat.ErrExists, chat.SubjectMessage, "m")
+		got, err := s.Message(background, "m")
+		require.NoError(t, err, name)
+		s.requireMessage(m, *got)
+	}
+	elsewhere := text("other", "m", "", "user", "this is m")
+	s.requireError(s.AddMessage(background, elsewhere), chat.ErrOtherChat, chat.SubjectMessage, "m")
+	require.Empty(t, s.graph("other").Nodes)
+	require.Len(t, s.graph("c").Nodes, 2)
+}
+
+func testRefusedMessages(t *testing.T, s *store) {
+	s.createChat("c")
+	s.createChat("other")
+	s.add("other", "theirs", "")
+	own := text("c", "m", "m", "user", "")
+	s.requireError(s.AddMessage(background, own), chat.ErrOwnParent, chat.SubjectMessage, "m")
+	s.requireError(s.AddMessage(background, text("c", "m", "nothing", "user", "")), chat.ErrNotFound, chat.SubjectMessage, "nothing")
+	s.requireError(s.AddMessage(background, text("c", "m", "theirs", "user", "")), chat.ErrOtherChat, chat.SubjectMessage, "theirs")
+	s.requireError(s.AddMessage(background, text("nobody", "m", "", "user", "")), chat.ErrNotFound, chat.SubjectChat, "nobody")
+	for name, change := range map[string]func(*chat.Message){
+		"no id":         func(m *chat.Message) { m.ID = "" },
+		"a NUL":         func(m *chat.Message) { m.ID = "a\x00" },
+		"no text":       func(m *chat.Message) { m.ID = "\xff" },
+		"a huge id":     func(m *chat.Message) { m.ID = strings.Repeat("x", chat.MaxID+1) },
+		"no name":       func(m *chat.Message) { m.Name = "" },
+		"no data":       func(m *chat.Message) { m.Data = nil },
+		"broken data":   func(m *chat.Message) { m.Data = json.RawMessage(`{"a":`) },
+		"trailing data": func(m *chat.Message) { m.Data = json.RawMessage(`{} {}`) },
+	} {
+		m := text("c", "m", "", "user", "")
+		change(&m)
+		require.ErrorIs(t, s.AddMessage(background, m), chat.ErrInvalid, name)
+	}
+	require.Empty(t, s.graph("c").Nodes)
+}
+
+// testAnyJSON keeps JSON byte for byte, however it looks and whatever its size.
+func testAnyJSON(t *testing.T, s *store) {
+	s.createChat("c")
+	parent := chat.Ref("")
+	for i, data := range []string{
+		`null`, `true`, `0`, `-1.50e+10`, `""`, `"a"`, `[]`, `{}`, " {\n\t\"b\" : 1 , \"a\":\t[ ] } ",
+		`{"a":1,"b":{"c":"\u0041\/\ud83d\ude00"},"é":"日本語 👩‍👩‍👧 "}`, `{"n":123456789012345678901234567890.10}`,
+		`"` + strings.Repeat("long ", 60_000) + `"`, strings.Repeat("[", 200) + strings.Repeat("]", 200),
+	} {
+		want := chat.Message{ID: fmt.Sprint("m", i), ChatID: "c", ParentID: parent, Name: "user", Type: chat.TypeMessage, Data: json.RawMessage(data), CreatedAt: 7}
+		require.NoError(t, s.AddMessage(background, want))
+		require.NoError(t, s.AddMessage(background, want))
+		got, err := s.Message(background, want.ID)
+		require.NoError(t, err)
+		s.requireMessage(want, *got)
+		got.Data[0] = 'X' // it is the caller's own
+		parent = chat.Ref(want.ID)
+		again, err := s.Message(background, want.ID)
+		require.NoError(t, err)
+		s.requireMessage(want, *again)
+	}
+	require.Len(t, collect(t, s.MessageChain(background, string(parent))), 13)
+}
+
+// oddIDs are ids that trip what builds paths, queries or documents from them.
+func (s *store) oddIDs() []string {
+	most := chat.MaxID
+	if s.config.MaxID > 0 {
+		most = s.config.MaxID
+	}
+	return []string{
+		"../x", "/", ".", `'; DROP TABLE chats; --`, `"quoted"`, "`", `\`, "%", "_", "*", "a b", " ", "\t\n", "-", "null", "0",
+		"é", "e\u0301", "👩‍👩‍👧", "日本語", "UPPER", "upper", "a/b/c", "a:b", "\u202e", "<mark>", strings.Repeat("x", min(most, 300)), strings.Repeat("y", most),
+		"00000000-0000-4000-8000-000000000000", "ABCDEFAB-0000-4000-8000-00000000000A", "abcdefab-0000-4000-8000-00000000000a",
+		"00000000-0000-4000-8000-000000000000/00000000-0000-4000-8000-000000000000/1",
+	}
+}
+
+func testOddIDs(t *testing.T, s *store) {
+	ids := s.oddIDs()
+	for _, id := range ids {
+		s.createChat(id)
+		parent := s.add(id, id, "")
+		s.add(id, "after "+id[:min(len(id), 100)], chat.Ref(parent.ID))
+		s.createBranch(chat.Branch{ID: id, ChatID: id, Name: id, HeadMessageID: chat.Ref(id)})
+		made, err := s.CreateCheckpoint(background, chat.Checkpoint{ID: id, ChatID: id, Name: id, MessageID: id})
+		require.NoError(t, err)
+		require.Equal(t, id, made.ID)
+		require.NoError(t, s.SetActiveBranch(background, id, id))
+	}
+	check := func() {
+		for _, id := range ids {
+			c, err := s.Chat(background, id)
+			require.NoError(t, err)
+			require.NotNil(t, c, "%q", id)
+			require.Equal(t, id, c.ID)
+			require.Equal(t, []string{id}, s.chain(id))
+			b, err := s.Branch(background, id, id)
+			require.NoError(t, err)
+			require.Equal(t, &chat.Branch{ID: id, ChatID: id, Name: id, HeadMessageID: chat.Ref(id), IsActive: true, CreatedAt: b.CreatedAt}, b)
+			k, err := s.Checkpoint(background, id, id)
+			require.NoError(t, err)
+			require.Equal(t, &chat.Checkpoint{ID: id, ChatID: id, Name: id, MessageID: id, CreatedAt: k.CreatedAt}, k)
+			require.Len(t, s.graph(id).Nodes, 2)
+		}
+	}
+	check()
+	if !s.config.Forgets {
+		s.reopen()
+		check()
+	}
+	require.Len(t, s.list(chat.ListOptions{}), len(ids))
+}
+
+// testLongChain has more messages than depth limits and lists of parameters
+// elsewhere allow.
+func testLongChain(t *testing.T, s *store) {
+	const count, step = 33_000, 1_000
+	s.createChat("c")
+	main, head := s.active("c"), chat.Ref("")
+	for at := 0; at < count; at += step {
+		messages := make([]chat.Message, step)
+		for i := range messages {
+			messages[i] = chat.Message{ID: fmt.Sprint("m", at+i), Name: "user", Data: json.RawMessage(`0`)}
+		}
+		next, err := s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, ExpectedHead: head, Messages: messages})
+		require.NoError(t, err)
+		head = next
+	}
+	n := 0
+	for m, err := range s.Messages(background, "c") {
+		require.NoError(t, err)
+		if want := fmt.Sprint("m", n); m.ID != want {
+			require.Equal(t, want, m.ID)
+		}
+		n++
+	}
+	require.Equal(t, count, n)
+	s.createBranch(chat.Branch{ChatID: "c", Name: "fork", HeadMessageID: "m32000", CreatedAt: main.CreatedAt + 1})
+	infos := s.branches("c")
+	require.Equal(t, count, infos[0].MessageCount)
+	require.Equal(t, 32_001, infos[1].MessageCount)
+	require.Equal(t, count, collect(t, s.ListChats(background, chat.ListOptions{}))[0].MessageCount)
+
+	deleted, err := s.DeleteChat(background, "c", chat.DeleteOptions{})
+	require.NoError(t, err)
+	require.True(t, deleted)
+	s.requireGone("c", []string{"m0", "m32999"})
+}

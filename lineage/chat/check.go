@@ -1,0 +1,150 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxID is the most bytes that an id or a name can have. An implementation may
+// have to allow less.
+const MaxID = 4096
+
+// The Check methods refuse what no store accepts, with ErrInvalid or ErrOwnParent.
+// Implementations call them before they look at what they have.
+
+// Check checks a chat to be made.
+func (c Chat) Check() error {
+	if err := checkID(SubjectChat, "id", c.ID); err != nil {
+		return err
+	}
+	if err := checkText("user id", c.UserID); err != nil {
+		return err
+	}
+	return ChatUpdate{Title: &c.Title, Metadata: c.Metadata}.Check()
+}
+
+// Check checks an update.
+func (u ChatUpdate) Check() error {
+	if u.Title != nil {
+		if err := checkText("title", *u.Title); err != nil {
+			return err
+		}
+	}
+	if u.Metadata != nil && !json.Valid(u.Metadata) {
+		return fmt.Errorf("metadata of a chat is not JSON: %w", ErrInvalid)
+	}
+	return nil
+}
+
+// Check checks options.
+func (o ListOptions) Check() error {
+	if o.Limit < 0 || o.Offset < 0 {
+		return fmt.Errorf("limit %d, offset %d: %w", o.Limit, o.Offset, ErrInvalid)
+	}
+	if o.Metadata != nil {
+		return o.Metadata.check()
+	}
+	return nil
+}
+
+// Check checks a message to be added.
+func (m Message) Check() error {
+	if err := checkID(SubjectMessage, "id", m.ID); err != nil {
+		return err
+	}
+	refuse := func(err error, detail string) error {
+		return &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: err, Detail: detail}
+	}
+	switch {
+	case string(m.ParentID) == m.ID:
+		return refuse(ErrOwnParent, "")
+	case m.Name == "":
+		return refuse(ErrInvalid, "no name")
+	case !json.Valid(m.Data):
+		return refuse(ErrInvalid, "data is not JSON")
+	}
+	if err := checkText("name", m.Name); err != nil {
+		return err
+	}
+	return checkText("type", m.Type)
+}
+
+// Check checks a branch to be made.
+func (b Branch) Check() error {
+	if b.ID != "" {
+		if err := checkID(SubjectBranch, "id", b.ID); err != nil {
+			return err
+		}
+	}
+	return checkID(SubjectBranch, "name", b.Name)
+}
+
+// Check checks a checkpoint to be made.
+func (c Checkpoint) Check() error {
+	if c.ID != "" {
+		if err := checkID(SubjectCheckpoint, "id", c.ID); err != nil {
+			return err
+		}
+	}
+	return checkID(SubjectCheckpoint, "name", c.Name)
+}
+
+// Normal returns the request with the chat and parents of its messages filled in,
+// after it checked it as far as it goes by itself.
+func (r AppendRequest) Normal() (AppendRequest, error) {
+	if len(r.Messages) == 0 {
+		return r, fmt.Errorf("append to chat %q: no messages: %w", r.ChatID, ErrInvalid)
+	}
+	parent := r.ExpectedHead
+	if r.NewBranch != nil {
+		if r.BranchID != "" || r.ExpectedHead != "" {
+			return r, fmt.Errorf("append to chat %q: both a branch and a new one: %w", r.ChatID, ErrInvalid)
+		}
+		b := *r.NewBranch
+		b.ChatID = r.ChatID
+		if err := b.Check(); err != nil {
+			return r, err
+		}
+		r.NewBranch, parent = &b, b.HeadMessageID
+	}
+	messages, seen := make([]Message, len(r.Messages)), make(map[string]bool, len(r.Messages))
+	for i, m := range r.Messages {
+		m.ChatID, m.ParentID = r.ChatID, parent
+		if err := m.Check(); err != nil {
+			return r, err
+		}
+		if seen[m.ID] {
+			return r, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: r.ChatID, Err: ErrInvalid, Detail: "twice in one request"}
+		}
+		seen[m.ID] = true
+		messages[i], parent = m, Ref(m.ID)
+	}
+	r.Messages = messages
+	return r, nil
+}
+
+func checkID(subject Subject, what, id string) error {
+	detail := ""
+	switch {
+	case id == "":
+		detail = "no " + what
+	case len(id) > MaxID:
+		detail = fmt.Sprintf("%s of %d bytes, at most %d", what, len(id), MaxID)
+		id = strings.ToValidUTF8(id[:64], "") + "…"
+	case checkText(what, id) != nil:
+		detail = what + " is not text"
+	default:
+		return nil
+	}
+	return &Error{Subject: subject, ID: id, Err: ErrInvalid, Detail: detail}
+}
+
+// checkText refuses what databases cannot keep as text.
+func checkText(what, s string) error {
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return fmt.Errorf("%s %.64q is not text: %w", what, s, ErrInvalid)
+	}
+	return nil
+}

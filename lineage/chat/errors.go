@@ -1,0 +1,85 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+var (
+	// ErrNotFound is returned when a change refers to what does not exist.
+	ErrNotFound = lineage.ErrNotFound
+	// ErrExists is returned when an id or name is taken.
+	ErrExists = lineage.ErrExists
+	// ErrInvalid is returned for what no state of the store could accept.
+	ErrInvalid = lineage.ErrInvalid
+	// ErrHeadMoved is returned when a branch does not stand where its caller
+	// expected it. It matches lineage.ErrConflict.
+	ErrHeadMoved = fmt.Errorf("branch head has moved: %w", lineage.ErrConflict)
+	// ErrOwnParent is returned for a message that is its own parent.
+	ErrOwnParent = errors.New("cannot be its own parent")
+	// ErrOtherChat is returned for a message or branch of a different chat.
+	ErrOtherChat = errors.New("belongs to a different chat")
+	// ErrOtherUser is returned for a chat of a different user.
+	ErrOtherUser = errors.New("belongs to a different user")
+	// ErrSearchUnavailable is returned by stores that cannot search.
+	ErrSearchUnavailable = errors.New("search is not available")
+)
+
+// Subject is what an Error is about.
+type Subject string
+
+// The subjects of errors.
+const (
+	SubjectChat       Subject = "chat"
+	SubjectMessage    Subject = "message"
+	SubjectBranch     Subject = "branch"
+	SubjectCheckpoint Subject = "checkpoint"
+)
+
+// Error says which thing an error is about. It matches its Err.
+type Error struct {
+	Subject Subject
+	// ID is the thing's id, or its name where it was asked for by that.
+	ID string
+	// ChatID is the chat that it was looked for in, if that is not the subject.
+	ChatID string
+	Err    error
+	// Detail, when not empty, explains.
+	Detail string
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s %q", e.Subject, e.ID)
+	if e.ChatID != "" {
+		s += fmt.Sprintf(" in chat %q", e.ChatID)
+	}
+	s += ": " + e.Err.Error()
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// HeadError tells where a branch stands instead of where it was expected. It
+// matches ErrHeadMoved.
+type HeadError struct {
+	BranchID         string
+	Expected, Actual Ref
+}
+
+func (e *HeadError) Error() string {
+	return fmt.Sprintf("branch %q is at %s, expected %s: %v", e.BranchID, quoted(e.Actual), quoted(e.Expected), ErrHeadMoved)
+}
+
+func (e *HeadError) Unwrap() error { return ErrHeadMoved }
+
+func quoted(r Ref) string {
+	if r == "" {
+		return "no message"
+	}
+	return fmt.Sprintf("message %q", string(r))
+}

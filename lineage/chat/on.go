@@ -1,0 +1,131 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// On returns the chats in a lineage store. It keeps nothing of its own: any number
+// of them can be made for a store, which stays its owner's to close.
+//
+// A chat is a thread, its id the thread's source id; a branch and a checkpoint are
+// what they are there. Threads and messages that come from elsewhere, such as an
+// agent that uses the library, show too, under ids that the store gives them.
+// Bodies that were erased read as null. It cannot search.
+func On(store *lineage.Store) Store { return &onStore{store: store, engine: store.Engine()} }
+
+type onStore struct {
+	store  *lineage.Store
+	engine backend.Engine
+}
+
+// A message is a span, found by an alias of its id. Its run is a strand: a run
+// that a context of the chat's thread stands for, under the run's own id. The
+// strand's tip is the run's end, so no message is ever out of reach, and which chat
+// a message belongs to is one lookup. Contexts go with their thread: a span whose
+// strand is gone is a message no more.
+func strandID(run structure.RunID) structure.ContextID { return structure.ContextID(run) }
+
+// messageAlias finds a message in the whole store.
+func messageAlias(id string) structure.Alias {
+	return structure.DeriveID[structure.Alias]("message", id)
+}
+
+// reuseID is the context that stands for a message whose alias is taken by a
+// message of a deleted chat. Its base is the message's span.
+func reuseID(id string) structure.ContextID {
+	return structure.DeriveID[structure.ContextID]("message", id)
+}
+
+// pointerID is the id in the store for a branch or checkpoint: the same if it is
+// a UUID, as it mostly is, else one derived from it.
+func pointerID[T ~[16]byte](kind Subject, id string) T {
+	if parsed, err := structure.ParseID[structure.ContextID](id); err == nil && parsed.String() == id {
+		return T(parsed)
+	}
+	return structure.DeriveID[T](string(kind), id)
+}
+
+// label is the metadata of a context that stands for a branch or a checkpoint: the
+// id that its caller chose.
+type label struct {
+	Branch     string `json:"branch,omitempty"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+}
+
+func (l label) metadata() []byte {
+	b, _ := json.Marshal(l) // strings always marshal
+	return b
+}
+
+func labelOf(metadata []byte) label {
+	var l label
+	if json.Unmarshal(metadata, &l) != nil {
+		return label{} // somebody else's
+	}
+	return l
+}
+
+func (s *onStore) apply(ctx context.Context, records []structure.Record, o backend.Options) error {
+	_, err := s.engine.Apply(ctx, &structure.Commit{Records: records}, o)
+	return err
+}
+
+// change states a thread anew, with other records in the same commit. make is
+// called again when the thread changed meanwhile: no two changes are made for one
+// state of it, so make may rely on what it finds in the thread.
+func (s *onStore) change(ctx context.Context, id structure.ThreadID, make func(*structure.Thread) ([]structure.Record, error)) error {
+	for {
+		was, err := s.engine.Thread(ctx, id)
+		if err != nil {
+			return err
+		}
+		is := *was
+		records, err := make(&is)
+		if err != nil {
+			return err
+		}
+		is.UpdatedAt = now()
+		if !is.UpdatedAt.After(was.UpdatedAt) {
+			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs
+		}
+		err = s.apply(ctx, append(records, &is), backend.Options{Threads: []backend.ExpectThread{{ID: id, Was: was}}})
+		if !isAbout(err, "thread", lineage.ErrConflict) {
+			return err
+		}
+	}
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// moment returns a time of the caller's, or now.
+func moment(millis int64) time.Time {
+	if millis == 0 {
+		return now()
+	}
+	return time.UnixMilli(millis).UTC()
+}
+
+func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
+
+// isAbout reports whether an engine refused a commit for this reason.
+func isAbout(err error, subject string, reason error) bool {
+	var e *backend.SubjectError
+	return errors.As(err, &e) && e.Subject == subject && errors.Is(err, reason)
+}
+
+func isTipMoved(err error) bool {
+	var tip *backend.TipError
+	return errors.As(err, &tip)
+}
+
+// SearchMessages implements Store. There is no index to search in.
+func (s *onStore) SearchMessages(context.Context, string, string, SearchOptions) ([]SearchResult, error) {
+	return nil, ErrSearchUnavailable
+}

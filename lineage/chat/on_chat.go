@@ -1,0 +1,241 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// thread returns the thread of a chat, nil if there is none.
+func (s *onStore) thread(ctx context.Context, chatID string) (*lineage.Thread, error) {
+	t, err := s.store.FindThread(ctx, chatID)
+	if !isNotFound(err) {
+		return t, err
+	}
+	return s.unnamedThread(ctx, chatID)
+}
+
+// mustThread is thread for changes: without a chat they cannot be.
+func (s *onStore) mustThread(ctx context.Context, chatID string) (structure.ThreadID, error) {
+	t, err := s.thread(ctx, chatID)
+	if err == nil && t == nil {
+		err = noChat(chatID)
+	}
+	if err != nil {
+		return structure.ThreadID{}, err
+	}
+	return t.ID(), nil
+}
+
+func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: ErrNotFound} }
+
+// chatOf returns the chat that a thread is.
+func chatOf(t *lineage.ThreadInfo) Chat {
+	return Chat{
+		ID: chatID(t.SourceID, t.ID), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
+		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
+	}
+}
+
+// CreateChat implements Store.
+func (s *onStore) CreateChat(ctx context.Context, c Chat) (Chat, error) {
+	if err := c.Check(); err != nil {
+		return Chat{}, err
+	}
+	exists := &Error{Subject: SubjectChat, ID: c.ID, Err: ErrExists}
+	if t, err := s.unnamedThread(ctx, c.ID); err != nil {
+		return Chat{}, err
+	} else if t != nil {
+		return Chat{}, exists
+	}
+	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
+		SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, CreatedAt: moment(c.CreatedAt),
+	})
+	if errors.Is(err, ErrExists) {
+		return Chat{}, exists
+	}
+	if err != nil {
+		return Chat{}, err
+	}
+	return s.chat(ctx, t, c.ID)
+}
+
+// chat returns the chat that a thread is. It may be gone by now.
+func (s *onStore) chat(ctx context.Context, t *lineage.Thread, id string) (Chat, error) {
+	info, err := t.Info(ctx)
+	if isNotFound(err) {
+		return Chat{}, noChat(id)
+	}
+	if err != nil {
+		return Chat{}, err
+	}
+	return chatOf(&info), nil
+}
+
+// UpsertChat implements Store.
+func (s *onStore) UpsertChat(ctx context.Context, c Chat) (Chat, error) {
+	if err := c.Check(); err != nil {
+		return Chat{}, err
+	}
+	for {
+		known, err := s.Chat(ctx, c.ID)
+		if err != nil {
+			return Chat{}, err
+		}
+		if known != nil {
+			if known.UserID != c.UserID {
+				return Chat{}, &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+			}
+			return *known, nil
+		}
+		made, err := s.CreateChat(ctx, c)
+		if !errors.Is(err, ErrExists) {
+			return made, err
+		}
+	}
+}
+
+// Chat implements Store.
+func (s *onStore) Chat(ctx context.Context, id string) (*Chat, error) {
+	t, err := s.thread(ctx, id)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	c, err := s.chat(ctx, t, id)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// UpdateChat implements Store.
+func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat, error) {
+	if err := u.Check(); err != nil {
+		return Chat{}, err
+	}
+	t, err := s.thread(ctx, id)
+	if err != nil {
+		return Chat{}, err
+	}
+	if t == nil {
+		return Chat{}, noChat(id)
+	}
+	err = s.change(ctx, t.ID(), func(r *structure.Thread) ([]structure.Record, error) {
+		if u.Title != nil {
+			r.Title = *u.Title
+		}
+		if u.Metadata != nil {
+			r.Metadata = u.Metadata
+		}
+		return nil, nil
+	})
+	if isNotFound(err) {
+		return Chat{}, noChat(id)
+	}
+	if err != nil {
+		return Chat{}, err
+	}
+	return s.chat(ctx, t, id)
+}
+
+// ListChats implements Store.
+func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
+	return func(yield func(ChatInfo, error) bool) {
+		threads, err := s.choose(ctx, o)
+		if err != nil {
+			yield(ChatInfo{}, err)
+			return
+		}
+		for i := range threads {
+			info, err := s.chatInfo(ctx, &threads[i])
+			if isNotFound(err) {
+				continue // deleted since
+			}
+			if !yield(info, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// choose returns the threads of the chats that are wanted, in order.
+func (s *onStore) choose(ctx context.Context, o ListOptions) ([]lineage.ThreadInfo, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	var chosen []lineage.ThreadInfo
+	for t, err := range s.store.Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		info, err := t.Info(ctx)
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if (o.UserID == "" || o.UserID == info.UserID) && (o.Metadata == nil || o.Metadata.Matches(info.Metadata)) {
+			chosen = append(chosen, info)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b lineage.ThreadInfo) int {
+		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), b.CreatedAt.Compare(a.CreatedAt), a.ID.Compare(b.ID))
+	})
+	chosen = chosen[min(o.Offset, len(chosen)):]
+	if o.Limit > 0 {
+		chosen = chosen[:min(o.Limit, len(chosen))]
+	}
+	return chosen, nil
+}
+
+func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {
+	info := ChatInfo{Chat: chatOf(t)}
+	graph, err := s.reach(ctx, t.ID)
+	if err != nil {
+		return ChatInfo{}, err
+	}
+	info.MessageCount = graph.size()
+	for _, err := range s.engine.Branches(ctx, t.ID) {
+		if err != nil {
+			return ChatInfo{}, err
+		}
+		info.BranchCount++
+	}
+	return info, nil
+}
+
+// DeleteChat implements Store.
+func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (bool, error) {
+	for {
+		t, err := s.thread(ctx, id)
+		if err != nil || t == nil {
+			return false, err
+		}
+		was, err := s.engine.Thread(ctx, t.ID())
+		if isNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if o.UserID != "" && o.UserID != was.UserID {
+			return false, nil
+		}
+		err = s.apply(ctx, []structure.Record{
+			&structure.Deletion{Subject: structure.KindThread, Thread: was.ID, At: now()},
+		}, backend.Options{Threads: []backend.ExpectThread{{ID: was.ID, Was: was}}})
+		if !isAbout(err, "thread", lineage.ErrConflict) && !isAbout(err, "thread", ErrNotFound) {
+			return err == nil, err
+		}
+	}
+}

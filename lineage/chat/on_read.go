@@ -1,0 +1,256 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// place is where a message stands: its span, and the thread whose message it is.
+type place struct {
+	ref    structure.SpanRef
+	thread structure.ThreadID
+}
+
+// find returns the place of a message and whether there is one.
+func (s *onStore) find(ctx context.Context, id string) (place, bool, error) {
+	p, ok, err := s.findOwn(ctx, id)
+	if err != nil || ok {
+		return p, ok, err
+	}
+	return s.findForeign(ctx, id)
+}
+
+// findOwn is find for messages that were added here.
+func (s *onStore) findOwn(ctx context.Context, id string) (place, bool, error) {
+	ref, err := s.engine.Find(ctx, messageAlias(id))
+	if err == nil {
+		var thread structure.ThreadID
+		if thread, err = s.strand(ctx, ref.Run); err == nil && !thread.IsZero() {
+			return place{ref: ref, thread: thread}, true, nil
+		}
+	}
+	if err != nil && !isNotFound(err) {
+		return place{}, false, err
+	}
+	c, err := s.engine.Context(ctx, reuseID(id))
+	if isNotFound(err) {
+		return place{}, false, nil
+	}
+	if err != nil {
+		return place{}, false, err
+	}
+	return place{ref: c.Base, thread: c.Thread}, true, nil
+}
+
+// strand returns the thread that a run is a strand of, zero if it is none.
+func (s *onStore) strand(ctx context.Context, run structure.RunID) (structure.ThreadID, error) {
+	c, err := s.engine.Context(ctx, strandID(run))
+	if isNotFound(err) || err == nil && c.Base.Run != run {
+		return structure.ThreadID{}, nil
+	}
+	if err != nil {
+		return structure.ThreadID{}, err
+	}
+	return c.Thread, nil
+}
+
+// reading turns spans into messages of one chat.
+type reading struct {
+	store  *onStore
+	thread structure.ThreadID
+	chatID string
+	// strands has for each run met whether it is a strand of the thread.
+	strands map[structure.RunID]bool
+}
+
+func (s *onStore) reading(ctx context.Context, thread structure.ThreadID) (*reading, error) {
+	t, err := s.engine.Thread(ctx, thread)
+	if err != nil {
+		return nil, err
+	}
+	return &reading{store: s, thread: thread, chatID: chatID(t.SourceID, t.ID), strands: make(map[structure.RunID]bool)}, nil
+}
+
+// id returns the id of a step and whether the message was added here.
+func (r *reading) id(ctx context.Context, step *backend.Step) (id string, own bool, err error) {
+	u := &step.Span.Usages[0]
+	if u.SourceID != "" && (u.Alias.IsZero() || u.Alias == messageAlias(u.SourceID)) {
+		run := step.Span.Ref.Run
+		own, known := r.strands[run]
+		if !known {
+			thread, err := r.store.strand(ctx, run)
+			if err != nil {
+				return "", false, err
+			}
+			own = thread == r.thread
+			r.strands[run] = own
+		}
+		if own {
+			return u.SourceID, true, nil
+		}
+	}
+	return foreignID(r.thread, step.Span.Ref), false, nil
+}
+
+// message returns the message that a step is.
+func (r *reading) message(ctx context.Context, step *backend.Step, parent Ref) (Message, error) {
+	id, own, err := r.id(ctx, step)
+	if err != nil {
+		return Message{}, err
+	}
+	u := &step.Span.Usages[0]
+	m := Message{
+		ID: id, ChatID: r.chatID, ParentID: parent, Name: roleOf(step), Type: TypeMessage, CreatedAt: u.CreatedAt.UnixMilli(),
+	}
+	if own {
+		m.Type = typeOf(u)
+		m.Data, err = r.body(ctx, step.Blocks[0])
+	} else {
+		m.Data, err = r.foreignData(ctx, step, id)
+	}
+	if err != nil {
+		return Message{}, fmt.Errorf("message %q: %w", id, err)
+	}
+	return m, nil
+}
+
+// body returns a copy of a block's body, null if it was erased.
+func (r *reading) body(ctx context.Context, b *structure.Block) (json.RawMessage, error) {
+	switch {
+	case b.Tree.Size != 0:
+		body, err := r.store.store.Body(ctx, b.ID)
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(body)
+	case b.Body == nil:
+		return json.RawMessage("null"), nil
+	}
+	return bytes.Clone(b.Body), nil
+}
+
+// chain yields the window of the history that ends at a place as messages.
+func (s *onStore) chain(ctx context.Context, p place, w structure.Window) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		r, err := s.reading(ctx, p.thread)
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		parent := Ref("")
+		for step, err := range s.engine.Path(ctx, p.ref, w, backend.PathOptions{Bodies: true}) {
+			var m Message
+			if err == nil {
+				m, err = r.message(ctx, step, parent)
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+			parent = Ref(m.ID)
+		}
+	}
+}
+
+// idAt returns the id of the message at a span, none for the empty position.
+func (s *onStore) idAt(ctx context.Context, thread structure.ThreadID, at structure.SpanRef) (Ref, error) {
+	if at.IsZero() {
+		return "", nil
+	}
+	r := &reading{store: s, thread: thread, strands: make(map[structure.RunID]bool)}
+	id := ""
+	for step, err := range s.engine.Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{}) {
+		if err != nil {
+			return "", err
+		}
+		if id, _, err = r.id(ctx, step); err != nil {
+			return "", err
+		}
+	}
+	return Ref(id), nil
+}
+
+// Message implements Store.
+func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
+	p, ok, err := s.find(ctx, id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	var last *Message
+	for m, err := range s.chain(ctx, p, structure.Window{Last: 2}) {
+		if isNotFound(err) {
+			return nil, nil // the chat was deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		last = &m
+	}
+	return last, nil
+}
+
+// MessageChain implements Store.
+func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		p, ok, err := s.find(ctx, id)
+		if err != nil {
+			yield(Message{}, err)
+		}
+		if err == nil && ok {
+			s.chain(ctx, p, structure.Window{})(yield)
+		}
+	}
+}
+
+// Messages implements Store.
+func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		p, err := s.activeHead(ctx, chatID)
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		if !p.ref.IsZero() {
+			s.chain(ctx, p, structure.Window{})(yield)
+		}
+	}
+}
+
+func (s *onStore) activeHead(ctx context.Context, chatID string) (place, error) {
+	thread, err := s.mustThread(ctx, chatID)
+	if err != nil {
+		return place{}, err
+	}
+	t, err := s.engine.Thread(ctx, thread)
+	if err != nil || t.Active.IsZero() {
+		return place{}, err
+	}
+	c, err := s.engine.Context(ctx, t.Active)
+	if err != nil {
+		return place{}, err
+	}
+	return place{ref: c.Tip, thread: thread}, nil
+}
+
+// HasChildren implements Store.
+func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
+	p, ok, err := s.find(ctx, id)
+	if err != nil || !ok {
+		return false, err
+	}
+	c, err := s.engine.Context(ctx, strandID(p.ref.Run))
+	if err == nil && c.Base.Run == p.ref.Run && c.Thread == p.thread && c.Tip.Seq > p.ref.Seq {
+		return true, nil // as for all but the ends of strands
+	}
+	if err != nil && !isNotFound(err) {
+		return false, err
+	}
+	graph, err := s.reach(ctx, p.thread)
+	return graph.continues(p.ref), err
+}

@@ -1,0 +1,27 @@
+package chat
+
+import "encoding/json"
+
+// Ref is the id of a message, or of none: then it is empty here and null in JSON.
+type Ref string
+
+// MarshalJSON implements json.Marshaler.
+func (r Ref) MarshalJSON() ([]byte, error) {
+	if r == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(r))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *Ref) UnmarshalJSON(b []byte) error {
+	var id *string
+	if err := json.Unmarshal(b, &id); err != nil {
+		return err
+	}
+	*r = ""
+	if id != nil {
+		*r = Ref(*id)
+	}
+	return nil
+}

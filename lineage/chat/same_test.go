@@ -1,0 +1,78 @@
+package chat
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+func TestSame(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{`{"a":1,"b":[true,null]}`, " {\"b\": [ true, null ], \"a\": 1}", true},
+		{`{"a":1}`, `{"a":1,"b":2}`, false},
+		{`{"a":null}`, `{"b":null}`, false},
+		{`[1,2]`, `[2,1]`, false},
+		{`[]`, `{}`, false},
+		{`1`, `[]`, false},
+		{`null`, `{}`, false},
+		{`"a"`, `"\u0061"`, true},
+		{`"1"`, `1`, false},
+		{`1`, `1.0`, true},
+		{`-1.50e+10`, `-15000000000`, true},
+		{`0`, `-0.00e7`, true},
+		{`100`, `1E2`, true},
+		{`0.001`, `1e-3`, true},
+		{`1`, `-1`, false},
+		{`10`, `1`, false},
+		{`0.10000000000000000000001`, `0.1`, false},
+		{`9007199254740993`, `9007199254740992`, false},
+		{`1e999999999999`, `1e999999999999`, true},
+		{`1e999999999999`, `10e999999999998`, false},
+		{`broken`, `broken`, true},
+		{`broken`, `1`, false},
+	} {
+		require.Equal(t, test.want, sameJSON(json.RawMessage(test.a), json.RawMessage(test.b)), "%s and %s", test.a, test.b)
+		require.Equal(t, test.want, sameJSON(json.RawMessage(test.b), json.RawMessage(test.a)), "%s and %s", test.b, test.a)
+	}
+}
+
+// FuzzSame holds what the decoder makes of a text against the text.
+func FuzzSame(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,-2.50e3,"x",null,true]}`, `0e0`, `1e-400`, `"\ud800"`, `[[]]`, `{`, "\xff"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, a []byte) {
+		require.True(t, sameJSON(a, a))
+		v, err := decode(a)
+		if err != nil || !json.Valid(a) {
+			return
+		}
+		b, err := json.MarshalIndent(v, "", " ")
+		require.NoError(t, err)
+		require.True(t, sameJSON(a, b))
+		require.False(t, sameJSON(a, append([]byte("[1,"), append(b, ']')...)))
+	})
+}
+
+// What is derived here is on disk and must not change.
+func TestFrozen(t *testing.T) {
+	require.Equal(t, "5a281728-d806-8747-875c-4e7c36d7e952", messageAlias("m").String())
+	require.Equal(t, "5a281728-d806-8747-875c-4e7c36d7e952", reuseID("m").String())
+	require.Equal(t, "dea95750-0dbb-8a33-be3f-df24db0c9499", pointerID[structure.ContextID](SubjectBranch, "b").String())
+	require.Equal(t, "69b9ae72-a86f-8335-b2b0-fb8199d5a0b8", pointerID[structure.CheckpointID](SubjectCheckpoint, "b").String())
+	const uuid = "5e57ab1e-0000-4000-8000-000000000000"
+	id := pointerID[structure.CheckpointID](SubjectCheckpoint, uuid)
+	require.Equal(t, uuid, id.String())
+	require.Equal(t, "a51040ae-f592-8379-b334-0bf12cd6b993", checkpointContext(id).String())
+	require.Equal(t, `{"branch":"b"}`, string(label{Branch: "b"}.metadata()))
+	require.Equal(t, `{"checkpoint":"k"}`, string(label{Checkpoint: "k"}.metadata()))
+	metadata, err := json.Marshal(kind{Type: "fragment"})
+	require.NoError(t, err)
+	require.Equal(t, `{"type":"fragment"}`, string(metadata))
+}

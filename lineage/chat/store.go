@@ -1,0 +1,85 @@
+package chat
+
+import (
+	"context"
+	"iter"
+)
+
+// Store keeps chats. All methods are safe for concurrent use, and what a method
+// changes is visible to every call after it. Package chattest checks that an
+// implementation does what is said here.
+type Store interface {
+	// CreateChat makes a chat with an empty, active branch named MainBranch. An id
+	// that is taken is ErrExists.
+	CreateChat(ctx context.Context, c Chat) (Chat, error)
+	// UpsertChat returns the chat with the id, making it as CreateChat does if
+	// there is none. A chat that is there stays as it is; if it is another user's,
+	// that is ErrOtherUser.
+	UpsertChat(ctx context.Context, c Chat) (Chat, error)
+	// Chat returns a chat, nil if there is none.
+	Chat(ctx context.Context, id string) (*Chat, error)
+	// UpdateChat replaces what the update says and leaves the rest.
+	UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat, error)
+	// ListChats yields the chats that pass the options, the one updated last first.
+	ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error]
+	// DeleteChat deletes a chat with everything in it and reports whether there was
+	// one to delete. Its ids are free again.
+	DeleteChat(ctx context.Context, id string, o DeleteOptions) (bool, error)
+
+	// AddMessage adds a message after its parent, or as a root. It moves no branch.
+	// A known id is no error if the message is the same: see Message.Same.
+	// Otherwise it is ErrExists, or ErrOtherChat.
+	AddMessage(ctx context.Context, m Message) error
+	// Message returns a message of any chat, nil if there is none.
+	Message(ctx context.Context, id string) (*Message, error)
+	// MessageChain yields the messages from the root to the one with the id,
+	// whatever their number; nothing if there is none.
+	MessageChain(ctx context.Context, id string) iter.Seq2[Message, error]
+	// HasChildren reports whether a message is the parent of another.
+	HasChildren(ctx context.Context, id string) (bool, error)
+	// Messages yields the messages of the active branch, oldest first. A chat that
+	// is not there is ErrNotFound.
+	Messages(ctx context.Context, chatID string) iter.Seq2[Message, error]
+
+	// CreateBranch makes a branch. An empty id is replaced by a fresh one. A branch
+	// that is to be active takes that from the one that was. An id or name that is
+	// taken is ErrExists.
+	CreateBranch(ctx context.Context, b Branch) (Branch, error)
+	// Branch returns the branch of a chat with a name, nil if there is none.
+	Branch(ctx context.Context, chatID, name string) (*Branch, error)
+	// ActiveBranch returns the active branch of a chat, nil if there is no such
+	// chat.
+	ActiveBranch(ctx context.Context, chatID string) (*Branch, error)
+	// SetActiveBranch makes a branch of the chat its active one.
+	SetActiveBranch(ctx context.Context, chatID, branchID string) error
+	// UpdateBranchHead moves a branch to any message of its chat, or to none.
+	UpdateBranchHead(ctx context.Context, branchID string, head Ref) error
+	// ListBranches returns the branches of a chat, oldest first.
+	ListBranches(ctx context.Context, chatID string) ([]BranchInfo, error)
+
+	// CreateCheckpoint puts a checkpoint at a message. If the name is there, it
+	// moves, with the time given, and keeps its id; the answer has that id.
+	CreateCheckpoint(ctx context.Context, c Checkpoint) (Checkpoint, error)
+	// Checkpoint returns the checkpoint of a chat with a name, nil if there is none.
+	Checkpoint(ctx context.Context, chatID, name string) (*Checkpoint, error)
+	// ListCheckpoints returns the checkpoints of a chat, newest first.
+	ListCheckpoints(ctx context.Context, chatID string) ([]Checkpoint, error)
+	// DeleteCheckpoint deletes a checkpoint, if there is one.
+	DeleteCheckpoint(ctx context.Context, chatID, name string) error
+
+	// SearchMessages returns the messages of a chat that match, best first. Text
+	// that is not a valid query is searched for its words. A store that cannot
+	// search answers ErrSearchUnavailable.
+	SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error)
+	// Graph returns everything in a chat, for drawing. It is empty for a chat that
+	// is not there.
+	Graph(ctx context.Context, chatID string) (Graph, error)
+
+	// Append adds messages one after another and moves a branch to the last: all of
+	// that or nothing. It is not among the documented operations, which need a
+	// call for each of its steps and so can fail halfway. It returns the new head.
+	//
+	// A branch that does not stand where the request expects is a *HeadError. An
+	// id that is known is ErrExists or ErrOtherChat, even for the same message.
+	Append(ctx context.Context, r AppendRequest) (Ref, error)
+}
