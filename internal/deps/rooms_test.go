@@ -17,6 +17,7 @@ const (
 	btree    = "github.com/tidwall/btree"
 	compress = "github.com/klauspost/compress"
 	goleak   = "go.uber.org/goleak"
+	linear   = "github.com/anishathalye/porcupine"
 	rapid    = "pgregory.net/rapid"
 	sys      = "golang.org/x/sys"
 	testify  = "github.com/stretchr/testify"
@@ -37,8 +38,9 @@ var rooms = []room{
 	{path: "internal/deps"},
 	{path: "content", libs: []string{blake3, compress}},
 	{path: "structure", ours: []string{"content"}, libs: []string{uuid}},
+	{path: "structure/structuretest", ours: []string{"content", "structure"}, libs: []string{rapid}},
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
-	{path: "lineage/backend/backendtest", ours: belowEngines, libs: []string{testify, rapid}},
+	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "lineage/lock", libs: []string{sys, uuid}},
 	{path: "internal/vfs", libs: []string{sys}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
@@ -47,6 +49,10 @@ var rooms = []room{
 	{path: "internal/embedded", ours: join(belowEngines, "internal/vfs", "internal/journal", "internal/index"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/embedded")},
 	{path: "lineage/engine", ours: belowStore, libs: []string{uuid}},
+	{path: "lineage/conversation", ours: belowStore},
+	{path: "lineage/summarize", ours: belowStore},
+	{path: "lineage/chat", ours: belowStore},
+	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: belowStore, libs: []string{compress}},
 	{path: "sqladapter", ours: belowStore},
 	{path: "sqladapter/sqlite", ours: join(belowStore, "sqladapter"), libs: []string{sqlite}},
@@ -58,7 +64,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"lineage/backend/backendtest", "internal/vfs/crashfs"}
+	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "internal/vfs/crashfs"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

@@ -1,0 +1,191 @@
+package lineage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func lastEntry(t testing.TB, c *lineage.Context) *lineage.Entry {
+	t.Helper()
+	entries, err := c.Last(bg, 1)
+	require.NoError(t, err)
+	require.NotEmpty(t, entries)
+	return entries[len(entries)-1]
+}
+
+func TestReturnLeadsBack(t *testing.T) {
+	s := newStore(t)
+	parent := newContext(t, s, "a task")
+	child, err := parent.Subagent(bg, lineage.SubagentOptions{})
+	require.NoError(t, err)
+	at := say(t, child, "step one", "step two")
+	ref, err := child.Return(bg, lineage.Assistant("it is done").From("large"))
+	require.NoError(t, err)
+	require.Equal(t, ref, tip(t, parent))
+
+	result := lastEntry(t, parent)
+	require.Equal(t, "it is done", result.Text())
+	require.Equal(t, content.OriginAssistant, result.Origin.Kind)
+	require.Equal(t, "large", result.Origin.ModelID)
+	require.Equal(t, "lineage:context/"+child.ID().String()+"@"+at.String(), result.Origin.SourceID)
+	require.Equal(t, content.Sum([]byte("step two")), result.Origin.ParentID)
+
+	chain, err := s.Provenance(bg, result.Content)
+	require.NoError(t, err)
+	require.Len(t, chain, 2)
+	require.Equal(t, content.Sum([]byte("step two")), chain[1].ID)
+}
+
+func TestReturnRepeatingTheLastMessage(t *testing.T) {
+	s := newStore(t)
+	parent := newContext(t, s, "a task")
+	child := fork(t, parent)
+	say(t, child, "the result")
+	_, err := child.Return(bg, lineage.Assistant("the result"))
+	require.NoError(t, err)
+	require.True(t, lastEntry(t, parent).Origin.ParentID.IsZero(), "content is not derived from itself")
+}
+
+func TestSendSharesTheBlock(t *testing.T) {
+	s := newStore(t)
+	from, to := newContext(t, s), newContext(t, s, "hello")
+	_, err := from.Extend(bg, lineage.Assistant("a finding").From("large"))
+	require.NoError(t, err)
+	before, err := s.Stats(bg)
+	require.NoError(t, err)
+	sent := lastEntry(t, from)
+	_, err = from.Send(bg, to, sent)
+	require.NoError(t, err)
+	after, err := s.Stats(bg)
+	require.NoError(t, err)
+	require.Equal(t, before.Blocks, after.Blocks)
+	heard := lastEntry(t, to)
+	require.Equal(t, sent.Content, heard.Content)
+	require.Equal(t, "large", heard.Origin.ModelID)
+	require.Equal(t, "lineage:context/"+from.ID().String()+"@"+sent.Span.String(), heard.Origin.SourceID)
+	require.Empty(t, lastEntry(t, from).Origin.SourceID, "the original's origin stays")
+}
+
+func TestSay(t *testing.T) {
+	s := newStore(t)
+	a := newContext(t, s, "shared")
+	b := fork(t, a) // both stand at the same span
+	here, there, err := a.Say(bg, b, lineage.Assistant("hello"), lineage.Item{Role: "user", Name: "a"})
+	require.NoError(t, err)
+	require.Equal(t, here, tip(t, a))
+	require.Equal(t, there, tip(t, b))
+	said, heard := lastEntry(t, a), lastEntry(t, b)
+	require.Equal(t, said.Content, heard.Content)
+	require.Equal(t, said.Commit, heard.Commit, "both or neither")
+	require.Equal(t, []string{"user", "a"}, []string{heard.Role, heard.Name})
+	require.Contains(t, heard.Origin.SourceID, a.ID().String())
+}
+
+func TestSubagentSees(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	_, err := c.Extend(bg, lineage.System("rules"), lineage.User("a question"), lineage.Assistant("an answer"), lineage.User("a task"))
+	require.NoError(t, err)
+	for _, test := range []struct {
+		name string
+		sees *lineage.Filter
+		want string
+	}{
+		{"all", nil, "rules|a question|an answer|a task"},
+		{"nothing set", &lineage.Filter{}, "rules|a question|an answer|a task"},
+		{"roles", &lineage.Filter{Roles: []string{"system", "user"}}, "rules|a question|a task"},
+		{"last", &lineage.Filter{Window: lineage.Window{Last: 2}}, "an answer|a task"},
+		{"range", &lineage.Filter{Window: lineage.Window{From: 2, To: 3}}, "a question|an answer"},
+		{"predicate", &lineage.Filter{Keep: func(e *lineage.Entry) bool { return strings.HasPrefix(e.Text(), "a ") }}, "a question|a task"},
+		{"several", &lineage.Filter{Roles: []string{"user"}, Window: lineage.Window{Last: 2}}, "a task"},
+		{"none", &lineage.Filter{Roles: []string{"nobody"}}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			child, err := c.Subagent(bg, lineage.SubagentOptions{Sees: test.sees, Metadata: []byte("{}")})
+			require.NoError(t, err)
+			require.Equal(t, test.want, strings.Join(texts(t, child), "|"))
+			info, err := child.Info(bg)
+			require.NoError(t, err)
+			require.Equal(t, c.ID(), info.Parent)
+			say(t, child, "and more")
+			require.Len(t, texts(t, c), 4)
+		})
+	}
+}
+
+func TestAlternatives(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "a question")
+	at := tip(t, c)
+	set, err := c.Alternatives(bg, lineage.Overrides{Model: pointer("large")}, lineage.Overrides{Model: pointer("small")}, lineage.Overrides{})
+	require.NoError(t, err)
+	require.Equal(t, at, set.Position)
+	large, small, empty := set.Offered[0], set.Offered[1], set.Offered[2]
+	second := say(t, small, "a short answer")
+	first, err := large.Extend(bg, lineage.Assistant("a long"), lineage.Assistant("answer"))
+	require.NoError(t, err)
+	filled, err := set.Filled(bg)
+	require.NoError(t, err)
+	require.Equal(t, []lineage.SpanRef{second, first[0]}, filled, "in the order they were filled")
+	require.Equal(t, set.ID(), lastEntry(t, small).Set)
+	require.True(t, lastEntry(t, large).Set.IsZero(), "only the first span is the alternative")
+
+	say(t, small, "and more")
+	require.True(t, lastEntry(t, small).Set.IsZero())
+	require.NoError(t, small.Back(bg, 1))
+	filled, err = set.Filled(bg)
+	require.NoError(t, err)
+	require.Len(t, filled, 2)
+
+	require.ErrorIs(t, c.Choose(bg, empty), lineage.ErrInvalid)
+	require.NoError(t, c.Choose(bg, large))
+	require.Equal(t, []string{"a question", "a long", "answer"}, texts(t, c))
+	require.Empty(t, gathered(t, c.Reflog(bg)), "straight forward: nothing to undo")
+	require.NoError(t, c.Choose(bg, small))
+	require.Equal(t, []string{"a question", "a short answer"}, texts(t, c))
+	require.NoError(t, c.Undo(bg))
+	require.Equal(t, []string{"a question", "a long", "answer"}, texts(t, c))
+
+	found, err := c.AlternativeSet(bg, set.ID())
+	require.NoError(t, err)
+	require.Len(t, found.Offered, 3)
+	require.Equal(t, at, found.Position)
+}
+
+func TestEditDerives(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	_, err := c.Extend(bg, lineage.User("a qestion"), lineage.Assistant("what?"), lineage.User("more"))
+	require.NoError(t, err)
+	first, err := s.At(bg, tip(t, c), 1)
+	require.NoError(t, err)
+	edited, err := c.Edit(bg, first, lineage.Item{Body: []byte("a question")}, lineage.EditOptions{
+		Replay: func(e *lineage.Entry) bool { return e.Role == "user" },
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a question", "more"}, texts(t, edited))
+	require.Equal(t, []string{"a qestion", "what?", "more"}, texts(t, c))
+	entries, err := edited.All(bg)
+	require.NoError(t, err)
+	require.Equal(t, "user", entries[0].Role)
+	chain, err := s.Provenance(bg, entries[0].Content)
+	require.NoError(t, err)
+	require.Equal(t, content.Sum([]byte("a qestion")), chain[1].ID)
+
+	same, err := c.Edit(bg, first, lineage.Item{Body: []byte("a qestion")}, lineage.EditOptions{})
+	require.NoError(t, err)
+	require.True(t, lastEntry(t, same).Origin.ParentID.IsZero(), "content is not derived from itself")
+}
+
+func TestEditReadsWhatItIsGiven(t *testing.T) {
+	c := newContext(t, newStore(t), "old")
+	edited, err := c.Edit(bg, tip(t, c), lineage.Item{Reader: strings.NewReader("new")}, lineage.EditOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"new"}, texts(t, edited))
+	require.Equal(t, content.Sum([]byte("old")), lastEntry(t, edited).Origin.ParentID)
+}

@@ -1,0 +1,118 @@
+package lineage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// AlternativeSet is a position at which several continuations are offered: the
+// answers of several models, retries, edits. Each is a context that is extended
+// like any other, in any order and concurrently.
+type AlternativeSet struct {
+	store *Store
+	id    structure.SpanSetID
+	// Position is the span that all of them follow.
+	Position SpanRef
+	// Offered are the contexts to fill, in the order asked for.
+	Offered []*Context
+}
+
+// ID returns the set's id.
+func (a *AlternativeSet) ID() structure.SpanSetID { return a.id }
+
+// Alternatives offers continuations of the context: one for each of the
+// overrides, which say how they differ (the model, say). The context itself stays
+// where it is until one is chosen.
+func (c *Context) Alternatives(ctx context.Context, each ...Overrides) (*AlternativeSet, error) {
+	if len(each) == 0 {
+		return nil, fmt.Errorf("alternatives: none asked for: %w", ErrInvalid)
+	}
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	set := &AlternativeSet{store: c.store, id: structure.NewID[structure.SpanSetID](), Position: state.Tip}
+	records := []structure.Record{&structure.SpanSet{
+		ID: set.id, Parent: state.Tip, Count: uint64(len(each)), CreatedAt: c.store.timestamp(),
+	}}
+	for _, o := range each {
+		fork := c.store.fork(&state.Context, ForkOptions{Overrides: o})
+		fork.Set = set.id
+		records = append(records, fork)
+		set.Offered = append(set.Offered, &Context{store: c.store, id: fork.ID})
+	}
+	if _, err := c.store.apply(ctx, records); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// AlternativeSet returns a set by its id, with the contexts of this one's that
+// fill it.
+func (c *Context) AlternativeSet(ctx context.Context, id structure.SpanSetID) (*AlternativeSet, error) {
+	r, err := c.store.engine.SpanSet(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	set := &AlternativeSet{store: c.store, id: id, Position: r.Parent}
+	for child, err := range c.store.engine.Children(ctx, c.id) {
+		if err != nil {
+			return nil, err
+		}
+		if child.Set == id {
+			set.Offered = append(set.Offered, &Context{store: c.store, id: child.ID})
+		}
+	}
+	return set, nil
+}
+
+// Filled returns the first span of each alternative that has one, in the order
+// they were filled.
+func (a *AlternativeSet) Filled(ctx context.Context) ([]SpanRef, error) {
+	var refs []SpanRef
+	for ref, err := range a.store.engine.Alternatives(ctx, a.id) {
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+	}
+	return refs, nil
+}
+
+// Choose makes the context go on with an alternative: it then stands where that
+// one stands. The others stay and can be chosen instead later. If the context
+// has gone elsewhere since the alternatives were offered, that is kept in its
+// reflog.
+func (c *Context) Choose(ctx context.Context, alternative *Context) error {
+	defer c.store.lockContext(c.id).Unlock()
+	for {
+		state, err := c.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return err
+		}
+		chosen, err := c.store.engine.Context(ctx, alternative.id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case chosen.Parent != c.id || chosen.Set.IsZero():
+			return subjectError("context", alternative.id.String(), ErrInvalid, "it is no alternative of context "+c.id.String())
+		case chosen.Tip == chosen.Base:
+			return subjectError("context", alternative.id.String(), ErrInvalid, "the alternative is still empty")
+		case chosen.Tip == state.Tip:
+			return nil
+		}
+		records := c.store.moved(c.id, state.Tip, chosen.Tip, "choose")
+		if state.Tip == chosen.Base {
+			records = records[:1] // straight forward: nothing to undo
+		}
+		_, err = c.store.apply(ctx, records, backend.Expect{Context: c.id, Tip: state.Tip},
+			backend.Expect{Context: alternative.id, Tip: chosen.Tip})
+		if !isTipMoved(err) {
+			return err
+		}
+	}
+}

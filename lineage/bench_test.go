@@ -1,0 +1,128 @@
+package lineage_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// messageOf returns a message of 500 bytes that no other equals.
+func messageOf(i int) lineage.Item {
+	return lineage.User(fmt.Sprintf("%010d", i) + strings.Repeat("x", 490))
+}
+
+// grown returns a context with a history of n messages, so many to a commit.
+func grown(b *testing.B, s *lineage.Store, n, together int, message func(int) lineage.Item) *lineage.Context {
+	b.Helper()
+	c := newContext(b, s)
+	for i := 0; i < n; {
+		batch := make([]lineage.Item, min(n-i, together))
+		for k := range batch {
+			batch[k] = message(i)
+			i++
+		}
+		_, err := c.Extend(bg, batch...)
+		require.NoError(b, err)
+	}
+	return c
+}
+
+func BenchmarkExtend(b *testing.B) {
+	for _, d := range []lineage.Durability{lineage.Normal, lineage.Full} {
+		b.Run(d.String(), func(b *testing.B) {
+			s, err := lineage.Open(bg, b.TempDir(), &lineage.Options{Durability: d})
+			require.NoError(b, err)
+			defer s.Close()
+			c := newContext(b, s)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i++
+				if _, err := c.Extend(bg, messageOf(i)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFork forks histories of different lengths in turn, so that a noisy
+// machine disturbs all alike, and reports the median of the rounds' ratios.
+func BenchmarkFork(b *testing.B) {
+	const rounds, forks = 15, 200
+	lengths := []int{10, 1_000, 1_000_000}
+	s := newStore(b)
+	contexts := make([]*lineage.Context, len(lengths))
+	for i, n := range lengths {
+		contexts[i] = grown(b, s, n, 1000, func(i int) lineage.Item { return lineage.User(fmt.Sprint(i % 1000)) })
+	}
+	require.NoError(b, s.Sync(bg))
+	ratios := make([][]float64, len(lengths))
+	var shortest []float64
+	for b.Loop() {
+		for range rounds {
+			took := make([]float64, len(lengths))
+			for i, c := range contexts {
+				start := time.Now()
+				for range forks {
+					if _, err := c.Fork(bg, lineage.ForkOptions{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				took[i] = float64(time.Since(start).Nanoseconds()) / forks
+				ratios[i] = append(ratios[i], took[i]/took[0])
+			}
+			shortest = append(shortest, took[0])
+		}
+	}
+	b.ReportMetric(0, "ns/op") // an op here is all rounds
+	b.ReportMetric(median(shortest), "ns/fork")
+	for i, n := range lengths[1:] {
+		b.ReportMetric(median(ratios[i+1]), fmt.Sprintf("x/fork-%d", n))
+	}
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// BenchmarkRead reads a history of 100,000 messages, all of it and windows of it.
+func BenchmarkRead(b *testing.B) {
+	const length = 100_000
+	s := newStore(b)
+	c := grown(b, s, length, 1, messageOf)
+	for _, test := range []struct {
+		name   string
+		window lineage.Window
+		reads  int
+	}{
+		{"all", lineage.Window{}, length},
+		{"last 1", lineage.Window{Last: 1}, 1},
+		{"last 100", lineage.Window{Last: 100}, 100},
+		{"middle 100", lineage.Window{From: length / 2, To: length/2 + 99}, 100},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				n := 0
+				for e, err := range c.Entries(bg, test.window) {
+					if err != nil || len(e.Body) != 500 {
+						b.Fatal(err, len(e.Body))
+					}
+					n++
+				}
+				if n != test.reads {
+					b.Fatal(n)
+				}
+			}
+			b.ReportMetric(float64(test.reads)*float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+}

@@ -1,0 +1,422 @@
+package lineage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// BranchInfo is a branch as it is now.
+type BranchInfo struct {
+	Name    string
+	Context ContextID
+	Thread  ThreadID
+	// Head is where its context stands.
+	Head      SpanRef
+	Active    bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	// Length is how many spans its history has.
+	Length uint64
+}
+
+// Branches returns the thread's branches, oldest first.
+func (t *Thread) Branches(ctx context.Context) ([]BranchInfo, error) {
+	snapshot, err := t.store.engine.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer snapshot.Close()
+	thread, err := snapshot.Thread(ctx, t.id)
+	if err != nil {
+		return nil, err
+	}
+	runs := t.store.runs(ctx)
+	var infos []BranchInfo
+	for b, err := range snapshot.Branches(ctx, t.id) {
+		if err != nil {
+			return nil, err
+		}
+		info, err := t.branchInfo(ctx, snapshot, b, thread.Active, runs)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	slices.SortStableFunc(infos, func(a, b BranchInfo) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.Context.Compare(b.Context))
+	})
+	return infos, nil
+}
+
+func (t *Thread) branchInfo(ctx context.Context, r backend.Reader, b *structure.Branch, active ContextID, runs structure.RunLookup) (BranchInfo, error) {
+	c, err := r.Context(ctx, b.Context)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	length, err := structure.Position(c.Tip, runs)
+	return BranchInfo{
+		Name: b.Name, Context: b.Context, Thread: t.id, Head: c.Tip, Active: b.Context == active,
+		CreatedAt: b.CreatedAt, UpdatedAt: time.UnixMilli(c.MovedAt).UTC(), Length: length,
+	}, err
+}
+
+// Branch returns what is known of a branch.
+func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
+	snapshot, err := t.store.engine.Snapshot(ctx)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	defer snapshot.Close()
+	thread, err := snapshot.Thread(ctx, t.id)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	b, err := snapshot.Branch(ctx, t.id, name)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	return t.branchInfo(ctx, snapshot, b, thread.Active, t.store.runs(ctx))
+}
+
+// On returns the context of a branch.
+func (t *Thread) On(ctx context.Context, branch string) (*Context, error) {
+	b, err := t.store.engine.Branch(ctx, t.id, branch)
+	if err != nil {
+		return nil, err
+	}
+	return &Context{store: t.store, id: b.Context}, nil
+}
+
+// Active returns the context of the active branch.
+func (t *Thread) Active(ctx context.Context) (*Context, error) {
+	thread, err := t.store.engine.Thread(ctx, t.id)
+	if err != nil {
+		return nil, err
+	}
+	return &Context{store: t.store, id: thread.Active}, nil
+}
+
+// ActiveBranch returns what is known of the active branch.
+func (t *Thread) ActiveBranch(ctx context.Context) (BranchInfo, error) {
+	branches, err := t.Branches(ctx)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	for _, b := range branches {
+		if b.Active {
+			return b, nil
+		}
+	}
+	return BranchInfo{}, subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
+}
+
+// BranchOptions say where a new branch starts.
+type BranchOptions struct {
+	// From is the context it is forked from; nil is the active branch's.
+	From *Context
+	// At is the span it starts at; the zero ref is where From stands. Empty makes
+	// it start with an empty history instead.
+	At    SpanRef
+	Empty bool
+	// Switch makes it the active branch.
+	Switch    bool
+	Overrides Overrides
+	Metadata  []byte
+}
+
+// CreateBranch makes a branch. A name that is taken is ErrExists.
+func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions) (*Context, error) {
+	return t.createBranch(ctx, func(context.Context, string) (string, error) { return name, nil }, o)
+}
+
+// createBranch makes a branch under the name that choose returns for the active
+// branch's.
+func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Context, active string) (string, error), o BranchOptions) (*Context, error) {
+	var made ContextID
+	err := t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
+		from := thread.Active
+		if o.From != nil {
+			from = o.From.id
+		}
+		parent, err := t.store.engine.Context(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		active, err := t.nameOf(ctx, thread.Active)
+		if err != nil {
+			return nil, err
+		}
+		name, err := choose(ctx, active)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkBranchName(name); err != nil {
+			return nil, err
+		}
+		record := t.store.fork(&parent.Context, ForkOptions{At: o.At, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
+		if o.Empty {
+			record.Base, record.Tip = SpanRef{}, SpanRef{}
+		}
+		if o.Switch {
+			thread.Active = record.ID
+		}
+		made = record.ID
+		return []structure.Record{record, &structure.Branch{Thread: t.id, Name: name, Context: record.ID, CreatedAt: record.CreatedAt}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Context{store: t.store, id: made}, nil
+}
+
+func checkBranchName(name string) error {
+	if strings.TrimSpace(name) == "" {
+		return fmt.Errorf("branch without a name: %w", ErrInvalid)
+	}
+	return nil
+}
+
+// nameOf returns the name of the branch that a context is.
+func (t *Thread) nameOf(ctx context.Context, id ContextID) (string, error) {
+	for b, err := range t.store.engine.Branches(ctx, t.id) {
+		if err != nil {
+			return "", err
+		}
+		if b.Context == id {
+			return b.Name, nil
+		}
+	}
+	return MainBranch, nil
+}
+
+// nextName returns the automatic name of a branch made from one: "name-v" and one
+// more than there are branches named so or after it, or the next number free.
+func (t *Thread) nextName(ctx context.Context, current string) (string, error) {
+	count := 0
+	taken := make(map[string]bool)
+	for b, err := range t.store.engine.Branches(ctx, t.id) {
+		if err != nil {
+			return "", err
+		}
+		taken[b.Name] = true
+		if b.Name == current || strings.HasPrefix(b.Name, current+"-v") {
+			count++
+		}
+	}
+	for n := count + 1; ; n++ {
+		if name := fmt.Sprintf("%s-v%d", current, n); !taken[name] {
+			return name, nil
+		}
+	}
+}
+
+// Rewind makes a branch at a span and switches to it. What came after the span
+// stays on the branches that have it.
+func (t *Thread) Rewind(ctx context.Context, to SpanRef) (BranchInfo, error) {
+	return t.automatic(ctx, BranchOptions{At: to, Empty: to.IsZero(), Switch: true})
+}
+
+// Aside makes a branch where the active one stands, for a question on the side,
+// and does not switch to it.
+func (t *Thread) Aside(ctx context.Context) (BranchInfo, error) {
+	active, err := t.Active(ctx)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	if tip, err := active.Tip(ctx); err != nil {
+		return BranchInfo{}, err
+	} else if tip.IsZero() {
+		return BranchInfo{}, t.noMessages()
+	}
+	return t.automatic(ctx, BranchOptions{})
+}
+
+func (t *Thread) automatic(ctx context.Context, o BranchOptions) (BranchInfo, error) {
+	var name string
+	_, err := t.createBranch(ctx, func(ctx context.Context, active string) (next string, err error) {
+		next, err = t.nextName(ctx, active)
+		name = next
+		return next, err
+	}, o)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	return t.Branch(ctx, name)
+}
+
+func (t *Thread) noMessages() error {
+	return subjectError("thread", t.id.String(), ErrInvalid, "no messages in conversation")
+}
+
+// Switch makes a branch the active one.
+func (t *Thread) Switch(ctx context.Context, name string) error {
+	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
+		b, err := t.store.engine.Branch(ctx, t.id, name)
+		if err != nil {
+			return nil, err
+		}
+		thread.Active = b.Context
+		return nil, nil
+	})
+}
+
+// RenameBranch gives a branch another name.
+func (t *Thread) RenameBranch(ctx context.Context, name, newName string) error {
+	if err := checkBranchName(newName); err != nil {
+		return err
+	}
+	return t.change(ctx, func(*structure.Thread) ([]structure.Record, error) {
+		b, err := t.store.engine.Branch(ctx, t.id, name)
+		if err != nil || name == newName {
+			return nil, err
+		}
+		renamed := *b
+		renamed.Name = newName
+		return []structure.Record{
+			&structure.Deletion{Subject: structure.KindBranch, Thread: t.id, Name: name, At: t.store.timestamp()},
+			&renamed,
+		}, nil
+	})
+}
+
+// DeleteBranch deletes a branch and its context. The main branch, and the last
+// that is left, are ErrProtected. If it was active, the main branch becomes so, or
+// the oldest if there is none of that name.
+func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
+	if name == MainBranch {
+		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
+	}
+	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
+		branches, err := t.Branches(ctx)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(branches, func(b BranchInfo) bool { return b.Name == name })
+		if i < 0 {
+			return nil, subjectError("branch", fmt.Sprintf("%q", name), ErrNotFound, "")
+		}
+		if len(branches) == 1 {
+			return nil, subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "it is the only branch")
+		}
+		gone := branches[i]
+		if gone.Active {
+			rest := slices.Delete(branches, i, i+1)
+			next := rest[0]
+			for _, b := range rest {
+				if b.Name == MainBranch {
+					next = b
+				}
+			}
+			thread.Active = next.Context
+		}
+		now := t.store.timestamp()
+		return []structure.Record{
+			&structure.Deletion{Subject: structure.KindBranch, Thread: t.id, Name: name, At: now},
+			&structure.Deletion{Subject: structure.KindContext, Context: gone.Context, At: now},
+		}, nil
+	})
+}
+
+// CheckpointInfo is a named, fixed position.
+type CheckpointInfo struct {
+	ID        structure.CheckpointID
+	Name      string
+	Span      SpanRef
+	CreatedAt time.Time
+}
+
+func checkpointInfo(c *structure.Checkpoint) CheckpointInfo {
+	return CheckpointInfo{ID: c.ID, Name: c.Name, Span: c.Span, CreatedAt: c.CreatedAt}
+}
+
+// Checkpoint names where the active branch stands. A name that is taken is moved
+// and keeps its id.
+func (t *Thread) Checkpoint(ctx context.Context, name string) (CheckpointInfo, error) {
+	active, err := t.Active(ctx)
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	tip, err := active.Tip(ctx)
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	if tip.IsZero() {
+		return CheckpointInfo{}, t.noMessages()
+	}
+	return t.CheckpointAt(ctx, name, tip)
+}
+
+// CheckpointAt names a span. A name that is taken is moved and keeps its id.
+func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef) (CheckpointInfo, error) {
+	if strings.TrimSpace(name) == "" {
+		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)
+	}
+	var c *structure.Checkpoint
+	err := t.change(ctx, func(*structure.Thread) ([]structure.Record, error) {
+		id := structure.NewID[structure.CheckpointID]()
+		old, err := t.store.engine.Checkpoint(ctx, t.id, name)
+		switch {
+		case err == nil:
+			id = old.ID
+		case !isNotFound(err):
+			return nil, err
+		}
+		c = &structure.Checkpoint{ID: id, Thread: t.id, Name: name, Span: at, CreatedAt: t.store.timestamp()}
+		return []structure.Record{c}, nil
+	})
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	return checkpointInfo(c), nil
+}
+
+// FindCheckpoint returns the checkpoint with a name.
+func (t *Thread) FindCheckpoint(ctx context.Context, name string) (CheckpointInfo, error) {
+	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	return checkpointInfo(c), nil
+}
+
+// Checkpoints returns the thread's checkpoints, newest first.
+func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
+	var infos []CheckpointInfo
+	for c, err := range t.store.engine.Checkpoints(ctx, t.id) {
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, checkpointInfo(c))
+	}
+	slices.SortStableFunc(infos, func(a, b CheckpointInfo) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), b.ID.Compare(a.ID))
+	})
+	return infos, nil
+}
+
+// DeleteCheckpoint deletes a checkpoint, if there is one of that name.
+func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
+	_, err := t.store.apply(ctx, []structure.Record{
+		&structure.Deletion{Subject: structure.KindCheckpoint, Thread: t.id, Name: name, At: t.store.timestamp()},
+	})
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Restore makes a branch at a checkpoint and switches to it.
+func (t *Thread) Restore(ctx context.Context, name string) (BranchInfo, error) {
+	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	return t.Rewind(ctx, c.Span)
+}

@@ -1,0 +1,196 @@
+package lineage_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func branchNames(t testing.TB, thread *lineage.Thread) []string {
+	t.Helper()
+	branches, err := thread.Branches(bg)
+	require.NoError(t, err)
+	var names []string
+	for _, b := range branches {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
+func requireActive(t testing.TB, thread *lineage.Thread, name string) {
+	t.Helper()
+	b, err := thread.ActiveBranch(bg)
+	require.NoError(t, err)
+	require.Equal(t, name, b.Name)
+	branches, err := thread.Branches(bg)
+	require.NoError(t, err)
+	for _, b := range branches {
+		require.Equal(t, b.Name == name, b.Active, b.Name)
+	}
+}
+
+func TestBranchNames(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	thread, main := newThread(t, s)
+	at := say(t, main, "one")
+	aside, err := thread.Aside(bg)
+	require.NoError(t, err)
+	require.Equal(t, "main-v2", aside.Name)
+	requireActive(t, thread, "main")
+	rewound, err := thread.Rewind(bg, at)
+	require.NoError(t, err)
+	require.Equal(t, "main-v3", rewound.Name)
+	requireActive(t, thread, "main-v3")
+
+	// Opened again, names still follow the active branch.
+	require.NoError(t, s.Close())
+	s = open(t, dir)
+	thread, err = s.Thread(bg, thread.ID())
+	require.NoError(t, err)
+	rewound, err = thread.Rewind(bg, at)
+	require.NoError(t, err)
+	require.Equal(t, "main-v3-v2", rewound.Name)
+
+	// From main, descendants count.
+	require.NoError(t, thread.Switch(bg, "main"))
+	rewound, err = thread.Rewind(bg, at)
+	require.NoError(t, err)
+	require.Equal(t, "main-v5", rewound.Name)
+	require.Equal(t, []string{"main", "main-v2", "main-v3", "main-v3-v2", "main-v5"}, branchNames(t, thread))
+}
+
+func TestBranchNameThatIsTaken(t *testing.T) {
+	thread, main := newThread(t, newStore(t))
+	at := say(t, main, "one")
+	for _, name := range []string{"main-v4", "main-v5"} {
+		_, err := thread.CreateBranch(bg, name, lineage.BranchOptions{})
+		require.NoError(t, err)
+	}
+	b, err := thread.Aside(bg) // three are counted
+	require.NoError(t, err)
+	require.Equal(t, "main-v6", b.Name)
+	b, err = thread.Rewind(bg, at)
+	require.NoError(t, err)
+	require.Equal(t, "main-v7", b.Name)
+}
+
+func TestBranchNamesWhenMadeAtOnce(t *testing.T) {
+	thread, main := newThread(t, newStore(t))
+	say(t, main, "one")
+	const n = 16
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { _, errs[i] = thread.Aside(bg) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.Len(t, branchNames(t, thread), n+1)
+	requireActive(t, thread, "main")
+	_, err := thread.Branch(bg, "main-v17")
+	require.NoError(t, err)
+}
+
+func TestRewindKeepsWhatCameAfter(t *testing.T) {
+	thread, main := newThread(t, newStore(t))
+	at := say(t, main, "one")
+	say(t, main, "two")
+	b, err := thread.Rewind(bg, at)
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), b.Length)
+	require.Equal(t, at, b.Head)
+	active, err := thread.Active(bg)
+	require.NoError(t, err)
+	require.Equal(t, b.Context, active.ID())
+	say(t, active, "another two")
+	require.Equal(t, []string{"one", "two"}, texts(t, main))
+	require.Equal(t, []string{"one", "another two"}, texts(t, active))
+
+	b, err = thread.Rewind(bg, lineage.SpanRef{})
+	require.NoError(t, err)
+	require.Zero(t, b.Length, "rewound to the beginning")
+}
+
+func TestDeleteBranch(t *testing.T) {
+	thread, main := newThread(t, newStore(t))
+	say(t, main, "one")
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := thread.CreateBranch(bg, name, lineage.BranchOptions{Switch: true})
+		require.NoError(t, err)
+	}
+	b, err := thread.On(bg, "b")
+	require.NoError(t, err)
+	require.NoError(t, thread.DeleteBranch(bg, "b"))
+	requireActive(t, thread, "c")
+	_, err = b.Info(bg)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	require.NoError(t, thread.DeleteBranch(bg, "c"))
+	requireActive(t, thread, "main")
+	require.NoError(t, thread.RenameBranch(bg, "main", "z"))
+	require.NoError(t, thread.Switch(bg, "a"))
+	require.NoError(t, thread.DeleteBranch(bg, "a"))
+	requireActive(t, thread, "z")
+	require.Equal(t, []string{"one"}, texts(t, main))
+}
+
+func TestRenameBranch(t *testing.T) {
+	thread, main := newThread(t, newStore(t))
+	at := say(t, main, "one")
+	require.NoError(t, thread.RenameBranch(bg, "main", "trunk"))
+	requireActive(t, thread, "trunk")
+	require.NoError(t, thread.RenameBranch(bg, "trunk", "trunk"))
+	on, err := thread.On(bg, "trunk")
+	require.NoError(t, err)
+	require.Equal(t, main.ID(), on.ID())
+	b, err := thread.Rewind(bg, at)
+	require.NoError(t, err)
+	require.Equal(t, "trunk-v2", b.Name)
+}
+
+func TestCheckpoints(t *testing.T) {
+	thread, main := newThread(t, newClockedStore(t))
+	first := say(t, main, "one")
+	a, err := thread.Checkpoint(bg, "a")
+	require.NoError(t, err)
+	require.Equal(t, first, a.Span)
+	second := say(t, main, "two")
+	b, err := thread.Checkpoint(bg, "b")
+	require.NoError(t, err)
+	names := func() (names []string) {
+		all, err := thread.Checkpoints(bg)
+		require.NoError(t, err)
+		for _, c := range all {
+			names = append(names, c.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"b", "a"}, names(), "newest first")
+
+	moved, err := thread.Checkpoint(bg, "a")
+	require.NoError(t, err)
+	require.Equal(t, a.ID, moved.ID, "a checkpoint that is moved keeps its id")
+	require.NotEqual(t, a.ID, b.ID)
+	require.Equal(t, second, moved.Span)
+	require.Equal(t, []string{"a", "b"}, names())
+	found, err := thread.FindCheckpoint(bg, "a")
+	require.NoError(t, err)
+	require.Equal(t, moved, found)
+
+	_, err = thread.CheckpointAt(bg, "b", first)
+	require.NoError(t, err)
+	restored, err := thread.Restore(bg, "b")
+	require.NoError(t, err)
+	require.Equal(t, "main-v2", restored.Name)
+	require.Equal(t, first, restored.Head)
+	requireActive(t, thread, "main-v2")
+
+	require.NoError(t, thread.DeleteCheckpoint(bg, "a"))
+	require.NoError(t, thread.DeleteCheckpoint(bg, "a"), "deleting what is missing is nothing")
+	require.Equal(t, []string{"b"}, names())
+}

@@ -1,0 +1,111 @@
+package lineage
+
+import (
+	"context"
+	"sort"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+// CommonPrefix returns how many spans two contexts' histories begin with that say
+// the same, shared or not. It compares digests: it reads a few spans, not the
+// histories.
+func (c *Context) CommonPrefix(ctx context.Context, other *Context) (uint64, error) {
+	a, err := c.Tip(ctx)
+	if err != nil {
+		return 0, err
+	}
+	b, err := other.Tip(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.store.CommonPrefix(ctx, a, b)
+}
+
+// CommonPrefix returns how many spans the histories that end at two spans begin
+// with that say the same.
+func (s *Store) CommonPrefix(ctx context.Context, a, b SpanRef) (uint64, error) {
+	snapshot, err := s.engine.Snapshot(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer snapshot.Close()
+	runs := func(id structure.RunID) (structure.RunInfo, error) { return snapshot.Run(ctx, id) }
+	common, err := structure.CommonAncestor(a, b, runs)
+	if err != nil {
+		return 0, err
+	}
+	shared, err := structure.Position(common, runs)
+	if err != nil {
+		return 0, err
+	}
+	lengthA, err := structure.Position(a, runs)
+	if err != nil {
+		return 0, err
+	}
+	lengthB, err := structure.Position(b, runs)
+	if err != nil {
+		return 0, err
+	}
+	// Histories with equal digests at a position are equal up to there.
+	var failed error
+	differ := sort.Search(int(min(lengthA, lengthB)-shared), func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		var digests [2]structure.Digest
+		for k, tip := range []SpanRef{a, b} {
+			at, err := structure.At(tip, shared+uint64(i)+1, runs)
+			if err == nil {
+				digests[k], err = snapshot.Digest(ctx, at)
+			}
+			if err != nil {
+				failed = err
+				return true
+			}
+		}
+		return digests[0] != digests[1]
+	})
+	return shared + uint64(differ), failed
+}
+
+// Difference is what two histories do not share.
+type Difference struct {
+	// Common is how many spans both begin with.
+	Common uint64
+	// OnlyA and OnlyB are what follows in each.
+	OnlyA, OnlyB []*Entry
+}
+
+// Diff compares this context's history with another's. It reads only what they
+// do not share.
+func (c *Context) Diff(ctx context.Context, other *Context) (Difference, error) {
+	a, err := c.Tip(ctx)
+	if err != nil {
+		return Difference{}, err
+	}
+	b, err := other.Tip(ctx)
+	if err != nil {
+		return Difference{}, err
+	}
+	var d Difference
+	if d.Common, err = c.store.CommonPrefix(ctx, a, b); err != nil {
+		return Difference{}, err
+	}
+	if d.OnlyA, err = c.store.collect(ctx, a, Window{From: d.Common + 1}); err != nil {
+		return Difference{}, err
+	}
+	d.OnlyB, err = c.store.collect(ctx, b, Window{From: d.Common + 1})
+	return d, err
+}
+
+func (s *Store) collect(ctx context.Context, tip SpanRef, w Window) ([]*Entry, error) {
+	var entries []*Entry
+	for e, err := range s.History(ctx, tip, w) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}

@@ -1,0 +1,206 @@
+package lineage_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+const (
+	writers   = 64
+	perWriter = 10
+)
+
+// requireWritten requires that a history holds everything that each writer said,
+// once and in its order.
+func requireWritten(t *testing.T, said []string, each int) {
+	t.Helper()
+	next := make(map[string]int)
+	for _, text := range said {
+		writer, number, _ := strings.Cut(text, "/")
+		require.Equal(t, fmt.Sprint(next[writer]), number, "writer %s out of order", writer)
+		next[writer]++
+	}
+	for writer, n := range next {
+		require.Equal(t, each, n, "writer %s", writer)
+	}
+}
+
+func TestManyWritersOnOneContext(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	thread, c := newThread(t, s)
+	errs := make([]error, writers)
+	forks := make([]*lineage.Context, writers)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range perWriter {
+				_, err := c.Extend(bg, lineage.User(fmt.Sprintf("%d/%d", w, i)))
+				if err == nil && i == perWriter/2 {
+					forks[w], err = c.Fork(bg, lineage.ForkOptions{Thread: thread.ID()})
+				}
+				if err == nil && i > perWriter/2 {
+					_, err = forks[w].Extend(bg, lineage.Assistant("aside"), lineage.Assistant("still aside"))
+				}
+				if err != nil {
+					errs[w] = err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close())
+	s = open(t, dir)
+	c, err := s.Context(bg, c.ID())
+	require.NoError(t, err)
+	all := texts(t, c)
+	require.Len(t, all, writers*perWriter)
+	requireWritten(t, all, perWriter)
+	for _, f := range forks {
+		f, err := s.Context(bg, f.ID())
+		require.NoError(t, err)
+		said := texts(t, f)
+		own := 2 * (perWriter - perWriter/2 - 1)
+		require.Equal(t, all[:len(said)-own], said[:len(said)-own], "a fork begins like what it was forked from")
+		for _, text := range said[len(said)-own:] {
+			require.Contains(t, text, "aside")
+		}
+	}
+	requireSound(t, s)
+}
+
+// TestExtendFromLosesNothing lets writers compete with tips: of those that saw
+// the same tip exactly one gets to add.
+func TestExtendFromLosesNothing(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	errs := make([]error, 8)
+	var wg sync.WaitGroup
+	for w := range errs {
+		wg.Go(func() {
+			for i := 0; i < perWriter && errs[w] == nil; {
+				at, err := c.Tip(bg)
+				if err == nil {
+					_, err = c.ExtendFrom(bg, at, lineage.User(fmt.Sprintf("%d/%d", w, i)))
+				}
+				switch moved := new(lineage.TipMovedError); {
+				case err == nil:
+					i++
+				case !errors.As(err, &moved):
+					errs[w] = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	all := texts(t, c)
+	require.Len(t, all, len(errs)*perWriter)
+	requireWritten(t, all, perWriter)
+}
+
+// TestReadersSeeWholeHistories reads while others write.
+func TestReadersSeeWholeHistories(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	done := make(chan struct{})
+	var reader error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			n := 0
+			for e, err := range c.Entries(bg, lineage.Window{}) {
+				if n++; err == nil && (e.Position != uint64(n) || e.Text() != fmt.Sprint(n)) {
+					err = fmt.Errorf("position %d: %d %q", n, e.Position, e.Text())
+				}
+				if err != nil {
+					reader = err
+					return
+				}
+			}
+			if n%2 != 0 {
+				reader = fmt.Errorf("%d messages: half of a commit", n)
+				return
+			}
+		}
+	})
+	for i := 0; i < 400; i += 2 {
+		_, err := c.Extend(bg, lineage.User(fmt.Sprint(i+1)), lineage.User(fmt.Sprint(i+2)))
+		require.NoError(t, err)
+	}
+	close(done)
+	wg.Wait()
+	require.NoError(t, reader)
+}
+
+// TestConversationsAtOnce has agents that talk to and merge each other.
+func TestConversationsAtOnce(t *testing.T) {
+	s := newStore(t)
+	shared := newContext(t, s, "shared")
+	agents := make([]*lineage.Context, 4)
+	for i := range agents {
+		agents[i] = fork(t, shared)
+	}
+	errs := make([]error, len(agents))
+	var wg sync.WaitGroup
+	for i, agent := range agents {
+		wg.Go(func() {
+			other := agents[(i+1)%len(agents)]
+			for n := range perWriter {
+				_, _, err := agent.Say(bg, other, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)), lineage.Item{Role: "user"})
+				if err == nil {
+					_, err = agent.Return(bg, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)))
+				}
+				if err == nil {
+					_, err = agent.Alternatives(bg, lineage.Overrides{})
+				}
+				if err != nil {
+					errs[i] = err
+					return
+				}
+			}
+			_, errs[i] = shared.Merge(bg, agent, lineage.Append)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	for i, agent := range agents {
+		heard, said := 0, 0
+		for _, e := range gathered(t, agent.Entries(bg, lineage.Window{From: 2})) {
+			if e.Role == "user" {
+				require.Equal(t, fmt.Sprintf("%d/%d", (i+len(agents)-1)%len(agents), heard), e.Text())
+				heard++
+			} else {
+				require.Equal(t, fmt.Sprintf("%d/%d", i, said), e.Text())
+				said++
+			}
+		}
+		require.Equal(t, []int{perWriter, perWriter}, []int{heard, said})
+		_, err := shared.Merge(bg, agent, lineage.Append)
+		require.NoError(t, err)
+		result, err := shared.Merge(bg, agent, lineage.Append)
+		require.NoError(t, err)
+		require.Empty(t, result.Added)
+	}
+	requireSound(t, s)
+}

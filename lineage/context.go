@@ -1,0 +1,169 @@
+package lineage
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Context is a view of a history that can be extended and forked. The value is a
+// handle: it holds nothing of the history and may be copied and kept.
+type Context struct {
+	store *Store
+	id    ContextID
+}
+
+// ID returns the context's id.
+func (c *Context) ID() ContextID { return c.id }
+
+// ContextInfo is a context as it is now.
+type ContextInfo struct {
+	ID     ContextID
+	Thread ThreadID // zero outside of threads
+	// Parent is the context it was forked or spawned from, else zero.
+	Parent ContextID
+	// Base is where it started; Tip is where it stands.
+	Base, Tip SpanRef
+	Overrides Overrides
+	Metadata  []byte
+	CreatedAt time.Time
+	// UpdatedAt is when its tip last moved.
+	UpdatedAt time.Time
+}
+
+func contextInfo(c *backend.Context) ContextInfo {
+	return ContextInfo{
+		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.Base, Tip: c.Tip, Overrides: c.Overrides,
+		Metadata: c.Metadata, CreatedAt: c.CreatedAt, UpdatedAt: time.UnixMilli(c.MovedAt).UTC(),
+	}
+}
+
+// ContextOptions describe a context that starts with an empty history.
+type ContextOptions struct {
+	Overrides Overrides
+	Metadata  []byte
+}
+
+// NewContext makes an empty context outside of any thread.
+func (s *Store) NewContext(ctx context.Context, o ContextOptions) (*Context, error) {
+	id := structure.NewID[ContextID]()
+	_, err := s.apply(ctx, []structure.Record{&structure.Context{
+		ID: id, Overrides: o.Overrides, Metadata: o.Metadata, CreatedAt: s.timestamp(),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return &Context{store: s, id: id}, nil
+}
+
+// Context returns the context with an id.
+func (s *Store) Context(ctx context.Context, id ContextID) (*Context, error) {
+	if _, err := s.engine.Context(ctx, id); err != nil {
+		return nil, err
+	}
+	return &Context{store: s, id: id}, nil
+}
+
+// Info returns the context as it is now.
+func (c *Context) Info(ctx context.Context) (ContextInfo, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return ContextInfo{}, err
+	}
+	return contextInfo(state), nil
+}
+
+// Tip returns where the context stands; the zero ref while it is empty.
+func (c *Context) Tip(ctx context.Context) (SpanRef, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	return state.Tip, nil
+}
+
+// Children yields the contexts that were forked or spawned from this one.
+func (c *Context) Children(ctx context.Context) iter.Seq2[*Context, error] {
+	return func(yield func(*Context, error) bool) {
+		for child, err := range c.store.engine.Children(ctx, c.id) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&Context{store: c.store, id: child.ID}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// SetOverrides replaces what the context sets differently from what it inherits.
+func (c *Context) SetOverrides(ctx context.Context, o Overrides) error {
+	return c.update(ctx, func(r *structure.Context) { r.Overrides = o })
+}
+
+// SetMetadata replaces the context's metadata.
+func (c *Context) SetMetadata(ctx context.Context, metadata []byte) error {
+	return c.update(ctx, func(r *structure.Context) { r.Metadata = metadata })
+}
+
+// update states a context anew where it stands.
+func (c *Context) update(ctx context.Context, change func(*structure.Context)) error {
+	defer c.store.lockContext(c.id).Unlock()
+	for {
+		state, err := c.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return err
+		}
+		record := state.Context
+		change(&record)
+		_, err = c.store.apply(ctx, []structure.Record{&record}, backend.Expect{Context: c.id, Tip: state.Tip})
+		if !isTipMoved(err) {
+			return err
+		}
+	}
+}
+
+// Delete takes the context out of the store. A context that a branch names
+// cannot go before its branch does. Histories that were forked from it stay.
+func (c *Context) Delete(ctx context.Context) error {
+	_, err := c.store.apply(ctx, []structure.Record{
+		&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},
+	})
+	return err
+}
+
+// Effective returns the overrides in force: the context's own, and what it does
+// not set from the nearest parent that does. Ancestry is followed through
+// parents, so its cost grows with how deeply contexts are nested.
+func (c *Context) Effective(ctx context.Context) (Overrides, error) {
+	var o Overrides
+	seen := make(map[ContextID]bool)
+	for id := c.id; !id.IsZero() && !seen[id]; {
+		seen[id] = true
+		state, err := c.store.engine.Context(ctx, id)
+		if isNotFound(err) && id != c.id {
+			break // a parent that was deleted has nothing more to give
+		}
+		if err != nil {
+			return Overrides{}, err
+		}
+		if o.SystemPrompt == nil {
+			o.SystemPrompt = state.Overrides.SystemPrompt
+		}
+		if o.Model == nil {
+			o.Model = state.Overrides.Model
+		}
+		if o.JSON == nil {
+			o.JSON = state.Overrides.JSON
+		}
+		if o.SystemPrompt != nil && o.Model != nil && o.JSON != nil {
+			break
+		}
+		id = state.Parent
+	}
+	return o, nil
+}

@@ -1,0 +1,196 @@
+package lineage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func TestEffectiveOverridesInherit(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Overrides: lineage.Overrides{
+		SystemPrompt: pointer("be brief"), JSON: []byte(`{"temperature":0}`),
+	}})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	child, err := main.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{Model: pointer("large")}})
+	require.NoError(t, err)
+	grandchild, err := child.Subagent(bg, lineage.SubagentOptions{Overrides: lineage.Overrides{SystemPrompt: pointer("")}})
+	require.NoError(t, err)
+
+	effective := func(c *lineage.Context) lineage.Overrides {
+		o, err := c.Effective(bg)
+		require.NoError(t, err)
+		return o
+	}
+	require.Equal(t, lineage.Overrides{SystemPrompt: pointer("be brief"), Model: pointer("large"), JSON: []byte(`{"temperature":0}`)}, effective(child))
+	require.Equal(t, lineage.Overrides{SystemPrompt: pointer(""), Model: pointer("large"), JSON: []byte(`{"temperature":0}`)}, effective(grandchild),
+		"an empty prompt is a prompt")
+	require.NoError(t, child.SetOverrides(bg, lineage.Overrides{}))
+	require.Nil(t, effective(grandchild).Model)
+	require.Equal(t, lineage.Overrides{SystemPrompt: pointer("be brief"), JSON: []byte(`{"temperature":0}`)}, effective(child))
+}
+
+func TestContextOutlivesItsParent(t *testing.T) {
+	s := newStore(t)
+	parent := newContext(t, s, "one")
+	child := fork(t, parent)
+	require.NoError(t, parent.SetOverrides(bg, lineage.Overrides{Model: pointer("large")}))
+	require.NoError(t, parent.Delete(bg))
+	require.Equal(t, []string{"one"}, texts(t, child))
+	o, err := child.Effective(bg)
+	require.NoError(t, err)
+	require.Nil(t, o.Model, "what is deleted gives nothing")
+	say(t, child, "two")
+	require.Equal(t, []string{"one", "two"}, texts(t, fork(t, child)))
+	require.NoError(t, child.SetOverrides(bg, lineage.Overrides{Model: pointer("small")}))
+	require.NoError(t, child.SetMetadata(bg, []byte(`{"a": 1}`)))
+	info, err := child.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, "small", *info.Overrides.Model)
+	require.Equal(t, `{"a": 1}`, string(info.Metadata))
+	_, err = child.Return(bg, lineage.Assistant("done"))
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	requireSound(t, s)
+}
+
+func TestForkOutlivesItsThread(t *testing.T) {
+	s := newStore(t)
+	thread, main := newThread(t, s)
+	say(t, main, "one")
+	other, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	child, err := main.Fork(bg, lineage.ForkOptions{Thread: other.ID()})
+	require.NoError(t, err)
+	require.NoError(t, thread.Delete(bg))
+	require.Equal(t, []string{"one"}, texts(t, child))
+	_, err = main.Info(bg)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	_, err = thread.Branches(bg)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+func TestUpdatesKeepWhereAContextStands(t *testing.T) {
+	c := newContext(t, newClockedStore(t), "one", "two")
+	before, err := c.Info(bg)
+	require.NoError(t, err)
+	require.NoError(t, c.SetMetadata(bg, []byte("{}")))
+	after, err := c.Info(bg)
+	require.NoError(t, err)
+	before.Metadata = []byte("{}")
+	require.Equal(t, before, after)
+}
+
+func TestUpdatedAtCountsMessages(t *testing.T) {
+	s := newClockedStore(t)
+	thread, main := newThread(t, s)
+	updated := func() time.Time {
+		info, err := thread.Info(bg)
+		require.NoError(t, err)
+		return info.UpdatedAt
+	}
+	last := updated()
+	later := func(what string) {
+		t.Helper()
+		now := updated()
+		require.True(t, now.After(last), what)
+		last = now
+	}
+	say(t, main, "one")
+	later("a message")
+	aside, err := thread.Aside(bg)
+	require.NoError(t, err)
+	later("a branch")
+	c, err := s.Context(bg, aside.Context)
+	require.NoError(t, err)
+	say(t, c, "two")
+	later("a message on another branch")
+	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "a title" }))
+	later("a title")
+	b, err := thread.Branch(bg, aside.Name)
+	require.NoError(t, err)
+	require.True(t, b.UpdatedAt.After(b.CreatedAt))
+	require.True(t, b.UpdatedAt.Before(last))
+}
+
+// TestChangesAreToldApart changes a thread while its clock stands still.
+func TestChangesAreToldApart(t *testing.T) {
+	now := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
+	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	defer s.Close()
+	thread, _ := newThread(t, s)
+	last := now
+	for range 3 {
+		require.NoError(t, thread.Update(bg, func(*lineage.ThreadInfo) {}))
+		info, err := thread.Info(bg)
+		require.NoError(t, err)
+		require.True(t, info.UpdatedAt.After(last), "two states of the thread are the same")
+		last = info.UpdatedAt
+	}
+}
+
+func TestThreadUpdate(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "chat", UserID: "ada", Metadata: []byte(`{"a":1}`)})
+	require.NoError(t, err)
+	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "a title" }))
+	_, err = activeOf(t, thread).Extend(bg, lineage.User("one").WithID("q1"))
+	require.NoError(t, err)
+	thread, err = s.FindThread(bg, "chat")
+	require.NoError(t, err)
+	info, err := thread.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, []string{"chat", "ada", "a title", `{"a":1}`}, []string{info.SourceID, info.UserID, info.Title, string(info.Metadata)})
+
+	require.NoError(t, thread.Delete(bg))
+	_, err = s.FindThread(bg, "chat")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	again, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "chat"})
+	require.NoError(t, err, "the id of what was deleted is free")
+	require.Equal(t, []string{"main"}, branchNames(t, again))
+	_, err = again.Find(bg, "q1")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	_, err = activeOf(t, again).Extend(bg, lineage.User("another").WithID("q1"))
+	require.NoError(t, err, "so are the ids of its messages")
+}
+
+func TestFindBySourceID(t *testing.T) {
+	s := newStore(t)
+	thread, main := newThread(t, s)
+	_, err := main.ExtendTogether(bg, lineage.User("one").WithID("q1"), lineage.User("two").WithID("q2"))
+	require.NoError(t, err)
+	e, err := thread.Find(bg, "q2")
+	require.NoError(t, err)
+	require.Equal(t, "two", e.Text())
+
+	_, other := newThread(t, s)
+	_, err = other.Extend(bg, lineage.User("another").WithID("q1"))
+	require.NoError(t, err, "ids are unique in a thread, not in the store")
+	for range 2 {
+		_, err = newContext(t, s).Extend(bg, lineage.User("no thread").WithID("q1"))
+		require.NoError(t, err, "outside of threads they are unique nowhere")
+	}
+	subset, err := main.Subset(bg, lineage.Filter{}, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "two"}, texts(t, subset))
+	e, err = thread.Find(bg, "q1")
+	require.NoError(t, err)
+	require.Equal(t, "one", e.Text(), "copies do not take the original's id")
+}
+
+func TestChildren(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "one")
+	a, b := fork(t, c), fork(t, c)
+	fork(t, a)
+	var ids []lineage.ContextID
+	for _, child := range gathered(t, c.Children(bg)) {
+		ids = append(ids, child.ID())
+	}
+	require.ElementsMatch(t, []lineage.ContextID{a.ID(), b.ID()}, ids)
+}

@@ -1,0 +1,33 @@
+// Package lineage is an embedded store for the conversations of LLM agents.
+//
+// Content (immutable blocks under their SHA-256) is kept apart from structure
+// (threads, contexts, spans, branches). A context is a cheap, mutable view of a
+// history: forking one costs a small record whatever the history holds, and the
+// same bytes are stored once wherever they appear.
+//
+//	store, err := lineage.Open(ctx, "agent.lineage", nil)
+//	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{UserID: "ada"})
+//	main, err := thread.Active(ctx)
+//	main.Extend(ctx, lineage.User("What is a DAG?"), lineage.Assistant("A graph…"))
+//	retry, err := main.Fork(ctx, lineage.ForkOptions{})
+//
+// # Words
+//
+// A [Thread] is a conversation. A [Context] is a view of a history that can be
+// extended and forked; a branch is a context with a name in its thread, and one
+// of a thread's branches is active. A span is one step of a history and holds
+// one or more usages of content: messages, document revisions, assets. An
+// [Entry] is a usage as it is read. A checkpoint is a named, fixed position.
+//
+// # Errors
+//
+// Errors match the sentinels of this package with errors.Is: [ErrNotFound],
+// [ErrExists], [ErrTipMoved] and the others; they name their subject. An
+// operation that fails leaves nothing of itself behind.
+//
+// # Concurrency
+//
+// Everything is safe for use by many goroutines. Appends to one context are
+// serialised; [Context.ExtendFrom] appends only if the context still stands where
+// the caller last saw it.
+package lineage

@@ -1,0 +1,109 @@
+package lineage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+// EditOptions say how an edit goes on.
+type EditOptions struct {
+	// Index is which entry of the span is edited, when it has several.
+	Index int
+	// Replay, when not nil, is asked of each later entry of the history, in order,
+	// whether it is said again after the edit. The content is shared. Typically the
+	// user's messages are, and the model answers anew.
+	Replay func(*Entry) bool
+	Fork   ForkOptions
+}
+
+// Edit makes a fork of the context in which an entry of its history reads
+// differently. The new content is recorded as derived from the old. The context
+// itself keeps the original.
+func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOptions) (*Context, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	runs := c.store.runs(ctx)
+	if on, err := structure.IsAncestor(span, state.Tip, runs); err != nil {
+		return nil, err
+	} else if !on || span.IsZero() {
+		return nil, subjectError("span", span.String(), ErrInvalid, "it is not on the history of context "+c.id.String())
+	}
+	position, err := structure.Position(span, runs)
+	if err != nil {
+		return nil, err
+	}
+	before, err := structure.At(state.Tip, position-1, runs)
+	if err != nil {
+		return nil, err
+	}
+	content, usages, err := c.editedUsages(ctx, span, edited, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Replay != nil {
+		again, err := c.store.choose(ctx, state.Tip, Filter{Window: Window{From: position + 1}, Keep: o.Replay})
+		if err != nil {
+			return nil, err
+		}
+		usages = append(usages, again...)
+	}
+	fork := o.Fork
+	fork.At = before
+	record := c.store.fork(&state.Context, fork)
+	if before.IsZero() {
+		record.Base, record.Tip = SpanRef{}, SpanRef{}
+	}
+	if err := c.store.makeFindable(ctx, record.Thread, usages); err != nil {
+		return nil, err
+	}
+	grown, _ := growth(record, content, usages, true)
+	if _, err := c.store.apply(ctx, append([]structure.Record{record}, grown...)); err != nil {
+		return nil, takenSourceID(err, usages)
+	}
+	return &Context{store: c.store, id: record.ID}, nil
+}
+
+// editedUsages returns the usages of the span with one of them changed.
+func (c *Context) editedUsages(ctx context.Context, span SpanRef, edited Item, o EditOptions) ([]structure.Record, [][]structure.Usage, error) {
+	entries, err := c.store.Span(ctx, span)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.Index < 0 || o.Index >= len(entries) {
+		return nil, nil, subjectError("span", span.String(), ErrInvalid, fmt.Sprintf("it has %d entries, not %d", len(entries), o.Index+1))
+	}
+	items := make([]Item, len(entries))
+	for i, e := range entries {
+		items[i] = e.Item()
+	}
+	old := entries[o.Index]
+	if edited.Kind == 0 {
+		edited.Kind = old.Kind
+	}
+	if edited.Kind == old.Kind {
+		// What the edit does not say stays as it was.
+		inherit(&edited.Role, old.Role)
+		inherit(&edited.Name, old.Name)
+		inherit(&edited.Document, old.Document)
+		inherit(&edited.Filename, old.Filename)
+		inherit(&edited.Type, old.Type)
+		if edited.Kind == Document && edited.Revision == 0 {
+			edited.Revision = old.Revision + 1
+		}
+	}
+	if edited.Origin.ParentID.IsZero() && !edited.holds(old.Content) {
+		edited.Origin.ParentID = old.Content
+	}
+	items[o.Index] = edited
+	return c.store.usages(ctx, [][]Item{items})
+}
+
+func inherit(s *string, from string) {
+	if *s == "" {
+		*s = from
+	}
+}

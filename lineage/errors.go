@@ -1,0 +1,71 @@
+package lineage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+var (
+	// ErrNotFound is returned when what was asked for does not exist.
+	ErrNotFound = backend.ErrNotFound
+	// ErrExists is returned when an id or name is taken.
+	ErrExists = backend.ErrExists
+	// ErrConflict is returned when a change was made for a state that has passed.
+	ErrConflict = backend.ErrConflict
+	// ErrTipMoved is returned when a context no longer stands where its caller
+	// expected it. It matches ErrConflict.
+	ErrTipMoved = fmt.Errorf("tip has moved: %w", backend.ErrConflict)
+	// ErrInvalid is returned for what no state of the store could accept.
+	ErrInvalid = backend.ErrInvalid
+	// ErrCorrupt is returned when stored bytes are not what was written.
+	ErrCorrupt = backend.ErrCorrupt
+	// ErrErased is returned for content whose bytes were removed on purpose.
+	ErrErased = backend.ErrErased
+	// ErrReadOnly is returned for a change to a store that only reads.
+	ErrReadOnly = backend.ErrReadOnly
+	// ErrLocked is returned when another process has the store open.
+	ErrLocked = backend.ErrLocked
+	// ErrClosed is returned after Close.
+	ErrClosed = backend.ErrClosed
+	// ErrTooLarge is returned for what exceeds a limit.
+	ErrTooLarge = backend.ErrTooLarge
+	// ErrProtected is returned for deleting what a thread cannot be without.
+	ErrProtected = errors.New("protected")
+)
+
+// Errors with details, for errors.As.
+type (
+	// SubjectError says which thing an error is about.
+	SubjectError = backend.SubjectError
+	// CorruptError says where stored bytes are not what was written.
+	CorruptError = backend.CorruptError
+	// LockedError tells who has the store open.
+	LockedError = backend.LockedError
+)
+
+// TipMovedError tells where a context stands instead. It matches ErrTipMoved.
+type TipMovedError struct{ *backend.TipError }
+
+// Is makes the error match ErrTipMoved.
+func (e *TipMovedError) Is(target error) bool { return target == ErrTipMoved }
+
+// Unwrap returns the engine's error.
+func (e *TipMovedError) Unwrap() error { return e.TipError }
+
+// tipMoved turns an engine's report of an unexpected tip into this package's.
+func tipMoved(err error) error {
+	if err == nil {
+		return nil
+	}
+	var tip *backend.TipError
+	if errors.As(err, &tip) {
+		return &TipMovedError{tip}
+	}
+	return err
+}
+
+func subjectError(subject, id string, err error, detail string) error {
+	return &SubjectError{Subject: subject, ID: id, Err: err, Detail: detail}
+}

@@ -1,0 +1,58 @@
+package lineage_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// A thread keeps every path its conversation took as a branch.
+func ExampleThread() {
+	ctx := context.Background()
+	store, done := exampleStore()
+	defer done()
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{Title: "Names"})
+	must(err)
+	main, err := thread.Active(ctx)
+	must(err)
+	spans, err := main.Extend(ctx, lineage.User("Name a cat."), lineage.Assistant("Tom."))
+	must(err)
+	_, err = thread.Checkpoint(ctx, "named")
+	must(err)
+
+	aside, err := thread.Aside(ctx) // for a question on the side; main stays active
+	must(err)
+	fmt.Println("aside:", aside.Name)
+	rewound, err := thread.Rewind(ctx, spans[0]) // try again from there
+	must(err)
+	fmt.Println("rewound:", rewound.Name)
+	retry, err := thread.Active(ctx)
+	must(err)
+	_, err = retry.Extend(ctx, lineage.Assistant("Felix."))
+	must(err)
+	restored, err := thread.Restore(ctx, "named")
+	must(err)
+	fmt.Println("restored:", restored.Name)
+	must(thread.Switch(ctx, lineage.MainBranch))
+
+	branches, err := thread.Branches(ctx)
+	must(err)
+	for _, b := range branches {
+		c, err := thread.On(ctx, b.Name)
+		must(err)
+		label := b.Name
+		if b.Active {
+			label += " (active)"
+		}
+		show(label, c)
+	}
+	// Output:
+	// aside: main-v2
+	// rewound: main-v3
+	// restored: main-v3-v2
+	// main (active): Name a cat. | Tom.
+	// main-v2: Name a cat. | Tom.
+	// main-v3: Name a cat. | Felix.
+	// main-v3-v2: Name a cat. | Tom.
+}

@@ -1,0 +1,62 @@
+package lineage_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// A fork shares the history of what it was forked from and goes its own way.
+func ExampleContext_Fork() {
+	ctx := context.Background()
+	store, done := exampleStore()
+	defer done()
+	main, err := store.NewContext(ctx, lineage.ContextOptions{})
+	must(err)
+	spans, err := main.Extend(ctx, lineage.User("Plan a trip."), lineage.Assistant("Where to?"), lineage.User("Oslo."))
+	must(err)
+
+	retry, err := main.Fork(ctx, lineage.ForkOptions{At: spans[1]}) // anywhere in the history
+	must(err)
+	_, err = retry.Extend(ctx, lineage.User("Rome."))
+	must(err)
+
+	show("main", main)
+	show("retry", retry)
+	diff, err := main.Diff(ctx, retry)
+	must(err)
+	fmt.Printf("%d shared, then %q and %q\n", diff.Common, diff.OnlyA[0].Text(), diff.OnlyB[0].Text())
+	// Output:
+	// main: Plan a trip. | Where to? | Oslo.
+	// retry: Plan a trip. | Where to? | Rome.
+	// 2 shared, then "Oslo." and "Rome."
+}
+
+// Merging appends what the other said since the two parted, once.
+func ExampleContext_Merge() {
+	ctx := context.Background()
+	store, done := exampleStore()
+	defer done()
+	main, err := store.NewContext(ctx, lineage.ContextOptions{})
+	must(err)
+	_, err = main.Extend(ctx, lineage.User("Two ideas, please."))
+	must(err)
+	side, err := main.Fork(ctx, lineage.ForkOptions{})
+	must(err)
+	_, err = main.Extend(ctx, lineage.Assistant("A kite."))
+	must(err)
+	_, err = side.Extend(ctx, lineage.Assistant("A boat."))
+	must(err)
+
+	for range 2 {
+		result, err := main.Merge(ctx, side, lineage.Append)
+		must(err)
+		fmt.Println("added", len(result.Added))
+	}
+	show("main", main)
+	// Output:
+	// added 1
+	// added 0
+	// main: Two ideas, please. | A kite. | A boat.
+}

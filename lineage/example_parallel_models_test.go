@@ -1,0 +1,48 @@
+package lineage_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Several models answer the same question at once. One answer is chosen, and none
+// is lost.
+func ExampleContext_Alternatives() {
+	ctx := context.Background()
+	store, done := exampleStore()
+	defer done()
+	chat, err := store.NewContext(ctx, lineage.ContextOptions{})
+	must(err)
+	_, err = chat.Extend(ctx, lineage.User("What is a DAG?"))
+	must(err)
+
+	large, small := "large", "small"
+	set, err := chat.Alternatives(ctx, lineage.Overrides{Model: &large}, lineage.Overrides{Model: &small})
+	must(err)
+	var calls sync.WaitGroup
+	for _, offered := range set.Offered {
+		calls.Go(func() {
+			prompt, err := offered.Resolve(ctx, lineage.ResolveOptions{})
+			must(err)
+			answer := lineage.Assistant("says the " + prompt.Model + " one") // the model call
+			_, err = offered.Extend(ctx, answer.From(prompt.Model))
+			must(err)
+		})
+	}
+	calls.Wait()
+
+	filled, err := set.Filled(ctx)
+	must(err)
+	fmt.Println(len(filled), "answers")
+	must(chat.Choose(ctx, set.Offered[0]))
+	show("chosen", chat)
+	must(chat.Choose(ctx, set.Offered[1]))
+	show("chosen instead", chat)
+	// Output:
+	// 2 answers
+	// chosen: What is a DAG? | says the large one
+	// chosen instead: What is a DAG? | says the small one
+}

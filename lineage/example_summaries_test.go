@@ -1,0 +1,53 @@
+package lineage_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// counting stands for a model that summarizes.
+type counting struct{}
+
+func (counting) Summarize(_ context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
+	return lineage.SummaryText{Text: fmt.Sprintf("(%d messages about the weather)", len(passages)), Model: "counting"}, nil
+}
+
+// A summary stands in for messages where room is short. The messages stay, and
+// the summary leads back to them.
+func ExampleContext_Resolve() {
+	ctx := context.Background()
+	store, done := exampleStore()
+	defer done()
+	chat, err := store.NewContext(ctx, lineage.ContextOptions{})
+	must(err)
+	for day := range 20 {
+		_, err := chat.Extend(ctx, lineage.User(fmt.Sprintf("On day %d of the journey it rained.", day+1)))
+		must(err)
+	}
+	_, err = chat.Summarize(ctx, counting{}, lineage.SummarizeOptions{Keep: 2})
+	must(err)
+	_, err = chat.Extend(ctx, lineage.User("Was it wet?"))
+	must(err)
+
+	resolved, err := chat.Resolve(ctx, lineage.ResolveOptions{Budget: 60})
+	must(err)
+	for _, part := range resolved.Parts {
+		fmt.Println(part.Text())
+	}
+	behind, summary, err := chat.Behind(ctx)
+	must(err)
+	expanded := 0
+	for _, err := range store.Expand(ctx, summary) {
+		must(err)
+		expanded++
+	}
+	fmt.Println(resolved.Omitted, "omitted,", behind, "since the summary,", expanded, "expanded")
+	// Output:
+	// (18 messages about the weather)
+	// On day 19 of the journey it rained.
+	// On day 20 of the journey it rained.
+	// Was it wet?
+	// 0 omitted, 3 since the summary, 18 expanded
+}

@@ -1,0 +1,265 @@
+package lineage
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// ForkOptions say how a fork differs from what it is forked from.
+type ForkOptions struct {
+	// At is where the fork stands; the zero ref is where the context stands. It
+	// need not lie on the context's history.
+	At SpanRef
+	// Thread is the thread that the fork belongs to; the zero id is the thread of
+	// the context. A fork into another thread costs the same.
+	Thread ThreadID
+	// Overrides are what the fork sets differently from what it inherits.
+	Overrides Overrides
+	Metadata  []byte
+}
+
+// Fork makes a context that stands where this one does, or at any span, and
+// shares its history. It costs one small record whatever the history holds.
+func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	record := c.store.fork(&state.Context, o)
+	if _, err := c.store.apply(ctx, []structure.Record{record}); err != nil {
+		return nil, err
+	}
+	return &Context{store: c.store, id: record.ID}, nil
+}
+
+// fork returns the record of a context forked from another.
+func (s *Store) fork(parent *structure.Context, o ForkOptions) *structure.Context {
+	if o.At.IsZero() {
+		o.At = parent.Tip
+	}
+	if o.Thread.IsZero() {
+		o.Thread = parent.Thread
+	}
+	return &structure.Context{
+		ID: structure.NewID[ContextID](), Thread: o.Thread, Parent: parent.ID, Base: o.At, Tip: o.At,
+		Overrides: o.Overrides, Metadata: o.Metadata, CreatedAt: s.timestamp(),
+	}
+}
+
+// ForkEmpty makes a context with an empty history and this one as its parent.
+func (c *Context) ForkEmpty(ctx context.Context, o ForkOptions) (*Context, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	record := c.store.fork(&state.Context, o)
+	record.Base, record.Tip = SpanRef{}, SpanRef{}
+	if _, err := c.store.apply(ctx, []structure.Record{record}); err != nil {
+		return nil, err
+	}
+	return &Context{store: c.store, id: record.ID}, nil
+}
+
+// Filter chooses entries of a history. An entry is kept if every condition that
+// is set holds. The zero Filter keeps all.
+type Filter struct {
+	// Window is the range looked at; its Last counts spans before other
+	// conditions are tested.
+	Window Window
+	// Roles keeps messages of these roles.
+	Roles []string
+	// Keep, when not nil, keeps the entries it returns true for.
+	Keep func(*Entry) bool
+}
+
+// Subset makes a context of chosen entries of this one's history, in order, that
+// can be extended like any other. Its history is new but its content is shared:
+// it costs a reference for each entry kept. The entries of one span stay together.
+func (c *Context) Subset(ctx context.Context, f Filter, o ForkOptions) (*Context, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	at := state.Tip
+	if !o.At.IsZero() {
+		at = o.At
+	}
+	usages, err := c.store.choose(ctx, at, f)
+	if err != nil {
+		return nil, err
+	}
+	record := c.store.fork(&state.Context, o)
+	record.Base, record.Tip = SpanRef{}, SpanRef{}
+	records := []structure.Record{record}
+	if len(usages) > 0 {
+		grown, _ := growth(record, nil, usages, true)
+		records = append(records, grown...)
+	}
+	if _, err := c.store.apply(ctx, records); err != nil {
+		return nil, err
+	}
+	return &Context{store: c.store, id: record.ID}, nil
+}
+
+// choose returns the usages of a history that pass a filter, by span. They can be
+// added elsewhere: ids of the caller's stay with the originals.
+func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure.Usage, error) {
+	var usages [][]structure.Usage
+	var last SpanRef
+	for e, err := range s.History(ctx, at, f.Window) {
+		if err != nil {
+			return nil, err
+		}
+		if !f.keeps(e) {
+			continue
+		}
+		item := e.Item()
+		u := usageOf(&item)
+		if e.Span == last {
+			n := len(usages) - 1
+			usages[n] = append(usages[n], u)
+			continue
+		}
+		usages, last = append(usages, []structure.Usage{u}), e.Span
+	}
+	return usages, nil
+}
+
+func (f *Filter) keeps(e *Entry) bool {
+	if len(f.Roles) > 0 {
+		found := false
+		for _, role := range f.Roles {
+			found = found || e.Kind == Message && e.Role == role
+		}
+		if !found {
+			return false
+		}
+	}
+	return f.Keep == nil || f.Keep(e)
+}
+
+// SubagentOptions say what a subagent sees and how it is set up.
+type SubagentOptions struct {
+	// Sees chooses what of the history the subagent starts with; nil is all of it,
+	// which costs nothing, shared as by Fork.
+	Sees *Filter
+	// Overrides replace what the subagent would inherit: system prompt, model, and
+	// anything else.
+	Overrides Overrides
+	Metadata  []byte
+}
+
+// Subagent makes a child context for an agent that works on its own and reports
+// back with Return.
+func (c *Context) Subagent(ctx context.Context, o SubagentOptions) (*Context, error) {
+	fork := ForkOptions{Overrides: o.Overrides, Metadata: o.Metadata}
+	if o.Sees == nil {
+		return c.Fork(ctx, fork)
+	}
+	return c.Subset(ctx, *o.Sees, fork)
+}
+
+// Return appends a subagent's result to its parent and returns the span there.
+// The result's origin leads back: its source id names this context and where it
+// stood, and its parent content is the last thing said here, unless they are set.
+func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	if state.Parent.IsZero() {
+		return SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "it has no parent to return to")
+	}
+	if result.Origin.SourceID == "" {
+		result.Origin.SourceID = contextSource(c.id, state.Tip)
+	}
+	if result.Origin.ParentID.IsZero() && !state.Tip.IsZero() {
+		entries, err := c.store.Span(ctx, state.Tip)
+		if err != nil {
+			return SpanRef{}, err
+		}
+		// A result that repeats the last message is that message.
+		if last := entries[len(entries)-1].Content; !result.holds(last) {
+			result.Origin.ParentID = last
+		}
+	}
+	parent := &Context{store: c.store, id: state.Parent}
+	spans, err := parent.Extend(ctx, result)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	return spans[0], nil
+}
+
+// Send adds an entry of this context's store to another context's history: one
+// block, used in both. The usage there says where it came from.
+func (c *Context) Send(ctx context.Context, to *Context, e *Entry) (SpanRef, error) {
+	item := e.Item()
+	item.CreatedAt = c.store.timestamp()
+	item.Origin.SourceID = contextSource(c.id, e.Span)
+	spans, err := to.Extend(ctx, item)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	return spans[0], nil
+}
+
+// Say adds a message to this context and, as the same block, to another: what one
+// agent tells another. Both or neither get it when they are of one store.
+func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here, there SpanRef, err error) {
+	if to.id == c.id {
+		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
+	}
+	content, usages, err := c.store.usages(ctx, [][]Item{{said}})
+	if err != nil {
+		return SpanRef{}, SpanRef{}, err
+	}
+	heard.Body, heard.Reader, heard.Content = nil, nil, usages[0][0].Content
+	if heard.Origin.SourceID == "" {
+		heard.Origin.SourceID = contextSource(c.id, SpanRef{})
+	}
+	_, heardUsages, err := c.store.usages(ctx, [][]Item{{heard}})
+	if err != nil {
+		return SpanRef{}, SpanRef{}, err
+	}
+	for freshRun := false; ; {
+		from, err := c.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return SpanRef{}, SpanRef{}, err
+		}
+		target, err := c.store.engine.Context(ctx, to.id)
+		if err != nil {
+			return SpanRef{}, SpanRef{}, err
+		}
+		if err := c.store.makeFindable(ctx, from.Thread, usages); err != nil {
+			return SpanRef{}, SpanRef{}, err
+		}
+		if err := c.store.makeFindable(ctx, target.Thread, heardUsages); err != nil {
+			return SpanRef{}, SpanRef{}, err
+		}
+		ours, a := growth(&from.Context, content, usages, freshRun || from.Tip == target.Tip)
+		theirs, b := growth(&target.Context, nil, heardUsages, freshRun)
+		_, err = c.store.apply(ctx, append(ours, theirs...),
+			backend.Expect{Context: c.id, Tip: from.Tip}, backend.Expect{Context: to.id, Tip: target.Tip})
+		switch {
+		case err == nil:
+			return a[0], b[0], nil
+		case isTipMoved(err):
+			freshRun = false
+		case isSpanConflict(err) && !freshRun:
+			freshRun = true
+		default:
+			return SpanRef{}, SpanRef{}, takenSourceID(err, append(usages, heardUsages...))
+		}
+	}
+}
+
+// contextSource is the source id that leads to a context and a place in it.
+func contextSource(id ContextID, at SpanRef) string {
+	if at.IsZero() {
+		return "lineage:context/" + id.String()
+	}
+	return "lineage:context/" + id.String() + "@" + at.String()
+}

@@ -1,0 +1,197 @@
+package lineage
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// UsageKind tells what content is used as.
+type UsageKind = structure.UsageKind
+
+// The kinds of usage.
+const (
+	Message  = structure.MessageUsage
+	Document = structure.DocumentUsage
+	Asset    = structure.AssetUsage
+)
+
+// Item is something to add to a history: content and what it is used as. The
+// zero Kind is a message. Content is given in one of three ways: as Body, as
+// Reader for what is large, or as the id of content that the store has.
+type Item struct {
+	Kind UsageKind
+	// Role and Name are a message's. Name may be left empty where it is the role.
+	Role, Name string
+	// Document and Revision are a document revision's.
+	Document string
+	Revision uint64
+	// Filename is an asset's.
+	Filename string
+
+	Body    []byte
+	Reader  io.Reader
+	Content ContentID
+
+	// Type is the media type. Default: text/plain for a message or document,
+	// application/octet-stream for an asset, or what Content was stored with.
+	Type string
+	// Origin is who brought it. Its Kind defaults to what the role says.
+	Origin Origin
+	// SourceID is an id of the caller's choice, unique in the thread: see
+	// Thread.Find. Metadata is JSON of the caller's, kept byte for byte.
+	SourceID string
+	Metadata []byte
+	// CreatedAt defaults to now.
+	CreatedAt time.Time
+}
+
+// User returns a user's message.
+func User(text string) Item { return textMessage("user", text) }
+
+// Assistant returns a model's message.
+func Assistant(text string) Item { return textMessage("assistant", text) }
+
+// System returns a system message.
+func System(text string) Item { return textMessage("system", text) }
+
+// ToolResult returns what a tool answered.
+func ToolResult(tool, text string) Item {
+	i := textMessage("tool", text)
+	i.Name = tool
+	return i
+}
+
+// Reference returns a message whose content the store has.
+func Reference(role string, id ContentID) Item { return Item{Role: role, Content: id} }
+
+func textMessage(role, text string) Item { return Item{Role: role, Body: []byte(text)} }
+
+// From returns the item with the model that made it.
+func (i Item) From(model string) Item {
+	i.Origin.ModelID = model
+	return i
+}
+
+// WithID returns the item with an id of the caller's choice.
+func (i Item) WithID(id string) Item {
+	i.SourceID = id
+	return i
+}
+
+// Entry is a usage as it is read from a history.
+type Entry struct {
+	// Position is its span's place in the history, from 1.
+	Position uint64
+	Span     SpanRef
+	// Index is its place in the span.
+	Index int
+	// Commit is the number of the commit that added it.
+	Commit uint64
+
+	Kind       UsageKind
+	Role, Name string
+	Document   string
+	Revision   uint64
+	Filename   string
+	Content    ContentID
+	// Type, Origin and CreatedAt are this usage's own where they differ from
+	// what was first recorded with the content.
+	Type      string
+	Origin    Origin
+	SourceID  string
+	Metadata  []byte
+	CreatedAt time.Time
+	// Set is the span set it is an alternative in, else zero.
+	Set structure.SpanSetID
+
+	// Size is the length of the body. Body is nil when the body is too large to
+	// come along (read it with Store.Body) or was erased. It must not be changed.
+	Size   int64
+	Body   []byte
+	Erased bool
+}
+
+// Text returns the body as text.
+func (e *Entry) Text() string { return string(e.Body) }
+
+// Item returns what would add the same content in the same use elsewhere.
+func (e *Entry) Item() Item {
+	return Item{
+		Kind: e.Kind, Role: e.Role, Name: e.Name, Document: e.Document, Revision: e.Revision, Filename: e.Filename,
+		Content: e.Content, Type: e.Type, Origin: e.Origin, Metadata: e.Metadata, CreatedAt: e.CreatedAt,
+	}
+}
+
+// check refuses an item that cannot be added, and fills in defaults.
+func (i *Item) check(now time.Time) error {
+	if i.Kind == 0 {
+		i.Kind = Message
+	}
+	if i.CreatedAt.IsZero() {
+		i.CreatedAt = now
+	}
+	sources := 0
+	for _, given := range []bool{i.Body != nil, i.Reader != nil, !i.Content.IsZero()} {
+		if given {
+			sources++
+		}
+	}
+	switch {
+	case sources > 1:
+		return fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)
+	case sources == 0:
+		i.Body = []byte{}
+	}
+	switch i.Kind {
+	case Message:
+		if i.Role == "" {
+			return fmt.Errorf("message without a role: %w", ErrInvalid)
+		}
+	case Document:
+		if i.Document == "" {
+			return fmt.Errorf("document revision without a document: %w", ErrInvalid)
+		}
+	case Asset:
+		if i.Filename == "" {
+			return fmt.Errorf("asset without a filename: %w", ErrInvalid)
+		}
+	default:
+		return fmt.Errorf("%v: %w", i.Kind, ErrInvalid)
+	}
+	if i.Origin.Kind == content.OriginUnknown && i.Kind == Message {
+		i.Origin.Kind = originOfRole(i.Role)
+	}
+	if i.Type == "" && i.Content.IsZero() {
+		i.Type = content.TypeText
+		if i.Kind == Asset {
+			i.Type = content.TypeBinary
+		}
+	}
+	return nil
+}
+
+func originOfRole(role string) content.OriginKind {
+	switch role {
+	case "user":
+		return content.OriginUser
+	case "assistant":
+		return content.OriginAssistant
+	case "system", "developer":
+		return content.OriginSystem
+	case "tool", "function":
+		return content.OriginTool
+	}
+	return content.OriginUnknown
+}
+
+// holds reports whether the item's content is known to be the given one.
+func (i *Item) holds(id ContentID) bool {
+	if !i.Content.IsZero() {
+		return i.Content == id
+	}
+	return i.Reader == nil && content.Sum(i.Body) == id
+}

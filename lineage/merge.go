@@ -1,0 +1,136 @@
+package lineage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// MergeStrategy says what a merge does.
+type MergeStrategy int
+
+const (
+	// Append adds to the target what the source has since the two parted, and the
+	// target does not have yet. Merging twice adds nothing twice.
+	Append MergeStrategy = iota
+	// Replace makes the target stand where the source stands. Where it stood is in
+	// its reflog.
+	Replace
+)
+
+// String returns the name of the strategy.
+func (m MergeStrategy) String() string {
+	if m == Replace {
+		return "replace"
+	}
+	return "append"
+}
+
+// MergeResult tells what a merge did.
+type MergeResult struct {
+	// Added are the spans that were appended.
+	Added []SpanRef
+	// Common is the last span that both histories share.
+	Common SpanRef
+}
+
+// Merge brings another context's history into this one.
+func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStrategy) (MergeResult, error) {
+	if source.id == c.id {
+		return MergeResult{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
+	}
+	defer c.store.lockContext(c.id).Unlock()
+	for freshRun := false; ; {
+		target, err := c.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return MergeResult{}, err
+		}
+		from, err := c.store.engine.Context(ctx, source.id)
+		if err != nil {
+			return MergeResult{}, err
+		}
+		common, err := structure.CommonAncestor(target.Tip, from.Tip, c.store.runs(ctx))
+		if err != nil {
+			return MergeResult{}, err
+		}
+		result := MergeResult{Common: common}
+		var records []structure.Record
+		switch strategy {
+		case Replace:
+			if target.Tip == from.Tip {
+				return result, nil
+			}
+			records = c.store.moved(c.id, target.Tip, from.Tip, "replace")
+		case Append:
+			usages, err := c.store.unmerged(ctx, target.Tip, from.Tip, common)
+			if err != nil || len(usages) == 0 {
+				return result, err
+			}
+			records, result.Added = growth(&target.Context, nil, usages, freshRun)
+		default:
+			return MergeResult{}, fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
+		}
+		_, err = c.store.apply(ctx, records, backend.Expect{Context: c.id, Tip: target.Tip})
+		switch {
+		case err == nil:
+			return result, nil
+		case isTipMoved(err):
+			freshRun = false
+		case isSpanConflict(err) && !freshRun:
+			freshRun = true
+		default:
+			return MergeResult{}, err
+		}
+	}
+}
+
+// mergedFrom begins the source id of a usage that a merge copied. The place that
+// it was first said at follows, however often it was merged since.
+const mergedFrom = "lineage:span/"
+
+// sourcePlace is where an entry was first said.
+func sourcePlace(e *Entry) string {
+	if place, ok := strings.CutPrefix(e.Origin.SourceID, mergedFrom); ok {
+		return place
+	}
+	return structure.UsageID{Span: e.Span, Index: e.Index}.String()
+}
+
+// unmerged returns the usages, by span, that the source has after the common span
+// and the target has not.
+func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([][]structure.Usage, error) {
+	after, err := s.Position(ctx, common)
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[string]bool)
+	for e, err := range s.History(ctx, target, Window{From: after + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		has[sourcePlace(e)] = true
+	}
+	var usages [][]structure.Usage
+	var last SpanRef
+	for e, err := range s.History(ctx, source, Window{From: after + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		place := sourcePlace(e)
+		if has[place] {
+			continue
+		}
+		item := e.Item()
+		item.Origin.SourceID = mergedFrom + place
+		u := usageOf(&item)
+		if e.Span == last {
+			usages[len(usages)-1] = append(usages[len(usages)-1], u)
+			continue
+		}
+		usages, last = append(usages, []structure.Usage{u}), e.Span
+	}
+	return usages, nil
+}

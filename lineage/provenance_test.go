@@ -1,0 +1,110 @@
+package lineage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func TestWhere(t *testing.T) {
+	s := newStore(t)
+	a := newContext(t, s, "shared", "only here")
+	b := newContext(t, s)
+	_, err := b.Extend(bg, lineage.Assistant("shared").From("large"))
+	require.NoError(t, err)
+	fork(t, a) // a fork is no usage
+
+	entries := gathered(t, s.Where(bg, content.Sum([]byte("shared"))))
+	require.Len(t, entries, 2)
+	require.Equal(t, "user", entries[0].Role)
+	require.Equal(t, "assistant", entries[1].Role)
+	require.Equal(t, content.OriginUser, entries[0].Origin.Kind)
+	require.Equal(t, content.OriginAssistant, entries[1].Origin.Kind, "nobody's provenance is another's")
+	require.Equal(t, "large", entries[1].Origin.ModelID)
+	require.Len(t, gathered(t, s.Where(bg, content.Sum([]byte("only here")))), 1)
+	require.Empty(t, gathered(t, s.Where(bg, content.Sum([]byte("never said")))))
+}
+
+func TestProvenanceEndsWithWhatIsKnown(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "first")
+	second, err := c.Edit(bg, tip(t, c), lineage.User("second"), lineage.EditOptions{})
+	require.NoError(t, err)
+	third, err := second.Edit(bg, tip(t, second), lineage.User("third"), lineage.EditOptions{})
+	require.NoError(t, err)
+	id := lastEntry(t, third).Content
+	chain := func() (ids []lineage.ContentID) {
+		blocks, err := s.Provenance(bg, id)
+		require.NoError(t, err)
+		for _, b := range blocks {
+			ids = append(ids, b.ID)
+		}
+		return ids
+	}
+	first := content.Sum([]byte("first"))
+	require.Equal(t, []lineage.ContentID{id, content.Sum([]byte("second")), first}, chain())
+	require.NoError(t, s.Erase(bg, first))
+	require.Equal(t, []lineage.ContentID{id, content.Sum([]byte("second")), first}, chain())
+}
+
+func TestAuthor(t *testing.T) {
+	s := newStore(t)
+	a := newContext(t, s, "one")
+	b := fork(t, a)
+	_, err := b.Extend(bg, lineage.Assistant("two").From("large"), lineage.Assistant("three"))
+	require.NoError(t, err)
+	entries, err := b.All(bg)
+	require.NoError(t, err)
+	for i, want := range []lineage.ContextID{a.ID(), b.ID(), b.ID()} {
+		author, err := s.Author(bg, entries[i])
+		require.NoError(t, err)
+		require.Equal(t, want, author.Context)
+		require.Equal(t, entries[i].Commit, author.Commit)
+	}
+	author, err := s.Author(bg, entries[1])
+	require.NoError(t, err)
+	require.Equal(t, "large", author.Origin.ModelID)
+
+	_, _, err = a.Say(bg, b, lineage.User("hello"), lineage.User(""))
+	require.NoError(t, err)
+	for _, c := range []*lineage.Context{a, b} {
+		author, err := s.Author(bg, lastEntry(t, c))
+		require.NoError(t, err)
+		require.Equal(t, c.ID(), author.Context)
+	}
+}
+
+func TestCountUsageCountsSharedHistoryOnce(t *testing.T) {
+	s := newStore(t)
+	a := newContext(t, s)
+	_, err := a.Extend(bg, lineage.User("12345"), lineage.Assistant("1234567890").From("large"))
+	require.NoError(t, err)
+	forks := []*lineage.Context{a}
+	for _, c := range []*lineage.Context{a, a, a} {
+		forks = append(forks, fork(t, c))
+	}
+	_, err = forks[1].ExtendTogether(bg, lineage.Assistant("1").From("small"), lineage.Assistant("22").From("small"))
+	require.NoError(t, err)
+	say(t, forks[2], "four")
+	require.NoError(t, forks[3].Back(bg, 1))
+
+	visited := 0
+	usage, err := s.CountUsage(bg, forks, func(*lineage.Entry) { visited++ })
+	require.NoError(t, err)
+	require.Equal(t, lineage.Usage{Spans: 4, Entries: 5, Bytes: 5 + 10 + 3 + 4, ByModel: map[string]lineage.ModelUsage{
+		"large": {Entries: 1, Bytes: 10}, "small": {Entries: 2, Bytes: 3},
+	}}, usage)
+	require.Equal(t, 5, visited)
+
+	for _, order := range [][]*lineage.Context{{forks[3], forks[0]}, {forks[0], forks[3], forks[0]}} {
+		usage, err = s.CountUsage(bg, order, nil)
+		require.NoError(t, err)
+		require.Equal(t, uint64(2), usage.Spans)
+	}
+	usage, err = s.CountUsage(bg, nil, nil)
+	require.NoError(t, err)
+	require.Zero(t, usage.Entries)
+}

@@ -1,0 +1,152 @@
+package lineage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// chunkCommit is how much of a large body goes into one commit.
+const chunkCommit = 1 << 20
+
+// BlockOptions describe content that is stored by itself.
+type BlockOptions struct {
+	// Type is the media type. Default application/octet-stream.
+	Type   string
+	Origin Origin
+}
+
+// Put stores a body and returns its block. known reports that the store had the
+// same bytes: then nothing was stored, and the block is the one first recorded.
+// The body is streamed: its size is bounded by the disk, not by memory.
+func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block content.Block, known bool, err error) {
+	if o.Type == "" {
+		o.Type = content.TypeBinary
+	}
+	item := Item{Type: o.Type, Origin: o.Origin, Reader: body, CreatedAt: s.timestamp()}
+	b, err := s.block(ctx, &item)
+	if err != nil {
+		return content.Block{}, false, err
+	}
+	receipt, err := s.apply(ctx, []structure.Record{b})
+	if err != nil {
+		return content.Block{}, false, err
+	}
+	if len(receipt.Known) > 0 {
+		block, err = s.Block(ctx, b.ID)
+		return block, true, err
+	}
+	return b.Block, false, nil
+}
+
+// block returns the record of an item's body. The chunks of a body that is too
+// large to be kept whole are stored on the way.
+func (s *Store) block(ctx context.Context, i *Item) (*structure.Block, error) {
+	body, r := i.Body, i.Reader
+	if r != nil {
+		head := make([]byte, content.InlineLimit+1)
+		n, err := io.ReadFull(r, head)
+		switch err {
+		case nil:
+			r = io.MultiReader(bytes.NewReader(head), r)
+		case io.EOF, io.ErrUnexpectedEOF:
+			body, r = head[:n:n], nil
+		default:
+			return nil, fmt.Errorf("read body: %w", err)
+		}
+	} else if len(i.Body) > content.InlineLimit {
+		r = bytes.NewReader(i.Body)
+	}
+	if r == nil {
+		return structure.NewBlock(i.Type, i.Origin, i.CreatedAt, body), nil
+	}
+	b := &structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin, CreatedAt: i.CreatedAt}}
+	var err error
+	chunks := chunkWriter{store: s, ctx: ctx}
+	if b.ID, b.Tree, err = content.Cut(ctx, r, chunks.put); err != nil {
+		return nil, fmt.Errorf("store body: %w", err)
+	}
+	b.Size = b.Tree.Size
+	return b, chunks.flush()
+}
+
+// chunkWriter stores chunks, many to a commit. They need not be durable before
+// the commit that names them, which comes later in the journal.
+type chunkWriter struct {
+	store   *Store
+	ctx     context.Context
+	records []structure.Record
+	bytes   int
+}
+
+func (w *chunkWriter) put(key content.Key, chunk []byte) error {
+	w.records = append(w.records, &structure.Chunk{Key: key, Bytes: bytes.Clone(chunk)})
+	if w.bytes += len(chunk); w.bytes < chunkCommit {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *chunkWriter) flush() error {
+	if len(w.records) == 0 {
+		return nil
+	}
+	_, err := w.store.engine.Apply(w.ctx, &structure.Commit{Time: w.store.now(), Records: w.records}, backend.Options{Durability: Normal})
+	w.records, w.bytes = w.records[:0], 0
+	return err
+}
+
+// Block returns what is recorded of a content block, without its body.
+func (s *Store) Block(ctx context.Context, id ContentID) (content.Block, error) {
+	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
+	if err != nil {
+		return content.Block{}, err
+	}
+	return blocks[0].Block, nil
+}
+
+// Has reports whether the store has the content.
+func (s *Store) Has(ctx context.Context, id ContentID) (bool, error) {
+	has, err := s.engine.Has(ctx, []content.ID{id})
+	return err == nil && has[0], err
+}
+
+// Body opens a body for reading, which checks what it returns: a body that is
+// not what its id says fails at its end at the latest. Large bodies are streamed.
+func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
+	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
+	if err != nil {
+		return nil, err
+	}
+	if blocks[0].Tree.Size == 0 {
+		return bytes.NewReader(blocks[0].Body), nil // checked by the engine
+	}
+	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunk), id), nil
+}
+
+// BodyAt opens a body for reading at any offset. Pieces are checked as they are
+// read.
+func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
+	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
+	if err != nil {
+		return nil, err
+	}
+	if blocks[0].Tree.Size == 0 {
+		return bytes.NewReader(blocks[0].Body), nil
+	}
+	return content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunk), nil
+}
+
+// Erase takes a content block's bytes out of everything that reads the store.
+// Histories that use it still read, with a marker in its place. The bytes leave
+// the journal's files only when those are rewritten, which nothing does yet.
+// Storing the same bytes again takes the erasure back.
+func (s *Store) Erase(ctx context.Context, id ContentID) error {
+	_, err := s.apply(ctx, []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: id, At: s.timestamp()}})
+	return err
+}

@@ -1,0 +1,150 @@
+package lineage
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func isTipMoved(err error) bool { return errors.Is(err, ErrTipMoved) }
+func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
+
+// Entries yields the window of the context's history, oldest first. The history
+// is as it stood when reading began. Reading costs what the window holds.
+func (c *Context) Entries(ctx context.Context, w Window) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		tip, err := c.Tip(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		c.store.History(ctx, tip, w)(yield)
+	}
+}
+
+// All returns the whole history.
+func (c *Context) All(ctx context.Context) ([]*Entry, error) { return c.collect(ctx, Window{}) }
+
+// Last returns the entries of the last n spans.
+func (c *Context) Last(ctx context.Context, n uint64) ([]*Entry, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	return c.collect(ctx, Window{Last: n})
+}
+
+func (c *Context) collect(ctx context.Context, w Window) ([]*Entry, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.store.collect(ctx, tip, w)
+}
+
+// Len returns how many spans the history has.
+func (c *Context) Len(ctx context.Context) (uint64, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.store.Position(ctx, tip)
+}
+
+// Digest returns the digest of the context's history: equal for two contexts,
+// in whatever store, exactly if they say the same.
+func (c *Context) Digest(ctx context.Context) (Digest, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return Digest{}, err
+	}
+	return c.store.engine.Digest(ctx, tip)
+}
+
+// History yields the window of the history that ends at a span, oldest first.
+func (s *Store) History(ctx context.Context, tip SpanRef, w Window) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		if tip.IsZero() {
+			return
+		}
+		for step, err := range s.engine.Path(ctx, tip, w, backend.PathOptions{Bodies: true}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range step.Span.Usages {
+				if !yield(newEntry(step, i), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Span returns the entries of one span.
+func (s *Store) Span(ctx context.Context, ref SpanRef) ([]*Entry, error) {
+	if ref.IsZero() {
+		return nil, subjectError("span", ref.String(), ErrNotFound, "the empty position")
+	}
+	var entries []*Entry
+	for e, err := range s.History(ctx, ref, Window{Last: 1}) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Position returns a span's place in its history, from 1; 0 for the empty
+// position.
+func (s *Store) Position(ctx context.Context, ref SpanRef) (uint64, error) {
+	return structure.Position(ref, s.runs(ctx))
+}
+
+// At returns the span at a position of the history that ends at tip.
+func (s *Store) At(ctx context.Context, tip SpanRef, position uint64) (SpanRef, error) {
+	ref, err := structure.At(tip, position, s.runs(ctx))
+	if errors.Is(err, structure.ErrOutOfRange) {
+		return SpanRef{}, subjectError("span", tip.String(), ErrNotFound, err.Error())
+	}
+	return ref, err
+}
+
+// runs looks up runs for functions over ancestry, each once.
+func (s *Store) runs(ctx context.Context) structure.RunLookup {
+	known := make(map[structure.RunID]structure.RunInfo)
+	return func(id structure.RunID) (structure.RunInfo, error) {
+		if r, ok := known[id]; ok {
+			return r, nil
+		}
+		r, err := s.engine.Run(ctx, id)
+		if err == nil {
+			known[id] = r
+		}
+		return r, err
+	}
+}
+
+func newEntry(step *backend.Step, i int) *Entry {
+	u, b := &step.Span.Usages[i], step.Blocks[i]
+	e := &Entry{
+		Position: step.Position, Span: step.Span.Ref, Index: i, Commit: step.Commit,
+		Kind: u.Kind, Role: u.Role, Name: u.Name, Document: u.Document, Revision: u.Revision, Filename: u.Filename,
+		Content: u.Content, Type: u.Type, Origin: b.Origin, SourceID: u.SourceID, Metadata: u.Metadata,
+		CreatedAt: u.CreatedAt, Set: step.Span.Set, Size: b.Size, Body: b.Body,
+		Erased: b.Body == nil && b.Tree.Size == 0,
+	}
+	if e.Name == "" {
+		e.Name = u.Role
+	}
+	if e.Type == "" {
+		e.Type = b.Type
+	}
+	if u.Origin != nil {
+		e.Origin = *u.Origin
+	}
+	return e
+}

@@ -1,0 +1,71 @@
+package lineage
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// ReplaceAfter makes the history go on with items after a span of it, each as a
+// span of its own, in place of what follows there; the zero span replaces all of
+// it. It is one change: unless the context stands at tip nothing is done and the
+// error matches ErrTipMoved. Where it stood is kept in its reflog under the reason.
+func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason string, items ...Item) ([]SpanRef, error) {
+	steps := make([][]Item, len(items))
+	for i := range items {
+		steps[i] = items[i : i+1 : i+1]
+	}
+	content, usages, err := c.store.usages(ctx, steps)
+	if err != nil {
+		return nil, err
+	}
+	if on, err := structure.IsAncestor(after, tip, c.store.runs(ctx)); err != nil {
+		return nil, err
+	} else if !on {
+		return nil, subjectError("span", after.String(), ErrInvalid, "it is not on the history that ends at "+tip.String())
+	}
+	defer c.store.lockContext(c.id).Unlock()
+	for freshRun := after != tip; ; freshRun = true {
+		state, err := c.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return nil, err
+		}
+		if state.Tip != tip {
+			return nil, &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
+		}
+		if err := c.store.makeFindable(ctx, state.Thread, usages); err != nil {
+			return nil, err
+		}
+		records, spans := c.store.replacement(&state.Context, after, reason, content, usages, freshRun)
+		if len(records) == 0 {
+			return nil, nil
+		}
+		_, err = c.store.apply(ctx, records, backend.Expect{Context: c.id, Tip: tip})
+		switch {
+		case err == nil:
+			return spans, nil
+		case isSpanConflict(err) && !freshRun:
+			continue // the run goes on elsewhere: begin one here
+		default:
+			return nil, takenSourceID(err, usages)
+		}
+	}
+}
+
+// replacement returns the records that make a context go on with these usages
+// after a span; none if that is what it does.
+func (s *Store) replacement(c *structure.Context, after SpanRef, reason string, content []structure.Record, usages [][]structure.Usage, freshRun bool) ([]structure.Record, []SpanRef) {
+	if len(usages) == 0 {
+		if after == c.Tip {
+			return nil, nil
+		}
+		return s.moved(c.ID, c.Tip, after, reason), nil
+	}
+	from := *c
+	from.Tip = after
+	records, spans := growth(&from, content, usages, freshRun)
+	return append(records, &structure.Reflog{
+		Context: c.ID, From: c.Tip, To: spans[len(spans)-1], Reason: reason, At: s.timestamp(),
+	}), spans
+}

@@ -1,0 +1,236 @@
+package lineage_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func resolve(t testing.TB, c *lineage.Context, o lineage.ResolveOptions) *lineage.Resolved {
+	t.Helper()
+	r, err := c.Resolve(bg, o)
+	require.NoError(t, err)
+	return r
+}
+
+func partsOf(r *lineage.Resolved) []string {
+	parts := []string{}
+	for _, p := range r.Parts {
+		parts = append(parts, p.Text())
+	}
+	return parts
+}
+
+// bytesAreTokens makes budgets easy to work out: a message costs its length and
+// what wraps it.
+var bytesAreTokens = lineage.TokenCounterFunc(func(text string) int { return len(text) })
+
+func TestResolveAllAndLast(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Overrides: lineage.Overrides{SystemPrompt: pointer("be brief"), Model: pointer("large")}})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 100})
+	require.Empty(t, r.Parts)
+	require.True(t, r.Digest.IsZero())
+
+	say(t, c, "one", "two", "three")
+	r = resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens})
+	require.Equal(t, []string{"one", "two", "three"}, partsOf(r))
+	require.Equal(t, []string{"be brief", "large"}, []string{r.SystemPrompt, r.Model})
+	require.Zero(t, r.Omitted)
+	require.Equal(t, 8+3+3+5+4*4, r.Tokens)
+	digest, err := c.Digest(bg)
+	require.NoError(t, err)
+	require.Equal(t, digest, r.Digest)
+
+	r = resolve(t, c, lineage.ResolveOptions{Last: 2})
+	require.Equal(t, []string{"two", "three"}, partsOf(r))
+	require.Equal(t, uint64(1), r.Omitted)
+	require.Len(t, resolve(t, c, lineage.ResolveOptions{Last: 9}).Parts, 3)
+}
+
+func TestResolveBudgetWithoutSummaries(t *testing.T) {
+	c := newContext(t, newStore(t), numbered("message", 9)...) // 13 tokens each
+	for _, test := range []struct {
+		budget int
+		parts  int
+	}{{12, 0}, {13, 1}, {25, 1}, {26, 2}, {116, 8}, {117, 9}, {1000, 9}} {
+		t.Run(fmt.Sprint(test.budget), func(t *testing.T) {
+			r := resolve(t, c, lineage.ResolveOptions{Budget: test.budget, Tokens: bytesAreTokens})
+			require.Equal(t, numbered("message", 9)[9-test.parts:], partsOf(r))
+			require.EqualValues(t, 9-test.parts, r.Omitted)
+			require.Equal(t, 13*test.parts, r.Tokens)
+		})
+	}
+}
+
+func TestResolveBudgetWithSummaries(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, numbered("a", 10)...) // 3 bytes each, the tenth 4
+	summary, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{})
+	require.NoError(t, err)
+	say(t, c, numbered("b", 4)...)
+
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 60, Tokens: bytesAreTokens})
+	require.Equal(t, append([]string{"10 passages"}, numbered("b", 4)...), partsOf(r))
+	require.Equal(t, summary.ID, r.Parts[0].Summary.ID)
+	require.Zero(t, r.Omitted)
+	require.Equal(t, 15+4*7, r.Tokens)
+	require.Equal(t, numbered("a", 10), textsOf(gathered(t, s.Expand(bg, r.Parts[0].Summary))))
+
+	r = resolve(t, c, lineage.ResolveOptions{Budget: 30, Tokens: bytesAreTokens})
+	require.Equal(t, []string{"10 passages", "b 3", "b 4"}, partsOf(r))
+	require.Equal(t, uint64(2), r.Omitted, "what is between is neither there nor summarized")
+
+	require.Len(t, resolve(t, c, lineage.ResolveOptions{Budget: 1000}).Parts, 14, "what fits needs no summary")
+}
+
+func TestResolvePrefersMessagesToTheirSummary(t *testing.T) {
+	c := newContext(t, newStore(t), numbered("a", 5)...)
+	first := summarize(t, c, lineage.SummarizeOptions{Keep: 3})
+	second := summarize(t, c, lineage.SummarizeOptions{})
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 34, Tokens: lineage.TokenCounterFunc(func(text string) int {
+		if strings.Contains(text, ":") {
+			return 1 // summaries cost 5, messages 7
+		}
+		return 3
+	})})
+	require.Equal(t, []string{first.Text, "a 3", "a 4", "a 5"}, partsOf(r), "no place for %s", second.Text)
+	require.Zero(t, r.Omitted)
+}
+
+func TestResolveUsesASummaryOfTheMiddle(t *testing.T) {
+	c := newContext(t, newStore(t), numbered("a", 4)...)
+	first := summarize(t, c, lineage.SummarizeOptions{Keep: 2})
+	second := summarize(t, c, lineage.SummarizeOptions{})
+	say(t, c, strings.Repeat("long ", 10))
+	require.NoError(t, c.DeleteSummary(bg, first.ID))
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 75, Tokens: bytesAreTokens})
+	require.Equal(t, []string{second.Text, strings.Repeat("long ", 10)}, partsOf(r))
+	require.Equal(t, uint64(2), r.Omitted)
+}
+
+func TestResolvePromptBeyondTheBudget(t *testing.T) {
+	c := newContext(t, newStore(t), "one")
+	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{SystemPrompt: pointer("a prompt that is too long")}))
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 5, Tokens: bytesAreTokens})
+	require.Empty(t, r.Parts)
+	require.Equal(t, uint64(1), r.Omitted)
+	require.Equal(t, "a prompt that is too long", r.SystemPrompt, "the prompt cannot be left out")
+}
+
+func TestResolveStepsWhole(t *testing.T) {
+	c := newContext(t, newStore(t))
+	_, err := c.ExtendTogether(bg, lineage.User("12345"), lineage.User("67890"))
+	require.NoError(t, err)
+	require.Empty(t, resolve(t, c, lineage.ResolveOptions{Budget: 17, Tokens: bytesAreTokens}).Parts)
+	require.Len(t, resolve(t, c, lineage.ResolveOptions{Budget: 18, Tokens: bytesAreTokens}).Parts, 2)
+}
+
+// TestResolveProperties resolves random histories with random summaries.
+func TestResolveProperties(t *testing.T) {
+	s := newStore(t)
+	rapid.Check(t, func(t *rapid.T) {
+		c, err := s.NewContext(bg, lineage.ContextOptions{})
+		require.NoError(t, err)
+		if rapid.Bool().Draw(t, "prompt") {
+			require.NoError(t, c.SetOverrides(bg, lineage.Overrides{SystemPrompt: pointer("be brief")}))
+		}
+		var summaries []*lineage.SummaryInfo
+		length := 0
+		for range rapid.IntRange(1, 5).Draw(t, "stretches") {
+			for range rapid.IntRange(1, 12).Draw(t, "messages") {
+				_, err := c.Extend(bg, lineage.User(strings.Repeat("x", rapid.IntRange(0, 40).Draw(t, "size"))))
+				require.NoError(t, err)
+				length++
+			}
+			switch rapid.IntRange(0, 3).Draw(t, "summary") {
+			case 0:
+				summary, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Whole: true})
+				require.NoError(t, err)
+				summaries = append(summaries, summary)
+			case 1, 2:
+				summary, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Keep: rapid.Uint64Range(0, 3).Draw(t, "keep")})
+				if err == nil {
+					summaries = append(summaries, summary)
+				}
+			}
+		}
+		if len(summaries) > 0 && rapid.Bool().Draw(t, "delete one") {
+			require.NoError(t, c.DeleteSummary(bg, rapid.SampledFrom(summaries).Draw(t, "deleted").ID))
+		}
+		o := lineage.ResolveOptions{
+			Budget: rapid.IntRange(0, 400).Draw(t, "budget"),
+			Last:   rapid.Uint64Range(0, uint64(length+2)).Draw(t, "last"),
+			Tokens: bytesAreTokens,
+		}
+		r, err := c.Resolve(bg, o)
+		require.NoError(t, err)
+		requireConsistent(t, r, o, length)
+		again, err := c.Resolve(bg, o)
+		require.NoError(t, err)
+		require.Equal(t, r, again)
+	})
+}
+
+// requireConsistent checks what holds for everything that is resolved.
+func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions, length int) {
+	tokens := 0
+	if r.SystemPrompt != "" {
+		tokens = len(r.SystemPrompt) + 4
+	}
+	said, last := 0, uint64(0)
+	for _, p := range r.Parts {
+		require.Equal(t, len(p.Text())+4, p.Tokens)
+		tokens += p.Tokens
+		from, to := uint64(0), uint64(0)
+		if p.Summary != nil {
+			from, to = p.Summary.First, p.Summary.Last
+		} else {
+			from, to = p.Entry.Position, p.Entry.Position
+		}
+		require.Greater(t, from, last, "out of order, or said twice")
+		said, last = said+int(to-from+1), to
+	}
+	require.Equal(t, tokens, r.Tokens)
+	require.EqualValues(t, length-said, r.Omitted)
+	if o.Budget > 0 && len(r.Parts) > 0 {
+		require.LessOrEqual(t, r.Tokens, o.Budget)
+	}
+	if o.Last > 0 {
+		require.LessOrEqual(t, said, int(o.Last))
+	}
+	if o.Budget == 0 && o.Last == 0 {
+		require.Zero(t, r.Omitted)
+	}
+}
+
+func TestEstimateTokens(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want int
+	}{
+		{"", 0}, {"a", 1}, {"four", 1}, {"fives", 2}, {strings.Repeat("word ", 20), 25},
+		{"日本語", 3}, {"naïve", 2}, {"héé", 2}, {"🙂", 1}, {"\xff\xfe", 2}, {"a日", 2},
+	} {
+		require.Equal(t, test.want, lineage.EstimateTokens(test.text), "%q", test.text)
+	}
+}
+
+func TestResolveErasedAndLarge(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "secret", largeText)
+	require.NoError(t, s.Erase(bg, content.Sum([]byte("secret"))))
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 1000})
+	require.Len(t, r.Parts, 2)
+	require.True(t, r.Parts[0].Entry.Erased)
+	require.Less(t, r.Tokens, 100, "a body that does not come along costs a line")
+}

@@ -1,0 +1,110 @@
+package lineage
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Move is a way that a context's tip moved other than forward.
+type Move struct {
+	From, To SpanRef
+	Reason   string
+	At       time.Time
+}
+
+// MoveTo makes the context stand at another span, which may be any in the store;
+// the zero ref empties it. Where it stood is kept in its reflog under the reason,
+// so that the move can be undone.
+func (c *Context) MoveTo(ctx context.Context, to SpanRef, reason string) error {
+	return c.move(ctx, reason, func(SpanRef) (SpanRef, error) { return to, nil })
+}
+
+// RewindTo makes the context stand at an earlier span of its own history.
+func (c *Context) RewindTo(ctx context.Context, to SpanRef) error {
+	return c.move(ctx, "rewind", func(tip SpanRef) (SpanRef, error) {
+		ok, err := structure.IsAncestor(to, tip, c.store.runs(ctx))
+		if err == nil && !ok {
+			err = subjectError("span", to.String(), ErrInvalid, "it is not on the history of context "+c.id.String())
+		}
+		return to, err
+	})
+}
+
+// Back rewinds the context by n spans.
+func (c *Context) Back(ctx context.Context, n uint64) error {
+	return c.move(ctx, "rewind", func(tip SpanRef) (SpanRef, error) {
+		at, err := c.store.Position(ctx, tip)
+		if err != nil {
+			return SpanRef{}, err
+		}
+		if n > at {
+			return SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, fmt.Sprintf("it has %d spans, not %d", at, n))
+		}
+		return c.store.At(ctx, tip, at-n)
+	})
+}
+
+// Undo takes the last move in the reflog back. The undoing is itself such a move,
+// so that undoing twice leads back.
+func (c *Context) Undo(ctx context.Context) error {
+	return c.move(ctx, "undo", func(SpanRef) (SpanRef, error) {
+		var last *structure.Reflog
+		for r, err := range c.store.engine.Reflog(ctx, c.id) {
+			if err != nil {
+				return SpanRef{}, err
+			}
+			last = r
+		}
+		if last == nil {
+			return SpanRef{}, subjectError("context", c.id.String(), ErrNotFound, "nothing to undo")
+		}
+		return last.From, nil
+	})
+}
+
+// move changes the tip to what target returns for where it stands.
+func (c *Context) move(ctx context.Context, reason string, target func(tip SpanRef) (SpanRef, error)) error {
+	defer c.store.lockContext(c.id).Unlock()
+	for {
+		tip, err := c.Tip(ctx)
+		if err != nil {
+			return err
+		}
+		to, err := target(tip)
+		if err != nil || to == tip {
+			return err
+		}
+		_, err = c.store.apply(ctx, c.store.moved(c.id, tip, to, reason), backend.Expect{Context: c.id, Tip: tip})
+		if !isTipMoved(err) {
+			return err
+		}
+	}
+}
+
+// moved returns the records of a move.
+func (s *Store) moved(id ContextID, from, to SpanRef, reason string) []structure.Record {
+	return []structure.Record{
+		&structure.Tip{Context: id, Span: to},
+		&structure.Reflog{Context: id, From: from, To: to, Reason: reason, At: s.timestamp()},
+	}
+}
+
+// Reflog yields the moves of the context's tip, oldest first.
+func (c *Context) Reflog(ctx context.Context) iter.Seq2[Move, error] {
+	return func(yield func(Move, error) bool) {
+		for r, err := range c.store.engine.Reflog(ctx, c.id) {
+			if err != nil {
+				yield(Move{}, err)
+				return
+			}
+			if !yield(Move{From: r.From, To: r.To, Reason: r.Reason, At: r.At}, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package lineage
+
+import (
+	"context"
+	"hash/maphash"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Names of the vocabulary that callers meet.
+type (
+	// ThreadID identifies a thread.
+	ThreadID = structure.ThreadID
+	// ContextID identifies a context.
+	ContextID = structure.ContextID
+	// SpanRef is the address of a span.
+	SpanRef = structure.SpanRef
+	// Digest identifies a history by what it says.
+	Digest = structure.Digest
+	// Window selects positions of a history.
+	Window = structure.Window
+	// Overrides are what a context sets differently from what it inherits.
+	Overrides = structure.Overrides
+	// Origin is who brought content.
+	Origin = content.Origin
+	// ContentID identifies a content block.
+	ContentID = content.ID
+	// Stats counts what a store holds.
+	Stats = backend.Stats
+	// Finding is one thing that is wrong with a store.
+	Finding = backend.Finding
+	// VerifyOptions say how thoroughly to check.
+	VerifyOptions = backend.VerifyOptions
+	// Durability says when a commit is acknowledged.
+	Durability = backend.Durability
+)
+
+// Durabilities.
+const (
+	Full   = backend.Full
+	Normal = backend.Normal
+)
+
+// Options configure a store. The zero value of each field is a default.
+type Options struct {
+	// Durability of changes. Default Full: nothing acknowledged is lost.
+	Durability Durability
+	// SegmentSize is the size of a journal segment. Default 64 MiB.
+	SegmentSize int64
+	// SyncInterval bounds what power loss can take with Normal durability.
+	// Default 100 ms.
+	SyncInterval time.Duration
+	// ReadOnly opens a store without writing to it, damaged ones included.
+	ReadOnly bool
+	// MustExist refuses to make a store where there is none.
+	MustExist bool
+	// Progress, when not nil, is told how much of the journal was replayed while
+	// the store is opened.
+	Progress func(done, total int64)
+	// Log is told of repairs and of failures in the background; nil discards.
+	Log func(message string)
+	// Now returns the time that changes are stamped with. It is called by many
+	// goroutines. Default time.Now.
+	Now func() time.Time
+}
+
+// Store is an open store. It is safe for concurrent use.
+type Store struct {
+	engine backend.Engine
+	now    func() time.Time
+	// appending serialises appends to a context, so that they need not be tried
+	// again. Contexts share locks; the engine decides if two meet all the same.
+	appending [256]sync.Mutex
+	seed      maphash.Seed
+}
+
+// Open opens the store in a directory, making one if there is none. nil options
+// are the defaults. One process at a time can have a store open.
+func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	engine, err := embedded.Open(ctx, dir, &embedded.Options{
+		Durability: o.Durability, SegmentSize: o.SegmentSize, SyncInterval: o.SyncInterval,
+		ReadOnly: o.ReadOnly, MustExist: o.MustExist, Progress: o.Progress, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := New(engine)
+	if o.Now != nil {
+		s.now = o.Now
+	}
+	return s, nil
+}
+
+// New returns a store on an engine, which closes with it.
+func New(engine backend.Engine) *Store {
+	return &Store{engine: engine, now: time.Now, seed: maphash.MakeSeed()}
+}
+
+// Close lets go of the store. It waits for sequences that are being read. What
+// was acknowledged stays.
+func (s *Store) Close() error { return s.engine.Close() }
+
+// Engine returns the engine below, for those who read commits.
+func (s *Store) Engine() backend.Engine { return s.engine }
+
+// Sync makes every change so far survive power loss.
+func (s *Store) Sync(ctx context.Context) error { return s.engine.Sync(ctx) }
+
+// Stats counts what the store holds.
+func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.engine.Stats(ctx) }
+
+// Verify checks what is stored and yields what it finds wrong.
+func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
+	return s.engine.Verify(ctx, o)
+}
+
+// lockContext serialises appends to a context.
+func (s *Store) lockContext(id ContextID) *sync.Mutex {
+	m := &s.appending[maphash.Comparable(s.seed, id)%uint64(len(s.appending))]
+	m.Lock()
+	return m
+}
+
+// apply adds a commit of these records.
+func (s *Store) apply(ctx context.Context, records []structure.Record, tips ...backend.Expect) (backend.Receipt, error) {
+	receipt, err := s.engine.Apply(ctx, &structure.Commit{Time: s.now(), Records: records}, backend.Options{Tips: tips})
+	return receipt, tipMoved(err)
+}
+
+// Now returns the time by the clock that changes are stamped with.
+func (s *Store) Now() time.Time { return s.now() }
+
+// timestamp returns the time for a change, with the precision that is kept.
+func (s *Store) timestamp() time.Time { return s.now().UTC().Truncate(time.Millisecond) }

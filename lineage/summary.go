@@ -1,0 +1,326 @@
+package lineage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Summarizer condenses a stretch of a history. Package summarize has one that
+// asks a model and one that needs no network.
+type Summarizer interface {
+	// Summarize returns a text that stands for the passages, in order.
+	Summarize(ctx context.Context, passages []Passage) (SummaryText, error)
+}
+
+// Passage is a message, or an earlier summary, that is to be summarized.
+type Passage struct {
+	Role, Name string
+	Text       string
+	// Summary is set for a summary of what came before.
+	Summary bool
+}
+
+// SummaryText is what a Summarizer made.
+type SummaryText struct {
+	Text string
+	// Model names what made it.
+	Model string
+}
+
+// Embedder turns a text into a vector. It is optional.
+type Embedder interface {
+	Embed(ctx context.Context, text string) ([]float32, error)
+}
+
+// SummaryInfo is a summary: content that stands for a stretch of a history. It
+// stays true when the history grows; it then is behind.
+type SummaryInfo struct {
+	ID      structure.SummaryID
+	Context ContextID
+	Content ContentID
+	Text    string
+	// Erased is set when the bytes of the text were removed on purpose. Such a
+	// summary stands for nothing any more.
+	Erased bool
+	// From and To are the spans it covers: those after From up to To.
+	From, To SpanRef
+	// First and Last are the positions of that stretch in the history, from 1.
+	First, Last uint64
+	// Level is 0 for a summary of messages, and one more than its parts for a
+	// summary of summaries.
+	Level     uint64
+	Parts     []structure.SummaryID
+	Model     string
+	Embedding []float32
+	CreatedAt time.Time
+}
+
+// Covers returns how many spans the summary stands for.
+func (s *SummaryInfo) Covers() uint64 { return s.Last - s.First + 1 }
+
+// SummarizeOptions say what is summarized.
+type SummarizeOptions struct {
+	// Keep leaves the last spans of the history out.
+	Keep uint64
+	// Whole summarizes from the start instead of from where the last summary of
+	// messages ends.
+	Whole    bool
+	Embedder Embedder
+}
+
+// Summarize makes a summary of what the context's history has gained since its
+// last one, and returns it. There being nothing new is ErrNotFound. The messages
+// stay: a summary only stands for them where Resolve has to save room.
+func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	length, err := c.store.Position(ctx, tip)
+	if err != nil {
+		return nil, err
+	}
+	var after uint64
+	if !o.Whole {
+		summaries, err := c.store.summariesOn(ctx, c.id, tip)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range summaries {
+			if s.Level == 0 {
+				after = max(after, s.Last)
+			}
+		}
+	}
+	if length < o.Keep || length-o.Keep <= after {
+		return nil, subjectError("context", c.id.String(), ErrNotFound, "nothing new to summarize")
+	}
+	record := &structure.Summary{}
+	if record.From, err = c.store.At(ctx, tip, after); err != nil {
+		return nil, err
+	}
+	if record.To, err = c.store.At(ctx, tip, length-o.Keep); err != nil {
+		return nil, err
+	}
+	var passages []Passage
+	for e, err := range c.store.History(ctx, tip, Window{From: after + 1, To: length - o.Keep}) {
+		if err != nil {
+			return nil, err
+		}
+		passages = append(passages, passageOf(e))
+	}
+	return c.summarize(ctx, by, o.Embedder, passages, record)
+}
+
+// SummarizeSummaries makes one summary of the given ones, which must follow each
+// other without a gap. It is one level above the highest of them.
+func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedder Embedder, parts ...structure.SummaryID) (*SummaryInfo, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	summaries, err := c.store.summariesOn(ctx, c.id, tip)
+	if err != nil {
+		return nil, err
+	}
+	record := &structure.Summary{}
+	var passages []Passage
+	var last uint64
+	for i, id := range parts {
+		at := slices.IndexFunc(summaries, func(s *SummaryInfo) bool { return s.ID == id })
+		if at < 0 {
+			return nil, subjectError("summary", id.String(), ErrNotFound, "on the history of context "+c.id.String())
+		}
+		s := summaries[at]
+		if i > 0 && s.First != last+1 {
+			return nil, subjectError("summary", id.String(), ErrInvalid, "it does not follow the one before it")
+		}
+		if i == 0 {
+			record.From = s.From
+		}
+		record.To, last = s.To, s.Last
+		record.Level = max(record.Level, s.Level+1)
+		record.Parts = append(record.Parts, id)
+		passages = append(passages, Passage{Role: "assistant", Text: s.Text, Summary: true})
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("summary of no summaries: %w", ErrInvalid)
+	}
+	return c.summarize(ctx, by, embedder, passages, record)
+}
+
+func passageOf(e *Entry) Passage {
+	p := Passage{Role: e.Role, Name: e.Name, Text: e.Text()}
+	switch {
+	case e.Kind == Document:
+		p.Role, p.Name = "document", e.Document
+	case e.Kind == Asset:
+		p.Role, p.Name = "asset", e.Filename
+	}
+	switch {
+	case e.Erased:
+		p.Text = "[erased]"
+	case e.Body == nil, e.Kind == Asset:
+		p.Text = fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size)
+	}
+	return p
+}
+
+// summarize completes the record with what the summarizer says and stores it.
+func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedder, passages []Passage, record *structure.Summary) (*SummaryInfo, error) {
+	text, err := by.Summarize(ctx, passages)
+	if err != nil {
+		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
+	}
+	if embedder != nil {
+		vector, err := embedder.Embed(ctx, text.Text)
+		if err != nil {
+			return nil, fmt.Errorf("embed summary of context %v: %w", c.id, err)
+		}
+		record.Embedding = encodeVector(vector)
+	}
+	now := c.store.timestamp()
+	item := Item{Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, CreatedAt: now, Origin: Origin{
+		Kind: content.OriginAssistant, ModelID: text.Model, SourceID: contextSource(c.id, record.To),
+	}}
+	block, err := c.store.block(ctx, &item)
+	if err != nil {
+		return nil, err
+	}
+	record.ID, record.Context, record.Content = structure.NewID[structure.SummaryID](), c.id, block.ID
+	record.Model, record.CreatedAt = text.Model, now
+	if _, err := c.store.apply(ctx, []structure.Record{block, record}); err != nil {
+		return nil, err
+	}
+	return c.store.summaryInfo(ctx, c.store.engine, record, c.store.runs(ctx))
+}
+
+// Summaries yields the summaries made from the context, oldest first.
+func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] {
+	return func(yield func(*SummaryInfo, error) bool) {
+		runs := c.store.runs(ctx)
+		for r, err := range c.store.engine.Summaries(ctx, c.id) {
+			var info *SummaryInfo
+			if err == nil {
+				info, err = c.store.summaryInfo(ctx, c.store.engine, r, runs)
+			}
+			if !yield(info, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// DeleteSummary takes a summary out of the store. What it stood for stays.
+func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) error {
+	_, err := c.store.apply(ctx, []structure.Record{
+		&structure.Deletion{Subject: structure.KindSummary, Context: c.id, Summary: id, At: c.store.timestamp()},
+	})
+	return err
+}
+
+// Expand yields what a summary stands for.
+func (s *Store) Expand(ctx context.Context, summary *SummaryInfo) iter.Seq2[*Entry, error] {
+	return s.History(ctx, summary.To, Window{From: summary.First, To: summary.Last})
+}
+
+// Behind returns how many spans the context's history has after the last that any
+// of its summaries covers, and that summary, nil when there is none.
+func (c *Context) Behind(ctx context.Context) (uint64, *SummaryInfo, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	length, err := c.store.Position(ctx, tip)
+	if err != nil {
+		return 0, nil, err
+	}
+	summaries, err := c.store.summariesOn(ctx, c.id, tip)
+	if err != nil {
+		return 0, nil, err
+	}
+	var latest *SummaryInfo
+	for _, s := range summaries {
+		if latest == nil || s.Last >= latest.Last {
+			latest = s
+		}
+	}
+	if latest == nil {
+		return length, nil, nil
+	}
+	return length - latest.Last, latest, nil
+}
+
+func (s *Store) summaryInfo(ctx context.Context, from backend.Reader, r *structure.Summary, runs structure.RunLookup) (*SummaryInfo, error) {
+	info := &SummaryInfo{
+		ID: r.ID, Context: r.Context, Content: r.Content, From: r.From, To: r.To, Level: r.Level, Parts: r.Parts,
+		Model: r.Model, Embedding: decodeVector(r.Embedding), CreatedAt: r.CreatedAt,
+	}
+	before, err := structure.Position(r.From, runs)
+	if err != nil {
+		return nil, err
+	}
+	info.First = before + 1
+	if info.Last, err = structure.Position(r.To, runs); err != nil {
+		return nil, err
+	}
+	blocks, err := from.Blocks(ctx, []ContentID{r.Content})
+	if errors.Is(err, ErrErased) {
+		info.Erased = true
+		return info, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("summary %v: %w", r.ID, err)
+	}
+	info.Text = string(blocks[0].Body)
+	return info, nil
+}
+
+// summariesOn returns the summaries, made from a context or those it descends
+// from, that cover stretches of the history that ends at tip, by where they begin.
+func (s *Store) summariesOn(ctx context.Context, id ContextID, tip SpanRef) ([]*SummaryInfo, error) {
+	runs := s.runs(ctx)
+	var found []*SummaryInfo
+	seen := make(map[ContextID]bool)
+	for !id.IsZero() && !seen[id] {
+		seen[id] = true
+		state, err := s.engine.Context(ctx, id)
+		if isNotFound(err) {
+			break // a parent that was deleted took its summaries along
+		}
+		if err != nil {
+			return nil, err
+		}
+		for r, err := range s.engine.Summaries(ctx, id) {
+			if err != nil {
+				return nil, err
+			}
+			on, err := structure.IsAncestor(r.To, tip, runs)
+			if err != nil {
+				return nil, err
+			}
+			if !on {
+				continue
+			}
+			info, err := s.summaryInfo(ctx, s.engine, r, runs)
+			if err != nil {
+				return nil, err
+			}
+			if !info.Erased {
+				found = append(found, info)
+			}
+		}
+		id = state.Parent
+	}
+	slices.SortStableFunc(found, func(a, b *SummaryInfo) int { return cmp.Compare(a.First, b.First) })
+	return found, nil
+}

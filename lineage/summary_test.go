@@ -1,0 +1,145 @@
+package lineage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func summarize(t testing.TB, c *lineage.Context, o lineage.SummarizeOptions) *lineage.SummaryInfo {
+	t.Helper()
+	s, err := c.Summarize(bg, echo{}, o)
+	require.NoError(t, err)
+	return s
+}
+
+func TestSummariesFollowEachOther(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "a 1", "b 2", "c 3", "d 4")
+	first := summarize(t, c, lineage.SummarizeOptions{Keep: 2, Embedder: length{}})
+	require.Equal(t, "user:a,user:b", first.Text)
+	require.Equal(t, []uint64{1, 2, 0}, []uint64{first.First, first.Last, first.Level})
+	require.Equal(t, uint64(2), first.Covers())
+	require.Equal(t, []float32{13, -0.5}, first.Embedding)
+	require.Equal(t, "echo", first.Model)
+
+	behind, latest, err := c.Behind(bg)
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), behind)
+	require.Equal(t, first, latest)
+	_, err = c.Summarize(bg, echo{}, lineage.SummarizeOptions{Keep: 2})
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	_, err = c.Summarize(bg, echo{}, lineage.SummarizeOptions{Keep: 9})
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+
+	say(t, c, "e 5")
+	second := summarize(t, c, lineage.SummarizeOptions{})
+	require.Equal(t, "user:c,user:d,user:e", second.Text)
+	require.Equal(t, first.To, second.From)
+	behind, _, err = c.Behind(bg)
+	require.NoError(t, err)
+	require.Zero(t, behind)
+	whole := summarize(t, c, lineage.SummarizeOptions{Whole: true})
+	require.Equal(t, uint64(5), whole.Covers())
+
+	require.Equal(t, []*lineage.SummaryInfo{first, second, whole}, gathered(t, c.Summaries(bg)))
+	require.Equal(t, []string{"c 3", "d 4", "e 5"}, textsOf(gathered(t, s.Expand(bg, second))))
+	require.Equal(t, []string{"a 1", "b 2", "c 3", "d 4", "e 5"}, texts(t, c), "the messages stay")
+
+	block, err := s.Block(bg, first.Content)
+	require.NoError(t, err)
+	require.Equal(t, content.OriginAssistant, block.Origin.Kind)
+	require.Contains(t, block.Origin.SourceID, c.ID().String())
+}
+
+func TestSummariesOfSummaries(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "a 1", "b 2")
+	one := summarize(t, c, lineage.SummarizeOptions{})
+	say(t, c, "c 3")
+	two := summarize(t, c, lineage.SummarizeOptions{})
+	say(t, c, "d 4")
+	three := summarize(t, c, lineage.SummarizeOptions{})
+
+	level1, err := c.SummarizeSummaries(bg, terse{}, length{}, one.ID, two.ID)
+	require.NoError(t, err)
+	require.Equal(t, "2 passages", level1.Text)
+	require.Equal(t, []uint64{1, 3, 1}, []uint64{level1.First, level1.Last, level1.Level})
+	require.Equal(t, one.ID, level1.Parts[0])
+	level2, err := c.SummarizeSummaries(bg, terse{}, nil, level1.ID, three.ID)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{1, 4, 2}, []uint64{level2.First, level2.Last, level2.Level})
+	require.Equal(t, []string{"a 1", "b 2", "c 3", "d 4"}, textsOf(gathered(t, s.Expand(bg, level2))))
+
+	_, err = c.SummarizeSummaries(bg, terse{}, nil, one.ID, three.ID)
+	require.ErrorIs(t, err, lineage.ErrInvalid, "a gap")
+	_, err = c.SummarizeSummaries(bg, terse{}, nil, two.ID, one.ID)
+	require.ErrorIs(t, err, lineage.ErrInvalid, "out of order")
+
+	require.NoError(t, c.DeleteSummary(bg, level2.ID))
+	require.Len(t, gathered(t, c.Summaries(bg)), 4)
+	require.ErrorIs(t, c.DeleteSummary(bg, level2.ID), lineage.ErrNotFound)
+}
+
+func TestForksInheritSummaries(t *testing.T) {
+	c := newContext(t, newStore(t), "a 1", "b 2", "c 3")
+	inherited := summarize(t, c, lineage.SummarizeOptions{Keep: 1})
+	child := fork(t, c)
+	say(t, child, "d 4")
+	behind, latest, err := child.Behind(bg)
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), behind)
+	require.Equal(t, inherited.ID, latest.ID)
+	require.Equal(t, "user:c,user:d", summarize(t, child, lineage.SummarizeOptions{}).Text)
+
+	require.NoError(t, child.Back(bg, 3)) // to before what is summarized
+	behind, latest, err = child.Behind(bg)
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), behind)
+	require.Nil(t, latest)
+}
+
+func TestErasedSummary(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, numbered("message", 50)...)
+	first := summarize(t, c, lineage.SummarizeOptions{Keep: 10})
+	require.NoError(t, s.Erase(bg, first.Content))
+	all := gathered(t, c.Summaries(bg))
+	require.Len(t, all, 1)
+	require.True(t, all[0].Erased)
+	require.Empty(t, all[0].Text)
+	behind, latest, err := c.Behind(bg)
+	require.NoError(t, err)
+	require.Equal(t, uint64(50), behind)
+	require.Nil(t, latest)
+	r, err := c.Resolve(bg, lineage.ResolveOptions{Budget: 100})
+	require.NoError(t, err)
+	require.Equal(t, uint64(50), r.Omitted+uint64(len(r.Parts)))
+	require.Equal(t, uint64(1), summarize(t, c, lineage.SummarizeOptions{Keep: 20}).First, "what it covered is to be summarized again")
+}
+
+func TestSummarizerThatFails(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "a 1")
+	_, err := c.Summarize(bg, failing{}, lineage.SummarizeOptions{})
+	require.ErrorIs(t, err, errNoModel)
+	_, err = c.Summarize(bg, echo{}, lineage.SummarizeOptions{Embedder: failing{}})
+	require.ErrorIs(t, err, errNoModel)
+	require.Empty(t, gathered(t, c.Summaries(bg)))
+}
+
+func TestPassages(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	_, err := c.Extend(bg,
+		lineage.ToolResult("search", "found it"),
+		lineage.Item{Kind: lineage.Document, Document: "plan", Revision: 1, Body: []byte("first draft")},
+		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("PNG")},
+		lineage.User(largeText), lineage.User("secret"))
+	require.NoError(t, err)
+	require.NoError(t, s.Erase(bg, content.Sum([]byte("secret"))))
+	require.Equal(t, "tool:found,document:first,asset:[image/png,,user:[text/plain,,user:[erased]", summarize(t, c, lineage.SummarizeOptions{}).Text)
+}

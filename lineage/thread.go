@@ -1,0 +1,231 @@
+package lineage
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// MainBranch is the name of the branch that a thread starts with.
+const MainBranch = "main"
+
+// Thread is a conversation with its branches. The value is a handle that may be
+// copied and kept.
+type Thread struct {
+	store *Store
+	id    ThreadID
+}
+
+// ThreadOptions describe a new thread.
+type ThreadOptions struct {
+	// SourceID is an id of the caller's choice, unique in the store: see
+	// Store.FindThread.
+	SourceID string
+	UserID   string
+	Title    string
+	// Metadata is JSON of the caller's, kept byte for byte.
+	Metadata []byte
+	// Overrides are those of the main branch.
+	Overrides Overrides
+	// CreatedAt defaults to now.
+	CreatedAt time.Time
+}
+
+// ThreadInfo is a thread as it is now.
+type ThreadInfo struct {
+	ID       ThreadID
+	SourceID string
+	UserID   string
+	Title    string
+	Metadata []byte
+	// Active is the context of the active branch.
+	Active    ContextID
+	CreatedAt time.Time
+	// UpdatedAt is when the thread or a history in it last changed.
+	UpdatedAt time.Time
+}
+
+// ID returns the thread's id.
+func (t *Thread) ID() ThreadID { return t.id }
+
+// threadID returns the id of the thread with a source id.
+func threadID(sourceID string) ThreadID { return structure.DeriveID[ThreadID]("thread", sourceID) }
+
+// CreateThread makes a thread with an empty, active main branch. A source id that
+// is taken is ErrExists.
+func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
+	id := structure.NewID[ThreadID]()
+	if o.SourceID != "" {
+		id = threadID(o.SourceID)
+	}
+	now := s.timestamp()
+	if o.CreatedAt.IsZero() {
+		o.CreatedAt = now
+	}
+	main := structure.NewID[ContextID]()
+	thread := &structure.Thread{
+		ID: id, SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata,
+		CreatedAt: o.CreatedAt, UpdatedAt: now, Incarnation: rand.Uint64(),
+	}
+	active := *thread
+	active.Active = main
+	_, err := s.engine.Apply(ctx, &structure.Commit{Time: s.now(), Records: []structure.Record{
+		thread, // the context needs it to exist, and it the context
+		&structure.Context{ID: main, Thread: id, Overrides: o.Overrides, CreatedAt: now},
+		&structure.Branch{Thread: id, Name: MainBranch, Context: main, CreatedAt: now},
+		&active,
+	}}, backend.Options{Threads: []backend.ExpectThread{{ID: id}}})
+	if err != nil {
+		if o.SourceID != "" && errors.Is(err, ErrExists) {
+			return nil, subjectError("thread", o.SourceID, ErrExists, "")
+		}
+		return nil, err
+	}
+	return &Thread{store: s, id: id}, nil
+}
+
+// Thread returns the thread with an id.
+func (s *Store) Thread(ctx context.Context, id ThreadID) (*Thread, error) {
+	if _, err := s.engine.Thread(ctx, id); err != nil {
+		return nil, err
+	}
+	return &Thread{store: s, id: id}, nil
+}
+
+// FindThread returns the thread that was made with a source id.
+func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error) {
+	t, err := s.Thread(ctx, threadID(sourceID))
+	if isNotFound(err) {
+		return nil, subjectError("thread", sourceID, ErrNotFound, "")
+	}
+	return t, err
+}
+
+// Threads yields every thread, in no particular order.
+func (s *Store) Threads(ctx context.Context) iter.Seq2[*Thread, error] {
+	return func(yield func(*Thread, error) bool) {
+		for t, err := range s.engine.Threads(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&Thread{store: s, id: t.ID}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Info returns the thread as it is now.
+func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
+	r, err := t.store.engine.Thread(ctx, t.id)
+	if err != nil {
+		return ThreadInfo{}, err
+	}
+	info := ThreadInfo{
+		ID: r.ID, SourceID: r.SourceID, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata,
+		Active: r.Active, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+	for c, err := range t.store.engine.Contexts(ctx, t.id) {
+		if err != nil {
+			return ThreadInfo{}, err
+		}
+		if moved := time.UnixMilli(c.MovedAt).UTC(); moved.After(info.UpdatedAt) {
+			info.UpdatedAt = moved
+		}
+	}
+	return info, nil
+}
+
+// Update changes a thread's title, metadata and user. What change leaves alone
+// stays. It may be called more than once if others change the thread meanwhile.
+func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
+	return t.change(ctx, func(r *structure.Thread) ([]structure.Record, error) {
+		info := ThreadInfo{ID: r.ID, SourceID: r.SourceID, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata, Active: r.Active, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
+		change(&info)
+		r.Title, r.Metadata, r.UserID = info.Title, info.Metadata, info.UserID
+		return nil, nil
+	})
+}
+
+// change states a thread anew, with other records in the same commit. make is
+// called again if the thread changed meanwhile.
+func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]structure.Record, error), tips ...backend.Expect) error {
+	for {
+		was, err := t.store.engine.Thread(ctx, t.id)
+		if err != nil {
+			return err
+		}
+		is := *was
+		records, err := make(&is)
+		if err != nil {
+			return err
+		}
+		// Later than before in any case: a state that has passed never comes back.
+		if is.UpdatedAt = t.store.timestamp(); !is.UpdatedAt.After(was.UpdatedAt) {
+			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond)
+		}
+		_, err = t.store.engine.Apply(ctx, &structure.Commit{Time: t.store.now(), Records: append(records, &is)},
+			backend.Options{Threads: []backend.ExpectThread{{ID: t.id, Was: was}}, Tips: tips})
+		var subject *SubjectError
+		if errors.As(err, &subject) && subject.Subject == "thread" && errors.Is(err, ErrConflict) {
+			continue
+		}
+		return tipMoved(err)
+	}
+}
+
+// Delete takes the thread out of the store with its branches, contexts and
+// checkpoints. What other threads share with it stays theirs.
+func (t *Thread) Delete(ctx context.Context) error {
+	_, err := t.store.apply(ctx, []structure.Record{
+		&structure.Deletion{Subject: structure.KindThread, Thread: t.id, At: t.store.timestamp()},
+	})
+	return err
+}
+
+// Contexts yields the thread's contexts, those without a name included, oldest
+// first.
+func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
+	return func(yield func(*Context, error) bool) {
+		for c, err := range t.store.engine.Contexts(ctx, t.id) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&Context{store: t.store, id: c.ID}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Find returns the entry that was added to the thread with a source id.
+func (t *Thread) Find(ctx context.Context, sourceID string) (*Entry, error) {
+	in, err := t.store.engine.Thread(ctx, t.id)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := t.store.engine.Find(ctx, messageAlias(in, sourceID))
+	if isNotFound(err) {
+		return nil, subjectError("message", sourceID, ErrNotFound, "in thread "+t.id.String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := t.store.Span(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.SourceID == sourceID {
+			return e, nil
+		}
+	}
+	return nil, subjectError("message", sourceID, ErrNotFound, "in thread "+t.id.String())
+}
