@@ -99,13 +99,15 @@ func TestForkReopenCompare(t *testing.T) {
 		grown := rapid.IntRange(1, 20).Draw(t, "grown")
 		for range grown {
 			m.extend(t)
-			if rapid.IntRange(0, 3).Draw(t, "fork?") == 0 {
+			if len(m.contexts) < maxContexts && rapid.IntRange(0, 3).Draw(t, "fork?") == 0 {
 				m.fork(t)
 			}
 		}
 		digests := make(map[lineage.ContextID]lineage.Digest)
 		for _, c := range m.contexts {
-			digests[c.id], _ = m.handle(t, c).Digest(bg)
+			var err error
+			digests[c.id], err = m.handle(t, c).Digest(bg)
+			require.NoError(t, err)
 		}
 		m.reopen(t)
 		m.check(t)

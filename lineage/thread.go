@@ -164,6 +164,10 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 		is := *was
 		records, err := make(&is)
 		if err != nil {
+			// It may have been made for a state that passed while it was made.
+			if now, again := t.store.engine.Thread(ctx, t.id); again == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
+				continue
+			}
 			return err
 		}
 		// Later than before in any case: a state that has passed never comes back.

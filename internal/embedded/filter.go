@@ -75,7 +75,9 @@ func (s *storeFilter) lacks(key []byte) bool {
 
 // add notes a key that is being stored. The lock on writing is held.
 func (s *storeFilter) add(key []byte) {
-	for _, f := range []*filter{s.ready.Load(), s.next.Load()} {
+	// A filter that is just done becomes ready before it stops being next, so in
+	// this order it is not missed.
+	for _, f := range []*filter{s.next.Load(), s.ready.Load()} {
 		if f != nil {
 			f.add(key)
 			f.room--

@@ -1,0 +1,248 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// From says what a new branch starts with.
+type From struct {
+	// Branch is the id of its parent.
+	Branch string
+	// MessageIndex is how many of the parent's messages it starts with; nil is all.
+	MessageIndex *int
+}
+
+// CreateBranch makes a branch, and leaves the current one current. nil from makes it
+// empty and without a parent. An id that is taken is ErrExists, and an index that the
+// parent does not have ErrInvalid.
+func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *From) (Branch, error) {
+	if err := errors.Join(checkText("branch", "id", id), checkText("branch", "name", name)); err != nil {
+		return Branch{}, err
+	}
+	defer c.events.deliver()
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	all, err := c.list(ctx)
+	if err != nil {
+		return Branch{}, err
+	}
+	created := Event{Kind: BranchCreated, ID: id, Name: name}
+	var o lineage.BranchOptions
+	if from == nil {
+		// Its context has one before it all the same: main's, which cannot be deleted.
+		main, err := c.thread.On(ctx, Main)
+		if err != nil {
+			return Branch{}, err
+		}
+		o = lineage.BranchOptions{From: main, Empty: true, Metadata: newMetadata(name, "", 0)}
+	} else {
+		parent, err := all.find(from.Branch)
+		if err != nil {
+			return Branch{}, err
+		}
+		if o, err = c.branchAt(ctx, parent, name, from.MessageIndex); err != nil {
+			return Branch{}, err
+		}
+		created.ParentID = parent.ID
+	}
+	if _, err := c.thread.CreateBranch(ctx, id, o); err != nil {
+		return Branch{}, err
+	}
+	c.events.enqueue(created)
+	return c.Branch(ctx, id)
+}
+
+// branchAt returns what makes a branch of a parent's first messages; nil is all.
+func (c *Conversation) branchAt(ctx context.Context, parent *branch, name string, index *int) (lineage.BranchOptions, error) {
+	if index == nil {
+		index = &parent.MessageCount
+	}
+	at, err := c.at(ctx, parent, *index)
+	if err != nil {
+		return lineage.BranchOptions{}, err
+	}
+	handle, err := c.handle(ctx, parent)
+	return lineage.BranchOptions{From: handle, At: at, Empty: at.IsZero(), Metadata: newMetadata(name, parent.ID, *index)}, err
+}
+
+// Fork makes a branch of the current one with all its messages, under an id made of
+// the name, and checks it out.
+func (c *Conversation) Fork(ctx context.Context, name string) (Branch, error) {
+	return c.fork(ctx, name, nil)
+}
+
+// ForkFromMessage is Fork with only the first messages, up to the index.
+func (c *Conversation) ForkFromMessage(ctx context.Context, name string, index int) (Branch, error) {
+	return c.fork(ctx, name, &index)
+}
+
+func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branch, error) {
+	if err := checkText("branch", "name", name); err != nil {
+		return Branch{}, err
+	}
+	defer c.events.deliver()
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	all, err := c.list(ctx)
+	if err != nil {
+		return Branch{}, err
+	}
+	for {
+		parent, id := all.current(), all.unusedID(name)
+		o, err := c.branchAt(ctx, parent, name, index)
+		if err == nil {
+			o.Switch = true
+			_, err = c.thread.CreateBranch(ctx, id, o)
+		}
+		if err == nil {
+			c.events.enqueue(
+				Event{Kind: BranchCreated, ID: id, Name: name, ParentID: parent.ID},
+				Event{Kind: BranchForked, From: parent.ID, To: id, Name: name, MessageIndex: index},
+			)
+			return c.Branch(ctx, id)
+		}
+		if !errors.Is(err, lineage.ErrExists) && !errors.Is(err, lineage.ErrNotFound) {
+			return Branch{}, err
+		}
+		// Somebody took the id or deleted the parent: look again, unless nothing changed.
+		now, listErr := c.list(ctx)
+		if listErr != nil {
+			return Branch{}, listErr
+		}
+		if now.current().context == parent.context && now.unusedID(name) == id {
+			return Branch{}, err
+		}
+		all = now
+	}
+}
+
+// maxSlug is the length in characters of what a name gives to an id.
+const maxSlug = 40
+
+// unusedID returns the id of a new branch with a name: its letters and digits, and a
+// number if other branches were named alike.
+func (l listing) unusedID(name string) string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	slug := []rune(strings.Join(words, "-"))
+	base := strings.Trim(string(slug[:min(len(slug), maxSlug)]), "-")
+	if base == "" {
+		base = "branch"
+	}
+	taken := make(map[string]bool, len(l))
+	for _, b := range l {
+		taken[b.ID] = true
+	}
+	id := base
+	for n := 2; taken[id]; n++ {
+		id = fmt.Sprintf("%s-%d", base, n)
+	}
+	return id
+}
+
+// Checkout makes a branch the current one.
+func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) {
+	defer c.events.deliver()
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	all, err := c.list(ctx)
+	if err != nil {
+		return Branch{}, err
+	}
+	b, err := all.find(id)
+	if err != nil {
+		return Branch{}, err
+	}
+	from := all.current().ID
+	if err := c.thread.Switch(ctx, id); err != nil {
+		return Branch{}, err
+	}
+	c.events.enqueue(Event{Kind: BranchCheckout, From: from, To: id})
+	b.Current = true
+	return b.Branch, nil
+}
+
+// Merge brings the messages of a branch into the current one. Append adds those after
+// the point where the two parted, and none twice; Replace takes all of them instead of
+// its own. The messages are shared, not copied.
+func (c *Conversation) Merge(ctx context.Context, source string, strategy lineage.MergeStrategy) (lineage.MergeResult, error) {
+	defer c.events.deliver()
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	all, err := c.list(ctx)
+	if err != nil {
+		return lineage.MergeResult{}, err
+	}
+	from, err := all.find(source)
+	if err != nil {
+		return lineage.MergeResult{}, err
+	}
+	target := all.current()
+	if from == target {
+		return lineage.MergeResult{}, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
+	}
+	fromContext, err := c.handle(ctx, from)
+	if err != nil {
+		return lineage.MergeResult{}, err
+	}
+	into, err := c.handle(ctx, target)
+	if err != nil {
+		return lineage.MergeResult{}, err
+	}
+	result, err := into.Merge(ctx, fromContext, strategy)
+	if err != nil {
+		return lineage.MergeResult{}, err
+	}
+	c.events.enqueue(Event{Kind: BranchMerged, Source: from.ID, Target: target.ID, Strategy: strategy})
+	return result, nil
+}
+
+// DeleteBranch deletes a branch. Branches that were made from it stay as they are. If
+// it was current, the main branch becomes so. The main branch is ErrProtected.
+func (c *Conversation) DeleteBranch(ctx context.Context, id string) error {
+	defer c.events.deliver()
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if err := c.thread.DeleteBranch(ctx, id); err != nil {
+		return err
+	}
+	c.events.enqueue(Event{Kind: BranchDeleted, ID: id})
+	return nil
+}
+
+// RenameBranch gives a branch another name. Its id stays.
+func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error {
+	if err := checkText("branch", "name", name); err != nil {
+		return err
+	}
+	defer c.events.deliver()
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	all, err := c.list(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := all.find(id)
+	if err != nil {
+		return err
+	}
+	data, err := renamed(b.metadata, &b.Branch, name, c.store.Now().UTC().Truncate(time.Millisecond))
+	if err != nil {
+		return err
+	}
+	handle, err := c.handle(ctx, b)
+	if err != nil {
+		return err
+	}
+	if err := handle.SetMetadata(ctx, data); err != nil {
+		return err
+	}
+	c.events.enqueue(Event{Kind: BranchRenamed, ID: id, Name: name})
+	return nil
+}

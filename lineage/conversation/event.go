@@ -1,0 +1,116 @@
+package conversation
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// EventKind tells what happened.
+type EventKind string
+
+// The kinds of event.
+const (
+	// BranchCreated has ID, Name and ParentID.
+	BranchCreated EventKind = "branch:created"
+	// BranchForked follows BranchCreated. It has From, To and Name, and MessageIndex if
+	// one was given.
+	BranchForked EventKind = "branch:forked"
+	// BranchCheckout has From and To.
+	BranchCheckout EventKind = "branch:checkout"
+	// BranchMerged has Source, Target and Strategy.
+	BranchMerged EventKind = "branch:merged"
+	// BranchDeleted has ID.
+	BranchDeleted EventKind = "branch:deleted"
+	// BranchRenamed has ID and Name.
+	BranchRenamed EventKind = "branch:renamed"
+)
+
+// Event is something that happened to a conversation's branches. Which fields are
+// set follows from Kind. Branches are named by their ids.
+type Event struct {
+	Kind EventKind
+	ID   string
+	// Name is the branch's name for people.
+	Name           string
+	ParentID       string
+	From, To       string
+	MessageIndex   *int
+	Source, Target string
+	Strategy       lineage.MergeStrategy
+}
+
+// On has a listener called with every event of a change made through this
+// Conversation, from now until cancel is called.
+//
+// A listener is called after the change was committed, one event at a time and in the
+// order of the changes, by a goroutine that made a change, and before that one's call
+// returns unless another goroutine is delivering already. No lock is held: a listener
+// may change the conversation, and hears of that after the event it is at.
+func (c *Conversation) On(listener func(Event)) (cancel func()) { return c.events.add(listener) }
+
+// announcer delivers events to listeners, in order and without holding a lock.
+type announcer struct {
+	mu         sync.Mutex
+	listeners  []*listening // never changed in place
+	waiting    []Event
+	delivering bool
+}
+
+type listening struct {
+	hear func(Event)
+	gone bool
+}
+
+func (a *announcer) add(hear func(Event)) (cancel func()) {
+	l := &listening{hear: hear}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.listeners = append(slices.Clip(a.listeners), l)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		l.gone = true
+		a.listeners = slices.DeleteFunc(slices.Clone(a.listeners), func(other *listening) bool { return other == l })
+	}
+}
+
+// enqueue states what is to be delivered. The order of calls is that of the events.
+func (a *announcer) enqueue(events ...Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = append(a.waiting, events...)
+}
+
+// deliver calls the listeners with what waits. If somebody does so already, also
+// further up this call stack, it is left to them.
+func (a *announcer) deliver() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.delivering {
+		return
+	}
+	a.delivering = true
+	defer func() { a.delivering = false }()
+	for len(a.waiting) > 0 {
+		e := a.waiting[0]
+		a.waiting = a.waiting[1:]
+		for _, l := range a.listeners {
+			if !l.gone {
+				a.tell(l, e)
+			}
+		}
+	}
+}
+
+// tell calls a listener without the lock that its caller holds.
+func (a *announcer) tell(l *listening, e Event) {
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	if e.MessageIndex != nil {
+		index := *e.MessageIndex
+		e.MessageIndex = &index
+	}
+	l.hear(e)
+}

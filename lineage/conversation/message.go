@@ -1,0 +1,151 @@
+package conversation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Message is one message of a conversation.
+type Message struct {
+	Role    string
+	Content string
+	// Fields are whatever else the message has, such as tool calls: JSON values by their
+	// keys, kept byte for byte but for white space around them. "role" cannot be among
+	// them; "content" can, for content that is not a string, when Content is empty.
+	Fields map[string]json.RawMessage
+	// Erased is set when the message was read but its content had been erased.
+	Erased bool
+}
+
+// Equal reports whether two messages say the same.
+func (m Message) Equal(other Message) bool {
+	return m.Role == other.Role && m.Content == other.Content && m.Erased == other.Erased &&
+		maps.EqualFunc(m.Fields, other.Fields, func(a, b json.RawMessage) bool {
+			return bytes.Equal(bytes.TrimSpace(a), bytes.TrimSpace(b))
+		})
+}
+
+// item returns what stores the message. Text is stored as it is, and a message with
+// fields as one JSON object.
+func (m Message) item() (lineage.Item, error) {
+	if err := checkText("message", "role", m.Role); err != nil {
+		return lineage.Item{}, err
+	}
+	if m.Erased {
+		return lineage.Item{}, fmt.Errorf("message whose content was erased: %w", lineage.ErrInvalid)
+	}
+	if len(m.Fields) == 0 {
+		return lineage.Item{Role: m.Role, Type: content.TypeText, Body: []byte(m.Content)}, nil
+	}
+	body, err := m.encode()
+	if err != nil {
+		return lineage.Item{}, err
+	}
+	return lineage.Item{Role: m.Role, Type: content.TypeJSON, Body: body}, nil
+}
+
+func (m Message) encode() ([]byte, error) {
+	if !utf8.ValidString(m.Content) {
+		return nil, fmt.Errorf("message with fields, and content that is not UTF-8: %w", lineage.ErrInvalid)
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"role":`)
+	writeString(&b, m.Role)
+	if _, other := m.Fields["content"]; !other {
+		b.WriteString(`,"content":`)
+		writeString(&b, m.Content)
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Fields)) {
+		value := bytes.TrimSpace(m.Fields[key])
+		if err := m.checkField(key, value); err != nil {
+			return nil, err
+		}
+		b.WriteByte(',')
+		writeString(&b, key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+func (m Message) checkField(key string, value []byte) error {
+	problem := ""
+	switch {
+	case !utf8.ValidString(key):
+		problem = "its name is not UTF-8"
+	case !json.Valid(value):
+		problem = "it is not JSON"
+	case key == "role":
+		problem = "the role has a place of its own"
+	case key == "content" && (m.Content != "" || value[0] == '"'):
+		problem = "text has a place of its own"
+	default:
+		return nil
+	}
+	return fmt.Errorf("message field %q: %s: %w", key, problem, lineage.ErrInvalid)
+}
+
+// writeString writes JSON that reads well: what only HTML would mind stays as it is.
+func writeString(b *bytes.Buffer, s string) {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // of a string into memory
+	b.Truncate(b.Len() - 1)
+}
+
+// decode returns the message that a stored body stands for. JSON that is not such a
+// message is text.
+func decode(role, mediaType string, body []byte) Message {
+	plain := Message{Role: role, Content: string(body)}
+	if mediaType != content.TypeJSON {
+		return plain
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return plain
+	}
+	var said string
+	if json.Unmarshal(fields["role"], &said) != nil || said != role {
+		return plain
+	}
+	m := Message{Role: role}
+	delete(fields, "role")
+	if text := fields["content"]; len(text) > 0 && text[0] == '"' {
+		if json.Unmarshal(text, &m.Content) != nil {
+			return plain
+		}
+		delete(fields, "content")
+	}
+	if len(fields) > 0 {
+		m.Fields = fields
+	}
+	return m
+}
+
+// messageOf returns the message that an entry is. It shares nothing with the entry.
+func (c *Conversation) messageOf(ctx context.Context, e *lineage.Entry) (Message, error) {
+	if e.Erased {
+		return Message{Role: e.Role, Erased: true}, nil
+	}
+	body := e.Body
+	if body == nil {
+		r, err := c.store.Body(ctx, e.Content)
+		if err != nil {
+			return Message{}, err
+		}
+		if body, err = io.ReadAll(r); err != nil {
+			return Message{}, err
+		}
+	}
+	return decode(e.Role, e.Type, body), nil
+}
