@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -14,7 +16,7 @@ import (
 
 // Apply implements backend.Engine. The costly part, hashing and encoding, is done
 // before the lock is taken; under it come the checks, one write to the journal
-// and the index entries; the wait for durability comes after it.
+// and the index entries; the wait for durability comes after it (see line).
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return backend.Receipt{}, context.Cause(ctx)
@@ -37,31 +39,108 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	if durability == backend.DefaultDurability {
 		durability = e.opt.Durability
 	}
-	number, err := e.commit(ctx, &p, o, durability)
-	if err != nil {
-		return backend.Receipt{}, err
+	t := turn{ctx: ctx, p: &p, o: o, durability: durability}
+	t.encoder = e.encoders.Get().(*structure.Encoder)
+	defer e.encoders.Put(t.encoder)
+	var err error
+	if t.payload, t.offsets, err = t.encoder.Encode(&p.commit); err != nil {
+		return backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
 	}
 	if durability == backend.Full {
-		if err := e.journal.Sync(number); err != nil {
-			return backend.Receipt{}, fmt.Errorf("commit %d: %w: %w", number, backend.ErrUncertain, err)
-		}
+		e.commitTogether(&t)
+	} else {
+		e.write.Lock()
+		t.number, t.err = e.commit(&t)
+		e.write.Unlock()
 	}
-	return backend.Receipt{Number: number, Known: p.known, KnownChunks: p.knownChunks}, nil
+	if t.err != nil {
+		return backend.Receipt{}, t.err
+	}
+	return backend.Receipt{Number: t.number, Known: p.known, KnownChunks: p.knownChunks}, nil
 }
 
-// commit writes a prepared commit and makes it visible.
-func (e *Engine) commit(ctx context.Context, p *preparation, o backend.Options, d backend.Durability) (uint64, error) {
-	encoder := e.encoders.Get().(*structure.Encoder)
-	defer e.encoders.Put(encoder)
-	payload, offsets, err := encoder.Encode(&p.commit)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+// turn is a prepared commit that is about to be written.
+type turn struct {
+	ctx        context.Context
+	p          *preparation
+	o          backend.Options
+	durability backend.Durability
+
+	encoder *structure.Encoder
+	payload []byte
+	offsets []int
+
+	number uint64
+	err    error
+	done   chan struct{} // closed when another has seen to it; nil for a leader
+}
+
+// line is where commits of full durability gather. The first to come leads: it
+// writes those that have gathered, one after the other, until there are none, then
+// syncs for all of them. Those that come during its sync are led by their own first.
+// So each commit waits once, and not in turn for a lock and for a sync.
+type line struct {
+	mu      sync.Mutex
+	waiting []*turn
+	led     bool
+}
+
+// commitTogether commits a turn so that it survives power loss, with those of others.
+func (e *Engine) commitTogether(t *turn) {
+	l := &e.line
+	l.mu.Lock()
+	l.waiting = append(l.waiting, t)
+	if l.led {
+		t.done = make(chan struct{})
+		l.mu.Unlock()
+		<-t.done
+		return
 	}
-	e.write.Lock()
-	defer e.write.Unlock()
-	if err := e.expect(o); err != nil {
+	l.led = true
+	l.mu.Unlock()
+
+	var written []*turn
+	var last uint64
+	for {
+		runtime.Gosched() // those that are about to join come first
+		l.mu.Lock()
+		turns := l.waiting
+		l.waiting = nil
+		l.led = len(turns) > 0
+		l.mu.Unlock()
+		if len(turns) == 0 {
+			break
+		}
+		e.write.Lock()
+		for _, t := range turns {
+			if t.number, t.err = e.commit(t); t.err == nil {
+				last = max(last, t.number)
+			}
+		}
+		e.write.Unlock()
+		if written == nil {
+			written = turns
+		} else {
+			written = append(written, turns...)
+		}
+	}
+	err := e.journal.Sync(last)
+	for _, other := range written {
+		if err != nil && other.err == nil {
+			other.err = fmt.Errorf("commit %d: %w: %w", other.number, backend.ErrUncertain, err)
+		}
+		if other != t {
+			close(other.done)
+		}
+	}
+}
+
+// commit writes a turn's commit and makes it visible. The lock on writing is held.
+func (e *Engine) commit(t *turn) (uint64, error) {
+	if err := e.expect(t.o); err != nil {
 		return 0, err
 	}
+	p := t.p
 	if p.hasContent() && e.index.State().Number != p.seen {
 		// Another commit may have brought the same content in the meantime.
 		changed, err := p.filter()
@@ -69,7 +148,7 @@ func (e *Engine) commit(ctx context.Context, p *preparation, o backend.Options, 
 			return 0, err
 		}
 		if changed {
-			if payload, offsets, err = encoder.Encode(&p.commit); err != nil {
+			if t.payload, t.offsets, err = t.encoder.Encode(&p.commit); err != nil {
 				return 0, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
 			}
 		}
@@ -81,14 +160,14 @@ func (e *Engine) commit(ctx context.Context, p *preparation, o backend.Options, 
 	number := e.index.State().Number + 1
 	b := &e.builder
 	b.begin(e, &p.commit, number, false)
-	if err := b.check(ctx); err != nil {
+	if err := b.check(t.ctx); err != nil {
 		return 0, err
 	}
-	frame, err := e.journal.Append(payload, d == backend.Normal)
+	frame, err := e.journal.Append(t.payload, t.durability == backend.Normal)
 	if err != nil {
 		return 0, err
 	}
-	b.locate(frame, offsets)
+	b.locate(frame, t.offsets)
 	e.publish(b, frame)
 	return number, nil
 }

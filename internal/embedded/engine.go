@@ -69,6 +69,7 @@ type Engine struct {
 	write   sync.Mutex
 	counts  counters
 	builder builder
+	line    line
 	closed  atomic.Bool
 
 	// What was used lately. ends has where runs end, digests those of spans that
