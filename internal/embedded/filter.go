@@ -18,8 +18,8 @@ type filter struct {
 }
 
 const (
-	filterBitsPerKey = 16
-	filterProbes     = 6
+	filterBitsPerKey = 20
+	filterProbes     = 7
 	wordsPerLine     = 8
 	leastFilterKeys  = 1 << 16
 )
