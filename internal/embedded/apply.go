@@ -72,7 +72,6 @@ type turn struct {
 
 	number uint64
 	err    error
-	done   chan struct{} // closed when another has seen to it; nil for a leader
 }
 
 // line is where commits of full durability gather. The first to come leads: it
@@ -83,6 +82,7 @@ type line struct {
 	mu      sync.Mutex
 	waiting []*turn
 	led     bool
+	done    chan struct{} // closed by the leader when it has synced; nil while nobody waits for that
 }
 
 // commitTogether commits a turn so that it survives power loss, with those of others.
@@ -91,9 +91,12 @@ func (e *Engine) commitTogether(t *turn) {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, t)
 	if l.led {
-		t.done = make(chan struct{})
+		if l.done == nil {
+			l.done = make(chan struct{})
+		}
+		done := l.done
 		l.mu.Unlock()
-		<-t.done
+		<-done
 		return
 	}
 	l.led = true
@@ -101,16 +104,18 @@ func (e *Engine) commitTogether(t *turn) {
 
 	var written []*turn
 	var last uint64
+	var done chan struct{}
 	for {
 		runtime.Gosched() // those that are about to join come first
 		l.mu.Lock()
 		turns := l.waiting
 		l.waiting = nil
-		l.led = len(turns) > 0
-		l.mu.Unlock()
 		if len(turns) == 0 {
+			done, l.done, l.led = l.done, nil, false
+			l.mu.Unlock()
 			break
 		}
+		l.mu.Unlock()
 		e.write.Lock()
 		for _, t := range turns {
 			if t.number, t.err = e.commit(t); t.err == nil {
@@ -124,14 +129,15 @@ func (e *Engine) commitTogether(t *turn) {
 			written = append(written, turns...)
 		}
 	}
-	err := e.journal.Sync(last)
-	for _, other := range written {
-		if err != nil && other.err == nil {
-			other.err = fmt.Errorf("commit %d: %w: %w", other.number, backend.ErrUncertain, err)
+	if err := e.journal.Sync(last); err != nil {
+		for _, t := range written {
+			if t.err == nil {
+				t.err = fmt.Errorf("commit %d: %w: %w", t.number, backend.ErrUncertain, err)
+			}
 		}
-		if other != t {
-			close(other.done)
-		}
+	}
+	if done != nil {
+		close(done)
 	}
 }
 
