@@ -106,7 +106,9 @@ func (e *Engine) commitTogether(t *turn) {
 	var last uint64
 	var done chan struct{}
 	for {
-		runtime.Gosched() // those that are about to join come first
+		for range 2 {
+			runtime.Gosched() // those that are about to join come first
+		}
 		l.mu.Lock()
 		turns := l.waiting
 		l.waiting = nil
