@@ -83,3 +83,18 @@ type Origin struct {
 
 // IsZero reports whether nothing is known.
 func (o Origin) IsZero() bool { return o == Origin{} }
+
+// OriginOfRole returns the kind of origin that says what has a message's role.
+func OriginOfRole(role string) OriginKind {
+	switch role {
+	case "user":
+		return OriginUser
+	case "assistant":
+		return OriginAssistant
+	case "system", "developer":
+		return OriginSystem
+	case "tool", "function":
+		return OriginTool
+	}
+	return OriginUnknown
+}

@@ -163,7 +163,7 @@ func (i *Item) check(now time.Time) error {
 		return fmt.Errorf("%v: %w", i.Kind, ErrInvalid)
 	}
 	if i.Origin.Kind == content.OriginUnknown && i.Kind == Message {
-		i.Origin.Kind = originOfRole(i.Role)
+		i.Origin.Kind = content.OriginOfRole(i.Role)
 	}
 	if i.Type == "" && i.Content.IsZero() {
 		i.Type = content.TypeText
@@ -172,20 +172,6 @@ func (i *Item) check(now time.Time) error {
 		}
 	}
 	return nil
-}
-
-func originOfRole(role string) content.OriginKind {
-	switch role {
-	case "user":
-		return content.OriginUser
-	case "assistant":
-		return content.OriginAssistant
-	case "system", "developer":
-		return content.OriginSystem
-	case "tool", "function":
-		return content.OriginTool
-	}
-	return content.OriginUnknown
 }
 
 // holds reports whether the item's content is known to be the given one.

@@ -26,60 +26,54 @@ func (b *builder) spanSet(s *structure.SpanSet) error {
 }
 
 func (b *builder) branch(r *structure.Branch) error {
-	if r.Name == "" {
-		return invalid("branch", r.Context, "no name")
-	}
-	if err := b.require(b.scratch(tableThread, r.Thread[:]), "thread", r.Thread); err != nil {
-		return err
-	}
 	if err := b.require(b.scratch(tableContext, r.Context[:]), "context", r.Context); err != nil {
 		return err
 	}
-	k := b.slab.key(tableBranch, r.Thread[:], []byte(r.Name))
-	old, known, err := b.get(k)
-	if err != nil {
-		return err
-	}
-	if !known {
-		b.counts.branches++
-	} else if !b.replay {
-		was, err := structure.UnmarshalRecord(structure.KindBranch, old)
-		if err != nil {
-			return err
-		}
-		if was.(*structure.Branch).Context != r.Context {
-			return &backend.SubjectError{Subject: "branch", ID: fmt.Sprintf("%q", r.Name), Err: backend.ErrExists}
-		}
-	}
-	v, err := value(r)
-	b.put(k, v)
-	return err
+	return b.named(tableBranch, r.Thread, r.Name, r, &b.counts.branches, func(was structure.Record) bool {
+		return was.(*structure.Branch).Context == r.Context
+	})
 }
 
 func (b *builder) checkpoint(r *structure.Checkpoint) error {
-	if r.Name == "" || r.Span.IsZero() || r.ID.IsZero() {
-		return invalid("checkpoint", r.ID, "no name, span or id")
-	}
-	if err := b.require(b.scratch(tableThread, r.Thread[:]), "thread", r.Thread); err != nil {
-		return err
+	if r.Span.IsZero() || r.ID.IsZero() {
+		return invalid("checkpoint", r.ID, "no span or id")
 	}
 	if err := b.requireSpan(r.Span); err != nil {
 		return err
 	}
-	k := b.slab.key(tableCheckpoint, r.Thread[:], []byte(r.Name))
+	return b.named(tableCheckpoint, r.Thread, r.Name, r, &b.counts.checkpoints, func(was structure.Record) bool {
+		return was.(*structure.Checkpoint).ID == r.ID
+	})
+}
+
+// mostName is how long a name may be, in bytes: it is part of a key, and those of
+// bbolt are bounded.
+const mostName = 4 << 10
+
+// named states what has a name in a thread. same reports whether what has the name
+// already is the same thing; otherwise the name is taken.
+func (b *builder) named(table byte, thread structure.ThreadID, name string, r structure.Record, count *uint64, same func(was structure.Record) bool) error {
+	subject := r.Kind().String()
+	if name == "" || len(name) > mostName {
+		return &backend.SubjectError{Subject: subject, ID: fmt.Sprintf("%.80q", name), Err: backend.ErrInvalid, Detail: fmt.Sprintf("a name has 1 to %d bytes", mostName)}
+	}
+	if err := b.require(b.scratch(tableThread, thread[:]), "thread", thread); err != nil {
+		return err
+	}
+	k := b.slab.key(table, thread[:], []byte(name))
 	old, known, err := b.get(k)
 	if err != nil {
 		return err
 	}
 	if !known {
-		b.counts.checkpoints++
+		*count++
 	} else if !b.replay {
-		was, err := structure.UnmarshalRecord(structure.KindCheckpoint, old)
+		was, err := structure.UnmarshalRecord(r.Kind(), old)
 		if err != nil {
 			return err
 		}
-		if was.(*structure.Checkpoint).ID != r.ID {
-			return &backend.SubjectError{Subject: "checkpoint", ID: fmt.Sprintf("%q", r.Name), Err: backend.ErrExists}
+		if !same(was) {
+			return &backend.SubjectError{Subject: subject, ID: fmt.Sprintf("%q", name), Err: backend.ErrExists}
 		}
 	}
 	v, err := value(r)

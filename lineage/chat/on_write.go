@@ -41,7 +41,7 @@ func (s *onStore) material(ctx context.Context, messages []Message) (*material, 
 		if m.Type != TypeMessage {
 			u.Metadata, _ = json.Marshal(kind{m.Type}) // a string always marshals
 		}
-		origin := content.Origin{Kind: originOf(m.Name)}
+		origin := content.Origin{Kind: content.OriginOfRole(m.Name)}
 		if len(m.Data) > content.InlineLimit {
 			b, _, err := s.store.Put(ctx, bytes.NewReader(m.Data), lineage.BlockOptions{Type: content.TypeJSON, Origin: origin})
 			if err != nil {
@@ -64,21 +64,6 @@ func (s *onStore) material(ctx context.Context, messages []Message) (*material, 
 		})
 	}
 	return w, nil
-}
-
-// originOf tells who says what has this role.
-func originOf(role string) content.OriginKind {
-	switch role {
-	case "user":
-		return content.OriginUser
-	case "assistant":
-		return content.OriginAssistant
-	case "system", "developer":
-		return content.OriginSystem
-	case "tool", "function":
-		return content.OriginTool
-	}
-	return content.OriginUnknown
 }
 
 // growth is where messages are to be added.
