@@ -2,7 +2,10 @@ package lineage_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,8 +55,74 @@ func BenchmarkExtend(b *testing.B) {
 	}
 }
 
+// largeStore is how many messages the large store of BenchmarkExtendInLargeStore
+// has, by default. The figures quoted are for 10,000,000, which take some minutes
+// and 7 GB: LINEAGE_BENCH_MESSAGES=10000000.
+const largeStore = 200_000
+
+// BenchmarkExtendInLargeStore compares an extend in a large store with one in a
+// store of 10,000 messages, in turn, and reports the median of the rounds' ratios.
+// Both were built outside the timing, and neither is extended so often in a round
+// that a checkpoint falls into it.
+func BenchmarkExtendInLargeStore(b *testing.B) {
+	const rounds, extends = 15, 500
+	n := largeStore
+	if text := os.Getenv("LINEAGE_BENCH_MESSAGES"); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		require.NoError(b, err)
+	}
+	contexts := make([]*lineage.Context, 2)
+	for i, length := range []int{10_000, n} {
+		s := newStore(b)
+		grown(b, s, length, 500, messageOf)
+		contexts[i] = newContext(b, s)
+	}
+	next := 1 << 40
+	extend := func(c *lineage.Context) float64 {
+		start := time.Now()
+		for range extends {
+			next++
+			if _, err := c.Extend(bg, messageOf(next)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return float64(time.Since(start).Nanoseconds()) / extends
+	}
+	var small, ratios []float64
+	for b.Loop() {
+		for range rounds {
+			s, l := extend(contexts[0]), extend(contexts[1])
+			small, ratios = append(small, s), append(ratios, l/s)
+		}
+	}
+	b.ReportMetric(0, "ns/op") // an op here is all rounds
+	b.ReportMetric(median(small), "ns/extend")
+	b.ReportMetric(median(ratios), "x/extend-10000")
+}
+
+// bareWrites returns how long it takes to append so many bytes to a file, n times.
+func bareWrites(b *testing.B, f *os.File, size int64, n int) float64 {
+	buf := make([]byte, size)
+	start := time.Now()
+	for range n {
+		if _, err := f.Write(buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return float64(time.Since(start).Nanoseconds()) / float64(n)
+}
+
+// journalBytes returns the size of a store without its index.
+func journalBytes(b *testing.B, s *lineage.Store) int64 {
+	stats, err := s.Stats(bg)
+	require.NoError(b, err)
+	return int64(stats.StoredBytes - stats.IndexBytes)
+}
+
 // BenchmarkFork forks histories of different lengths in turn, so that a noisy
-// machine disturbs all alike, and reports the median of the rounds' ratios.
+// machine disturbs all alike, and reports the median of the rounds' ratios, to each
+// other and to a bare write of the bytes that a fork adds to the journal.
 func BenchmarkFork(b *testing.B) {
 	const rounds, forks = 15, 200
 	lengths := []int{10, 1_000, 1_000_000}
@@ -63,8 +132,17 @@ func BenchmarkFork(b *testing.B) {
 		contexts[i] = grown(b, s, n, 1000, func(i int) lineage.Item { return lineage.User(fmt.Sprint(i % 1000)) })
 	}
 	require.NoError(b, s.Sync(bg))
+	before := journalBytes(b, s)
+	for range forks {
+		_, err := contexts[0].Fork(bg, lineage.ForkOptions{})
+		require.NoError(b, err)
+	}
+	size := (journalBytes(b, s) - before) / forks
+	raw, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+	require.NoError(b, err)
+	defer raw.Close()
 	ratios := make([][]float64, len(lengths))
-	var shortest []float64
+	var shortest, writes []float64
 	for b.Loop() {
 		for range rounds {
 			took := make([]float64, len(lengths))
@@ -79,10 +157,12 @@ func BenchmarkFork(b *testing.B) {
 				ratios[i] = append(ratios[i], took[i]/took[0])
 			}
 			shortest = append(shortest, took[0])
+			writes = append(writes, took[0]/bareWrites(b, raw, size, forks))
 		}
 	}
 	b.ReportMetric(0, "ns/op") // an op here is all rounds
 	b.ReportMetric(median(shortest), "ns/fork")
+	b.ReportMetric(median(writes), "x/write")
 	for i, n := range lengths[1:] {
 		b.ReportMetric(median(ratios[i+1]), fmt.Sprintf("x/fork-%d", n))
 	}
