@@ -14,22 +14,23 @@ import (
 // all or none of them, and returns the spans in order. Its cost does not depend
 // on the history, the store or the number of forks.
 func (c *Context) Extend(ctx context.Context, items ...Item) ([]SpanRef, error) {
+	return c.extend(ctx, spansOf(items), nil)
+}
+
+// spansOf gives each item a span of its own.
+func spansOf(items []Item) [][]Item {
 	steps := make([][]Item, len(items))
 	for i := range items {
 		steps[i] = items[i : i+1 : i+1]
 	}
-	return c.extend(ctx, steps, nil)
+	return steps
 }
 
 // ExtendFrom is Extend for a caller that must not add after something it has not
 // seen: unless the context stands at tip, nothing is added and the error matches
 // ErrTipMoved.
 func (c *Context) ExtendFrom(ctx context.Context, tip SpanRef, items ...Item) ([]SpanRef, error) {
-	steps := make([][]Item, len(items))
-	for i := range items {
-		steps[i] = items[i : i+1 : i+1]
-	}
-	return c.extend(ctx, steps, &tip)
+	return c.extend(ctx, spansOf(items), &tip)
 }
 
 // ExtendTogether adds the items as one span: one step of the history with several
@@ -129,29 +130,45 @@ func ownOrigins(content []structure.Record, usages [][]structure.Usage) {
 
 // append adds spans to a context. Its lock is held.
 func (s *Store) append(ctx context.Context, id ContextID, content []structure.Record, usages [][]structure.Usage, expected *SpanRef) ([]SpanRef, error) {
-	freshRun := false
-	for {
+	var spans []SpanRef
+	err := s.grow(ctx, expected == nil, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
 		c, err := s.engine.Context(ctx, id)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if expected != nil && c.Tip != *expected {
-			return nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: c.Tip}}
+			return nil, nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: c.Tip}}
 		}
 		if err := s.makeFindable(ctx, c.Thread, usages); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		records, spans := growth(&c.Context, content, usages, freshRun)
-		_, err = s.apply(ctx, records, backend.Expect{Context: id, Tip: c.Tip})
+		records, grown := growth(&c.Context, content, usages, freshRun)
+		spans = grown
+		return records, []backend.Expect{{Context: id, Tip: c.Tip}}, nil
+	})
+	if err != nil {
+		return nil, takenSourceID(err, usages)
+	}
+	return spans, nil
+}
+
+// grow applies the records that attempt returns for the tips it found, and asks
+// again when others came first: to begin a run where the one at hand went on
+// elsewhere and, if it may follow, for a tip that has moved. No records end it.
+func (s *Store) grow(ctx context.Context, follow bool, attempt func(freshRun bool) ([]structure.Record, []backend.Expect, error)) error {
+	for freshRun := false; ; {
+		records, tips, err := attempt(freshRun)
+		if err != nil || len(records) == 0 {
+			return err
+		}
+		_, err = s.apply(ctx, records, tips...)
 		switch {
-		case err == nil:
-			return spans, nil
-		case errors.Is(err, ErrTipMoved) && expected == nil:
-			freshRun = false // somebody else added first: go on from there
+		case follow && isTipMoved(err):
+			freshRun = false
 		case isSpanConflict(err) && !freshRun:
-			freshRun = true // the run goes on elsewhere: begin one here
+			freshRun = true
 		default:
-			return nil, takenSourceID(err, usages)
+			return err
 		}
 	}
 }

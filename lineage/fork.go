@@ -224,36 +224,30 @@ func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here,
 	if err != nil {
 		return SpanRef{}, SpanRef{}, err
 	}
-	for freshRun := false; ; {
+	err = c.store.grow(ctx, true, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
 		from, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
-			return SpanRef{}, SpanRef{}, err
+			return nil, nil, err
 		}
 		target, err := c.store.engine.Context(ctx, to.id)
 		if err != nil {
-			return SpanRef{}, SpanRef{}, err
+			return nil, nil, err
 		}
 		if err := c.store.makeFindable(ctx, from.Thread, usages); err != nil {
-			return SpanRef{}, SpanRef{}, err
+			return nil, nil, err
 		}
 		if err := c.store.makeFindable(ctx, target.Thread, heardUsages); err != nil {
-			return SpanRef{}, SpanRef{}, err
+			return nil, nil, err
 		}
 		ours, a := growth(&from.Context, content, usages, freshRun || from.Tip == target.Tip)
 		theirs, b := growth(&target.Context, nil, heardUsages, freshRun)
-		_, err = c.store.apply(ctx, append(ours, theirs...),
-			backend.Expect{Context: c.id, Tip: from.Tip}, backend.Expect{Context: to.id, Tip: target.Tip})
-		switch {
-		case err == nil:
-			return a[0], b[0], nil
-		case isTipMoved(err):
-			freshRun = false
-		case isSpanConflict(err) && !freshRun:
-			freshRun = true
-		default:
-			return SpanRef{}, SpanRef{}, takenSourceID(err, append(usages, heardUsages...))
-		}
+		here, there = a[0], b[0]
+		return append(ours, theirs...), []backend.Expect{{Context: c.id, Tip: from.Tip}, {Context: to.id, Tip: target.Tip}}, nil
+	})
+	if err != nil {
+		return SpanRef{}, SpanRef{}, takenSourceID(err, append(usages, heardUsages...))
 	}
+	return here, there, nil
 }
 
 // contextSource is the source id that leads to a context and a place in it.

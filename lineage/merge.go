@@ -43,48 +43,42 @@ func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStra
 		return MergeResult{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
 	}
 	defer c.store.lockContext(c.id).Unlock()
-	for freshRun := false; ; {
+	var result MergeResult
+	err := c.store.grow(ctx, true, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
 		target, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
-			return MergeResult{}, err
+			return nil, nil, err
 		}
 		from, err := c.store.engine.Context(ctx, source.id)
 		if err != nil {
-			return MergeResult{}, err
+			return nil, nil, err
 		}
 		common, err := structure.CommonAncestor(target.Tip, from.Tip, c.store.runs(ctx))
 		if err != nil {
-			return MergeResult{}, err
+			return nil, nil, err
 		}
-		result := MergeResult{Common: common}
+		result = MergeResult{Common: common}
 		var records []structure.Record
 		switch strategy {
 		case Replace:
-			if target.Tip == from.Tip {
-				return result, nil
+			if target.Tip != from.Tip {
+				records = c.store.moved(c.id, target.Tip, from.Tip, "replace")
 			}
-			records = c.store.moved(c.id, target.Tip, from.Tip, "replace")
 		case Append:
 			usages, err := c.store.unmerged(ctx, target.Tip, from.Tip, common)
 			if err != nil || len(usages) == 0 {
-				return result, err
+				return nil, nil, err
 			}
 			records, result.Added = growth(&target.Context, nil, usages, freshRun)
 		default:
-			return MergeResult{}, fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
+			return nil, nil, fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
 		}
-		_, err = c.store.apply(ctx, records, backend.Expect{Context: c.id, Tip: target.Tip})
-		switch {
-		case err == nil:
-			return result, nil
-		case isTipMoved(err):
-			freshRun = false
-		case isSpanConflict(err) && !freshRun:
-			freshRun = true
-		default:
-			return MergeResult{}, err
-		}
+		return records, []backend.Expect{{Context: c.id, Tip: target.Tip}}, nil
+	})
+	if err != nil {
+		return MergeResult{}, err
 	}
+	return result, nil
 }
 
 // mergedFrom begins the source id of a usage that a merge copied. The place that

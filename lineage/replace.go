@@ -12,11 +12,7 @@ import (
 // it. It is one change: unless the context stands at tip nothing is done and the
 // error matches ErrTipMoved. Where it stood is kept in its reflog under the reason.
 func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason string, items ...Item) ([]SpanRef, error) {
-	steps := make([][]Item, len(items))
-	for i := range items {
-		steps[i] = items[i : i+1 : i+1]
-	}
-	content, usages, err := c.store.usages(ctx, steps)
+	content, usages, err := c.store.usages(ctx, spansOf(items))
 	if err != nil {
 		return nil, err
 	}
@@ -26,31 +22,26 @@ func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason s
 		return nil, subjectError("span", after.String(), ErrInvalid, "it is not on the history that ends at "+tip.String())
 	}
 	defer c.store.lockContext(c.id).Unlock()
-	for freshRun := after != tip; ; freshRun = true {
+	var spans []SpanRef
+	err = c.store.grow(ctx, false, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if state.Tip != tip {
-			return nil, &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
+			return nil, nil, &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
 		}
 		if err := c.store.makeFindable(ctx, state.Thread, usages); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		records, spans := c.store.replacement(&state.Context, after, reason, content, usages, freshRun)
-		if len(records) == 0 {
-			return nil, nil
-		}
-		_, err = c.store.apply(ctx, records, backend.Expect{Context: c.id, Tip: tip})
-		switch {
-		case err == nil:
-			return spans, nil
-		case isSpanConflict(err) && !freshRun:
-			continue // the run goes on elsewhere: begin one here
-		default:
-			return nil, takenSourceID(err, usages)
-		}
+		records, grown := c.store.replacement(&state.Context, after, reason, content, usages, freshRun || after != tip)
+		spans = grown
+		return records, []backend.Expect{{Context: c.id, Tip: tip}}, nil
+	})
+	if err != nil {
+		return nil, takenSourceID(err, usages)
 	}
+	return spans, nil
 }
 
 // replacement returns the records that make a context go on with these usages
