@@ -61,33 +61,7 @@ func (b *builder) revive(id content.ID) error {
 	}
 	b.put(k, nil)
 	b.counts.erased--
-	if b.replay {
-		if err := b.requireEarlier(id); err != nil {
-			return err
-		}
-	}
 	return b.leave(id)
-}
-
-// requireEarlier refuses to replay over an index in which content stands where it
-// was stored by this commit or a later one: where it was before is lost.
-func (b *builder) requireEarlier(id content.ID) error {
-	v, ok, err := b.get(b.scratch(tableBlock, id[:hashPrefix]))
-	if err != nil || !ok {
-		return err
-	}
-	p, err := readPlace(v)
-	if err != nil {
-		return err
-	}
-	f := view{engine: b.engine}.newFrames()
-	if err := f.load(p.frame); err != nil {
-		return err
-	}
-	if f.number >= b.number {
-		return errTornIndex
-	}
-	return nil
 }
 
 // leave gives entries to the usages of a block in the commit that it was stored

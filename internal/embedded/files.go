@@ -58,16 +58,12 @@ func (e *Engine) openJournal() (err error) {
 // errForeignIndex is returned when the index holds what another journal says.
 var errForeignIndex = errors.New("the index belongs to another store")
 
-// errTornIndex is returned when a crash cut a checkpoint short and left entries
-// that the journal cannot be replayed over.
-var errTornIndex = errors.New("a checkpoint of the index did not come to its end")
-
 // indexFault returns what is wrong with the index if that is why the files could
 // not be opened.
 func (e *Engine) indexFault(err error) error {
 	var damage *backend.CorruptError
 	switch {
-	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errTornIndex):
+	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex):
 		return err
 	case errors.As(err, &damage) && damage.File == e.indexPath():
 		return err

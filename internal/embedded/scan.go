@@ -24,10 +24,8 @@ func (b *builder) scan(prefix []byte) iter.Seq2[index.Entry, error] {
 			}
 			found = append(found, e)
 		}
-		added := make(map[string]bool)
 		for _, e := range b.batch {
-			if bytes.HasPrefix(e.Key, prefix) && !added[string(e.Key)] {
-				added[string(e.Key)] = true
+			if bytes.HasPrefix(e.Key, prefix) {
 				found = append(found, e)
 			}
 		}
