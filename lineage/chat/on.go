@@ -17,12 +17,19 @@ import (
 // A chat is a thread, its id the thread's source id; a branch and a checkpoint are
 // what they are there. Threads and messages that come from elsewhere, such as an
 // agent that uses the library, show too, under ids that the store gives them.
-// Bodies that were erased read as null. It cannot search.
-func On(store *lineage.Store) Store { return &onStore{store: store, engine: store.Engine()} }
+// Bodies that were erased read as null. It cannot search: see OnSearchable.
+func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
+
+// OnSearchable is On with something to search the chats with. Package
+// sqladapter/search has one.
+func OnSearchable(store *lineage.Store, by Searcher) Store {
+	return &onStore{store: store, engine: store.Engine(), searcher: by}
+}
 
 type onStore struct {
-	store  *lineage.Store
-	engine backend.Engine
+	store    *lineage.Store
+	engine   backend.Engine
+	searcher Searcher
 }
 
 // A message is a span, found by an alias of its id. Its run is a strand: a run
@@ -125,7 +132,10 @@ func isTipMoved(err error) bool {
 	return errors.As(err, &tip)
 }
 
-// SearchMessages implements Store. There is no index to search in.
-func (s *onStore) SearchMessages(context.Context, string, string, SearchOptions) ([]SearchResult, error) {
-	return nil, ErrSearchUnavailable
+// SearchMessages implements Store.
+func (s *onStore) SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error) {
+	if s.searcher == nil {
+		return nil, ErrSearchUnavailable
+	}
+	return s.searcher.SearchMessages(ctx, chatID, query, o)
 }

@@ -109,7 +109,11 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (Branch, error) {
 
 // branchAt returns a branch as it is now.
 func (s *onStore) branchAt(ctx context.Context, t *structure.Thread, b *structure.Branch) (Branch, structure.SpanRef, error) {
-	c, err := s.engine.Context(ctx, b.Context)
+	return newReading(s.store, s.engine, t).branch(ctx, t, b)
+}
+
+func (r *reading) branch(ctx context.Context, t *structure.Thread, b *structure.Branch) (Branch, structure.SpanRef, error) {
+	c, err := r.from.Context(ctx, b.Context)
 	if err != nil {
 		return Branch{}, structure.SpanRef{}, err
 	}
@@ -117,9 +121,9 @@ func (s *onStore) branchAt(ctx context.Context, t *structure.Thread, b *structur
 	if id == "" {
 		id = c.ID.String()
 	}
-	head, err := s.idAt(ctx, t.ID, c.Tip)
+	head, err := r.idAt(ctx, c.Tip)
 	return Branch{
-		ID: id, ChatID: chatID(t.SourceID, t.ID), Name: b.Name, HeadMessageID: head,
+		ID: id, ChatID: r.chatID, Name: b.Name, HeadMessageID: head,
 		IsActive: c.ID == t.Active, CreatedAt: b.CreatedAt.UnixMilli(),
 	}, c.Tip, err
 }

@@ -122,29 +122,7 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 	if err := u.Check(); err != nil {
 		return Chat{}, err
 	}
-	t, err := s.thread(ctx, id)
-	if err != nil {
-		return Chat{}, err
-	}
-	if t == nil {
-		return Chat{}, noChat(id)
-	}
-	err = s.change(ctx, t.ID(), func(r *structure.Thread) ([]structure.Record, error) {
-		if u.Title != nil {
-			r.Title = *u.Title
-		}
-		if u.Metadata != nil {
-			r.Metadata = u.Metadata
-		}
-		return nil, nil
-	})
-	if isNotFound(err) {
-		return Chat{}, noChat(id)
-	}
-	if err != nil {
-		return Chat{}, err
-	}
-	return s.chat(ctx, t, id)
+	return s.ChangeChat(ctx, id, func(Chat) (ChatUpdate, error) { return u, nil })
 }
 
 // ListChats implements Store.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -76,7 +77,11 @@ func (s *onStore) newCheckpoint(ctx context.Context, record *structure.Checkpoin
 
 // checkpointID returns the id that a checkpoint's caller chose.
 func (s *onStore) checkpointID(ctx context.Context, id structure.CheckpointID) (string, error) {
-	c, err := s.engine.Context(ctx, checkpointContext(id))
+	return checkpointID(ctx, s.engine, id)
+}
+
+func checkpointID(ctx context.Context, from backend.Reader, id structure.CheckpointID) (string, error) {
+	c, err := from.Context(ctx, checkpointContext(id))
 	if err == nil {
 		if l := labelOf(c.Metadata); l.Checkpoint != "" {
 			return l.Checkpoint, nil

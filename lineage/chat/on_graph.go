@@ -74,12 +74,12 @@ func (s *onStore) nodes(ctx context.Context, thread structure.ThreadID) ([]Graph
 
 // strandNodes appends what a chat sees of one run.
 func (r *reading) strandNodes(ctx context.Context, part *reached, nodes []node) ([]node, error) {
-	parent, err := r.store.idAt(ctx, r.thread, part.run.Parent)
+	parent, err := r.idAt(ctx, part.run.Parent)
 	if err != nil {
 		return nil, err
 	}
 	last := structure.SpanRef{Run: part.run.ID, Seq: part.last}
-	for step, err := range r.store.engine.Path(ctx, last, structure.Window{From: part.run.Depth + 1}, backend.PathOptions{Bodies: true}) {
+	for step, err := range r.from.Path(ctx, last, structure.Window{From: part.run.Depth + 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, err
 		}

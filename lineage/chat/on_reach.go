@@ -3,11 +3,12 @@ package chat
 import (
 	"context"
 
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // reach is the part of the store's history that is a chat's: of each run that one
-// of its contexts can see, how far it sees.
+// of its contexts or checkpoints can see, how far it sees.
 type reach map[structure.RunID]*reached
 
 type reached struct {
@@ -15,15 +16,27 @@ type reached struct {
 	last uint64
 }
 
-// reach returns what a thread's contexts see. It looks at each context and each
-// run once, and at no message.
+// reach returns what a thread's contexts and checkpoints see. It looks at each of
+// them and each run once, and at no message.
 func (s *onStore) reach(ctx context.Context, thread structure.ThreadID) (reach, error) {
+	return reachOf(ctx, s.engine, thread)
+}
+
+func reachOf(ctx context.Context, from backend.Reader, thread structure.ThreadID) (reach, error) {
 	graph := make(reach)
-	for c, err := range s.engine.Contexts(ctx, thread) {
+	for c, err := range from.Contexts(ctx, thread) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.follow(ctx, graph, c.Tip); err != nil {
+		if err := graph.follow(ctx, from, c.Tip); err != nil {
+			return nil, err
+		}
+	}
+	for c, err := range from.Checkpoints(ctx, thread) {
+		if err != nil {
+			return nil, err
+		}
+		if err := graph.follow(ctx, from, c.Span); err != nil {
 			return nil, err
 		}
 	}
@@ -31,17 +44,17 @@ func (s *onStore) reach(ctx context.Context, thread structure.ThreadID) (reach, 
 }
 
 // follow adds the history that ends at a span, as far as it is not there yet.
-func (s *onStore) follow(ctx context.Context, graph reach, at structure.SpanRef) error {
+func (g reach) follow(ctx context.Context, from backend.Reader, at structure.SpanRef) error {
 	for !at.IsZero() {
-		if known := graph[at.Run]; known != nil {
+		if known := g[at.Run]; known != nil {
 			known.last = max(known.last, at.Seq)
 			return nil
 		}
-		run, err := s.engine.Run(ctx, at.Run)
+		run, err := from.Run(ctx, at.Run)
 		if err != nil {
 			return err
 		}
-		graph[at.Run] = &reached{run: run, last: at.Seq}
+		g[at.Run] = &reached{run: run, last: at.Seq}
 		at = run.Parent
 	}
 	return nil

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -51,7 +53,11 @@ func (s *onStore) findOwn(ctx context.Context, id string) (place, bool, error) {
 
 // strand returns the thread that a run is a strand of, zero if it is none.
 func (s *onStore) strand(ctx context.Context, run structure.RunID) (structure.ThreadID, error) {
-	c, err := s.engine.Context(ctx, strandID(run))
+	return strand(ctx, s.engine, run)
+}
+
+func strand(ctx context.Context, from backend.Reader, run structure.RunID) (structure.ThreadID, error) {
+	c, err := from.Context(ctx, strandID(run))
 	if isNotFound(err) || err == nil && c.Base.Run != run {
 		return structure.ThreadID{}, nil
 	}
@@ -63,7 +69,8 @@ func (s *onStore) strand(ctx context.Context, run structure.RunID) (structure.Th
 
 // reading turns spans into messages of one chat.
 type reading struct {
-	store  *onStore
+	store  *lineage.Store
+	from   backend.Reader
 	thread structure.ThreadID
 	chatID string
 	// strands has for each run met whether it is a strand of the thread.
@@ -75,28 +82,36 @@ func (s *onStore) reading(ctx context.Context, thread structure.ThreadID) (*read
 	if err != nil {
 		return nil, err
 	}
-	return &reading{store: s, thread: thread, chatID: chatID(t.SourceID, t.ID), strands: make(map[structure.RunID]bool)}, nil
+	return newReading(s.store, s.engine, t), nil
+}
+
+func newReading(store *lineage.Store, from backend.Reader, t *structure.Thread) *reading {
+	return &reading{store: store, from: from, thread: t.ID, chatID: chatID(t.SourceID, t.ID), strands: make(map[structure.RunID]bool)}
 }
 
 // id returns the id of a step and whether the message was added here.
 func (r *reading) id(ctx context.Context, step *backend.Step) (id string, own bool, err error) {
 	u := &step.Span.Usages[0]
 	if u.SourceID != "" && (u.Alias.IsZero() || u.Alias == messageAlias(u.SourceID)) {
-		run := step.Span.Ref.Run
-		own, known := r.strands[run]
-		if !known {
-			thread, err := r.store.strand(ctx, run)
-			if err != nil {
-				return "", false, err
-			}
-			own = thread == r.thread
-			r.strands[run] = own
-		}
-		if own {
-			return u.SourceID, true, nil
+		if own, err := r.owns(ctx, step.Span.Ref.Run); err != nil || own {
+			return u.SourceID, own, err
 		}
 	}
 	return foreignID(r.thread, step.Span.Ref), false, nil
+}
+
+// owns reports whether a run is a strand of the thread.
+func (r *reading) owns(ctx context.Context, run structure.RunID) (bool, error) {
+	own, known := r.strands[run]
+	if !known {
+		thread, err := strand(ctx, r.from, run)
+		if err != nil {
+			return false, err
+		}
+		own = thread == r.thread
+		r.strands[run] = own
+	}
+	return own, nil
 }
 
 // message returns the message that a step is.
@@ -125,11 +140,17 @@ func (r *reading) message(ctx context.Context, step *backend.Step, parent Ref) (
 func (r *reading) body(ctx context.Context, b *structure.Block) (json.RawMessage, error) {
 	switch {
 	case b.Tree.Size != 0:
-		body, err := r.store.store.Body(ctx, b.ID)
-		if err != nil {
-			return nil, err
+		body, err := r.store.Body(ctx, b.ID)
+		if err == nil {
+			var all []byte
+			if all, err = io.ReadAll(body); err == nil {
+				return all, nil
+			}
 		}
-		return io.ReadAll(body)
+		if errors.Is(err, lineage.ErrErased) {
+			return json.RawMessage("null"), nil // since it was looked up
+		}
+		return nil, err
 	case b.Body == nil:
 		return json.RawMessage("null"), nil
 	}
@@ -160,12 +181,16 @@ func (s *onStore) chain(ctx context.Context, p place, w structure.Window) iter.S
 
 // idAt returns the id of the message at a span, none for the empty position.
 func (s *onStore) idAt(ctx context.Context, thread structure.ThreadID, at structure.SpanRef) (Ref, error) {
+	r := &reading{store: s.store, from: s.engine, thread: thread, strands: make(map[structure.RunID]bool)}
+	return r.idAt(ctx, at)
+}
+
+func (r *reading) idAt(ctx context.Context, at structure.SpanRef) (Ref, error) {
 	if at.IsZero() {
 		return "", nil
 	}
-	r := &reading{store: s, thread: thread, strands: make(map[structure.RunID]bool)}
 	id := ""
-	for step, err := range s.engine.Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{}) {
+	for step, err := range r.from.Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{}) {
 		if err != nil {
 			return "", err
 		}

@@ -1,5 +1,7 @@
 package chat
 
+import "context"
+
 // DefaultSearchLimit is the limit of a search that has none.
 const DefaultSearchLimit = 20
 
@@ -14,8 +16,15 @@ type SearchOptions struct {
 // SearchResult is a message that matches.
 type SearchResult struct {
 	Message Message `json:"message"`
-	// Rank orders the results: the lower, the better.
+	// Rank orders the results: the higher, the better. It is about the chat alone:
+	// what is in other chats has no part in it.
 	Rank float64 `json:"rank"`
 	// Snippet is where it matches, the words between <mark> and </mark>.
 	Snippet string `json:"snippet,omitempty"`
+}
+
+// Searcher finds messages in the chats of a store.
+type Searcher interface {
+	// SearchMessages does what Store.SearchMessages says.
+	SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error)
 }

@@ -67,9 +67,13 @@ type Store interface {
 	// DeleteCheckpoint deletes a checkpoint, if there is one.
 	DeleteCheckpoint(ctx context.Context, chatID, name string) error
 
-	// SearchMessages returns the messages of a chat that match, best first. Text
-	// that is not a valid query is searched for its words. A store that cannot
-	// search answers ErrSearchUnavailable.
+	// SearchMessages returns the messages of a chat that match, best first. It looks
+	// at what somebody wrote and at what tools were given and gave, not at the rest
+	// of the data. A query is words, "phrases" and prefixes*, joined by AND (or
+	// nothing), OR, NOT, NEAR and parentheses, as in SQLite's FTS5; words match
+	// whatever their ending. Text that is no such query is searched for its words,
+	// and text without words finds nothing. A store that cannot search answers
+	// ErrSearchUnavailable.
 	SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error)
 	// Graph returns everything in a chat, for drawing. It is empty for a chat that
 	// is not there.

@@ -99,6 +99,14 @@ func newBranch(record *structure.Branch, state *backend.Context, runs structure.
 		},
 		context: state.ID, tip: state.Tip, commit: state.Moved, metadata: state.Metadata, base: state.Base,
 	}
+	if from := readImported(state.Metadata); from.At != "" {
+		if !from.File.CreatedAt.IsZero() {
+			b.CreatedAt = from.File.CreatedAt.UTC()
+		}
+		if from.At == state.Tip.String() && !from.File.UpdatedAt.IsZero() {
+			b.UpdatedAt = from.File.UpdatedAt.UTC()
+		}
+	}
 	if said.UpdatedAt != nil && said.UpdatedAt.After(b.UpdatedAt) {
 		b.UpdatedAt = said.UpdatedAt.UTC()
 	}

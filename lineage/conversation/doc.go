@@ -26,6 +26,12 @@
 // Every message is a span of its own. Where others put several messages into one span of
 // the thread, indexes and counts are of spans.
 //
+// # Branch files
+//
+// Import brings in the files of other branch managers: a folder for each session, a JSON
+// file for each branch. What is damaged is reported and left as it is, the rest comes in,
+// and importing again adds what the files have more.
+//
 // # Errors
 //
 // Errors match the sentinels of package lineage: ErrNotFound for a branch that is not

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/conversation"
@@ -87,4 +88,50 @@ func ExampleConversation_On() {
 	// Output:
 	// "Try again" was forked from main
 	// now on main
+}
+
+func ExampleImport() {
+	ctx := context.Background()
+	check := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	root, err := os.MkdirTemp("", "branches")
+	check(err)
+	defer os.RemoveAll(root)
+	session := filepath.Join(root, "session-1")
+	check(os.Mkdir(session, 0o755))
+	for name, text := range map[string]string{
+		"main.json": `{"id":"main","name":"Main conversation","messages":[
+			{"role":"user","content":"Name a colour."},{"role":"assistant","content":"Blue."}]}`,
+		"branch_1.json": `{"id":"branch_1","name":"Another answer","parentId":"main","parentMessageIndex":1,"messages":[
+			{"role":"user","content":"Name a colour."},{"role":"assistant","content":"Green."}]}`,
+		"branch_2.json": `{"id":"branch_2","name":"Cut sh`,
+	} {
+		check(os.WriteFile(filepath.Join(session, name), []byte(text), 0o644))
+	}
+	dir, err := os.MkdirTemp("", "agent.lineage")
+	check(err)
+	defer os.RemoveAll(dir)
+	store, err := lineage.Open(ctx, dir, nil)
+	check(err)
+	defer store.Close()
+
+	report, err := conversation.Import(ctx, store, root, nil)
+	check(err)
+	fmt.Println(report.Branches, "branches,", report.NewMessages, "messages")
+	for _, p := range report.Problems {
+		fmt.Println(p)
+	}
+	conv, err := conversation.Open(ctx, store, "session-1", nil)
+	check(err)
+	tree, err := conv.FormatTree(ctx)
+	check(err)
+	fmt.Print(tree)
+	// Output:
+	// 2 branches, 3 messages
+	// session "session-1", file "branch_2.json": not a branch file: it is not a JSON object, or only the beginning of one
+	// Main conversation [main] · 2 messages *
+	// └── Another answer [branch_1] · 2 messages
 }

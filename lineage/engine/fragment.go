@@ -33,7 +33,8 @@ type Fragment struct {
 	Data any
 	// Type is TypeFragment unless it says otherwise.
 	Type FragmentType
-	// Persist asks for the fragment to be saved.
+	// Persist marks what is to be saved, for those who keep fragments of their own:
+	// an Engine saves every message, and no context.
 	Persist bool
 	// Codec translates a message from and to its stored form.
 	Codec Codec

@@ -3,6 +3,7 @@ package chattest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func testSearch(t *testing.T, s *store) {
 		var ids []string
 		for i, r := range results {
 			if i > 0 {
-				require.LessOrEqual(t, results[i-1].Rank, r.Rank)
+				require.GreaterOrEqual(t, results[i-1].Rank, r.Rank, "the higher, the better")
 			}
 			ids = append(ids, r.Message.ID)
 		}
@@ -55,12 +56,34 @@ func testSearch(t *testing.T, s *store) {
 		{"hyphen-ated", chat.SearchOptions{}, []string{"q"}},
 		{"it's", chat.SearchOptions{}, []string{"q"}},
 		{"Paris.", chat.SearchOptions{}, []string{"a"}},
+		{"PARSED", chat.SearchOptions{}, []string{"q", "a"}},
+		{"done AND paris", chat.SearchOptions{}, []string{"a"}},
+		{"zebra OR files", chat.SearchOptions{}, []string{"q", "tool"}},
+		{"python NOT paris", chat.SearchOptions{}, []string{"q"}},
+		{`"python files"`, chat.SearchOptions{}, []string{"q"}},
+		{`"files python"`, chat.SearchOptions{}, nil},
+		{"pyth*", chat.SearchOptions{}, []string{"q", "a"}},
+		{"pyth", chat.SearchOptions{}, nil},
+		{"NEAR(parse files, 1)", chat.SearchOptions{}, []string{"q"}},
+		{"NEAR(parse files, 0)", chat.SearchOptions{}, nil},
+		{"(zebra OR python) AND (quagga OR ast)", chat.SearchOptions{}, []string{"a", "tool"}},
+		{"zebra python", chat.SearchOptions{Roles: []string{"user", "assistant"}}, nil},
+		{"command", chat.SearchOptions{}, nil},
+		{"text", chat.SearchOptions{}, nil},
+		{"python?", chat.SearchOptions{}, []string{"q", "a"}},
+		{"what about 'zebra'; DROP TABLE", chat.SearchOptions{}, nil},
 	} {
 		require.ElementsMatch(t, test.want, search(test.query, test.o), "%q", test.query)
 	}
-	for _, odd := range []string{"", "*", `"`, "c++", "(", "AND", "a OR", "NEAR("} {
+	for _, odd := range []string{
+		"", " ", "*", `"`, "c++", "(", ")", "AND", "a OR", "NEAR(", "NEAR(a b", "^", "-", "'", "''", "%", "_", "a:b", "content:", "\x00", "\xff",
+		"'; --", "$1", "?", "@p1", "&", "|", "!", "a & b", "<->", `\`, "a*b*", strings.Repeat("(", 5000), strings.Repeat("a ", 5000), "\u202e", "👩‍👩‍👧",
+	} {
 		search(odd, chat.SearchOptions{})
 	}
+	none, err := s.SearchMessages(background, "nobody", "python", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Empty(t, none)
 	results, err := s.SearchMessages(background, "c", "ast", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Len(t, results, 1)
@@ -72,4 +95,40 @@ func testSearch(t *testing.T, s *store) {
 	require.Len(t, search("walrus", chat.SearchOptions{}), chat.DefaultSearchLimit)
 	require.Len(t, search("walrus", chat.SearchOptions{Limit: 3}), 3)
 	require.Len(t, search("walrus", chat.SearchOptions{Limit: 100}), chat.DefaultSearchLimit+5)
+
+	testSearchRanks(t, s)
+}
+
+// testSearchRanks has a chat that others must not have an influence on.
+func testSearchRanks(t *testing.T, s *store) {
+	s.createChat("ranked")
+	for id, words := range map[string]string{
+		"once":  "a heron among many other birds that stand in the water of the lake",
+		"often": "heron heron heron",
+		"never": "nothing of that kind",
+	} {
+		require.NoError(t, s.AddMessage(background, text("ranked", id, "", "user", words)))
+	}
+	before, err := s.SearchMessages(background, "ranked", "heron", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Len(t, before, 2)
+	require.Equal(t, "often", before[0].Message.ID)
+	require.Greater(t, before[0].Rank, before[1].Rank)
+	for i := range 10 {
+		require.NoError(t, s.AddMessage(background, text("other", fmt.Sprint("elsewhere", i), "", "user", "heron")))
+	}
+	after, err := s.SearchMessages(background, "ranked", "heron", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+
+	// What is deleted is not found, nor when its id is used again.
+	_, err = s.DeleteChat(background, "ranked", chat.DeleteOptions{})
+	require.NoError(t, err)
+	s.createChat("ranked")
+	require.NoError(t, s.AddMessage(background, text("ranked", "often", "", "user", "an egret")))
+	for query, want := range map[string]int{"heron": 0, "egret": 1} {
+		found, err := s.SearchMessages(background, "ranked", query, chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, found, want, query)
+	}
 }

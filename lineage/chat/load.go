@@ -1,0 +1,386 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Loading is a chat that comes from elsewhere as a whole, with its ids and times.
+type Loading struct {
+	Chat Chat
+	// Messages are those of the chat, parents before their children. They are read
+	// once. The faster, the longer the stretches in which each follows the one
+	// before it.
+	Messages    iter.Seq2[Message, error]
+	Branches    []Branch
+	Checkpoints []Checkpoint
+	// Problem, when not nil, is told what cannot be loaded and why. Everything else
+	// is. What the store has is never replaced by something that says otherwise.
+	Problem func(err error)
+}
+
+// Loaded counts what a loading did.
+type Loaded struct {
+	// Messages is how many there were, New how many of them the store did not have.
+	Messages, New int
+	// Changed reports that anything of the chat changed in the store.
+	Changed bool
+}
+
+// Load brings a chat into a store that it may have been brought into before: what
+// is there stays, what is new is added, and what the chat says of itself, its
+// branches and its checkpoints counts if it was updated later. Nothing changes if
+// nothing is new. Branches only move to where the store's do not stand or have
+// passed.
+//
+// What was loaded before an error stays; loading again goes on.
+func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) {
+	s := &loading{from: &l, onStore: onStore{store: store, engine: store.Engine()}}
+	if l.Problem == nil {
+		l.Problem = func(error) {}
+	}
+	err := s.load(ctx)
+	return s.done, err
+}
+
+// loadCommit is how many messages and bytes one commit takes, about.
+const (
+	loadCommit = 1000
+	loadBytes  = 1 << 20
+)
+
+type loading struct {
+	onStore
+	from   *Loading
+	thread structure.ThreadID
+	// fresh is set when the store had nothing of the chat.
+	fresh bool
+	// later is set when the chat was updated later than what the store has of it.
+	later bool
+	at    time.Time
+	done  Loaded
+
+	// pending follow one another; the first follows tip.
+	pending []Message
+	bytes   int
+	tip     structure.SpanRef
+	last    string
+	skipped map[string]bool
+}
+
+func (s *loading) load(ctx context.Context) error {
+	if err := s.from.Chat.Check(); err != nil {
+		return err
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	for m, err := range s.from.Messages {
+		if err != nil {
+			return err
+		}
+		if err := s.add(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	return s.finish(ctx)
+}
+
+func (s *loading) commit(ctx context.Context, records []structure.Record, o backend.Options) error {
+	if len(records) == 0 {
+		return nil
+	}
+	o.Durability = backend.Normal
+	_, err := s.engine.Apply(ctx, &structure.Commit{Time: s.at, Records: records}, o)
+	s.done.Changed = s.done.Changed || err == nil
+	return err
+}
+
+// begin makes the thread, if it is not there.
+func (s *loading) begin(ctx context.Context) error {
+	c := s.from.Chat
+	// What commits change counts as changed then.
+	s.at = time.UnixMilli(c.UpdatedAt).UTC()
+	known, err := s.onStore.Chat(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		if known.UserID != c.UserID {
+			return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+		}
+		s.later = c.UpdatedAt > known.UpdatedAt
+		s.thread, err = s.mustThread(ctx, c.ID)
+		return err
+	}
+	s.fresh, s.later = true, true
+	s.thread = lineage.SourceThread(c.ID)
+	return s.commit(ctx, []structure.Record{&structure.Thread{
+		ID: s.thread, SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata,
+		CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.at, Incarnation: rand.Uint64(),
+	}}, backend.Options{Threads: []backend.ExpectThread{{ID: s.thread}}})
+}
+
+// skip leaves a message out, and so whatever follows it.
+func (s *loading) skip(id string, err error) {
+	if s.skipped == nil {
+		s.skipped = make(map[string]bool)
+	}
+	s.skipped[id] = true
+	s.from.Problem(err)
+}
+
+func (s *loading) add(ctx context.Context, m Message) error {
+	s.done.Messages++
+	m.ChatID = s.from.Chat.ID
+	if err := m.Check(); err != nil {
+		s.skip(m.ID, err)
+		return nil
+	}
+	if s.skipped[string(m.ParentID)] {
+		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
+		return nil
+	}
+	known, err := s.Message(ctx, m.ID)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		if err := m.AgreesWith(*known); err != nil && string(known.Data) != "null" { // what was erased stays so
+			s.skipKnown(m.ID, known, err)
+		}
+		return nil
+	}
+	if len(s.pending) > 0 && (string(m.ParentID) != s.last || len(s.pending) >= loadCommit || s.bytes > loadBytes) {
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if len(s.pending) == 0 && (m.ParentID == "" || string(m.ParentID) != s.last || s.tip.IsZero()) {
+		s.tip = structure.SpanRef{}
+		if m.ParentID != "" {
+			p, ok, err := s.find(ctx, string(m.ParentID))
+			if err != nil {
+				return err
+			}
+			if !ok || p.thread != s.thread {
+				s.skip(m.ID, &Error{Subject: SubjectMessage, ID: string(m.ParentID), ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
+				return nil
+			}
+			s.tip = p.ref
+		}
+	}
+	s.pending = append(s.pending, m)
+	s.bytes += len(m.Data)
+	s.last = m.ID
+	return nil
+}
+
+// skipKnown reports a message that the store has otherwise. What follows it can
+// follow it there, if it is this chat's.
+func (s *loading) skipKnown(id string, known *Message, err error) {
+	if known.ChatID != s.from.Chat.ID {
+		s.skip(id, err)
+		return
+	}
+	s.from.Problem(err)
+}
+
+// flush adds the pending messages.
+func (s *loading) flush(ctx context.Context) error {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	w, err := s.material(ctx, s.pending)
+	if err != nil {
+		return err
+	}
+	created := make(map[content.ID]time.Time)
+	for i := range w.usages {
+		u := &w.usages[i]
+		u.CreatedAt = time.UnixMilli(s.pending[i].CreatedAt).UTC()
+		if _, ok := created[u.Content]; !ok {
+			created[u.Content] = u.CreatedAt
+		}
+	}
+	for _, r := range w.blocks {
+		b := r.(*structure.Block)
+		b.CreatedAt = created[b.ID]
+	}
+	for freshRun := false; ; {
+		records, last, err := s.grow(ctx, growth{thread: s.thread, at: s.tip, freshRun: freshRun}, w)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if c, ok := r.(*structure.Context); ok {
+				c.CreatedAt = s.at
+			}
+		}
+		err = s.commit(ctx, records, backend.Options{})
+		switch {
+		case isOccupied(err) && !freshRun:
+			freshRun = true
+			continue
+		case isRace(err):
+			continue
+		case err != nil:
+			return err
+		}
+		s.tip = last
+		break
+	}
+	s.done.New += len(s.pending)
+	s.pending, s.bytes = s.pending[:0], 0
+	return nil
+}
+
+// finish brings the chat itself, its branches and its checkpoints to where they are.
+func (s *loading) finish(ctx context.Context) error {
+	for {
+		was, err := s.engine.Thread(ctx, s.thread)
+		if err != nil {
+			return err
+		}
+		is := *was
+		records, err := s.names(ctx, &is)
+		if err != nil {
+			return err
+		}
+		if s.later {
+			is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
+		}
+		if len(records) == 0 && sameThread(was, &is) {
+			return nil
+		}
+		records = append(records, &is)
+		err = s.commit(ctx, records, backend.Options{Threads: []backend.ExpectThread{{ID: s.thread, Was: was}}})
+		if !isAbout(err, "thread", lineage.ErrConflict) && !isTipMoved(err) {
+			return err
+		}
+	}
+}
+
+func sameThread(a, b *structure.Thread) bool {
+	return a.Title == b.Title && string(a.Metadata) == string(b.Metadata) && (a.Metadata == nil) == (b.Metadata == nil) &&
+		a.Active == b.Active && a.UpdatedAt.Equal(b.UpdatedAt)
+}
+
+// names returns the records of what is new of branches and checkpoints.
+func (s *loading) names(ctx context.Context, t *structure.Thread) ([]structure.Record, error) {
+	var records []structure.Record
+	branches := s.from.Branches
+	if s.fresh && len(branches) == 0 {
+		branches = []Branch{{Name: MainBranch, IsActive: true, CreatedAt: s.from.Chat.CreatedAt}}
+	}
+	active := t.Active
+	for i := range branches {
+		b := branches[i]
+		b.ChatID = s.from.Chat.ID
+		more, id, err := s.branch(ctx, t, b)
+		if err != nil {
+			if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
+				s.from.Problem(err)
+				continue
+			}
+			return nil, err
+		}
+		records = append(records, more...)
+		if active.IsZero() || b.IsActive && s.later {
+			active = id
+		}
+	}
+	t.Active = active
+	for _, k := range s.from.Checkpoints {
+		k.ChatID = s.from.Chat.ID
+		more, err := s.checkpoint(ctx, t, k)
+		if err != nil {
+			if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
+				s.from.Problem(err)
+				continue
+			}
+			return nil, err
+		}
+		records = append(records, more...)
+	}
+	return records, nil
+}
+
+// branch returns the records that bring a branch to where it is.
+func (s *loading) branch(ctx context.Context, t *structure.Thread, b Branch) ([]structure.Record, structure.ContextID, error) {
+	if err := b.Check(); err != nil {
+		return nil, structure.ContextID{}, err
+	}
+	known, err := s.engine.Branch(ctx, t.ID, b.Name)
+	if isNotFound(err) {
+		b.IsActive = false // that is the caller's to say
+		record, c, err := s.newBranch(ctx, t, &b)
+		if err != nil {
+			return nil, structure.ContextID{}, err
+		}
+		return []structure.Record{c, record}, c.ID, nil
+	}
+	if err != nil {
+		return nil, structure.ContextID{}, err
+	}
+	c, err := s.engine.Context(ctx, known.Context)
+	if err != nil {
+		return nil, structure.ContextID{}, err
+	}
+	head, err := s.position(ctx, t.ID, b.ChatID, b.HeadMessageID)
+	if err != nil {
+		return nil, structure.ContextID{}, err
+	}
+	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
+	passed, err := structure.IsAncestor(head, c.Tip, runs)
+	if err != nil || passed {
+		return nil, c.ID, err
+	}
+	records := []structure.Record{&structure.Tip{Context: c.ID, Span: head}}
+	forward, err := structure.IsAncestor(c.Tip, head, runs)
+	if err != nil {
+		return nil, structure.ContextID{}, err
+	}
+	if !forward {
+		records = append(records, &structure.Reflog{Context: c.ID, From: c.Tip, To: head, Reason: "load", At: s.at})
+	}
+	return records, c.ID, nil
+}
+
+// checkpoint returns the records that bring a checkpoint to where it is.
+func (s *loading) checkpoint(ctx context.Context, t *structure.Thread, k Checkpoint) ([]structure.Record, error) {
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
+	at, err := s.position(ctx, t.ID, k.ChatID, Ref(k.MessageID))
+	if err != nil {
+		return nil, err
+	}
+	if at.IsZero() {
+		return nil, &Error{Subject: SubjectCheckpoint, ID: k.Name, ChatID: k.ChatID, Err: ErrInvalid, Detail: "no message"}
+	}
+	record := &structure.Checkpoint{Thread: t.ID, Name: k.Name, Span: at, CreatedAt: time.UnixMilli(k.CreatedAt).UTC()}
+	known, err := s.engine.Checkpoint(ctx, t.ID, k.Name)
+	if isNotFound(err) {
+		return s.newCheckpoint(ctx, record, &k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if known.Span == at && known.CreatedAt.Equal(record.CreatedAt) || known.CreatedAt.After(record.CreatedAt) {
+		return nil, nil
+	}
+	record.ID = known.ID
+	return []structure.Record{record}, nil
+}

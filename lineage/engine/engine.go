@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// ErrNoMessages is returned where a conversation needs a saved message and has
+// none.
+var ErrNoMessages = errors.New("no messages in conversation")
+
+// Options say which chat an engine is for.
+type Options struct {
+	// ChatID and UserID are required. A chat that is not there is made and is the
+	// user's.
+	ChatID, UserID string
+	// Title is the title of a chat that is made.
+	Title string
+	// Metadata, when not nil, is a JSON object that is merged into the chat's, as
+	// UpdateChat does.
+	Metadata json.RawMessage
+}
+
+// Engine is a conversation being held: context for the prompt, messages not yet
+// saved, and a branch of a chat that they go to. It is safe for concurrent use,
+// and so are several engines, in one process or many, on one chat.
+type Engine struct {
+	store  chat.Store
+	chatID string
+
+	// turn is held by the one operation at a time that uses the store.
+	turn chan struct{}
+
+	// mu guards what follows. It is not held while the store is used.
+	mu        sync.Mutex
+	fragments []Fragment
+	pending   []Fragment
+	branch    chat.Branch // as it was last seen
+	unsure    *attempt    // a save of which it is not known whether it was one
+}
+
+// Open returns an engine on the active branch of a chat. A chat of another user is
+// chat.ErrOtherUser.
+func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
+	if o.UserID == "" {
+		return nil, &chat.Error{Subject: chat.SubjectChat, ID: o.ChatID, Err: chat.ErrInvalid, Detail: "no user id"}
+	}
+	e := &Engine{store: store, chatID: o.ChatID, turn: make(chan struct{}, 1)}
+	if o.Metadata != nil {
+		if _, err := e.merged(nil, o.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	c, err := store.UpsertChat(ctx, chat.Chat{ID: o.ChatID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata})
+	if err != nil {
+		return nil, err
+	}
+	if o.Metadata != nil {
+		after, err := e.merged(c.Metadata, o.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		if string(after) != string(c.Metadata) {
+			if _, err := e.UpdateChat(ctx, chat.ChatUpdate{Metadata: o.Metadata}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	active, err := e.active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.branch = *active
+	return e, nil
+}
+
+// active returns the active branch of the chat. A chat that others left without
+// one gets its main branch for it.
+func (e *Engine) active(ctx context.Context) (*chat.Branch, error) {
+	b, err := e.store.ActiveBranch(ctx, e.chatID)
+	if err != nil || b != nil {
+		return b, err
+	}
+	b, err = e.store.Branch(ctx, e.chatID, chat.MainBranch)
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		made, err := e.store.CreateBranch(ctx, chat.Branch{ChatID: e.chatID, Name: chat.MainBranch, IsActive: true})
+		if errors.Is(err, chat.ErrExists) { // somebody else was faster
+			return e.active(ctx)
+		}
+		return &made, err
+	}
+	b.IsActive = true
+	return b, e.store.SetActiveBranch(ctx, e.chatID, b.ID)
+}
+
+// ChatID returns the id of the chat.
+func (e *Engine) ChatID() string { return e.chatID }
+
+// Branch returns the name of the branch that the engine is on.
+func (e *Engine) Branch() string { return e.seen().Name }
+
+// Head returns the last message of the branch as the engine last saw it, none
+// while it is empty.
+func (e *Engine) Head() chat.Ref { return e.seen().HeadMessageID }
+
+// Set adds fragments: messages to those pending, all others to the context. If one
+// of them cannot be rendered or saved, none is added.
+func (e *Engine) Set(fragments ...Fragment) error {
+	var context, messages []Fragment
+	for _, f := range fragments {
+		if err := f.Validate(); err != nil {
+			return err
+		}
+		if !IsMessage(f) {
+			context = append(context, f)
+			continue
+		}
+		f, err := identified(f)
+		if err != nil {
+			return err
+		}
+		messages = append(messages, f)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fragments = append(e.fragments, context...)
+	e.pending = append(e.pending, messages...)
+	return nil
+}
+
+// identified gives a message without an id the one in its stored form, or a fresh
+// one.
+func identified(f Fragment) (Fragment, error) {
+	if f.ID != "" || IsLazy(f) {
+		return f, nil
+	}
+	data, err := f.Codec.Encode()
+	if err != nil {
+		return f, messageError("", err)
+	}
+	if m, err := DecodeMessage(data); err == nil {
+		f.ID = m.ID
+	}
+	if f.ID == "" {
+		f.ID = uuid.NewString()
+	}
+	return f, nil
+}
+
+// Fragments returns the context, in the order it was set.
+func (e *Engine) Fragments() []Fragment {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.fragments)
+}
+
+// Pending returns the messages that were set and not saved, in the order they were
+// set.
+func (e *Engine) Pending() []Fragment {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.pending)
+}
+
+// begin waits for the engine's turn to use the store, which end ends.
+func (e *Engine) begin(ctx context.Context) (end func(), err error) {
+	select {
+	case e.turn <- struct{}{}:
+		return func() { <-e.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// start is begin, with what an earlier save left open settled.
+func (e *Engine) start(ctx context.Context) (end func(), err error) {
+	end, err = e.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.settle(ctx); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+// seen returns the branch as it was last seen.
+func (e *Engine) seen() chat.Branch {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.branch
+}
+
+// current returns the branch as it is now, whatever its name became.
+func (e *Engine) current(ctx context.Context) (chat.Branch, error) {
+	last := e.seen()
+	b, err := e.findBranch(ctx, last.Name, last.ID)
+	if err != nil {
+		return chat.Branch{}, err
+	}
+	if b == nil {
+		c, err := e.store.Chat(ctx, e.chatID)
+		if err == nil && c == nil {
+			err = &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrNotFound}
+		}
+		if err == nil {
+			err = e.noBranch(last.Name)
+		}
+		return chat.Branch{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.branch = *b
+	return *b, nil
+}
+
+// findBranch returns the branch with an id, which probably has this name. It
+// returns nil if there is none.
+func (e *Engine) findBranch(ctx context.Context, name, id string) (*chat.Branch, error) {
+	b, err := e.store.Branch(ctx, e.chatID, name)
+	if err != nil || b != nil && b.ID == id {
+		return b, err
+	}
+	infos, err := e.store.ListBranches(ctx, e.chatID)
+	for i := range infos {
+		if infos[i].ID == id {
+			return &infos[i].Branch, err
+		}
+	}
+	return nil, err
+}
+
+func (e *Engine) noBranch(name string) error {
+	return &chat.Error{Subject: chat.SubjectBranch, ID: name, ChatID: e.chatID, Err: chat.ErrNotFound}
+}
+
+func messageError(id string, err error) error {
+	return &chat.Error{Subject: chat.SubjectMessage, ID: id, Err: err}
+}
+
+func now() int64 { return time.Now().UnixMilli() }

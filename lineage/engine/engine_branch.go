@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// Rewind makes a branch that ends with a message of the chat, goes to it and drops
+// what is pending. What came after the message stays where it was.
+func (e *Engine) Rewind(ctx context.Context, messageID string) (chat.BranchInfo, error) {
+	end, err := e.start(ctx)
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	defer end()
+	return e.rewind(ctx, messageID)
+}
+
+func (e *Engine) rewind(ctx context.Context, messageID string) (chat.BranchInfo, error) {
+	m, err := e.store.Message(ctx, messageID)
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	if m == nil {
+		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectMessage, ID: messageID, ChatID: e.chatID, Err: chat.ErrNotFound}
+	}
+	if m.ChatID != e.chatID {
+		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectMessage, ID: messageID, ChatID: e.chatID, Err: chat.ErrOtherChat}
+	}
+	at, err := e.current(ctx)
+	if errors.Is(err, chat.ErrNotFound) { // the branch was deleted: this is a way off it
+		at, err = e.seen(), nil
+	}
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	info, err := e.branchFrom(ctx, at.Name, chat.Ref(messageID), true)
+	if err == nil {
+		e.moveTo(info.Branch)
+	}
+	return info, err
+}
+
+// Aside makes a branch where this one ends, for a question by the way ("btw"). The
+// engine stays on its branch and keeps what is pending.
+func (e *Engine) Aside(ctx context.Context) (chat.BranchInfo, error) {
+	end, err := e.start(ctx)
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	defer end()
+	at, err := e.current(ctx)
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	if at.HeadMessageID == "" {
+		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectBranch, ID: at.Name, ChatID: e.chatID, Err: ErrNoMessages}
+	}
+	return e.branchFrom(ctx, at.Name, at.HeadMessageID, false)
+}
+
+// SwitchBranch makes a branch the active one, goes to it and drops what is pending.
+func (e *Engine) SwitchBranch(ctx context.Context, name string) error {
+	end, err := e.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	b, err := e.store.Branch(ctx, e.chatID, name)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return e.noBranch(name)
+	}
+	if err := e.store.SetActiveBranch(ctx, e.chatID, b.ID); err != nil {
+		return err
+	}
+	b.IsActive = true
+	e.moveTo(*b)
+	return nil
+}
+
+// Checkpoint puts a checkpoint at the last saved message of the branch. A name that
+// is there moves.
+func (e *Engine) Checkpoint(ctx context.Context, name string) (chat.Checkpoint, error) {
+	end, err := e.start(ctx)
+	if err != nil {
+		return chat.Checkpoint{}, err
+	}
+	defer end()
+	at, err := e.current(ctx)
+	if err != nil {
+		return chat.Checkpoint{}, err
+	}
+	if at.HeadMessageID == "" {
+		return chat.Checkpoint{}, &chat.Error{Subject: chat.SubjectCheckpoint, ID: name, ChatID: e.chatID, Err: ErrNoMessages}
+	}
+	return e.store.CreateCheckpoint(ctx, chat.Checkpoint{ChatID: e.chatID, Name: name, MessageID: string(at.HeadMessageID)})
+}
+
+// Restore rewinds to the message of a checkpoint: it makes a branch, and leaves the
+// checkpoint where it is.
+func (e *Engine) Restore(ctx context.Context, name string) (chat.BranchInfo, error) {
+	end, err := e.start(ctx)
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	defer end()
+	c, err := e.store.Checkpoint(ctx, e.chatID, name)
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	if c == nil {
+		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectCheckpoint, ID: name, ChatID: e.chatID, Err: chat.ErrNotFound}
+	}
+	return e.rewind(ctx, c.MessageID)
+}
+
+// Branches returns the branches of the chat, oldest first.
+func (e *Engine) Branches(ctx context.Context) ([]chat.BranchInfo, error) {
+	return e.store.ListBranches(ctx, e.chatID)
+}
+
+// Checkpoints returns the checkpoints of the chat, newest first.
+func (e *Engine) Checkpoints(ctx context.Context) ([]chat.Checkpoint, error) {
+	return e.store.ListCheckpoints(ctx, e.chatID)
+}
+
+// DeleteCheckpoint deletes a checkpoint, if there is one of that name.
+func (e *Engine) DeleteCheckpoint(ctx context.Context, name string) error {
+	return e.store.DeleteCheckpoint(ctx, e.chatID, name)
+}
+
+// Graph returns everything in the chat, for drawing.
+func (e *Engine) Graph(ctx context.Context) (chat.Graph, error) {
+	return e.store.Graph(ctx, e.chatID)
+}
+
+// moveTo goes to a branch and drops what is pending.
+func (e *Engine) moveTo(b chat.Branch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.branch, e.pending, e.unsure = b, nil, nil
+}
+
+// branchFrom makes a branch that ends with a message, named after another.
+func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, active bool) (chat.BranchInfo, error) {
+	count, err := chat.CountMessages(ctx, e.store, string(head))
+	if err != nil {
+		return chat.BranchInfo{}, err
+	}
+	var taken []string
+	for {
+		next, err := e.nextName(ctx, name, taken)
+		if err != nil {
+			return chat.BranchInfo{}, err
+		}
+		b, err := e.store.CreateBranch(ctx, chat.Branch{
+			ID: uuid.NewString(), ChatID: e.chatID, Name: next, HeadMessageID: head, IsActive: active, CreatedAt: now(),
+		})
+		if !isTaken(err) {
+			return chat.BranchInfo{Branch: b, MessageCount: count}, err
+		}
+		taken = append(taken, next)
+	}
+}
+
+// isTaken reports whether an error says that a branch's name is taken.
+func isTaken(err error) bool {
+	var e *chat.Error
+	return errors.As(err, &e) && e.Subject == chat.SubjectBranch && errors.Is(err, chat.ErrExists)
+}
+
+// nextName returns the name of a branch made from one, other than those known to be
+// taken.
+func (e *Engine) nextName(ctx context.Context, current string, taken []string) (string, error) {
+	names, err := chat.BranchNames(ctx, e.store, e.chatID)
+	if err != nil {
+		return "", err
+	}
+	return nextName(current, names, taken), nil
+}
+
+// maxName is the most bytes of a name that is made here. Each new version of a
+// message gets a branch named after the one before, so names grow.
+const maxName = 200
+
+// nextName returns the current name with a version: one more than there are names
+// like it, or the next number free.
+func nextName(current string, names, taken []string) string {
+	const longestVersion = len("-v18446744073709551615")
+	if len(current) > maxName-longestVersion {
+		cut := maxName - longestVersion
+		for !utf8.RuneStart(current[cut]) {
+			cut--
+		}
+		current = current[:cut]
+		if i := strings.LastIndex(current, "-v"); i > 0 {
+			current = current[:i]
+		}
+	}
+	used := make(map[string]bool, len(names)+len(taken))
+	count := 0
+	for _, name := range names {
+		used[name] = true
+		if name == current || strings.HasPrefix(name, current+"-v") {
+			count++
+		}
+	}
+	for _, name := range taken {
+		used[name] = true
+	}
+	for n := count + 1; ; n++ {
+		if name := fmt.Sprintf("%s-v%d", current, n); !used[name] {
+			return name
+		}
+	}
+}

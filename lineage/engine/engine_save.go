@@ -1,0 +1,353 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// attempt is a try to save.
+type attempt struct {
+	request chat.AppendRequest
+	// covers is how many of the pending messages it would save.
+	covers int
+}
+
+// last returns the message that is the head if the attempt succeeded.
+func (a *attempt) last() *chat.Message { return &a.request.Messages[len(a.request.Messages)-1] }
+
+// Save appends the pending messages to the branch and returns the new head, none if
+// nothing is pending. All of them are saved, or none is and all stay pending.
+//
+// What others appended meanwhile stays: the messages follow the head as it is then.
+//
+// A message that has the id of a saved one is a new version of it. It does not
+// replace it: the messages go to a new branch, which parts from the chat before the
+// message, or before the earliest of several, and becomes active; new versions get
+// fresh ids. Of several pending versions of one message the last one counts.
+//
+// When the store fails in a way that leaves open what it did, the next operation
+// finds out: messages are not saved twice.
+func (e *Engine) Save(ctx context.Context) (chat.Ref, error) {
+	end, err := e.begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	settled, err := e.settle(ctx)
+	if err != nil {
+		return "", err
+	}
+	for {
+		pending := e.Pending()
+		if len(pending) == 0 {
+			return settled, nil
+		}
+		head, late, err := e.save(ctx, pending)
+		if late == "" {
+			return head, err
+		}
+		settled = late // the rest is still pending
+	}
+}
+
+// save saves the pending messages. It returns late, the head of an earlier save,
+// when that turns out to have been carried out only now.
+func (e *Engine) save(ctx context.Context, pending []Fragment) (head, late chat.Ref, err error) {
+	at, err := e.current(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	p := plan{at: at, createdAt: now(), known: make(map[string]bool)}
+	for {
+		a, err := e.attempt(ctx, &p, pending)
+		if err != nil {
+			return "", "", err
+		}
+		head, refusal := e.store.Append(ctx, a.request)
+		if refusal == nil {
+			e.saved(a)
+			return head, "", nil
+		}
+		if !isRefusal(refusal) {
+			e.mu.Lock()
+			e.unsure = a
+			e.mu.Unlock()
+			return "", "", refusal
+		}
+		if late, err := e.settle(ctx); err != nil || late != "" {
+			return "", late, err
+		}
+		again, err := e.again(ctx, &p, a, refusal)
+		if err != nil {
+			return "", "", err
+		}
+		if !again {
+			return "", "", refusal
+		}
+	}
+}
+
+// plan is what an attempt depends on beside the messages.
+type plan struct {
+	at        chat.Branch
+	createdAt int64
+	// known are ids that a store said are taken. Only if there are any, new versions
+	// of saved messages are looked for.
+	known map[string]bool
+	taken []string // names that no new branch can have
+}
+
+// again changes the plan after an attempt was refused and reports whether to try
+// once more. A refusal that nothing explains is final.
+func (e *Engine) again(ctx context.Context, p *plan, a *attempt, refusal error) (bool, error) {
+	var about *chat.Error
+	switch {
+	case errors.Is(refusal, chat.ErrHeadMoved):
+		was := p.at.HeadMessageID
+		at, err := e.current(ctx)
+		p.at = at
+		return at.HeadMessageID != was, err
+	case isTaken(refusal) && a.request.NewBranch != nil:
+		p.taken = append(p.taken, a.request.NewBranch.Name)
+		return true, nil
+	case errors.As(refusal, &about) && about.Subject == chat.SubjectMessage &&
+		(errors.Is(refusal, chat.ErrExists) || errors.Is(refusal, chat.ErrOwnParent)): // the head has its id
+		if p.known[about.ID] {
+			return false, nil
+		}
+		p.known[about.ID] = true
+		return true, nil
+	}
+	return false, nil
+}
+
+// isRefusal reports whether an error says that a store changed nothing.
+func isRefusal(err error) bool {
+	for _, known := range []error{
+		chat.ErrHeadMoved, chat.ErrExists, chat.ErrNotFound, chat.ErrInvalid, chat.ErrOtherChat, chat.ErrOwnParent,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// attempt returns what to append where.
+func (e *Engine) attempt(ctx context.Context, p *plan, pending []Fragment) (*attempt, error) {
+	said, err := e.concrete(ctx, p.at.HeadMessageID, pending)
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: len(pending)}
+	known := make(map[string]bool)
+	if len(p.known) > 0 || said.updates {
+		versions, err := e.savedAmong(ctx, said.fragments)
+		if err != nil {
+			return nil, err
+		}
+		for i := range versions {
+			known[versions[i].ID] = true
+		}
+		if len(versions) > 0 {
+			if a.request.NewBranch, err = e.newBranch(ctx, p, versions); err != nil {
+				return nil, err
+			}
+		}
+	}
+	parent := p.at.HeadMessageID
+	if b := a.request.NewBranch; b != nil {
+		parent = b.HeadMessageID
+	} else {
+		a.request.BranchID, a.request.ExpectedHead = p.at.ID, parent
+	}
+	for _, f := range said.fragments {
+		m, err := stored(f, known[f.ID])
+		if err != nil {
+			return nil, err
+		}
+		m.ChatID, m.ParentID, m.CreatedAt = e.chatID, parent, p.createdAt
+		a.request.Messages = append(a.request.Messages, m)
+		parent = chat.Ref(m.ID)
+	}
+	return a, nil
+}
+
+// stored returns the form in which a message is kept, under a fresh id if it is a
+// new version.
+func stored(f Fragment, version bool) (chat.Message, error) {
+	data, err := f.Codec.Encode()
+	if err != nil {
+		return chat.Message{}, messageError(f.ID, err)
+	}
+	id := f.ID
+	if version {
+		id = uuid.NewString()
+		if data, err = withID(data, id); err != nil {
+			return chat.Message{}, messageError(f.ID, err)
+		}
+	}
+	return chat.Message{ID: id, Name: f.Name, Type: string(f.Type), Data: data}, nil
+}
+
+// withID changes the id in the stored form of a message. A form of the caller's own
+// stays as it is.
+func withID(data json.RawMessage, id string) (json.RawMessage, error) {
+	m, err := DecodeMessage(data)
+	if err != nil {
+		return data, nil
+	}
+	m.ID = id
+	return m.Encode()
+}
+
+// savedAmong returns the saved messages that pending ones are new versions of.
+func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) ([]chat.Message, error) {
+	var saved []chat.Message
+	for _, f := range pending {
+		m, err := e.store.Message(ctx, f.ID)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		if m.ChatID != e.chatID {
+			return nil, &chat.Error{Subject: chat.SubjectMessage, ID: f.ID, ChatID: e.chatID, Err: chat.ErrOtherChat}
+		}
+		saved = append(saved, *m)
+	}
+	return saved, nil
+}
+
+// newBranch returns the branch for new versions of messages: from before the
+// earliest of them.
+func (e *Engine) newBranch(ctx context.Context, p *plan, versions []chat.Message) (*chat.Branch, error) {
+	earliest, position := 0, 0
+	if len(versions) > 1 {
+		for i := range versions {
+			n, err := chat.CountMessages(ctx, e.store, versions[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			if i == 0 || n < position {
+				earliest, position = i, n
+			}
+		}
+	}
+	name, err := e.nextName(ctx, p.at.Name, p.taken)
+	return &chat.Branch{
+		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: versions[earliest].ParentID,
+		IsActive: true, CreatedAt: p.createdAt,
+	}, err
+}
+
+// concrete are pending messages ready to be saved.
+type concrete struct {
+	fragments []Fragment
+	// updates says that a lazy one became a new version of a saved message.
+	updates bool
+}
+
+// concrete resolves what is lazy to the newest assistant message, of the pending
+// ones or else before head, and leaves one version of each message: the last, where
+// the first was.
+func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []Fragment) (concrete, error) {
+	var out concrete
+	places := make(map[string]int, len(pending))
+	put := func(f Fragment) {
+		if i, ok := places[f.ID]; ok {
+			out.fragments[i] = f
+			return
+		}
+		places[f.ID] = len(out.fragments)
+		out.fragments = append(out.fragments, f)
+	}
+	target := ""
+	for _, f := range pending {
+		if !IsLazy(f) && f.Name == RoleAssistant {
+			target = f.ID
+		}
+	}
+	early := target != "" // it may come after what is to replace it
+	if early {
+		for _, f := range pending {
+			if !IsLazy(f) {
+				put(f)
+			}
+		}
+	}
+	for _, f := range pending {
+		if !IsLazy(f) {
+			if !early {
+				put(f)
+			}
+			continue
+		}
+		if target == "" {
+			saved, err := e.lastAssistant(ctx, head)
+			if err != nil {
+				return concrete{}, err
+			}
+			target, out.updates = saved, saved != ""
+		}
+		f = f.Resolve(target)
+		target = f.ID
+		put(f)
+	}
+	return out, nil
+}
+
+// lastAssistant returns the id of the newest assistant message up to head, or "".
+func (e *Engine) lastAssistant(ctx context.Context, head chat.Ref) (string, error) {
+	for at := head; at != ""; {
+		m, err := e.store.Message(ctx, string(at))
+		if err != nil {
+			return "", err
+		}
+		if m == nil {
+			return "", &chat.Error{Subject: chat.SubjectMessage, ID: string(at), ChatID: e.chatID, Err: chat.ErrNotFound}
+		}
+		if m.Name == RoleAssistant {
+			return m.ID, nil
+		}
+		at = m.ParentID
+	}
+	return "", nil
+}
+
+// saved takes note of a save that succeeded. What was set since stays pending.
+func (e *Engine) saved(a *attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b := a.request.NewBranch; b != nil {
+		e.branch = *b
+	}
+	e.branch.HeadMessageID = chat.Ref(a.last().ID)
+	e.pending = slices.Clone(e.pending[a.covers:])
+	e.unsure = nil
+}
+
+// settle finds out whether the save that was left open was one, and returns its
+// head if so. Until a save succeeds it may yet be carried out.
+func (e *Engine) settle(ctx context.Context) (chat.Ref, error) {
+	e.mu.Lock()
+	a := e.unsure
+	e.mu.Unlock()
+	if a == nil {
+		return "", nil
+	}
+	wanted := a.last()
+	m, err := e.store.Message(ctx, wanted.ID)
+	if err != nil || m == nil || !m.Same(*wanted) {
+		return "", err
+	}
+	e.saved(a)
+	return chat.Ref(wanted.ID), nil
+}

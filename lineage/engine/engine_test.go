@@ -1,0 +1,147 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/engine/enginetest"
+)
+
+func newStore(t testing.TB) *lineage.Store {
+	s, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestEngine(t *testing.T) {
+	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store { return chat.On(newStore(t)) }})
+}
+
+// plain hides what a store offers beyond chat.Store.
+type plain struct{ chat.Store }
+
+func TestEngineOnPlainStore(t *testing.T) {
+	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store { return plain{chat.On(newStore(t))} }})
+}
+
+// Branches can be renamed and deleted beside the engine, through the library.
+func TestBranchesChangedBesideTheEngine(t *testing.T) {
+	ctx := context.Background()
+	store := newStore(t)
+	open := func() *engine.Engine {
+		e, err := engine.Open(ctx, chat.On(store), engine.Options{ChatID: "c", UserID: "ada"})
+		require.NoError(t, err)
+		return e
+	}
+	save := func(e *engine.Engine, text string) error {
+		require.NoError(t, e.Set(engine.User(text)))
+		_, err := e.Save(ctx)
+		return err
+	}
+	e := open()
+	require.NoError(t, save(e, "one"))
+	first := string(e.Head())
+	_, err := e.Rewind(ctx, first)
+	require.NoError(t, err)
+	thread, err := store.FindThread(ctx, "c")
+	require.NoError(t, err)
+
+	require.NoError(t, thread.RenameBranch(ctx, "main-v2", "renamed"))
+	require.NoError(t, save(e, "two"))
+	require.Equal(t, "renamed", e.Branch())
+	_, err = thread.CreateBranch(ctx, "main-v2", lineage.BranchOptions{})
+	require.NoError(t, err)
+	require.NoError(t, save(e, "three"))
+	require.Equal(t, "renamed", e.Branch(), "another branch with the old name is not it")
+
+	require.NoError(t, thread.DeleteBranch(ctx, "renamed"))
+	err = save(e, "four")
+	require.ErrorIs(t, err, chat.ErrNotFound)
+	require.ErrorContains(t, err, `branch "renamed" in chat "c"`)
+	require.Len(t, e.Pending(), 1)
+	b, err := e.Rewind(ctx, first)
+	require.NoError(t, err, "a way off a branch that is gone")
+	require.Equal(t, "renamed-v1", b.Name)
+	require.NoError(t, save(e, "five"))
+
+	// A body that was erased says nothing, and does not stop the conversation.
+	row, err := chat.On(store).Message(ctx, first)
+	require.NoError(t, err)
+	spoken, err := thread.Active(ctx)
+	require.NoError(t, err)
+	entries, err := spoken.All(ctx)
+	require.NoError(t, err)
+	require.NoError(t, store.Erase(ctx, entries[0].Content))
+	r, err := e.Resolve(ctx, nil)
+	require.NoError(t, err)
+	require.Len(t, r.Messages, 2)
+	require.Equal(t, first, r.Messages[0].ID)
+	require.Equal(t, row.Name, r.Messages[0].Role)
+	require.Empty(t, r.Messages[0].Text())
+	require.Equal(t, "five", r.Messages[1].Text())
+}
+
+// blocked is a store that waits until it is told to go on.
+type blocked struct {
+	chat.Store
+	reached, leave chan struct{}
+}
+
+func (b blocked) Append(ctx context.Context, r chat.AppendRequest) (chat.Ref, error) {
+	close(b.reached)
+	<-b.leave
+	return b.Store.Append(ctx, r)
+}
+
+// While one goroutine saves, others set more, which is not lost, and do not wait
+// longer than they want to.
+func TestSetDuringSave(t *testing.T) {
+	ctx := context.Background()
+	b := blocked{chat.On(newStore(t)), make(chan struct{}), make(chan struct{})}
+	e, err := engine.Open(ctx, b, engine.Options{ChatID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, e.Set(engine.User("first")))
+	saved := make(chan error)
+	go func() {
+		_, err := e.Save(ctx)
+		saved <- err
+	}()
+	<-b.reached
+	require.NoError(t, e.Set(engine.User("second")))
+	require.Len(t, e.Pending(), 2)
+	impatient, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	_, err = e.Resolve(impatient, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	close(b.leave)
+	require.NoError(t, <-saved)
+	require.Len(t, e.Pending(), 1)
+	require.Equal(t, "second", e.Pending()[0].Data)
+}
+
+func TestMetadataKeepsItsBytes(t *testing.T) {
+	ctx := context.Background()
+	store := chat.On(newStore(t))
+	_, err := store.CreateChat(ctx, chat.Chat{ID: "c", UserID: "ada", Metadata: json.RawMessage(`{ "b" : 1.0,  "a":[1, 2] }`)})
+	require.NoError(t, err)
+	e, err := engine.Open(ctx, store, engine.Options{ChatID: "c", UserID: "ada", Metadata: json.RawMessage(`{"b":2e0}`)})
+	require.NoError(t, err)
+	c, err := e.Chat(ctx)
+	require.NoError(t, err)
+	require.Equal(t, `{ "b" : 2e0,  "a":[1, 2] }`, string(c.Metadata))
+
+	// Opening again changes nothing, and is no update.
+	_, err = engine.Open(ctx, store, engine.Options{ChatID: "c", UserID: "ada", Metadata: json.RawMessage(`{"b":2e0}`)})
+	require.NoError(t, err)
+	again, err := e.Chat(ctx)
+	require.NoError(t, err)
+	require.Equal(t, c, again)
+}

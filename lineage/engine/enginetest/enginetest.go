@@ -1,0 +1,201 @@
+// Package enginetest checks that the context engine works as documented on an
+// implementation of chat.Store. A test of one is a call of [Run].
+package enginetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/engine"
+)
+
+// Config says what to test.
+type Config struct {
+	// New returns an empty store that goes when the test ends.
+	New func(t testing.TB) chat.Store
+}
+
+// Run runs every test on the store.
+func Run(t *testing.T, c Config) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, s *store)
+	}{
+		{"a conversation", testConversation},
+		{"routing", testRouting},
+		{"refused fragments", testRefusedFragments},
+		{"nothing to save", testNothingToSave},
+		{"rows", testRows},
+		{"what others wrote", testForeignRows},
+		{"opening", testOpening},
+		{"chats without an active branch", testNoActiveBranch},
+		{"reopening", testReopening},
+		{"chat updates", testUpdateChat},
+		{"new version", testNewVersion},
+		{"new version of a root", testNewRoot},
+		{"several new versions", testSeveralVersions},
+		{"versions before saving", testPendingVersions},
+		{"ids of other chats", testOtherChat},
+		{"last assistant", testLastAssistant},
+		{"rewind", testRewind},
+		{"aside", testAside},
+		{"switch", testSwitch},
+		{"checkpoint and restore", testCheckpoints},
+		{"branch names", testNames},
+		{"graph", testGraph},
+		{"deleted chat", testDeletedChat},
+		{"two engines", testTwoEngines},
+		{"one id twice", testOneIDTwice},
+		{"many engines", testManyEngines},
+		{"one engine, many goroutines", testOneEngine},
+		{"failing saves", testFailingSaves},
+		{"late saves", testLateSaves},
+		{"failing branches", testFailingBranches},
+		{"failing openings", testFailingOpen},
+		{"conflicts", testConflicts},
+		{"model", testModel},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, &store{Store: c.New(t), t: t}) })
+	}
+}
+
+var background = context.Background()
+
+// store is the store below, with the steps that tests are made of. Each must
+// succeed.
+type store struct {
+	chat.Store
+	t require.TestingT
+}
+
+// conversation is an engine with steps of its own.
+type conversation struct {
+	*engine.Engine
+	t require.TestingT
+}
+
+// open opens a chat of ada's.
+func (s *store) open(chatID string) *conversation {
+	e, err := engine.Open(background, s.Store, engine.Options{ChatID: chatID, UserID: "ada"})
+	require.NoError(s.t, err)
+	return &conversation{Engine: e, t: s.t}
+}
+
+func (c *conversation) set(fragments ...engine.Fragment) {
+	require.NoError(c.t, c.Set(fragments...))
+}
+
+func (c *conversation) save(fragments ...engine.Fragment) chat.Ref {
+	c.set(fragments...)
+	head, err := c.Save(background)
+	require.NoError(c.t, err)
+	require.Equal(c.t, c.Head(), head)
+	require.Empty(c.t, c.Pending())
+	return head
+}
+
+// says returns the texts of what would be sent to a model.
+func (c *conversation) says() []string {
+	r, err := c.Resolve(background, nil)
+	require.NoError(c.t, err)
+	texts := []string{}
+	for _, m := range r.Messages {
+		texts = append(texts, m.Text())
+	}
+	return texts
+}
+
+// pendingTexts returns the texts of what is not saved.
+func (c *conversation) pendingTexts() []string {
+	texts := []string{}
+	for _, f := range c.Pending() {
+		texts = append(texts, f.Data.(string))
+	}
+	return texts
+}
+
+func (c *conversation) rewind(id string) chat.BranchInfo {
+	b, err := c.Rewind(background, id)
+	require.NoError(c.t, err)
+	return b
+}
+
+func (c *conversation) switchTo(name string) {
+	require.NoError(c.t, c.SwitchBranch(background, name))
+	require.Equal(c.t, name, c.Branch())
+}
+
+// user and assistant return messages with an id, which says the same.
+func user(id string) engine.Fragment { return says("user", id, id) }
+
+func assistant(id string) engine.Fragment { return says("assistant", id, id) }
+
+func says(role, id, text string) engine.Fragment {
+	return engine.Message(engine.UIMessage{ID: id, Role: role, Parts: []engine.Part{engine.TextPart(text)}})
+}
+
+// on returns the texts of a branch.
+func (s *store) on(chatID, branch string) []string {
+	b, err := s.Branch(background, chatID, branch)
+	require.NoError(s.t, err)
+	require.NotNil(s.t, b, "branch %s", branch)
+	return s.chain(string(b.HeadMessageID))
+}
+
+// chain returns the texts up to a message.
+func (s *store) chain(id string) []string {
+	texts := []string{}
+	if id == "" {
+		return texts
+	}
+	for m, err := range s.MessageChain(background, id) {
+		require.NoError(s.t, err)
+		texts = append(texts, textOf(s.t, m))
+	}
+	return texts
+}
+
+func textOf(t require.TestingT, m chat.Message) string {
+	decoded, err := engine.DecodeMessage(m.Data)
+	require.NoError(t, err)
+	require.Equal(t, m.ID, decoded.ID, "a row and its data have one id")
+	require.Equal(t, m.Name, decoded.Role)
+	return decoded.Text()
+}
+
+// names returns the branches by name, the active one with a star. Those made in one
+// millisecond have no other order.
+func (s *store) names(chatID string) []string {
+	infos, err := s.ListBranches(background, chatID)
+	require.NoError(s.t, err)
+	names := make([]string, len(infos))
+	for i, b := range infos {
+		names[i] = b.Name
+		if b.IsActive {
+			names[i] += "*"
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// nodes returns how many messages a chat has, whatever branch they are on.
+func (s *store) nodes(chatID string) int {
+	g, err := s.Graph(background, chatID)
+	require.NoError(s.t, err)
+	return len(g.Nodes)
+}
+
+// requireError compares an error with a sentinel and with what it must be about.
+func requireError(t require.TestingT, err, want error, subject chat.Subject, id string) {
+	require.ErrorIs(t, err, want)
+	var e *chat.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, subject, e.Subject)
+	require.Equal(t, id, e.ID)
+	require.ErrorContains(t, err, id)
+}
