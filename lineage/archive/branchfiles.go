@@ -1,0 +1,220 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// branchFiles reads the files that branch managers keep, one for each branch of a
+// session, in the session's folder: {id, name, parentId?, parentMessageIndex?,
+// messages, createdAt, updatedAt}. Each repeats the messages that it has in common
+// with its parent. A session becomes a thread, with a branch for each file.
+func branchFiles() Format {
+	return Format{
+		Name: "branch-files",
+		Detect: func(h Head) bool {
+			object := headObject(h)
+			if object == nil || bytes.HasPrefix(bytes.TrimLeft(h.Bytes, " \t\r\n"), []byte("[")) {
+				return false
+			}
+			var id, name, messages, created, other bool
+			for m := range members(object) {
+				switch m.Key {
+				case "id":
+					id = isString(m.Value)
+				case "name":
+					name = isString(m.Value)
+				case "messages":
+					messages = isArray(m.Value)
+				case "createdAt":
+					created = true
+				case "parentId", "parentMessageIndex", "updatedAt":
+				default:
+					other = true
+				}
+			}
+			// Messages may take all of the head, and hide what follows.
+			return id && name && messages && !other && (created || len(h.Bytes) >= HeadSize)
+		},
+		Group: func(names []string) []string {
+			return slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".json") })
+		},
+		Sift: true,
+		Read: readBranchFiles,
+	}
+}
+
+// readBranchFiles yields a session whole: a branch of it says where the others
+// begin. A single file without its session is a conversation of one branch.
+func readBranchFiles(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		s := &branchSession{c: &Conversation{SourceID: in.folder, Title: in.folder}}
+		read := func(in *Input) bool {
+			for item, err := range in.Items(ctx) {
+				if err == nil {
+					if bad := s.add(item); bad != nil {
+						err = damaged(item.At, bad)
+					}
+				}
+				if err != nil && !yield(nil, err) {
+					return false
+				}
+			}
+			return true
+		}
+		if len(in.Files) == 0 && !read(in) {
+			return
+		}
+		for _, name := range mainFirst(in.Files) {
+			at := joinName(in.Name, name)
+			f, err := in.OpenFile(ctx, name)
+			if err != nil {
+				if !yield(nil, in.unreadable(Position{File: at}, err)) {
+					return
+				}
+				continue
+			}
+			one := NewInput(at, &cancelReader{ctx, f})
+			one.limits = in.limits
+			more := read(one)
+			f.Close()
+			if !more {
+				return
+			}
+		}
+		if c := s.conversation(); c != nil {
+			yield(c, nil)
+		}
+	}
+}
+
+// mainFirst puts the main branch's file before the others.
+func mainFirst(names []string) []string {
+	names = slices.Sorted(slices.Values(names))
+	if i := slices.Index(names, "main.json"); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, "main.json")
+	}
+	return names
+}
+
+// branchSession is what the branches read so far add up to.
+type branchSession struct {
+	c        *Conversation
+	branches jsonObject
+	only     string
+	count    int
+}
+
+func (s *branchSession) conversation() *Conversation {
+	if s.count == 0 {
+		return nil
+	}
+	if s.c.Title == "" && s.count == 1 {
+		s.c.Title = s.only
+	}
+	var about jsonObject
+	about.set("branches", s.branches.bytes())
+	s.c.Metadata = about.bytes()
+	return s.c
+}
+
+// add adds a branch.
+func (s *branchSession) add(item Item) error {
+	var id string
+	var messages []byte
+	var created, updated time.Time
+	var more jsonObject
+	for m := range members(item.Raw) {
+		switch m.Key {
+		case "id":
+			id = str(m.Value)
+			continue
+		case "messages":
+			messages = m.Value
+			continue
+		case "createdAt":
+			created = parseTime(m.Value)
+		case "updatedAt":
+			updated = parseTime(m.Value)
+		}
+		more.add(m)
+	}
+	switch {
+	case id == "":
+		return malformed("branch without an id")
+	case !isArray(messages):
+		return malformed("branch %q without messages", id)
+	}
+	about := more.bytes()
+	if about == nil {
+		about = []byte("{}")
+	}
+	s.branches.set(id, about)
+	s.count++
+	s.only = id
+	c := s.c
+	if c.Created.IsZero() || !created.IsZero() && created.Before(c.Created) {
+		c.Created = created
+	}
+	if updated.After(c.Updated) {
+		c.Updated = updated
+	}
+	first, i := len(c.Nodes), 0
+	for raw := range elements(messages) {
+		i++
+		at := item.At.inside("message", i)
+		n, err := branchMessage(raw, at)
+		if err != nil {
+			c.Repairs = append(c.Repairs, damaged(at, err))
+			continue
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+	if len(c.Nodes) > first {
+		c.Nodes[first].Root = true
+		c.Nodes[len(c.Nodes)-1].Branch = id
+	}
+	return nil
+}
+
+// branchMessage reads {role, content, …}. Text is kept as it is, and a message of
+// more as one object: its role, its content and what else it has by name.
+func branchMessage(raw []byte, at Position) (Node, error) {
+	n := Node{At: at}
+	var said []byte
+	var others []member
+	for m := range members(raw) {
+		switch m.Key {
+		case "role":
+			n.Role = str(m.Value)
+		case "content":
+			said = m.Value
+		default:
+			others = append(others, m)
+		}
+	}
+	if n.Role == "" {
+		return n, malformed("message without a role")
+	}
+	if len(others) == 0 && isString(said) {
+		if n.Body, n.Type = textBody(said); n.Type == typeText {
+			return n, nil
+		}
+	}
+	slices.SortStableFunc(others, func(a, b member) int { return cmp.Compare(a.Key, b.Key) })
+	var o jsonObject
+	o.setText("role", n.Role)
+	if said != nil {
+		o.set("content", compactJSON(said))
+	}
+	for _, m := range others {
+		o.set(m.Key, compactJSON(m.Value))
+	}
+	n.Body, n.Type = o.bytes(), typeJSON
+	return n, nil
+}

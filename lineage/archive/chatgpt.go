@@ -1,0 +1,212 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"iter"
+)
+
+// chatGPT reads the export of ChatGPT: conversations.json, whole or in parts.
+func chatGPT() Format {
+	return Format{
+		Name: "chatgpt",
+		Detect: func(h Head) bool {
+			object := h.object()
+			if has(object, "mapping") {
+				return true
+			}
+			for m := range members(object) {
+				return has(m.Value, "mapping")
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return readItems(ctx, in, func(item Item, yield func(*Conversation, error) bool) bool {
+				if isObject(get(item.Raw, "mapping")) {
+					return yield(chatGPTConversation(item.Raw, item.At))
+				}
+				// An object of conversations by name.
+				named := false
+				for m := range members(item.Raw) {
+					if !isObject(get(m.Value, "mapping")) {
+						continue
+					}
+					named = true
+					at := item.At
+					at.Inside = m.Key
+					if !yield(chatGPTConversation(m.Value, at)) {
+						return false
+					}
+				}
+				return named || yield(nil, damaged(item.At, malformed("conversation without a mapping")))
+			})
+		},
+	}
+}
+
+// readItems yields what read makes of each item of an input.
+func readItems(ctx context.Context, in *Input, read func(Item, func(*Conversation, error) bool) bool) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		for item, err := range in.Items(ctx) {
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			if !isObject(item.Raw) {
+				if !yield(nil, damaged(item.At, malformed("not an object"))) {
+					return
+				}
+				continue
+			}
+			if !read(item, yield) {
+				return
+			}
+		}
+	}
+}
+
+func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
+	c := &Conversation{}
+	t := tree{at: at}
+	var rest jsonObject
+	var mapping []byte
+	var id string
+	for m := range members(raw) {
+		switch m.Key {
+		case "mapping":
+			mapping = m.Value
+		case "title":
+			c.Title = str(m.Value)
+		case "conversation_id":
+			c.SourceID = str(m.Value)
+		case "id":
+			id = str(m.Value)
+		case "create_time":
+			c.Created = parseTime(m.Value)
+		case "update_time":
+			c.Updated = parseTime(m.Value)
+		case "current_node":
+			c.Current = str(m.Value)
+		case "default_model_slug":
+			c.Model = str(m.Value)
+		default:
+			rest.add(m)
+		}
+	}
+	switch {
+	case c.SourceID == "":
+		c.SourceID = id
+	case id != "" && id != c.SourceID:
+		rest.setText("id", id)
+	}
+	t.nodes = make([]Node, 0, min(bytes.Count(mapping, roleKey), 1<<12)) // about as many as there will be
+	for m := range members(mapping) {
+		chatGPTEntry(&t, m, at)
+	}
+	c.Current = t.resolve(c.Current)
+	c.Nodes = t.ordered(c.Current)
+	c.Metadata = rest.bytes()
+	c.Repairs = t.repairs
+	return c, nil
+}
+
+// chatGPTEntry adds an entry of the mapping to the tree.
+func chatGPTEntry(t *tree, entry member, at Position) {
+	n := Node{ID: entry.Key, At: at}
+	var message []byte
+	var rest jsonObject
+	for m := range members(entry.Value) {
+		switch m.Key {
+		case "id", "children":
+		case "parent":
+			n.Parent = str(m.Value)
+		case "message":
+			message = m.Value
+		default:
+			rest.add(m)
+		}
+	}
+	if !isObject(message) {
+		t.skip(n.ID, n.Parent)
+		return
+	}
+	var contents []byte
+	for m := range members(message) {
+		switch m.Key {
+		case "id":
+			if id := str(m.Value); id != n.ID {
+				rest.setText("message_id", id)
+			}
+		case "author":
+			chatGPTAuthor(&n, &rest, m)
+		case "create_time":
+			n.Created = parseTime(m.Value)
+		case "content":
+			contents = m.Value
+		case "metadata":
+			if string(m.Value) != "{}" {
+				rest.add(m)
+			}
+			n.Model = str(get(m.Value, "model_slug"))
+		default:
+			if !isNull(m.Value) {
+				rest.add(m)
+			}
+		}
+	}
+	n.Body, n.Type = chatGPTBody(contents)
+	n.Metadata = rest.bytes()
+	t.add(n)
+}
+
+func chatGPTAuthor(n *Node, rest *jsonObject, author member) {
+	more := false
+	for m := range members(author.Value) {
+		switch m.Key {
+		case "role":
+			n.Role = str(m.Value)
+		case "name":
+			n.Name = str(m.Value)
+		default:
+			more = more || string(m.Value) != "{}" && !isNull(m.Value)
+		}
+	}
+	if more || n.Role == "" {
+		rest.add(author)
+	}
+}
+
+// chatGPTBody returns a content of one text as that text, any other as it is.
+func chatGPTBody(raw []byte) ([]byte, string) {
+	if isNull(raw) {
+		return nil, typeText
+	}
+	var part []byte
+	parts := 0
+	for m := range members(raw) {
+		switch m.Key {
+		case "content_type":
+			if string(m.Value) != `"text"` {
+				return raw, typeJSON
+			}
+		case "parts":
+			for e := range elements(m.Value) {
+				part = e
+				parts++
+			}
+		default:
+			return raw, typeJSON
+		}
+	}
+	switch {
+	case parts == 1 && isString(part):
+		if body, mediaType := textBody(part); mediaType == typeText {
+			return body, mediaType
+		}
+	case parts == 0 && isObject(raw) && has(raw, "parts"):
+		return nil, typeText
+	}
+	return raw, typeJSON
+}

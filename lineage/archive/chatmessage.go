@@ -1,0 +1,183 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// saidInChat lists the members of a chat endpoint's message that say what it
+// says, in the order in which they are kept where there are several.
+var saidInChat = []string{"content", "refusal", "reasoning_content", "tool_calls", "function_call", "audio", "parts"}
+
+// chatNode reads a message {role, content, …} of the form that chat endpoints
+// take. A message that is more than content is kept as JSON of its members that
+// say something, without white space, so that it is the same however its archive
+// was laid out.
+func chatNode(raw []byte, at Position) (Node, error) {
+	n := Node{At: at}
+	if !isObject(raw) {
+		return n, malformed("message is not an object")
+	}
+	var said [7][]byte
+	var more jsonObject
+	for m := range members(raw) {
+		if i := slices.Index(saidInChat, m.Key); i >= 0 {
+			said[i] = m.Value
+			continue
+		}
+		switch m.Key {
+		case "role":
+			n.Role = str(m.Value)
+			continue
+		case "name":
+			if n.Name = str(m.Value); n.Name != "" {
+				continue
+			}
+		case "model":
+			if n.Model = str(m.Value); n.Model != "" {
+				continue
+			}
+		case "id":
+			if n.ID = str(m.Value); n.ID != "" {
+				continue
+			}
+		case "timestamp", "created_at", "createdAt":
+			if n.Created = parseTime(m.Value); !n.Created.IsZero() {
+				continue
+			}
+		}
+		more.add(m)
+	}
+	if n.Role == "" {
+		return n, malformed("message without a role")
+	}
+	n.Body, n.Type = chatBody(said[:], &more)
+	n.Metadata = more.bytes()
+	return n, nil
+}
+
+// chatBody returns what a message says: its text if that is all.
+func chatBody(said [][]byte, more *jsonObject) (body []byte, mediaType string) {
+	last, count := -1, 0
+	for i, value := range said {
+		if value == nil || i > 0 && string(value) == "null" {
+			continue
+		}
+		last = i
+		count++
+	}
+	switch {
+	case count == 0:
+		return []byte{}, typeText
+	case count == 1 && last == 0 && string(said[0]) == "null":
+		more.set("content", said[0])
+		return []byte{}, typeText
+	case count == 1 && last == 0:
+		body, mediaType = textBody(said[0])
+		if mediaType != typeText {
+			body = compactJSON(body)
+		}
+		return body, mediaType
+	}
+	var b bytes.Buffer
+	for i, value := range said {
+		if value == nil || i > 0 && string(value) == "null" {
+			continue
+		}
+		b.WriteByte("{,"[min(b.Len(), 1)])
+		b.WriteString(`"` + saidInChat[i] + `":`)
+		_ = json.Compact(&b, value) // it was checked when the item was read
+	}
+	b.WriteByte('}')
+	return b.Bytes(), typeJSON
+}
+
+// compactJSON returns valid JSON without white space between its tokens. Strings
+// and numbers stay as they are.
+func compactJSON(raw []byte) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return bytes.Clone(raw)
+	}
+	return b.Bytes()
+}
+
+// isChatMessage reports whether a value looks like a message of a chat endpoint.
+func isChatMessage(raw []byte) bool {
+	if !isObject(raw) {
+		return false
+	}
+	role, said := false, false
+	for m := range members(raw) {
+		switch {
+		case m.Key == "role":
+			role = isString(m.Value)
+		case slices.Contains(saidInChat, m.Key):
+			said = true
+		}
+		if role && said {
+			return true
+		}
+	}
+	return false
+}
+
+// firstElement returns the first element of an array, nil if it has none.
+func firstElement(raw []byte) []byte {
+	if !isArray(raw) {
+		return nil
+	}
+	for e := range elements(raw) {
+		return e
+	}
+	return nil
+}
+
+// withoutRepeats clears the ids of nodes that a node before them has: histories
+// repeat messages, and an id finds one.
+func withoutRepeats(nodes []Node) {
+	seen := make(map[string]bool)
+	for i := range nodes {
+		if id := nodes[i].ID; id != "" && seen[id] {
+			nodes[i].ID = ""
+		} else {
+			seen[id] = true
+		}
+	}
+}
+
+// scalar returns a text, number or truth value as text; the empty string for
+// anything else.
+func scalar(raw []byte) string {
+	switch {
+	case isString(raw):
+		return str(raw)
+	case isObject(raw) || isArray(raw) || isNull(raw) || len(raw) > 64:
+		return ""
+	}
+	return string(raw)
+}
+
+// titled joins the words that name a conversation.
+func titled(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
+}
+
+// inside returns the position of the i-th thing of a kind in an item.
+func (p Position) inside(kind string, i int) Position {
+	p.Inside = kind + " " + strconv.Itoa(i)
+	return p
+}
+
+// headObject returns the first object in what begins an input, cut off where that
+// ends; nil if it begins with anything but objects and lists of them.
+func headObject(h Head) []byte {
+	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n[")
+	if !isObject(b) {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,211 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/content"
+)
+
+// claudeAI reads the export of Claude.ai: conversations.json, or one of them.
+func claudeAI() Format {
+	return Format{
+		Name: "claude",
+		Detect: func(h Head) bool {
+			o := h.object()
+			return has(o, "chat_messages") || has(o, "uuid", "account", "name")
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return readItems(ctx, in, func(item Item, yield func(*Conversation, error) bool) bool {
+				return yield(claudeConversation(item.Raw, item.At))
+			})
+		},
+	}
+}
+
+func claudeConversation(raw []byte, at Position) (*Conversation, error) {
+	c := &Conversation{}
+	t := tree{at: at}
+	var rest jsonObject
+	var messages []byte
+	for m := range members(raw) {
+		switch m.Key {
+		case "uuid":
+			c.SourceID = str(m.Value)
+		case "name":
+			c.Title = str(m.Value)
+		case "created_at":
+			c.Created = parseTime(m.Value)
+		case "updated_at":
+			c.Updated = parseTime(m.Value)
+		case "model":
+			c.Model = str(m.Value)
+		case "account":
+			c.UserID = str(get(m.Value, "uuid"))
+			rest.add(m)
+		case "current_leaf_message_uuid":
+			c.Current = str(m.Value)
+		case "chat_messages":
+			messages = m.Value
+		default:
+			rest.add(m)
+		}
+	}
+	if !isArray(messages) {
+		at.Inside = "conversation " + c.SourceID
+		return nil, damaged(at, malformed("conversation without chat_messages"))
+	}
+	before := ""
+	for message := range elements(messages) {
+		if !isObject(message) {
+			c.Skipped = append(c.Skipped, damaged(at, malformed("message is not an object")))
+			continue
+		}
+		n, linked := claudeMessage(message, at)
+		if n.Role == "" {
+			t.repair("message "+n.ID, malformed("message without a sender"))
+		}
+		if !linked {
+			n.Parent = before
+		}
+		before = n.ID
+		t.add(n)
+	}
+	if c.Current != "" {
+		c.Current = t.known(c.Current)
+	}
+	c.Nodes = t.ordered(c.Current)
+	c.Metadata = rest.bytes()
+	c.Repairs = t.repairs
+	return c, nil
+}
+
+// known returns an id if a message has it.
+func (t *tree) known(id string) string {
+	for i := range t.nodes {
+		if t.nodes[i].ID == id {
+			return id
+		}
+	}
+	return ""
+}
+
+// noParent is what the first message of a conversation names as its parent.
+const noParent = "00000000-0000-4000-8000-000000000000"
+
+// claudeMessage reads a message. linked says that it names its parent.
+func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
+	n.At = at
+	var rest jsonObject
+	var said, contents []byte
+	for m := range members(raw) {
+		switch m.Key {
+		case "uuid":
+			n.ID = str(m.Value)
+		case "sender":
+			switch n.Role = str(m.Value); n.Role {
+			case "human":
+				n.Role = "user"
+			}
+		case "text":
+			said = m.Value
+		case "content":
+			contents = m.Value
+		case "created_at":
+			n.Created = parseTime(m.Value)
+		case "model":
+			n.Model = str(m.Value)
+		case "parent_message_uuid":
+			linked = true
+			if n.Parent = str(m.Value); n.Parent == noParent {
+				n.Parent = ""
+			}
+		case "attachments":
+			if listed := claudeAttachments(&n, m.Value); listed != nil {
+				rest.addRaw(m.Quoted, listed)
+			}
+		default:
+			if !isNull(m.Value) && string(m.Value) != "[]" {
+				rest.add(m)
+			}
+		}
+	}
+	var block []byte
+	blocks := 0
+	var spoken []byte // the text of all blocks
+	for b := range elements(contents) {
+		block = b
+		blocks++
+		if words := get(b, "text"); isString(words) {
+			w, _ := unquote(words)
+			spoken = append(spoken, w...)
+		}
+	}
+	switch {
+	case blocks == 0:
+		if n.Body, n.Type = textBody(said); isNull(said) {
+			n.Body, n.Type = nil, typeText
+		}
+		said = nil
+	case blocks == 1 && string(get(block, "type")) == `"text"` && isString(get(block, "text")):
+		n.Body, n.Type = textBody(get(block, "text"))
+		var more jsonObject
+		for m := range members(block) {
+			if m.Key != "type" && m.Key != "text" && !isNull(m.Value) && string(m.Value) != "[]" {
+				more.add(m)
+			}
+		}
+		if b := more.bytes(); b != nil {
+			rest.set("block", b)
+		}
+	default:
+		n.Body, n.Type = contents, typeJSON
+	}
+	if isString(said) && len(said) > 2 {
+		if w, _ := unquote(said); !bytes.Equal(w, spoken) {
+			rest.set("text", said)
+		}
+	}
+	n.Metadata = rest.bytes()
+	return n, linked
+}
+
+// claudeAttachments takes the texts out of a list of attachments and returns what
+// is left of it, nil for nothing.
+func claudeAttachments(n *Node, raw []byte) []byte {
+	var list []byte
+	for a := range elements(raw) {
+		if !isObject(a) {
+			continue
+		}
+		var rest jsonObject
+		file := Attachment{Type: content.TypeText}
+		kept := false
+		for m := range members(a) {
+			switch {
+			case m.Key == "file_name":
+				file.Filename = str(m.Value)
+				rest.add(m)
+			case m.Key == "extracted_content" && isString(m.Value):
+				kept = true
+				if file.Body, file.Type = textBody(m.Value); file.Type != typeText {
+					file.Type = typeJSON
+				}
+			default:
+				rest.add(m)
+			}
+		}
+		if kept {
+			n.Attachments = append(n.Attachments, file)
+		}
+		if b := rest.bytes(); b != nil {
+			list = append(append(list, ','), b...)
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	list[0] = '['
+	return append(list, ']')
+}

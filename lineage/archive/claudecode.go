@@ -1,0 +1,364 @@
+package archive
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// claudeCode reads the sessions of Claude Code: a file of JSON lines for each, and
+// one for each of its subagents.
+func claudeCode() Format {
+	return Format{
+		Name: "claude-code",
+		Detect: func(h Head) bool {
+			for _, line := range h.lines(20) {
+				if has(line, "type", "message") && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp")) ||
+					has(line, "parentUuid", "sessionId") || has(line, "summary", "leafUuid") || has(line, "messageId", "snapshot") {
+					return true
+				}
+			}
+			return has(h.object(), "loglines")
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return func(yield func(*Conversation, error) bool) {
+				s := session{in: in, yield: yield, standIn: make(map[string]string), turnOf: make(map[string]string), tail: make(map[string]string)}
+				if has(in.Head().object(), "loglines") {
+					s.readWhole(ctx)
+				} else {
+					s.readLines(ctx)
+				}
+			}
+		},
+	}
+}
+
+// partBytes is about how much of a session is yielded at once.
+const partBytes = 4 << 20
+
+// session is a session while it is read.
+type session struct {
+	in    *Input
+	yield func(*Conversation, error) bool
+	part  Conversation // what was read since the last part
+	bytes int
+	id    string // of the session, once it is known
+
+	title, custom string
+	// standIn is the message that stands for a line that is none: those after it
+	// follow that one.
+	standIn map[string]string
+	// turnOf is the answer of the model that a line belongs to, by its uuid, and tail
+	// the last line of an answer: see follow.
+	turnOf, tail map[string]string
+	asides       map[string]bool
+	first        bool // a part was yielded
+}
+
+func (s *session) readLines(ctx context.Context) {
+	for item, err := range s.in.Lines(ctx) {
+		if err == nil {
+			if bad := item.Valid(); bad != nil {
+				err = damaged(item.At, bad)
+			} else if !isObject(item.Raw) {
+				err = damaged(item.At, malformed("not an object"))
+			}
+		}
+		if err != nil {
+			if !s.yield(nil, err) {
+				return
+			}
+			continue
+		}
+		s.line(item.Raw, item.At)
+		if s.bytes += len(item.Raw); s.bytes >= partBytes && s.id != "" {
+			if !s.send(true) {
+				return
+			}
+		}
+	}
+	s.end()
+}
+
+// readWhole reads the form that has all lines in one object.
+func (s *session) readWhole(ctx context.Context) {
+	for item, err := range s.in.Items(ctx) {
+		if err != nil {
+			if !s.yield(nil, err) {
+				return
+			}
+			continue
+		}
+		for line := range elements(get(item.Raw, "loglines")) {
+			if isObject(line) {
+				s.line(line, item.At)
+			} else if !s.yield(nil, damaged(item.At, malformed("line is not an object"))) {
+				return
+			}
+		}
+	}
+	s.end()
+}
+
+func (s *session) end() {
+	if s.first || len(s.part.Nodes) > 0 {
+		s.send(false)
+	}
+}
+
+// send yields what was read since the last part.
+func (s *session) send(more bool) bool {
+	c := s.part
+	c.SourceID, c.More = s.id, more
+	c.Title = s.title
+	if s.custom != "" {
+		c.Title = s.custom
+	}
+	s.part, s.bytes, s.first = Conversation{}, 0, true
+	return s.yield(&c, nil)
+}
+
+// sessionName returns the session's id if the file is named so, as sessions are.
+func sessionName(file string) string {
+	name, ok := strings.CutSuffix(baseName(file), ".jsonl")
+	if !ok || uuid.Validate(name) != nil || len(name) != 36 {
+		return ""
+	}
+	return name
+}
+
+// line reads a line of the session.
+func (s *session) line(raw []byte, at Position) {
+	n := Node{At: at}
+	var kind, agent, sessionID, logicalParent string
+	var message, contents []byte
+	var side, hasParent bool
+	var rest jsonObject
+	for m := range members(raw) {
+		switch m.Key {
+		case "type":
+			kind = str(m.Value)
+		case "uuid":
+			n.ID = str(m.Value)
+		case "parentUuid":
+			hasParent = true
+			n.Parent = str(m.Value)
+		case "logicalParentUuid":
+			logicalParent = str(m.Value)
+			rest.add(m)
+		case "timestamp":
+			if n.Created = parseTime(m.Value); n.Created.IsZero() {
+				rest.add(m)
+			}
+		case "sessionId":
+			sessionID = str(m.Value)
+		case "message":
+			message = m.Value
+		case "isSidechain":
+			if side = isTrue(m.Value); side {
+				rest.add(m)
+			}
+		case "agentId":
+			agent = str(m.Value)
+			rest.add(m)
+		case "content":
+			contents = m.Value
+		case "forkedFrom":
+			if from := str(get(m.Value, "sessionId")); from != "" {
+				s.part.ForkedFrom = from
+			}
+			rest.add(m)
+		case "summary":
+			if kind := str(get(raw, "type")); kind == "summary" {
+				s.title = str(m.Value)
+			}
+			rest.add(m)
+		case "customTitle":
+			s.custom = str(m.Value)
+			rest.add(m)
+		default:
+			rest.add(m)
+		}
+	}
+	if s.id == "" {
+		if s.id = sessionName(s.in.Name); s.id == "" {
+			s.id = sessionID
+		}
+	}
+	if sessionID != "" && sessionID != s.id {
+		rest.setText("sessionId", sessionID)
+	}
+	if side || agent != "" && strings.HasPrefix(baseName(s.in.Name), "agent-") {
+		n.Aside = "sidechain"
+		if agent != "" {
+			n.Aside = "agent " + agent
+		}
+	}
+	if n.Parent == "" && logicalParent != "" {
+		hasParent, n.Parent = true, logicalParent
+	}
+	switch {
+	case (kind == "user" || kind == "assistant") && isObject(message):
+		s.message(&n, kind, message, &rest)
+	case kind == "system" && isString(contents):
+		n.Role = "system"
+		n.Body, n.Type = textBody(contents)
+		s.link(&n, hasParent)
+	default:
+		s.logLine(&n, kind, raw)
+		return
+	}
+	n.Metadata = rest.bytes()
+	s.part.Nodes = append(s.part.Nodes, n)
+	if s.part.Created.IsZero() && !s.first {
+		s.part.Created = n.Created
+	}
+	if n.Created.After(s.part.Updated) {
+		s.part.Updated = n.Created
+	}
+}
+
+// logLine keeps a line that is no message beside the messages. What follows it
+// follows the message that it follows.
+func (s *session) logLine(n *Node, kind string, raw []byte) {
+	if n.ID != "" {
+		s.standIn[n.ID] = s.resolve(n.Parent)
+	}
+	if kind == "" {
+		kind = "unknown"
+	}
+	s.part.Nodes = append(s.part.Nodes, Node{
+		Role: kind, Body: raw, Type: typeJSON, Created: n.Created, Aside: asideLog, Root: s.begin(asideLog), At: n.At,
+	})
+}
+
+// begin reports whether an aside begins here.
+func (s *session) begin(aside string) bool {
+	if s.asides[aside] {
+		return false
+	}
+	if s.asides == nil {
+		s.asides = make(map[string]bool)
+	}
+	s.asides[aside] = true
+	return true
+}
+
+func (s *session) resolve(id string) string {
+	if above, ok := s.standIn[id]; ok {
+		return above
+	}
+	return id
+}
+
+// link makes a node follow the message that its line says, or begin a history.
+func (s *session) link(n *Node, hasParent bool) {
+	n.Parent = s.resolve(n.Parent)
+	begins := s.begin("history " + n.Aside)
+	if n.Parent == "" && (hasParent || begins) {
+		n.Root = true
+	}
+}
+
+// message reads what a line says.
+func (s *session) message(n *Node, kind string, raw []byte, rest *jsonObject) {
+	var more jsonObject
+	var id string
+	result, call := false, false
+	n.Role = kind
+	for m := range members(raw) {
+		switch m.Key {
+		case "role":
+			if role := str(m.Value); role != "" {
+				n.Role = role
+			}
+		case "content":
+			n.Body, n.Type, result, call = blocksBody(m.Value)
+		case "model":
+			n.Model = str(m.Value)
+		case "id":
+			id = str(m.Value)
+			more.add(m)
+		case "type":
+			if string(m.Value) != `"message"` {
+				more.add(m)
+			}
+		default:
+			if !isNull(m.Value) {
+				more.add(m)
+			}
+		}
+	}
+	if b := more.bytes(); b != nil {
+		rest.set("message", b)
+	}
+	s.link(n, true)
+	s.follow(n, id, result, call)
+}
+
+// follow keeps an answer of the model in one line. It stands on several lines of
+// one message id, and where it calls several tools at once, a line and the result
+// of the call before it both name the same parent: they are no branches.
+func (s *session) follow(n *Node, id string, result, _ bool) {
+	turn := s.turnOf[n.Parent]
+	switch {
+	case n.Role == "assistant" && id != "":
+		if turn == id && s.tail[id] != "" {
+			n.Parent = s.tail[id]
+		}
+		turn = id
+	case n.Role == "user" && result && turn != "":
+		if tail := s.tail[turn]; tail != "" {
+			n.Parent = tail
+		}
+	default:
+		return
+	}
+	if n.ID != "" && turn != "" {
+		s.turnOf[n.ID] = turn
+		s.tail[turn] = n.ID
+	}
+}
+
+// blocksBody returns the content of a message: the text if it is only that. It
+// tells whether there are results of tools in it, and calls.
+func blocksBody(raw []byte) (body []byte, mediaType string, result, call bool) {
+	if !isArray(raw) {
+		if isNull(raw) {
+			return nil, typeText, false, false
+		}
+		body, mediaType = textBody(raw)
+		return body, mediaType, false, false
+	}
+	var words []byte
+	blocks, plain := 0, true
+	for block := range elements(raw) {
+		blocks++
+		for m := range members(block) {
+			switch m.Key {
+			case "type":
+				switch string(m.Value) {
+				case `"tool_result"`:
+					result, plain = true, false
+				case `"tool_use"`:
+					call, plain = true, false
+				case `"text"`:
+				default:
+					plain = false
+				}
+			case "text":
+				words = m.Value
+			default:
+				plain = false
+			}
+		}
+	}
+	if blocks == 1 && plain && isString(words) {
+		if body, mediaType = textBody(words); mediaType == typeText {
+			return body, mediaType, false, false
+		}
+	}
+	return raw, typeJSON, result, call
+}

@@ -1,0 +1,230 @@
+package archive
+
+import (
+	"context"
+	"iter"
+	"strings"
+)
+
+// codex reads the rollouts of Codex: a file of JSON lines for each session.
+func codex() Format {
+	return Format{
+		Name: "codex",
+		Detect: func(h Head) bool {
+			for _, line := range h.lines(3) {
+				if !has(line, "type", "payload") {
+					continue
+				}
+				switch str(get(line, "type")) {
+				case "session_meta", "turn_context", "response_item", "event_msg", "compacted":
+					return true
+				}
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return func(yield func(*Conversation, error) bool) {
+				r := rollout{in: in, yield: yield}
+				r.read(ctx)
+			}
+		},
+	}
+}
+
+// rollout is a session of Codex while it is read.
+type rollout struct {
+	in      *Input
+	yield   func(*Conversation, error) bool
+	part    Conversation
+	bytes   int
+	id      string
+	model   string
+	first   bool // a part was yielded
+	logged  bool
+	restart bool // the next message begins a history
+}
+
+func (r *rollout) read(ctx context.Context) {
+	for item, err := range r.in.Lines(ctx) {
+		if err == nil {
+			if bad := item.Valid(); bad != nil {
+				err = damaged(item.At, bad)
+			} else if !has(item.Raw, "type", "payload") {
+				err = damaged(item.At, malformed("not a line of a rollout"))
+			}
+		}
+		if err != nil {
+			if !r.yield(nil, err) {
+				return
+			}
+			continue
+		}
+		r.line(item)
+		if r.bytes += len(item.Raw); r.bytes >= partBytes && r.id != "" && !r.send(true) {
+			return
+		}
+	}
+	if r.first || len(r.part.Nodes) > 0 {
+		r.send(false)
+	}
+}
+
+func (r *rollout) send(more bool) bool {
+	c := r.part
+	c.SourceID, c.More = r.id, more
+	r.part, r.bytes, r.first = Conversation{}, 0, true
+	return r.yield(&c, nil)
+}
+
+func (r *rollout) line(item Item) {
+	created := parseTime(get(item.Raw, "timestamp"))
+	payload := get(item.Raw, "payload")
+	if created.After(r.part.Updated) {
+		r.part.Updated = created
+	}
+	switch kind := str(get(item.Raw, "type")); kind {
+	case "session_meta":
+		if r.id == "" && isObject(payload) {
+			r.meta(payload, item.At)
+			if r.part.Created.IsZero() {
+				r.part.Created = created
+			}
+			return
+		}
+	case "turn_context":
+		if model := str(get(payload, "model")); model != "" {
+			r.model = model
+			r.part.Model = model
+		}
+	case "response_item":
+		if isObject(payload) {
+			n := rolloutItem(payload, r.model)
+			n.Created, n.At, n.Root = created, item.At, r.restart
+			r.restart = false
+			r.part.Nodes = append(r.part.Nodes, n)
+			return
+		}
+	case "compacted":
+		r.compacted(payload, item.At)
+	}
+	n := Node{Role: str(get(item.Raw, "type")), Body: item.Raw, Type: typeJSON, Created: created, Aside: asideLog, Root: !r.logged, At: item.At}
+	r.logged = true
+	r.part.Nodes = append(r.part.Nodes, n)
+}
+
+// meta reads what a rollout says of its session.
+func (r *rollout) meta(payload []byte, at Position) {
+	var rest jsonObject
+	for m := range members(payload) {
+		switch m.Key {
+		case "id":
+			r.id = str(m.Value)
+		case "timestamp":
+			r.part.Created = parseTime(m.Value)
+		case "forked_from_id":
+			r.part.ForkedFrom = str(m.Value)
+			rest.add(m)
+		case "history_base":
+			if base := str(get(m.Value, "thread_id")); base != "" {
+				r.part.ForkedFrom = base
+				at.Inside = "history_base"
+				r.part.Repairs = append(r.part.Repairs, damaged(at, malformed("its beginning is only in session %s; it begins here", base)))
+			}
+			rest.add(m)
+		default:
+			rest.add(m)
+		}
+	}
+	r.part.Metadata = rest.bytes()
+}
+
+// compacted makes the history go on from what a compaction replaced it with. What
+// it was before stays, as a branch.
+func (r *rollout) compacted(payload []byte, at Position) {
+	history := get(payload, "replacement_history")
+	root := true
+	for item := range elements(history) {
+		if !isObject(item) {
+			continue
+		}
+		n := rolloutItem(item, r.model)
+		n.At, n.Root = at, root
+		root = false
+		r.part.Nodes = append(r.part.Nodes, n)
+	}
+	if !root {
+		return
+	}
+	if message := get(payload, "message"); isString(message) {
+		n := Node{Role: "system", Name: "compacted", At: at}
+		n.Body, n.Type = textBody(message)
+		r.part.Nodes = append(r.part.Nodes, n)
+	}
+}
+
+// rolloutItem reads a message, a call or a result. Calls and results are kept as
+// they are.
+func rolloutItem(payload []byte, model string) Node {
+	kind := str(get(payload, "type"))
+	if kind == "message" || kind == "" && has(payload, "role") {
+		return rolloutMessage(payload, model)
+	}
+	n := Node{Role: "assistant", Name: kind, Body: payload, Type: typeJSON, Model: model}
+	if strings.HasSuffix(kind, "_output") {
+		n.Role, n.Model = "tool", ""
+	}
+	return n
+}
+
+func rolloutMessage(payload []byte, model string) Node {
+	var n Node
+	var rest jsonObject
+	for m := range members(payload) {
+		switch m.Key {
+		case "type":
+		case "role":
+			n.Role = str(m.Value)
+		case "content":
+			n.Body, n.Type = rolloutText(m.Value)
+		default:
+			if !isNull(m.Value) {
+				rest.add(m)
+			}
+		}
+	}
+	if n.Role == "assistant" {
+		n.Model = model
+	}
+	n.Metadata = rest.bytes()
+	return n
+}
+
+// rolloutText returns a content of one text as that text, any other as it is.
+func rolloutText(raw []byte) ([]byte, string) {
+	if isNull(raw) {
+		return nil, typeText
+	}
+	if isString(raw) {
+		return textBody(raw)
+	}
+	var words []byte
+	blocks, plain := 0, true
+	for block := range elements(raw) {
+		blocks++
+		for m := range members(block) {
+			switch {
+			case m.Key == "type" && (string(m.Value) == `"input_text"` || string(m.Value) == `"output_text"` || string(m.Value) == `"text"`):
+			case m.Key == "text":
+				words = m.Value
+			default:
+				plain = false
+			}
+		}
+	}
+	if blocks == 1 && plain && isString(words) {
+		if body, mediaType := textBody(words); mediaType == typeText {
+			return body, mediaType
+		}
+	}
+	return raw, typeJSON
+}

@@ -1,0 +1,134 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Bounds of a commit. Reading one message decodes all of its commit's frame, so
+// that should not be large; a commit has a cost of its own, so it should not be
+// small.
+const (
+	commitBytes   = 192 << 10
+	commitRecords = 2048
+)
+
+// pending is a commit that is being put together.
+type pending struct {
+	records []structure.Record
+	bytes   int
+	options backend.Options
+}
+
+// newPending returns an empty commit. It need not survive power loss by itself:
+// an import is synced at its end.
+func newPending() *pending { return &pending{options: backend.Options{Durability: lineage.Normal}} }
+
+func (p *pending) add(r structure.Record, bytes int) {
+	p.records = append(p.records, r)
+	p.bytes += bytes
+}
+
+func (p *pending) full() bool { return p.bytes >= commitBytes || len(p.records) >= commitRecords }
+
+// committer applies commits in order, in the background. The first that fails is
+// the last that is tried.
+type committer struct {
+	ctx    context.Context
+	store  *lineage.Store
+	queue  chan work
+	done   chan struct{}
+	failed chan struct{}
+	// err and newBytes are the goroutine's until a barrier was reached.
+	err      error
+	newBytes int64 // of content that the store did not have
+	applied  bool  // something was
+}
+
+// work is a commit, or a barrier that is closed when all before it are applied.
+type work struct {
+	commit  *pending
+	barrier chan struct{}
+}
+
+func newCommitter(ctx context.Context, store *lineage.Store) *committer {
+	c := &committer{ctx: ctx, store: store, queue: make(chan work, 4), done: make(chan struct{}), failed: make(chan struct{})}
+	go c.run()
+	return c
+}
+
+func (c *committer) run() {
+	defer close(c.done)
+	for w := range c.queue {
+		if w.barrier != nil {
+			close(w.barrier)
+			continue
+		}
+		if c.err != nil {
+			continue
+		}
+		if c.err = c.apply(w.commit); c.err != nil {
+			close(c.failed)
+		}
+	}
+}
+
+func (c *committer) apply(p *pending) error {
+	receipt, err := c.store.Engine().Apply(c.ctx, &structure.Commit{Time: c.store.Now(), Records: p.records}, p.options)
+	if err != nil {
+		return fmt.Errorf("storing what was read: %w", err)
+	}
+	c.applied = true
+	known := make(map[content.ID]int, len(receipt.Known))
+	for _, id := range receipt.Known {
+		known[id]++
+	}
+	for _, r := range p.records {
+		if b, ok := r.(*structure.Block); ok {
+			if known[b.ID] > 0 {
+				known[b.ID]--
+				continue
+			}
+			c.newBytes += b.Size
+		}
+	}
+	return nil
+}
+
+// send hands over a commit, which is not to be touched any more.
+func (c *committer) send(p *pending) error {
+	select {
+	case <-c.failed:
+		return c.err
+	case c.queue <- work{commit: p}:
+		return nil
+	}
+}
+
+// sync waits like wait, and makes what is in the store survive power loss.
+func (c *committer) sync() error {
+	if err := c.wait(); err != nil || !c.applied {
+		return err
+	}
+	return c.store.Sync(c.ctx)
+}
+
+// wait waits until everything sent is in the store.
+func (c *committer) wait() error {
+	reached := make(chan struct{})
+	c.queue <- work{barrier: reached}
+	<-reached
+	return c.err
+}
+
+// close waits like wait, and ends the goroutine.
+func (c *committer) close() error {
+	close(c.queue)
+	<-c.done
+	return c.err
+}

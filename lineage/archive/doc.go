@@ -1,0 +1,60 @@
+// Package archive reads the archives of other programs into a store: exports of
+// chat services, sessions of coding agents, files for training models.
+//
+//	report, err := archive.Import(ctx, store, archive.Path("export.zip"), nil)
+//
+// A source is a file, a folder or a stream; gzip, zstd and zip are undone on the
+// way, and the format of each file is told from its content. Reading streams: an
+// archive may be larger than memory, and one conversation or line at a time is
+// held, up to Limits.Item.
+//
+// # What becomes of a conversation
+//
+// A thread, under the conversation's id as source id, with its title, user and
+// times. What else the archive says of it is the thread's metadata; under
+// "_archive" there stands what the next import needs to tell what is new. A
+// message is a span with its role and, where it is plain text, that text as body;
+// structured content is kept as JSON, byte for byte. Its id becomes the source id
+// (see lineage.Thread.Find), model and user its origin, and all that has no other
+// place its metadata. Files whose text came along are assets in the same span.
+//
+// Branches become branches: the one that the archive calls current is the active
+// one, others have the archive's name or one like "main-v2". What a subagent did,
+// and what an archive has beside messages (events, snapshots), become contexts
+// without a name whose metadata says {"aside": "agent …"} or {"aside": "log"};
+// they are children of the main one.
+//
+// # What is stored once
+//
+// Content is, as always. But structure is too: a conversation that begins with the
+// messages of another, such as a fork that copies its history, a retry or a
+// snapshot of a growing history, shares the other's spans as far as they are equal
+// by role, name and content, whether the other was imported at the same time or
+// long before. A first message alone, say a greeting, is shared only under
+// the same id. Where the copies had ids, times or metadata of their own, those are
+// kept in a document named "originals", a line of JSON for each message, in a
+// context whose metadata says {"aside": "originals"}; the digest in a line says
+// which message it is about.
+//
+// # Importing again
+//
+// What is in the store already is recognised by what it says and not added again:
+// importing an archive twice makes no commit. A newer export adds its new messages,
+// moves the branches that grew, and brings a changed title, metadata and current
+// branch; an older one changes none of these. What others did to the thread
+// meanwhile stays.
+//
+// # Damage and hostility
+//
+// An item that cannot be read is left out and reported with its position, and the
+// rest is imported. Archives are read as if an adversary had made them: sizes,
+// depths, ratios of decompression and numbers of files have limits, links and
+// paths that leave a folder are refused, parents that are missing or go in circles
+// are mended and reported, and text that is not Unicode is kept as the bytes that
+// it is.
+//
+// # Formats
+//
+// A Format is a value: a name, a detector and a reader. Formats lists those of this
+// package; others are added by handing Import a longer list.
+package archive

@@ -1,0 +1,20 @@
+// Package export writes conversations in formats that other programs and people
+// read.
+//
+// [Write] writes what a [Scope] names: one context, threads with all their
+// branches, or the whole store. It streams: a message is held in memory, not a
+// history. The same store gives the same bytes.
+//
+// The formats:
+//
+//   - openai: a conversation a line, as chat and fine-tuning endpoints take it.
+//     Histories of text and of messages that came from this format come back
+//     with equal digests when they are imported.
+//   - sharegpt: a list of conversations with from and value; the same holds.
+//   - markdown: to read, with the branches after the line they leave.
+//   - html: one page that needs nothing else, with branches to unfold.
+//
+// openai and sharegpt know no branches: each end of a thread's histories is a
+// conversation of its own. Content that was erased leaves a marker. What is lost,
+// ids, times and origins among it, only a bundle keeps.
+package export

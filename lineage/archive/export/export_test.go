@@ -1,0 +1,329 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+)
+
+var bg = context.Background()
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("rapid.checks", "25")
+	os.Exit(m.Run())
+}
+
+func open(t testing.TB) *lineage.Store {
+	t.Helper()
+	var seconds atomic.Int64
+	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
+	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{
+		Durability: lineage.Normal,
+		Now:        func() time.Time { return start.Add(time.Duration(seconds.Add(1)) * time.Second) },
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func written(t testing.TB, s *lineage.Store, format export.Format, o *export.Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, export.Write(bg, s, &b, format, o))
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("LINEAGE_UPDATE_GOLDEN") == "1" {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func extend(t testing.TB, c *lineage.Context, items ...lineage.Item) []lineage.SpanRef {
+	t.Helper()
+	refs, err := c.Extend(bg, items...)
+	require.NoError(t, err)
+	return refs
+}
+
+func structured(role, body string) lineage.Item {
+	return lineage.Item{Role: role, Type: "application/json", Body: []byte(body)}
+}
+
+const (
+	openAICall = `{"content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"search","arguments":"{\"q\":\"dag\"}"}}]}`
+	blocks     = `[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Looking."},{"type":"tool_use","id":"tu_1","name":"read","input":{"path":"a.go"}}]`
+	results    = `[{"type":"tool_result","tool_use_id":"tu_1","content":[{"type":"text","text":"package a"}]},{"type":"text","text":"and now?"}]`
+	uiMessage  = `{"id":"m1","role":"assistant","parts":[{"type":"step-start"},{"type":"reasoning","text":"so"},{"type":"tool-add","toolCallId":"t1","state":"output-available","input":{"a":1},"output":{"sum":2}},{"type":"text","text":"Two."}]}`
+	gptContent = `{"content_type":"text","parts":["See ",{"content_type":"image_asset_pointer","asset_pointer":"file-service://abc"}]}`
+	codexItem  = `{"type":"function_call","name":"shell","arguments":"{\"cmd\":\"ls\"}","call_id":"c9"}`
+	onePixel   = "\x89PNG\r\n\x1a\nnot really an image"
+	hostile    = "</div><script>alert(1)</script>\n# Not a heading\n```\n--><img src=x onerror=alert(2)>\x00\x1b[31m\u202e\xff&amp; \"quoted\" 'single'"
+)
+
+// sample is a store with something of everything.
+func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
+	s := open(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{
+		SourceID: "chat-1", UserID: "ada", Title: "Graphs <b>& trees</b>",
+		Metadata:  []byte(`{"tools": [ {"type":"function","function":{"name":"search"}} ]}`),
+		CreatedAt: time.Date(2026, 1, 9, 0, 0, 0, 0, time.UTC),
+	})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	refs := extend(t, main,
+		lineage.System("Be brief."),
+		lineage.User("What is a DAG?"),
+		structured("assistant", openAICall).From("model-a"),
+		lineage.Item{Role: "tool", Name: "search", Body: []byte("A graph without cycles."), Metadata: []byte(`{"tool_call_id":"call_1"}`)},
+		lineage.Assistant("A graph without cycles.").From("model-a"),
+	)
+	_, err = thread.CreateBranch(bg, "retry", lineage.BranchOptions{At: refs[1]})
+	require.NoError(t, err)
+	retry, err := thread.On(bg, "retry")
+	require.NoError(t, err)
+	extend(t, retry, lineage.Assistant("Directed acyclic graph."), structured("assistant", blocks), structured("user", results))
+	extend(t, main, structured("assistant", uiMessage), structured("user", gptContent), structured("assistant", codexItem),
+		structured("tool", `{"unknown":["shape"]}`))
+	_, err = main.ExtendTogether(bg, lineage.User(hostile),
+		lineage.Item{Kind: lineage.Asset, Filename: "a\"b.png", Type: "image/png", Body: []byte(onePixel)},
+		lineage.Item{Kind: lineage.Asset, Filename: "evil.svg", Type: "image/svg+xml", Body: []byte("<svg onload=alert(1)>")},
+		lineage.Item{Kind: lineage.Document, Document: "notes.md", Revision: 2, Body: []byte("# Notes\n\n- one")})
+	require.NoError(t, err)
+	_, err = thread.CreateBranch(bg, "aside", lineage.BranchOptions{Empty: true})
+	require.NoError(t, err)
+	aside, err := thread.On(bg, "aside")
+	require.NoError(t, err)
+	extend(t, aside, lineage.User("Forget this."), lineage.Assistant("Gone."))
+	first, err := aside.All(bg)
+	require.NoError(t, err)
+	require.NoError(t, s.Erase(bg, first[0].Content))
+	// One that no branch names, off a branch's line.
+	anonymous, err := retry.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.NoError(t, anonymous.Back(bg, 1))
+	extend(t, anonymous, lineage.User("Or this?"))
+	return s, thread
+}
+
+func TestGolden(t *testing.T) {
+	s, thread := sample(t)
+	for format, name := range map[export.Format]string{
+		export.OpenAI: "sample.jsonl", export.ShareGPT: "sharegpt.json", export.Markdown: "sample.md", export.HTML: "sample.html",
+	} {
+		t.Run(string(format), func(t *testing.T) {
+			all := written(t, s, format, nil)
+			require.Equal(t, all, written(t, s, format, nil), "not the same twice")
+			golden(t, name, written(t, s, format, &export.Options{Scope: export.Scope{Threads: []*lineage.Thread{thread}}}))
+		})
+	}
+}
+
+func TestOneContextIsOneHistory(t *testing.T) {
+	s, thread := sample(t)
+	retry, err := thread.On(bg, "retry")
+	require.NoError(t, err)
+	o := &export.Options{Scope: export.Scope{Context: retry}}
+	require.Equal(t, 1, strings.Count(written(t, s, export.OpenAI, o), "\n"))
+	for _, format := range export.Formats() {
+		got := written(t, s, format, o)
+		require.Contains(t, got, "Directed acyclic graph.")
+		require.NotContains(t, got, "A graph without cycles.")
+		require.NotContains(t, got, "Or this?")
+	}
+}
+
+func TestContextOutsideOfThreads(t *testing.T) {
+	s := open(t)
+	c, err := s.NewContext(bg, lineage.ContextOptions{})
+	require.NoError(t, err)
+	o := &export.Options{Scope: export.Scope{Context: c}}
+	for _, format := range export.Formats() {
+		written(t, s, format, o)
+	}
+	extend(t, c, lineage.User("alone"))
+	for _, format := range export.Formats() {
+		require.Contains(t, written(t, s, format, o), "alone")
+	}
+}
+
+func TestEmptyStore(t *testing.T) {
+	s := open(t)
+	require.Empty(t, written(t, s, export.OpenAI, nil))
+	require.Equal(t, "[\n]\n", written(t, s, export.ShareGPT, nil))
+	require.Empty(t, written(t, s, export.Markdown, nil))
+	require.Contains(t, written(t, s, export.HTML, nil), "There is nothing here.")
+}
+
+func TestUnknownFormat(t *testing.T) {
+	require.ErrorIs(t, export.Write(bg, open(t), &bytes.Buffer{}, "docx", nil), export.ErrUnknownFormat)
+}
+
+// Nothing of a message may become markup, and a page may refer to nothing.
+func TestPageHoldsNoForeignMarkup(t *testing.T) {
+	s, _ := sample(t)
+	page := written(t, s, export.HTML, nil)
+	require.True(t, strings.HasPrefix(page, "<!DOCTYPE html>"))
+	allowed := regexp.MustCompile(`^<(/?(html|head|style|title|body|main|h1|p|div|pre|section|details|summary|article|header|figure|figcaption|a|span)|meta|img)[ >]`)
+	for i := range len(page) {
+		if page[i] == '<' && !strings.HasPrefix(page[i:], "<!DOCTYPE html>") {
+			require.Regexp(t, allowed, page[i:min(len(page), i+40)])
+		}
+	}
+	require.NotContains(t, page, "<script")
+	require.NotContains(t, page, "http:")
+	require.NotContains(t, page, "https:")
+	require.NotContains(t, page, "\x00")
+	for _, address := range regexp.MustCompile(`(?:src|href)="([^"]*)`).FindAllStringSubmatch(page, -1) {
+		require.Regexp(t, `^(data:image/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=]*|#c\d+-b\d+)$`, address[1])
+	}
+	require.Equal(t, strings.Count(page, "<details"), strings.Count(page, "</details>"))
+	require.Equal(t, strings.Count(page, "<article"), strings.Count(page, "</article>"))
+}
+
+// A line of a message never stands at the start of a line of the document,
+// outside of fences.
+func TestMarkdownQuotesWhatPeopleWrote(t *testing.T) {
+	s := open(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "# t\n# u"})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	extend(t, c, lineage.User("# EVIL\r# EVIL\r\n```\n# EVIL"), structured("assistant", strings.ReplaceAll(`[{"type":"tool_use","id":"1","name":"x\n# EVIL","input":"'''''\n# EVIL\n"}]`, "'", "`")))
+	got := written(t, s, export.Markdown, nil)
+	var fence string
+	for _, line := range strings.Split(got, "\n") {
+		if ticks := regexp.MustCompile("^`{3,}").FindString(line); ticks != "" && (fence == "" || line == fence) {
+			if fence == "" {
+				fence = ticks
+			} else {
+				fence = ""
+			}
+			continue
+		}
+		if fence == "" {
+			require.False(t, strings.HasPrefix(line, "# EVIL"), got)
+		}
+	}
+	require.Empty(t, fence)
+}
+
+func TestLargeBodies(t *testing.T) {
+	s := open(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	large := strings.Repeat("0123456789abcdef", 10<<10)
+	extend(t, c, lineage.User(large))
+	for _, format := range export.Formats() {
+		require.Contains(t, written(t, s, format, nil), large)
+		var b bytes.Buffer
+		err := export.Write(bg, s, &b, format, &export.Options{MaxBody: 100 << 10})
+		if format == export.OpenAI || format == export.ShareGPT {
+			require.ErrorIs(t, err, lineage.ErrTooLarge)
+			continue
+		}
+		require.NoError(t, err)
+		require.Contains(t, b.String(), "163840 bytes, is too large to show")
+	}
+}
+
+// Lines that leave lines that leave lines: deeper than a page nests.
+func TestDeepBranches(t *testing.T) {
+	s := open(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	const depth = 200
+	extend(t, c, lineage.User("m0 "), lineage.User("end 0 "))
+	for i := 1; i < depth; i++ {
+		entries, err := c.All(bg)
+		require.NoError(t, err)
+		c, err = thread.CreateBranch(bg, fmt.Sprintf("b%d", i), lineage.BranchOptions{From: c, At: entries[len(entries)-2].Span})
+		require.NoError(t, err)
+		extend(t, c, lineage.User(fmt.Sprintf("m%d ", i)), lineage.User(fmt.Sprintf("end %d ", i)))
+	}
+	for _, format := range []export.Format{export.HTML, export.Markdown} {
+		got := written(t, s, format, nil)
+		for i := range depth {
+			require.Equal(t, 1, strings.Count(got, fmt.Sprintf("end %d ", i)), "%s %d", format, i)
+		}
+	}
+	require.Equal(t, depth, strings.Count(written(t, s, export.OpenAI, nil), "\n"))
+}
+
+// Each span of a thread's histories is written once by the formats that know
+// branches.
+func TestEverySpanIsWrittenOnce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := open(t)
+		thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+		require.NoError(rt, err)
+		main, err := thread.Active(bg)
+		require.NoError(rt, err)
+		contexts, spans, said := []*lineage.Context{main}, []lineage.SpanRef{{}}, 0
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			c := rapid.SampledFrom(contexts).Draw(rt, "context")
+			if rapid.Bool().Draw(rt, "fork") {
+				at := rapid.SampledFrom(spans).Draw(rt, "at")
+				o := lineage.BranchOptions{From: c, At: at, Empty: at.IsZero(), Switch: rapid.Bool().Draw(rt, "switch")}
+				fork, err := thread.CreateBranch(bg, fmt.Sprintf("b%d", len(contexts)), o)
+				require.NoError(rt, err)
+				contexts = append(contexts, fork)
+				continue
+			}
+			said++
+			refs, err := c.Extend(bg, lineage.User(fmt.Sprintf("«%d»", said)))
+			require.NoError(rt, err)
+			spans = append(spans, refs...)
+		}
+		for _, format := range []export.Format{export.HTML, export.Markdown} {
+			got := written(t, s, format, nil)
+			for i := 1; i <= said; i++ {
+				require.Equal(rt, 1, strings.Count(got, fmt.Sprintf("«%d»", i)), "%s %d\n%s", format, i, got)
+			}
+		}
+	})
+}
+
+type failing struct{ left int }
+
+var errFull = errors.New("full")
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.left -= len(p); f.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+func TestWriterFails(t *testing.T) {
+	s, _ := sample(t)
+	for _, format := range export.Formats() {
+		require.ErrorIs(t, export.Write(bg, s, &failing{left: 100}, format, nil), errFull)
+	}
+}

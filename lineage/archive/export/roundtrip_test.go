@@ -1,0 +1,140 @@
+package export_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+)
+
+// digests returns the digest of each history that an export writes: those of the
+// contexts that no other goes on from, or that a branch names.
+func digests(t require.TestingT, s *lineage.Store) []string {
+	seen := make(map[string]bool)
+	var out []string
+	for thread, err := range s.Threads(bg) {
+		require.NoError(t, err)
+		branches, err := thread.Branches(bg)
+		require.NoError(t, err)
+		for _, b := range branches {
+			if b.Length == 0 {
+				continue
+			}
+			d, err := s.Engine().Digest(bg, b.Head)
+			require.NoError(t, err)
+			if !seen[d.String()] {
+				seen[d.String()] = true
+				out = append(out, d.String())
+			}
+		}
+	}
+	return out
+}
+
+// importedFrom exports a store and imports the result into another.
+func importedFrom(t require.TestingT, from, to *lineage.Store, format export.Format) {
+	var b bytes.Buffer
+	require.NoError(t, export.Write(bg, from, &b, format, nil))
+	if format == export.ShareGPT {
+		require.True(t, json.Valid(b.Bytes()))
+	}
+	report, err := archive.Import(bg, to, archive.Stream("", &b), &archive.Options{Format: string(format)})
+	require.NoError(t, err)
+	require.Empty(t, report.Skipped)
+	require.Empty(t, report.Repaired)
+}
+
+// What came from these formats, written and read again, says the same.
+func TestRoundTripOfArchives(t *testing.T) {
+	for _, file := range []string{
+		"openai/chat.jsonl", "tau-bench/runs.json", "swe-agent/function_calling_simple.traj", "sharegpt/conversations.json",
+		"oasst/trees.jsonl", "mt-bench-101/dialogues.jsonl", "hh-rlhf/pairs.jsonl", "prompt-logs",
+	} {
+		for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
+			if format == export.ShareGPT && file == "openai/chat.jsonl" {
+				continue // this format has no place for an image
+			}
+			t.Run(fmt.Sprintf("%s as %s", file, format), func(t *testing.T) {
+				from, to := open(t), open(t)
+				_, err := archive.Import(bg, from, archive.Path(filepath.Join("..", "testdata", filepath.FromSlash(file))), nil)
+				require.NoError(t, err)
+				want := digests(t, from)
+				require.NotEmpty(t, want)
+				if file == "sharegpt/conversations.json" && format == export.OpenAI {
+					// A bare call of a function is no message of that format.
+					want = want[:0]
+				}
+				importedFrom(t, from, to, format)
+				require.Subset(t, digests(t, to), want)
+			})
+		}
+	}
+}
+
+func TestRoundTripOfAnyText(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		from := open(t)
+		for i := range rapid.IntRange(1, 3).Draw(rt, "threads") {
+			thread, err := from.CreateThread(bg, lineage.ThreadOptions{SourceID: fmt.Sprint(i)})
+			require.NoError(rt, err)
+			main, err := thread.Active(bg)
+			require.NoError(rt, err)
+			items := rapid.SliceOfN(rapid.Custom(drawItem), 1, 6).Draw(rt, "items")
+			refs, err := main.Extend(bg, items...)
+			require.NoError(rt, err)
+			for k := range rapid.IntRange(0, 2).Draw(rt, "branches") {
+				at := rapid.SampledFrom(refs).Draw(rt, "at")
+				c, err := thread.CreateBranch(bg, fmt.Sprint("b", k), lineage.BranchOptions{At: at})
+				require.NoError(rt, err)
+				_, err = c.Extend(bg, rapid.SliceOfN(rapid.Custom(drawItem), 0, 3).Draw(rt, "more")...)
+				require.NoError(rt, err)
+			}
+		}
+		for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
+			to := open(t)
+			importedFrom(rt, from, to, format)
+			require.ElementsMatch(rt, digests(rt, from), digests(rt, to), format)
+		}
+	})
+}
+
+func drawItem(t *rapid.T) lineage.Item {
+	item := lineage.Item{
+		Role: rapid.SampledFrom([]string{"system", "user", "assistant", "tool", "narrator"}).Draw(t, "role"),
+		Name: rapid.SampledFrom([]string{"", "", "ada", "b \"c\""}).Draw(t, "name"),
+		Body: []byte(strings.ToValidUTF8(rapid.String().Draw(t, "text"), "?")),
+	}
+	if item.Role == "assistant" && rapid.Bool().Draw(t, "call") {
+		arguments, err := json.Marshal(rapid.String().Draw(t, "arguments"))
+		require.NoError(t, err)
+		item.Type = "application/json"
+		item.Body = []byte(`{"content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":` + string(arguments) + `}}]}`)
+	}
+	return item
+}
+
+// The tools of a conversation come back, also where they are so large that the
+// import keeps them beside the messages; what it keeps there is no history.
+func TestToolsComeBack(t *testing.T) {
+	for _, size := range []int{10, 10_000} {
+		tools := `[{"type":"function","function":{"name":"f","description":"` + strings.Repeat("x", size) + `"}}]`
+		line := `{"messages":[{"role":"user","content":"a"}],"tools":` + tools + "}\n" + `{"messages":[{"role":"user","content":"b"}],"tools":` + tools + "}\n"
+		s := open(t)
+		_, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(line)), nil)
+		require.NoError(t, err)
+		require.ElementsMatch(t, strings.Split(line, "\n"), strings.Split(written(t, s, export.OpenAI, nil), "\n"))
+		require.NotContains(t, written(t, s, export.HTML, nil), "xxxx")
+		stats, err := s.Stats(bg)
+		require.NoError(t, err)
+		require.Less(t, stats.UniqueBytes, uint64(size+200), "the tools are there once")
+	}
+}

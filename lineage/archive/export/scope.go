@@ -1,0 +1,144 @@
+package export
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// conversation is what is written under one heading: a thread, or one history.
+type conversation struct {
+	info lineage.ThreadInfo // zero for a context outside of threads
+	tips []tip
+	// beside are the tips of what an import kept beside the messages.
+	beside []lineage.SpanRef
+}
+
+// tip is where a context stands.
+type tip struct {
+	ref    lineage.SpanRef
+	branch string // its name; empty for a context without one
+	active bool
+}
+
+func (c *conversation) title() string {
+	title := strings.TrimSpace(c.info.Title)
+	if title == "" {
+		return "Untitled"
+	}
+	return title
+}
+
+// conversations yields what the scope names. A thread is read when its turn
+// comes.
+func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, error] {
+	return func(yield func(*conversation, error) bool) {
+		if x.o.Scope.Context != nil {
+			yield(x.oneContext(ctx, x.o.Scope.Context))
+			return
+		}
+		threads := x.o.Scope.Threads
+		if threads == nil {
+			var err error
+			if threads, err = x.allThreads(ctx); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		for _, t := range threads {
+			if !yield(x.oneThread(ctx, t)) {
+				return
+			}
+		}
+	}
+}
+
+// allThreads returns the store's threads, oldest first.
+func (x *exporter) allThreads(ctx context.Context) ([]*lineage.Thread, error) {
+	type dated struct {
+		thread *lineage.Thread
+		info   lineage.ThreadInfo
+	}
+	var all []dated
+	for r, err := range x.store.Engine().Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		t, err := x.store.Thread(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, dated{t, lineage.ThreadInfo{ID: r.ID, SourceID: r.SourceID, CreatedAt: r.CreatedAt}})
+	}
+	slices.SortFunc(all, func(a, b dated) int {
+		return cmp.Or(a.info.CreatedAt.Compare(b.info.CreatedAt), strings.Compare(a.info.SourceID, b.info.SourceID),
+			bytes.Compare(a.info.ID[:], b.info.ID[:]))
+	})
+	threads := make([]*lineage.Thread, len(all))
+	for i := range all {
+		threads[i] = all[i].thread
+	}
+	return threads, nil
+}
+
+func (x *exporter) oneContext(ctx context.Context, c *lineage.Context) (*conversation, error) {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conv := &conversation{tips: []tip{{ref: info.Tip, active: true}}}
+	if info.Thread != (lineage.ThreadID{}) {
+		t, err := x.store.Thread(ctx, info.Thread)
+		if err != nil {
+			return nil, err
+		}
+		if conv.info, err = t.Info(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return conv, nil
+}
+
+// oneThread lists where a thread's contexts stand: branches first, then those
+// without a name, oldest first.
+func (x *exporter) oneThread(ctx context.Context, t *lineage.Thread) (*conversation, error) {
+	info, err := t.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conv := &conversation{info: info}
+	branches, err := t.Branches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[lineage.ContextID]bool, len(branches))
+	for _, b := range branches {
+		named[b.Context] = true
+		conv.tips = append(conv.tips, tip{ref: b.Head, branch: b.Name, active: b.Active})
+	}
+	for c, err := range t.Contexts(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if named[c.ID()] {
+			continue
+		}
+		about, err := c.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if archive.BesideMessages(about.Metadata) {
+			conv.beside = append(conv.beside, about.Tip)
+			continue
+		}
+		conv.tips = append(conv.tips, tip{ref: about.Tip})
+	}
+	conv.tips = slices.DeleteFunc(conv.tips, func(t tip) bool { return t.ref.IsZero() })
+	return conv, nil
+}

@@ -1,0 +1,225 @@
+package export
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// tree is how the histories of a conversation hang together. It holds runs, not
+// spans: its size is the number of forks.
+type tree struct {
+	store *lineage.Store
+	runs  map[structure.RunID]*branchedRun
+	roots []structure.RunID
+	// names are the branches that stand at a span.
+	names map[lineage.SpanRef][]string
+	// path is where the active history leaves each run it goes through, and next
+	// the run it goes on in.
+	path map[structure.RunID]step
+}
+
+type branchedRun struct {
+	info  structure.RunInfo
+	last  uint64                       // the last span that a history goes to
+	forks map[uint64][]structure.RunID // by the place they start after
+	ends  []end
+}
+
+// end is a branch whose history goes through a run and leaves it, or ends, after
+// a place.
+type end struct {
+	leaves uint64
+	branch string
+}
+
+type step struct {
+	leaves uint64
+	next   structure.RunID
+}
+
+// maxEnds bounds how many branches a run remembers for its label.
+const maxEnds = 64
+
+func newTree(ctx context.Context, store *lineage.Store, tips []tip) (*tree, error) {
+	t := &tree{
+		store: store, runs: make(map[structure.RunID]*branchedRun),
+		names: make(map[lineage.SpanRef][]string), path: make(map[structure.RunID]step),
+	}
+	engine := store.Engine()
+	lookup := func(id structure.RunID) (structure.RunInfo, error) {
+		if r, ok := t.runs[id]; ok {
+			return r.info, nil
+		}
+		return engine.Run(ctx, id)
+	}
+	for _, tip := range tips {
+		segments, err := structure.Segments(tip.ref, structure.Window{}, lookup)
+		if err != nil {
+			return nil, err
+		}
+		t.add(segments, tip)
+	}
+	return t, nil
+}
+
+func (t *tree) add(segments []structure.Segment, tip tip) {
+	for i, s := range segments {
+		r := t.runs[s.Run.ID]
+		if r == nil {
+			r = &branchedRun{info: s.Run, forks: make(map[uint64][]structure.RunID)}
+			t.runs[s.Run.ID] = r
+			if i == 0 {
+				t.roots = append(t.roots, s.Run.ID)
+			} else {
+				parent := t.runs[s.Run.Parent.Run]
+				parent.forks[s.Run.Parent.Seq] = append(parent.forks[s.Run.Parent.Seq], s.Run.ID)
+			}
+		}
+		r.last = max(r.last, s.Last)
+		if tip.branch != "" && len(r.ends) < maxEnds {
+			r.ends = append(r.ends, end{s.Last, tip.branch})
+		}
+		if tip.active {
+			on := step{leaves: s.Last}
+			if i+1 < len(segments) {
+				on.next = segments[i+1].Run.ID
+			}
+			t.path[s.Run.ID] = on
+		}
+	}
+	if tip.branch != "" {
+		t.names[tip.ref] = append(t.names[tip.ref], tip.branch)
+	}
+}
+
+// leaf reports whether no history goes on after a span.
+func (t *tree) leaf(ref lineage.SpanRef) bool {
+	r := t.runs[ref.Run]
+	return r != nil && ref.Seq == r.last && len(r.forks[ref.Seq]) == 0
+}
+
+// line is a straight history from a span to its end.
+type line struct {
+	first lineage.SpanRef
+	// after is the position that it leaves another line at, 0 at the start.
+	after uint64
+	// branches are those that end on it or on a line that leaves it.
+	branches []string
+}
+
+// lines returns the ways that histories begin, the active one first.
+func (t *tree) lines() []line {
+	return t.continuations(lineage.SpanRef{})
+}
+
+// continuations returns the ways that histories go on after a span, preferred
+// first: the active history's, else the run's own.
+func (t *tree) continuations(ref lineage.SpanRef) []line {
+	var next []lineage.SpanRef
+	forks := t.roots
+	if !ref.IsZero() {
+		r := t.runs[ref.Run]
+		forks = r.forks[ref.Seq]
+		if ref.Seq < r.last {
+			next = append(next, lineage.SpanRef{Run: ref.Run, Seq: ref.Seq + 1})
+		}
+	}
+	for _, id := range forks {
+		next = append(next, lineage.SpanRef{Run: id, Seq: 1})
+	}
+	lines := make([]line, 0, len(next))
+	for _, first := range next {
+		l := line{first: first, branches: t.branchesFrom(first), after: t.position(ref)}
+		if on, ok := t.path[first.Run]; ok && first.Seq <= on.leaves {
+			lines = append([]line{l}, lines...)
+		} else {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+func (t *tree) position(ref lineage.SpanRef) uint64 {
+	if ref.IsZero() {
+		return 0
+	}
+	return t.runs[ref.Run].info.Position(ref.Seq)
+}
+
+func (t *tree) branchesFrom(first lineage.SpanRef) []string {
+	var names []string
+	for _, e := range t.runs[first.Run].ends {
+		if e.leaves >= first.Seq {
+			names = append(names, e.branch)
+		}
+	}
+	return names
+}
+
+// place is a span of a line, with the lines that leave it there.
+type place struct {
+	entries []*lineage.Entry
+	// names are the branches that stand here.
+	names []string
+	off   []line
+}
+
+// walk yields the places of a line.
+func (t *tree) walk(ctx context.Context, l line) iter.Seq2[*place, error] {
+	return func(yield func(*place, error) bool) {
+		for first := l.first; !first.IsZero(); {
+			r := t.runs[first.Run]
+			last := lineage.SpanRef{Run: first.Run, Seq: r.last}
+			if on, ok := t.path[first.Run]; ok && first.Seq <= on.leaves {
+				last.Seq = on.leaves
+			}
+			window := structure.Window{From: r.info.Position(first.Seq)}
+			for p, err := range places(t.store.History(ctx, last, window)) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				at := p.entries[0].Span
+				p.names = t.names[at]
+				next := t.continuations(at)
+				if len(next) > 0 {
+					p.off = next[1:]
+				}
+				if !yield(p, nil) {
+					return
+				}
+			}
+			first = lineage.SpanRef{}
+			if next := t.continuations(last); len(next) > 0 {
+				first = next[0].first
+			}
+		}
+	}
+}
+
+// places gathers the entries of each span.
+func places(entries iter.Seq2[*lineage.Entry, error]) iter.Seq2[*place, error] {
+	return func(yield func(*place, error) bool) {
+		var p *place
+		for e, err := range entries {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if p != nil && p.entries[0].Span == e.Span {
+				p.entries = append(p.entries, e)
+				continue
+			}
+			if p != nil && !yield(p, nil) {
+				return
+			}
+			p = &place{entries: []*lineage.Entry{e}}
+		}
+		if p != nil {
+			yield(p, nil)
+		}
+	}
+}

@@ -1,0 +1,496 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// maxTouched is after how many threads one waits, to forget which they are.
+const maxTouched = 100_000
+
+// head is a node that a context is to stand at.
+type head struct {
+	node    int32
+	name    string // of a branch, empty for an automatic one
+	current bool
+	context *contextState
+}
+
+// finishOpen ends the conversation that is being loaded: it makes its contexts
+// stand where its branches do, and states its thread if that has changed.
+func (l *loader) finishOpen() error {
+	st := l.open
+	if st == nil {
+		return nil
+	}
+	l.open = nil
+	if h := st.held; h != nil {
+		st.held = nil
+		if err := l.emit(st, &h.prepared, h.node); err != nil {
+			return err
+		}
+	}
+	t := st.thread
+	t.record.UserID = firstOf(t.record.UserID, st.header.UserID, l.options.UserID)
+	heads := l.heads(st)
+	was := st.archived()
+	is := l.archiveState(st, heads)
+	// An archive that says nothing of something leaves it as it is.
+	is.Title = firstOf(is.Title, was.Title)
+	is.Model = firstOf(is.Model, was.Model)
+	is.Current = firstOf(is.Current, was.Current)
+	is.ForkedFrom = firstOf(is.ForkedFrom, was.ForkedFrom)
+	if st.header.Metadata == nil {
+		is.Metadata = was.Metadata
+	}
+	if is.Updated == 0 {
+		is.Updated = was.Updated
+	}
+	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum())
+	st.match(heads, older || is.Current == was.Current)
+	if err := l.keepOriginals(st); err != nil {
+		return err
+	}
+	if is.sum() != was.sum() && !older {
+		if is.Title != was.Title {
+			t.record.Title = is.Title
+		}
+		if len(heads) > 0 && heads[0].current && is.Current != was.Current {
+			t.record.Active = heads[0].context.ID
+		}
+		if was.Format != "" {
+			is.Seen = append(slices.Clone(was.Seen[max(0, len(was.Seen)-maxSeen+1):]), was.sum())
+		}
+		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata)
+	}
+	if !t.existed {
+		l.report.NewConversations++
+	}
+	l.write(t)
+	l.nodes = st.nodes
+	switch {
+	case len(l.touched) >= maxTouched:
+		return l.settle()
+	case l.next.full():
+		return l.flush()
+	}
+	return nil
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// archiveState returns what the archive says of the conversation.
+func (l *loader) archiveState(st *loading, heads []head) archiveState {
+	s := archiveState{
+		Format: l.format, Title: st.header.Title, Model: st.header.Model, Metadata: checksum(st.header.Metadata), ForkedFrom: st.header.ForkedFrom,
+	}
+	if !st.header.Updated.IsZero() {
+		s.Updated = st.header.Updated.UnixMilli()
+	}
+	if len(heads) > 0 && heads[0].current {
+		digest := st.nodes[heads[0].node].digest
+		s.Current = hex.EncodeToString(digest[:8])
+	}
+	return s
+}
+
+// archived returns what the last import left in the thread's metadata.
+func (st *loading) archived() archiveState {
+	var s archiveState
+	if raw := st.thread.record.Metadata; json.Valid(raw) {
+		_ = json.Unmarshal(get(raw, archiveKey), &s) // it may be somebody else's
+	}
+	return s
+}
+
+// metadata returns the thread's metadata with a state in it, and with the
+// archive's in place of the thread's if replace says so.
+func (st *loading) metadata(s archiveState, replace bool) []byte {
+	from := st.thread.record.Metadata
+	if replace || !json.Valid(from) || !isObject(from) {
+		from = st.header.Metadata
+	}
+	var o jsonObject
+	for m := range members(from) {
+		if m.Key != archiveKey {
+			o.add(m)
+		}
+	}
+	state, _ := json.Marshal(s)
+	o.set(archiveKey, state)
+	return o.bytes()
+}
+
+// heads returns where the archive says that contexts stand: the current node
+// first, then named branches, then leaves.
+func (l *loader) heads(st *loading) []head {
+	var heads []head
+	at := make(map[int32]bool)
+	current := int32(-1)
+	if c := st.header.Current; c != "" {
+		if i, ok := st.byID[c]; ok {
+			current = i
+		} else {
+			l.report.repair(damaged(Position{File: l.file, Inside: "conversation " + st.header.SourceID},
+				malformed("its current message %q is not there; the last is taken", c)))
+		}
+	}
+	if current < 0 {
+		current = st.last[0]
+		for _, n := range st.named {
+			if n.name == lineage.MainBranch {
+				current = n.node
+			}
+		}
+	}
+	if current >= 0 && st.nodes[current].aside == 0 {
+		h := head{node: current, current: true}
+		for _, n := range st.named {
+			if n.node == current {
+				h.name = n.name
+			}
+		}
+		heads, at[current] = append(heads, h), true
+	}
+	for _, n := range st.named {
+		if n.node != current {
+			heads, at[n.node] = append(heads, head{node: n.node, name: n.name}), true
+		}
+	}
+	for i := range st.nodes {
+		if !st.nodes[i].kids && !at[int32(i)] {
+			heads = append(heads, head{node: int32(i)})
+		}
+	}
+	return heads
+}
+
+// match gives each head a context: the one that stands there, else one that stands
+// behind it and moves up, else a new one. A leaf that a history of the thread goes
+// on from needs none, and neither does the current node if it is not to become so.
+func (st *loading) match(heads []head, stays bool) {
+	t := st.thread
+	type key struct {
+		digest digestKey
+		aside  string
+	}
+	standing := make(map[key][]*contextState, len(t.contexts))
+	named := make(map[string]*contextState)
+	for _, c := range t.contexts {
+		if !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
+			standing[key{c.digest, c.aside}] = append(standing[key{c.digest, c.aside}], c)
+		}
+		if c.branch != "" {
+			named[c.branch] = c
+		}
+	}
+	free := func(k key) *contextState {
+		for _, c := range standing[k] {
+			if !c.taken {
+				return c
+			}
+		}
+		return nil
+	}
+	keyAt := func(n *loaded, aside string) key { return key{keyOf(n.digest), aside} }
+	done := make(map[key]bool)
+	for i := range heads {
+		h := &heads[i]
+		n := &st.nodes[h.node]
+		k := keyAt(n, st.asides[n.aside])
+		if h.name != "" {
+			if h.context = named[h.name]; h.context != nil {
+				h.context.taken = true
+				done[k] = true
+			}
+			continue
+		}
+		if done[k] {
+			continue // equal histories: one context is enough
+		}
+		if h.context = free(k); h.context != nil {
+			h.context.taken = true
+			done[k] = true
+		}
+	}
+	visited := make(map[int32]bool)
+	for i := range heads {
+		h := &heads[i]
+		n := &st.nodes[h.node]
+		if h.context != nil {
+			h.context.moveTo(n)
+			st.walk(h.node, visited, nil)
+			continue
+		}
+		aside := st.asides[n.aside]
+		if h.name == "" && (done[keyAt(n, aside)] && !h.current || n.inner && (!h.current || stays)) {
+			continue
+		}
+		done[keyAt(n, aside)] = true
+		var behind *contextState
+		fork := st.walk(h.node, visited, func(n *loaded) bool {
+			behind = free(keyAt(n, aside))
+			return behind != nil
+		})
+		if main := named[lineage.MainBranch]; behind == nil && aside == "" && main != nil && main.Tip.IsZero() && !main.taken && h.name == "" {
+			behind = main
+			if !main.stored {
+				behind.Base = fork
+			}
+		}
+		if behind == nil || h.name != "" {
+			behind = st.newContext(h, aside, fork, named)
+		}
+		behind.taken = true
+		h.context = behind
+		behind.moveTo(n)
+	}
+}
+
+func (c *contextState) moveTo(n *loaded) {
+	if c.Tip.IsZero() || c.digest != keyOf(n.digest) {
+		c.Tip, c.digest, c.dirty = n.ref, keyOf(n.digest), true
+	}
+}
+
+// walk goes from a node towards the root until there was somebody before, or until
+// found says so. It returns the span there.
+func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) bool) structure.SpanRef {
+	for ; node >= 0; node = st.nodes[node].parent {
+		n := &st.nodes[node]
+		if visited[node] {
+			return n.ref
+		}
+		if found != nil && (found(n) || n.foreign || n.adopted) {
+			return n.ref
+		}
+		visited[node] = true
+	}
+	return structure.SpanRef{}
+}
+
+// main returns the context of the main branch, zero if that was deleted.
+func (t *threadState) main() structure.ContextID {
+	for _, c := range t.contexts {
+		if c.branch == lineage.MainBranch {
+			return c.ID
+		}
+	}
+	return structure.ContextID{}
+}
+
+// newContext makes a context for a head.
+func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, named map[string]*contextState) *contextState {
+	t := st.thread
+	created := st.nodes[h.node].created
+	if created.IsZero() {
+		created = t.record.CreatedAt
+	}
+	c := &contextState{
+		Context: structure.Context{
+			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main(), Base: fork, CreatedAt: created,
+		},
+		aside: aside, dirty: true,
+	}
+	if aside != "" {
+		c.Metadata = asideMetadata(aside)
+	} else {
+		c.branch = h.name
+		for n := len(named) + 1; c.branch == ""; n++ {
+			if name := lineage.MainBranch + "-v" + strconv.Itoa(n); named[name] == nil {
+				c.branch = name
+			}
+		}
+		named[c.branch] = c
+	}
+	t.contexts = append(t.contexts, c)
+	return c
+}
+
+// write adds what has changed of the thread and its contexts to the commit at hand.
+func (l *loader) write(t *threadState) {
+	p := l.next
+	var records []structure.Record
+	for _, c := range t.contexts {
+		switch {
+		case !c.stored:
+			context := c.Context
+			records = append(records, &context)
+			if c.branch != "" {
+				records = append(records, &structure.Branch{Thread: t.record.ID, Name: c.branch, Context: c.ID, CreatedAt: c.CreatedAt})
+			}
+		case c.dirty:
+			p.options.Tips = append(p.options.Tips, backend.Expect{Context: c.ID, Tip: c.old})
+			records = append(records, &structure.Tip{Context: c.ID, Span: c.Tip})
+		}
+	}
+	for _, id := range append(t.stale, slices.Collect(maps.Values(t.held))...) {
+		records = append(records, &structure.Deletion{Subject: structure.KindContext, Context: id, At: l.now()})
+	}
+	if t.was == nil {
+		p.options.Threads = append(p.options.Threads, backend.ExpectThread{ID: t.record.ID})
+		first := t.record
+		first.UpdatedAt = l.now()
+		first.Active = structure.ContextID{}
+		first.Metadata = nil // it comes with the whole, below
+		p.add(&first, 64)
+		for _, r := range records {
+			p.add(r, 64)
+		}
+		whole := first
+		whole.Active, whole.Metadata = t.record.Active, t.record.Metadata
+		p.add(&whole, 64+len(whole.Metadata))
+		l.touched[t.record.ID] = true
+		return
+	}
+	same := t.record.Title == t.was.Title && t.record.Active == t.was.Active && t.record.UserID == t.was.UserID &&
+		bytes.Equal(t.record.Metadata, t.was.Metadata)
+	if same && len(records) == 0 {
+		return
+	}
+	l.touched[t.record.ID] = true
+	for _, r := range records {
+		p.add(r, 64)
+	}
+	if same {
+		return
+	}
+	if t.existed {
+		p.options.Threads = append(p.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
+	}
+	t.record.UpdatedAt = l.now()
+	if !t.record.UpdatedAt.After(t.was.UpdatedAt) {
+		t.record.UpdatedAt = t.was.UpdatedAt.Add(time.Millisecond)
+	}
+	whole := t.record
+	p.add(&whole, 64+len(whole.Metadata))
+}
+
+// original is what was a message's own in the archive where its span, which it
+// shares with another conversation, has something else.
+type original struct {
+	Digest   structure.Digest `json:"digest"`
+	ID       string           `json:"id,omitempty"`
+	Created  int64            `json:"created,omitempty"` // Unix milliseconds
+	Model    string           `json:"model,omitempty"`
+	UserID   string           `json:"user,omitempty"`
+	Metadata json.RawMessage  `json:"metadata,omitempty"`
+}
+
+func (st *loading) original(p *prepared) {
+	o := original{Digest: p.digest, ID: p.ID, Model: p.Model, UserID: p.UserID, Metadata: p.Metadata}
+	if !p.Created.IsZero() {
+		o.Created = p.Created.UnixMilli()
+	}
+	line, err := json.Marshal(o)
+	if err != nil {
+		o.Metadata = nil
+		line, _ = json.Marshal(o)
+	}
+	st.originals = append(append(st.originals, line...), '\n')
+}
+
+// keepOriginals keeps the originals in a document of the thread's, in a context
+// without a name, together with those that were kept before.
+func (l *loader) keepOriginals(st *loading) error {
+	if len(st.originals) == 0 {
+		return nil
+	}
+	t := st.thread
+	var c *contextState
+	for _, other := range t.contexts {
+		if other.aside == asideOriginals {
+			c = other
+		}
+	}
+	var revision uint64 = 1
+	body := st.originals
+	if c != nil {
+		kept, last, err := l.originals(c.Tip)
+		if err != nil {
+			return err
+		}
+		revision = last + 1
+		have := make(map[string]bool)
+		for line := range bytes.Lines(kept) {
+			have[string(line)] = true
+		}
+		fresh := kept
+		for line := range bytes.Lines(st.originals) {
+			if !have[string(line)] {
+				fresh = append(fresh, line...)
+			}
+		}
+		if len(fresh) == len(kept) {
+			return nil
+		}
+		body = fresh
+	} else {
+		c = &contextState{
+			Context: structure.Context{
+				ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main(), CreatedAt: t.record.CreatedAt,
+				Metadata: asideMetadata(asideOriginals),
+			},
+			aside: asideOriginals,
+		}
+		t.contexts = append(t.contexts, c)
+	}
+	at := structure.SpanRef{Run: c.Tip.Run, Seq: c.Tip.Seq + 1}
+	if c.Tip.IsZero() {
+		run := &structure.Run{ID: structure.NewID[structure.RunID]()}
+		at.Run = run.ID
+		l.next.add(run, 40)
+	}
+	p := &prepared{Node: &Node{Body: body, Type: "application/x-ndjson"}, usages: make([]structure.Usage, 1), blocks: make([]*structure.Block, 1)}
+	p.block(0, p.Type, content.Origin{Kind: content.OriginImport}, body)
+	now := l.now()
+	if p.blocks[0] != nil {
+		p.blocks[0].CreatedAt = now
+		l.next.add(p.blocks[0], len(body))
+	} else if err := l.cut(p, 0, now); err != nil {
+		return err
+	}
+	u := &p.usages[0]
+	u.Kind, u.Document, u.Revision, u.CreatedAt = structure.DocumentUsage, asideOriginals, revision, now
+	l.next.add(&structure.Span{Ref: at, Usages: p.usages}, 64)
+	c.Tip, c.dirty = at, true
+	return nil
+}
+
+// originals returns the document of originals that a context stands at, and its
+// revision.
+func (l *loader) originals(tip structure.SpanRef) ([]byte, uint64, error) {
+	entries, err := l.store.Span(l.ctx, tip)
+	if err != nil {
+		return nil, 0, fmt.Errorf("originals: %w", err)
+	}
+	e := entries[0]
+	if e.Body != nil || e.Erased {
+		return bytes.Clone(e.Body), e.Revision, nil
+	}
+	r, err := l.store.Body(l.ctx, e.Content)
+	if err != nil {
+		return nil, 0, err
+	}
+	var b bytes.Buffer
+	_, err = b.ReadFrom(r)
+	return b.Bytes(), e.Revision, err
+}

@@ -1,0 +1,414 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+)
+
+// Input is one file of an archive, or several that a format reads together.
+type Input struct {
+	// Name is the file's path in the archive, with slashes; empty for a stream. For
+	// files that are read together it is their folder's.
+	Name string
+	// Files are the names of files that are read together.
+	Files []string
+
+	reader   *bufio.Reader // decompressed
+	openFile func(ctx context.Context, name string) (io.ReadCloser, error)
+	path     string // on disk, when it lies there as it is read
+	limits   Limits
+	folder   string // the name of the folder, for files that are read together
+	format   string // the one it was grouped for
+}
+
+// Item is one item of an input.
+type Item struct {
+	// Raw is the item's text. It may be kept.
+	Raw []byte
+	At  Position
+}
+
+// Valid returns an error unless the item is JSON that can be read.
+func (i Item) Valid() error { return checkJSON(i.Raw) }
+
+// NewInput returns an input that reads what r holds, for tests of formats.
+func NewInput(name string, r io.Reader) *Input {
+	return &Input{Name: name, reader: bufio.NewReaderSize(r, HeadSize), limits: Limits{}.orDefault()}
+}
+
+// Head returns the beginning of the input.
+func (in *Input) Head() Head {
+	head, _ := in.reader.Peek(HeadSize) // what is wrong with it, reading will tell
+	return Head{Name: baseName(in.Name), Bytes: head}
+}
+
+// Open returns the input as it is, decompressed. It can be read once.
+func (in *Input) Open() io.Reader { return in.reader }
+
+// OpenFile opens one of Files.
+func (in *Input) OpenFile(ctx context.Context, name string) (io.ReadCloser, error) {
+	if in.openFile == nil || !slices.Contains(in.Files, name) {
+		return nil, fmt.Errorf("file %q of %q: %w", name, in.Name, os.ErrNotExist)
+	}
+	return in.openFile(ctx, name)
+}
+
+// MaxItem is the size of the largest item that is read.
+func (in *Input) MaxItem() int64 { return in.limits.Item }
+
+// LocalFile returns the path of a file that holds the input, for libraries that
+// need one: its own, or a temporary copy. done removes the copy.
+func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err error) {
+	if in.path != "" {
+		return in.path, func() {}, nil
+	}
+	f, err := spool(ctx, in.reader)
+	if err != nil {
+		return "", nil, err
+	}
+	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
+}
+
+// spool copies what r holds into a temporary file.
+func spool(ctx context.Context, r io.Reader) (*os.File, error) {
+	f, err := os.CreateTemp("", "lineage-import-*")
+	if err != nil {
+		return nil, err
+	}
+	if _, err = io.Copy(f, &cancelReader{ctx, r}); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return nil, err
+	}
+	return f, nil
+}
+
+type cancelReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *cancelReader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// Lines yields the lines of the input that are not blank. One that is too long is
+// a *Damage.
+func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		at := Position{File: in.Name}
+		var offset int64
+		for {
+			if err := context.Cause(ctx); err != nil {
+				yield(Item{}, err)
+				return
+			}
+			line, size, err := readLine(in.reader, in.limits.Item)
+			at.Line++
+			at.Offset = offset
+			offset += size
+			if size > 0 || err == nil {
+				switch trimmed := bytes.TrimSpace(line); {
+				case line == nil:
+					if !yield(Item{}, damaged(at, fmt.Errorf("line of %d bytes: %w", size, ErrTooLarge))) {
+						return
+					}
+				case len(trimmed) > 0:
+					at.Item++
+					if at.Line == 1 {
+						trimmed = bytes.TrimPrefix(trimmed, byteOrderMark)
+					}
+					if !yield(Item{Raw: trimmed, At: at}, nil) {
+						return
+					}
+				}
+			}
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Item{}, in.unreadable(at, err))
+				return
+			}
+		}
+	}
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// unreadable returns the error for an input whose reading failed: damage, so that
+// other inputs are still read, unless it is the caller's doing.
+func (in *Input) unreadable(at Position, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	at.Inside = "the rest of the input"
+	return damaged(at, err)
+}
+
+// readLine reads a line with its end. One longer than the limit is read past and
+// returned as nil.
+func readLine(r *bufio.Reader, limit int64) (line []byte, size int64, err error) {
+	tooLong := false
+	for {
+		part, err := r.ReadSlice('\n')
+		size += int64(len(part))
+		switch {
+		case size > limit:
+			line, tooLong = nil, true
+		case !tooLong:
+			if line == nil {
+				line = make([]byte, 0, len(part))
+			}
+			line = append(line, part...)
+		}
+		if err != bufio.ErrBufferFull {
+			return line, size, err
+		}
+	}
+}
+
+// Items yields the values of the input: the elements of an outer array, or one
+// after the other those that stand at the top, as in JSON lines. Each is JSON that
+// can be read. A value that is damaged or too large is a *Damage.
+func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		s := splitter{r: in.reader, limit: in.limits.Item, at: Position{File: in.Name}}
+		if s.begin() != nil {
+			return // empty
+		}
+		for {
+			if err := context.Cause(ctx); err != nil {
+				yield(Item{}, err)
+				return
+			}
+			raw, err := s.next()
+			if err == io.EOF {
+				return
+			}
+			var damage *Damage
+			if err != nil && !errors.As(err, &damage) {
+				yield(Item{}, in.unreadable(s.at, err))
+				return
+			}
+			if err == nil {
+				if bad := checkJSON(raw); bad != nil {
+					err = damaged(s.at, bad)
+				}
+			}
+			if err != nil {
+				if !yield(Item{}, err) || s.lost {
+					return
+				}
+				continue
+			}
+			if !yield(Item{Raw: raw, At: s.at}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// splitter cuts a stream of JSON into values by their brackets, holding one.
+type splitter struct {
+	r      *bufio.Reader
+	limit  int64
+	at     Position // of the value returned last
+	offset int64
+	array  bool // the values are elements of an array
+	lost   bool // what follows cannot be made out
+}
+
+// begin reads up to the first value.
+func (s *splitter) begin() error {
+	if mark, _ := s.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
+		s.skip(3)
+	}
+	c, err := s.peek()
+	if err == nil && c == '[' {
+		s.array = true
+		s.skip(1)
+	}
+	return err
+}
+
+// peek returns the next byte that is not white space, without reading it.
+func (s *splitter) peek() (byte, error) {
+	for {
+		c, err := s.r.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c, s.r.UnreadByte()
+		}
+		s.offset++
+	}
+}
+
+func (s *splitter) skip(n int) {
+	n, _ = s.r.Discard(n)
+	s.offset += int64(n)
+}
+
+// next returns the next value, io.EOF after the last.
+func (s *splitter) next() ([]byte, error) {
+	for {
+		c, err := s.peek()
+		if err == io.EOF && s.array {
+			return nil, s.lose("the array does not end")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c == ',' {
+			s.skip(1)
+			continue
+		}
+		if c == ']' && s.array {
+			s.skip(1)
+			s.array = false
+			continue // values may follow the array: another array is one value
+		}
+		break
+	}
+	s.at.Item++
+	s.at.Offset = s.offset
+	raw, size, depth, err := s.value()
+	switch {
+	case err == io.EOF && depth > 0:
+		return nil, s.lose("the value does not end")
+	case err != nil && err != io.EOF:
+		return nil, err
+	case depth < 0:
+		return nil, s.lose("a closing bracket has no opening one")
+	case depth > maxDepth:
+		return nil, damaged(s.at, fmt.Errorf("value: %w", ErrTooDeep))
+	case raw == nil:
+		return nil, damaged(s.at, fmt.Errorf("value of %d bytes: %w", size, ErrTooLarge))
+	}
+	return raw, nil
+}
+
+// lose reports damage behind which nothing can be made out.
+func (s *splitter) lose(what string) error {
+	s.lost = true
+	at := s.at
+	at.Offset = s.offset
+	return damaged(at, malformed("JSON: %s; what follows cannot be read", what))
+}
+
+// value reads one value. It is nil when it exceeds the limit. depth is how many
+// brackets are open at the end, or how many were when that exceeded what may be.
+func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
+	deepest := 0
+	inString, escaped, scalar := false, false, false
+	for {
+		buf, err := s.r.Peek(max(1, s.r.Buffered()))
+		if len(buf) == 0 {
+			if err == nil {
+				err = io.EOF
+			}
+			if inString {
+				depth++
+			}
+			return raw, size, depth, err
+		}
+		n, quote, done := 0, -1, false // quote is where the next one is known to be
+		for n < len(buf) && !done {
+			c := buf[n]
+			if inString {
+				switch {
+				case escaped:
+					escaped = false
+				case c == '\\':
+					escaped = true
+				case c == '"':
+					inString = false
+					done = depth == 0
+				default:
+					if quote < n {
+						if quote = bytes.IndexByte(buf[n:], '"'); quote < 0 {
+							quote = len(buf)
+						} else {
+							quote += n
+						}
+					}
+					if k := bytes.IndexByte(buf[n:quote], '\\'); k >= 0 {
+						n += k
+					} else {
+						n = quote
+					}
+					continue
+				}
+				n++
+				continue
+			}
+			switch c {
+			case '"':
+				if scalar {
+					done = true
+					continue
+				}
+				inString = true
+			case '{', '[':
+				if scalar {
+					done = true
+					continue
+				}
+				depth++
+				deepest = max(deepest, depth)
+			case '}', ']':
+				if depth == 0 {
+					if scalar {
+						done = true
+						continue
+					}
+					return nil, size, -1, nil
+				}
+				depth--
+				done = depth == 0
+			case ',', ' ', '\n', '\t', '\r':
+				if depth == 0 {
+					done = true
+					continue
+				}
+			default:
+				scalar = depth == 0
+			}
+			n++
+		}
+		size += int64(n)
+		s.offset += int64(n)
+		switch {
+		case size > s.limit:
+			raw = nil
+		case raw == nil && size > int64(n):
+			// Past the limit already, or this is the first piece.
+		default:
+			raw = append(raw, buf[:n]...)
+		}
+		if _, err := s.r.Discard(n); err != nil {
+			return nil, size, depth, err
+		}
+		if done {
+			if deepest > maxDepth {
+				depth = deepest
+			}
+			return raw, size, depth, nil
+		}
+	}
+}

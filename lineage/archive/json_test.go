@@ -1,0 +1,316 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// values draws JSON, laid out in any way.
+func values() *rapid.Generator[any] {
+	scalar := rapid.OneOf(
+		rapid.Just[any](nil), rapid.Just[any](true), rapid.Just[any](1.5),
+		rapid.Custom(func(t *rapid.T) any {
+			return rapid.StringOf(rapid.RuneFrom([]rune{'a', '"', '\\', '\n', '{', '}', '[', ']', ',', ':', 'é', '😀', 0, ' '})).Draw(t, "s")
+		}),
+	)
+	var value func(depth int) *rapid.Generator[any]
+	value = func(depth int) *rapid.Generator[any] {
+		if depth == 0 {
+			return scalar
+		}
+		return rapid.OneOf(scalar,
+			rapid.Map(rapid.SliceOfN(value(depth-1), 0, 4), func(v []any) any { return v }),
+			rapid.Map(rapid.MapOfN(rapid.SampledFrom([]string{"id", "role", `k"`, "x\\", "é", ""}), value(depth-1), 0, 4), func(v map[string]any) any { return v }),
+		)
+	}
+	return value(3)
+}
+
+func encoded(t *rapid.T, v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(rapid.Bool().Draw(t, "escapes"))
+	if rapid.Bool().Draw(t, "indented") {
+		e.SetIndent(" ", "\t")
+	}
+	require.NoError(t, e.Encode(v))
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// What is read by members, elements and text is what the standard library reads.
+func TestReadingJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := encoded(t, values().Draw(t, "value"))
+		require.NoError(t, checkJSON(raw))
+		require.Equal(t, len(raw), valueEnd(raw, 0))
+		requireSameJSON(t, raw)
+	})
+}
+
+func requireSameJSON(t require.TestingT, raw []byte) {
+	switch {
+	case isObject(raw):
+		var want map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(raw, &want))
+		var o jsonObject
+		n := 0
+		for m := range members(raw) {
+			n++
+			require.JSONEq(t, string(want[m.Key]), string(m.Value))
+			o.add(m)
+			requireSameJSON(t, m.Value)
+		}
+		require.Equal(t, len(want), n)
+		if n > 0 {
+			require.JSONEq(t, string(raw), string(o.bytes()))
+		}
+	case isArray(raw):
+		var want []json.RawMessage
+		require.NoError(t, json.Unmarshal(raw, &want))
+		n := 0
+		for e := range elements(raw) {
+			require.Equal(t, string(want[n]), string(e))
+			n++
+			requireSameJSON(t, e)
+		}
+		require.Len(t, want, n)
+	case isString(raw):
+		var want string
+		require.NoError(t, json.Unmarshal(raw, &want))
+		got, ok := text(raw)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+		body, mediaType := textBody(raw)
+		require.Equal(t, typeText, mediaType)
+		require.Equal(t, want, string(body))
+	}
+}
+
+func TestHalfCharactersAreKeptAsTheyAreWritten(t *testing.T) {
+	for raw, whole := range map[string]string{
+		`"\ud83d\ude00"`: "😀", `"a\u00e9\n\t\/\"\\"`: "aé\n\t/\"\\", `"\ud83d"`: "", `"\ude00\ud83d"`: "", `"x\ud83dy"`: "", `"\ud83d\u0041"`: "",
+	} {
+		body, mediaType := textBody([]byte(raw))
+		if whole == "" {
+			require.Equal(t, typeJSON, mediaType)
+			require.Equal(t, raw, string(body))
+			require.Contains(t, str([]byte(raw)), "\uFFFD")
+			continue
+		}
+		require.Equal(t, typeText, mediaType)
+		require.Equal(t, whole, string(body))
+	}
+}
+
+// However a stream is read, its values are those that were written.
+func TestItems(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(values(), 0, 6).Draw(t, "values")
+		var raws [][]byte
+		for _, v := range want {
+			raws = append(raws, encoded(t, v))
+		}
+		separator := rapid.SampledFrom([]string{"\n", " \n ", "\r\n"}).Draw(t, "separator")
+		text := bytes.Join(raws, []byte(separator))
+		if rapid.Bool().Draw(t, "array") || len(raws) > 0 && isArray(raws[0]) {
+			text = []byte("[" + string(bytes.Join(raws, []byte(separator+","))) + "]")
+		}
+		var r io.Reader = bytes.NewReader(text)
+		if rapid.Bool().Draw(t, "by bytes") {
+			r = iotest.OneByteReader(r)
+		}
+		in := NewInput("x", r)
+		in.reader = bufio.NewReaderSize(r, 16)
+		var got []string
+		for item, err := range in.Items(context.Background()) {
+			require.NoError(t, err)
+			require.True(t, bytes.HasPrefix(text[item.At.Offset:], item.Raw))
+			got = append(got, string(item.Raw))
+		}
+		var as []string
+		for _, raw := range raws {
+			as = append(as, string(raw))
+		}
+		require.Equal(t, as, got)
+	})
+}
+
+func TestLines(t *testing.T) {
+	in := NewInput("x", strings.NewReader("one\n\n  two  \r\n"+strings.Repeat("long", 100_000)+"\nlast"))
+	in.limits.Item = 300_000
+	var got []string
+	for item, err := range in.Lines(context.Background()) {
+		if err != nil {
+			var d *Damage
+			require.ErrorAs(t, err, &d)
+			require.ErrorIs(t, err, ErrTooLarge)
+			require.EqualValues(t, 4, d.At.Line)
+			continue
+		}
+		got = append(got, string(item.Raw))
+	}
+	require.Equal(t, []string{"one", "two", "last"}, got)
+}
+
+func TestParseTime(t *testing.T) {
+	at := time.Date(2024, 5, 6, 7, 8, 9, 120_000_000, time.UTC)
+	for _, raw := range []string{
+		`"2024-05-06T07:08:09.12Z"`, `"2024-05-06T09:08:09.120+02:00"`, `1714979289.12`, `1714979289120`, `1714979289120000`, `1714979289120000000`,
+		`"2024-05-06T07:08:09.120"`, `"2024-05-06 07:08:09.12"`, `"1714979289.12"`,
+	} {
+		require.Equal(t, at, parseTime([]byte(raw)), raw)
+	}
+	for _, raw := range []string{``, `null`, `0`, `{}`, `"soon"`, `1e400`, `1e30`, `-1e300`, `"99999-01-01T00:00:00Z"`, `true`} {
+		require.True(t, parseTime([]byte(raw)).IsZero(), raw)
+	}
+}
+
+func TestOrderOfTrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 12).Draw(t, "entries")
+		var tr tree
+		ids := func(name string) string {
+			return rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f", "g"}).Draw(t, name)
+		}
+		messages := 0
+		for range n {
+			if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
+				tr.skip(ids("void"), ids("parent"))
+			} else {
+				messages++
+				tr.add(Node{ID: ids("id"), Parent: ids("parent")})
+			}
+		}
+		out := tr.ordered(ids("current"))
+		require.Len(t, out, messages, "every message is there, once")
+		seen := make(map[string]bool)
+		for _, node := range out {
+			if !node.Root {
+				require.True(t, seen[node.Parent], "after its parent")
+			}
+			if node.ID != "" {
+				require.False(t, seen[node.ID])
+				seen[node.ID] = true
+			}
+		}
+	})
+}
+
+func TestDeepTreesDoNotRecurse(t *testing.T) {
+	const n = 200_000
+	var tr tree
+	for i := range n {
+		tr.add(Node{ID: string(rune('a')) + time.Duration(i).String(), Parent: string(rune('a')) + time.Duration(i+1).String()})
+	}
+	tr.nodes[n-1].Parent = tr.nodes[0].ID // a circle
+	require.Len(t, tr.ordered(""), n)
+}
+
+// formatSeeds are inputs for the formats of services, one of each kind of thing.
+var formatSeeds = []string{
+	`[{"conversation_id":"c","current_node":"b","mapping":{"r":{"message":null,"parent":null},"a":{"parent":"r","message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["x"]}}},"b":{"parent":"a","message":{"author":{"role":"tool","name":"t"},"content":{"content_type":"code","text":"y"}}}}}]`,
+	`{"mapping":{"a":{"parent":"b","message":{}},"b":{"parent":"a","message":{"content":null}}}}`,
+	`[{"uuid":"c","chat_messages":[{"uuid":"m","sender":"human","text":"x","content":[{"type":"text","text":"x","citations":[1]}],"attachments":[{"file_name":"f","extracted_content":"e"}],"parent_message_uuid":"m"}]}]`,
+	`[{"id":"w","chat":{"models":["m"],"history":{"currentId":"1","messages":{"1":{"parentId":"2","role":"user","content":"x"},"2":3}}}}]`,
+	`{"conversationId":"l","exportAt":"now","messages":[{"messageId":"1","parentMessageId":"00000000-0000-0000-0000-000000000000","text":"x","children":[{"messageId":"2","parentMessageId":"1","content":[{"type":"text"}]}]}]}`,
+	"{\"type\":\"summary\",\"summary\":\"s\",\"leafUuid\":\"l\"}\n{\"type\":\"user\",\"uuid\":\"u\",\"parentUuid\":null,\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n{\"type\":\"assistant\",\"uuid\":\"v\",\"parentUuid\":\"u\",\"sessionId\":\"s\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"tool_use\"}]}}\n{\"type\":\"user\",\"uuid\":\"w\",\"parentUuid\":\"v\",\"message\":{\"content\":[{\"type\":\"tool_result\"}]}}",
+	"{\"type\":\"session_meta\",\"payload\":{\"id\":\"s\",\"forked_from_id\":\"t\"}}\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}}\n{\"type\":\"compacted\",\"payload\":{\"replacement_history\":[{\"role\":\"user\",\"content\":\"y\"},3]}}",
+}
+
+// fuzzFormat checks that whatever the input a format ends without panic, that what
+// it yields keeps to the contract, and that it does not yield without bound.
+func fuzzFormat(f *testing.F, format Format) {
+	for _, seed := range formatSeeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		format.Detect(Head{Name: "x.json", Bytes: b})
+		in := NewInput("0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", bytes.NewReader(b))
+		nodes := 0
+		for c, err := range format.Read(context.Background(), in) {
+			if err != nil {
+				var d *Damage
+				require.True(t, errors.As(err, &d), "%v", err)
+				continue
+			}
+			require.NotNil(t, c)
+			require.True(t, utf8.ValidString(c.SourceID) && utf8.ValidString(c.Title))
+			requireObject(t, c.Metadata)
+			ids := make(map[string]bool)
+			for _, n := range c.Nodes {
+				nodes++
+				require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
+				requireObject(t, n.Metadata)
+				if slices.Contains([]string{"chatgpt", "claude", "open-webui", "librechat"}, format.Name) {
+					require.True(t, n.Root || ids[n.Parent], "each message comes after its parent")
+				}
+				ids[n.ID] = true
+			}
+		}
+		require.LessOrEqual(t, nodes, len(b)/2+1)
+	})
+}
+
+func requireObject(t *testing.T, raw []byte) {
+	if raw != nil {
+		require.True(t, json.Valid(raw) && isObject(raw) && utf8.Valid(raw), "%q", raw)
+	}
+}
+
+func FuzzChatGPT(f *testing.F)    { fuzzFormat(f, chatGPT()) }
+func FuzzClaudeAI(f *testing.F)   { fuzzFormat(f, claudeAI()) }
+func FuzzOpenWebUI(f *testing.F)  { fuzzFormat(f, openWebUI()) }
+func FuzzLibreChat(f *testing.F)  { fuzzFormat(f, libreChat()) }
+func FuzzClaudeCode(f *testing.F) { fuzzFormat(f, claudeCode()) }
+func FuzzCodex(f *testing.F)      { fuzzFormat(f, codex()) }
+
+// What is taken for JSON is what the standard library takes for it, but for depth.
+func FuzzCheckJSON(f *testing.F) {
+	for _, seed := range append(formatSeeds, `-0.5e+10`, `01`, `1.`, `.5`, `1e`, `-`, `[1,]`, `{"a":1,}`, `{,}`, `[[]`, `{}}`, `{"a"}`, `nul`, `"\u12"`, `"\x"`,
+		"\"\t\"", `""`, ` [ ] `, `{"":{}}`, "\"\x7f\xff\"", `truefalse`, `[true false]`, `"`, ``, ` `, `"12345678"`, `"1234567\"`, "\"1234567\x1f\"") {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		err := checkJSON(b)
+		if errors.Is(err, ErrTooDeep) {
+			return
+		}
+		require.Equal(t, json.Valid(b), err == nil, "%q: %v", b, err)
+	})
+}
+
+// Whatever the bytes: no panic, and items that are yielded are JSON.
+func FuzzItems(f *testing.F) {
+	for _, seed := range append(formatSeeds, "[1,2,[3]] {} \"x\" 7", "]", "{", "[\"", "\"\\", "[[[[", "1 2", "\xef\xbb\xbf[]") {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := NewInput("x", bytes.NewReader(b))
+		in.limits.Item = 1 << 10
+		items := 0
+		for item, err := range in.Items(context.Background()) {
+			items++
+			if err != nil {
+				var d *Damage
+				require.True(t, errors.As(err, &d), "%v", err)
+				continue
+			}
+			require.True(t, json.Valid(item.Raw))
+			require.LessOrEqual(t, len(item.Raw), 1<<10)
+		}
+		require.LessOrEqual(t, items, len(b)+1)
+	})
+}

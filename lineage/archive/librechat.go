@@ -1,0 +1,159 @@
+package archive
+
+import (
+	"context"
+	"iter"
+)
+
+// libreChat reads the exports of LibreChat, recursive ones too.
+func libreChat() Format {
+	return Format{
+		Name: "librechat",
+		Detect: func(h Head) bool {
+			o := h.object()
+			return has(o, "conversationId", "exportAt") || has(o, "conversationId", "endpoint") || has(o, "conversationId", "messagesTree")
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return readItems(ctx, in, func(item Item, yield func(*Conversation, error) bool) bool {
+				return yield(libreChatConversation(item.Raw, item.At))
+			})
+		},
+	}
+}
+
+func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
+	c := &Conversation{}
+	var rest jsonObject
+	var messages []byte
+	for m := range members(raw) {
+		switch m.Key {
+		case "conversationId":
+			c.SourceID = str(m.Value)
+		case "title":
+			c.Title = str(m.Value)
+		case "createdAt":
+			c.Created = parseTime(m.Value)
+		case "updatedAt":
+			c.Updated = parseTime(m.Value)
+		case "exportAt", "branches", "recursive": // of the export
+		case "options":
+			c.Model = str(get(m.Value, "model"))
+			rest.add(m)
+		case "messages", "messagesTree":
+			if isArray(m.Value) {
+				messages = m.Value
+			}
+		default:
+			rest.add(m)
+		}
+	}
+	if messages == nil {
+		at.Inside = "conversation " + c.SourceID
+		return nil, damaged(at, malformed("conversation without messages"))
+	}
+	t := tree{at: at}
+	// What a message holds as its children is read after it, from this list.
+	type list struct {
+		raw    []byte
+		parent string
+	}
+	open := []list{{raw: messages}}
+	for len(open) > 0 {
+		siblings := open[0]
+		open = open[1:]
+		before := ""
+		for raw := range elements(siblings.raw) {
+			if !isObject(raw) {
+				c.Skipped = append(c.Skipped, damaged(at, malformed("message is not an object")))
+				continue
+			}
+			n, children := libreChatMessage(raw, at)
+			switch {
+			case siblings.parent != "":
+				n.Parent = siblings.parent
+			case n.Parent == "" && before != "" && children == nil:
+				n.Parent = before // one after the other, without parents
+			case n.Parent == zeroUUID:
+				n.Parent = ""
+			}
+			before = n.ID
+			t.add(n)
+			if isArray(children) && n.ID != "" {
+				open = append(open, list{children, n.ID})
+			}
+		}
+	}
+	c.Nodes = t.ordered(t.newest())
+	c.Current = t.newest()
+	c.Metadata = rest.bytes()
+	c.Repairs = t.repairs
+	return c, nil
+}
+
+const zeroUUID = "00000000-0000-0000-0000-000000000000"
+
+// newest returns the id of the message made last, the last of those made at once.
+func (t *tree) newest() string {
+	at := -1
+	for i := range t.nodes {
+		if at < 0 || !t.nodes[i].Created.Before(t.nodes[at].Created) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	return t.nodes[at].ID
+}
+
+func libreChatMessage(raw []byte, at Position) (n Node, children []byte) {
+	n.At = at
+	n.Role = "assistant"
+	var rest jsonObject
+	var said, parts []byte
+	for m := range members(raw) {
+		switch m.Key {
+		case "messageId":
+			n.ID = str(m.Value)
+		case "parentMessageId":
+			n.Parent = str(m.Value)
+		case "children":
+			children = m.Value
+		case "conversationId", "_id", "__v":
+		case "isCreatedByUser":
+			if isTrue(m.Value) {
+				n.Role = "user"
+			}
+		case "text":
+			said = m.Value
+		case "content":
+			parts = m.Value
+		case "model":
+			n.Model = str(m.Value)
+		case "createdAt":
+			n.Created = parseTime(m.Value)
+		default:
+			if !isNull(m.Value) {
+				rest.add(m)
+			}
+		}
+	}
+	structured := false
+	for range elements(parts) {
+		structured = true
+		break
+	}
+	switch {
+	case structured:
+		n.Body, n.Type = parts, typeJSON
+		if isString(said) && len(said) > 2 {
+			rest.set("text", said)
+		}
+	case isString(parts):
+		n.Body, n.Type = textBody(parts)
+	case !isNull(said):
+		n.Body, n.Type = textBody(said)
+	}
+	n.Metadata = rest.bytes()
+	return n, children
+}

@@ -1,0 +1,561 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// messageFixtures are the fixtures of formats that are lists of messages.
+var messageFixtures = []struct {
+	path, format            string
+	conversations, messages int64
+	// spans is how many are stored: fewer than messages where histories begin alike.
+	spans uint64
+}{
+	{"openai/chat.jsonl", "openai", 4, 11, 0},
+	{"tau-bench/runs.json", "openai", 4, 102, 0},
+	{"swe-agent/function_calling_simple.traj", "openai", 1, 12, 0},
+	{"sharegpt/conversations.json", "sharegpt", 2, 8, 8},
+	{"oasst/trees.jsonl", "oasst", 3, 0, 0},
+	{"oasst/messages.jsonl", "oasst", 3, 0, 0},
+	{"mt-bench-101/dialogues.jsonl", "turns", 6, 0, 0},
+	{"hh-rlhf/pairs.jsonl", "preferences", 6, 0, 0},
+	{"prompt-logs", "prompt-logs", 1, 0, 0},
+	{"branch-files", "branch-files", 1, 6, 4},
+}
+
+func fixture(path string) string { return filepath.Join("testdata", filepath.FromSlash(path)) }
+
+func storeIn(t testing.TB) *lineage.Store {
+	t.Helper()
+	s, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// readAll reads an archive, without storing it.
+func readAll(t testing.TB, src archive.Source, o *archive.Options) (conversations []*archive.Conversation, damages []*archive.Damage) {
+	t.Helper()
+	for c, err := range archive.Read(context.Background(), src, o) {
+		var d *archive.Damage
+		if err != nil {
+			require.ErrorAs(t, err, &d)
+			damages = append(damages, d)
+			continue
+		}
+		conversations = append(conversations, c)
+	}
+	return conversations, damages
+}
+
+// shown writes conversations for a golden file.
+func shown(conversations []*archive.Conversation, damages []*archive.Damage) string {
+	var b strings.Builder
+	brief := func(body []byte) string {
+		if len(body) > 120 {
+			return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(string(body[:120]), "?"), len(body))
+		}
+		return fmt.Sprintf("%q", body)
+	}
+	for i, c := range conversations {
+		fmt.Fprintf(&b, "conversation %d source=%q title=%q user=%q model=%q current=%q forked=%q more=%v\n", i, c.SourceID, c.Title, c.UserID, c.Model, c.Current, c.ForkedFrom, c.More)
+		if !c.Created.IsZero() || !c.Updated.IsZero() {
+			fmt.Fprintf(&b, "  created=%v updated=%v\n", c.Created, c.Updated)
+		}
+		if c.Metadata != nil {
+			fmt.Fprintf(&b, "  metadata %s\n", brief(c.Metadata))
+		}
+		for _, n := range c.Nodes {
+			fmt.Fprintf(&b, "  %s", n.Role)
+			for _, f := range []struct{ name, value string }{
+				{"name", n.Name}, {"id", n.ID}, {"parent", n.Parent}, {"model", n.Model}, {"user", n.UserID}, {"branch", n.Branch}, {"aside", n.Aside}, {"type", n.Type},
+			} {
+				if f.value != "" {
+					fmt.Fprintf(&b, " %s=%q", f.name, f.value)
+				}
+			}
+			if n.Root {
+				b.WriteString(" root")
+			}
+			if !n.Created.IsZero() {
+				fmt.Fprintf(&b, " %v", n.Created)
+			}
+			fmt.Fprintf(&b, "\n    %s\n", brief(n.Body))
+			if n.Metadata != nil {
+				fmt.Fprintf(&b, "    metadata %s\n", brief(n.Metadata))
+			}
+			for _, a := range n.Attachments {
+				fmt.Fprintf(&b, "    file %q %s %s\n", a.Filename, a.Type, brief(a.Body))
+			}
+		}
+		for _, d := range c.Repairs {
+			fmt.Fprintf(&b, "  repair %v\n", d)
+		}
+	}
+	for _, d := range damages {
+		fmt.Fprintf(&b, "damage %v\n", d)
+	}
+	return b.String()
+}
+
+func goldenText(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name)
+	if os.Getenv("LINEAGE_UPDATE_GOLDEN") == "1" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func TestMessageFormatsGolden(t *testing.T) {
+	for _, f := range messageFixtures {
+		t.Run(f.path, func(t *testing.T) {
+			conversations, damages := readAll(t, archive.Path(fixture(f.path)), &archive.Options{Format: f.format})
+			damages = slices.DeleteFunc(damages, func(d *archive.Damage) bool { return filepath.Base(d.At.File) == "LICENSE" })
+			goldenText(t, strings.ReplaceAll(f.path, "/", "_")+".txt", shown(conversations, damages))
+		})
+	}
+}
+
+func TestMessageFormatsAreDetected(t *testing.T) {
+	for _, f := range messageFixtures {
+		info, err := os.Stat(fixture(f.path))
+		require.NoError(t, err)
+		if info.IsDir() {
+			continue // below, by importing them
+		}
+		b, err := os.ReadFile(fixture(f.path))
+		require.NoError(t, err)
+		head := archive.Head{Name: filepath.Base(f.path), Bytes: b[:min(len(b), archive.HeadSize)]}
+		for _, format := range archive.Formats() {
+			if format.Detect(head) {
+				require.Equal(t, f.format, format.Name, f.path)
+			}
+		}
+	}
+}
+
+// Importing twice adds nothing, and what is stored is what was read.
+func TestMessageFormatsImport(t *testing.T) {
+	ctx := context.Background()
+	for _, f := range messageFixtures {
+		t.Run(f.path, func(t *testing.T) {
+			s := storeIn(t)
+			report, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), nil)
+			require.NoError(t, err)
+			require.Equal(t, []string{f.format}, report.Formats)
+			require.Empty(t, report.Skipped)
+			require.Empty(t, report.Repaired)
+			require.Equal(t, f.conversations, report.Conversations)
+			if f.messages > 0 {
+				require.Equal(t, f.messages, report.Messages)
+			}
+			if f.spans > 0 {
+				stats, err := s.Stats(ctx)
+				require.NoError(t, err)
+				require.Equal(t, f.spans, stats.Spans)
+			}
+			conversations, _ := readAll(t, archive.Path(fixture(f.path)), &archive.Options{Format: f.format})
+			require.Subset(t, historiesIn(t, s), historiesOf(conversations))
+
+			head, err := s.Engine().Head(ctx)
+			require.NoError(t, err)
+			again, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), nil)
+			require.NoError(t, err)
+			require.Zero(t, again.NewMessages)
+			require.Zero(t, again.NewConversations)
+			now, err := s.Engine().Head(ctx)
+			require.NoError(t, err)
+			require.Equal(t, head, now, "importing again made commits")
+		})
+	}
+}
+
+// historiesOf writes the path to each leaf of conversations as text.
+func historiesOf(conversations []*archive.Conversation) []string {
+	var out []string
+	for _, c := range conversations {
+		paths := make([]string, len(c.Nodes))
+		byID := make(map[string]int)
+		leaf := make(map[int]bool)
+		for i, n := range c.Nodes {
+			parent := i - 1
+			if at, ok := byID[n.Parent]; ok && n.Parent != "" {
+				parent = at
+			}
+			if n.Root {
+				parent = -1
+			}
+			name := n.Name
+			if name == n.Role {
+				name = ""
+			}
+			if parent >= 0 {
+				paths[i] = paths[parent]
+				leaf[parent] = false
+			}
+			paths[i] += fmt.Sprintf("%s/%s/%q\n", n.Role, name, n.Body)
+			leaf[i] = true
+			if n.ID != "" {
+				byID[n.ID] = i
+			}
+		}
+		for i, is := range leaf {
+			if is {
+				out = append(out, paths[i])
+			}
+		}
+	}
+	return out
+}
+
+// historiesIn writes the history of each context of a store as text.
+func historiesIn(t testing.TB, s *lineage.Store) []string {
+	t.Helper()
+	ctx := context.Background()
+	var out []string
+	for thread, err := range s.Threads(ctx) {
+		require.NoError(t, err)
+		for c, err := range thread.Contexts(ctx) {
+			require.NoError(t, err)
+			said := ""
+			for e, err := range c.Entries(ctx, lineage.Window{}) {
+				require.NoError(t, err)
+				if e.Kind != lineage.Message {
+					continue
+				}
+				name := e.Name
+				if name == e.Role {
+					name = ""
+				}
+				body := e.Body
+				if body == nil {
+					var b bytes.Buffer
+					r, err := s.Body(ctx, e.Content)
+					require.NoError(t, err)
+					_, err = b.ReadFrom(r)
+					require.NoError(t, err)
+					body = b.Bytes()
+				}
+				said += fmt.Sprintf("%s/%s/%q\n", e.Role, name, body)
+			}
+			out = append(out, said)
+		}
+	}
+	return out
+}
+
+// Both forms of message trees hold the same: one after the other adds nothing.
+func TestTreesOfBothFormsAreOne(t *testing.T) {
+	ctx := context.Background()
+	s := storeIn(t)
+	first, err := archive.Import(ctx, s, archive.Path(fixture("oasst/trees.jsonl")), nil)
+	require.NoError(t, err)
+	require.NotZero(t, first.NewMessages)
+	second, err := archive.Import(ctx, s, archive.Path(fixture("oasst/messages.jsonl")), nil)
+	require.NoError(t, err)
+	require.Zero(t, second.NewMessages)
+	require.Zero(t, second.NewConversations)
+}
+
+// A message a line, each naming its parent.
+func TestTreeOfSingleMessages(t *testing.T) {
+	ctx := context.Background()
+	lines := `{"message_id":"r","parent_id":null,"text":"hi","role":"prompter","message_tree_id":"r"}
+{"message_id":"a","parent_id":"r","text":"hello","role":"assistant","message_tree_id":"r"}
+{"message_id":"b","parent_id":"r","text":"hey","role":"assistant","message_tree_id":"r"}
+{"message_id":"c","parent_id":"b","text":"ok","role":"prompter","message_tree_id":"r"}
+`
+	for name, text := range map[string]string{"with trees": lines, "without": strings.ReplaceAll(lines, `,"message_tree_id":"r"`, "")} {
+		t.Run(name, func(t *testing.T) {
+			s := storeIn(t)
+			report, err := archive.Import(ctx, s, archive.Stream("m.jsonl", strings.NewReader(text)), nil)
+			require.NoError(t, err)
+			require.Empty(t, report.Skipped)
+			require.EqualValues(t, 4, report.NewMessages)
+			require.EqualValues(t, 1, report.NewConversations)
+			got := historiesIn(t, s)
+			require.Contains(t, got, "user//\"hi\"\nassistant//\"hello\"\n")
+			require.Contains(t, got, "user//\"hi\"\nassistant//\"hey\"\nuser//\"ok\"\n")
+		})
+	}
+}
+
+// The files of a session become the branches of one thread.
+func TestBranchFilesAreOneThread(t *testing.T) {
+	ctx := context.Background()
+	s := storeIn(t)
+	_, err := archive.Import(ctx, s, archive.Path(fixture("branch-files")), nil)
+	require.NoError(t, err)
+	thread, err := s.FindThread(ctx, "session-1")
+	require.NoError(t, err)
+	branches, err := thread.Branches(ctx)
+	require.NoError(t, err)
+	var names []string
+	for _, b := range branches {
+		names = append(names, fmt.Sprintf("%s %d %v", b.Name, b.Length, b.Active))
+	}
+	require.ElementsMatch(t, []string{"main 3 true", "try 3 false"}, names)
+
+	// The folder itself says the same as what it lies in.
+	again, err := archive.Import(ctx, s, archive.Path(fixture("branch-files/session-1")), nil)
+	require.NoError(t, err)
+	require.Zero(t, again.NewConversations)
+	require.Zero(t, again.NewMessages)
+}
+
+func TestDamagedItemsAreSkipped(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name, format, input     string
+		conversations, messages int64
+		skipped, repaired       []string
+	}{
+		{
+			"openai", "openai", `{"messages":[{"role":"user","content":"a"},7,{"content":"nobody"},{"role":"assistant","content":"b"}]}
+{"messages":
+{"messages":"none"}
+[]
+{"messages":[{"role":"user","content":"c"}]}
+`, 2, 3,
+			[]string{"line 2 (byte 103)", "line 3 (byte 116): malformed: no list", "line 4 (byte 136): malformed: no list"},
+			[]string{"line 1 (byte 0), message 2: malformed: message is not an object", "line 1 (byte 0), message 3: malformed: message without a role"},
+		},
+		{
+			"sharegpt", "sharegpt", `[{"conversations":[{"from":"human","value":"a"},{"value":"b"},{"from":"gpt"},"x",{"from":"gpt","value":["not","text"]}]},{"conversations":3},{"other":1}]`,
+			1, 2,
+			[]string{"item 2 (byte 121): malformed: no conversations", "item 3 (byte 141): malformed: no conversations"},
+			[]string{"turn 2: malformed: turn without a speaker", "turn 3: malformed: turn without a value", "turn 4: malformed: turn is not an object"},
+		},
+		{
+			"oasst", "oasst", `{"message_tree_id":"t","tree_state":"x","prompt":{"message_id":"t","text":"a","role":"prompter","replies":[{"message_id":"u","role":"assistant"},{"text":"no id","role":"assistant"},{"message_id":"v","text":"b","role":"assistant","parent_id":"elsewhere","replies":null}]}}
+{"message_tree_id":"t2","prompt":{}}
+{"message_id":"w","parent_id":"nowhere","text":"lost","role":"assistant"}
+"text"
+`, 2, 3,
+			[]string{"line 2", "line 4"},
+			[]string{"reply to t: malformed: message without a text", "reply to t: malformed: message without an id", `its parent "nowhere" is not there`},
+		},
+		{
+			"preferences", "preferences", `{"chosen":"\n\nHuman: a\n\nAssistant: b","rejected":"\n\nHuman: a\n\nAssistant: c"}
+{"chosen":"\n\nHuman: a"}
+{"chosen":1,"rejected":2}
+{"chosen":"","rejected":""}
+{"prompt":"Why?","chosen":"Because.","rejected":[{"role":"assistant","content":"No."}],"score":1e400}
+`, 2, 8,
+			[]string{"line 2", "line 3", "line 4"}, nil,
+		},
+		{
+			"turns", "turns", `{"history":[{"user":"a","bot":"b"},1,{"user":"c"},{"bot":{"x":1}}]}
+{"history":{}}
+`, 1, 4,
+			[]string{"line 2"}, []string{"turn 2: malformed: turn is not an object"},
+		},
+		{
+			"branch files", "branch-files", `{"id":"main","name":"m","messages":[{"role":"user","content":"a"},{"content":"b"}],"createdAt":"2025-01-01T00:00:00Z"}
+{"name":"m","messages":[],"createdAt":1}
+{"id":"x","name":"m","messages":{},"createdAt":1}
+`, 1, 1,
+			[]string{"item 2", "item 3"}, []string{"message 2: malformed: message without a role"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := storeIn(t)
+			report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(c.input)), &archive.Options{Format: c.format})
+			require.NoError(t, err)
+			require.Equal(t, c.conversations, report.Conversations, "%v", report.Skipped)
+			require.Equal(t, c.messages, report.Messages, "%v", report.Repaired)
+			positions := func(damages []*archive.Damage) []string {
+				var out []string
+				for _, d := range damages {
+					require.ErrorIs(t, d, archive.ErrMalformed)
+					out = append(out, d.Error())
+				}
+				return out
+			}
+			skipped, repaired := positions(report.Skipped), positions(report.Repaired)
+			require.Len(t, skipped, len(c.skipped), "%q", skipped)
+			for i := range c.skipped {
+				require.Contains(t, skipped[i], c.skipped[i])
+			}
+			require.Len(t, repaired, len(c.repaired), "%q", repaired)
+			for i := range c.repaired {
+				require.Contains(t, repaired[i], c.repaired[i])
+			}
+		})
+	}
+}
+
+// One message of a run that is nested too deeply, or has a number that nothing can
+// hold, spoils no other run.
+func TestHostileValues(t *testing.T) {
+	ctx := context.Background()
+	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
+	nested := `{"message_id":"x","text":"t","role":"assistant","replies":[`
+	for name, c := range map[string]struct{ format, bad, good string }{
+		"deep":       {"openai", `{"messages":[{"role":"user","content":` + deep + `}]}`, `{"messages":[{"role":"user","content":"ok"}]}`},
+		"deep tree":  {"oasst", strings.Repeat(nested, 2000) + strings.Repeat("]}", 2000), `{"message_id":"y","text":"ok","role":"prompter"}`},
+		"deep turns": {"turns", `{"history":[{"user":` + deep + `}]}`, `{"history":[{"user":"ok"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storeIn(t)
+			report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(c.bad+"\n"+c.good+"\n")), &archive.Options{Format: c.format})
+			require.NoError(t, err)
+			require.Len(t, report.Skipped, 1)
+			require.ErrorIs(t, report.Skipped[0], archive.ErrTooDeep)
+			require.EqualValues(t, 1, report.Messages)
+		})
+	}
+	t.Run("numbers", func(t *testing.T) {
+		s := storeIn(t)
+		huge := `{"messages":[{"role":"user","content":"a","timestamp":1e999,"n":` + strings.Repeat("9", 5000) + `},{"role":"user","content":-1e999999}],"task_id":1e400}`
+		report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(huge)), nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, report.NewMessages)
+	})
+	t.Run("invalid UTF-8", func(t *testing.T) {
+		s := storeIn(t)
+		for _, format := range []struct{ name, input string }{
+			{"openai", "{\"messages\":[{\"role\":\"us\xffer\",\"name\":\"\xfe\",\"id\":\"\xfd\",\"model\":\"\xfc\",\"content\":\"a\xffb\",\"x\xff\":\"\xff\"}],\"title\":\"\xff\",\"model\":\"\xff\"}"},
+			{"sharegpt", "{\"conversations\":[{\"from\":\"\xff\",\"value\":\"\xff\",\"name\":\"\xfe\"}],\"title\":\"\xff\"}"},
+			{"oasst", "{\"message_id\":\"\xff\",\"text\":\"\xff\",\"role\":\"\xfe\",\"user_id\":\"\xff\",\"message_tree_id\":\"\xfd\"}"},
+			{"turns", "{\"task\":\"\xff\",\"history\":[{\"user\":\"\xff\",\"\xff\":1}]}"},
+			{"branch-files", "{\"id\":\"\xff\",\"name\":\"\xff\",\"messages\":[{\"role\":\"\xff\",\"content\":\"\xff\",\"\xff\":\"\xff\"}]}"},
+		} {
+			for round := range 2 {
+				before, err := s.Engine().Head(ctx)
+				require.NoError(t, err)
+				report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(format.input)), &archive.Options{Format: format.name})
+				require.NoError(t, err)
+				require.EqualValues(t, 1-round, report.NewMessages, format.name)
+				after, err := s.Engine().Head(ctx)
+				require.NoError(t, err)
+				require.True(t, round == 0 || before == after, "%s: importing again made commits", format.name)
+			}
+		}
+	})
+}
+
+// Ids that repeat are dropped but for the first: they name what nobody asks for.
+func TestRepeatedIDs(t *testing.T) {
+	s := storeIn(t)
+	report, err := archive.Import(context.Background(), s,
+		archive.Stream("in", strings.NewReader(`{"messages":[{"id":"1","role":"user","content":"a"},{"id":"1","role":"user","content":"b"}]}`)), nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, report.NewMessages)
+	require.Contains(t, historiesIn(t, s), "user//\"a\"\nuser//\"b\"\n")
+}
+
+func TestFileThatIsOneListOfMessages(t *testing.T) {
+	for _, input := range []string{
+		`[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`,
+		`[[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]]`,
+		"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n",
+	} {
+		s := storeIn(t)
+		report, err := archive.Import(context.Background(), s, archive.Stream("", strings.NewReader(input)), nil)
+		require.NoError(t, err, input)
+		require.EqualValues(t, 1, report.Conversations)
+		require.Contains(t, historiesIn(t, s), "user//\"a\"\nassistant//\"b\"\n")
+	}
+}
+
+// A file that is one list is held whole, so its size is bounded as an item's is.
+func TestListOfMessagesThatIsTooLarge(t *testing.T) {
+	line := `{"role":"user","content":"` + strings.Repeat("x", 400) + `"}` + "\n"
+	s := storeIn(t)
+	report, err := archive.Import(context.Background(), s, archive.Stream("in", strings.NewReader(strings.Repeat(line, 20))),
+		&archive.Options{Format: "openai", Limits: archive.Limits{Item: 5000}})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, report.Messages)
+	require.Len(t, report.Skipped, 1)
+	require.ErrorIs(t, report.Skipped[0], archive.ErrTooLarge)
+	require.Contains(t, report.Skipped[0].Error(), "line 6")
+}
+
+func TestPromptLogsWithGaps(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("prompt_001.log", "rules\n\n----------\n\nask")
+	write("response_001.log", "answer <run")
+	write("prompt_002.log", "rules\r\n\r\n----------\r\n\r\nask\r\n\r\n----------\r\n\r\nanswer <run>\r\n\r\n----------\r\n\r\nmore")
+	write("response_007.log", "to nothing")
+	write("prompt_x.log", "not a request")
+	s := storeIn(t)
+	report, err := archive.Import(context.Background(), s, archive.Path(dir), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"prompt_x.log"}, report.Ignored)
+	require.Len(t, report.Skipped, 1)
+	require.Contains(t, report.Skipped[0].Error(), "response_007.log")
+	got := historiesIn(t, s)
+	require.Contains(t, got, "system//\"rules\"\nuser//\"ask\"\nassistant//\"answer <run\"\n")
+	require.Contains(t, got, "system//\"rules\"\nuser//\"ask\"\nassistant//\"answer <run>\"\nuser//\"more\"\n")
+}
+
+// What other formats have in common with these is not taken for them.
+func TestDetectionOfMessageFormats(t *testing.T) {
+	long := strings.Repeat("x", 2*archive.HeadSize)
+	for input, want := range map[string]string{
+		`{"messages":[{"role":"user","content":"` + long:                     "openai",
+		`[{"info":{"a":[1]},"traj":[{"content":"` + long:                     "openai",
+		`{"task":"` + long + `","messages":[{"role":"user"}]}`:               "",
+		`{"trajectory":[{"action":"a","observation":"b","response":"` + long: "openai",
+		`{"items":[{"from":"human","value":"` + long:                         "sharegpt",
+		`{"id":"x","conversations":[{"value":"v","from":"human"}]}`:          "sharegpt",
+		`{"chosen":"` + long:                       "preferences",
+		`{"prompt":"p","chosen":[],"rejected":[]}`: "preferences",
+		`{"message_tree_id":"t","tree_state":"s","prompt":{"message_id":"` + long:             "oasst",
+		`[{"message_id":"m","parent_id":null,"role":"prompter","text":"t"}]`:                  "oasst",
+		`{"history":[{"user":"` + long:                                                        "turns",
+		`{"id":"main","name":"Main","messages":[{"role":"user","content":"` + long:            "branch-files",
+		`{"id":"main","name":"Main","messages":[],"createdAt":"2025-01-01T00:00:00Z"}`:        "branch-files",
+		`{"messages":[{"sender":"user","text":"\"conversations\" \"from\" \"value\""}]}`:      "",
+		`{"from":"a","value":"b"}`:                                                            "",
+		`{"history":{"user":1}}`:                                                              "",
+		`{"text":"{\"chosen\":1,\"rejected\":2}"}`:                                            "",
+		"\xef\xbb\xbf  \n[ {\"messages\":[{\"role\":\"user\",\"content\":\"with a mark\"}]}]": "openai",
+		``:        "",
+		`[`:       "",
+		`[[]]`:    "",
+		`{"a`:     "",
+		`nothing`: "",
+	} {
+		head := archive.Head{Bytes: []byte(input)[:min(len(input), archive.HeadSize)]}
+		got := ""
+		for _, format := range archive.Formats() {
+			if format.Detect(head) {
+				got = format.Name
+				break
+			}
+		}
+		require.Equal(t, want, got, "%.100s", input)
+	}
+}
+
+// Looking at what a file is does not count as reading it.
+func TestProgressOfFolders(t *testing.T) {
+	dir := t.TempDir()
+	input := `{"messages":[{"role":"user","content":"a"}]}`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(input), 0o600))
+	var read int64
+	_, err := archive.Import(context.Background(), storeIn(t), archive.Path(dir), &archive.Options{Progress: func(p archive.Progress) { read = p.Read }})
+	require.NoError(t, err)
+	require.EqualValues(t, len(input), read)
+}

@@ -1,0 +1,211 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// chatLists reads conversations that are lists of chat messages: the files that
+// chat endpoints and fine-tuning take ({"messages": […]} a line), and the runs of
+// agents, which have the list under another name beside what became of the run.
+// A file that is one list of messages is one conversation.
+func chatLists() Format {
+	return Format{Name: "openai", Detect: detectChatLists, Read: readChatLists}
+}
+
+// listNames are the names that lists of messages go by, best first. A file of
+// other names is read by the first of its lists that holds messages.
+var listNames = []string{"messages", "traj", "history", "conversation", "conversations", "chat", "dialog", "dialogue", "trajectory"}
+
+// foreignKeys begin objects of other formats that have lists of messages, too.
+var foreignKeys = []string{"conversationId", "mapping", "chat_messages", "parentId", "sessionId", "chosen", "rejected"}
+
+func detectChatLists(h Head) bool {
+	first := headObject(h)
+	if first == nil {
+		return false
+	}
+	if isChatMessage(first) {
+		for m := range members(first) {
+			if slices.Contains(foreignKeys, m.Key) {
+				return false
+			}
+		}
+		return true
+	}
+	found := false
+	for m := range members(first) {
+		if slices.Contains(foreignKeys, m.Key) {
+			return false
+		}
+		found = found || beginsChatMessages(m.Value) || m.Key == "trajectory" && beginsSteps(m.Value)
+	}
+	return found
+}
+
+// beginsChatMessages reports whether a value, which may be cut off, is a list of
+// messages.
+func beginsChatMessages(list []byte) bool {
+	first := firstElement(list)
+	if isChatMessage(first) {
+		return true
+	}
+	// A message so long that the rest of it is not there.
+	for m := range members(first) {
+		return m.Key == "role" || m.Key == "content"
+	}
+	return false
+}
+
+// beginsSteps reports whether a value, which may be cut off, is a list of the steps
+// that an agent took; its messages are in another list, maybe far behind.
+func beginsSteps(list []byte) bool {
+	return has(firstElement(list), "action", "observation")
+}
+
+// chatList returns the list of messages in an object, and its name.
+func chatList(raw []byte) (list []byte, name string) {
+	best := len(listNames)
+	for m := range members(raw) {
+		if !isChatMessage(firstElement(m.Value)) {
+			continue
+		}
+		rank := slices.Index(listNames, m.Key)
+		switch {
+		case rank >= 0 && rank < best:
+			best, list, name = rank, m.Value, m.Key
+		case list == nil:
+			list, name = m.Value, m.Key
+		}
+	}
+	return list, name
+}
+
+func readChatLists(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		var loose *Conversation // the file is a list of messages
+		var held int64
+		for item, err := range in.values(ctx) {
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			var c *Conversation
+			switch {
+			case isChatMessage(item.Raw):
+				n, err := chatNode(item.Raw, item.At)
+				if err != nil {
+					if !yield(nil, damaged(item.At, err)) {
+						return
+					}
+					continue
+				}
+				// All of it is one item, and held as one.
+				const node = 512
+				if held += int64(len(item.Raw)) + node; held > in.MaxItem() {
+					if held-int64(len(item.Raw))-node <= in.MaxItem() && !yield(nil, damaged(item.At, fmt.Errorf("list of messages, from here on: %w", ErrTooLarge))) {
+						return
+					}
+					continue
+				}
+				if loose == nil {
+					loose = &Conversation{}
+				}
+				loose.Nodes = append(loose.Nodes, n)
+				continue
+			case isArray(item.Raw) && isChatMessage(firstElement(item.Raw)):
+				c = &Conversation{}
+				c.addChatMessages(item.Raw, item.At)
+			default:
+				c = chatListConversation(item)
+			}
+			if c == nil {
+				if !yield(nil, damaged(item.At, malformed("no list of messages"))) {
+					return
+				}
+				continue
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if loose != nil {
+			withoutRepeats(loose.Nodes)
+			yield(loose, nil)
+		}
+	}
+}
+
+// chatListConversation reads an object with a list of messages; nil if it has
+// none.
+func chatListConversation(item Item) *Conversation {
+	if !isObject(item.Raw) {
+		return nil
+	}
+	list, name := chatList(item.Raw)
+	c := &Conversation{}
+	var more fields
+	var task, trial string
+	for m := range members(item.Raw) {
+		switch m.Key {
+		case name:
+			if list != nil {
+				continue
+			}
+		case "messages":
+			if list == nil && isArray(m.Value) && firstElement(m.Value) == nil {
+				list = m.Value
+				continue
+			}
+		case "title":
+			if c.Title = str(m.Value); c.Title != "" {
+				continue
+			}
+		case "model":
+			if c.Model = str(m.Value); c.Model != "" {
+				continue
+			}
+		case "task_id", "instance_id":
+			task = scalar(m.Value)
+		case "trial":
+			trial = scalar(m.Value)
+		}
+		more.add(m)
+	}
+	if list == nil {
+		return nil
+	}
+	if c.Title == "" && task != "" {
+		c.Title = "task " + task
+		if trial != "" {
+			c.Title += ", trial " + trial
+		}
+	}
+	c.addChatMessages(list, item.At)
+	c.keep(&more, item.At)
+	return c
+}
+
+var roleKey = []byte(`"role"`)
+
+// addChatMessages adds the messages of a list, and notes those that are none.
+func (c *Conversation) addChatMessages(list []byte, at Position) {
+	i := 0
+	c.Nodes = slices.Grow(c.Nodes, min(bytes.Count(list, roleKey), 1<<12)) // about as many as there will be
+	for raw := range elements(list) {
+		i++
+		at := at.inside("message", i)
+		n, err := chatNode(raw, at)
+		if err != nil {
+			c.Repairs = append(c.Repairs, damaged(at, err))
+			continue
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+	withoutRepeats(c.Nodes)
+}

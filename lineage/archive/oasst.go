@@ -1,0 +1,147 @@
+package archive
+
+import (
+	"context"
+	"iter"
+)
+
+// oasst reads trees of messages: a tree a line, {message_tree_id, prompt{text,
+// role, replies[…]}}, or a message a line, which names its parent and may have
+// its replies inside.
+func oasst() Format {
+	return Format{
+		Name: "oasst",
+		Detect: func(h Head) bool {
+			object := headObject(h)
+			return has(object, "message_id", "text", "role") || has(object, "message_tree_id", "prompt")
+		},
+		Read: readOasst,
+	}
+}
+
+// maxTrees bounds how many messages a reader remembers the trees of, for files
+// whose messages do not say which tree they belong to.
+const maxTrees = 1 << 20
+
+func readOasst(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+	trees := make(map[string]string)
+	return eachItem(ctx, in, func(item Item) (*Conversation, error) {
+		if !isObject(item.Raw) {
+			return nil, malformed("not an object")
+		}
+		c := &Conversation{}
+		var prompt []byte
+		var more jsonObject
+		for m := range members(item.Raw) {
+			switch m.Key {
+			case "prompt":
+				if isObject(m.Value) {
+					prompt = m.Value
+					continue
+				}
+			case "message_tree_id":
+				c.SourceID = str(m.Value)
+				continue
+			}
+			more.add(m)
+		}
+		if prompt != nil {
+			c.Metadata = more.bytes()
+			if err := c.addOasst(prompt, "", item.At); err != nil {
+				return nil, err
+			}
+			if c.SourceID == "" {
+				c.SourceID = c.Nodes[0].ID
+			}
+			return c, nil
+		}
+		if err := c.addOasst(item.Raw, "", item.At); err != nil {
+			return nil, err
+		}
+		first := &c.Nodes[0]
+		if c.SourceID == "" {
+			c.SourceID = trees[first.Parent]
+		}
+		if c.SourceID == "" {
+			c.SourceID = first.ID
+			if first.Parent != "" {
+				c.SourceID = first.Parent
+			}
+		}
+		for i := range c.Nodes {
+			if len(trees) < maxTrees {
+				trees[c.Nodes[i].ID] = c.SourceID
+			}
+		}
+		return c, nil
+	})
+}
+
+// addOasst adds a message and its replies.
+func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
+	n := Node{Parent: parent, At: at}
+	var replies, body []byte
+	var more jsonObject
+	for m := range members(raw) {
+		switch m.Key {
+		case "message_id":
+			n.ID = str(m.Value)
+			continue
+		case "parent_id":
+			if parent == "" {
+				n.Parent = str(m.Value)
+			}
+			continue
+		case "message_tree_id":
+			continue
+		case "role":
+			if n.Role = str(m.Value); n.Role == "prompter" {
+				n.Role = "user"
+			}
+			continue
+		case "text":
+			body = m.Value
+			continue
+		case "replies":
+			if isArray(m.Value) {
+				replies = m.Value
+				continue
+			}
+		case "created_date":
+			if n.Created = parseTime(m.Value); !n.Created.IsZero() {
+				continue
+			}
+		case "model_name":
+			if n.Model = str(m.Value); n.Model != "" {
+				continue
+			}
+		case "user_id":
+			if n.UserID = str(m.Value); n.UserID != "" {
+				continue
+			}
+		}
+		if !isNull(m.Value) {
+			more.add(m)
+		}
+	}
+	switch {
+	case n.ID == "":
+		return malformed("message without an id")
+	case n.Role == "":
+		return malformed("message without a role")
+	case body == nil:
+		return malformed("message without a text")
+	}
+	n.Root = n.Parent == ""
+	n.Body, n.Type = textBody(body)
+	n.Metadata = more.bytes()
+	c.Nodes = append(c.Nodes, n)
+	for reply := range elements(replies) {
+		if err := c.addOasst(reply, n.ID, at); err != nil {
+			inside := at
+			inside.Inside = "reply to " + n.ID
+			c.Repairs = append(c.Repairs, damaged(inside, err))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package archive
+
+import (
+	"context"
+	"iter"
+)
+
+// openWebUI reads the export of Open WebUI.
+func openWebUI() Format {
+	return Format{
+		Name: "open-webui",
+		Detect: func(h Head) bool {
+			o := h.object()
+			return has(get(o, "chat"), "history") || has(o, "chat", "user_id") || has(get(o, "history"), "messages", "currentId")
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return readItems(ctx, in, func(item Item, yield func(*Conversation, error) bool) bool {
+				return yield(openWebUIConversation(item.Raw, item.At))
+			})
+		},
+	}
+}
+
+func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
+	c := &Conversation{}
+	t := tree{at: at}
+	var rest jsonObject
+	var history []byte
+	chat := func(raw []byte) {
+		var more jsonObject
+		for m := range members(raw) {
+			switch m.Key {
+			case "history":
+				history = m.Value
+			case "messages": // the current branch once more
+			case "title":
+				if title := str(m.Value); c.Title == "" {
+					c.Title = title
+				} else if title != c.Title {
+					more.add(m)
+				}
+			case "models":
+				for e := range elements(m.Value) {
+					c.Model = str(e)
+					break
+				}
+				more.add(m)
+			default:
+				more.add(m)
+			}
+		}
+		if b := more.bytes(); b != nil {
+			rest.set("chat", b)
+		}
+	}
+	for m := range members(raw) {
+		switch m.Key {
+		case "id":
+			c.SourceID = str(m.Value)
+		case "title":
+			c.Title = str(m.Value)
+		case "user_id":
+			c.UserID = str(m.Value)
+		case "created_at":
+			c.Created = parseTime(m.Value)
+		case "updated_at":
+			c.Updated = parseTime(m.Value)
+		case "chat":
+			chat(m.Value)
+		case "history":
+			history = m.Value
+		case "messages":
+		default:
+			rest.add(m)
+		}
+	}
+	messages := get(history, "messages")
+	if !isObject(messages) {
+		at.Inside = "conversation " + c.SourceID
+		return nil, damaged(at, malformed("conversation without a history of messages"))
+	}
+	for m := range members(messages) {
+		if !isObject(m.Value) {
+			at := at
+			at.Inside = "message " + m.Key
+			c.Skipped = append(c.Skipped, damaged(at, malformed("message is not an object")))
+			continue
+		}
+		t.add(openWebUIMessage(m, at))
+	}
+	c.Current = str(get(history, "currentId"))
+	c.Nodes = t.ordered(c.Current)
+	c.Metadata = rest.bytes()
+	c.Repairs = t.repairs
+	return c, nil
+}
+
+func openWebUIMessage(entry member, at Position) Node {
+	n := Node{ID: entry.Key, At: at}
+	var rest jsonObject
+	for m := range members(entry.Value) {
+		switch m.Key {
+		case "id", "childrenIds":
+		case "parentId":
+			n.Parent = str(m.Value)
+		case "role":
+			n.Role = str(m.Value)
+		case "content":
+			if !isNull(m.Value) {
+				n.Body, n.Type = textBody(m.Value)
+			}
+		case "model":
+			n.Model = str(m.Value)
+		case "timestamp":
+			n.Created = parseTime(m.Value)
+		default:
+			rest.add(m)
+		}
+	}
+	n.Metadata = rest.bytes()
+	return n
+}

@@ -1,0 +1,187 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// promptLogs reads folders in which each request to a model and each answer is a
+// text file, prompt_001.log and response_001.log. A request holds the whole
+// conversation so far, cut by lines of dashes; what requests begin with in common
+// is stored once, and each request becomes a branch where it is not the beginning
+// of a later one.
+func promptLogs() Format {
+	return Format{
+		Name:   "prompt-logs",
+		Detect: func(Head) bool { return false },
+		Group: func(names []string) []string {
+			group := slices.DeleteFunc(names, func(name string) bool {
+				return promptNumber(name, "prompt_") == "" && promptNumber(name, "response_") == ""
+			})
+			if !slices.ContainsFunc(group, func(name string) bool { return strings.HasPrefix(name, "prompt_") }) {
+				return nil
+			}
+			slices.Sort(group)
+			return group
+		},
+		Read: readPromptLogs,
+	}
+}
+
+// promptNumber returns the digits in prefix<digits>.log, empty for another name.
+func promptNumber(name, prefix string) string {
+	digits, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return ""
+	}
+	digits, ok = strings.CutSuffix(digits, ".log")
+	if !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return digits
+}
+
+// promptCut is the line between messages. There is an empty line on either side
+// of it.
+var promptCut = regexp.MustCompile(`\r?\n\r?\n----------\r?\n(?:\r?\n|$)`)
+
+func readPromptLogs(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		c := &Conversation{}
+		if in.Name != "." {
+			c.Title = in.Name[max(0, strings.LastIndexByte(in.Name, '/')+1):]
+			var more jsonObject
+			more.setText("folder", in.Name)
+			c.Metadata = more.bytes()
+		}
+		answers := &pastAnswers{}
+		for _, name := range in.Files {
+			number := promptNumber(name, "prompt_")
+			if number == "" {
+				continue
+			}
+			at := Position{File: joinName(in.Name, name)}
+			prompt, err := in.readFile(ctx, name)
+			if err != nil {
+				if !yield(nil, in.unreadable(at, err)) {
+					return
+				}
+				continue
+			}
+			nodes := promptNodes(prompt, answers, at)
+			response := "response_" + number + ".log"
+			if slices.Contains(in.Files, response) {
+				at.File = joinName(in.Name, response)
+				answer, err := in.readFile(ctx, response)
+				if err != nil {
+					if !yield(nil, in.unreadable(at, err)) {
+						return
+					}
+				} else {
+					nodes = append(nodes, Node{Role: "assistant", Body: answer, Type: typeText, At: at})
+					answers.add(answer)
+				}
+			}
+			if len(nodes) == 0 {
+				continue
+			}
+			nodes[0].Root = true
+			nodes[len(nodes)-1].Branch = "request-" + number
+			c.Nodes = append(c.Nodes, nodes...)
+		}
+		// Answers whose request is not there.
+		for _, name := range in.Files {
+			if number := promptNumber(name, "response_"); number != "" && !slices.Contains(in.Files, "prompt_"+number+".log") {
+				at := Position{File: joinName(in.Name, name)}
+				if !yield(nil, damaged(at, malformed("answer to a request that is not there"))) {
+					return
+				}
+			}
+		}
+		if len(c.Nodes) > 0 {
+			yield(c, nil)
+		}
+	}
+}
+
+func joinName(dir, name string) string {
+	if dir == "" || dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// readFile returns what one of Files holds.
+func (in *Input) readFile(ctx context.Context, name string) ([]byte, error) {
+	f, err := in.OpenFile(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(&cancelReader{ctx, f}, in.MaxItem()+1))
+	if err == nil && int64(len(b)) > in.MaxItem() {
+		err = fmt.Errorf("file of more than %d bytes: %w", in.MaxItem(), ErrTooLarge)
+	}
+	return b, err
+}
+
+// promptNodes cuts a request into messages. The files do not say whose they are:
+// one that repeats an earlier answer is the model's, the first of several tells
+// what to do, and all else is the user's.
+func promptNodes(prompt []byte, answers *pastAnswers, at Position) []Node {
+	var nodes []Node
+	cuts := append(promptCut.FindAllIndex(prompt, -1), []int{len(prompt), len(prompt)})
+	begin := 0
+	for _, cut := range cuts {
+		part := prompt[begin:cut[0]:cut[0]]
+		begin = cut[1]
+		if len(bytes.TrimSpace(part)) == 0 {
+			continue
+		}
+		n := Node{Role: "user", Body: part, Type: typeText, At: at}
+		if answers.begin(part) {
+			n.Role = "assistant"
+		}
+		nodes = append(nodes, n)
+	}
+	if len(nodes) > 1 && nodes[0].Role == "user" {
+		nodes[0].Role = "system"
+	}
+	return nodes
+}
+
+// pastAnswers recognises answers in later requests, where white space and the end
+// of them may differ.
+type pastAnswers struct{ said []string }
+
+// telling is how much of an answer is compared.
+const telling = 80
+
+func (p *pastAnswers) add(answer []byte) {
+	if s := squeezed(answer); s != "" {
+		p.said = append(p.said, s)
+	}
+}
+
+func (p *pastAnswers) begin(part []byte) bool {
+	s := squeezed(part)
+	return slices.ContainsFunc(p.said, func(answer string) bool { return strings.HasPrefix(s, answer) })
+}
+
+// squeezed returns the beginning of a text without its white space.
+func squeezed(text []byte) string {
+	var b strings.Builder
+	for word := range bytes.FieldsSeq(text) {
+		b.Write(word[:min(len(word), telling-b.Len())])
+		if b.Len() >= telling {
+			break
+		}
+	}
+	return b.String()
+}

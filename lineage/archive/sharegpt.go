@@ -1,0 +1,124 @@
+package archive
+
+import (
+	"context"
+	"iter"
+)
+
+// shareGPT reads {"conversations": [{"from", "value"}]}. The list may have another
+// name.
+func shareGPT() Format {
+	return Format{
+		Name: "sharegpt",
+		Detect: func(h Head) bool {
+			for m := range members(headObject(h)) {
+				if isTurns(m.Value) {
+					return true
+				}
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return eachItem(ctx, in, shareGPTConversation)
+		},
+	}
+}
+
+// isTurns reports whether a value, which may be cut off, is a list of turns.
+func isTurns(list []byte) bool {
+	first := firstElement(list)
+	return has(first, "from", "value") || has(first, "from") && !has(first, "role")
+}
+
+// shareGPTRoles are the names that speakers go by. Others are kept.
+var shareGPTRoles = map[string]string{
+	"human": "user", "user": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant", "assistant": "assistant",
+	"function_call": "assistant", "observation": "tool", "tool": "tool", "system": "system",
+}
+
+func shareGPTConversation(item Item) (*Conversation, error) {
+	c := &Conversation{}
+	var more fields
+	found := false
+	for m := range members(item.Raw) {
+		if !found && (isTurns(m.Value) || m.Key == "conversations" && isArray(m.Value)) {
+			found = true
+			c.addShareGPT(m.Value, item.At)
+			continue
+		}
+		switch m.Key {
+		case "title":
+			if c.Title = str(m.Value); c.Title != "" {
+				continue
+			}
+		case "model":
+			if c.Model = str(m.Value); c.Model != "" {
+				continue
+			}
+		}
+		more.add(m)
+	}
+	if !found {
+		return nil, malformed("no conversations")
+	}
+	c.keep(&more, item.At)
+	return c, nil
+}
+
+func (c *Conversation) addShareGPT(list []byte, at Position) {
+	i := 0
+	for raw := range elements(list) {
+		i++
+		at := at.inside("turn", i)
+		n, err := shareGPTNode(raw, at)
+		if err != nil {
+			c.Repairs = append(c.Repairs, damaged(at, err))
+			continue
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+}
+
+func shareGPTNode(raw []byte, at Position) (Node, error) {
+	n := Node{At: at}
+	if !isObject(raw) {
+		return n, malformed("turn is not an object")
+	}
+	var from string
+	var value []byte
+	var more jsonObject
+	for m := range members(raw) {
+		switch m.Key {
+		case "from":
+			from = str(m.Value)
+			continue
+		case "value":
+			value = m.Value
+			continue
+		case "name":
+			if n.Name = str(m.Value); n.Name != "" {
+				continue
+			}
+		}
+		more.add(m)
+	}
+	switch {
+	case from == "":
+		return n, malformed("turn without a speaker")
+	case value == nil:
+		return n, malformed("turn without a value")
+	}
+	var known bool
+	if n.Role, known = shareGPTRoles[from]; !known {
+		n.Role = from
+	}
+	if known && from != "human" && from != "gpt" && from != "observation" && from != "function_call" && from != n.Role {
+		more.setText("from", from)
+	}
+	n.Body, n.Type = textBody(value)
+	if from == "function_call" && n.Type == typeText && checkJSON(n.Body) == nil {
+		n.Type = typeJSON
+	}
+	n.Metadata = more.bytes()
+	return n, nil
+}

@@ -1,0 +1,485 @@
+package archive
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Source is where an archive comes from. Files may be compressed with gzip or zstd
+// or be zip archives, also inside each other up to a depth, whatever their names.
+type Source struct {
+	path   string
+	name   string
+	stream io.Reader
+}
+
+// Path returns the source that reads a file, or all files below a folder. Nothing
+// outside of the folder is read: symbolic links in it are refused.
+func Path(path string) Source { return Source{path: path} }
+
+// Stream returns the source that reads what r holds, such as standard input. The
+// name, which may be empty, helps to tell the format and stands in reports.
+func Stream(name string, r io.Reader) Source { return Source{name: name, stream: r} }
+
+// Limits bound what an archive can make an import do. The zero value of each field
+// is a default.
+type Limits struct {
+	// Item is the size of the largest conversation or line that is read. Default
+	// 256 MiB. Memory is bounded by a few times that.
+	Item int64
+	// Total is how many bytes a file may hold after decompression. Default 1 TiB.
+	Total int64
+	// Ratio is how many times its compressed size a file may hold, once it has
+	// yielded RatioFrom bytes. Defaults 1,000 and 256 MiB.
+	Ratio, RatioFrom int64
+	// Depth is how many archives may be inside each other. Default 3.
+	Depth int
+	// Files is how many files an archive or folder may have. Default 1,000,000.
+	Files int
+}
+
+func (l Limits) orDefault() Limits {
+	return Limits{
+		Item: cmp.Or(l.Item, 256<<20), Total: cmp.Or(l.Total, 1<<40), Ratio: cmp.Or(l.Ratio, 1000),
+		RatioFrom: cmp.Or(l.RatioFrom, 256<<20), Depth: cmp.Or(l.Depth, 3), Files: cmp.Or(l.Files, 1_000_000),
+	}
+}
+
+// opening walks a source and hands the inputs in it to a function.
+type opening struct {
+	ctx     context.Context
+	formats []Format
+	limits  Limits
+	read    func(in *Input) error
+	skip    func(*Damage)
+	files   int
+	root    string // the folder that is read, as it was named
+	// passed counts the bytes read of the source, as it lies there.
+	passed func(n int64)
+}
+
+var errTooManyFiles = fmt.Errorf("number of files: %w", ErrTooLarge)
+
+func (o *opening) source(s Source) error {
+	if s.stream != nil {
+		return o.file(s.name, o.counted(s.stream), nil, 0, nil)
+	}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		root, err := os.OpenRoot(s.path)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		o.root = s.path
+		return o.folder(root.FS(), ".", 0)
+	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var onDisk *os.File
+	if info.Mode().IsRegular() {
+		onDisk = f
+	}
+	return o.file(baseName(s.path), o.counted(f), onDisk, 0, nil)
+}
+
+func baseName(name string) string {
+	return name[strings.LastIndexAny(name, `/\`)+1:]
+}
+
+// counted tells of the bytes that are read.
+func (o *opening) counted(r io.Reader) io.Reader { return &countingReader{r: r, passed: o.passed} }
+
+type countingReader struct {
+	r      io.Reader
+	passed func(int64)
+	n      int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	if c.passed != nil {
+		c.passed(int64(n))
+	}
+	return n, err
+}
+
+// folder reads the files of a folder, then its folders: what a session has beside
+// it comes after the session.
+func (o *opening) folder(fsys fs.FS, dir string, depth int) error {
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return o.damage(dir, err)
+	}
+	var names, folders []string
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch {
+		case e.IsDir():
+			folders = append(folders, name)
+		case e.Type().IsRegular():
+			names = append(names, e.Name())
+		case e.Type()&fs.ModeSymlink != 0:
+			o.skip(damaged(Position{File: name}, fmt.Errorf("symbolic link: %w", ErrRefused)))
+		}
+	}
+	open := func(ctx context.Context, name string) (io.ReadCloser, error) {
+		f, err := fsys.Open(path.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		return readCloser{o.counted(f), f}, nil
+	}
+	if names, err = o.grouped(dir, names, open); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := o.count(); err != nil {
+			return err
+		}
+		if err := o.regular(fsys, path.Join(dir, name), depth); err != nil {
+			return err
+		}
+	}
+	for _, name := range folders {
+		if err := o.folder(fsys, name, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// regular reads a file of a folder.
+func (o *opening) regular(fsys fs.FS, name string, depth int) error {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return o.damage(name, err)
+	}
+	defer f.Close()
+	onDisk, _ := f.(*os.File)
+	return o.file(name, o.counted(f), onDisk, depth, nil)
+}
+
+func (o *opening) count() error {
+	if o.files++; o.files > o.limits.Files {
+		return errTooManyFiles
+	}
+	return context.Cause(o.ctx)
+}
+
+// grouped reads those files of a folder that formats read together, and returns
+// the others.
+func (o *opening) grouped(dir string, names []string, open func(context.Context, string) (io.ReadCloser, error)) ([]string, error) {
+	for _, f := range o.formats {
+		if f.Group == nil {
+			continue
+		}
+		group := f.Group(slices.Clone(names))
+		group = slices.DeleteFunc(group, func(name string) bool {
+			return !slices.Contains(names, name) || f.Sift && !o.known(f, name, open)
+		})
+		if len(group) == 0 {
+			continue
+		}
+		for range group {
+			if err := o.count(); err != nil {
+				return nil, err
+			}
+		}
+		in := &Input{Name: dir, Files: group, openFile: open, limits: o.limits, format: f.Name, folder: o.folderName(dir)}
+		if err := o.read(in); err != nil {
+			return nil, err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(group, name) })
+	}
+	return names, nil
+}
+
+// known reports whether a format knows a file of a folder.
+func (o *opening) known(f Format, name string, open func(context.Context, string) (io.ReadCloser, error)) bool {
+	file, err := open(o.ctx, name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, HeadSize)
+	n, err := io.ReadFull(file, head)
+	if o.passed != nil {
+		o.passed(-int64(n)) // it will be read again
+	}
+	return (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && f.Detect(Head{Name: baseName(name), Bytes: head[:n]})
+}
+
+// folderName returns the name of a folder of the source, also of the one that the
+// source is; empty if it has none.
+func (o *opening) folderName(dir string) string {
+	if name := path.Base(dir); name != "." && name != "/" {
+		return name
+	}
+	if whole, err := filepath.Abs(o.root); err == nil && o.root != "" {
+		if name := filepath.Base(whole); name != string(filepath.Separator) {
+			return name
+		}
+	}
+	return ""
+}
+
+// damage reports a file that cannot be read, unless that is the caller's doing.
+func (o *opening) damage(name string, err error) error {
+	if cause := context.Cause(o.ctx); cause != nil {
+		return cause
+	}
+	o.skip(damaged(Position{File: name}, err))
+	return nil
+}
+
+// guard is a reader of what was compressed, which ends when that grows beyond
+// limits. Several may share one, so that the parts of an archive count together.
+type guard struct {
+	limits Limits
+	in     func() int64 // how much was read of what is compressed
+	out    int64
+}
+
+func (g *guard) reader(r io.Reader) io.Reader { return &guardedReader{r, g} }
+
+type guardedReader struct {
+	r io.Reader
+	g *guard
+}
+
+func (r *guardedReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	g := r.g
+	g.out += int64(n)
+	if g.out > g.limits.Total {
+		return n, fmt.Errorf("more than %d bytes when decompressed: %w", g.limits.Total, ErrTooLarge)
+	}
+	if g.out > g.limits.RatioFrom && g.out/g.limits.Ratio > max(g.in(), 1) {
+		return n, fmt.Errorf("more than %d times as large when decompressed: %w", g.limits.Ratio, ErrRefused)
+	}
+	return n, err
+}
+
+// file reads one file, whatever it is compressed with. onDisk is the file where it
+// lies on a disk as it is, else nil. within guards what it is inside of, nil at the outermost.
+func (o *opening) file(name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
+	counter := &countingReader{r: r}
+	buffered := bufio.NewReaderSize(counter, HeadSize)
+	head, err := buffered.Peek(4)
+	if err != nil && err != io.EOF {
+		return o.damage(name, err)
+	}
+	kind := compression(head)
+	if kind == "" {
+		in := &Input{Name: name, reader: buffered, limits: o.limits}
+		if onDisk != nil {
+			in.path = onDisk.Name()
+		}
+		return o.read(in)
+	}
+	if depth >= o.limits.Depth {
+		return o.damage(name, fmt.Errorf("archive in %d archives: %w", depth, ErrTooDeep))
+	}
+	g := within
+	if g == nil {
+		g = &guard{limits: o.limits, in: func() int64 { return counter.n }}
+	}
+	switch kind {
+	case "gzip":
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return o.damage(name, fmt.Errorf("gzip: %w", err))
+		}
+		defer z.Close()
+		return o.file(strings.TrimSuffix(name, ".gz"), g.reader(z), nil, depth+1, g)
+	case "zstd":
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
+		if err != nil {
+			return o.damage(name, fmt.Errorf("zstd: %w", err))
+		}
+		defer z.Close()
+		return o.file(strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".zstd"), g.reader(z), nil, depth+1, g)
+	}
+	f := onDisk
+	if f != nil {
+		o.passedAll(f)
+	} else {
+		if f, err = spool(o.ctx, buffered); err != nil {
+			return o.damage(name, err)
+		}
+		defer os.Remove(f.Name())
+		defer f.Close()
+	}
+	return o.zip(name, f, depth+1, within)
+}
+
+// passedAll tells of a file that is read in no order.
+func (o *opening) passedAll(f *os.File) {
+	if info, err := f.Stat(); err == nil && o.passed != nil {
+		o.passed(info.Size())
+	}
+}
+
+func compression(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return "gzip"
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return "zstd"
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
+		return "zip"
+	}
+	return ""
+}
+
+// zip reads the files of a zip archive, in the order of their names: files of a
+// folder before its folders.
+func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
+	info, err := f.Stat()
+	if err != nil {
+		return o.damage(name, err)
+	}
+	z, err := zip.NewReader(f, info.Size())
+	if err != nil {
+		return o.damage(name, fmt.Errorf("zip: %w", err))
+	}
+	g := within
+	if g == nil {
+		g = &guard{limits: o.limits, in: info.Size}
+	}
+	folders := make(map[string][]*zip.File)
+	for _, member := range z.File {
+		if err := o.count(); err != nil {
+			return o.damage(name, err)
+		}
+		within := path.Join(name, member.Name)
+		switch {
+		case !fs.ValidPath(strings.TrimSuffix(member.Name, "/")):
+			o.skip(damaged(Position{File: name, Inside: fmt.Sprintf("%q", member.Name)}, fmt.Errorf("name that leaves the archive: %w", ErrRefused)))
+		case member.Mode().IsDir():
+		case !member.Mode().IsRegular():
+			o.skip(damaged(Position{File: within}, fmt.Errorf("not a regular file: %w", ErrRefused)))
+		default:
+			dir := path.Dir(member.Name)
+			folders[dir] = append(folders[dir], member)
+		}
+	}
+	dirs := make([]string, 0, len(folders))
+	for dir := range folders {
+		dirs = append(dirs, dir)
+	}
+	slices.Sort(dirs)
+	for _, dir := range dirs {
+		if err := o.zipFolder(name, dir, folders[dir], depth, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *opening) zipFolder(archive, dir string, members []*zip.File, depth int, g *guard) error {
+	slices.SortStableFunc(members, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
+	byName := make(map[string]*zip.File, len(members))
+	names := make([]string, 0, len(members))
+	for _, m := range members {
+		base := path.Base(m.Name)
+		if byName[base] != nil {
+			o.skip(damaged(Position{File: path.Join(archive, m.Name)}, fmt.Errorf("second file of this name: %w", ErrRefused)))
+			continue
+		}
+		byName[base] = m
+		names = append(names, base)
+	}
+	open := func(_ context.Context, name string) (io.ReadCloser, error) {
+		r, err := byName[name].Open()
+		if err != nil {
+			return nil, err
+		}
+		return readCloser{g.reader(r), r}, nil
+	}
+	names, err := o.grouped(path.Join(archive, dir), names, open)
+	if err != nil {
+		return err
+	}
+	for _, base := range names {
+		m := byName[base]
+		name := path.Join(archive, m.Name)
+		r, err := m.Open()
+		if err != nil {
+			if err := o.damage(name, err); err != nil {
+				return err
+			}
+			continue
+		}
+		err = o.file(name, g.reader(r), nil, depth, g)
+		r.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// detect returns the format of an input.
+func detect(formats []Format, in *Input) (Format, bool) {
+	if in.format != "" {
+		i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == in.format })
+		return formats[i], true
+	}
+	head := in.Head()
+	for _, f := range formats {
+		if f.Detect != nil && f.Detect(head) {
+			return f, true
+		}
+	}
+	return Format{}, false
+}
+
+// all yields what a format reads of an input; its own failing to is damage.
+func (f Format) all(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		for c, err := range f.Read(ctx, in) {
+			var damage *Damage
+			if err == nil || errors.As(err, &damage) {
+				if !yield(c, err) {
+					return
+				}
+				continue
+			}
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			yield(nil, err)
+			return
+		}
+	}
+}

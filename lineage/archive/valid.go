@@ -1,0 +1,186 @@
+package archive
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// checkJSON refuses a value that is not JSON, or nested too deeply. Functions that
+// read JSON read only what passed it. Bytes that are not Unicode pass in strings.
+func checkJSON(raw []byte) error {
+	var objects [maxDepth + 1]bool // of the brackets that are open, whether they are braces
+	depth := 0
+	i := skipSpace(raw, 0)
+	bad := func(what string) error { return malformed("JSON at its byte %d: %s", min(i, len(raw)), what) }
+	key := func() bool {
+		if i >= len(raw) || raw[i] != '"' {
+			return false
+		}
+		var ok bool
+		if i, ok = checkString(raw, i); !ok {
+			return false
+		}
+		if i = skipSpace(raw, i); i >= len(raw) || raw[i] != ':' {
+			return false
+		}
+		i = skipSpace(raw, i+1)
+		return true
+	}
+	for {
+		if i >= len(raw) {
+			return bad("it ends within a value")
+		}
+		var ok bool
+		switch c := raw[i]; {
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("value at its byte %d: %w", i, ErrTooDeep)
+			}
+			objects[depth] = c == '{'
+			i = skipSpace(raw, i+1)
+			if i < len(raw) && raw[i] == c+2 { // the closing bracket of either
+				break
+			}
+			if objects[depth] && !key() {
+				return bad("no key")
+			}
+			continue
+		case c == '"':
+			if i, ok = checkString(raw, i); !ok {
+				return bad("bad string")
+			}
+		case c == '-' || '0' <= c && c <= '9':
+			if i, ok = checkNumber(raw, i); !ok {
+				return bad("bad number")
+			}
+		default:
+			if i, ok = checkLiteral(raw, i); !ok {
+				return bad("bad value")
+			}
+		}
+		// A value has ended, or an empty one is about to.
+		for {
+			i = skipSpace(raw, i)
+			if depth == 0 {
+				if i < len(raw) {
+					return bad("something behind the value")
+				}
+				return nil
+			}
+			if i >= len(raw) {
+				return bad("it ends within a value")
+			}
+			closing := byte(']')
+			if objects[depth] {
+				closing = '}'
+			}
+			if raw[i] == closing {
+				depth--
+				i++
+				continue
+			}
+			if raw[i] != ',' {
+				return bad("no comma")
+			}
+			i = skipSpace(raw, i+1)
+			if objects[depth] && !key() {
+				return bad("no key")
+			}
+			break
+		}
+	}
+}
+
+const (
+	eachByte = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
+
+// checkString returns the place after the string that begins at i.
+func checkString(b []byte, i int) (int, bool) {
+	i++
+	for {
+		// Eight bytes at a time, up to a quote, a backslash or a control character.
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			quote, slash := w^eachByte*'"', w^eachByte*'\\'
+			found := ((quote-eachByte)&^quote | (slash-eachByte)&^slash | (w-eachByte*0x20)&^w) & highBits
+			if found != 0 {
+				i += bits.TrailingZeros64(found) / 8
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return i, false
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, true
+		case c == '\\':
+			if i+1 >= len(b) {
+				return i, false
+			}
+			switch b[i+1] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+				i += 2
+			case 'u':
+				if hex4(b[i+2:]) < 0 {
+					return i, false
+				}
+				i += 6
+			default:
+				return i, false
+			}
+		case c < 0x20:
+			return i, false
+		default:
+			i++
+		}
+	}
+}
+
+// checkNumber returns the place after the number that begins at i.
+func checkNumber(b []byte, i int) (int, bool) {
+	digits := func() bool {
+		from := i
+		for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	if b[i] == '-' {
+		i++
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+	} else if !digits() {
+		return i, false
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		if !digits() {
+			return i, false
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return i, false
+		}
+	}
+	return i, true
+}
+
+func checkLiteral(b []byte, i int) (int, bool) {
+	for _, literal := range []string{"null", "true", "false"} {
+		if len(b)-i >= len(literal) && string(b[i:i+len(literal)]) == literal {
+			return i + len(literal), true
+		}
+	}
+	return i, false
+}

@@ -1,0 +1,67 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"iter"
+)
+
+// eachItem reads an input whose items are conversations.
+func eachItem(ctx context.Context, in *Input, read func(Item) (*Conversation, error)) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		for item, err := range in.values(ctx) {
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			c, err := read(item)
+			if err != nil {
+				err = damaged(item.At, err)
+				c = nil
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// values yields the values of the input, as Items does. Where they stand one on a
+// line, a damaged one ends with its line.
+func (in *Input) values(ctx context.Context) iter.Seq2[Item, error] {
+	if !in.Head().byLine() {
+		return in.Items(ctx)
+	}
+	return func(yield func(Item, error) bool) {
+		for item, err := range in.Lines(ctx) {
+			if err == nil {
+				if bad := item.Valid(); bad != nil {
+					item, err = Item{}, damaged(item.At, bad)
+				}
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+// byLine reports whether an input has an object on each line. One that is laid
+// out for people has its objects over several lines, or shifted in.
+func (h Head) byLine() bool {
+	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n")
+	if !isObject(b) {
+		return false
+	}
+	if len(b) > HeadSize/2 && bytes.IndexByte(b, '\n') < 0 {
+		return true
+	}
+	for line := range bytes.Lines(b) {
+		if line = bytes.TrimRight(line, " \t\r\n"); isObject(line) && checkJSON(line) == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,365 @@
+package archives
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// langGraph reads the checkpoints of LangGraph. A checkpoint holds all messages
+// so far; those of a thread become one history with forks, in which a message
+// that many checkpoints have is there once. What else the checkpoints hold is
+// kept beside it, a message for each under the aside "log".
+func langGraph() archive.Format {
+	return archive.Format{
+		Name: "langgraph",
+		Detect: func(h archive.Head) bool {
+			return mentions(h, "checkpoints") && (mentions(h, "writes") || mentions(h, "checkpoint_writes") || mentions(h, "checkpoint_blobs"))
+		},
+		Read: readLangGraph,
+	}
+}
+
+// errStopped ends a query whose rows nobody wants any more.
+var errStopped = errors.New("stopped")
+
+func readLangGraph(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+	return func(yield func(*archive.Conversation, error) bool) {
+		db, done, err := openDatabase(ctx, in)
+		if err == nil {
+			defer done()
+			if !db.has("checkpoints", "thread_id", "checkpoint_id", "checkpoint") {
+				err = fmt.Errorf("%w: no table of checkpoints", archive.ErrMalformed)
+			}
+		}
+		if err != nil {
+			yield(nil, whole(ctx, in, err))
+			return
+		}
+		g := &graphReader{db: db, in: in, yield: yield}
+		err = db.each(ctx, `SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id`, nil, func(r row) error { return g.thread(ctx, r["thread_id"]) })
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, whole(ctx, in, err))
+		}
+	}
+}
+
+// whole returns the error for an input that cannot be read on: damage, unless it
+// is the caller's doing.
+func whole(ctx context.Context, in *archive.Input, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return &archive.Damage{At: archive.Position{File: in.Name, Inside: "the rest of the input"}, Err: err}
+}
+
+type graphReader struct {
+	db    *database
+	in    *archive.Input
+	yield func(*archive.Conversation, error) bool
+	items int64
+}
+
+// graphThread is the thread being read.
+type graphThread struct {
+	id      string
+	out     *archive.Conversation
+	bytes   int
+	nodes   map[nodeKey]string // ids of the nodes that were made
+	ids     map[string]bool
+	stated  map[string]bool // checkpoints that were written down
+	parents map[string]bool // checkpoints that others follow
+	created time.Time
+	updated time.Time
+	current string
+}
+
+// A conversation is handed on in parts of about this size.
+const (
+	partNodes = 512
+	partBytes = 4 << 20
+)
+
+func (g *graphReader) thread(ctx context.Context, id any) error {
+	t := &graphThread{id: row{"id": id}.text("id"), nodes: make(map[nodeKey]string), ids: make(map[string]bool), stated: make(map[string]bool)}
+	t.out = &archive.Conversation{SourceID: t.id}
+	if err := g.followed(ctx, t, id); err != nil {
+		return err
+	}
+	namespace := "''"
+	if g.db.has("checkpoints", "checkpoint_ns") {
+		namespace = "checkpoint_ns"
+	}
+	query := `SELECT ` + namespace + ` AS checkpoint_ns, checkpoint_id, length(checkpoint) AS size, CASE WHEN length(checkpoint) <= ? THEN checkpoint END AS checkpoint, ` +
+		g.db.list("checkpoints", "parent_checkpoint_id", "type", "metadata") + ` FROM checkpoints WHERE thread_id = ? ORDER BY ` + namespace + `, checkpoint_id`
+	err := g.db.each(ctx, query, []any{g.in.MaxItem(), id}, func(r row) error {
+		g.items++
+		at := archive.Position{File: g.in.Name, Item: g.items, Inside: "checkpoint " + r.text("checkpoint_id") + " of thread " + t.id}
+		if err := g.checkpoint(ctx, t, id, r, at); err != nil {
+			if context.Cause(ctx) != nil {
+				return context.Cause(ctx)
+			}
+			if !g.yield(nil, &archive.Damage{At: at, Err: err}) {
+				return errStopped
+			}
+		}
+		if len(t.out.Nodes) >= partNodes || t.bytes >= partBytes {
+			part := t.out
+			part.More = true
+			t.out, t.bytes = &archive.Conversation{SourceID: t.id}, 0
+			if !g.yield(part, nil) {
+				return errStopped
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.out.Created, t.out.Updated, t.out.Current = t.created, t.updated, t.current
+	if len(t.nodes) == 0 && len(t.out.Nodes) == 0 {
+		return nil
+	}
+	if !g.yield(t.out, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// checkpoint adds what a checkpoint has that those before it have not.
+func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any, r row, at archive.Position) error {
+	if size, _ := r["size"].(int64); size > g.in.MaxItem() {
+		return fmt.Errorf("checkpoint of %d bytes: %w", size, archive.ErrTooLarge)
+	}
+	v, err := decodeTyped(r.text("type"), r.bytes("checkpoint"))
+	if err != nil {
+		return err
+	}
+	state, ok := v.(fields)
+	if !ok {
+		return fmt.Errorf("%w: checkpoint is not an object", archive.ErrMalformed)
+	}
+	channels, _ := state.get("channel_values").(fields)
+	channels, damage := g.blobs(ctx, thread, r, state, slices.Clone(channels))
+	name, messages := messageChannel(channels)
+	namespace, id := r.text("checkpoint_ns"), r.text("checkpoint_id")
+	ts := parseTime(state.text("ts"))
+	if namespace == "" {
+		if t.created.IsZero() {
+			t.created = ts
+		}
+		t.updated = ts
+	}
+	tip := ""
+	parent := nodeKey{}
+	parent.namespace(namespace)
+	for i, m := range messages {
+		n, ok := messageNode(m)
+		if !ok {
+			n = archive.Node{Role: "message", Type: "application/json", Body: appendJSON(nil, m)}
+		}
+		key := parent.next(&n)
+		known, seen := t.nodes[key]
+		if !seen {
+			n.At = at
+			n.At.Inside += fmt.Sprintf(", message %d", i+1)
+			if n.Created.IsZero() {
+				n.Created = ts
+			}
+			known = t.name(namespace, n.ID, key)
+			n.ID, n.Parent, n.Root, n.Aside = known, tip, tip == "", namespace
+			t.nodes[key] = known
+			t.add(n)
+		}
+		tip, parent = known, key
+	}
+	if namespace == "" {
+		t.current = tip
+	}
+	g.state(t, r, state, channels, name, tip, namespace+"/"+id, ts, at)
+	if !t.parents[namespace+"/"+id] {
+		damage = errors.Join(damage, g.pending(ctx, t, thread, namespace, id, ts, at))
+	}
+	return damage
+}
+
+// followed notes the checkpoints of a thread that others follow.
+func (g *graphReader) followed(ctx context.Context, t *graphThread, thread any) error {
+	t.parents = make(map[string]bool)
+	if !g.db.has("checkpoints", "checkpoint_ns", "parent_checkpoint_id") {
+		return nil
+	}
+	query := `SELECT DISTINCT checkpoint_ns, parent_checkpoint_id FROM checkpoints WHERE thread_id = ? AND parent_checkpoint_id IS NOT NULL`
+	return g.db.each(ctx, query, []any{thread}, func(r row) error {
+		t.parents[r.text("checkpoint_ns")+"/"+r.text("parent_checkpoint_id")] = true
+		return nil
+	})
+}
+
+// pending writes down what steps wrote after a checkpoint that no other follows:
+// no state holds that yet.
+func (g *graphReader) pending(ctx context.Context, t *graphThread, thread any, namespace, id string, ts time.Time, at archive.Position) error {
+	if !g.db.has("writes", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value") {
+		return nil
+	}
+	follows := "checkpoint " + namespace + "/" + id
+	query := `SELECT task_id, idx, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`
+	var damage error
+	err := g.db.each(ctx, query, []any{thread, namespace, id}, func(r row) error {
+		name := "write " + namespace + "/" + id + "/" + r.text("task_id") + "/" + r.text("idx")
+		v, err := decodeTyped(r.text("type"), r.bytes("value"))
+		if err != nil {
+			damage = errors.Join(damage, fmt.Errorf("%s: %w", name, err))
+			return nil
+		}
+		t.add(archive.Node{
+			ID: name, Parent: follows, Aside: "log", Role: "write", Name: r.text("channel"), Type: "application/json", Body: appendJSON(nil, v), Created: ts, At: at,
+		})
+		follows = name
+		return nil
+	})
+	return errors.Join(damage, err)
+}
+
+// name returns the id of a node: the message's own, unless another message of
+// the thread has it.
+func (t *graphThread) name(namespace, id string, key nodeKey) string {
+	if id != "" && namespace != "" {
+		id = namespace + "/" + id
+	}
+	if id == "" || t.ids[id] {
+		id = "message-" + key.String()
+	}
+	t.ids[id] = true
+	return id
+}
+
+func (t *graphThread) add(n archive.Node) {
+	t.bytes += len(n.Body) + len(n.Metadata)
+	t.out.Nodes = append(t.out.Nodes, n)
+}
+
+// state writes down what a checkpoint holds beside messages.
+func (g *graphReader) state(t *graphThread, r row, state, channels fields, messages, tip, name string, ts time.Time, at archive.Position) {
+	kept := fields{{"id", r.text("checkpoint_id")}, {"namespace", r.text("checkpoint_ns")}, {"parent", r.text("parent_checkpoint_id")}, {"tip", tip}}
+	for _, f := range state {
+		if f.key != "channel_values" && f.key != "id" {
+			kept = append(kept, f)
+		}
+	}
+	if messages != "" {
+		kept = append(kept, field{"messages", messages})
+	}
+	var values fields
+	for _, f := range channels {
+		if f.key != messages {
+			values = append(values, f)
+		}
+	}
+	if len(values) > 0 {
+		kept = append(kept, field{"channel_values", values})
+	}
+	if raw := r.bytes("metadata"); len(raw) > 0 {
+		if v, err := decodeTyped("", raw); err == nil {
+			kept = append(kept, field{"metadata", v})
+		}
+	}
+	n := archive.Node{
+		ID: "checkpoint " + name, Aside: "log", Role: "checkpoint", Type: "application/json", Created: ts, At: at,
+		Body: appendJSON(nil, kept),
+	}
+	if parent := "checkpoint " + r.text("checkpoint_ns") + "/" + r.text("parent_checkpoint_id"); t.stated[parent] {
+		n.Parent = parent
+	} else {
+		n.Root = true
+	}
+	t.stated[n.ID] = true
+	t.add(n)
+}
+
+// blobs fills in the channels that are kept in a table of their own.
+func (g *graphReader) blobs(ctx context.Context, thread any, r row, state, channels fields) (fields, error) {
+	versions, _ := state.get("channel_versions").(fields)
+	if !g.db.has("checkpoint_blobs", "thread_id", "checkpoint_ns", "channel", "version", "type", "blob") || len(versions) == 0 {
+		return channels, nil
+	}
+	var damage error
+	for _, v := range versions {
+		if channels.get(v.key) != nil {
+			continue
+		}
+		version, ok := v.value.(string)
+		if !ok {
+			version = string(appendJSON(nil, v.value))
+		}
+		query := `SELECT type, blob FROM checkpoint_blobs WHERE thread_id = ? AND checkpoint_ns = ? AND channel = ? AND CAST(version AS TEXT) = ? LIMIT 1`
+		err := g.db.each(ctx, query, []any{thread, r.text("checkpoint_ns"), v.key, version}, func(b row) error {
+			if b.text("type") == "empty" {
+				return nil
+			}
+			value, err := decodeTyped(b.text("type"), b.bytes("blob"))
+			if err != nil {
+				return fmt.Errorf("channel %q: %w", v.key, err)
+			}
+			channels = append(channels, field{v.key, value})
+			return nil
+		})
+		if err != nil {
+			damage = err
+		}
+	}
+	return channels, damage
+}
+
+// decodeTyped decodes a value by the name of its type. Types that would have to
+// be run to be read are refused.
+func decodeTyped(kind string, raw []byte) (any, error) {
+	switch kind {
+	case "msgpack":
+		return unpack(raw)
+	case "json", "":
+		if len(raw) == 0 {
+			return nil, nil
+		}
+		return decodeJSON(raw)
+	case "null":
+		return nil, nil
+	case "bytes", "bytearray":
+		return raw, nil
+	case "pickle":
+		return nil, fmt.Errorf("pickled value: %w", archive.ErrRefused)
+	}
+	return nil, fmt.Errorf("%w: value of type %q", archive.ErrMalformed, kind)
+}
+
+// messageChannel returns the channel that holds messages, and its name.
+func messageChannel(channels fields) (string, []any) {
+	isList := func(v any) ([]any, bool) {
+		list, _ := v.([]any)
+		if len(list) == 0 {
+			return nil, false
+		}
+		_, ok := messageNode(list[0])
+		return list, ok
+	}
+	if list, ok := isList(channels.get("messages")); ok {
+		return "messages", list
+	}
+	for _, f := range channels {
+		if list, ok := isList(f.value); ok && !graphInternal(f.key) {
+			return f.key, list
+		}
+	}
+	return "", nil
+}
+
+// graphInternal reports whether a channel is one of the graph's own, such as the
+// input it was started with.
+func graphInternal(name string) bool {
+	return len(name) > 2 && name[:2] == "__" || len(name) > 7 && name[:7] == "branch:"
+}

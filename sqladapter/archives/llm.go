@@ -1,0 +1,341 @@
+package archives
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// llm reads the log of the program llm: its tables of responses, and the newer
+// ones in which messages form a tree that threads point into. A thread that both
+// have is read from the newer.
+func llm() archive.Format {
+	return archive.Format{
+		Name: "llm",
+		Detect: func(h archive.Head) bool {
+			return mentions(h, "conversations", "responses") || mentions(h, "threads", "turns", "messages", "parts")
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				db, done, err := openDatabase(ctx, in)
+				if err != nil {
+					yield(nil, whole(ctx, in, err))
+					return
+				}
+				defer done()
+				l := &llmReader{db: db, in: in, yield: yield, fragments: make(map[string]string)}
+				tree := db.has("threads", "id", "tip_message_hash") && db.has("messages", "hash", "parent_hash", "role") && db.has("parts", "message_hash", "type")
+				log := db.has("conversations", "id") && db.has("responses", "id", "prompt", "response", "conversation_id")
+				if !tree && !log {
+					err = fmt.Errorf("%w: neither a table of responses nor one of turns", archive.ErrMalformed)
+				}
+				if tree {
+					err = l.threads(ctx)
+				}
+				if err == nil && log {
+					err = l.responses(ctx, tree)
+				}
+				if err != nil && !errors.Is(err, errStopped) {
+					yield(nil, whole(ctx, in, err))
+				}
+			}
+		},
+	}
+}
+
+type llmReader struct {
+	db        *database
+	in        *archive.Input
+	yield     func(*archive.Conversation, error) bool
+	items     int64
+	fragments map[string]string // small ones, by id
+}
+
+// keptFragments bounds what is remembered of fragments, in number and size.
+const (
+	keptFragments = 1000
+	keptFragment  = 64 << 10
+)
+
+func (l *llmReader) fragment(ctx context.Context, id any) (string, error) {
+	key := row{"id": id}.text("id")
+	if s, ok := l.fragments[key]; ok {
+		return s, nil
+	}
+	s := ""
+	if !l.db.has("fragments", "id", "content") {
+		return s, nil
+	}
+	err := l.db.each(ctx, `SELECT content FROM fragments WHERE id = ?`, []any{id}, func(r row) error {
+		s = r.text("content")
+		return nil
+	})
+	if err == nil && len(s) <= keptFragment && len(l.fragments) < keptFragments {
+		l.fragments[key] = s
+	}
+	return s, err
+}
+
+// withFragments returns a text after the fragments that a response was given for
+// it, as the model got them.
+func (l *llmReader) withFragments(ctx context.Context, table, response, text string) (string, error) {
+	if !l.db.has(table, "response_id", "fragment_id", "order") {
+		return text, nil
+	}
+	var parts []string
+	err := l.db.each(ctx, `SELECT fragment_id FROM `+table+` WHERE response_id = ? ORDER BY "order"`, []any{response}, func(r row) error {
+		s, err := l.fragment(ctx, r["fragment_id"])
+		parts = append(parts, s)
+		return err
+	})
+	if err != nil || len(parts) == 0 {
+		return text, err
+	}
+	if text != "" {
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "\n"), nil
+}
+
+func (l *llmReader) send(c *archive.Conversation) error {
+	if len(c.Nodes) == 0 {
+		return nil
+	}
+	if !l.yield(c, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// responses reads the older tables.
+func (l *llmReader) responses(ctx context.Context, tree bool) error {
+	columns := l.db.list("responses", "id", "model", "resolved_model", "prompt", "system", "prompt_json", "options_json", "response", "response_json",
+		"conversation_id", "duration_ms", "datetime_utc", "input_tokens", "output_tokens", "token_details", "schema_id")
+	query := `SELECT ` + columns + ` FROM responses`
+	if tree {
+		query += ` WHERE conversation_id IS NULL OR conversation_id NOT IN (SELECT id FROM threads WHERE tip_message_hash IS NOT NULL)`
+	}
+	query += ` ORDER BY conversation_id`
+	if l.db.has("responses", "datetime_utc") {
+		query += `, datetime_utc`
+	}
+	var c *archive.Conversation
+	system, group := "", ""
+	err := l.db.each(ctx, query+`, id`, nil, func(r row) error {
+		l.items++
+		id := r.text("conversation_id")
+		if c == nil || id == "" || id != group {
+			if c != nil {
+				if err := l.send(c); err != nil {
+					return err
+				}
+			}
+			group, system = id, ""
+			c = &archive.Conversation{SourceID: id}
+			if id == "" {
+				c.SourceID = r.text("id")
+			}
+			if err := l.about(ctx, c, id); err != nil {
+				return err
+			}
+		}
+		if len(c.Nodes) >= partNodes {
+			part := *c
+			part.More = true
+			c.Nodes = nil
+			if err := l.send(&part); err != nil {
+				return err
+			}
+		}
+		at := archive.Position{File: l.in.Name, Item: l.items, Inside: "response " + r.text("id")}
+		var err error
+		system, err = l.response(ctx, c, r, system, at)
+		return err
+	})
+	if err == nil && c != nil {
+		err = l.send(c)
+	}
+	return err
+}
+
+// about fills in what is known of a conversation.
+func (l *llmReader) about(ctx context.Context, c *archive.Conversation, id string) error {
+	if id == "" {
+		return nil
+	}
+	return l.db.each(ctx, `SELECT `+l.db.list("conversations", "id", "name", "model")+` FROM conversations WHERE id = ?`, []any{id}, func(r row) error {
+		c.Title, c.Model = r.text("name"), r.text("model")
+		return nil
+	})
+}
+
+// response adds what was sent for a response, and what came back. It returns the
+// system prompt in force after it.
+func (l *llmReader) response(ctx context.Context, c *archive.Conversation, r row, system string, at archive.Position) (string, error) {
+	id := r.text("id")
+	created := parseTime(r.text("datetime_utc"))
+	if c.Created.IsZero() {
+		c.Created = created
+	}
+	c.Updated = created
+	follows := ""
+	if n := len(c.Nodes); n > 0 {
+		follows = c.Nodes[n-1].ID
+	}
+	add := func(n archive.Node) {
+		n.At, n.Created, n.Parent = at, created, follows
+		follows = n.ID
+		c.Nodes = append(c.Nodes, n)
+	}
+	told, err := l.withFragments(ctx, "system_fragments", id, r.text("system"))
+	if err != nil {
+		return system, err
+	}
+	if told != "" && told != system {
+		system = told
+		add(archive.Node{ID: id + "/system", Role: "system", Body: []byte(told)})
+	}
+	if err := l.toolResults(ctx, id, add); err != nil {
+		return system, err
+	}
+	prompt, err := l.withFragments(ctx, "prompt_fragments", id, r.text("prompt"))
+	if err != nil {
+		return system, err
+	}
+	asked := archive.Node{ID: id + "/prompt", Role: "user", Body: []byte(prompt)}
+	if asked.Attachments, asked.Metadata, err = l.attachments(ctx, id); err != nil {
+		return system, err
+	}
+	if prompt != "" || len(asked.Attachments) > 0 || asked.Metadata != nil {
+		add(asked)
+	}
+	answer := archive.Node{ID: id, Role: "assistant", Model: r.text("model"), Body: []byte(r.text("response")), Type: "text/plain"}
+	calls, err := l.toolCalls(ctx, id)
+	if err != nil {
+		return system, err
+	}
+	if len(calls) > 0 {
+		var said any
+		if r["response"] != nil && r.text("response") != "" {
+			said = r.text("response")
+		}
+		answer.Body, answer.Type = appendJSON(nil, fields{{"content", said}, {"tool_calls", calls}}), "application/json"
+	}
+	var more fields
+	for _, name := range []string{"resolved_model", "duration_ms", "input_tokens", "output_tokens", "token_details", "schema_id", "options_json", "prompt_json", "response_json"} {
+		if v := kept(r[name], strings.HasSuffix(name, "_json") || name == "token_details"); v != nil {
+			more = append(more, field{name, v})
+		}
+	}
+	if len(more) > 0 {
+		answer.Metadata = appendJSON(nil, more)
+	}
+	add(answer)
+	return system, nil
+}
+
+// kept returns a column as a value of metadata, nil for one that says nothing.
+func kept(v any, isJSON bool) any {
+	r := row{"v": v}
+	switch v := v.(type) {
+	case int64, float64:
+		packed, err := decodeJSON([]byte(r.text("v")))
+		if err != nil {
+			return r.text("v")
+		}
+		return packed
+	case string, []byte:
+		s := r.text("v")
+		if s == "" || s == "{}" || s == "null" {
+			return nil
+		}
+		if isJSON {
+			if packed, err := decodeJSON([]byte(s)); err == nil {
+				return packed
+			}
+		}
+		return cleanText([]byte(s))
+	case nil:
+		return nil
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func (l *llmReader) toolCalls(ctx context.Context, response string) ([]any, error) {
+	if !l.db.has("tool_calls", "response_id", "name", "arguments", "tool_call_id") {
+		return nil, nil
+	}
+	var calls []any
+	err := l.db.each(ctx, `SELECT name, arguments, tool_call_id FROM tool_calls WHERE response_id = ? ORDER BY id`, []any{response}, func(r row) error {
+		calls = append(calls, fields{
+			{"id", r.text("tool_call_id")}, {"type", "function"},
+			{"function", fields{{"name", r.text("name")}, {"arguments", r.text("arguments")}}},
+		})
+		return nil
+	})
+	return calls, err
+}
+
+// toolResults adds what tools answered before a response was asked for.
+func (l *llmReader) toolResults(ctx context.Context, response string, add func(archive.Node)) error {
+	if !l.db.has("tool_results", "response_id", "name", "output", "tool_call_id") {
+		return nil
+	}
+	return l.db.each(ctx, `SELECT id, name, output, tool_call_id FROM tool_results WHERE response_id = ? ORDER BY id`, []any{response}, func(r row) error {
+		n := archive.Node{ID: response + "/result-" + r.text("id"), Role: "tool", Name: r.text("name"), Body: []byte(r.text("output"))}
+		if call := r.text("tool_call_id"); call != "" {
+			n.Metadata = appendJSON(nil, fields{{"tool_call_id", call}})
+		}
+		add(n)
+		return nil
+	})
+}
+
+// attachments returns the files that came with a prompt, and where those are that
+// are not in the database.
+func (l *llmReader) attachments(ctx context.Context, response string) ([]archive.Attachment, []byte, error) {
+	if !l.db.has("prompt_attachments", "response_id", "attachment_id", "order") || !l.db.has("attachments", "id", "type", "path", "url", "content") {
+		return nil, nil, nil
+	}
+	var files []archive.Attachment
+	var elsewhere []any
+	err := l.db.each(ctx, `SELECT a.id, a.type, a.path, a.url, a.content FROM prompt_attachments p JOIN attachments a ON a.id = p.attachment_id
+		WHERE p.response_id = ? ORDER BY p."order"`, []any{response}, func(r row) error {
+		file, place := attachment(r)
+		if file != nil {
+			files = append(files, *file)
+		} else {
+			elsewhere = append(elsewhere, place)
+		}
+		return nil
+	})
+	if err != nil || len(elsewhere) == 0 {
+		return files, nil, err
+	}
+	return files, appendJSON(nil, fields{{"attachments", elsewhere}}), nil
+}
+
+// attachment returns a file whose bytes are in the database, or else where it is.
+// Nothing outside of the archive is ever opened.
+func attachment(r row) (*archive.Attachment, fields) {
+	if b, ok := r["content"].([]byte); ok && len(b) > 0 {
+		name := r.text("path")
+		name = name[strings.LastIndexAny(name, `/\`)+1:]
+		if name == "" {
+			name = r.text("id")
+		}
+		return &archive.Attachment{Filename: name, Type: r.text("type"), Body: b}, nil
+	}
+	var place fields
+	for _, name := range []string{"id", "type", "path", "url"} {
+		if s := r.text(name); s != "" {
+			place = append(place, field{name, s})
+		}
+	}
+	return nil, place
+}

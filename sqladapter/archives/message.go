@@ -1,0 +1,181 @@
+package archives
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// nodeKey identifies a message by what it and those before it say.
+type nodeKey [16]byte
+
+func (k nodeKey) String() string { return hex.EncodeToString(k[:]) }
+
+func (k *nodeKey) namespace(name string) {
+	if name != "" {
+		sum := sha256.Sum256([]byte(name))
+		copy(k[:], sum[:])
+	}
+}
+
+// next returns the key of a message that follows.
+func (k nodeKey) next(n *archive.Node) nodeKey {
+	h := sha256.New()
+	h.Write(k[:])
+	for _, part := range [][]byte{[]byte(n.Role), []byte(n.Name), []byte(n.Type), n.Body} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write(part)
+	}
+	var next nodeKey
+	copy(next[:], h.Sum(nil))
+	return next
+}
+
+// graphRoles are the roles of LangChain's kinds of message.
+var graphRoles = map[string]string{
+	"human": "user", "HumanMessage": "user", "HumanMessageChunk": "user",
+	"ai": "assistant", "AIMessage": "assistant", "AIMessageChunk": "assistant",
+	"system": "system", "SystemMessage": "system", "SystemMessageChunk": "system",
+	"tool": "tool", "ToolMessage": "tool", "ToolMessageChunk": "tool",
+	"function": "function", "FunctionMessage": "function", "FunctionMessageChunk": "function",
+}
+
+// messageNode reads a message: an instance of LangChain's classes, an object in
+// its form or in that of chat endpoints, or a pair of role and text.
+func messageNode(v any) (archive.Node, bool) {
+	var f fields
+	role := ""
+	switch v := v.(type) {
+	case *instance:
+		f, _ = v.value.(fields)
+		if !strings.HasSuffix(strings.TrimSuffix(v.class, "Chunk"), "Message") || f == nil {
+			return archive.Node{}, false
+		}
+		if role = graphRoles[v.class]; role == "" {
+			role = graphRoles[f.text("type")]
+		}
+	case fields:
+		f = v
+		if data, ok := f.get("data").(fields); ok && graphRoles[f.text("type")] != "" {
+			role, f = graphRoles[f.text("type")], data
+		}
+		if role == "" {
+			role = graphRoles[f.text("type")]
+		}
+	case []any:
+		if len(v) != 2 {
+			return archive.Node{}, false
+		}
+		from, ok := v[0].(string)
+		said, text := v[1].(string)
+		if !ok || !text {
+			return archive.Node{}, false
+		}
+		if role = graphRoles[from]; role == "" {
+			role = from
+		}
+		return archive.Node{Role: role, Body: []byte(said), Type: "text/plain"}, true
+	default:
+		return archive.Node{}, false
+	}
+	if role == "" {
+		role = f.text("role")
+	}
+	hasContent := false
+	for _, m := range f {
+		hasContent = hasContent || m.key == "content"
+	}
+	if role == "" || !hasContent {
+		return archive.Node{}, false
+	}
+	return graphMessage(role, f), true
+}
+
+func graphMessage(role string, f fields) archive.Node {
+	n := archive.Node{Role: role, ID: f.text("id"), Name: f.text("name")}
+	var said, more fields
+	for _, m := range f {
+		switch m.key {
+		case "content":
+			said = append(fields{m}, said...)
+			continue
+		case "tool_calls", "invalid_tool_calls", "function_call":
+			if !empty(m.value) {
+				said = append(said, m)
+			}
+			continue
+		case "id", "name":
+			if _, ok := m.value.(string); ok || m.value == nil {
+				continue
+			}
+		case "type", "role":
+			continue
+		case "additional_kwargs":
+			// Where calls were kept before they had a place of their own.
+			if extra, ok := m.value.(fields); ok && empty(f.get("tool_calls")) {
+				for _, name := range []string{"tool_calls", "function_call"} {
+					if v := extra.get(name); !empty(v) {
+						said = append(said, field{name, v})
+					}
+				}
+			}
+		case "response_metadata":
+			if about, ok := m.value.(fields); ok {
+				if n.Model = about.text("model_name"); n.Model == "" {
+					n.Model = about.text("model")
+				}
+			}
+		}
+		if !empty(m.value) {
+			more = append(more, m)
+		}
+	}
+	text, isText := said.get("content").(string)
+	switch {
+	case len(said) == 1 && isText:
+		n.Body, n.Type = []byte(text), "text/plain"
+	case len(said) == 1 && said.get("content") != nil:
+		n.Body, n.Type = appendJSON(nil, said.get("content")), "application/json"
+	case len(said) == 1:
+		n.Body, n.Type = []byte{}, "text/plain"
+	default:
+		n.Body, n.Type = appendJSON(nil, said), "application/json"
+	}
+	if len(more) > 0 {
+		n.Metadata = appendJSON(nil, more)
+	}
+	return n
+}
+
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case fields:
+		return len(v) == 0
+	}
+	return false
+}
+
+// parseTime reads a time in the forms that these archives have; the zero time
+// if it is none of them.
+func parseTime(s string) time.Time {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1 && t.Year() < 9999 {
+			return t.UTC().Truncate(time.Millisecond)
+		}
+	}
+	return time.Time{}
+}
