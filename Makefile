@@ -20,7 +20,9 @@ build: ## Compile every package, and the commands into .bin/
 	$(if $(wildcard cmd),go build -o $(BIN)/ ./cmd/...)
 
 .PHONY: test
-test: tools ## Run every test with the race detector
+test: tools ## Install what tests need, then run every test with the race detector
+	@scripts/postgres.sh
+	@scripts/deepagents.sh
 	@{ status=0; \
 	  go test -race -count=1 -json ./... || status=1; \
 	  go -C tools test -race -count=1 -json ./... || status=1; \
@@ -64,6 +66,11 @@ ci: ## Run every check, as .ci/run does
 	@$(MAKE) --no-print-directory bench-smoke
 	@$(MAKE) --no-print-directory vuln
 	@$(MAKE) --no-print-directory test
+
+.PHONY: demo
+demo: ## Import an archive, fork, edit, merge and search it, and leave a store to play with
+	go build -buildvcs=false -o $(BIN)/ ./cmd/lineage
+	scripts/demo.sh
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)

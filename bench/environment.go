@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func environment(c *Config) Environment {
+	e := Environment{
+		Time: time.Now().UTC().Truncate(time.Second), Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Cores: runtime.NumCPU(), Seed: c.Seed, Rounds: c.Rounds, MessageBytes: c.MessageBytes,
+	}
+	e.CPU = field("/proc/cpuinfo", "model name")
+	if kib, err := strconv.ParseUint(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
+		e.MemoryBytes = kib << 10
+	}
+	return e
+}
+
+// version returns the commit that the program was built from, where it knows.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	if info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// field returns a field of a file of lines "name : value", empty if there is none.
+func field(path, name string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if k, v, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(k) == name {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

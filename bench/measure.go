@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+)
+
+// A contender is one side of a comparison.
+type contender struct {
+	system     string
+	durability string
+	// before, when not nil, prepares a round outside of the timing.
+	before func(ctx context.Context) error
+	// round does the work and returns how many operations it was.
+	round func(ctx context.Context) (operations int, err error)
+	// size, when not nil, returns how many bytes are on disk.
+	size func() (int64, error)
+}
+
+// subject is what a comparison is about.
+type subject struct {
+	workload string
+	size     int
+	archive  string
+	unit     string
+	// rate makes the value operations per second instead of time per operation.
+	rate bool
+	// rounds, when not 0, are as many as this instead of the configured number.
+	rounds int
+	warm   bool // already warm: no round is thrown away
+}
+
+// Units of rows.
+const (
+	unitNanos   = "ns/op"
+	unitPerSec  = "op/s"
+	unitBytes   = "bytes"
+	unitPerItem = "bytes/message"
+	unitRatio   = "ratio"
+)
+
+// sample is one round of one contender.
+type sample struct {
+	wall, cpu   float64 // nanoseconds of one operation
+	allocs, mem float64
+	ops         int
+}
+
+// compare measures the contenders in turn and adds their rows, and the ratios of
+// each to the one named in against, to the report.
+func (r *run) compare(ctx context.Context, s subject, contenders []contender) error {
+	rounds := r.config.Rounds
+	if s.rounds > 0 {
+		rounds = s.rounds
+	}
+	samples := make([][]sample, len(contenders))
+	before := make([]int64, len(contenders))
+	ops := make([]int, len(contenders))
+	for i := range contenders {
+		if contenders[i].size != nil {
+			var err error
+			if before[i], err = contenders[i].size(); err != nil {
+				return err
+			}
+		}
+	}
+	start := 0
+	if s.warm {
+		start = 1
+	}
+	for round := start; round <= rounds; round++ { // round 0 warms up
+		for k := range contenders {
+			i := (k + round) % len(contenders)
+			c := &contenders[i]
+			r.config.Progress(fmt.Sprintf("%s, %s, size %d, round %d of %d", s.workload, c.system, s.size, round, rounds))
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			one, err := sampleRound(ctx, c)
+			if err != nil {
+				return fmt.Errorf("%s of %s at %d: %w", s.workload, c.system, s.size, err)
+			}
+			ops[i] += one.ops
+			if round > 0 {
+				samples[i] = append(samples[i], one)
+			}
+		}
+	}
+	for i := range contenders {
+		c := &contenders[i]
+		row := rowOf(s, c, samples[i])
+		if c.size != nil {
+			after, err := c.size()
+			if err != nil {
+				return err
+			}
+			row.WrittenBytes = float64(after-before[i]) / float64(ops[i])
+		}
+		r.report.Rows = append(r.report.Rows, row)
+	}
+	for i := range contenders {
+		for k := range contenders {
+			if i != k && contenders[i].durability == contenders[k].durability {
+				r.report.Ratios = append(r.report.Ratios, ratioOf(s, &contenders[i], &contenders[k], samples[i], samples[k]))
+			}
+		}
+	}
+	return nil
+}
+
+func sampleRound(ctx context.Context, c *contender) (sample, error) {
+	if c.before != nil {
+		if err := c.before(ctx); err != nil {
+			return sample{}, err
+		}
+	}
+	var m0, m1 runtime.MemStats
+	runtime.ReadMemStats(&m0)
+	cpu := processTime()
+	start := time.Now()
+	n, err := c.round(ctx)
+	wall := time.Since(start)
+	cpu = processTime() - cpu
+	runtime.ReadMemStats(&m1)
+	if err != nil {
+		return sample{}, err
+	}
+	if n == 0 {
+		return sample{}, fmt.Errorf("%s did nothing", c.system)
+	}
+	each := float64(n)
+	return sample{
+		wall: float64(wall.Nanoseconds()) / each, cpu: float64(cpu.Nanoseconds()) / each,
+		allocs: float64(m1.Mallocs-m0.Mallocs) / each, mem: float64(m1.TotalAlloc-m0.TotalAlloc) / each, ops: n,
+	}, nil
+}
+
+func rowOf(s subject, c *contender, samples []sample) Row {
+	var wall, cpu, allocs, mem []float64
+	for _, one := range samples {
+		value := one.wall
+		if s.rate {
+			value = 1e9 / one.wall
+		}
+		wall, cpu = append(wall, value), append(cpu, one.cpu)
+		allocs, mem = append(allocs, one.allocs), append(mem, one.mem)
+	}
+	row := Row{
+		Workload: s.workload, System: c.system, Durability: c.durability, Size: s.size, Archive: s.archive, Unit: unitNanos,
+		Value: median(wall), Low: quantile(wall, 0.25), High: quantile(wall, 0.75),
+		CPUNanos: median(cpu), Allocations: math.Round(median(allocs)*10) / 10, AllocBytes: math.Round(median(mem)),
+		Rounds: len(samples), Operations: samples[0].ops,
+	}
+	if s.unit != "" {
+		row.Unit = s.unit
+	}
+	row.Noisy = row.High-row.Low > noisyAt*row.Value
+	return row
+}
+
+// ratioOf compares what an operation of a costs with one of b.
+func ratioOf(s subject, a, b *contender, as, bs []sample) Ratio {
+	ratios := make([]float64, len(as))
+	for i := range as {
+		ratios[i] = as[i].wall / bs[i].wall
+	}
+	return Ratio{
+		Workload: s.workload, Size: s.size, Archive: s.archive, System: a.system, Against: b.system, Durability: a.durability,
+		Ratio: median(ratios), Low: quantile(ratios, 0.25), High: quantile(ratios, 0.75),
+	}
+}

@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// run is a benchmark under way.
+type run struct {
+	config Config
+	dir    string
+	report Report
+	// extendBytes and forkBytes are what an extend and a fork add to the journal.
+	extendBytes, forkBytes int64
+	dirs                   int
+}
+
+// Streams of messages: each use draws its own.
+const (
+	streamCalibrate = iota
+	streamBase
+	streamExtend
+	streamStore
+	streamImport
+)
+
+// A workload is one kind of work, measured for all systems and sizes.
+type workload struct {
+	name string
+	what string
+	run  func(*run, context.Context) error
+}
+
+func workloads() []workload {
+	return []workload{
+		{"history", "extend, fork, read, window and edit at each length of history", (*run).histories},
+		{"limits", "what an extend and a fork cannot do without, each by itself", (*run).limits},
+		{"length", "fork the longest history against the shortest, in turn", (*run).lengths},
+		{"writers", "64 writers at once against one", (*run).writers},
+		{"fanout", "100 subagents, each with the whole history, that say something", (*run).fanout},
+		{"deep", "1,000 forks of forks", (*run).deep},
+		{"wide", "forks of one place, among few and among many", (*run).wide},
+		{"forkbytes", "what forks of a history take on disk", (*run).forkStorage},
+		{"store", "extend in a large store against a small one; opening and verifying it; bytes beside content", (*run).stores},
+		{"import", "importing conversations, against inserting them", (*run).imports},
+		{"dedupe", "what archives take on disk", (*run).dedupe},
+		{"search", "full-text search in a long conversation", (*run).search},
+	}
+}
+
+// Workloads returns the names of the workloads.
+func Workloads() []string {
+	var names []string
+	for _, w := range workloads() {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+// Describe says what a workload measures.
+func Describe(name string) string {
+	for _, w := range workloads() {
+		if w.name == name {
+			return w.what
+		}
+	}
+	return ""
+}
+
+// Run measures what the configuration says. When it fails or is cancelled, the
+// report has what was measured until then.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	c.setDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(c.Dir, "lineage-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	r := &run{config: c, dir: dir}
+	r.report.Environment = environment(&c)
+	for _, w := range workloads() {
+		if !c.wants(w.name) {
+			continue
+		}
+		if err = w.run(r, ctx); err != nil {
+			err = fmt.Errorf("workload %s: %w", w.name, err)
+			break
+		}
+	}
+	r.report.Growth = growth(r.report.Rows)
+	r.report.Goals = goals(&r.report)
+	return &r.report, err
+}
+
+// skip reports what is not measured, once.
+func (r *run) skip(s Skipped) {
+	if !slices.Contains(r.report.Skipped, s) {
+		r.report.Skipped = append(r.report.Skipped, s)
+	}
+}
+
+func (r *run) wantsSystem(name string) bool {
+	return len(r.config.Systems) == 0 || slices.Contains(r.config.Systems, name)
+}
+
+// directory makes a directory for a store.
+func (r *run) directory(name string) (string, error) {
+	r.dirs++
+	dir := filepath.Join(r.dir, fmt.Sprintf("%s-%d", name, r.dirs))
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// opened is a system's store that is being measured.
+type opened struct {
+	system
+	store store
+	dir   string
+}
+
+func (r *run) open(ctx context.Context, s system) (*opened, error) {
+	dir, err := r.directory(s.name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.open(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", s.name, err)
+	}
+	return &opened{s, st, dir}, nil
+}
+
+// close closes the store and removes its files.
+func (o *opened) close() error {
+	return errors.Join(o.store.close(), os.RemoveAll(o.dir))
+}
+
+// growth fits how costs grow with the size, for every workload and system that has
+// rows of several sizes.
+func growth(rows []Row) []Growth {
+	type line struct{ workload, system, durability string }
+	var order []line
+	sizes, costs := map[line][]float64{}, map[line][]float64{}
+	for _, row := range rows {
+		l := line{row.Workload, row.System, row.Durability}
+		if row.Size == 0 || row.Unit != unitNanos {
+			continue
+		}
+		if sizes[l] == nil {
+			order = append(order, l)
+		}
+		sizes[l], costs[l] = append(sizes[l], float64(row.Size)), append(costs[l], row.Value)
+	}
+	var all []Growth
+	for _, l := range order {
+		if e, ok := exponent(sizes[l], costs[l]); ok {
+			all = append(all, Growth{l.workload, l.system, l.durability, int(slices.Min(sizes[l])), int(slices.Max(sizes[l])), e})
+		}
+	}
+	return all
+}

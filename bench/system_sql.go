@@ -1,0 +1,451 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "modernc.org/sqlite"             // the driver "sqlite"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlite"
+)
+
+// sqliteSystem is the documented schema on SQLite as a careful program uses it:
+// statements prepared once, one transaction for each step, the documented
+// settings, ids kept by the program, full text maintained.
+func sqliteSystem(durability string) system {
+	return system{name: nameSQLite, durability: durability, open: func(ctx context.Context, dir string) (store, error) {
+		s := &sqlStore{dir: dir, driver: "sqlite", mark: func(int) string { return "?" }, textRow: sqliteText}
+		synchronous := "FULL"
+		if durability == normal {
+			synchronous = "NORMAL"
+		}
+		s.address = "file:" + filepath.Join(dir, "chats.db") + "?_txlock=immediate" +
+			"&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")&_pragma=cache_size(-64000)" +
+			"&_pragma=temp_store(MEMORY)&_pragma=mmap_size(268435456)&_pragma=foreign_keys(ON)&_pragma=busy_timeout(10000)"
+		return s, s.open(ctx, sqlite.Dialect{}.Migrations()[0].Documented)
+	}}
+}
+
+// postgresSystem is the same on a Postgres server, in a schema of its own. Its
+// normal durability is asynchronous commit: it survives the death of the program,
+// and may lose what was acknowledged last if the server dies.
+func postgresSystem(address, durability string) system {
+	return system{name: namePostgres, durability: durability, most: 100_000, open: func(ctx context.Context, dir string) (store, error) {
+		s := &sqlStore{driver: "pgx", mark: func(n int) string { return "$" + strconv.Itoa(n) }, textRow: postgresText}
+		s.schema = "bench_" + strings.NewReplacer("-", "_", ".", "_").Replace(filepath.Base(dir))
+		admin, err := sql.Open("pgx", address)
+		if err != nil {
+			return nil, err
+		}
+		defer admin.Close()
+		if _, err := admin.ExecContext(ctx, `CREATE SCHEMA "`+s.schema+`"`); err != nil {
+			return nil, err
+		}
+		s.drop = address
+		separator := "?"
+		if strings.Contains(address, "?") {
+			separator = "&"
+		}
+		s.address = address + separator + "search_path=" + s.schema
+		if durability == normal {
+			s.address += "&synchronous_commit=off"
+		}
+		return s, s.open(ctx, postgres.Dialect{}.Migrations()[0].Documented)
+	}}
+}
+
+const (
+	sqliteText   = `INSERT INTO messages_fts ("messageId", "chatId", name, content) VALUES (?, ?, ?, ?)`
+	postgresText = sqliteText
+)
+
+type sqlStore struct {
+	dir     string
+	driver  string
+	address string
+	schema  string // of Postgres, dropped at the end
+	drop    string
+	mark    func(n int) string // the n-th parameter, from 1
+	textRow string
+	noText  bool // leave the full text out
+	db      *sql.DB
+	next    atomic.Int64
+
+	message, text, head, touch, branch, chat, chain *sql.Stmt
+}
+
+func (s *sqlStore) open(ctx context.Context, ddl string) (err error) {
+	if s.db, err = sql.Open(s.driver, s.address); err != nil {
+		return err
+	}
+	if s.driver == "sqlite" {
+		s.db.SetMaxOpenConns(4)
+	}
+	if ddl != "" {
+		if _, err := s.db.ExecContext(ctx, ddl); err != nil {
+			return fmt.Errorf("make the documented tables: %w", err)
+		}
+	}
+	for _, p := range []struct {
+		to    **sql.Stmt
+		query string
+	}{
+		{&s.message, `INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES (?, ?, ?, ?, 'message', ?, ?)`},
+		{&s.text, s.textRow},
+		{&s.head, `UPDATE branches SET "headMessageId" = ? WHERE id = ?`},
+		{&s.touch, `UPDATE chats SET "updatedAt" = ? WHERE id = ?`},
+		{&s.branch, `INSERT INTO branches (id, "chatId", name, "headMessageId", "createdAt") VALUES (?, ?, ?, ?, 0)`},
+		{&s.chat, `INSERT INTO chats (id, "userId") VALUES (?, 'bench')`},
+		{&s.chain, `WITH RECURSIVE chain(id, "parentId", data, depth) AS (
+			SELECT id, "parentId", data, 0 FROM messages WHERE id = ?
+			UNION ALL
+			SELECT m.id, m."parentId", m.data, c.depth + 1 FROM messages m JOIN chain c ON m.id = c."parentId" WHERE c.depth + 1 < ?
+		) SELECT data FROM chain ORDER BY depth DESC`},
+	} {
+		if *p.to, err = s.db.PrepareContext(ctx, s.marked(p.query)); err != nil {
+			return fmt.Errorf("prepare %s: %w", p.query, err)
+		}
+	}
+	return nil
+}
+
+// marked writes a statement's parameters as its database does.
+func (s *sqlStore) marked(query string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range query {
+		if r == '?' {
+			n++
+			b.WriteString(s.mark(n))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func (s *sqlStore) id(kind string) string {
+	return kind + strconv.FormatInt(s.next.Add(1), 10)
+}
+
+func (s *sqlStore) start(ctx context.Context) (history, error) {
+	h := &sqlHistory{store: s, chat: s.id("chat"), branch: s.id("branch")}
+	if _, err := s.chat.ExecContext(ctx, h.chat); err != nil {
+		return nil, err
+	}
+	_, err := s.branch.ExecContext(ctx, h.branch, h.chat, h.branch, nil)
+	return h, err
+}
+
+func (s *sqlStore) size() (int64, error) {
+	if s.schema == "" {
+		return diskUse(s.dir)
+	}
+	var n int64
+	err := s.db.QueryRow(`SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind = 'r'`, s.schema).Scan(&n)
+	return n, err
+}
+
+func (s *sqlStore) close() error {
+	err := s.db.Close()
+	if s.schema == "" {
+		return err
+	}
+	admin, openErr := sql.Open(s.driver, s.drop)
+	if openErr != nil {
+		return openErr
+	}
+	defer admin.Close()
+	if _, dropErr := admin.Exec(`DROP SCHEMA "` + s.schema + `" CASCADE`); err == nil {
+		err = dropErr
+	}
+	return err
+}
+
+func (s *sqlStore) reopen(ctx context.Context) error {
+	if err := s.db.Close(); err != nil {
+		return err
+	}
+	return s.open(ctx, "")
+}
+
+type sqlHistory struct {
+	store        *sqlStore
+	chat, branch string
+	ids          []string // of its messages: the program kept them
+}
+
+// sqlRow is a message to insert behind the last of a history.
+type sqlRow struct {
+	in   *sqlHistory
+	role string
+	text []byte
+}
+
+// insert inserts rows in one transaction, with the new heads.
+func (s *sqlStore) insert(ctx context.Context, rows []sqlRow) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	message, text := tx.StmtContext(ctx, s.message), tx.StmtContext(ctx, s.text)
+	ids := make(map[*sqlHistory][]string)
+	for _, row := range rows {
+		known, ok := ids[row.in]
+		if !ok {
+			known = row.in.ids
+		}
+		id := s.id("m")
+		var parent any
+		if len(known) > 0 {
+			parent = known[len(known)-1]
+		}
+		if _, err := message.ExecContext(ctx, id, row.in.chat, parent, row.role, string(messageJSON(id, row.role, row.text)), s.next.Load()); err != nil {
+			return err
+		}
+		if !s.noText {
+			if _, err := text.ExecContext(ctx, id, row.in.chat, row.role, string(row.text)); err != nil {
+				return err
+			}
+		}
+		ids[row.in] = append(known, id)
+	}
+	head, touch := tx.StmtContext(ctx, s.head), tx.StmtContext(ctx, s.touch)
+	for h, known := range ids {
+		if _, err := head.ExecContext(ctx, known[len(known)-1], h.branch); err != nil {
+			return err
+		}
+		if _, err := touch.ExecContext(ctx, s.next.Load(), h.chat); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	for h, known := range ids {
+		h.ids = known
+	}
+	return nil
+}
+
+// insertConversation inserts a conversation of an archive, branches and all.
+func (s *sqlStore) insertConversation(ctx context.Context, c *archive.Conversation) error {
+	h, err := s.start(ctx)
+	if err != nil {
+		return err
+	}
+	chat := h.(*sqlHistory)
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	message, text := tx.StmtContext(ctx, s.message), tx.StmtContext(ctx, s.text)
+	rows := make(map[string]string, len(c.Nodes)) // of a node's id, the row's
+	last := ""
+	for _, n := range c.Nodes {
+		id := s.id("m")
+		parent := last
+		if n.Root {
+			parent = ""
+		}
+		if n.Parent != "" {
+			parent = rows[n.Parent]
+		}
+		if _, err := message.ExecContext(ctx, id, chat.chat, sql.NullString{String: parent, Valid: parent != ""}, n.Role,
+			string(messageJSON(id, n.Role, n.Body)), n.Created.UnixMilli()); err != nil {
+			return err
+		}
+		if _, err := text.ExecContext(ctx, id, chat.chat, n.Role, string(n.Body)); err != nil {
+			return err
+		}
+		last = id
+		if n.ID != "" {
+			rows[n.ID] = id
+		}
+	}
+	if last != "" {
+		if _, err := tx.StmtContext(ctx, s.head).ExecContext(ctx, last, chat.branch); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func (h *sqlHistory) add(ctx context.Context, messages ...[]byte) error {
+	rows := make([]sqlRow, len(messages))
+	for i, m := range messages {
+		rows[i] = sqlRow{h, roleOf(len(h.ids) + i), m}
+	}
+	return h.store.insert(ctx, rows)
+}
+
+func (h *sqlHistory) extend(ctx context.Context, message []byte) error { return h.add(ctx, message) }
+
+func (h *sqlHistory) load(ctx context.Context, messages [][]byte) error {
+	for batch := range slices.Chunk(messages, 10_000) {
+		if err := h.add(ctx, batch...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *sqlHistory) fork(ctx context.Context, n int) (history, error) {
+	if n == 0 {
+		n = len(h.ids)
+	}
+	f := &sqlHistory{store: h.store, chat: h.chat, branch: h.store.id("branch"), ids: h.ids[:n:n]}
+	var head any
+	if n > 0 {
+		head = h.ids[n-1]
+	}
+	_, err := h.store.branch.ExecContext(ctx, f.branch, f.chat, f.branch, head)
+	return f, err
+}
+
+func (h *sqlHistory) read(ctx context.Context, last int) (int, error) {
+	if len(h.ids) == 0 {
+		return 0, nil
+	}
+	if last == 0 {
+		last = len(h.ids)
+	}
+	rows, err := h.store.chain.QueryContext(ctx, h.ids[len(h.ids)-1], last)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	n := 0
+	var data sql.RawBytes
+	for rows.Next() {
+		if err := rows.Scan(&data); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, rows.Err()
+}
+
+// snapshotSystem writes the whole state at each step, as checkpointers of agent
+// graphs do, into SQLite.
+func snapshotSystem(durability string) system {
+	return system{name: nameSnapshots, durability: durability, most: 1_000, open: func(ctx context.Context, dir string) (store, error) {
+		synchronous := "FULL"
+		if durability == normal {
+			synchronous = "NORMAL"
+		}
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "checkpoints.db")+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous("+synchronous+")")
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(1)
+		if _, err := db.ExecContext(ctx, `CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_id INTEGER NOT NULL, parent_checkpoint_id INTEGER,
+			checkpoint BLOB, PRIMARY KEY (thread_id, checkpoint_id))`); err != nil {
+			return nil, err
+		}
+		insert, err := db.PrepareContext(ctx, `INSERT INTO checkpoints VALUES (?, ?, ?, ?)`)
+		return &snapshotStore{dir: dir, db: db, insert: insert}, err
+	}}
+}
+
+type snapshotStore struct {
+	dir    string
+	db     *sql.DB
+	insert *sql.Stmt
+	next   int
+}
+
+func (s *snapshotStore) start(context.Context) (history, error) {
+	s.next++
+	return &snapshotHistory{store: s, thread: strconv.Itoa(s.next)}, nil
+}
+
+func (s *snapshotStore) size() (int64, error) { return diskUse(s.dir) }
+
+func (s *snapshotStore) close() error { return s.db.Close() }
+
+type snapshotHistory struct {
+	store  *snapshotStore
+	thread string
+	step   int
+	state  []byte // the messages so far, as one JSON array without its end
+}
+
+// save writes the state as the next step.
+func (h *snapshotHistory) save(ctx context.Context) error {
+	h.step++
+	_, err := h.store.insert.ExecContext(ctx, h.thread, h.step, h.step-1, append(slices.Clip(h.state), ']'))
+	return err
+}
+
+func (h *snapshotHistory) add(message []byte) {
+	before := byte(',')
+	if len(h.state) == 0 {
+		before = '['
+	}
+	h.state = append(append(h.state, before), messageJSON("", roleOf(h.step), message)...)
+}
+
+func (h *snapshotHistory) extend(ctx context.Context, message []byte) error {
+	h.add(message)
+	return h.save(ctx)
+}
+
+func (h *snapshotHistory) load(ctx context.Context, messages [][]byte) error {
+	for _, m := range messages {
+		h.add(m)
+	}
+	return h.save(ctx)
+}
+
+func (h *snapshotHistory) fork(ctx context.Context, n int) (history, error) {
+	s := h.store
+	s.next++
+	f := &snapshotHistory{store: s, thread: strconv.Itoa(s.next), state: slices.Clone(h.state)}
+	if n > 0 {
+		all, err := splitArray(append(slices.Clip(h.state), ']'))
+		if err != nil {
+			return nil, err
+		}
+		f.state = nil
+		for i, m := range all[:n] {
+			before := byte(',')
+			if i == 0 {
+				before = '['
+			}
+			f.state = append(append(f.state, before), m...)
+		}
+	}
+	return f, f.save(ctx)
+}
+
+func (h *snapshotHistory) read(ctx context.Context, last int) (int, error) {
+	var state []byte
+	if err := h.store.db.QueryRowContext(ctx, `SELECT checkpoint FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC LIMIT 1`, h.thread).Scan(&state); err != nil {
+		return 0, err
+	}
+	all, err := splitArray(state)
+	if last > 0 && len(all) > last {
+		all = all[len(all)-last:]
+	}
+	return len(all), err
+}
+
+func splitArray(b []byte) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	err := json.Unmarshal(b, &all)
+	return all, err
+}

