@@ -16,7 +16,14 @@ func FuzzDecodeCommit(f *testing.F) {
 	for _, r := range sampleCommit().Records {
 		f.Add(encode(f, &structure.Commit{Time: sampleTime, Records: []structure.Record{r}}))
 	}
-	f.Fuzz(func(t *testing.T, payload []byte) { requireOneForm(t, payload) })
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		requireOneForm(t, payload)
+		if _, err := structure.DecodeCommit(payload); err == nil {
+			seekAll(t, payload, func() bool { return true })
+		} else if d, err := structure.NewDecoder(payload); err == nil {
+			_, _ = d.Seek(structure.SpanRef{Seq: 3}) // whatever it says, it ends
+		}
+	})
 }
 
 func FuzzDecodeObject(f *testing.F) {

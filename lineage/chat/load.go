@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"math/rand/v2"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -128,7 +127,7 @@ func (s *loading) begin(ctx context.Context) error {
 	s.thread = lineage.SourceThread(c.ID)
 	return s.commit(ctx, []structure.Record{&structure.Thread{
 		ID: s.thread, SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata,
-		CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.at, Incarnation: rand.Uint64(),
+		CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.at, Incarnation: structure.NewIncarnation(),
 	}}, backend.Options{Threads: []backend.ExpectThread{{ID: s.thread}}})
 }
 

@@ -1,0 +1,210 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// role is the superuser of the cluster.
+const role = "lineage"
+
+// cluster is a running server of this process.
+type cluster struct {
+	dir  string // holds everything of it, its socket included
+	port int
+	// leash is held open as long as this process lives. Its other end is with the
+	// keeper, who ends the cluster when it closes.
+	leash *os.File
+}
+
+// keeper waits for its input to end, then stops the server and removes the
+// directory. postmaster.pid is there as long as the server runs.
+const keeper = `
+cat >/dev/null
+pidfile="$1/data/postmaster.pid"
+for signal in INT QUIT KILL; do
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    pid=$(head -n 1 "$pidfile" 2>/dev/null) || break 2
+    [ $i -gt 1 ] || kill -$signal "$pid" 2>/dev/null || break 2
+    sleep 0.2
+  done
+done
+rm -rf "$1"
+`
+
+// startCluster makes a cluster and starts it.
+func startCluster() (*cluster, error) {
+	if runtime.GOOS == "windows" {
+		return nil, errors.New("a cluster is started on Unix only")
+	}
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	owner, err := ownerOfClusters()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := directory(owner)
+	if err != nil {
+		return nil, err
+	}
+	// The port only names the socket.
+	c := &cluster{dir: dir, port: 5432}
+	if err := c.keep(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := c.run(bin, owner); err != nil {
+		_ = c.leash.Close() // the keeper clears up
+		return nil, err
+	}
+	return c, nil
+}
+
+// binaries returns the directory with initdb and postgres: of the version in the
+// path, or else of the newest that is installed.
+func binaries() (string, error) {
+	var candidates []string
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			path = resolved
+		}
+		candidates = append(candidates, filepath.Dir(path))
+	}
+	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
+		candidates = append(candidates, strings.TrimSpace(string(out)))
+	}
+	var installed []string
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin",
+		"/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		installed = append(installed, found...)
+	}
+	slices.SortFunc(installed, func(a, b string) int { return version(b) - version(a) })
+	for _, dir := range append(candidates, installed...) {
+		if isExecutable(filepath.Join(dir, "initdb")) && isExecutable(filepath.Join(dir, "postgres")) {
+			return dir, nil
+		}
+	}
+	return "", errors.New("no initdb and postgres are installed")
+}
+
+// version returns the number in the path of an installation, 0 if there is none.
+func version(dir string) int {
+	name := filepath.Base(filepath.Dir(dir))
+	n, _ := strconv.Atoi(name[strings.LastIndexAny(name, "-@")+1:])
+	return n
+}
+
+func isExecutable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// directory makes a directory of the owner's that is near enough to the root for a
+// socket in it, whose path must be short, and that the owner can get into.
+func directory(owner *account) (string, error) {
+	var reasons []error
+	for _, parent := range slices.Compact([]string{os.TempDir(), "/tmp", "/var/tmp"}) {
+		dir, err := os.MkdirTemp(parent, "lineage-pg-")
+		if err != nil {
+			reasons = append(reasons, err)
+			continue
+		}
+		if err = owner.takes(dir); err == nil && len(dir) > 80 {
+			err = fmt.Errorf("the path of %s is too long for a socket in it", dir)
+		}
+		if err == nil {
+			return dir, nil
+		}
+		reasons = append(reasons, err, os.RemoveAll(dir))
+	}
+	return "", errors.Join(reasons...)
+}
+
+// keep starts the keeper.
+func (c *cluster) keep() error {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", c.dir)
+	cmd.Stdin = theirs
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		_ = ours.Close()
+		return err
+	}
+	c.leash = ours
+	return nil
+}
+
+func (c *cluster) run(bin string, owner *account) error {
+	data := filepath.Join(c.dir, "data")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata", data, "--username", role, "--auth", "trust",
+		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
+	if version(bin) != 0 && version(bin) < 14 {
+		initdb.Args = initdb.Args[:len(initdb.Args)-1]
+	}
+	initdb.Dir = c.dir
+	owner.runs(initdb)
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	log, err := os.Create(filepath.Join(c.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	postgres := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", c.dir, "-p", strconv.Itoa(c.port),
+		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
+		"-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "max_wal_size=512MB", "-c", "autovacuum=off")
+	postgres.Dir, postgres.Stdout, postgres.Stderr = c.dir, log, log
+	detach(postgres)
+	owner.runs(postgres)
+	if err := postgres.Start(); err != nil {
+		return err
+	}
+	return c.await(log.Name())
+}
+
+// await returns when the server answers.
+func (c *cluster) await(log string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, c.dsn("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("postgres does not answer: %w: %s", err, said)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (c *cluster) dsn(database string) string {
+	query := url.Values{"host": {c.dir}, "port": {strconv.Itoa(c.port)}, "sslmode": {"disable"}}
+	return "postgres://" + role + "@/" + database + "?" + query.Encode()
+}

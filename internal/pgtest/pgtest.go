@@ -1,0 +1,130 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Variable names the environment variable with the server to use.
+const Variable = "LINEAGE_TEST_POSTGRES"
+
+const patience = time.Minute
+
+// server is the one of this process: a process can have but one that it must not
+// outlive.
+var server = sync.OnceValues(start)
+
+// A source of databases is a server, by the connection string of its maintenance
+// database.
+type source struct {
+	admin string
+	// own is the server of this process, if it is one: its leash must not be
+	// collected while the process lives.
+	own *cluster
+}
+
+func start() (source, error) {
+	if dsn := os.Getenv(Variable); dsn != "" {
+		return source{admin: dsn}, nil
+	}
+	c, err := startCluster()
+	if err != nil {
+		return source{}, err
+	}
+	return source{admin: c.dsn("postgres"), own: c}, nil
+}
+
+// DSN returns the connection string of an empty database that is the test's own
+// until its end.
+func DSN(t testing.TB) string {
+	t.Helper()
+	from, err := server()
+	if err != nil {
+		unavailable(t, err)
+	}
+	admin := from.admin
+	name, err := createDatabase(admin)
+	if err != nil {
+		t.Fatalf("pgtest: create a database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := dropDatabase(admin, name); err != nil {
+			t.Errorf("pgtest: drop database %s: %v", name, err)
+		}
+	})
+	dsn, err := withDatabase(admin, name)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return dsn
+}
+
+func unavailable(t testing.TB, err error) {
+	t.Helper()
+	const advice = "install PostgreSQL (scripts/postgres.sh does on Debian), or set " + Variable
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("pgtest: NO POSTGRES, AND CI MUST HAVE ONE: %v; %s", err, advice)
+	}
+	t.Skipf("pgtest: NOT TESTED AGAINST POSTGRES: %v; %s", err, advice)
+}
+
+// onServer runs statements, one after another, outside of any transaction.
+func onServer(admin string, statements ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if _, err = conn.Exec(ctx, statement); err != nil {
+			break
+		}
+	}
+	if closeErr := conn.Close(ctx); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func createDatabase(admin string) (string, error) {
+	var random [8]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return "", err
+	}
+	name := "lineage_test_" + hex.EncodeToString(random[:])
+	return name, onServer(admin, "CREATE DATABASE "+name+" ENCODING 'UTF8' TEMPLATE template0")
+}
+
+func dropDatabase(admin, name string) error {
+	return onServer(admin,
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'",
+		"DROP DATABASE IF EXISTS "+name)
+}
+
+// withDatabase returns a connection string with another database in it.
+func withDatabase(dsn, name string) (string, error) {
+	if !strings.HasPrefix(dsn, "postgres://") && !strings.HasPrefix(dsn, "postgresql://") {
+		return dsn + " dbname=" + name, nil // the last of a key counts
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "", fmt.Errorf("parse %s: %w", Variable, err)
+	}
+	u.Path = "/" + name
+	query := u.Query()
+	query.Del("dbname")
+	query.Del("database")
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Shows what the store does, on an archive that ships with it, and leaves a store to
+# play with. LINEAGE names the program, DEMO the folder; what is there is replaced.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+lineage=${LINEAGE:-$root/.bin/lineage}
+demo=${DEMO:-$root/.bin/demo}
+
+if [[ -e $demo && ! -d $demo/.lineage ]]; then
+	echo "$demo is there and is no store of a demonstration: remove it, or set DEMO" >&2
+	exit 1
+fi
+rm -rf "$demo"
+mkdir -p "$demo"
+cd "$demo"
+
+if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold= plain=; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+exec 3>&1
+# run shows a command and runs it.
+run() {
+	local line='$ lineage' word
+	for word in "$@"; do
+		if [[ $word == *[!a-zA-Z0-9_./:@{}~-]* ]]; then word="'$word'"; fi
+		line+=" $word"
+	done
+	printf '%s\n' "$line" >&3
+	"$lineage" "$@"
+}
+
+say 'A store, and an archive of 100 conversation trees'
+run init
+run import "$root/testdata/demo/oasst-trees.jsonl.gz"
+run chat list --limit 5
+
+say 'One of the conversations, with its branches'
+run chat set 8d133a5a-f25c-4738-ae22-8a4901dfc3db --title 'Symbolic links' > /dev/null
+run chat use 'symbolic links'
+run branch mine --switch
+run checkpoint before
+run tree
+
+say 'Three subagents, each with the whole history, and what they report'
+for model in small-1 small-2 large-3; do
+	id=$(run subagent --model "$model" --task 'What goes wrong most often with symbolic links?')
+	case $model in
+	small-1) answer='The order: the target comes first, then the name of the link.' ;;
+	small-2) answer='Relative targets: they are taken from where the link is, not from where you are.' ;;
+	*) answer='Links whose target was moved or deleted: find -xtype l lists them.' ;;
+	esac
+	run append "$id" "$answer" --role assistant --model "$model" --durability normal > /dev/null
+	run return "$id" > /dev/null
+done
+run log mine --last 3
+
+say 'A question asked differently, and the answers merged'
+run edit mine:1 'Explain the parameters of ln -s, with one example.' --branch clearer > /dev/null
+run append clearer 'ln -s TARGET NAME: for example, ln -s /opt/app-1.2 /opt/app.' --role assistant --model large-3 > /dev/null
+run provenance clearer:1
+run merge clearer mine
+run diff before mine
+run tree
+
+say 'What was said about it, in all conversations'
+run search 'symbolic AND link*' --limit 3
+
+say 'What it takes on disk, and what copies would take'
+run pack
+run stats
+run verify --deep
+
+say 'What a fork takes beside copying a file of the history, at 1,000 messages of 500 bytes'
+run bench --workloads history --sizes 1000 --rounds "${DEMO_ROUNDS:-5}" --systems lineage,json-files > bench.txt
+awk '/^fork/ { on = 1 } on && /^$/ { exit } on' bench.txt
+
+say 'The store is yours to play with'
+cat <<END
+  cd $demo
+  alias lineage=$lineage
+  lineage chat list                  the conversations
+  lineage tree                       the one of the demonstration; lineage chat use ID for others
+  lineage fork mine --count 1000     a thousand forks, and lineage stats again
+  lineage rewind @{2}                two messages back, on a new branch
+  lineage export -o links.html       a page to read
+  lineage project sqlite:chats.db    plain SQL tables
+  lineage help                       everything else; docs/cli.md has it in one page
+END

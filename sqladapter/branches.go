@@ -1,0 +1,210 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+var branchSQL = struct {
+	byID, byName, active, ofChat Statement
+	insert, move                 Statement
+	deactivate, activate         Statement
+}{
+	byID:   `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "id" = ?`,
+	byName: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ? AND "name" = ?`,
+	active: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
+		`WHERE "chatId" = ? ORDER BY "isActive" DESC, "createdAt", "id" {limit}`,
+	ofChat: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
+		`WHERE "chatId" = ? ORDER BY "createdAt", "id"`,
+	insert:     `INSERT INTO "branches" ("id", "chatId", "name", "headMessageId", "isActive", "createdAt") VALUES {rows:6}`,
+	move:       `UPDATE "branches" SET "headMessageId" = ? WHERE "id" = ?`,
+	deactivate: `UPDATE "branches" SET "isActive" = ? WHERE "chatId" = ? AND "isActive" = ?`,
+	activate:   `UPDATE "branches" SET "isActive" = ? WHERE "id" = ?`,
+}
+
+func scanBranch(rows *sql.Rows) (chat.Branch, error) {
+	var b chat.Branch
+	var head sql.NullString
+	err := rows.Scan(&b.ID, &b.ChatID, &b.Name, &head, &b.IsActive, &b.CreatedAt)
+	b.HeadMessageID = chat.Ref(head.String)
+	return b, err
+}
+
+func (c *Conn) insertBranch(ctx context.Context, b chat.Branch) error {
+	_, err := c.Exec(ctx, branchSQL.insert, b.ID, b.ChatID, b.Name, optional(b.HeadMessageID), b.IsActive, b.CreatedAt)
+	return err
+}
+
+func (c *Conn) branch(ctx context.Context, id string) (*chat.Branch, error) {
+	rows, err := c.Query(ctx, branchSQL.byID, id)
+	return first(rows, err, scanBranch)
+}
+
+// mustBranch returns a branch of a chat.
+func (c *Conn) mustBranch(ctx context.Context, chatID, id string) (*chat.Branch, error) {
+	b, err := c.branch(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case b == nil:
+		return nil, &chat.Error{Subject: chat.SubjectBranch, ID: id, ChatID: chatID, Err: chat.ErrNotFound}
+	case b.ChatID != chatID:
+		return nil, &chat.Error{Subject: chat.SubjectBranch, ID: id, ChatID: chatID, Err: chat.ErrOtherChat}
+	}
+	return b, nil
+}
+
+// createBranch makes a branch in a chat that is touched. Its head is checked.
+func (c *Conn) createBranch(ctx context.Context, b chat.Branch) error {
+	known, err := c.branch(ctx, b.ID)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		return &chat.Error{Subject: chat.SubjectBranch, ID: b.ID, Err: chat.ErrExists}
+	}
+	if known, err = c.branchNamed(ctx, b.ChatID, b.Name); err != nil {
+		return err
+	}
+	if known != nil {
+		return &chat.Error{Subject: chat.SubjectBranch, ID: b.Name, ChatID: b.ChatID, Err: chat.ErrExists}
+	}
+	if err := c.mustMessage(ctx, b.ChatID, b.HeadMessageID); err != nil {
+		return err
+	}
+	if b.IsActive {
+		if _, err := c.Exec(ctx, branchSQL.deactivate, false, b.ChatID, true); err != nil {
+			return err
+		}
+	}
+	return c.insertBranch(ctx, b)
+}
+
+func (c *Conn) branchNamed(ctx context.Context, chatID, name string) (*chat.Branch, error) {
+	rows, err := c.Query(ctx, branchSQL.byName, chatID, name)
+	return first(rows, err, scanBranch)
+}
+
+// completeBranch checks a branch to be made and fills in what was left out.
+func (db *DB) completeBranch(b chat.Branch) (chat.Branch, error) {
+	if err := errors.Join(b.Check(), db.checkID(chat.SubjectBranch, b.ID, b.Name)); err != nil {
+		return b, err
+	}
+	if b.ID == "" {
+		b.ID = uuid.NewString()
+	}
+	b.CreatedAt = moment(b.CreatedAt)
+	return b, nil
+}
+
+// CreateBranch implements chat.Store.
+func (s *chatStore) CreateBranch(ctx context.Context, b chat.Branch) (chat.Branch, error) {
+	b, err := s.db.completeBranch(b)
+	if err != nil {
+		return chat.Branch{}, err
+	}
+	err = s.db.Write(ctx, func(c *Conn) error {
+		if err := c.touch(ctx, b.ChatID); err != nil {
+			return err
+		}
+		return c.createBranch(ctx, b)
+	})
+	if err != nil {
+		return chat.Branch{}, err
+	}
+	return b, nil
+}
+
+// Branch implements chat.Store.
+func (s *chatStore) Branch(ctx context.Context, chatID, name string) (found *chat.Branch, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		found, err = c.branchNamed(ctx, chatID, name)
+		return err
+	})
+	return found, err
+}
+
+// ActiveBranch implements chat.Store. Where another program left a chat without an
+// active branch, it is the oldest.
+func (s *chatStore) ActiveBranch(ctx context.Context, chatID string) (found *chat.Branch, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, branchSQL.active, chatID, 1)
+		found, err = first(rows, err, scanBranch)
+		return err
+	})
+	return found, err
+}
+
+// SetActiveBranch implements chat.Store.
+func (s *chatStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
+	return s.db.Write(ctx, func(c *Conn) error {
+		if err := c.touch(ctx, chatID); err != nil {
+			return err
+		}
+		if _, err := c.mustBranch(ctx, chatID, branchID); err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, branchSQL.deactivate, false, chatID, true); err != nil {
+			return err
+		}
+		_, err := c.Exec(ctx, branchSQL.activate, true, branchID)
+		return err
+	})
+}
+
+// UpdateBranchHead implements chat.Store.
+func (s *chatStore) UpdateBranchHead(ctx context.Context, branchID string, head chat.Ref) error {
+	return s.db.Write(ctx, func(c *Conn) error {
+		b, err := c.branch(ctx, branchID)
+		if err == nil && b == nil {
+			err = &chat.Error{Subject: chat.SubjectBranch, ID: branchID, Err: chat.ErrNotFound}
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.touch(ctx, b.ChatID); err != nil {
+			return err
+		}
+		if err := c.mustMessage(ctx, b.ChatID, head); err != nil {
+			return err
+		}
+		_, err = c.Exec(ctx, branchSQL.move, optional(head), branchID)
+		return err
+	})
+}
+
+// ListBranches implements chat.Store.
+func (s *chatStore) ListBranches(ctx context.Context, chatID string) (infos []chat.BranchInfo, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		infos = nil
+		branches, err := c.branches(ctx, chatID)
+		if err != nil {
+			return err
+		}
+		var heads []string
+		for _, b := range branches {
+			if b.HeadMessageID != "" {
+				heads = append(heads, string(b.HeadMessageID))
+			}
+		}
+		depths, err := c.depths(ctx, chatID, heads)
+		if err != nil {
+			return err
+		}
+		for _, b := range branches {
+			infos = append(infos, chat.BranchInfo{Branch: b, MessageCount: depths[string(b.HeadMessageID)]})
+		}
+		return nil
+	})
+	return infos, err
+}
+
+func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, error) {
+	rows, err := c.Query(ctx, branchSQL.ofChat, chatID)
+	return all(rows, err, scanBranch)
+}

@@ -1,0 +1,373 @@
+package sqladapter
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// Chats returns the chats in the database. Any number of stores can be made for a
+// database, which stays its owner's to close.
+//
+// Messages, branches and checkpoints that other programs wrote are there too.
+func (db *DB) Chats() chat.Store { return &chatStore{db: db} }
+
+type chatStore struct{ db *DB }
+
+var chatSQL = struct {
+	byID, userOf, insert, touch, hold, update, remove Statement
+	ids, pageOfIDs, idsOfUser, pageOfIDsOfUser        Statement
+	byIDs, messageCounts, branchCounts                Statement
+	removeMessages, removeBranches, removeCheckpoints Statement
+}{
+	byID:   `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ?`,
+	userOf: `SELECT "userId" FROM "chats" WHERE "id" = ?`,
+	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
+	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
+	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" = ?`,
+	update: `UPDATE "chats" SET "title" = ?, "metadata" = ? WHERE "id" = ?`,
+	remove: `DELETE FROM "chats" WHERE "id" = ?`,
+
+	ids:             `SELECT "id" FROM "chats" ORDER BY "updatedAt" DESC, "createdAt" DESC, "id"`,
+	pageOfIDs:       `SELECT "id" FROM "chats" ORDER BY "updatedAt" DESC, "createdAt" DESC, "id" {page}`,
+	idsOfUser:       `SELECT "id" FROM "chats" WHERE "userId" = ? ORDER BY "updatedAt" DESC, "createdAt" DESC, "id"`,
+	pageOfIDsOfUser: `SELECT "id" FROM "chats" WHERE "userId" = ? ORDER BY "updatedAt" DESC, "createdAt" DESC, "id" {page}`,
+	byIDs:           `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list})`,
+	messageCounts:   `SELECT "chatId", COUNT(*) AS "count" FROM "messages" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
+	branchCounts:    `SELECT "chatId", COUNT(*) AS "count" FROM "branches" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
+
+	removeMessages:    `DELETE FROM "messages" WHERE "chatId" = ?`,
+	removeBranches:    `DELETE FROM "branches" WHERE "chatId" = ?`,
+	removeCheckpoints: `DELETE FROM "checkpoints" WHERE "chatId" = ?`,
+}
+
+func noChat(id string) error {
+	return &chat.Error{Subject: chat.SubjectChat, ID: id, Err: chat.ErrNotFound}
+}
+
+// moment returns a time of the caller's, or now.
+func moment(millis int64) int64 { return cmp.Or(millis, time.Now().UnixMilli()) }
+
+// optional returns text, or null for none.
+func optional[T ~string](s T) any {
+	if s == "" {
+		return nil
+	}
+	return string(s)
+}
+
+// jsonText returns JSON as databases take it, or null for none.
+func jsonText(b json.RawMessage) any {
+	if b == nil {
+		return nil
+	}
+	return string(b)
+}
+
+func scanChat(rows *sql.Rows) (chat.Chat, error) {
+	var c chat.Chat
+	var title, metadata sql.NullString
+	err := rows.Scan(&c.ID, &c.UserID, &title, &metadata, &c.CreatedAt, &c.UpdatedAt)
+	c.Title = title.String
+	if metadata.Valid {
+		c.Metadata = json.RawMessage(metadata.String)
+	}
+	return c, err
+}
+
+// all scans every row of a query.
+func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, v)
+	}
+	return found, rows.Err()
+}
+
+// first scans the first row of a query, nil if there is none.
+func first[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return nil, rows.Err()
+	}
+	v, err := scan(rows)
+	if err != nil {
+		return nil, err
+	}
+	return &v, rows.Close()
+}
+
+func scanString(rows *sql.Rows) (s string, err error) {
+	err = rows.Scan(&s)
+	return s, err
+}
+
+func (c *Conn) chat(ctx context.Context, id string) (*chat.Chat, error) {
+	rows, err := c.Query(ctx, chatSQL.byID, id)
+	return first(rows, err, scanChat)
+}
+
+// touch states that a chat changed now. It keeps the chat from other changes until
+// the transaction ends.
+func (c *Conn) touch(ctx context.Context, id string) error {
+	now := time.Now().UnixMilli()
+	n, err := c.Exec(ctx, chatSQL.touch, now, now, id)
+	if err == nil && n == 0 {
+		return noChat(id)
+	}
+	return err
+}
+
+// hold keeps a chat from other changes until the transaction ends.
+func (c *Conn) hold(ctx context.Context, id string) error {
+	_, err := c.Exec(ctx, chatSQL.hold, id)
+	return err
+}
+
+// CreateChat implements chat.Store.
+func (s *chatStore) CreateChat(ctx context.Context, c chat.Chat) (chat.Chat, error) {
+	made, created, err := s.upsert(ctx, c)
+	if err == nil && !created {
+		return chat.Chat{}, &chat.Error{Subject: chat.SubjectChat, ID: c.ID, Err: chat.ErrExists}
+	}
+	return made, err
+}
+
+// UpsertChat implements chat.Store.
+func (s *chatStore) UpsertChat(ctx context.Context, c chat.Chat) (chat.Chat, error) {
+	made, created, err := s.upsert(ctx, c)
+	if err == nil && !created && made.UserID != c.UserID {
+		return chat.Chat{}, &chat.Error{Subject: chat.SubjectChat, ID: c.ID, Err: chat.ErrOtherUser}
+	}
+	return made, err
+}
+
+// upsert returns the chat with an id, and whether it made it.
+func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, created bool, err error) {
+	if err := errors.Join(c.Check(), s.db.checkID(chat.SubjectChat, c.ID), s.db.checkUser(c.UserID)); err != nil {
+		return chat.Chat{}, false, err
+	}
+	err = s.db.Write(ctx, func(conn *Conn) error {
+		known, err := conn.chat(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if created = known == nil; !created {
+			made = *known
+			return errUnchanged
+		}
+		at := moment(c.CreatedAt)
+		_, err = conn.Exec(ctx, chatSQL.insert, c.ID, c.UserID, optional(c.Title), jsonText(c.Metadata), at, time.Now().UnixMilli())
+		if err != nil {
+			return err
+		}
+		main := chat.Branch{ID: uuid.NewString(), ChatID: c.ID, Name: chat.MainBranch, IsActive: true, CreatedAt: at}
+		if err := conn.insertBranch(ctx, main); err != nil {
+			return err
+		}
+		known, err = conn.chat(ctx, c.ID)
+		if err == nil {
+			made = *known
+		}
+		return err
+	})
+	return made, created, s.db.storable(err, chat.SubjectChat, c.ID)
+}
+
+// Chat implements chat.Store.
+func (s *chatStore) Chat(ctx context.Context, id string) (found *chat.Chat, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		found, err = c.chat(ctx, id)
+		return err
+	})
+	return found, err
+}
+
+// UpdateChat implements chat.Store.
+func (s *chatStore) UpdateChat(ctx context.Context, id string, u chat.ChatUpdate) (updated chat.Chat, err error) {
+	if err := u.Check(); err != nil {
+		return chat.Chat{}, err
+	}
+	err = s.db.Write(ctx, func(c *Conn) error {
+		if err := c.touch(ctx, id); err != nil {
+			return err
+		}
+		known, err := c.chat(ctx, id)
+		if err != nil {
+			return err
+		}
+		if u.Title != nil {
+			known.Title = *u.Title
+		}
+		if u.Metadata != nil {
+			known.Metadata = u.Metadata
+		}
+		if _, err := c.Exec(ctx, chatSQL.update, optional(known.Title), jsonText(known.Metadata), id); err != nil {
+			return err
+		}
+		if known, err = c.chat(ctx, id); err == nil {
+			updated = *known
+		}
+		return err
+	})
+	return updated, s.db.storable(err, chat.SubjectChat, id)
+}
+
+// ListChats implements chat.Store.
+func (s *chatStore) ListChats(ctx context.Context, o chat.ListOptions) iter.Seq2[chat.ChatInfo, error] {
+	return func(yield func(chat.ChatInfo, error) bool) {
+		if err := o.Check(); err != nil {
+			yield(chat.ChatInfo{}, err)
+			return
+		}
+		// Only ids are kept: a chat that is deleted meanwhile is left out.
+		ids, err := s.chooseChats(ctx, &o)
+		if err != nil {
+			yield(chat.ChatInfo{}, err)
+			return
+		}
+		left, skip := o.Limit, o.Offset
+		for batch := range batches(ids, 200) {
+			infos, err := s.chatInfos(ctx, batch, o.Metadata)
+			if err != nil {
+				yield(chat.ChatInfo{}, err)
+				return
+			}
+			for _, info := range infos {
+				if skip > 0 {
+					skip--
+					continue
+				}
+				if !yield(info, nil) {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+		}
+	}
+}
+
+// chooseChats returns the ids of chats in order. What the database could leave out
+// is taken from the options.
+func (s *chatStore) chooseChats(ctx context.Context, o *chat.ListOptions) (ids []string, err error) {
+	var args []any
+	if o.UserID != "" {
+		args = append(args, o.UserID)
+	}
+	paged := o.Metadata == nil && (o.Limit > 0 || o.Offset > 0)
+	if paged {
+		limit := o.Limit
+		if limit == 0 {
+			limit = 1<<31 - 1
+		}
+		args = append(args, limit, o.Offset)
+		o.Offset = 0
+	}
+	statement := map[[2]bool]Statement{
+		{false, false}: chatSQL.ids, {false, true}: chatSQL.pageOfIDs,
+		{true, false}: chatSQL.idsOfUser, {true, true}: chatSQL.pageOfIDsOfUser,
+	}[[2]bool{o.UserID != "", paged}]
+	err = s.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, statement, args...)
+		ids, err = all(rows, err, scanString)
+		return err
+	})
+	return ids, err
+}
+
+// chatInfos returns chats, in the order of their ids, that pass the filter.
+func (s *chatStore) chatInfos(ctx context.Context, ids []string, filter *chat.MetadataFilter) (infos []chat.ChatInfo, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		infos = nil
+		args := padded(ids)
+		rows, err := c.QueryN(ctx, chatSQL.byIDs, len(args), args...)
+		chats, err := all(rows, err, scanChat)
+		if err != nil {
+			return err
+		}
+		messages, err := c.counts(ctx, chatSQL.messageCounts, args)
+		if err != nil {
+			return err
+		}
+		branches, err := c.counts(ctx, chatSQL.branchCounts, args)
+		if err != nil {
+			return err
+		}
+		byID := make(map[string]chat.Chat, len(chats))
+		for _, found := range chats {
+			byID[found.ID] = found
+		}
+		for _, id := range ids {
+			if found, ok := byID[id]; ok && (filter == nil || filter.Matches(found.Metadata)) {
+				infos = append(infos, chat.ChatInfo{Chat: found, MessageCount: messages[id], BranchCount: branches[id]})
+			}
+		}
+		return nil
+	})
+	return infos, err
+}
+
+// counts returns what a query counts of each id.
+func (c *Conn) counts(ctx context.Context, s Statement, args []any) (map[string]int, error) {
+	counts := make(map[string]int)
+	rows, err := c.QueryN(ctx, s, len(args), args...)
+	return counts, addCounts(counts, rows, err)
+}
+
+// DeleteChat implements chat.Store.
+func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOptions) (deleted bool, err error) {
+	err = s.db.Write(ctx, func(c *Conn) error {
+		deleted = false
+		var user string
+		found, err := c.Get(ctx, chatSQL.userOf, []any{id}, &user)
+		if err != nil {
+			return err
+		}
+		if !found || o.UserID != "" && o.UserID != user {
+			return errUnchanged
+		}
+		if err := c.touch(ctx, id); errors.Is(err, chat.ErrNotFound) {
+			return errUnchanged
+		} else if err != nil {
+			return err
+		}
+		deleted = true
+		return c.deleteChat(ctx, id)
+	})
+	return deleted, err
+}
+
+// deleteChat deletes a chat with everything in it, in a number of statements that
+// does not depend on how much that is.
+func (c *Conn) deleteChat(ctx context.Context, id string) error {
+	if err := c.forgetChat(ctx, id); err != nil {
+		return err
+	}
+	for _, s := range []Statement{chatSQL.removeCheckpoints, chatSQL.removeBranches, chatSQL.removeMessages, chatSQL.remove} {
+		if _, err := c.Exec(ctx, s, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package sqladapter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// errUnchanged makes a transaction roll back that has nothing to do. Write returns
+// nil for it.
+var errUnchanged = errors.New("nothing to change")
+
+// checkID refuses ids and names that are longer than the database's keys.
+func (db *DB) checkID(subject chat.Subject, ids ...string) error {
+	for _, id := range ids {
+		if detail := db.tooLong(id); detail != "" {
+			return &chat.Error{Subject: subject, ID: shortened(id), Err: chat.ErrInvalid, Detail: detail}
+		}
+	}
+	return nil
+}
+
+func (db *DB) checkUser(id string) error {
+	if detail := db.tooLong(id); detail != "" {
+		return fmt.Errorf("user id %q: %s: %w", shortened(id), detail, chat.ErrInvalid)
+	}
+	return nil
+}
+
+// checkMessage refuses a message whose row has no room in the database.
+func (db *DB) checkMessage(m chat.Message) error {
+	if err := db.checkID(chat.SubjectMessage, m.ID); err != nil {
+		return err
+	}
+	for _, text := range []string{m.Name, m.Type} {
+		if db.limits.IDUnits > 0 && units(text) > db.limits.IDUnits {
+			return &chat.Error{
+				Subject: chat.SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: chat.ErrInvalid,
+				Detail: fmt.Sprintf("name or type of more than %d UTF-16 units", db.limits.IDUnits),
+			}
+		}
+	}
+	return nil
+}
+
+func (db *DB) tooLong(id string) string {
+	switch {
+	case db.limits.IDBytes > 0 && len(id) > db.limits.IDBytes:
+		return fmt.Sprintf("%d bytes, at most %d", len(id), db.limits.IDBytes)
+	case db.limits.IDUnits > 0 && units(id) > db.limits.IDUnits:
+		return fmt.Sprintf("%d UTF-16 units, at most %d", units(id), db.limits.IDUnits)
+	}
+	return ""
+}
+
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+func shortened(id string) string {
+	if len(id) <= 64 {
+		return id
+	}
+	return shortenedTo(id, 64) + "…"
+}
+
+// shortenedTo returns the start of a text, without half a character at its end.
+func shortenedTo(s string, most int) string { return strings.ToValidUTF8(s[:most], "") }
+
+// storable says of an error that the database cannot keep a value what it is about.
+func (db *DB) storable(err error, subject chat.Subject, id string) error {
+	if err != nil && db.dialect.Classify(err) == Unstorable {
+		return &chat.Error{Subject: subject, ID: id, Err: chat.ErrInvalid, Detail: fmt.Sprintf("%s cannot keep it: %v", db.dialect.Name(), err)}
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+var checkpointSQL = struct {
+	byID, byName, ofChat, insert, move, remove Statement
+}{
+	byID:   `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "id" = ?`,
+	byName: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? AND "name" = ?`,
+	ofChat: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? ORDER BY "createdAt" DESC, "id"`,
+	insert: `INSERT INTO "checkpoints" ("id", "chatId", "name", "messageId", "createdAt") VALUES {rows:5}`,
+	move:   `UPDATE "checkpoints" SET "messageId" = ?, "createdAt" = ? WHERE "id" = ?`,
+	remove: `DELETE FROM "checkpoints" WHERE "chatId" = ? AND "name" = ?`,
+}
+
+func scanCheckpoint(rows *sql.Rows) (chat.Checkpoint, error) {
+	var c chat.Checkpoint
+	err := rows.Scan(&c.ID, &c.ChatID, &c.Name, &c.MessageID, &c.CreatedAt)
+	return c, err
+}
+
+// CreateCheckpoint implements chat.Store.
+func (s *chatStore) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (chat.Checkpoint, error) {
+	if err := errors.Join(k.Check(), s.db.checkID(chat.SubjectCheckpoint, k.ID, k.Name)); err != nil {
+		return chat.Checkpoint{}, err
+	}
+	k.CreatedAt = moment(k.CreatedAt)
+	made := k
+	err := s.db.Write(ctx, func(c *Conn) error {
+		made = k
+		if err := c.touch(ctx, k.ChatID); err != nil {
+			return err
+		}
+		if k.MessageID == "" {
+			return &chat.Error{Subject: chat.SubjectCheckpoint, ID: k.Name, ChatID: k.ChatID, Err: chat.ErrInvalid, Detail: "no message"}
+		}
+		if err := c.mustMessage(ctx, k.ChatID, chat.Ref(k.MessageID)); err != nil {
+			return err
+		}
+		rows, err := c.Query(ctx, checkpointSQL.byName, k.ChatID, k.Name)
+		known, err := first(rows, err, scanCheckpoint)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			made.ID = known.ID
+			_, err = c.Exec(ctx, checkpointSQL.move, k.MessageID, k.CreatedAt, known.ID)
+			return err
+		}
+		if made.ID == "" {
+			made.ID = uuid.NewString()
+		}
+		rows, err = c.Query(ctx, checkpointSQL.byID, made.ID)
+		if known, err = first(rows, err, scanCheckpoint); err != nil {
+			return err
+		}
+		if known != nil {
+			return &chat.Error{Subject: chat.SubjectCheckpoint, ID: made.ID, Err: chat.ErrExists}
+		}
+		return c.insertCheckpoint(ctx, made)
+	})
+	if err != nil {
+		return chat.Checkpoint{}, err
+	}
+	return made, nil
+}
+
+func (c *Conn) insertCheckpoint(ctx context.Context, k chat.Checkpoint) error {
+	_, err := c.Exec(ctx, checkpointSQL.insert, k.ID, k.ChatID, k.Name, k.MessageID, k.CreatedAt)
+	return err
+}
+
+// Checkpoint implements chat.Store.
+func (s *chatStore) Checkpoint(ctx context.Context, chatID, name string) (found *chat.Checkpoint, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, checkpointSQL.byName, chatID, name)
+		found, err = first(rows, err, scanCheckpoint)
+		return err
+	})
+	return found, err
+}
+
+// ListCheckpoints implements chat.Store.
+func (s *chatStore) ListCheckpoints(ctx context.Context, chatID string) (found []chat.Checkpoint, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, checkpointSQL.ofChat, chatID)
+		found, err = all(rows, err, scanCheckpoint)
+		return err
+	})
+	return found, err
+}
+
+// DeleteCheckpoint implements chat.Store.
+func (s *chatStore) DeleteCheckpoint(ctx context.Context, chatID, name string) error {
+	return s.db.Write(ctx, func(c *Conn) error {
+		if err := c.touch(ctx, chatID); errors.Is(err, chat.ErrNotFound) {
+			return errUnchanged
+		} else if err != nil {
+			return err
+		}
+		n, err := c.Exec(ctx, checkpointSQL.remove, chatID, name)
+		if err == nil && n == 0 {
+			return errUnchanged
+		}
+		return err
+	})
+}

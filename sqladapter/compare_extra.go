@@ -1,0 +1,128 @@
+package sqladapter
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var extraSQL = struct {
+	chatOfBranch, chatOfCheckpoint Statement
+}{
+	chatOfBranch:     `SELECT "chatId", "name" FROM "branches" WHERE "id" = ?`,
+	chatOfCheckpoint: `SELECT "chatId", "name" FROM "checkpoints" WHERE "id" = ?`,
+}
+
+func (c *comparer) documentedTables(ctx context.Context) []table {
+	chats := chat.On(c.w.Store)
+	return []table{
+		{"chats", compareSQL.pageChats, compareSQL.countChats, func(id string) (bool, error) {
+			found, err := chats.Chat(ctx, id)
+			return found != nil, err
+		}},
+		{"messages", compareSQL.pageMessages, compareSQL.countMessages, func(id string) (bool, error) {
+			found, err := chats.Message(ctx, id)
+			return found != nil, err
+		}},
+		{"branches", compareSQL.pageBranches, compareSQL.countBranches, func(id string) (bool, error) {
+			chatID, name, err := c.named(ctx, extraSQL.chatOfBranch, id)
+			if err != nil {
+				return false, err
+			}
+			found, err := chats.Branch(ctx, chatID, name)
+			return found != nil && found.ID == id, err
+		}},
+		{"checkpoints", compareSQL.pageCheckpoints, compareSQL.countCheckpoints, func(id string) (bool, error) {
+			chatID, name, err := c.named(ctx, extraSQL.chatOfCheckpoint, id)
+			if err != nil {
+				return false, err
+			}
+			found, err := chats.Checkpoint(ctx, chatID, name)
+			return found != nil && found.ID == id, err
+		}},
+	}
+}
+
+func (c *comparer) named(ctx context.Context, s Statement, id string) (chatID, name string, err error) {
+	err = c.w.DB.Read(ctx, func(conn *Conn) error {
+		_, err := conn.Get(ctx, s, []any{id}, &chatID, &name)
+		return err
+	})
+	return chatID, name, err
+}
+
+func (c *comparer) lineageTables(ctx context.Context) []table {
+	return []table{
+		{"spans", compareSQL.pageSpans, compareSQL.countSpans, func(id string) (bool, error) { return c.sees(id), nil }},
+		{"message_usages", compareSQL.pageUsages, compareSQL.countUsages, func(id string) (bool, error) { return c.hasUsage(ctx, id) }},
+		{"contexts", compareSQL.pageContexts, compareSQL.countContexts, func(id string) (bool, error) {
+			parsed, err := structure.ParseID[structure.ContextID](id)
+			if err != nil {
+				return false, nil
+			}
+			return exists(c.w.state.Context(ctx, parsed))
+		}},
+		{"span_sets", compareSQL.pageSets, "", func(id string) (bool, error) {
+			parsed, err := structure.ParseID[structure.SpanSetID](id)
+			if err != nil {
+				return false, nil
+			}
+			return exists(c.w.state.SpanSet(ctx, parsed))
+		}},
+		{"content_blocks", compareSQL.pageBlocks, "", func(id string) (bool, error) { return c.hasContent(ctx, id) }},
+	}
+}
+
+func exists(_ any, err error) (bool, error) {
+	if errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// sees reports whether anything in the store sees a span.
+func (c *comparer) sees(id string) bool {
+	at, err := structure.ParseSpanRef(id)
+	return err == nil && at.String() == id && at.Seq > 0 && c.w.usages[at.Run.String()] >= at.Seq
+}
+
+func (c *comparer) hasUsage(ctx context.Context, id string) (bool, error) {
+	span, place, _ := strings.Cut(id, ".")
+	index, err := strconv.Atoi(place)
+	if err != nil || strconv.Itoa(index) != place || !c.sees(span) {
+		return false, nil
+	}
+	at, err := structure.ParseSpanRef(span)
+	if err != nil {
+		return false, nil
+	}
+	for step, err := range c.w.state.Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{}) {
+		if err != nil {
+			return false, err
+		}
+		return index >= 0 && index < len(step.Span.Usages), nil
+	}
+	return false, nil
+}
+
+// hasContent reports whether content is used by a row that was looked at already, or
+// something that is here was derived from it.
+func (c *comparer) hasContent(ctx context.Context, id string) (has bool, err error) {
+	err = c.w.DB.Read(ctx, func(conn *Conn) error {
+		for _, s := range []Statement{blockSQL.used, blockSQL.derived} {
+			found, err := conn.has(ctx, s, []string{id})
+			if err != nil || found[id] {
+				has = found[id]
+				return err
+			}
+		}
+		return nil
+	})
+	return has, err
+}

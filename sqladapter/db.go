@@ -1,0 +1,255 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Options choose how a database is used. The zero value is good for most.
+type Options struct {
+	// Patience is how long a write is tried again while others are in its way.
+	// Default 30 seconds.
+	Patience time.Duration
+	// Trace, when not nil, is told every statement before it runs. It may be called
+	// by several goroutines at once.
+	Trace func(sql string)
+}
+
+func (o *Options) orDefault() Options {
+	var filled Options
+	if o != nil {
+		filled = *o
+	}
+	if filled.Patience <= 0 {
+		filled.Patience = 30 * time.Second
+	}
+	return filled
+}
+
+// Pools are the connections to one database.
+type Pools struct {
+	// Write begins transactions that may write from their first statement on.
+	Write *sql.DB
+	// Read, when not nil, is for reading. It sees what Write has committed.
+	Read *sql.DB
+}
+
+// Close closes the connections.
+func (p Pools) Close() error {
+	err := p.Write.Close()
+	if p.Read != nil {
+		err = errors.Join(err, p.Read.Close())
+	}
+	return err
+}
+
+// DB is an open database with the schema in place. All methods are safe for
+// concurrent use.
+type DB struct {
+	dialect Dialect
+	syntax  Syntax
+	limits  Limits
+	pools   Pools
+	options Options
+
+	texts            sync.Map // rendering → string
+	reading, writing prepared
+}
+
+type rendering struct {
+	statement Statement
+	n         int
+}
+
+// Open takes over connections, which Close closes, and brings the schema up to
+// date. It fails with ErrForeign if the database belongs to something else; nothing
+// is changed then. The connections are closed if it fails.
+func Open(ctx context.Context, pools Pools, dialect Dialect, o *Options) (*DB, error) {
+	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
+	if db.pools.Read == nil {
+		db.pools.Read = pools.Write
+	}
+	db.reading.most, db.writing.most = db.limits.Prepared, db.limits.Prepared
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
+	}
+	return db, nil
+}
+
+// Close closes the connections.
+func (db *DB) Close() error {
+	if db.pools.Read == db.pools.Write {
+		return db.pools.Write.Close()
+	}
+	return db.pools.Close()
+}
+
+// Dialect returns the dialect of the database.
+func (db *DB) Dialect() Dialect { return db.dialect }
+
+// text renders a statement, once.
+func (db *DB) text(s Statement, n int) (string, error) {
+	key := rendering{s, n}
+	if text, ok := db.texts.Load(key); ok {
+		return text.(string), nil
+	}
+	text, err := db.syntax.Render(s, n)
+	if err != nil {
+		return "", err
+	}
+	db.texts.Store(key, text)
+	return text, nil
+}
+
+// Conn runs statements, in a transaction or on their own.
+type Conn struct {
+	db *DB
+	q  Querier
+	tx *sql.Tx // when in one
+	// missed are statements that would have been prepared if they had been known.
+	missed []string
+}
+
+// Exec runs a statement and returns how many rows it changed.
+func (c *Conn) Exec(ctx context.Context, s Statement, args ...any) (int64, error) {
+	return c.ExecN(ctx, s, 1, args...)
+}
+
+// ExecN is Exec for statements with marks that repeat n times.
+func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int64, error) {
+	text, err := c.text(s, n)
+	if err != nil {
+		return 0, err
+	}
+	var result sql.Result
+	if prepared := c.prepared(ctx, text); prepared != nil {
+		result, err = prepared.ExecContext(ctx, args...)
+	} else {
+		result, err = c.q.ExecContext(ctx, text, args...)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Query runs a query.
+func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*sql.Rows, error) {
+	return c.QueryN(ctx, s, 1, args...)
+}
+
+// QueryN is Query for statements with marks that repeat n times.
+func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sql.Rows, error) {
+	text, err := c.text(s, n)
+	if err != nil {
+		return nil, err
+	}
+	if prepared := c.prepared(ctx, text); prepared != nil {
+		return prepared.QueryContext(ctx, args...)
+	}
+	return c.q.QueryContext(ctx, text, args...)
+}
+
+// Get scans the first row of a query and reports whether there is one.
+func (c *Conn) Get(ctx context.Context, s Statement, args []any, into ...any) (bool, error) {
+	rows, err := c.Query(ctx, s, args...)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return false, rows.Err()
+	}
+	if err := rows.Scan(into...); err != nil {
+		return false, err
+	}
+	return true, rows.Close()
+}
+
+func (c *Conn) text(s Statement, n int) (string, error) {
+	text, err := c.db.text(s, n)
+	if err == nil && c.db.options.Trace != nil {
+		c.db.options.Trace(text)
+	}
+	return text, err
+}
+
+// Reader returns a connection for statements on their own that only read.
+func (db *DB) Reader() *Conn { return &Conn{db: db, q: db.pools.Read} }
+
+// Write runs a function in a transaction, all of which happens or nothing. When
+// another transaction is in the way, it runs again: the function must do the same
+// each time. The function's connection must not be used after it returned, and the
+// function must not use the database in another way.
+func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
+	return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) })
+}
+
+// Read runs a function that only reads, each statement on its own. When another
+// transaction is in the way, it runs again.
+func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
+	return db.patiently(ctx, func() error { return fn(db.Reader()) })
+}
+
+// patiently runs a function until no transaction is in its way, but not for ever.
+func (db *DB) patiently(ctx context.Context, fn func() error) error {
+	deadline := time.Now().Add(db.options.Patience)
+	duplicates := 0
+	for wait := time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
+		err := fn()
+		if errors.Is(err, errUnchanged) {
+			return nil
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		switch db.dialect.Classify(err) {
+		case Duplicate, Dangling:
+			// Another transaction has just made or taken away what this one looked
+			// for: now it can see that.
+			if duplicates++; duplicates > 3 {
+				return err
+			}
+			continue
+		case Busy:
+		default:
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
+
+func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error) {
+	tx, err := db.pools.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() {
+		if !done {
+			tx.Rollback() // what went wrong is known already
+		}
+	}()
+	c := &Conn{db: db, q: tx, tx: tx}
+	if err := fn(c); err != nil {
+		return err
+	}
+	done = true
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	db.writing.prepare(ctx, db.pools.Write, c.missed)
+	return nil
+}

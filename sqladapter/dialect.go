@@ -1,0 +1,104 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Dialect is what a kind of database does its own way. A dialect has no state and
+// is safe for concurrent use.
+type Dialect interface {
+	// Name is the name of the database: "sqlite", "postgres", "sqlserver".
+	Name() string
+	// Syntax is how it writes what all of them can do.
+	Syntax() Syntax
+	// Limits are what it can take.
+	Limits() Limits
+	// Migrations make the schema, in the order of their versions, which go up by one
+	// from 1.
+	Migrations() []Migration
+	// LockSchema keeps other processes out of LockSchema until the transaction ends.
+	LockSchema(ctx context.Context, q Querier) error
+	// Columns returns the columns of a table of the schema in use, none if there is
+	// no such table.
+	Columns(ctx context.Context, q Querier, table string) ([]string, error)
+	// Classify says what an error of the driver means.
+	Classify(err error) Failure
+	// Search says how to find candidates for a search.
+	Search() SearchSyntax
+}
+
+// Querier runs statements: a *sql.DB, *sql.Tx or *sql.Conn.
+type Querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Limits are what a database can take. Zero is no limit of its own.
+type Limits struct {
+	// Parameters is the most of one statement.
+	Parameters int
+	// Rows is the most of one INSERT … VALUES.
+	Rows int
+	// IDUnits and IDBytes are the most UTF-16 units and bytes of an id, name or user
+	// id.
+	IDUnits, IDBytes int
+	// Prepared is how many statements are to be kept prepared. None where the driver
+	// does that.
+	Prepared int
+	// SearchText is the most bytes of a message that its documented full-text index
+	// can take.
+	SearchText int
+}
+
+// Failure is what an error of a driver means to what was tried.
+type Failure int
+
+// The failures that are told apart.
+const (
+	// OtherFailure is anything else, and no error.
+	OtherFailure Failure = iota
+	// Busy says that another transaction was in the way: trying again may help.
+	Busy
+	// Duplicate says that a key is taken.
+	Duplicate
+	// Dangling says that what a row refers to is not there, or that something still
+	// refers to a deleted row.
+	Dangling
+	// Unstorable says that the database cannot keep a value.
+	Unstorable
+)
+
+// A Migration is a step in the making of the schema, run in one transaction.
+type Migration struct {
+	Version int
+	Name    string
+	// Documented is run unless all documented tables of chats are there.
+	Documented string
+	SQL        string
+	// Outside, when not empty, is run after the transaction, as some databases
+	// demand of some statements, if the query OutsideIf answers 1. It makes what only
+	// other programs use: that it cannot be made is no failure.
+	Outside, OutsideIf string
+}
+
+// SearchSyntax is how a database keeps and finds what a search needs. Each message
+// has a row with its terms in lineage_messages and one with its text in
+// messages_fts.
+type SearchSyntax struct {
+	// Numbered says that terms and texts are in tables whose rows are only found by
+	// their number.
+	Numbered bool
+	// Unlinked says that rows of lineage_messages stay when other programs delete
+	// messages.
+	Unlinked bool
+	// Known, Texts and Terms insert rows. Where they are numbered: message, chat,
+	// depth, row, whether the text has that row too; row, message, chat, name, text;
+	// row, terms. Otherwise: message, chat, depth, terms; message, chat, name, text;
+	// and nothing.
+	Known, Texts, Terms Statement
+	// Candidates finds the messages that may match: a superset of those that do.
+	Candidates Statement
+	// Condition makes the parameters of Candidates, and how many repetitions it has.
+	Condition func(chatID string, q Condition) (args []any, n int)
+}

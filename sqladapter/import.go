@@ -1,0 +1,240 @@
+package sqladapter
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// ImportOptions qualify an import.
+type ImportOptions struct {
+	// UserID, when not empty, is the user whose chats are imported.
+	UserID string
+	// Progress, when not nil, is told after each chat what was done so far.
+	Progress func(ImportReport)
+	// Problem, when not nil, is told of each thing that could not be imported. The
+	// rest is.
+	Problem func(chatID string, err error)
+}
+
+// ImportReport says what an import did.
+type ImportReport struct {
+	// Chats is how many were looked at, and Changed how many of them were new or had
+	// something new.
+	Chats, Changed int
+	// Messages is how many were looked at, and New how many the store did not have.
+	Messages, New int
+	// Problems is how many things were left out.
+	Problems int
+}
+
+var importSQL = struct {
+	chatsAfter, links Statement
+}{
+	chatsAfter: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
+	links:      `SELECT "id", "parentId", "createdAt" FROM "messages" WHERE "chatId" = ?`,
+}
+
+// importPage is how many chats are read at once.
+const importPage = 100
+
+// Import brings the chats of a database into a store, with their ids and times:
+// chats as threads, branches as contexts, and content once however often it is
+// said. It does not matter what filled the database. What the store has already
+// stays as it is, so that importing again adds what is new and nothing else; what
+// was deleted in the database stays in the store. See chat.Load.
+//
+// Memory holds the ids of one chat's messages. An import that was stopped goes on
+// when it is run again.
+func Import(ctx context.Context, db *DB, store *lineage.Store, o *ImportOptions) (ImportReport, error) {
+	if o == nil {
+		o = &ImportOptions{}
+	}
+	var report ImportReport
+	contexts, err := db.hasContexts(ctx)
+	if err != nil {
+		return report, err
+	}
+	for after := ""; ; {
+		var chats []chat.Chat
+		err := db.Read(ctx, func(c *Conn) error {
+			rows, err := c.Query(ctx, importSQL.chatsAfter, after, importPage)
+			chats, err = all(rows, err, scanChat)
+			return err
+		})
+		if err != nil {
+			return report, err
+		}
+		if len(chats) == 0 {
+			return report, store.Sync(ctx)
+		}
+		after = chats[len(chats)-1].ID
+		for _, c := range chats {
+			if o.UserID != "" && o.UserID != c.UserID {
+				continue
+			}
+			if err := db.importChat(ctx, store, c, contexts, o, &report); err != nil {
+				return report, fmt.Errorf("import chat %q: %w", c.ID, err)
+			}
+			if o.Progress != nil {
+				o.Progress(report)
+			}
+		}
+	}
+}
+
+func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat, contexts bool, o *ImportOptions, report *ImportReport) error {
+	problem := func(err error) {
+		report.Problems++
+		if o.Problem != nil {
+			o.Problem(c.ID, err)
+		}
+	}
+	l := chat.Loading{Chat: c, Problem: problem}
+	var nodes []treeNode
+	err := db.Read(ctx, func(conn *Conn) error {
+		rows, err := conn.Query(ctx, importSQL.links, c.ID)
+		if nodes, err = all(rows, err, scanNode); err != nil {
+			return err
+		}
+		if l.Branches, err = conn.branches(ctx, c.ID); err != nil {
+			return err
+		}
+		rows, err = conn.Query(ctx, checkpointSQL.ofChat, c.ID)
+		l.Checkpoints, err = all(rows, err, scanCheckpoint)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ordered, cut := treeOrder(nodes, func(id string, detail string) {
+		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: c.ID, Err: chat.ErrInvalid, Detail: detail})
+	})
+	l.Messages = db.messagesInOrder(ctx, ordered, cut)
+	if err := c.Check(); err != nil {
+		problem(err)
+		return nil
+	}
+	done, err := chat.Load(ctx, store, l)
+	report.Chats++
+	report.Messages += done.Messages
+	report.New += done.New
+	changed := done.Changed
+	if contexts && err == nil {
+		var more bool
+		more, err = db.importContexts(ctx, store, c.ID, problem)
+		changed = changed || more
+	}
+	if changed {
+		report.Changed++
+	}
+	if errors.Is(err, chat.ErrOtherUser) {
+		problem(err)
+		return nil
+	}
+	return err
+}
+
+// messagesInOrder yields messages by their ids. Those in cut have lost their
+// parents.
+func (db *DB) messagesInOrder(ctx context.Context, ids []string, cut map[string]bool) iter.Seq2[chat.Message, error] {
+	return func(yield func(chat.Message, error) bool) {
+		for batch := range batches(ids, chainBatch) {
+			var found map[string]chat.Message
+			err := db.Read(ctx, func(c *Conn) (err error) {
+				found, err = c.messages(ctx, batch)
+				return err
+			})
+			if err != nil {
+				yield(chat.Message{}, err)
+				return
+			}
+			for _, id := range batch {
+				m, ok := found[id]
+				if !ok {
+					continue // deleted since
+				}
+				if cut[id] {
+					m.ParentID = ""
+				}
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// treeNode is a message and what it follows.
+type treeNode struct {
+	link
+	createdAt int64
+}
+
+func scanNode(rows *sql.Rows) (treeNode, error) {
+	var n treeNode
+	var parent sql.NullString
+	err := rows.Scan(&n.id, &parent, &n.createdAt)
+	n.parent = parent.String
+	return n, err
+}
+
+// treeOrder returns the ids of messages so that each comes after its parent, and
+// right after it if it is the first that follows it. cut are those whose parents are
+// not there, and so become first themselves. Messages that go round in a circle are
+// left out.
+func treeOrder(nodes []treeNode, problem func(id, detail string)) (ordered []string, cut map[string]bool) {
+	slices.SortFunc(nodes, func(a, b treeNode) int {
+		return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), cmp.Compare(a.id, b.id))
+	})
+	at := make(map[string]int, len(nodes))
+	for i, n := range nodes {
+		at[n.id] = i
+	}
+	cut = make(map[string]bool)
+	var roots []int
+	children := make([][]int, len(nodes))
+	for i, n := range nodes {
+		parent, ok := at[n.parent]
+		switch {
+		case n.parent == "":
+			roots = append(roots, i)
+		case !ok:
+			problem(n.id, "its parent "+n.parent+" is not in the chat; it becomes a first message")
+			cut[n.id] = true
+			roots = append(roots, i)
+		default:
+			children[parent] = append(children[parent], i)
+		}
+	}
+	ordered = make([]string, 0, len(nodes))
+	stack := roots
+	slices.Reverse(stack)
+	for len(stack) > 0 {
+		i := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		ordered = append(ordered, nodes[i].id)
+		for _, child := range slices.Backward(children[i]) {
+			stack = append(stack, child)
+		}
+	}
+	if len(ordered) < len(nodes) {
+		done := make(map[string]bool, len(ordered))
+		for _, id := range ordered {
+			done[id] = true
+		}
+		for _, n := range nodes {
+			if !done[n.id] {
+				problem(n.id, "it is its own ancestor")
+			}
+		}
+	}
+	return ordered, cut
+}

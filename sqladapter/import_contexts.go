@@ -1,0 +1,147 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var importContextSQL = struct {
+	ofChat, messageAt, isRun Statement
+}{
+	ofChat: `SELECT "id", "parent_context_id", "thread_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
+		`"overrides", "metadata", "created_at" FROM "contexts" WHERE "chat_id" = ? ORDER BY "created_at", "id"`,
+	messageAt: `SELECT m."id" FROM "message_usages" u JOIN "messages" m ON m."id" = u."source_id" ` +
+		`WHERE u."span_id" = ? AND u."place" = 0 AND m."chatId" = ?`,
+	isRun: `SELECT "id" FROM "spans" WHERE "run_id" = ? AND "seq" = 1`,
+}
+
+// storedContext is a row of contexts.
+type storedContext struct {
+	id                  string
+	parent, thread      sql.NullString
+	base, tip           sql.NullString
+	prompt, model, json sql.NullString
+	metadata            sql.NullString
+	createdAt           int64
+}
+
+func scanContext(rows *sql.Rows) (storedContext, error) {
+	var c storedContext
+	err := rows.Scan(&c.id, &c.parent, &c.thread, &c.base, &c.tip, &c.prompt, &c.model, &c.json, &c.metadata, &c.createdAt)
+	return c, err
+}
+
+// hasContexts reports whether a projector has brought contexts into the database.
+func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
+	err = db.Read(ctx, func(c *Conn) error {
+		m, err := c.mark(ctx)
+		has = m != nil && m.Lineage
+		return err
+	})
+	return has, err
+}
+
+// importContexts brings the contexts of a chat that is there, and reports whether
+// there was anything new.
+func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID string, problem func(error)) (changed bool, err error) {
+	var rows []storedContext
+	err = db.Read(ctx, func(c *Conn) error {
+		found, err := c.Query(ctx, importContextSQL.ofChat, chatID)
+		rows, err = all(found, err, scanContext)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, row := range rows {
+		l, ours, err := db.loadingContext(ctx, chatID, row)
+		if err == nil && ours {
+			var new bool
+			new, err = chat.LoadContext(ctx, store, l)
+			changed = changed || new
+		}
+		switch {
+		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, structure.ErrBadID), errors.Is(err, lineage.ErrConflict):
+			problem(fmt.Errorf("context %s: %w", row.id, err))
+		case err != nil:
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// loadingContext returns what is to be loaded of a row. Those that only stand for a
+// run are not: the store has its own.
+func (db *DB) loadingContext(ctx context.Context, chatID string, row storedContext) (l chat.LoadingContext, ours bool, err error) {
+	var run *string
+	err = db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, importContextSQL.isRun, row.id)
+		run, err = first(rows, err, scanString)
+		return err
+	})
+	if err != nil || run != nil {
+		return l, false, err
+	}
+	l.ChatID, l.CreatedAt = chatID, row.createdAt
+	if l.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
+		return l, false, err
+	}
+	if row.parent.Valid {
+		if l.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
+			return l, false, err
+		}
+	}
+	if l.Base, err = db.messageAt(ctx, chatID, row.thread.String, row.base); err != nil {
+		return l, false, err
+	}
+	if l.Tip, err = db.messageAt(ctx, chatID, row.thread.String, row.tip); err != nil {
+		return l, false, err
+	}
+	if row.prompt.Valid {
+		l.Overrides.SystemPrompt = &row.prompt.String
+	}
+	if row.model.Valid {
+		l.Overrides.Model = &row.model.String
+	}
+	if row.json.Valid {
+		l.Overrides.JSON = []byte(row.json.String)
+	}
+	if row.metadata.Valid {
+		l.Metadata = []byte(row.metadata.String)
+	}
+	return l, true, nil
+}
+
+// messageAt returns the message of a chat that a span is.
+func (db *DB) messageAt(ctx context.Context, chatID, thread string, span sql.NullString) (id chat.Ref, err error) {
+	if !span.Valid {
+		return "", nil
+	}
+	err = db.Read(ctx, func(c *Conn) error {
+		shared := thread + "/" + span.String
+		found, err := c.chatsOf(ctx, []string{shared})
+		if err != nil {
+			return err
+		}
+		if found[shared] == chatID {
+			id = chat.Ref(shared)
+			return nil
+		}
+		rows, err := c.Query(ctx, importContextSQL.messageAt, span.String, chatID)
+		own, err := first(rows, err, scanString)
+		if own != nil {
+			id = chat.Ref(*own)
+		}
+		return err
+	})
+	if err == nil && id == "" {
+		err = &chat.Error{Subject: chat.SubjectMessage, ID: span.String, ChatID: chatID, Err: chat.ErrNotFound}
+	}
+	return id, err
+}

@@ -1,0 +1,136 @@
+package elsewhere_test
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlite"
+	"github.com/lineage-store/lineage/sqladapter/sqlserver"
+	"github.com/lineage-store/lineage/sqladapter/sqltest"
+)
+
+// elsewhere is the dialect on SQLite: its tables, limits and searches, in the syntax
+// of SQLite. It stands in for a server as far as that goes, which is not the T-SQL.
+type elsewhere struct{ sqlserver.Dialect }
+
+func (elsewhere) Syntax() sqladapter.Syntax { return sqlite.Dialect{}.Syntax() }
+
+func (elsewhere) Migrations() []sqladapter.Migration {
+	m := sqlserver.Dialect{}.Migrations()[0]
+	m.Documented, m.SQL, m.Outside = translated(m.Documented), translated(m.SQL), ""
+	return []sqladapter.Migration{m}
+}
+
+func (elsewhere) LockSchema(context.Context, sqladapter.Querier) error { return nil }
+
+func (elsewhere) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
+	return sqlite.Dialect{}.Columns(ctx, q, table)
+}
+
+func (elsewhere) Classify(err error) sqladapter.Failure { return sqlite.Dialect{}.Classify(err) }
+
+var translations = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`IF OBJECT_ID\([^)]*\) IS NULL\s+BEGIN|END;`), ""},
+	{regexp.MustCompile(`IF NOT EXISTS \(SELECT \* FROM sys\.indexes[^\n]*\n`), ""},
+	{regexp.MustCompile(` COLLATE Latin1_General_BIN2`), ""},
+	{regexp.MustCompile(`NVARCHAR\(MAX\)`), "TEXT"},
+	{regexp.MustCompile(`DEFAULT DATEDIFF_BIG\([^)]*\(\)\)`), "DEFAULT 0"},
+}
+
+func translated(script string) string {
+	for _, t := range translations {
+		script = t.pattern.ReplaceAllString(script, t.with)
+	}
+	return script
+}
+
+// file is a database of SQLite's.
+type file string
+
+func (f file) Open(ctx context.Context) (*sqladapter.DB, error) {
+	pool, err := sql.Open("sqlite", f.dsn())
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(1)
+	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, elsewhere{}, nil)
+}
+
+func (f file) Exec(ctx context.Context, script string) error {
+	pool, err := sql.Open("sqlite", f.dsn())
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	_, err = pool.ExecContext(ctx, script)
+	return err
+}
+
+func (f file) dsn() string {
+	return "file:" + (&url.URL{Path: filepath.ToSlash(string(f))}).EscapedPath() + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=foreign_keys(1)"
+}
+
+func place(t testing.TB) sqltest.Place { return file(filepath.Join(t.TempDir(), "chats.db")) }
+
+func TestSuite(t *testing.T) {
+	documented, err := os.ReadFile(filepath.Join("..", "..", "sqlserver", "schema_documented.sql"))
+	require.NoError(t, err)
+	require.NotContains(t, translated(string(documented)), "IF ")
+	sqltest.Run(t, sqltest.Config{New: place, Documented: translated(string(documented)), Dialect: elsewhere{}})
+}
+
+func TestConformance(t *testing.T) {
+	chattest.Run(t, chattest.Config{Search: true, MaxID: 255, New: func(t testing.TB) chattest.OpenFunc {
+		p := place(t)
+		return func(ctx context.Context) (chat.Store, func() error, error) {
+			db, err := p.Open(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			return db.Chats(), db.Close, nil
+		}
+	}})
+}
+
+// TestDeletedByOthers uses an id again that another program has deleted: what was
+// known of it is of no message.
+func TestDeletedByOthers(t *testing.T) {
+	ctx := context.Background()
+	f := file(filepath.Join(t.TempDir(), "chats.db"))
+	db, err := f.Open(ctx)
+	require.NoError(t, err)
+	defer db.Close()
+	s := db.Chats()
+	say := func(chatID, words string) {
+		_, err := s.CreateChat(ctx, chat.Chat{ID: chatID, UserID: "ada"})
+		require.NoError(t, err)
+		b, err := s.ActiveBranch(ctx, chatID)
+		require.NoError(t, err)
+		_, err = s.Append(ctx, chat.AppendRequest{ChatID: chatID, BranchID: b.ID, Messages: []chat.Message{{ID: "m", Name: "user", Data: []byte(`"` + words + `"`)}}})
+		require.NoError(t, err)
+	}
+	say("c", "a zebra")
+	require.NoError(t, f.Exec(ctx, strings.Join([]string{
+		`DELETE FROM branches`, `DELETE FROM messages_fts`, `DELETE FROM messages`, `DELETE FROM chats`,
+	}, ";")))
+	say("d", "an okapi")
+	for query, want := range map[string]int{"zebra": 0, "okapi": 1} {
+		found, err := s.SearchMessages(ctx, "d", query, chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, found, want, query)
+	}
+}

@@ -1,0 +1,140 @@
+// Package statements finds the statements that packages have, in their source, so
+// that tests can look at every one of them.
+package statements
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// Statement is a statement and where it is: the variable or function, and the field.
+type Statement struct {
+	Name string
+	Text sqladapter.Statement
+}
+
+// Repeats reports whether the statement has a mark that repeats.
+func (s Statement) Repeats() bool {
+	return strings.Contains(string(s.Text), "{list}") || strings.Contains(string(s.Text), "{rows") || strings.Contains(string(s.Text), "{likes")
+}
+
+// OnlyNumbered reports whether the statement is for databases with numbered rows.
+func (s Statement) OnlyNumbered() bool {
+	for _, name := range []string{`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`} {
+		if strings.Contains(string(s.Text), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Most returns how often the statement repeats its mark at most.
+func (s Statement) Most(limits sqladapter.Limits) int {
+	_, rows, ok := strings.Cut(string(s.Text), "{rows:")
+	if !ok {
+		return 1000
+	}
+	end := strings.IndexFunc(rows, func(r rune) bool { return r < '0' || r > '9' })
+	columns, err := strconv.Atoi(rows[:end])
+	if err != nil {
+		return 1
+	}
+	return min(limits.Rows, limits.Parameters/columns)
+}
+
+// In returns the statements in the files of directories: the values of fields of
+// variables whose names end with SQL, and of SearchSyntax.
+func In(dirs ...string) ([]Statement, error) {
+	var found []Statement
+	for _, dir := range dirs {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return nil, err
+			}
+			if found, err = collect(found, file, path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("statements in %q: %w", dirs, fs.ErrNotExist)
+	}
+	slices.SortFunc(found, func(a, b Statement) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+func collect(found []Statement, file *ast.File, path string) ([]Statement, error) {
+	var problem error
+	fields := func(owner string, literal *ast.CompositeLit) {
+		for _, e := range literal.Elts {
+			field, ok := e.(*ast.KeyValueExpr)
+			if !ok {
+				continue
+			}
+			key, isName := field.Key.(*ast.Ident)
+			text, isText := textOf(field.Value)
+			switch {
+			case isName && isText:
+				found = append(found, Statement{owner + "." + key.Name, sqladapter.Statement(text)})
+			case strings.HasSuffix(owner, "SQL"):
+				problem = fmt.Errorf("%s: %s has a statement that is no text", path, owner)
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ValueSpec:
+			for i, name := range n.Names {
+				if i < len(n.Values) && strings.HasSuffix(name.Name, "SQL") {
+					if literal, ok := n.Values[i].(*ast.CompositeLit); ok {
+						fields(name.Name, literal)
+					} else if text, ok := textOf(n.Values[i]); ok {
+						found = append(found, Statement{name.Name, sqladapter.Statement(text)})
+					}
+				}
+			}
+		case *ast.CompositeLit:
+			if selected, ok := n.Type.(*ast.SelectorExpr); ok && selected.Sel.Name == "SearchSyntax" {
+				fields("SearchSyntax", n)
+			}
+		}
+		return true
+	})
+	return found, problem
+}
+
+// textOf returns the value of literals with + between them.
+func textOf(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind != token.STRING {
+			return "", false
+		}
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		left, ok := textOf(e.X)
+		right, okRight := textOf(e.Y)
+		return left + right, ok && okRight && e.Op == token.ADD
+	case *ast.ParenExpr:
+		return textOf(e.X)
+	}
+	return "", false
+}

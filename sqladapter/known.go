@@ -1,0 +1,253 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// What the database knows of a message beyond its row is in lineage_messages: the
+// length of its chain and what finds it in a search. Other programs do not write it;
+// what is missing is made when it is needed.
+
+var knownSQL = struct {
+	counts, depths, unknown, forget, remove                          Statement
+	lastRow, lastTextRow, removeTexts, removeTerms, removeOtherTexts Statement
+	textCount                                                        Statement
+}{
+	counts: `SELECT (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?) AS "known", ` +
+		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?) AS "messages"`,
+	depths: `SELECT "messageId", "depth" FROM "lineage_messages" WHERE "messageId" IN ({list})`,
+	unknown: `SELECT m."id" FROM "messages" m WHERE m."chatId" = ? ` +
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly})`,
+	forget: `DELETE FROM "lineage_messages" WHERE "chatId" = ?`,
+	remove: `DELETE FROM "lineage_messages" WHERE "messageId" IN ({list})`,
+
+	lastRow:          `SELECT "row" FROM "lineage_messages" ORDER BY "row" DESC {limit}`,
+	lastTextRow:      `SELECT "rowid" FROM "messages_fts" ORDER BY "rowid" DESC {limit}`,
+	removeTexts:      `DELETE FROM "messages_fts" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1)`,
+	removeTerms:      `DELETE FROM "lineage_terms" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "chatId" = ?)`,
+	removeOtherTexts: `DELETE FROM "messages_fts" WHERE "chatId" = ?`,
+	textCount:        `SELECT COUNT(*) AS "count" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1`,
+}
+
+// depths returns the lengths of the chains of messages of a chat. Those of others'
+// messages cost a look at the whole chat.
+func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
+	depths, err := c.knownDepths(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if _, ok := depths[id]; !ok {
+			return c.allDepths(ctx, chatID)
+		}
+	}
+	return depths, nil
+}
+
+// knownDepths returns those lengths of chains that are known.
+func (c *Conn) knownDepths(ctx context.Context, ids []string) (map[string]int, error) {
+	depths := make(map[string]int, len(ids))
+	for batch := range batches(ids, maxList) {
+		args := padded(batch)
+		rows, err := c.QueryN(ctx, knownSQL.depths, len(args), args...)
+		if err := addCounts(depths, rows, err); err != nil {
+			return nil, err
+		}
+	}
+	return depths, nil
+}
+
+// addCounts adds the rows of a query of names and numbers to a map.
+func addCounts(counts map[string]int, rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var n int
+		if err := rows.Scan(&id, &n); err != nil {
+			return err
+		}
+		counts[id] = n
+	}
+	return rows.Err()
+}
+
+// insertMessages inserts messages, parents before their children, with what belongs
+// to them. Nothing is checked.
+func (c *Conn) insertMessages(ctx context.Context, messages []chat.Message) error {
+	// Before the rows are there: what is learned of a chat is of others' messages.
+	depths, err := c.newDepths(ctx, messages)
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(messages))
+	for i, m := range messages {
+		rows[i] = []any{m.ID, m.ChatID, optional(m.ParentID), m.Name, optional(m.Type), string(m.Data), m.CreatedAt}
+	}
+	if err := c.insert(ctx, messageSQL.insert, rows); err != nil {
+		return err
+	}
+	return c.know(ctx, messages, depths, true)
+}
+
+// know writes what is to be known of messages whose rows are there, and their texts
+// if nobody else wrote them.
+func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[string]int, texts bool) error {
+	search := c.db.dialect.Search()
+	row := int64(0)
+	if search.Numbered {
+		var err error
+		if row, err = c.lastRow(ctx); err != nil {
+			return err
+		}
+	}
+	var known, textRows, terms [][]any
+	indexed := indexAll(messages)
+	for i, m := range messages {
+		text, words := indexed[i].text, indexed[i].terms
+		if search.Numbered {
+			row++
+			known = append(known, []any{m.ID, m.ChatID, depths[m.ID], row, texts})
+			terms = append(terms, []any{row, words})
+			textRows = append(textRows, []any{row, m.ID, m.ChatID, m.Name, c.db.fitting(text)})
+			continue
+		}
+		known = append(known, []any{m.ID, m.ChatID, depths[m.ID], words})
+		textRows = append(textRows, []any{m.ID, m.ChatID, m.Name, c.db.fitting(text)})
+	}
+	if search.Unlinked {
+		if err := c.forgetDeleted(ctx, messages); err != nil {
+			return err
+		}
+	}
+	if err := c.insert(ctx, search.Known, known); err != nil {
+		return err
+	}
+	if err := c.insert(ctx, search.Terms, terms); err != nil {
+		return err
+	}
+	if !texts {
+		return nil
+	}
+	return c.insert(ctx, search.Texts, textRows)
+}
+
+// forgetDeleted deletes what is known of earlier messages of the same ids, which
+// another program has deleted.
+func (c *Conn) forgetDeleted(ctx context.Context, messages []chat.Message) error {
+	ids := make([]string, len(messages))
+	for i, m := range messages {
+		ids[i] = m.ID
+	}
+	for batch := range batches(ids, maxList) {
+		args := padded(batch)
+		if _, err := c.ExecN(ctx, knownSQL.remove, len(args), args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newDepths returns the lengths of the chains of messages whose parents come before
+// them or are there already.
+func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[string]int, error) {
+	depths := make(map[string]int, len(messages))
+	own := make(map[string]bool, len(messages))
+	parents := make(map[string][]string) // that are there, by chat
+	for _, m := range messages {
+		if m.ParentID != "" && !own[string(m.ParentID)] {
+			parents[m.ChatID] = append(parents[m.ChatID], string(m.ParentID))
+		}
+		own[m.ID] = true
+	}
+	for chatID, ids := range parents {
+		above, err := c.depthsOrLearn(ctx, chatID, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			depths[id] = above[id]
+		}
+	}
+	for _, m := range messages {
+		depths[m.ID] = depths[string(m.ParentID)] + 1
+	}
+	return depths, nil
+}
+
+// depthsOrLearn is depths for messages to which others are added: what is not known
+// of their chat is made known, so that the next ones need not look for it.
+func (c *Conn) depthsOrLearn(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
+	depths, err := c.knownDepths(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if _, ok := depths[id]; !ok {
+			if err := c.learn(ctx, chatID); err != nil {
+				return nil, err
+			}
+			return c.depths(ctx, chatID, ids)
+		}
+	}
+	return depths, nil
+}
+
+// lastRow returns the greatest number of a row of text or terms.
+func (c *Conn) lastRow(ctx context.Context) (int64, error) {
+	var last, lastText int64
+	if _, err := c.Get(ctx, knownSQL.lastRow, []any{1}, &last); err != nil {
+		return 0, err
+	}
+	_, err := c.Get(ctx, knownSQL.lastTextRow, []any{1}, &lastText)
+	return max(last, lastText), err
+}
+
+// fitting returns as much of a text as the documented full-text index takes.
+func (db *DB) fitting(text string) string {
+	if most := db.limits.SearchText; most > 0 && len(text) > most {
+		return shortenedTo(text, most)
+	}
+	return text
+}
+
+// forgetChat deletes what is known of the messages of a chat, and their texts.
+func (c *Conn) forgetChat(ctx context.Context, chatID string) error {
+	if c.db.dialect.Search().Numbered {
+		if err := c.forgetRows(ctx, chatID); err != nil {
+			return err
+		}
+	} else if _, err := c.Exec(ctx, knownSQL.removeOtherTexts, chatID); err != nil {
+		return err
+	}
+	_, err := c.Exec(ctx, knownSQL.forget, chatID)
+	return err
+}
+
+// forgetRows deletes numbered rows. Texts that other programs wrote are in rows
+// that only a scan finds.
+func (c *Conn) forgetRows(ctx context.Context, chatID string) error {
+	texts := 0
+	if _, err := c.Get(ctx, knownSQL.textCount, []any{chatID}, &texts); err != nil {
+		return err
+	}
+	counts := make(map[string]int)
+	rows, err := c.Query(ctx, chatSQL.messageCounts, chatID)
+	if err := addCounts(counts, rows, err); err != nil {
+		return err
+	}
+	for _, s := range []Statement{knownSQL.removeTexts, knownSQL.removeTerms} {
+		if _, err := c.Exec(ctx, s, chatID); err != nil {
+			return err
+		}
+	}
+	if texts < counts[chatID] {
+		_, err = c.Exec(ctx, knownSQL.removeOtherTexts, chatID)
+	}
+	return err
+}

@@ -1,0 +1,334 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+var messageSQL = struct {
+	byID, byIDs, chatsOf, children, chain, links, ofChat, insert Statement
+}{
+	byID:     `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "id" = ?`,
+	byIDs:    `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "id" IN ({list})`,
+	chatsOf:  `SELECT "id", "chatId" FROM "messages" WHERE "id" IN ({list})`,
+	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? ORDER BY "id" {limit}`,
+	chain: `WITH {recursive} "chain" ("id", "parentId", "step") AS (` +
+		`SELECT "id", "parentId", 1 FROM "messages" WHERE "id" = ? ` +
+		`UNION ALL ` +
+		`SELECT m."id", m."parentId", c."step" + 1 FROM "chain" c JOIN "messages" m ON m."id" = c."parentId" WHERE c."step" < ?` +
+		`) SELECT "id", "parentId" FROM "chain" ORDER BY "step" {unlimited}`,
+	links:  `SELECT "id", "parentId" FROM "messages" WHERE "chatId" = ?`,
+	ofChat: `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "chatId" = ?`,
+	insert: `INSERT INTO "messages" ("id", "chatId", "parentId", "name", "type", "data", "createdAt") VALUES {rows:7}`,
+}
+
+// chainStep is how much of a chain one statement walks.
+const chainStep = 10_000
+
+// chainBatch is how many messages of a chain are read at once.
+const chainBatch = 200
+
+func scanMessage(rows *sql.Rows) (chat.Message, error) {
+	var m chat.Message
+	var parent, kind sql.NullString
+	var data string
+	err := rows.Scan(&m.ID, &m.ChatID, &parent, &m.Name, &kind, &data, &m.CreatedAt)
+	m.ParentID, m.Type, m.Data = chat.Ref(parent.String), kind.String, json.RawMessage(data)
+	return m, err
+}
+
+// link is a message and its parent.
+type link struct{ id, parent string }
+
+func scanLink(rows *sql.Rows) (link, error) {
+	var l link
+	var parent sql.NullString
+	err := rows.Scan(&l.id, &parent)
+	l.parent = parent.String
+	return l, err
+}
+
+func (c *Conn) message(ctx context.Context, id string) (*chat.Message, error) {
+	rows, err := c.Query(ctx, messageSQL.byID, id)
+	return first(rows, err, scanMessage)
+}
+
+// messages returns messages by their ids.
+func (c *Conn) messages(ctx context.Context, ids []string) (map[string]chat.Message, error) {
+	found := make(map[string]chat.Message, len(ids))
+	for batch := range batches(ids, maxList) {
+		args := padded(batch)
+		rows, err := c.QueryN(ctx, messageSQL.byIDs, len(args), args...)
+		messages, err := all(rows, err, scanMessage)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range messages {
+			found[m.ID] = m
+		}
+	}
+	return found, nil
+}
+
+// mustMessage refuses a message, if it is one, that is not in a chat.
+func (c *Conn) mustMessage(ctx context.Context, chatID string, id chat.Ref) error {
+	if id == "" {
+		return nil
+	}
+	chats, err := c.chatsOf(ctx, []string{string(id)})
+	if err != nil {
+		return err
+	}
+	switch found, ok := chats[string(id)]; {
+	case !ok:
+		return &chat.Error{Subject: chat.SubjectMessage, ID: string(id), ChatID: chatID, Err: chat.ErrNotFound}
+	case found != chatID:
+		return &chat.Error{Subject: chat.SubjectMessage, ID: string(id), ChatID: chatID, Err: chat.ErrOtherChat}
+	}
+	return nil
+}
+
+// chatsOf returns the chats of those messages that are there.
+func (c *Conn) chatsOf(ctx context.Context, ids []string) (map[string]string, error) {
+	chats := make(map[string]string)
+	for batch := range batches(ids, maxList) {
+		args := padded(batch)
+		rows, err := c.QueryN(ctx, messageSQL.chatsOf, len(args), args...)
+		links, err := all(rows, err, scanLink)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range links {
+			chats[l.id] = l.parent
+		}
+	}
+	return chats, nil
+}
+
+// AddMessage implements chat.Store.
+func (s *chatStore) AddMessage(ctx context.Context, m chat.Message) error {
+	if err := errors.Join(m.Check(), s.db.checkMessage(m)); err != nil {
+		return err
+	}
+	m.CreatedAt = moment(m.CreatedAt)
+	err := s.db.Write(ctx, func(c *Conn) error {
+		if err := c.touch(ctx, m.ChatID); err != nil {
+			return err
+		}
+		known, err := c.message(ctx, m.ID)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			if err := m.AgreesWith(*known); err != nil {
+				return err
+			}
+			return errUnchanged
+		}
+		if err := c.mustMessage(ctx, m.ChatID, m.ParentID); err != nil {
+			return err
+		}
+		return c.insertMessages(ctx, []chat.Message{m})
+	})
+	return s.db.storable(err, chat.SubjectMessage, m.ID)
+}
+
+// Append implements chat.Store.
+func (s *chatStore) Append(ctx context.Context, r chat.AppendRequest) (chat.Ref, error) {
+	r, err := r.Normal()
+	if err != nil {
+		return "", err
+	}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		m.CreatedAt = moment(m.CreatedAt)
+		if err := s.db.checkMessage(*m); err != nil {
+			return "", err
+		}
+	}
+	if r.NewBranch != nil {
+		b, err := s.db.completeBranch(*r.NewBranch)
+		if err != nil {
+			return "", err
+		}
+		r.NewBranch = &b
+	}
+	last := chat.Ref(r.Messages[len(r.Messages)-1].ID)
+	err = s.db.Write(ctx, func(c *Conn) error { return c.append(ctx, r, last) })
+	if err != nil {
+		return "", s.db.storable(err, chat.SubjectMessage, string(last))
+	}
+	return last, nil
+}
+
+// append does what a request says.
+func (c *Conn) append(ctx context.Context, r chat.AppendRequest, last chat.Ref) error {
+	if err := c.touch(ctx, r.ChatID); err != nil {
+		return err
+	}
+	branchID := r.BranchID
+	if r.NewBranch == nil {
+		b, err := c.mustBranch(ctx, r.ChatID, branchID)
+		if err != nil {
+			return err
+		}
+		if b.HeadMessageID != r.ExpectedHead {
+			if err := c.mustMessage(ctx, r.ChatID, r.ExpectedHead); err != nil {
+				return err
+			}
+			return &chat.HeadError{BranchID: branchID, Expected: r.ExpectedHead, Actual: b.HeadMessageID}
+		}
+	} else {
+		branchID = r.NewBranch.ID
+		if err := c.createBranch(ctx, *r.NewBranch); err != nil {
+			return err
+		}
+	}
+	ids := make([]string, len(r.Messages))
+	for i, m := range r.Messages {
+		ids[i] = m.ID
+	}
+	known, err := c.chatsOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if chatID, ok := known[id]; ok {
+			reason := chat.ErrExists
+			if chatID != r.ChatID {
+				reason = chat.ErrOtherChat
+			}
+			return &chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: r.ChatID, Err: reason}
+		}
+	}
+	if err := c.insertMessages(ctx, r.Messages); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, branchSQL.move, string(last), branchID)
+	return err
+}
+
+// Message implements chat.Store.
+func (s *chatStore) Message(ctx context.Context, id string) (found *chat.Message, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		found, err = c.message(ctx, id)
+		return err
+	})
+	return found, err
+}
+
+// HasChildren implements chat.Store.
+func (s *chatStore) HasChildren(ctx context.Context, id string) (has bool, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, messageSQL.children, id, 1)
+		child, err := first(rows, err, scanString)
+		has = child != nil
+		return err
+	})
+	return has, err
+}
+
+// Messages implements chat.Store.
+func (s *chatStore) Messages(ctx context.Context, chatID string) iter.Seq2[chat.Message, error] {
+	return func(yield func(chat.Message, error) bool) {
+		b, err := s.ActiveBranch(ctx, chatID)
+		if err == nil && b == nil {
+			var c *chat.Chat
+			if c, err = s.Chat(ctx, chatID); err == nil && c == nil {
+				err = noChat(chatID)
+			}
+		}
+		if err != nil {
+			yield(chat.Message{}, err)
+			return
+		}
+		if b == nil || b.HeadMessageID == "" {
+			return
+		}
+		for m, err := range s.MessageChain(ctx, string(b.HeadMessageID)) {
+			if errors.Is(err, chat.ErrNotFound) {
+				err = noChat(chatID) // messages only go with their chat
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// MessageChain implements chat.Store. It reads the ids at first and the messages as
+// they are asked for; a chat that is deleted meanwhile is ErrNotFound.
+func (s *chatStore) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Message, error] {
+	return func(yield func(chat.Message, error) bool) {
+		var ids []string
+		err := s.db.Read(ctx, func(c *Conn) (err error) {
+			ids, err = c.chain(ctx, id)
+			return err
+		})
+		for batch := range batches(ids, chainBatch) {
+			var found map[string]chat.Message
+			if err == nil {
+				err = s.db.Read(ctx, func(c *Conn) (err error) {
+					found, err = c.messages(ctx, batch)
+					return err
+				})
+			}
+			if err != nil {
+				break
+			}
+			for _, id := range batch {
+				m, ok := found[id]
+				if !ok {
+					yield(chat.Message{}, &chat.Error{Subject: chat.SubjectMessage, ID: id, Err: chat.ErrNotFound, Detail: "deleted while it was read"})
+					return
+				}
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(chat.Message{}, err)
+		}
+	}
+}
+
+// chain returns the ids from the root to a message, none if it is not there.
+func (c *Conn) chain(ctx context.Context, id string) ([]string, error) {
+	var ids []string
+	var seen map[string]bool
+	for at := id; at != ""; {
+		rows, err := c.Query(ctx, messageSQL.chain, at, chainStep)
+		part, err := all(rows, err, scanLink)
+		if err != nil {
+			return nil, err
+		}
+		if len(part) == 0 {
+			break
+		}
+		for _, l := range part {
+			ids = append(ids, l.id)
+		}
+		if at = part[len(part)-1].parent; at == "" {
+			break
+		}
+		if seen == nil {
+			seen = make(map[string]bool)
+		}
+		for _, l := range part {
+			if seen[l.id] {
+				return nil, &TableError{Table: "messages", Err: ErrCorrupt, Detail: "message " + l.id + " is its own ancestor"}
+			}
+			seen[l.id] = true
+		}
+	}
+	for i, j := 0, len(ids)-1; i < j; i, j = i+1, j-1 {
+		ids[i], ids[j] = ids[j], ids[i]
+	}
+	return ids, nil
+}

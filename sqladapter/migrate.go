@@ -1,0 +1,150 @@
+package sqladapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// documented are the tables that a database may already have, made by others, and
+// their columns.
+var documented = []struct {
+	table   string
+	columns []string
+}{
+	{"chats", []string{"id", "userId", "title", "metadata", "createdAt", "updatedAt"}},
+	{"messages", []string{"id", "chatId", "parentId", "name", "type", "data", "createdAt"}},
+	{"branches", []string{"id", "chatId", "name", "headMessageId", "isActive", "createdAt"}},
+	{"checkpoints", []string{"id", "chatId", "name", "messageId", "createdAt"}},
+	{"messages_fts", []string{"messageId", "chatId", "name", "content"}},
+}
+
+var migrationSQL = struct{ versions, record Statement }{
+	versions: `SELECT "version" FROM "lineage_migrations" ORDER BY "version"`,
+	record:   `INSERT INTO "lineage_migrations" ("version", "name", "appliedAt") VALUES (?, ?, ?)`,
+}
+
+// own are the other tables of the schema. They are nobody else's.
+var own = []string{"lineage_messages"}
+
+// migrate brings the schema up to date. Several processes may do so at once.
+func (db *DB) migrate(ctx context.Context) error {
+	migrations := db.dialect.Migrations()
+	if version, err := db.version(ctx, db.Reader()); err == nil && version == len(migrations) {
+		return nil
+	}
+	var applied []Migration
+	err := db.Write(ctx, func(c *Conn) error {
+		applied = nil
+		if err := db.dialect.LockSchema(ctx, c.q); err != nil {
+			return err
+		}
+		version, err := db.version(ctx, c)
+		if err != nil {
+			return err
+		}
+		if version > len(migrations) {
+			return fmt.Errorf("schema version %d, at most %d is known: %w", version, len(migrations), ErrNewer)
+		}
+		adopted := false
+		if version == 0 {
+			if adopted, err = db.adopt(ctx, c); err != nil {
+				return err
+			}
+		}
+		for _, m := range migrations[version:] {
+			if err := db.apply(ctx, c, m, adopted); err != nil {
+				return fmt.Errorf("migration %d, %s: %w", m.Version, m.Name, err)
+			}
+			applied = append(applied, m)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range applied {
+		if m.Outside == "" {
+			continue
+		}
+		if answer, err := Strings(ctx, db.pools.Write, m.OutsideIf); err == nil && slices.Equal(answer, []string{"1"}) {
+			_, _ = db.pools.Write.ExecContext(ctx, m.Outside)
+		}
+	}
+	return ctx.Err()
+}
+
+// version returns the version of the schema, 0 where there is none.
+func (db *DB) version(ctx context.Context, c *Conn) (int, error) {
+	columns, err := db.dialect.Columns(ctx, c.q, "lineage_migrations")
+	if err != nil || len(columns) == 0 {
+		return 0, err
+	}
+	rows, err := c.Query(ctx, migrationSQL.versions)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	version := 0
+	for rows.Next() {
+		if err := rows.Scan(&version); err != nil {
+			return 0, err
+		}
+	}
+	return version, rows.Err()
+}
+
+func (db *DB) apply(ctx context.Context, c *Conn, m Migration, adopted bool) error {
+	if m.Documented != "" && !adopted {
+		if _, err := c.q.ExecContext(ctx, m.Documented); err != nil {
+			return err
+		}
+	}
+	if _, err := c.q.ExecContext(ctx, m.SQL); err != nil {
+		return err
+	}
+	_, err := c.Exec(ctx, migrationSQL.record, m.Version, m.Name, time.Now().UnixMilli())
+	return err
+}
+
+// adopt looks at what a database has that was not made here. It refuses tables that
+// are not what is documented, and reports whether all documented ones are there.
+func (db *DB) adopt(ctx context.Context, c *Conn) (bool, error) {
+	var problems []error
+	all := true
+	for _, d := range documented {
+		columns, err := db.dialect.Columns(ctx, c.q, d.table)
+		if err != nil {
+			return false, err
+		}
+		if len(columns) == 0 {
+			all = false
+			continue
+		}
+		var missing []string
+		for _, column := range d.columns {
+			if db.syntax.Fold != nil {
+				column = db.syntax.Fold(column)
+			}
+			if !slices.Contains(columns, column) {
+				missing = append(missing, column)
+			}
+		}
+		if len(missing) > 0 {
+			problems = append(problems, &TableError{Table: d.table, Err: ErrForeign, Detail: "no column " + strings.Join(missing, ", ")})
+		}
+	}
+	for _, table := range own {
+		columns, err := db.dialect.Columns(ctx, c.q, table)
+		if err != nil {
+			return false, err
+		}
+		if len(columns) > 0 {
+			problems = append(problems, &TableError{Table: table, Err: ErrForeign, Detail: "it is there, and was not made here"})
+		}
+	}
+	return all, errors.Join(problems...)
+}

@@ -1,0 +1,24 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+)
+
+func TestConformance(t *testing.T) {
+	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, New: func(t testing.TB) chattest.OpenFunc {
+		dsn := pgtest.DSN(t)
+		return func(ctx context.Context) (chat.Store, func() error, error) {
+			db, err := postgres.Open(ctx, dsn, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			return db.Chats(), db.Close, nil
+		}
+	}})
+}

@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+//go:embed schema_documented.sql
+var schemaDocumented string
+
+//go:embed schema_1_chats.sql
+var schemaChats string
+
+// Dialect is Postgres's.
+type Dialect struct {
+	// folded says that identifiers are in lower case.
+	folded bool
+}
+
+// Name implements sqladapter.Dialect.
+func (Dialect) Name() string { return "postgres" }
+
+// Syntax implements sqladapter.Dialect.
+func (d Dialect) Syntax() sqladapter.Syntax {
+	x := sqladapter.Syntax{
+		Parameter: func(n int) string { return fmt.Sprintf("$%d", n) },
+		Quotes:    [2]string{`"`, `"`},
+		Recursive: "RECURSIVE",
+		Limit:     func(limit string) string { return "LIMIT " + limit },
+		Page:      func(limit, offset string) string { return "LIMIT " + limit + " OFFSET " + offset },
+	}
+	x.Terms = func(parameter string) string {
+		return "array_to_tsvector(string_to_array(btrim(" + parameter + "), ' '))"
+	}
+	if d.folded {
+		x.Fold = strings.ToLower
+	}
+	return x
+}
+
+// Limits implements sqladapter.Dialect. A key of an index has at most 2704 bytes, and
+// the greatest has two names. A text vector has less than 1 MiB, which a text of
+// short words exceeds three times over.
+func (Dialect) Limits() sqladapter.Limits {
+	return sqladapter.Limits{Parameters: 65_535, Rows: 1000, IDBytes: 1300, SearchText: 256 << 10}
+}
+
+var quoted = regexp.MustCompile(`"[^"\n]+"`)
+
+// Migrations implements sqladapter.Dialect.
+func (d Dialect) Migrations() []sqladapter.Migration {
+	chats := schemaChats
+	if d.folded {
+		chats = quoted.ReplaceAllStringFunc(chats, strings.ToLower)
+	}
+	return []sqladapter.Migration{{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: chats}}
+}
+
+// schemaLock is the advisory lock of those who change the schema.
+const schemaLock = 0x6c696e65616765
+
+// LockSchema implements sqladapter.Dialect.
+func (Dialect) LockSchema(ctx context.Context, q sqladapter.Querier) error {
+	_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(schemaLock))
+	return err
+}
+
+// Columns implements sqladapter.Dialect.
+func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
+	return sqladapter.Strings(ctx, q,
+		`SELECT column_name::text FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position`, table)
+}
+
+// Classify implements sqladapter.Dialect.
+func (Dialect) Classify(err error) sqladapter.Failure {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return sqladapter.OtherFailure
+	}
+	switch e.Code {
+	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
+		return sqladapter.Busy
+	case "23505":
+		return sqladapter.Duplicate
+	case "23503":
+		return sqladapter.Dangling
+	case "22P05", "22P02", "22021", "54000", "22003": // no such character, no such JSON, bad encoding, too large, out of range
+		return sqladapter.Unstorable
+	}
+	return sqladapter.OtherFailure
+}

@@ -1,0 +1,18 @@
+package postgres
+
+import _ "embed"
+
+//go:embed schema_projection.sql
+var schemaProjection string
+
+//go:embed schema_lineage.sql
+var schemaLineage string
+
+// ProjectionSchema implements sqladapter.Projectable.
+func (Dialect) ProjectionSchema() string { return schemaProjection }
+
+// LineageSchema implements sqladapter.Projectable.
+func (Dialect) LineageSchema() string { return schemaLineage }
+
+// NoNUL implements sqladapter.TextLimited.
+func (Dialect) NoNUL() bool { return true }

@@ -1,0 +1,100 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/statements"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+)
+
+var background = context.Background()
+
+// TestStatements has the database prepare every statement.
+func TestStatements(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	db, err := postgres.Open(background, dsn, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	raw, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	defer raw.Close()
+	for _, script := range []string{"schema_projection.sql", "schema_lineage.sql"} {
+		text, err := os.ReadFile(script)
+		require.NoError(t, err)
+		_, err = raw.Exec(string(text))
+		require.NoError(t, err)
+	}
+	all, err := statements.In("..", ".")
+	require.NoError(t, err)
+	syntax := postgres.Dialect{}.Syntax()
+	for _, s := range all {
+		if s.OnlyNumbered() {
+			continue
+		}
+		text, err := syntax.Render(s.Text, 2)
+		require.NoError(t, err, s.Name)
+		prepared, err := raw.Prepare(text)
+		require.NoError(t, err, "%s: %s", s.Name, text)
+		require.NoError(t, prepared.Close())
+	}
+}
+
+// TestUnstorable refuses JSON that the database has no room for, by name.
+func TestUnstorable(t *testing.T) {
+	db, err := postgres.Open(background, pgtest.DSN(t), nil)
+	require.NoError(t, err)
+	defer db.Close()
+	s := db.Chats()
+	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	for _, data := range []string{`"\u0000"`, `{"a":"\ud83d"}`} {
+		err := s.AddMessage(background, chat.Message{ID: "m", ChatID: "c", Name: "user", Data: json.RawMessage(data)})
+		require.ErrorIs(t, err, chat.ErrInvalid, data)
+		var e *chat.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "m", e.ID)
+	}
+	_, err = s.CreateChat(background, chat.Chat{ID: "d", UserID: "ada", Metadata: json.RawMessage(`{"a":"\u0000"}`)})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	require.NoError(t, s.AddMessage(background, chat.Message{ID: "m", ChatID: "c", Name: "user", Data: json.RawMessage(`"fine"`)}))
+}
+
+// TestLargeTexts keeps and finds what is too large for a text vector.
+func TestLargeTexts(t *testing.T) {
+	db, err := postgres.Open(background, pgtest.DSN(t), nil)
+	require.NoError(t, err)
+	defer db.Close()
+	s := db.Chats()
+	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for b.Len() < 3<<20 {
+		fmt.Fprintf(&b, "w%x %x-%x/%x ", random.Uint64(), random.Uint32(), random.Uint32(), random.Uint32())
+	}
+	b.WriteString("needle at the very end, with ümläuts")
+	data, err := json.Marshal(b.String())
+	require.NoError(t, err)
+	require.NoError(t, s.AddMessage(background, chat.Message{ID: "large", ChatID: "c", Name: "user", Data: data}))
+	short := strings.Repeat("ab cd ef é ", 200_000)
+	data, err = json.Marshal(short)
+	require.NoError(t, err)
+	require.NoError(t, s.AddMessage(background, chat.Message{ID: "short", ChatID: "c", Name: "user", Data: data}))
+	for query, want := range map[string]string{"needle": "large", "UMLAUTS": "large", "cd": "short"} {
+		found, err := s.SearchMessages(background, "c", query, chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, found, 1, query)
+		require.Equal(t, want, found[0].Message.ID)
+	}
+}

@@ -1,0 +1,35 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/projecttest"
+)
+
+func TestProject(t *testing.T) { projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 6}) }
+
+func newPlace(t testing.TB) projecttest.Place {
+	dsn := pgtest.DSN(t)
+	raw, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, raw.Close()) })
+	return projecttest.Place{
+		Open: func(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return postgres.Open(ctx, dsn, o)
+		},
+		SQL: raw,
+	}
+}
+
+func BenchmarkProject(b *testing.B) {
+	projecttest.Bench(b, projecttest.Config{New: newPlace}, func(n int) string { return "$" + strconv.Itoa(n) })
+}

@@ -1,0 +1,78 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqltest"
+)
+
+// place is a database.
+type place struct {
+	dsn string
+	// unquote says that scripts are to be run without quotes around names.
+	unquote bool
+}
+
+func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
+	return postgres.Open(ctx, p.dsn, nil)
+}
+
+var quotedName = regexp.MustCompile(`"(idx_\w+|messages_fts\w*|[a-z]+[A-Z]\w*)"`)
+
+func (p place) Exec(ctx context.Context, script string) error {
+	if p.unquote {
+		script = quotedName.ReplaceAllString(script, "$1")
+	}
+	db, err := sql.Open("pgx", p.dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, script)
+	return err
+}
+
+func config(t testing.TB, unquote bool) sqltest.Config {
+	documented, err := os.ReadFile("schema_documented.sql")
+	require.NoError(t, err)
+	return sqltest.Config{
+		New:        func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), unquote} },
+		Documented: string(documented),
+		Dialect:    postgres.Dialect{},
+	}
+}
+
+func TestSuite(t *testing.T) { sqltest.Run(t, config(t, false)) }
+
+// TestUnquoted adopts a database whose names are in lower case, as they are when
+// nobody quotes them.
+func TestUnquoted(t *testing.T) {
+	c := config(t, true)
+	require.Contains(t, c.Documented, `"chatId"`)
+	require.NotContains(t, quotedName.ReplaceAllString(c.Documented, "$1"), `"chatId"`)
+	sqltest.RunAdopted(t, c)
+	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, New: func(t testing.TB) chattest.OpenFunc {
+		p := c.New(t)
+		require.NoError(t, p.Exec(background, c.Documented))
+		return func(ctx context.Context) (chat.Store, func() error, error) {
+			db, err := p.Open(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			return db.Chats(), db.Close, nil
+		}
+	}})
+}
+
+func Benchmark(b *testing.B) { sqltest.Bench(b, config(b, false)) }

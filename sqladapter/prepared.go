@@ -1,0 +1,69 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+)
+
+// prepared are the statements that are prepared on the connections of a pool, where
+// the driver does not keep them itself.
+type prepared struct {
+	most int
+
+	mu         sync.Mutex
+	statements map[string]*sql.Stmt
+}
+
+func (p *prepared) get(text string) *sql.Stmt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.statements[text]
+}
+
+// prepare prepares statements, as far as there is room. One that cannot be prepared
+// fails where it is run.
+func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
+	for _, text := range texts {
+		p.mu.Lock()
+		full := len(p.statements) >= p.most
+		p.mu.Unlock()
+		if full {
+			return
+		}
+		statement, err := pool.PrepareContext(ctx, text)
+		if err != nil {
+			continue
+		}
+		p.mu.Lock()
+		if p.statements == nil {
+			p.statements = make(map[string]*sql.Stmt)
+		}
+		if p.statements[text] != nil {
+			statement.Close() // somebody else was faster
+		} else {
+			p.statements[text] = statement
+		}
+		p.mu.Unlock()
+	}
+}
+
+// prepared returns a statement as it is prepared, nil if it is not.
+func (c *Conn) prepared(ctx context.Context, text string) *sql.Stmt {
+	if c.db.limits.Prepared == 0 {
+		return nil
+	}
+	if c.tx == nil {
+		if c.db.reading.get(text) == nil {
+			c.db.reading.prepare(ctx, c.db.pools.Read, []string{text})
+		}
+		return c.db.reading.get(text)
+	}
+	statement := c.db.writing.get(text)
+	if statement == nil {
+		// The transaction has the connection: it is prepared afterwards.
+		c.missed = append(c.missed, text)
+		return nil
+	}
+	return c.tx.StmtContext(ctx, statement)
+}

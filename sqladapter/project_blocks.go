@@ -1,0 +1,193 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// blockRow is a row of content_blocks. A bare one is of content of which nothing is
+// known but its id: it was erased, or is not here and other content was derived from
+// it.
+type blockRow struct {
+	id     string
+	bare   bool
+	block  *structure.Block
+	body   []byte
+	parent string
+}
+
+// mostBody is how long a body may be to be brought. Longer ones stay in the store:
+// databases have no good place for them.
+const mostBody = 64 << 20
+
+var blockSQL = struct {
+	known, insert, fill, orphans, knownOrphans, removeOrphans Statement
+	used, derived, parents, remove, addOrphan, unusedUsers    Statement
+}{
+	known: `SELECT "id", "content_type" FROM "content_blocks" WHERE "id" IN ({list})`,
+	insert: `INSERT INTO "content_blocks" ("id", "content_type", "body", "origin_kind", "origin_user_id", "origin_model_id", ` +
+		`"origin_source_id", "origin_parent_id", "created_at", "size") VALUES {rows:10}`,
+	fill: `UPDATE "content_blocks" SET "content_type" = ?, "body" = ?, "origin_kind" = ?, "origin_user_id" = ?, "origin_model_id" = ?, ` +
+		`"origin_source_id" = ?, "origin_parent_id" = ?, "created_at" = ?, "size" = ? WHERE "id" = ?`,
+	orphans:       `SELECT "content_id" FROM "lineage_orphans" ORDER BY "content_id" {limit}`,
+	knownOrphans:  `SELECT "content_id" FROM "lineage_orphans" WHERE "content_id" IN ({list})`,
+	removeOrphans: `DELETE FROM "lineage_orphans" WHERE "content_id" IN ({list})`,
+	used:          `SELECT DISTINCT "content_id" FROM "message_usages" WHERE "content_id" IN ({list})`,
+	derived:       `SELECT DISTINCT "origin_parent_id" FROM "content_blocks" WHERE "origin_parent_id" IN ({list})`,
+	parents:       `SELECT DISTINCT "origin_parent_id" FROM "content_blocks" WHERE "id" IN ({list}) AND "origin_parent_id" IS NOT NULL`,
+	remove:        `DELETE FROM "content_blocks" WHERE "id" IN ({list})`,
+	addOrphan:     `INSERT INTO "lineage_orphans" ("content_id") VALUES {rows:1}`,
+	unusedUsers: `DELETE FROM "users" WHERE NOT EXISTS (SELECT 1 FROM "content_blocks" ` +
+		`WHERE "content_blocks"."origin_user_id" = "users"."id")`,
+}
+
+// addBlock adds a block to the batch, with what it refers to. body is nil when the
+// bytes are not there.
+func (b *batch) addBlock(block *structure.Block, body []byte) {
+	id := block.ID.String()
+	row := &blockRow{id: id, block: block, body: body}
+	if !block.Origin.ParentID.IsZero() {
+		row.parent = block.Origin.ParentID.String()
+		if row.parent != id {
+			b.addBare(block.Origin.ParentID)
+		}
+	}
+	if user := block.Origin.UserID; user != "" {
+		b.addUser(user)
+	}
+	b.putBlock(row)
+	b.rows++
+	b.bytes += len(body) + 200
+}
+
+// hasBlock reports whether the batch has a row of a block that is not bare.
+func (b *batch) hasBlock(id content.ID) bool {
+	known := b.blocks[id.String()]
+	return known != nil && !known.bare
+}
+
+func (b *batch) addBare(id content.ID) {
+	if key := id.String(); b.blocks[key] == nil {
+		b.putBlock(&blockRow{id: key, bare: true})
+		b.rows++
+	}
+}
+
+func (b *batch) putBlock(row *blockRow) {
+	if b.blocks == nil {
+		b.blocks = make(map[string]*blockRow)
+	}
+	if b.blocks[row.id] == nil {
+		b.blockOrder = append(b.blockOrder, row.id)
+	}
+	b.blocks[row.id] = row
+}
+
+func (b *batch) addUser(id string) {
+	if b.users == nil {
+		b.users = make(map[string]bool)
+	}
+	b.users[id] = true
+}
+
+// values are all columns but the id.
+func (r *blockRow) values() []any {
+	if r.bare {
+		return []any{"", []byte{}, content.OriginUnknown.String(), nil, nil, nil, nil, 0, 0}
+	}
+	body := r.body
+	if body == nil {
+		body = []byte{}
+	}
+	o := r.block.Origin
+	return []any{
+		r.block.Type, body, o.Kind.String(), optional(o.UserID), optional(o.ModelID), optional(o.SourceID), optional(r.parent),
+		r.block.CreatedAt.UnixMilli(), r.block.Size,
+	}
+}
+
+// insertBlocks inserts the blocks of a batch that are missing, and fills in those
+// that were bare. First come those without a parent, then the others, whose parents
+// are then there, if only bare.
+func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
+	if len(b.blocks) == 0 {
+		return nil
+	}
+	type known struct{ id, contentType string }
+	types := make(map[string]string)
+	for part := range batches(b.blockOrder, maxList) {
+		args := padded(part)
+		rows, err := c.QueryN(ctx, blockSQL.known, len(args), args...)
+		found, err := all(rows, err, func(rows *sql.Rows) (k known, err error) {
+			err = rows.Scan(&k.id, &k.contentType)
+			return k, err
+		})
+		if err != nil {
+			return err
+		}
+		for _, k := range found {
+			types[k.id] = k.contentType
+		}
+	}
+	var roots, derived [][]any
+	var fill []*blockRow
+	for _, id := range b.blockOrder {
+		row := b.blocks[id]
+		contentType, there := types[id]
+		switch {
+		case there && (row.bare || contentType != ""):
+		case there:
+			fill = append(fill, row)
+		case row.parent == "":
+			roots = append(roots, append([]any{id}, row.values()...))
+		default:
+			derived = append(derived, append([]any{id}, row.values()...))
+		}
+	}
+	if err := c.insert(ctx, blockSQL.insert, roots); err != nil {
+		return err
+	}
+	if err := c.insertDerived(ctx, derived); err != nil {
+		return err
+	}
+	for _, row := range fill {
+		if _, err := c.Exec(ctx, blockSQL.fill, append(row.values(), row.id)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertDerived inserts blocks that were derived from others, some of which are
+// among them: a block comes after its parent.
+func (c *Conn) insertDerived(ctx context.Context, rows [][]any) error {
+	const id, parent = 0, 7
+	waiting := make(map[any]bool, len(rows))
+	for _, row := range rows {
+		waiting[row[id]] = true
+	}
+	for len(rows) > 0 {
+		var now, later [][]any
+		for _, row := range rows {
+			if waiting[row[parent]] && row[parent] != row[id] {
+				later = append(later, row)
+			} else {
+				now = append(now, row)
+			}
+		}
+		if len(now) == 0 {
+			now, later = rows, nil // they go round in a circle: let the database judge
+		}
+		if err := c.insert(ctx, blockSQL.insert, now); err != nil {
+			return err
+		}
+		for _, row := range now {
+			delete(waiting, row[id])
+		}
+		rows = later
+	}
+	return nil
+}

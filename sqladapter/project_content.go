@@ -1,0 +1,345 @@
+package sqladapter
+
+import (
+	"context"
+
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var contentSQL = struct {
+	scopesAt, updateMessage, erase, bare            Statement
+	contextsOf, setSummary, setParent, forgetErased Statement
+}{
+	scopesAt:      `SELECT "scope" FROM "lineage_reach" WHERE "run_id" = ? AND "last_seq" >= ?`,
+	updateMessage: `UPDATE "messages" SET "data" = ? WHERE "id" = ?`,
+	contextsOf:    `SELECT "id" FROM "contexts" WHERE "summary_content_id" = ?`,
+	setSummary:    `UPDATE "contexts" SET "summary_text" = ? WHERE "id" = ?`,
+	setParent:     `UPDATE "contexts" SET "parent_context_id" = ? WHERE "id" = ?`,
+	forgetErased:  `DELETE FROM "lineage_erased" WHERE "content_id" = ?`,
+}
+
+const contextKey = "context/"
+
+func contextOfKey(key string) (id string, ok bool) { return strings.CutPrefix(key, contextKey) }
+
+// rewrite writes anew what shows content that was erased, or stored again.
+func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
+	for _, id := range ids {
+		for usage, err := range w.state.Where(ctx, id) {
+			if err != nil {
+				return err
+			}
+			if err := w.rewriteAt(ctx, usage.Span); err != nil {
+				return err
+			}
+		}
+		has, err := w.state.Has(ctx, []content.ID{id})
+		if err != nil {
+			return err
+		}
+		if has[0] {
+			w.batch.before = append(w.batch.before, exec(contentSQL.forgetErased, id.String()))
+		} else {
+			w.batch.addErased(id)
+		}
+		if !w.ChatsOnly {
+			if err := w.rewriteBlock(ctx, id, has[0]); err != nil {
+				return err
+			}
+		}
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewriteAt writes the messages anew that a span is.
+func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error {
+	var scopes []string
+	err := w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, contentSQL.scopesAt, at.Run.String(), at.Seq)
+		scopes, err = all(rows, err, scanString)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range scopes {
+		thread, err := structure.ParseID[structure.ThreadID](key)
+		if err != nil {
+			continue // no chat
+		}
+		v, err := w.open(ctx, &scope{key: key, thread: thread})
+		if err != nil {
+			return err
+		}
+		for s, err := range w.state.Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
+			if err != nil {
+				return err
+			}
+			m, err := v.reader.Message(ctx, s, "")
+			if err != nil {
+				return err
+			}
+			w.rewriteMessage(m)
+		}
+		if err := w.room(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *projection) rewriteMessage(m chat.Message) {
+	m.Data = w.DB.cleanJSON(m.Data)
+	w.batch.rows += 4
+	w.batch.bytes += 2 * len(m.Data)
+	w.batch.changed++
+	w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error {
+		known, err := c.message(ctx, m.ID)
+		if err != nil || known == nil {
+			return err
+		}
+		depths, err := c.newDepths(ctx, []chat.Message{*known})
+		if err != nil {
+			return err
+		}
+		if err := c.forgetMessages(ctx, []string{m.ID}); err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, contentSQL.updateMessage, string(m.Data), m.ID); err != nil {
+			return err
+		}
+		known.Data = m.Data
+		return c.know(ctx, []chat.Message{*known}, depths, true)
+	})
+}
+
+// rewriteBlock writes the rows of content itself.
+func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) error {
+	var block *structure.Block
+	var body []byte
+	if has {
+		blocks, err := w.state.Blocks(ctx, []content.ID{id})
+		if err != nil && !errors.Is(err, lineage.ErrErased) {
+			return err
+		}
+		if err == nil {
+			block = w.cleanBlock(blocks[0])
+			if body, err = w.body(ctx, blocks[0]); err != nil {
+				return err
+			}
+		}
+	}
+	w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error {
+		var summary any
+		if body != nil {
+			summary = w.DB.clean(string(body))
+		}
+		rows, err := c.Query(ctx, contentSQL.contextsOf, id.String())
+		contexts, err := all(rows, err, scanString)
+		if err != nil {
+			return err
+		}
+		for _, of := range contexts {
+			if _, err := c.Exec(ctx, contentSQL.setSummary, summary, of); err != nil {
+				return err
+			}
+		}
+		used, err := c.has(ctx, blockSQL.used, []string{id.String()})
+		if err != nil || !used[id.String()] {
+			return err // it is not here, or only as what other content was derived from
+		}
+		if block == nil {
+			return c.emptyBlock(ctx, id.String())
+		}
+		return c.fillBlock(ctx, block, body)
+	})
+	return nil
+}
+
+// emptyBlock leaves nothing of a block but its id.
+func (c *Conn) emptyBlock(ctx context.Context, id string) error {
+	if err := c.releaseBlock(ctx, id); err != nil {
+		return err
+	}
+	_, err := c.Exec(ctx, blockSQL.fill, append((&blockRow{bare: true}).values(), id)...)
+	return err
+}
+
+// releaseBlock has what a block refers to looked at, before it is written over.
+func (c *Conn) releaseBlock(ctx context.Context, id string) error {
+	parents, err := c.parentsOf(ctx, []string{id})
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(parents, id) {
+		parents = append(parents, id) // for its user
+	}
+	return c.addOrphans(ctx, parents)
+}
+
+func (c *Conn) addOrphans(ctx context.Context, ids []string) error {
+	return c.insertMissing(ctx, blockSQL.knownOrphans, blockSQL.addOrphan, ids, func(id string) []any { return []any{id} })
+}
+
+// fillBlock writes a block over what the database has of it.
+func (c *Conn) fillBlock(ctx context.Context, block *structure.Block, body []byte) error {
+	if err := c.releaseBlock(ctx, block.ID.String()); err != nil {
+		return err
+	}
+	var one batch
+	one.addBlock(block, body)
+	id := block.ID.String()
+	row := one.blocks[id]
+	delete(one.blocks, id)
+	one.blockOrder = one.blockOrder[:0]
+	if row.parent != "" && row.parent != id {
+		one.blockOrder = append(one.blockOrder, row.parent)
+	}
+	if err := c.insertMissing(ctx, batchSQL.knownUsers, batchSQL.users, keys(one.users), func(id string) []any { return []any{id} }); err != nil {
+		return err
+	}
+	if err := c.insertBlocks(ctx, &one); err != nil {
+		return err
+	}
+	_, err := c.Exec(ctx, blockSQL.fill, append(row.values(), id)...)
+	return err
+}
+
+// linkContexts states the parents of contexts that could not have them when they
+// were inserted.
+func (w *projection) linkContexts(ctx context.Context) error {
+	for _, id := range w.late {
+		c, err := w.state.Context(ctx, id)
+		if err != nil {
+			return err
+		}
+		parent, err := w.parentOf(ctx, c)
+		if err != nil {
+			return err
+		}
+		w.batch.rows++
+		w.batch.after = append(w.batch.after, exec(contentSQL.setParent, parent, id.String()))
+		if err := w.room(ctx); err != nil {
+			return err
+		}
+	}
+	return w.flush(ctx)
+}
+
+// parentOf returns the id of a context's parent, null if it has none any more.
+func (w *projection) parentOf(ctx context.Context, c *backend.Context) (any, error) {
+	if c.Parent.IsZero() {
+		return nil, nil
+	}
+	_, err := w.state.Context(ctx, c.Parent)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil, nil
+	}
+	return c.Parent.String(), err
+}
+
+// sweepStep is how much content one transaction looks at.
+const sweepStep = 200
+
+// sweep removes content that nothing uses any more, and users who are no longer
+// mentioned.
+func (w *projection) sweep(ctx context.Context) error {
+	for {
+		left := false
+		err := w.DB.Read(ctx, func(c *Conn) error {
+			rows, err := c.Query(ctx, blockSQL.orphans, 1)
+			one, err := first(rows, err, scanString)
+			left = one != nil
+			return err
+		})
+		if err != nil || !left {
+			return err
+		}
+		w.batch.before = append(w.batch.before, sweepSome)
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func sweepSome(ctx context.Context, c *Conn) error {
+	rows, err := c.Query(ctx, blockSQL.orphans, sweepStep)
+	ids, err := all(rows, err, scanString)
+	if err != nil {
+		return err
+	}
+	used, err := c.has(ctx, blockSQL.used, ids)
+	if err != nil {
+		return err
+	}
+	derived, err := c.has(ctx, blockSQL.derived, ids)
+	if err != nil {
+		return err
+	}
+	var gone, parents []string
+	for _, id := range ids {
+		if !used[id] {
+			gone = append(gone, id)
+		}
+	}
+	if parents, err = c.parentsOf(ctx, gone); err != nil {
+		return err
+	}
+	if err := c.execAll(ctx, blockSQL.removeOrphans, ids); err != nil {
+		return err
+	}
+	bare := (&blockRow{bare: true}).values()
+	var removed []string
+	for _, id := range gone {
+		if !derived[id] {
+			removed = append(removed, id)
+		} else if _, err := c.Exec(ctx, blockSQL.fill, append(bare[:len(bare):len(bare)], id)...); err != nil {
+			return err
+		}
+	}
+	if err := c.execAll(ctx, blockSQL.remove, removed); err != nil {
+		return err
+	}
+	if err := c.addOrphans(ctx, parents); err != nil || len(ids) == sweepStep || len(parents) > 0 {
+		return err
+	}
+	_, err = c.Exec(ctx, blockSQL.unusedUsers)
+	return err
+}
+
+// parentsOf returns what content was derived from.
+func (c *Conn) parentsOf(ctx context.Context, ids []string) ([]string, error) {
+	var parents []string
+	for part := range batches(ids, maxList) {
+		args := padded(part)
+		rows, err := c.QueryN(ctx, blockSQL.parents, len(args), args...)
+		found, err := all(rows, err, scanString)
+		if err != nil {
+			return nil, err
+		}
+		parents = append(parents, found...)
+	}
+	return parents, nil
+}
+
+// execAll runs a statement for a list of ids.
+func (c *Conn) execAll(ctx context.Context, s Statement, ids []string) error {
+	for part := range batches(ids, maxList) {
+		args := padded(part)
+		if _, err := c.ExecN(ctx, s, len(args), args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,361 @@
+package sqladapter
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var pruneSQL = struct {
+	chatOf, pinsOf, removePin, removePins, removeReach, removeRun, removeScope        Statement
+	clearHeads, clearTips, clearTip, orphanContext, orphanContexts                    Statement
+	removeContext, removeContexts                                                     Statement
+	lastOf, firstOf, setsOf, orphans, clearSets, removeSet, removeUsages, removeSpans Statement
+	textsByID, termsByID, otherTextsByID, messagesByID                                Statement
+}{
+	chatOf:      `SELECT "chat_id" FROM "lineage_scopes" WHERE "scope" = ?`,
+	pinsOf:      `SELECT "id", "scope", "run_id", "seq" FROM "lineage_pins" WHERE "scope" = ?`,
+	removePin:   `DELETE FROM "lineage_pins" WHERE "id" = ?`,
+	removePins:  `DELETE FROM "lineage_pins" WHERE "scope" = ?`,
+	removeReach: `DELETE FROM "lineage_reach" WHERE "scope" = ?`,
+	removeRun:   `DELETE FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
+	removeScope: `DELETE FROM "lineage_scopes" WHERE "scope" = ?`,
+
+	clearHeads:     `UPDATE "branches" SET "headMessageId" = NULL WHERE "chatId" = ?`,
+	clearTips:      `UPDATE "contexts" SET "tip_span_id" = NULL WHERE "thread_id" = ?`,
+	clearTip:       `UPDATE "contexts" SET "tip_span_id" = NULL WHERE "id" = ?`,
+	orphanContext:  `UPDATE "contexts" SET "parent_context_id" = NULL WHERE "parent_context_id" = ?`,
+	orphanContexts: `UPDATE "contexts" SET "parent_context_id" = NULL WHERE "parent_context_id" IN (SELECT "id" FROM "contexts" WHERE "thread_id" = ?)`,
+	removeContext:  `DELETE FROM "contexts" WHERE "id" = ?`,
+	removeContexts: `DELETE FROM "contexts" WHERE "thread_id" = ?`,
+
+	lastOf:  `SELECT COALESCE(MAX("last_seq"), 0) AS "last" FROM "lineage_reach" WHERE "run_id" = ?`,
+	firstOf: `SELECT COALESCE(MIN("position"), 0) AS "first" FROM "spans" WHERE "run_id" = ?`,
+	setsOf:  `SELECT DISTINCT "span_set_id" FROM "spans" WHERE "run_id" = ? AND "seq" > ? AND "span_set_id" IS NOT NULL`,
+	orphans: `INSERT INTO "lineage_orphans" ("content_id") SELECT DISTINCT u."content_id" FROM "message_usages" u ` +
+		`JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? ` +
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = u."content_id")`,
+	clearSets:    `UPDATE "spans" SET "span_set_id" = NULL WHERE "run_id" = ? AND "seq" > ? AND "span_set_id" IS NOT NULL`,
+	removeSet:    `DELETE FROM "span_sets" WHERE "id" = ? AND NOT EXISTS (SELECT 1 FROM "spans" WHERE "spans"."span_set_id" = "span_sets"."id")`,
+	removeUsages: `DELETE FROM "message_usages" WHERE "span_id" IN (SELECT "id" FROM "spans" WHERE "run_id" = ? AND "seq" > ?)`,
+	removeSpans:  `DELETE FROM "spans" WHERE "run_id" = ? AND "seq" > ?`,
+
+	textsByID:      `DELETE FROM "messages_fts" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}) AND "hasText" = 1)`,
+	termsByID:      `DELETE FROM "lineage_terms" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}))`,
+	otherTextsByID: `DELETE FROM "messages_fts" WHERE "messageId" IN ({list})`,
+	messagesByID:   `DELETE FROM "messages" WHERE "id" IN ({list})`,
+}
+
+// pruneStep is how many messages one transaction removes.
+const pruneStep = maxList
+
+func (w *projection) pinsIn(ctx context.Context, key string) (pins []pin, err error) {
+	err = w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, pruneSQL.pinsOf, key)
+		pins, err = all(rows, err, scanPin)
+		return err
+	})
+	return pins, err
+}
+
+// removeScope removes everything of a scope.
+func (w *projection) removeScope(ctx context.Context, key string) error {
+	w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
+		rows, err := c.Query(ctx, pruneSQL.chatOf, key)
+		chatID, err := first(rows, err, func(rows *sql.Rows) (id sql.NullString, err error) {
+			err = rows.Scan(&id)
+			return id, err
+		})
+		if err != nil || chatID == nil {
+			return err
+		}
+		if chatID.Valid {
+			counts := make(map[string]int)
+			rows, err := c.QueryN(ctx, chatSQL.messageCounts, 1, chatID.String)
+			if err := addCounts(counts, rows, err); err != nil {
+				return err
+			}
+			w.batch.removed = counts[chatID.String]
+			if err := c.deleteChat(ctx, chatID.String); err != nil {
+				return err
+			}
+		}
+		return w.removeStructure(ctx, c, key)
+	})
+	return w.flush(ctx)
+}
+
+// removeStructure removes what is not in the chat's tables.
+func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) error {
+	rows, err := c.Query(ctx, scopeSQL.reach, key)
+	runs, err := all(rows, err, scanExtent)
+	if err != nil {
+		return err
+	}
+	steps := []Statement{pruneSQL.removeReach, pruneSQL.removePins, pruneSQL.removeScope}
+	if !w.ChatsOnly {
+		steps = append(steps, pruneSQL.orphanContexts, pruneSQL.removeContexts)
+	}
+	for _, s := range steps {
+		if _, err := c.Exec(ctx, s, key); err != nil {
+			return err
+		}
+	}
+	if w.ChatsOnly {
+		return nil
+	}
+	if id, alone := contextOfKey(key); alone {
+		for _, s := range []Statement{pruneSQL.orphanContext, pruneSQL.removeContext} {
+			if _, err := c.Exec(ctx, s, id); err != nil {
+				return err
+			}
+		}
+	}
+	type start struct {
+		run   string
+		first int64
+	}
+	starts := make([]start, len(runs))
+	for i, r := range runs {
+		starts[i].run = r.run.String()
+		if _, err := c.Get(ctx, pruneSQL.firstOf, []any{starts[i].run}, &starts[i].first); err != nil {
+			return err
+		}
+	}
+	// A run goes before what it starts from.
+	slices.SortFunc(starts, func(a, b start) int { return cmp.Or(cmp.Compare(b.first, a.first), cmp.Compare(a.run, b.run)) })
+	for _, s := range starts {
+		if err := c.removeSpans(ctx, s.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeSpans removes the spans of a run that no scope sees.
+func (c *Conn) removeSpans(ctx context.Context, run string) error {
+	var last int64
+	if _, err := c.Get(ctx, pruneSQL.lastOf, []any{run}, &last); err != nil {
+		return err
+	}
+	rows, err := c.Query(ctx, pruneSQL.setsOf, run, last)
+	sets, err := all(rows, err, scanString)
+	if err != nil {
+		return err
+	}
+	for _, s := range []Statement{pruneSQL.orphans, pruneSQL.clearSets, pruneSQL.removeUsages} {
+		if _, err := c.Exec(ctx, s, run, last); err != nil {
+			return err
+		}
+	}
+	for _, set := range sets {
+		if _, err := c.Exec(ctx, pruneSQL.removeSet, set); err != nil {
+			return err
+		}
+	}
+	_, err = c.Exec(ctx, pruneSQL.removeSpans, run, last)
+	return err
+}
+
+// forgetMessages deletes what is known of messages, and their texts.
+func (c *Conn) forgetMessages(ctx context.Context, ids []string) error {
+	steps := []Statement{pruneSQL.otherTextsByID, knownSQL.remove}
+	if c.db.dialect.Search().Numbered {
+		steps = []Statement{pruneSQL.textsByID, pruneSQL.termsByID, knownSQL.remove}
+	}
+	for batch := range batches(ids, maxList) {
+		args := padded(batch)
+		for _, s := range steps {
+			if _, err := c.ExecN(ctx, s, len(args), args...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stale is a stretch of a run that a scope no longer sees: the spans after last.
+type stale struct {
+	run  structure.RunInfo
+	from uint64
+	last uint64
+}
+
+// shrink removes what a scope no longer sees. Where it cannot tell what that is, it
+// removes everything of the scope, which is then brought anew.
+func (w *projection) shrink(ctx context.Context, s *scope) error {
+	v, err := w.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	has, err := w.extents(ctx, s.key)
+	if err != nil {
+		return err
+	}
+	for _, e := range has {
+		v.lines[e.run] = &line{has: e}
+	}
+	if err := v.look(ctx); err != nil {
+		return err
+	}
+	gone, same, err := v.gone(ctx)
+	if err != nil {
+		return err
+	}
+	if !same {
+		s.fresh = true
+		return w.removeScope(ctx, s.key)
+	}
+	if err := v.dropContexts(ctx); err != nil {
+		return err
+	}
+	if len(gone) == 0 {
+		return w.flush(ctx)
+	}
+	v.clearPointers()
+	for _, g := range gone {
+		done, err := v.dropSpans(ctx, g)
+		if err != nil {
+			return err
+		}
+		if !done {
+			s.fresh = true
+			return w.removeScope(ctx, s.key)
+		}
+	}
+	return w.flush(ctx)
+}
+
+// gone returns what the database has and the scope no longer sees, runs before what
+// they start from. It is not the same if messages go by other ids now, or if the
+// store does not know any more what is gone.
+func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
+	for _, l := range v.lines {
+		if l.has.last == 0 {
+			continue
+		}
+		seen := l.run.ID == l.has.run
+		if seen {
+			own, err := v.owns(ctx, l.has.run)
+			if err != nil {
+				return nil, false, err
+			}
+			if own != l.has.own {
+				return nil, false, nil
+			}
+			if l.last >= l.has.last {
+				continue
+			}
+		}
+		g := stale{from: l.has.last, last: l.last}
+		if g.run, err = v.w.state.Run(ctx, l.has.run); errors.Is(err, lineage.ErrNotFound) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		gone = append(gone, g)
+	}
+	slices.SortFunc(gone, func(a, b stale) int {
+		return cmp.Or(cmp.Compare(b.run.Depth, a.run.Depth), a.run.ID.Compare(b.run.ID))
+	})
+	return gone, true, nil
+}
+
+// dropContexts removes the contexts that are not in the scope any more. Their pins
+// stay until the scope is whole again.
+func (v *view) dropContexts(ctx context.Context) error {
+	if v.w.ChatsOnly {
+		return nil
+	}
+	pins, err := v.w.pinsIn(ctx, v.key)
+	if err != nil {
+		return err
+	}
+	stays := make(map[string]bool, len(v.written))
+	for _, c := range v.written {
+		stays[contextPin(c.ID)] = true
+	}
+	for _, p := range pins {
+		if !stays[p.id] {
+			v.w.batch.before = append(v.w.batch.before, exec(pruneSQL.orphanContext, p.id), exec(pruneSQL.removeContext, p.id))
+		}
+	}
+	return nil
+}
+
+// clearPointers keeps nothing pointing at what is to go. All of it is written again
+// when the scope is brought.
+func (v *view) clearPointers() {
+	b := &v.w.batch
+	if v.record != nil {
+		id := chat.IDOfThread(v.record)
+		b.before = append(b.before, exec(pruneSQL.clearHeads, id), exec(chatSQL.removeCheckpoints, id))
+		if !v.w.ChatsOnly {
+			b.before = append(b.before, exec(pruneSQL.clearTips, v.key))
+		}
+		return
+	}
+	b.before = append(b.before, exec(pruneSQL.clearTip, v.context.String()))
+}
+
+// dropSpans removes the messages and spans of a stretch, from its end on. It is not
+// done if the store does not know any more what they were.
+func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
+	w, run := v.w, g.run.ID.String()
+	for at := g.from; at > g.last; {
+		n := min(at-g.last, pruneStep)
+		var ids []string
+		if v.reader != nil {
+			tip := structure.SpanRef{Run: g.run.ID, Seq: at}
+			for step, err := range w.state.Path(ctx, tip, structure.Window{Last: n}, backend.PathOptions{}) {
+				if errors.Is(err, lineage.ErrNotFound) {
+					return false, nil
+				}
+				if err != nil {
+					return false, err
+				}
+				id, err := v.reader.MessageID(ctx, step)
+				if err != nil {
+					return false, err
+				}
+				ids = append(ids, id)
+			}
+		}
+		at -= n
+		left := at
+		w.batch.removed += len(ids)
+		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
+			if len(ids) > 0 {
+				if err := c.forgetMessages(ctx, ids); err != nil {
+					return err
+				}
+				args := padded(ids)
+				if _, err := c.ExecN(ctx, pruneSQL.messagesByID, len(args), args...); err != nil {
+					return err
+				}
+			}
+			var err error
+			if left == 0 {
+				_, err = c.Exec(ctx, pruneSQL.removeRun, v.key, run)
+			} else {
+				_, err = c.Exec(ctx, scopeSQL.moveReach, left, v.key, run)
+			}
+			if err != nil || w.ChatsOnly {
+				return err
+			}
+			return c.removeSpans(ctx, run)
+		})
+		if err := w.flush(ctx); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

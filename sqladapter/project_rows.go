@@ -1,0 +1,450 @@
+package sqladapter
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func isErased(b *structure.Block) bool { return b.Body == nil && b.Tree.Size == 0 }
+
+func (b *batch) addErased(id content.ID) {
+	if b.erased == nil {
+		b.erased = make(map[string]bool)
+	}
+	b.erased[id.String()] = true
+	b.rows++
+}
+
+// refText returns the id of a span, null for none.
+func refText(at structure.SpanRef) any {
+	if at.IsZero() {
+		return nil
+	}
+	return at.String()
+}
+
+func idText[K any](id structure.ID[K]) any {
+	if id.IsZero() {
+		return nil
+	}
+	return id.String()
+}
+
+func hashText(id content.ID) any {
+	if id.IsZero() {
+		return nil
+	}
+	return id.String()
+}
+
+// addSpan adds a span with its usages and their content to the batch.
+func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent structure.SpanRef) error {
+	b, at := &w.batch, s.Span.Ref
+	id := at.String()
+	if set := s.Span.Set; !set.IsZero() {
+		if err := w.addSet(ctx, set); err != nil {
+			return err
+		}
+	}
+	b.spans = append(b.spans, []any{id, refText(parent), idText(s.Span.Set), at.Run.String(), int64(at.Seq), int64(s.Position)})
+	for i := range s.Span.Usages {
+		u, block := &s.Span.Usages[i], s.Blocks[i]
+		if err := w.addContent(ctx, block); err != nil {
+			return err
+		}
+		b.usages = append(b.usages, w.usageRow(u, block, structure.UsageID{Span: at, Index: i}))
+	}
+	b.rows += 1 + len(s.Span.Usages)
+	b.bytes += 400 * (1 + len(s.Span.Usages))
+	return nil
+}
+
+// addContent adds the content of a usage to the batch, as it was first recorded.
+// What its usage shows may be a later record, of the same bytes.
+func (w *projection) addContent(ctx context.Context, used *structure.Block) error {
+	if w.batch.hasBlock(used.ID) {
+		return nil
+	}
+	if isErased(used) {
+		w.batch.addBare(used.ID)
+		return nil
+	}
+	blocks, err := w.state.Blocks(ctx, []content.ID{used.ID})
+	if errors.Is(err, lineage.ErrErased) {
+		w.batch.addBare(used.ID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	body, err := w.body(ctx, blocks[0])
+	if err != nil {
+		return err
+	}
+	w.batch.addBlock(w.cleanBlock(blocks[0]), body)
+	return nil
+}
+
+// cleanBlock returns a block whose texts the database takes.
+func (w *projection) cleanBlock(b *structure.Block) *structure.Block {
+	o := w.cleanOrigin(b.Origin)
+	mediaType := w.DB.clean(b.Type)
+	if o == b.Origin && mediaType == b.Type {
+		return b
+	}
+	return &structure.Block{Block: content.Block{ID: b.ID, Type: mediaType, Size: b.Size, Origin: o, CreatedAt: b.CreatedAt}}
+}
+
+func (w *projection) cleanOrigin(o content.Origin) content.Origin {
+	o.UserID, o.ModelID, o.SourceID = w.DB.clean(o.UserID), w.DB.clean(o.ModelID), w.DB.clean(o.SourceID)
+	return o
+}
+
+func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structure.UsageID) []any {
+	db := w.DB
+	mediaType, origin := b.Type, b.Origin
+	if u.Type != "" {
+		mediaType = u.Type
+	}
+	if u.Origin != nil {
+		origin = *u.Origin
+	}
+	origin = w.cleanOrigin(origin)
+	kind := u.Kind.String()
+	role, name := u.Role, u.Name
+	var revision any
+	switch u.Kind {
+	case structure.DocumentUsage:
+		role, name, revision = kind, u.Document, int64(u.Revision)
+	case structure.AssetUsage:
+		role, name = kind, u.Filename
+	}
+	return []any{
+		id.String(), u.Content.String(), db.clean(role), u.CreatedAt.UnixMilli(), id.Span.String(), id.Index, kind, optional(db.clean(name)), revision,
+		db.clean(mediaType), optional(db.clean(u.SourceID)), jsonText(db.cleanJSON(u.Metadata)),
+		origin.Kind.String(), optional(origin.UserID), optional(origin.ModelID), optional(origin.SourceID), hashText(origin.ParentID),
+	}
+}
+
+// body returns a block's body, nil if it was erased or is too long to be brought.
+func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, error) {
+	if b.Size > mostBody || isErased(b) {
+		return nil, nil
+	}
+	if b.Tree.Size == 0 {
+		return b.Body, nil
+	}
+	body, err := w.Store.Body(ctx, b.ID)
+	if err == nil {
+		var all []byte
+		if all, err = io.ReadAll(body); err == nil {
+			return all, nil
+		}
+	}
+	if errors.Is(err, lineage.ErrErased) {
+		return nil, nil // since
+	}
+	return nil, err
+}
+
+func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
+	b, key := &w.batch, id.String()
+	if b.sets[key] != nil {
+		return nil
+	}
+	set, err := w.state.SpanSet(ctx, id)
+	if err != nil {
+		return err
+	}
+	if b.sets == nil {
+		b.sets = make(map[string][]any)
+	}
+	b.sets[key] = []any{key, refText(set.Parent), int64(set.Count), set.CreatedAt.UnixMilli()}
+	b.setOrder = append(b.setOrder, key)
+	b.rows++
+	return nil
+}
+
+// contextRow returns the columns of a context but its id and its parent.
+func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
+	var text, contentID any
+	var embedding []byte
+	last, err := v.w.summary(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	if last != nil {
+		text, contentID, embedding = last.text, last.content.String(), last.embedding
+	}
+	db := v.w.DB
+	override := func(s *string) any {
+		if s == nil {
+			return nil
+		}
+		return db.clean(*s)
+	}
+	return []any{
+		refText(c.Tip), text, embedding, override(c.Overrides.SystemPrompt), override(c.Overrides.Model), c.CreatedAt.UnixMilli(),
+		idText(c.Thread), v.chatID(), refText(c.Base), idText(c.Set), contentID,
+		jsonText(db.cleanJSON(c.Overrides.JSON)), jsonText(db.cleanJSON(c.Metadata)),
+	}, nil
+}
+
+// latestSummary is the summary that stands for a context. Its text is nil when it
+// was erased.
+type latestSummary struct {
+	text      any
+	content   content.ID
+	embedding []byte
+}
+
+// summary returns the summary of a context that was made last, nil if there is
+// none.
+func (w *projection) summary(ctx context.Context, id structure.ContextID) (*latestSummary, error) {
+	var last *structure.Summary
+	for s, err := range w.state.Summaries(ctx, id) {
+		if err != nil {
+			return nil, err
+		}
+		last = s
+	}
+	if last == nil {
+		return nil, nil
+	}
+	made := &latestSummary{content: last.Content, embedding: last.Embedding}
+	blocks, err := w.state.Blocks(ctx, []content.ID{last.Content})
+	if err == nil {
+		var body []byte
+		if body, err = w.body(ctx, blocks[0]); body != nil {
+			made.text = w.DB.clean(string(body))
+		}
+	}
+	if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
+		w.batch.addErased(last.Content)
+		err = nil
+	}
+	return made, err
+}
+
+// writeContexts writes the contexts that changed, and notes where they stand.
+func (v *view) writeContexts(ctx context.Context) error {
+	pins, err := v.pins(ctx)
+	if err != nil {
+		return err
+	}
+	placed := make(map[structure.ContextID]bool)
+	for _, c := range v.written {
+		pinID := contextPin(c.ID)
+		v.writePin(pinID, c.Tip, pins[pinID])
+		if v.w.ChatsOnly {
+			continue
+		}
+		row, err := v.contextRow(ctx, c)
+		if err != nil {
+			return err
+		}
+		var parent any
+		switch {
+		case v.w.check != nil:
+			if parent, err = v.w.parentOf(ctx, c); err != nil {
+				return err
+			}
+		case placed[c.Parent] && !pins[pinID]:
+			parent = c.Parent.String()
+		case !c.Parent.IsZero() || pins[pinID]:
+			v.w.late = append(v.w.late, c.ID)
+		}
+		placed[c.ID] = true
+		b, id := &v.w.batch, c.ID.String()
+		b.rows++
+		b.bytes += 500
+		if !pins[pinID] {
+			b.contexts = append(b.contexts, append([]any{id, parent}, row...))
+			continue
+		}
+		b.after = append(b.after, func(ctx context.Context, conn *Conn) error {
+			_, err := conn.Exec(ctx, scopeSQL.updateContext, append(row[:len(row):len(row)], id)...)
+			return err
+		})
+	}
+	return nil
+}
+
+// pins returns which of the contexts that are written the database has. Of a scope
+// that is written whole, it lets go of the others.
+func (v *view) pins(ctx context.Context) (map[string]bool, error) {
+	pins := make(map[string]bool)
+	if v.fresh {
+		return pins, nil
+	}
+	var ids []string
+	for _, c := range v.written {
+		ids = append(ids, contextPin(c.ID))
+	}
+	found, err := lookup(ctx, v.w.DB, windowSQL.pins, ids, scanPin)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range found {
+		pins[p.id] = true
+	}
+	if !v.full {
+		return pins, nil
+	}
+	all, err := v.w.pinsIn(ctx, v.key)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if !pins[p.id] {
+			v.w.batch.after = append(v.w.batch.after, exec(pruneSQL.removePin, p.id))
+		}
+	}
+	return pins, nil
+}
+
+// writePin notes where a context stands.
+func (v *view) writePin(id string, at structure.SpanRef, known bool) {
+	b := &v.w.batch
+	b.rows++
+	if !known {
+		b.pins = append(b.pins, []any{id, v.key, idText(at.Run), int64(at.Seq)})
+		return
+	}
+	key := v.key
+	b.after = append(b.after, func(ctx context.Context, c *Conn) error {
+		_, err := c.Exec(ctx, scopeSQL.movePin, key, idText(at.Run), int64(at.Seq), id)
+		return err
+	})
+}
+
+// writeNames writes the branches and checkpoints of a chat: those that differ.
+func (v *view) writeNames(ctx context.Context) error {
+	branches, checkpoints, err := v.names(ctx)
+	if err != nil {
+		return err
+	}
+	b := &v.w.batch
+	b.rows += len(branches) + len(checkpoints)
+	oldBranches, oldCheckpoints, err := v.writtenNames(ctx)
+	if err != nil {
+		return err
+	}
+	for _, is := range branches {
+		was, known := oldBranches[is.ID]
+		delete(oldBranches, is.ID)
+		row := []any{is.ID, is.ChatID, is.Name, optional(is.HeadMessageID), is.IsActive, is.CreatedAt}
+		switch {
+		case was == is:
+		case !known && v.fresh:
+			b.branches = append(b.branches, row)
+		case known && was.Name == is.Name:
+			b.after = append(b.after, exec(scopeSQL.updateBranch, row[3], row[4], row[5], is.ID))
+		default:
+			if known { // the name may be another's by now
+				b.before = append(b.before, exec(scopeSQL.removeBranch, is.ID))
+			}
+			b.after = append(b.after, exec(branchSQL.insert, row...))
+		}
+	}
+	for id := range oldBranches {
+		b.before = append(b.before, exec(scopeSQL.removeBranch, id))
+	}
+	for _, is := range checkpoints {
+		was, known := oldCheckpoints[is.ID]
+		delete(oldCheckpoints, is.ID)
+		row := []any{is.ID, is.ChatID, is.Name, is.MessageID, is.CreatedAt}
+		switch {
+		case was == is:
+		case !known && v.fresh:
+			b.checkpoints = append(b.checkpoints, row)
+		case known && was.Name == is.Name:
+			b.after = append(b.after, exec(scopeSQL.updateCheckpoint, row[3], row[4], is.ID))
+		default:
+			if known {
+				b.before = append(b.before, exec(scopeSQL.removeCheckpoint, is.ID))
+			}
+			b.after = append(b.after, exec(checkpointSQL.insert, row...))
+		}
+	}
+	for id := range oldCheckpoints {
+		b.before = append(b.before, exec(scopeSQL.removeCheckpoint, id))
+	}
+	return nil
+}
+
+// exec returns the step that runs a statement.
+func exec(s Statement, args ...any) step {
+	return func(ctx context.Context, c *Conn) error {
+		_, err := c.Exec(ctx, s, args...)
+		return err
+	}
+}
+
+// names returns the branches and checkpoints of a chat as they are.
+func (v *view) names(ctx context.Context) (branches []chat.Branch, checkpoints []chat.Checkpoint, err error) {
+	db := v.w.DB
+	for record, err := range v.w.state.Branches(ctx, v.thread) {
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := v.reader.Branch(ctx, record)
+		if err != nil {
+			return nil, nil, err
+		}
+		b.Name = db.clean(b.Name)
+		if err := db.checkID(chat.SubjectBranch, b.ID, b.Name); err != nil {
+			return nil, nil, err
+		}
+		branches = append(branches, b)
+	}
+	for record, err := range v.w.state.Checkpoints(ctx, v.thread) {
+		if err != nil {
+			return nil, nil, err
+		}
+		k, err := v.reader.Checkpoint(ctx, record)
+		if err != nil {
+			return nil, nil, err
+		}
+		k.Name = db.clean(k.Name)
+		if err := db.checkID(chat.SubjectCheckpoint, k.ID, k.Name); err != nil {
+			return nil, nil, err
+		}
+		checkpoints = append(checkpoints, k)
+	}
+	return branches, checkpoints, nil
+}
+
+// writtenNames returns the branches and checkpoints of a chat as the database has
+// them.
+func (v *view) writtenNames(ctx context.Context) (branches map[string]chat.Branch, checkpoints map[string]chat.Checkpoint, err error) {
+	branches, checkpoints = make(map[string]chat.Branch), make(map[string]chat.Checkpoint)
+	if v.fresh {
+		return branches, checkpoints, nil
+	}
+	id := chat.IDOfThread(v.record)
+	err = v.w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, scopeSQL.branchesOf, id)
+		bs, err := all(rows, err, scanBranch)
+		if err != nil {
+			return err
+		}
+		for _, b := range bs {
+			branches[b.ID] = b
+		}
+		rows, err = c.Query(ctx, checkpointSQL.ofChat, id)
+		ks, err := all(rows, err, scanCheckpoint)
+		for _, k := range ks {
+			checkpoints[k.ID] = k
+		}
+		return err
+	})
+	return branches, checkpoints, err
+}

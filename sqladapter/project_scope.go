@@ -1,0 +1,446 @@
+package sqladapter
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var scopeSQL = struct {
+	reach, reachOf, moveReach, farthest Statement
+	updateChat, updatedAt, updatedLater Statement
+	branchesOf                          Statement
+	movePin, updateContext              Statement
+	removeBranch, updateBranch          Statement
+	removeCheckpoint, updateCheckpoint  Statement
+}{
+	reach:     `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ?`,
+	reachOf:   `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
+	moveReach: `UPDATE "lineage_reach" SET "last_seq" = ? WHERE "scope" = ? AND "run_id" = ?`,
+	farthest:  `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
+
+	updateChat:   `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, "createdAt" = ? WHERE "id" = ?`,
+	updatedAt:    `UPDATE "chats" SET "updatedAt" = ? WHERE "id" = ?`,
+	updatedLater: `UPDATE "chats" SET "updatedAt" = ? WHERE "id" = ? AND "updatedAt" < ?`,
+	branchesOf:   `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ?`,
+	movePin:      `UPDATE "lineage_pins" SET "scope" = ?, "run_id" = ?, "seq" = ? WHERE "id" = ?`,
+	updateContext: `UPDATE "contexts" SET "tip_span_id" = ?, "summary_text" = ?, "summary_embedding" = ?, "system_prompt_override" = ?, ` +
+		`"model_override" = ?, "created_at" = ?, "thread_id" = ?, "chat_id" = ?, "base_span_id" = ?, "span_set_id" = ?, ` +
+		`"summary_content_id" = ?, "overrides" = ?, "metadata" = ? WHERE "id" = ?`,
+
+	removeBranch:     `DELETE FROM "branches" WHERE "id" = ?`,
+	updateBranch:     `UPDATE "branches" SET "headMessageId" = ?, "isActive" = ?, "createdAt" = ? WHERE "id" = ?`,
+	removeCheckpoint: `DELETE FROM "checkpoints" WHERE "id" = ?`,
+	updateCheckpoint: `UPDATE "checkpoints" SET "messageId" = ?, "createdAt" = ? WHERE "id" = ?`,
+}
+
+// extent is what the database has of a run in a scope.
+type extent struct {
+	run  structure.RunID
+	last uint64
+	own  bool
+}
+
+func scanExtent(rows *sql.Rows) (extent, error) {
+	var run string
+	var e extent
+	var own int64
+	if err := rows.Scan(&run, &e.last, &own); err != nil {
+		return e, err
+	}
+	e.own = own != 0
+	var err error
+	if e.run, err = structure.ParseID[structure.RunID](run); err != nil {
+		err = fmt.Errorf("table lineage_reach: %w: %w", ErrCorrupt, err)
+	}
+	return e, err
+}
+
+// line is a run as far as a scope sees it.
+type line struct {
+	run  structure.RunInfo
+	last uint64
+	// has is what the database has of it.
+	has extent
+}
+
+// view is what a scope sees.
+type view struct {
+	w *projection
+	*scope
+	record *structure.Thread
+	reader *chat.ThreadReader
+	lines  map[structure.RunID]*line
+	// contexts are those to be written.
+	written []*backend.Context
+}
+
+// open reads the thread of a scope.
+func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
+	v := &view{w: w, scope: s, lines: make(map[structure.RunID]*line)}
+	if s.thread.IsZero() {
+		return v, nil
+	}
+	var err error
+	if v.record, err = w.state.Thread(ctx, s.thread); err != nil {
+		return nil, err
+	}
+	v.reader = chat.NewThreadReader(w.Store, w.state, v.record)
+	return v, nil
+}
+
+// chatID is null for a scope that is no thread.
+func (v *view) chatID() any {
+	if v.record == nil {
+		return nil
+	}
+	return chat.IDOfThread(v.record)
+}
+
+// owns reports whether the messages of a run are the chat's own.
+func (v *view) owns(ctx context.Context, run structure.RunID) (bool, error) {
+	if v.reader == nil {
+		return false, nil
+	}
+	return v.reader.Owns(ctx, run)
+}
+
+// look finds what the scope sees: all of it, or what changed contexts see that was
+// not there.
+func (v *view) look(ctx context.Context) error {
+	for c, err := range v.contextsToLookAt(ctx) {
+		if err != nil {
+			return err
+		}
+		v.written = append(v.written, c)
+		if err := v.follow(ctx, c.Tip); err != nil {
+			return err
+		}
+	}
+	if v.full && v.record != nil {
+		for c, err := range v.w.state.Checkpoints(ctx, v.thread) {
+			if err != nil {
+				return err
+			}
+			if err := v.follow(ctx, c.Span); err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortFunc(v.written, func(a, b *backend.Context) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ID.Compare(b.ID))
+	})
+	return nil
+}
+
+func (v *view) contextsToLookAt(ctx context.Context) func(yield func(*backend.Context, error) bool) {
+	if v.record != nil && v.full {
+		return v.w.state.Contexts(ctx, v.thread)
+	}
+	ids := v.scope.contexts
+	if v.record == nil {
+		ids = []structure.ContextID{v.context}
+	}
+	return func(yield func(*backend.Context, error) bool) {
+		for _, id := range ids {
+			c, err := v.w.state.Context(ctx, id)
+			if errors.Is(err, lineage.ErrNotFound) {
+				continue
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// follow adds the history that ends at a span, as far as it is not known.
+func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
+	for !at.IsZero() {
+		l := v.lines[at.Run]
+		if l != nil && l.run.ID == at.Run {
+			l.last = max(l.last, at.Seq)
+			return nil
+		}
+		run, err := v.w.state.Run(ctx, at.Run)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			l = &line{}
+			v.lines[at.Run] = l
+			if !v.full {
+				if err := v.recall(ctx, at.Run, l); err != nil {
+					return err
+				}
+			}
+		}
+		l.run, l.last = run, at.Seq
+		if !v.full && l.has.last > 0 {
+			l.last = max(l.last, l.has.last)
+			return nil // what is behind it is there
+		}
+		at = run.Parent
+	}
+	return nil
+}
+
+// recall looks up what the database has of a run.
+func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
+	return v.w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, scopeSQL.reachOf, v.key, run.String())
+		has, err := first(rows, err, scanExtent)
+		if has != nil {
+			l.has = *has
+		}
+		return err
+	})
+}
+
+// extents returns what the database has of a scope.
+func (w *projection) extents(ctx context.Context, key string) (has []extent, err error) {
+	err = w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, scopeSQL.reach, key)
+		has, err = all(rows, err, scanExtent)
+		return err
+	})
+	return has, err
+}
+
+// grow brings what a scope has gained, and where its contexts, branches and
+// checkpoints stand. What it has lost is gone already.
+func (w *projection) grow(ctx context.Context, s *scope) error {
+	v, err := w.open(ctx, s)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.full && !s.fresh {
+		has, err := w.extents(ctx, s.key)
+		if err != nil {
+			return err
+		}
+		for _, e := range has {
+			v.lines[e.run] = &line{has: e}
+		}
+	}
+	if err := v.look(ctx); err != nil {
+		return err
+	}
+	if err := v.writeChat(ctx); err != nil {
+		return err
+	}
+	if err := v.writeLines(ctx); err != nil {
+		return err
+	}
+	if err := v.writeContexts(ctx); err != nil {
+		return err
+	}
+	if v.record != nil {
+		if err := v.writeNames(ctx); err != nil {
+			return err
+		}
+	}
+	return w.room(ctx)
+}
+
+// writeChat writes the row of the chat.
+func (v *view) writeChat(context.Context) error {
+	b := &v.w.batch
+	if v.fresh {
+		b.scopes = append(b.scopes, []any{v.key, v.chatID()})
+		b.rows++
+	}
+	if v.record == nil {
+		return nil
+	}
+	c := v.reader.Chat()
+	for _, written := range v.written {
+		c.UpdatedAt = max(c.UpdatedAt, written.MovedAt)
+	}
+	db := v.w.DB
+	if err := errors.Join(db.checkID(chat.SubjectChat, c.ID), db.checkUser(c.UserID)); err != nil {
+		return err
+	}
+	title, metadata := optional(db.clean(c.Title)), jsonText(db.cleanJSON(c.Metadata))
+	if v.fresh {
+		b.chats = append(b.chats, []any{c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt})
+		b.rows++
+		return nil
+	}
+	b.after = append(b.after, exec(scopeSQL.updateChat, c.UserID, title, metadata, c.CreatedAt, c.ID))
+	if v.full {
+		b.after = append(b.after, exec(scopeSQL.updatedAt, c.UpdatedAt, c.ID))
+	} else { // only contexts that changed were looked at
+		b.after = append(b.after, exec(scopeSQL.updatedLater, c.UpdatedAt, c.ID, c.UpdatedAt))
+	}
+	b.rows++
+	return nil
+}
+
+// writeLines writes the spans that are not there, runs after those they start from.
+func (v *view) writeLines(ctx context.Context) error {
+	var grown []*line
+	var runs []string
+	for _, l := range v.lines {
+		if l.last > l.has.last {
+			grown = append(grown, l)
+			runs = append(runs, l.run.ID.String())
+		}
+	}
+	slices.SortFunc(grown, func(a, b *line) int {
+		return cmp.Or(cmp.Compare(a.run.Depth, b.run.Depth), a.run.ID.Compare(b.run.ID))
+	})
+	if err := v.w.farthest(ctx, runs); err != nil {
+		return err
+	}
+	for _, l := range grown {
+		if err := v.writeLine(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// farthest looks up how far any scope sees these runs: their spans are there.
+func (w *projection) farthest(ctx context.Context, runs []string) error {
+	if w.ChatsOnly || w.check != nil {
+		return nil
+	}
+	if len(w.usages) > 50_000 {
+		if err := w.flush(ctx); err != nil { // so that the database knows
+			return err
+		}
+		clear(w.usages)
+	}
+	var missing []string
+	for _, run := range runs {
+		if _, ok := w.usages[run]; !ok {
+			missing = append(missing, run)
+		}
+	}
+	type end struct {
+		run  string
+		last uint64
+	}
+	ends, err := lookup(ctx, w.DB, scopeSQL.farthest, missing, func(rows *sql.Rows) (e end, err error) {
+		err = rows.Scan(&e.run, &e.last)
+		return e, err
+	})
+	for _, e := range ends {
+		w.usages[e.run] = e.last
+	}
+	return err
+}
+
+// writeLine writes the spans of one run that are not there.
+func (v *view) writeLine(ctx context.Context, l *line) error {
+	own, err := v.owns(ctx, l.run.ID)
+	if err != nil {
+		return err
+	}
+	from := l.has.last + 1
+	parent, parentSpan := chat.Ref(""), l.run.Parent
+	if from > 1 {
+		parentSpan = structure.SpanRef{Run: l.run.ID, Seq: from - 1}
+	}
+	if v.reader != nil {
+		if parent, err = v.reader.IDAt(ctx, parentSpan); err != nil {
+			return err
+		}
+	}
+	run := l.run.ID.String()
+	e := &entry{key: v.key, run: run, own: own, had: l.has.last > 0}
+	tip := structure.SpanRef{Run: l.run.ID, Seq: l.last}
+	for s, err := range v.w.state.Path(ctx, tip, structure.Window{From: l.run.Position(from)}, backend.PathOptions{Bodies: true}) {
+		if err != nil {
+			return err
+		}
+		if v.reader != nil {
+			m, err := v.reader.Message(ctx, s, parent)
+			if err != nil {
+				return err
+			}
+			if err := v.addMessage(m); err != nil {
+				return err
+			}
+			parent = chat.Ref(m.ID)
+		}
+		b := &v.w.batch
+		for i := range s.Blocks {
+			if isErased(s.Blocks[i]) {
+				b.addErased(s.Blocks[i].ID)
+			}
+		}
+		if last, known := v.w.usages[run]; !v.w.ChatsOnly && (!known || last < s.Span.Ref.Seq) {
+			if err := v.w.addSpan(ctx, s, parentSpan); err != nil {
+				return err
+			}
+			v.w.usages[run] = s.Span.Ref.Seq
+		}
+		parentSpan = s.Span.Ref
+		if b.rows >= v.w.limit || b.bytes >= most {
+			e.add(b, s.Span.Ref.Seq)
+			if err := v.w.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	e.add(&v.w.batch, l.last)
+	return nil
+}
+
+// entry is what a batch says of a run in a scope.
+type entry struct {
+	key, run string
+	own, had bool
+	last     uint64
+}
+
+// add states in a batch how far the run is there.
+func (e *entry) add(b *batch, last uint64) {
+	if last == e.last {
+		return
+	}
+	e.last = last
+	if !e.had {
+		own := 0
+		if e.own {
+			own = 1
+		}
+		b.reach = append(b.reach, []any{e.key, e.run, last, own})
+		b.rows++
+		e.had = true
+		return
+	}
+	key, run := e.key, e.run
+	b.after = append(b.after, func(ctx context.Context, c *Conn) error {
+		_, err := c.Exec(ctx, scopeSQL.moveReach, last, key, run)
+		return err
+	})
+	b.rows++
+}
+
+func (v *view) addMessage(m chat.Message) error {
+	db := v.w.DB
+	m.Name, m.Type, m.Data = db.clean(m.Name), db.clean(m.Type), db.cleanJSON(m.Data)
+	if err := db.checkMessage(m); err != nil {
+		return err
+	}
+	b := &v.w.batch
+	b.messages = append(b.messages, m)
+	b.added++
+	b.rows += 4
+	b.bytes += 2*len(m.Data) + 300
+	return nil
+}

@@ -1,0 +1,415 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// scope is a thread, or a context that is in none, that a pass has to look at.
+type scope struct {
+	// key is its id in the database.
+	key     string
+	thread  structure.ThreadID
+	context structure.ContextID // when there is no thread
+	// fresh is set when nothing of it is in the database.
+	fresh bool
+	// full is set when something may have gone from it.
+	full bool
+	// contexts are those that changed.
+	contexts []structure.ContextID
+}
+
+// work is what a pass has to do.
+type work struct {
+	// removed are scopes whose rows all go.
+	removed []string
+	scopes  []*scope
+	// rewritten is content that was erased, or stored again after that.
+	rewritten []content.ID
+}
+
+// keyOfThread and keyOfContext return the key of a scope.
+func keyOfThread(id structure.ThreadID) string { return id.String() }
+
+func keyOfContext(id structure.ContextID) string { return contextKey + id.String() }
+
+var windowSQL = struct {
+	scopesOf, scopeIDs, pins, erased Statement
+}{
+	scopesOf: `SELECT "scope" FROM "lineage_scopes" WHERE "scope" IN ({list})`,
+	scopeIDs: `SELECT "scope" FROM "lineage_scopes"`,
+	pins:     `SELECT "id", "scope", "run_id", "seq" FROM "lineage_pins" WHERE "id" IN ({list})`,
+	erased:   `SELECT "content_id" FROM "lineage_erased" WHERE "content_id" IN ({list})`,
+}
+
+// changes are the subjects of a stretch of commits.
+type changes struct {
+	threads  map[structure.ThreadID]bool // true when one was deleted
+	full     map[structure.ThreadID]bool
+	contexts map[structure.ContextID]bool
+	erased   map[content.ID]bool
+	stored   map[content.ID]bool
+}
+
+func (c *changes) touchThread(id structure.ThreadID) {
+	if _, ok := c.threads[id]; !ok {
+		c.threads[id] = false
+	}
+}
+
+func (c *changes) touchContext(id structure.ContextID) { c.contexts[id] = true }
+
+// add notes what a record is about. Runs and spans show in the tips that follow
+// them.
+func (c *changes) add(r structure.Record) {
+	switch r := r.(type) {
+	case *structure.Block:
+		c.stored[r.ID] = true
+	case *structure.Thread:
+		c.touchThread(r.ID)
+	case *structure.Context:
+		c.touchContext(r.ID)
+	case *structure.Tip:
+		c.touchContext(r.Context)
+	case *structure.Branch:
+		c.touchThread(r.Thread)
+	case *structure.Checkpoint:
+		c.touchThread(r.Thread)
+		c.full[r.Thread] = true // it may have moved
+	case *structure.Summary:
+		c.touchContext(r.Context)
+	case *structure.Deletion:
+		c.delete(r)
+	}
+}
+
+func (c *changes) delete(d *structure.Deletion) {
+	switch d.Subject {
+	case structure.KindThread:
+		c.threads[d.Thread] = true
+	case structure.KindContext:
+		c.touchContext(d.Context)
+	case structure.KindBranch:
+		c.touchThread(d.Thread)
+	case structure.KindCheckpoint:
+		c.touchThread(d.Thread)
+		c.full[d.Thread] = true
+	case structure.KindSummary:
+		c.touchContext(d.Context)
+	case structure.KindBlock:
+		c.erased[d.Content] = true
+	}
+}
+
+// window returns what the commits between the database and the state ask for. It
+// looks at them for what they are about; what is written is read from the state.
+func (w *projection) window(ctx context.Context) (*work, error) {
+	known := false
+	if w.mark.Number == 0 {
+		keys, err := w.scopeKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if known = len(keys) > 0; !known {
+			if w.headTime, err = w.commitTime(ctx, w.head); err != nil {
+				return nil, err
+			}
+			return w.everything(ctx, nil)
+		}
+	}
+	c := &changes{
+		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool),
+		contexts: make(map[structure.ContextID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
+	}
+	after := max(w.mark.Number, w.mark.Base)
+	for commit, err := range w.Store.Engine().Feed(ctx, max(after, 1)) {
+		if err != nil {
+			return nil, err
+		}
+		if commit.Number > w.head {
+			break
+		}
+		w.headTime = commit.Time.UnixMilli()
+		if commit.Number == w.mark.Number {
+			if err := w.checkMark(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if commit.Number <= after {
+			continue
+		}
+		for _, r := range commit.Records {
+			c.add(r)
+		}
+	}
+	return w.resolve(ctx, c, known)
+}
+
+// everything returns the work of a database that has nothing yet, or of which it
+// is not known what it has: then keys are the scopes that it has something of.
+func (w *projection) everything(ctx context.Context, has map[string]bool) (*work, error) {
+	todo := &work{}
+	add := func(s *scope) {
+		s.fresh, s.full = !has[s.key], true
+		todo.scopes = append(todo.scopes, s)
+	}
+	for t, err := range w.state.Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		add(&scope{key: keyOfThread(t.ID), thread: t.ID})
+	}
+	for c, err := range w.state.Contexts(ctx, structure.ThreadID{}) {
+		if err != nil {
+			return nil, err
+		}
+		if c.Thread.IsZero() && !w.ChatsOnly {
+			add(&scope{key: keyOfContext(c.ID), context: c.ID})
+		}
+	}
+	return todo, nil
+}
+
+func (w *projection) scopeKeys(ctx context.Context) (keys []string, err error) {
+	err = w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, windowSQL.scopeIDs)
+		keys, err = all(rows, err, scanString)
+		return err
+	})
+	return keys, err
+}
+
+// pin is where a context stood when it was brought.
+type pin struct {
+	id, scope string
+	at        structure.SpanRef
+}
+
+func scanPin(rows *sql.Rows) (pin, error) {
+	var p pin
+	var run sql.NullString
+	if err := rows.Scan(&p.id, &p.scope, &run, &p.at.Seq); err != nil {
+		return p, err
+	}
+	if run.Valid {
+		var err error
+		if p.at.Run, err = structure.ParseID[structure.RunID](run.String); err != nil {
+			return p, fmt.Errorf("pin %q: %w: %w", p.id, ErrCorrupt, err)
+		}
+	}
+	return p, nil
+}
+
+func contextPin(id structure.ContextID) string { return id.String() }
+
+// lookup runs a query for ids, a bounded number at a time.
+func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	var found []T
+	for part := range batches(ids, 200) {
+		err := db.Read(ctx, func(c *Conn) error {
+			args := padded(part)
+			rows, err := c.QueryN(ctx, s, len(args), args...)
+			some, err := all(rows, err, scan)
+			if err == nil {
+				found = append(found, some...)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// resolve turns what commits were about into scopes to look at.
+func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (*work, error) {
+	scopes := make(map[string]*scope)
+	touch := func(s scope) *scope {
+		if scopes[s.key] == nil {
+			scopes[s.key] = &s
+		}
+		return scopes[s.key]
+	}
+	removed := make(map[string]bool)
+
+	// Threads.
+	for id, deleted := range c.threads {
+		key := keyOfThread(id)
+		if deleted {
+			removed[key] = true
+		}
+		_, err := w.state.Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			removed[key] = true
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s := touch(scope{key: key, thread: id})
+		s.full = s.full || c.full[id]
+	}
+
+	// Contexts, with where they were before.
+	pins, err := w.pinsOf(ctx, c.contexts)
+	if err != nil {
+		return nil, err
+	}
+	for id := range c.contexts {
+		before, was := pins[contextPin(id)]
+		now, err := w.state.Context(ctx, id)
+		gone := errors.Is(err, lineage.ErrNotFound)
+		if err != nil && !gone {
+			return nil, err
+		}
+		var s *scope
+		switch {
+		case gone:
+		case !now.Thread.IsZero():
+			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
+		case !w.ChatsOnly:
+			s = touch(scope{key: keyOfContext(id), context: id})
+		}
+		if s != nil {
+			s.contexts = append(s.contexts, id)
+		}
+		if !was || s != nil && s.key == before.scope {
+			if was && !s.full {
+				s.full, err = w.movedBack(ctx, before.at, now.Tip)
+				if err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		if err := w.left(ctx, before.scope, touch, removed); err != nil {
+			return nil, err
+		}
+	}
+
+	// Which of them the database has.
+	if everything {
+		for key, s := range scopes {
+			if s.thread.IsZero() && s.context.IsZero() {
+				delete(scopes, key)
+			}
+		}
+		keys, err := w.scopeKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		has := make(map[string]bool, len(keys))
+		for _, key := range keys {
+			has[key] = !removed[key]
+		}
+		todo, err := w.everything(ctx, has)
+		if err != nil {
+			return nil, err
+		}
+		return w.finishWork(ctx, todo, c, removed)
+	}
+	todo := &work{}
+	keys := make([]string, 0, len(scopes))
+	for key := range scopes {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	known, err := lookup(ctx, w.DB, windowSQL.scopesOf, keys, scanString)
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[string]bool, len(known))
+	for _, key := range known {
+		has[key] = !removed[key]
+	}
+	for _, key := range keys {
+		s := scopes[key]
+		s.fresh = !has[key]
+		s.full = s.full || s.fresh
+		todo.scopes = append(todo.scopes, s)
+	}
+	return w.finishWork(ctx, todo, c, removed)
+}
+
+// left notes that a context is no longer in the scope that it was in.
+func (w *projection) left(ctx context.Context, key string, touch func(scope) *scope, removed map[string]bool) error {
+	if removed[key] {
+		return nil
+	}
+	id, err := structure.ParseID[structure.ThreadID](key)
+	if err != nil { // a context on its own
+		removed[key] = true
+		return nil
+	}
+	if _, err = w.state.Thread(ctx, id); errors.Is(err, lineage.ErrNotFound) {
+		removed[key] = true
+		return nil
+	}
+	if err == nil {
+		touch(scope{key: key, thread: id}).full = true
+	}
+	return err
+}
+
+// movedBack reports whether a tip moved other than forward.
+func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) (bool, error) {
+	forward, err := structure.IsAncestor(from, to, func(id structure.RunID) (structure.RunInfo, error) { return w.state.Run(ctx, id) })
+	if errors.Is(err, lineage.ErrNotFound) {
+		return true, nil // nothing has its run any more
+	}
+	return !forward, err
+}
+
+func (w *projection) pinsOf(ctx context.Context, contexts map[structure.ContextID]bool) (map[string]pin, error) {
+	ids := make([]string, 0, len(contexts))
+	for id := range contexts {
+		ids = append(ids, contextPin(id))
+	}
+	found, err := lookup(ctx, w.DB, windowSQL.pins, ids, scanPin)
+	if err != nil {
+		return nil, err
+	}
+	pins := make(map[string]pin, len(found))
+	for _, p := range found {
+		pins[p.id] = p
+	}
+	return pins, nil
+}
+
+// finishWork adds what has nothing to do with scopes.
+func (w *projection) finishWork(ctx context.Context, todo *work, c *changes, removed map[string]bool) (*work, error) {
+	for key := range removed {
+		todo.removed = append(todo.removed, key)
+	}
+	slices.Sort(todo.removed)
+	var ids []string
+	for id := range c.stored {
+		if !c.erased[id] {
+			ids = append(ids, id.String())
+		}
+	}
+	again, err := lookup(ctx, w.DB, windowSQL.erased, ids, scanString)
+	if err != nil {
+		return nil, err
+	}
+	for id := range c.erased {
+		todo.rewritten = append(todo.rewritten, id)
+	}
+	for _, text := range again {
+		id, err := content.ParseID(text)
+		if err != nil {
+			return nil, fmt.Errorf("table lineage_erased: %w: %w", ErrCorrupt, err)
+		}
+		todo.rewritten = append(todo.rewritten, id)
+	}
+	slices.SortFunc(todo.rewritten, content.ID.Compare)
+	return todo, nil
+}

@@ -1,0 +1,432 @@
+package projecttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+func (s *suite) project(t require.TestingT, store *lineage.Store, db *sqladapter.DB) sqladapter.ProjectReport {
+	report, err := (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+	require.NoError(t, err)
+	return report
+}
+
+func say(id, text string) chat.Message {
+	data, err := json.Marshal(map[string]any{"id": id, "role": "user", "parts": []map[string]string{{"type": "text", "text": text}}})
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return chat.Message{ID: id, Name: "user", Type: chat.TypeMessage, Data: data}
+}
+
+// converse adds messages to the active branch of a chat, making it if need be.
+func converse(t require.TestingT, chats chat.Store, id string, messages ...chat.Message) {
+	_, err := chats.UpsertChat(bg, chat.Chat{ID: id, UserID: "ada"})
+	require.NoError(t, err)
+	b, err := chats.ActiveBranch(bg, id)
+	require.NoError(t, err)
+	_, err = chats.Append(bg, chat.AppendRequest{ChatID: id, BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: messages})
+	require.NoError(t, err)
+}
+
+// count returns the number of a query.
+func count(t require.TestingT, place Place, query string) int {
+	var n int
+	require.NoError(t, place.SQL.QueryRowContext(bg, query).Scan(&n))
+	return n
+}
+
+// testRows looks at rows: shared history is there once in content and structure, and
+// in each of the chats that have it.
+func (s *suite) testRows(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	converse(t, chat.On(store), "first", say("m1", "the word is aardvark"), say("m2", "and badger"))
+	first, err := store.FindThread(bg, "first")
+	require.NoError(t, err)
+	c, err := first.Active(bg)
+	require.NoError(t, err)
+	second, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "second", UserID: "bob"})
+	require.NoError(t, err)
+	_, err = c.Fork(bg, lineage.ForkOptions{Thread: second.ID()})
+	require.NoError(t, err)
+
+	report := s.project(t, store, db)
+	require.Equal(t, 4, report.Added)
+	require.NotZero(t, report.To)
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "chatId" = 'first'`))
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "chatId" = 'second'`))
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "spans"`))
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "message_usages"`))
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "id" = 'm2' AND "parentId" = 'm1'`))
+	requireChats(t, store, db)
+
+	found, err := db.Chats().SearchMessages(bg, "second", "aardvark", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, "second", found[0].Message.ChatID)
+
+	again := s.project(t, store, db)
+	require.Zero(t, again.Transactions)
+	require.Equal(t, report.To, again.To)
+}
+
+// testFollows follows single changes.
+func (s *suite) testFollows(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	chats := chat.On(store)
+	same := func() {
+		t.Helper()
+		s.project(t, store, db)
+		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+		requireChats(t, store, db)
+	}
+	same()
+	converse(t, chats, "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
+	converse(t, chats, "b", say("n1", "one"))
+	same()
+
+	require.Equal(t, 1, func() int {
+		converse(t, chats, "a", say("m4", "four"))
+		return s.project(t, store, db).Added
+	}(), "only what is new is written")
+	same()
+
+	a, err := store.FindThread(bg, "a")
+	require.NoError(t, err)
+	at, err := a.Find(bg, "m2")
+	if err == nil {
+		_, err = a.Rewind(bg, at.Span)
+	}
+	if errors.Is(err, lineage.ErrNotFound) {
+		c, err := a.Active(bg)
+		require.NoError(t, err)
+		entries, err := c.All(bg)
+		require.NoError(t, err)
+		_, err = a.Rewind(bg, entries[1].Span)
+		require.NoError(t, err)
+	}
+	same()
+	require.NoError(t, a.RenameBranch(bg, "main", "trunk"))
+	_, err = a.Checkpoint(bg, "here")
+	require.NoError(t, err)
+	same()
+
+	body := say("m2", "two").Data
+	blocks := 0
+	for e, err := range func() func(func(*lineage.Entry, error) bool) {
+		c, err := a.Active(bg)
+		require.NoError(t, err)
+		return c.Entries(bg, lineage.Window{})
+	}() {
+		require.NoError(t, err)
+		if bytes.Equal(e.Body, body) {
+			require.NoError(t, store.Erase(bg, e.Content))
+			blocks++
+		}
+	}
+	require.Equal(t, 1, blocks)
+	same()
+	m2, err := db.Chats().Message(bg, "m2")
+	require.NoError(t, err)
+	require.JSONEq(t, "null", string(m2.Data))
+	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "messages_fts" WHERE "content" LIKE '%two%'`))
+
+	_, _, err = store.Put(bg, bytes.NewReader(body), lineage.BlockOptions{})
+	require.NoError(t, err)
+	same()
+	m2, err = db.Chats().Message(bg, "m2")
+	require.NoError(t, err)
+	require.JSONEq(t, string(body), string(m2.Data))
+
+	gone, err := chats.DeleteChat(bg, "a", chat.DeleteOptions{})
+	require.NoError(t, err)
+	require.True(t, gone)
+	same()
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages"`))
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
+	converse(t, chats, "a", say("m1", "another one"))
+	same()
+}
+
+// testShrinks takes history away from a thread that stays.
+func (s *suite) testShrinks(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	var spans []lineage.SpanRef
+	for i := range 50 {
+		refs, err := c.Extend(bg, lineage.User(fmt.Sprintf("message %d", i)))
+		require.NoError(t, err)
+		spans = append(spans, refs...)
+	}
+	side, err := thread.CreateBranch(bg, "side", lineage.BranchOptions{At: spans[9]})
+	require.NoError(t, err)
+	_, err = side.Extend(bg, lineage.User("on the side"))
+	require.NoError(t, err)
+	s.project(t, store, db)
+	require.NoError(t, c.RewindTo(bg, spans[4]))
+	report := s.project(t, store, db)
+	require.Equal(t, 40, report.Removed)
+	require.NoError(t, thread.DeleteBranch(bg, "side"))
+	s.project(t, store, db)
+	require.Equal(t, 5, count(t, place, `SELECT COUNT(*) FROM "messages"`))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+}
+
+// testInterrupted stops a projector at each statement. The next one goes on.
+func (s *suite) testInterrupted(t *testing.T) {
+	store := newStore(t)
+	chats := chat.On(store)
+	converse(t, chats, "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
+	converse(t, chats, "b", say("n1", "one"))
+	s.interrupted(t, store, func() {
+		converse(t, chats, "a", say("m4", "four"))
+		a, err := store.FindThread(bg, "a")
+		require.NoError(t, err)
+		c, err := a.Active(bg)
+		require.NoError(t, err)
+		entries, err := c.All(bg)
+		require.NoError(t, err)
+		require.NoError(t, c.RewindTo(bg, entries[1].Span))
+		_, err = c.Subagent(bg, lineage.SubagentOptions{})
+		require.NoError(t, err)
+		_, err = chats.DeleteChat(bg, "b", chat.DeleteOptions{})
+		require.NoError(t, err)
+		converse(t, chats, "c", say("n1", "one"), say("n2", "two"))
+		require.NoError(t, store.Erase(bg, entries[0].Content))
+	})
+}
+
+// interrupted runs a projector over the store as it is, and again after a change,
+// stopping it somewhere.
+func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
+	const stride = 5
+	type attempt struct {
+		place Place
+		at    int64
+	}
+	var attempts []attempt
+	// The first statements are those of a database that is new.
+	for at, stopped := int64(1), true; stopped; at += stride {
+		place := s.New(t)
+		stopped = s.stopAt(t, store, place, at)
+		db := s.open(t, place)
+		s.project(t, store, db)
+		require.NoError(t, db.Close())
+		attempts = append(attempts, attempt{place, at})
+	}
+	whole := s.rebuilt(t, store, false)
+	for _, a := range attempts {
+		requireSame(t, whole, dump(t, a.place, false))
+	}
+	change()
+	whole = s.rebuilt(t, store, false)
+	for _, a := range attempts {
+		s.stopAt(t, store, a.place, a.at)
+		db := s.open(t, a.place)
+		s.project(t, store, db)
+		require.NoError(t, db.Close())
+		requireSame(t, whole, dump(t, a.place, false))
+	}
+}
+
+// stopAt runs a projector until it issues its nth statement, and reports whether it
+// came that far.
+func (s *suite) stopAt(t *testing.T, store *lineage.Store, place Place, n int64) (stopped bool) {
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	var issued atomic.Int64
+	var counting atomic.Bool
+	db, err := place.Open(bg, &sqladapter.Options{Trace: func(string) {
+		if counting.Load() && issued.Add(1) == n {
+			cancel()
+		}
+	}})
+	require.NoError(t, err)
+	defer db.Close()
+	counting.Store(true)
+	_, err = (&sqladapter.Projector{Store: store, DB: db, BatchRows: 5}).Run(ctx)
+	if issued.Load() < n {
+		require.NoError(t, err)
+		return false
+	}
+	if err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	return true
+}
+
+// testRefuses refuses databases that are not the store's.
+func (s *suite) testRefuses(t *testing.T) {
+	store, other := newStore(t), newStore(t)
+	converse(t, chat.On(store), "a", say("m1", "one"))
+	converse(t, chat.On(other), "a", say("m1", "one"))
+
+	db := s.open(t, s.New(t))
+	defer db.Close()
+	s.project(t, store, db)
+	_, err := (&sqladapter.Projector{Store: other, DB: db}).Run(bg)
+	require.ErrorIs(t, err, sqladapter.ErrOtherStore)
+	_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
+	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+
+	used := s.open(t, s.New(t))
+	defer used.Close()
+	converse(t, used.Chats(), "mine", say("x", "of the database's own"))
+	_, err = (&sqladapter.Projector{Store: store, DB: used}).Run(bg)
+	require.ErrorIs(t, err, sqladapter.ErrNotEmpty)
+
+	place := s.New(t)
+	taken := s.open(t, place)
+	defer taken.Close()
+	_, err = place.SQL.ExecContext(bg, `CREATE TABLE "users" ("id" INTEGER PRIMARY KEY)`)
+	require.NoError(t, err)
+	_, err = (&sqladapter.Projector{Store: store, DB: taken}).Run(bg)
+	require.ErrorIs(t, err, sqladapter.ErrForeign)
+	_, err = (&sqladapter.Projector{Store: store, DB: taken, ChatsOnly: true}).Run(bg)
+	require.NoError(t, err)
+}
+
+// testLarge brings more than fits in one statement or transaction.
+func (s *suite) testLarge(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	chats := chat.On(store)
+	const n = 3000
+	messages := make([]chat.Message, n)
+	for i := range messages {
+		messages[i] = say(fmt.Sprintf("m%d", i), strings.Repeat("word ", i%20))
+	}
+	converse(t, chats, "large", messages...)
+	seen := 0
+	p := &sqladapter.Projector{Store: store, DB: db, BatchRows: 1000, Progress: func(r sqladapter.ProjectReport) { seen = max(seen, r.Added) }}
+	report, err := p.Run(bg)
+	require.NoError(t, err)
+	require.Equal(t, n, report.Added)
+	require.Equal(t, n, seen)
+	require.Greater(t, report.Transactions, 3)
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	_, err = chats.DeleteChat(bg, "large", chat.DeleteOptions{})
+	require.NoError(t, err)
+	require.Equal(t, n, s.project(t, store, db).Removed)
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+}
+
+// testTexts brings what not every database takes.
+func (s *suite) testTexts(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	title := "nul \x00 and half \xff"
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Title: title, Metadata: []byte(`{"a":"\u0000"}`)})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	for _, body := range []string{"", "nul \x00", "half \xff\xfe", "😀 and 日本", strings.Repeat("x", 100_000)} {
+		_, err = c.Extend(bg, lineage.User(body))
+		require.NoError(t, err)
+	}
+	_, err = c.Extend(bg, lineage.Item{Role: "user", Type: "application/json", Body: []byte(`{"a":"\u0000 \ud83d\ude00 \ud83d \\u0000 \ude00"}`)})
+	require.NoError(t, err)
+	large := bytes.Repeat([]byte("a long asset that is cut into pieces\n"), 10_000)
+	_, err = c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "a.txt", Reader: bytes.NewReader(large), Type: "text/plain"})
+	require.NoError(t, err)
+	require.Equal(t, 7, s.project(t, store, db).Added)
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+}
+
+// differences returns what a comparison finds.
+func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []sqladapter.Difference {
+	var found []sqladapter.Difference
+	for d, err := range sqladapter.Compare(bg, db, store, nil) {
+		require.NoError(t, err)
+		found = append(found, d)
+	}
+	return found
+}
+
+// testCompare damages rows and finds each damage.
+func (s *suite) testCompare(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	first := func(err error) error {
+		for _, found := range sqladapter.Compare(bg, db, store, nil) {
+			return found
+		}
+		return err
+	}
+	require.ErrorIs(t, first(nil), sqladapter.ErrNotProjected)
+	converse(t, chat.On(store), "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
+	a, err := store.FindThread(bg, "a")
+	require.NoError(t, err)
+	_, err = a.Checkpoint(bg, "here")
+	require.NoError(t, err)
+	c, err := store.NewContext(bg, lineage.ContextOptions{})
+	require.NoError(t, err)
+	_, err = c.Extend(bg, lineage.User("of no thread"))
+	require.NoError(t, err)
+	s.project(t, store, db)
+	require.Empty(t, differences(t, store, db))
+
+	for _, damage := range []struct {
+		sql  string
+		want sqladapter.Difference
+	}{
+		{`UPDATE "chats" SET "title" = 'x'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "chats", ID: "a", Columns: []string{"title"}}},
+		{`UPDATE "messages" SET "name" = 'x' WHERE "id" = 'm2'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "messages", ID: "m2", Columns: []string{"name"}}},
+		{`DELETE FROM "checkpoints"`, sqladapter.Difference{Kind: sqladapter.Missing, Table: "checkpoints"}},
+		{`INSERT INTO "chats" ("id", "userId", "createdAt", "updatedAt") VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "chats", ID: "x"}},
+		{`INSERT INTO "messages" ("id", "chatId", "name", "data", "createdAt") VALUES ('x', 'a', 'user', '1', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "messages", ID: "x"}},
+		{`INSERT INTO "branches" ("id", "chatId", "name", "createdAt") VALUES ('x', 'a', 'b', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "branches", ID: "x"}},
+		{`UPDATE "message_usages" SET "role" = 'x' WHERE "source_id" = 'm3'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "message_usages", Columns: []string{"role"}}},
+		{`UPDATE "content_blocks" SET "size" = 7 WHERE "size" = 64`, sqladapter.Difference{Kind: sqladapter.Different, Table: "content_blocks", Columns: []string{"size"}}},
+		{`INSERT INTO "spans" ("id", "run_id", "seq", "position") VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "spans", ID: "x"}},
+		{`UPDATE "contexts" SET "metadata" = 'x' WHERE "thread_id" IS NULL`, sqladapter.Difference{Kind: sqladapter.Different, Table: "contexts", Columns: []string{"metadata"}}},
+	} {
+		t.Run(damage.sql, func(t *testing.T) {
+			place := s.New(t)
+			db := s.open(t, place)
+			defer db.Close()
+			s.project(t, store, db)
+			_, err := place.SQL.ExecContext(bg, damage.sql)
+			require.NoError(t, err)
+			found := differences(t, store, db)
+			require.NotEmpty(t, found)
+			for _, d := range found {
+				require.Equal(t, damage.want.Table, d.Table, d)
+				require.Equal(t, damage.want.Kind, d.Kind, d)
+				require.Equal(t, damage.want.Columns, d.Columns)
+				if damage.want.ID != "" {
+					require.Equal(t, damage.want.ID, d.ID)
+				}
+			}
+		})
+	}
+
+	_, err = c.Extend(bg, lineage.User("more"))
+	require.NoError(t, err)
+	require.ErrorIs(t, first(nil), sqladapter.ErrBehind)
+}

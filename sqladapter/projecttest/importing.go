@@ -1,0 +1,222 @@
+package projecttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+func (s *suite) doImport(t require.TestingT, db *sqladapter.DB, store *lineage.Store) sqladapter.ImportReport {
+	report, err := sqladapter.Import(bg, db, store, &sqladapter.ImportOptions{Problem: func(id string, err error) {
+		require.NoError(t, err, id)
+	}})
+	require.NoError(t, err)
+	require.Zero(t, report.Problems)
+	return report
+}
+
+// chatRows returns the rows of the documented tables of chats.
+func chatRows(t require.TestingT, place Place) map[string][]string {
+	rows := make(map[string][]string)
+	for _, table := range []string{"chats", "messages", "branches", "checkpoints"} {
+		rows[table] = dumpTable(t, place, table)
+	}
+	return rows
+}
+
+// projected returns the rows of a database that a store was projected into.
+func (s *suite) projected(t testing.TB, store *lineage.Store) map[string][]string {
+	place := s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	s.project(t, store, db)
+	require.Empty(t, differences(t, store, db))
+	return chatRows(t, place)
+}
+
+// testImport imports a database in two states. Projected back, the rows are the
+// same each time.
+func (s *suite) testImport(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	chats := db.Chats()
+	converse(t, chats, "a", say("m1", "one"), say("m2", "two"), say("m3", "the same"))
+	converse(t, chats, "b", say("n1", "the same"))
+	title := "a title"
+	_, err := chats.UpdateChat(bg, "a", chat.ChatUpdate{Title: &title, Metadata: json.RawMessage(`{"k": [1, 2]}`)})
+	require.NoError(t, err)
+	_, err = chats.Append(bg, chat.AppendRequest{
+		ChatID: "a", NewBranch: &chat.Branch{ID: "side-id", Name: "side", HeadMessageID: "m1", IsActive: true, CreatedAt: 77},
+		Messages: []chat.Message{{ID: "m4", Name: "fragment", Data: json.RawMessage(`"x"`), CreatedAt: 5}},
+	})
+	require.NoError(t, err)
+	_, err = chats.CreateCheckpoint(bg, chat.Checkpoint{ID: "cp", ChatID: "a", Name: "here", MessageID: "m2", CreatedAt: 99})
+	require.NoError(t, err)
+	_, err = chats.CreateChat(bg, chat.Chat{ID: "empty", UserID: "bob"})
+	require.NoError(t, err)
+
+	report := s.doImport(t, db, store)
+	require.Equal(t, sqladapter.ImportReport{Chats: 3, Changed: 3, Messages: 5, New: 5}, report)
+	require.Equal(t, chatRows(t, place), s.projected(t, store))
+
+	head, err := store.Engine().Head(bg)
+	require.NoError(t, err)
+	report = s.doImport(t, db, store)
+	require.Equal(t, sqladapter.ImportReport{Chats: 3, Messages: 5}, report)
+	now, err := store.Engine().Head(bg)
+	require.NoError(t, err)
+	require.Equal(t, head, now, "importing again changes nothing")
+
+	converse(t, chats, "a", say("m5", "after m4"))
+	converse(t, chats, "c", say("o1", "new"))
+	main, err := chats.Branch(bg, "a", "main")
+	require.NoError(t, err)
+	require.NoError(t, chats.SetActiveBranch(bg, "a", main.ID))
+	_, err = chats.CreateCheckpoint(bg, chat.Checkpoint{ChatID: "a", Name: "here", MessageID: "m5", CreatedAt: 100})
+	require.NoError(t, err)
+	report = s.doImport(t, db, store)
+	require.Equal(t, sqladapter.ImportReport{Chats: 4, Changed: 2, Messages: 7, New: 2}, report)
+	require.Equal(t, chatRows(t, place), s.projected(t, store))
+
+	// What the store has gained of its own stays.
+	converse(t, chat.On(store), "b", say("n2", "of the store's own"))
+	s.doImport(t, db, store)
+	last, err := chat.On(store).Message(bg, "n2")
+	require.NoError(t, err)
+	require.NotNil(t, last)
+	b, err := chat.On(store).ActiveBranch(bg, "b")
+	require.NoError(t, err)
+	require.Equal(t, chat.Ref("n2"), b.HeadMessageID)
+}
+
+// testImportProblems imports what is wrong: it is left out and said.
+func (s *suite) testImportProblems(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	converse(t, db.Chats(), "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
+	converse(t, db.Chats(), "b", say("n1", "one"))
+	converse(t, chat.On(store), "other", say("m2", "taken"))
+	_, err := chat.On(store).CreateChat(bg, chat.Chat{ID: "b", UserID: "somebody else"})
+	require.NoError(t, err)
+	for _, sql := range []string{
+		`UPDATE "messages" SET "parentId" = "id" WHERE "id" = 'm3'`,
+	} {
+		_, err := place.SQL.ExecContext(bg, sql)
+		require.NoError(t, err)
+	}
+	var problems []string
+	report, err := sqladapter.Import(bg, db, store, &sqladapter.ImportOptions{Problem: func(id string, err error) {
+		problems = append(problems, id+": "+err.Error())
+	}})
+	require.NoError(t, err)
+	require.Equal(t, 1, report.New)
+	require.Equal(t, len(problems), report.Problems)
+	slices.Sort(problems)
+	require.Len(t, problems, 4, "%q", problems)
+	require.Contains(t, problems[0], `a: message "m2"`, "the store has another message with the id")
+	require.Contains(t, problems[1], `a: message "m3"`, "it goes round in a circle")
+	require.Contains(t, problems[2], `a: message "m3"`, "a branch stands there")
+	require.Contains(t, problems[3], `b: chat "b"`, "it is another user's")
+}
+
+// testImportRandom imports what was made at random.
+func (s *suite) testImportRandom(t *testing.T) {
+	s.check(t, func(r *rapid.T) {
+		from, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		require.NoError(r, err)
+		defer from.Close()
+		place := s.New(t)
+		db := s.open(r, place)
+		defer db.Close()
+		to, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		require.NoError(r, err)
+		defer to.Close()
+		m := newMachine(from)
+		for range rapid.IntRange(1, 3).Draw(r, "rounds") {
+			for range rapid.IntRange(1, 20).Draw(r, "steps") {
+				m.chatStep(r)
+			}
+			s.project(r, from, db)
+			s.doImport(r, db, to)
+		}
+		require.Equal(r, chatRows(r, place), s.projected(t, to))
+	})
+}
+
+// chatStep changes a chat in a way that an import follows: nothing is taken back.
+func (m *machine) chatStep(t *rapid.T) {
+	steps := []func(*rapid.T) error{m.newChat, m.say, m.say, m.say, m.sayElsewhere, m.checkpoint, m.activate, m.retitle}
+	m.tolerate(t, rapid.SampledFrom(steps).Draw(t, "step")(t))
+}
+
+// testImportLarge imports a long chat.
+func (s *suite) testImportLarge(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	messages := make([]chat.Message, 5000)
+	for i := range messages {
+		messages[i] = say(fmt.Sprintf("m%d", i), fmt.Sprintf("message %d", i%100))
+	}
+	converse(t, db.Chats(), "large", messages...)
+	require.Equal(t, len(messages), s.doImport(t, db, store).New)
+	head, err := store.Engine().Head(bg)
+	require.NoError(t, err)
+	require.Less(t, head, uint64(100), "few commits")
+	require.Equal(t, chatRows(t, place), s.projected(t, store))
+}
+
+// testImportContexts takes a store through a database into another store.
+func (s *suite) testImportContexts(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	converse(t, chat.On(store), "a", say("m1", "one"), say("m2", "two"))
+	thread, err := store.FindThread(bg, "a")
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	prompt := "you are a subagent"
+	child, err := main.Subagent(bg, lineage.SubagentOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt, JSON: []byte(`{"t": 1}`)}, Metadata: []byte(`{"m": 1}`)})
+	require.NoError(t, err)
+	_, err = child.Extend(bg, lineage.User("a task"), lineage.Assistant("done"))
+	require.NoError(t, err)
+	s.project(t, store, db)
+
+	other := newStore(t)
+	s.doImport(t, db, other)
+	require.Equal(t, chatRows(t, place), s.projected(t, other))
+	got, err := other.Context(bg, child.ID())
+	require.NoError(t, err)
+	info, err := got.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, main.ID(), info.Parent)
+	require.Equal(t, prompt, *info.Overrides.SystemPrompt)
+	require.JSONEq(t, `{"t":1}`, string(info.Overrides.JSON))
+	require.JSONEq(t, `{"m":1}`, string(info.Metadata))
+	n, err := got.Len(bg)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, n)
+
+	head, err := other.Engine().Head(bg)
+	require.NoError(t, err)
+	require.Zero(t, s.doImport(t, db, other).Changed)
+	now, err := other.Engine().Head(bg)
+	require.NoError(t, err)
+	require.Equal(t, head, now)
+	_, err = child.Extend(bg, lineage.User("one more"))
+	require.NoError(t, err)
+	s.project(t, store, db)
+	require.Equal(t, 1, s.doImport(t, db, other).Changed)
+	require.Equal(t, chatRows(t, place), s.projected(t, other))
+}

@@ -1,0 +1,417 @@
+package projecttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func (m *machine) keep(c *lineage.Context, err error) error {
+	if err == nil {
+		m.contexts = append(m.contexts, c)
+	}
+	return err
+}
+
+func (m *machine) newThread(t *rapid.T) error {
+	thread, err := m.store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Title: "thread"})
+	if err != nil {
+		return err
+	}
+	m.threads = append(m.threads, thread)
+	return m.keep(thread.Active(bg))
+}
+
+func (m *machine) newContext(*rapid.T) error {
+	return m.keep(m.store.NewContext(bg, lineage.ContextOptions{Metadata: []byte(`{"loose":true}`)}))
+}
+
+func (m *machine) item(t *rapid.T) lineage.Item {
+	body := []byte(m.text(t))
+	m.note(body)
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	case 0:
+		return lineage.Item{Kind: lineage.Asset, Filename: "a.png", Body: body, Type: "image/png"}
+	case 1:
+		return lineage.Item{Kind: lineage.Document, Document: "doc", Revision: 3, Body: body}
+	case 2:
+		return lineage.Item{Role: "assistant", Body: body, Origin: lineage.Origin{UserID: "eve", ModelID: "model", Kind: content.OriginAssistant}}
+	}
+	return lineage.User(string(body))
+}
+
+func (m *machine) note(body []byte) {
+	id := content.Sum(body)
+	m.content = append(m.content, id)
+	m.bodies[id] = body
+}
+
+func (m *machine) items(t *rapid.T) []lineage.Item {
+	items := make([]lineage.Item, rapid.IntRange(1, 3).Draw(t, "items"))
+	for i := range items {
+		items[i] = m.item(t)
+	}
+	return items
+}
+
+func (m *machine) extend(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	_, err = c.Extend(bg, m.items(t)...)
+	return err
+}
+
+func (m *machine) extendTogether(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	_, err = c.ExtendTogether(bg, m.items(t)...)
+	return err
+}
+
+// anySpan returns a span of a context's history.
+func (m *machine) anySpan(t *rapid.T, c *lineage.Context) (lineage.SpanRef, error) {
+	tip, err := c.Tip(bg)
+	if err != nil || tip.IsZero() {
+		return tip, err
+	}
+	length, err := c.Len(bg)
+	if err != nil {
+		return tip, err
+	}
+	return m.store.At(bg, tip, rapid.Uint64Range(1, length).Draw(t, "position"))
+}
+
+func (m *machine) fork(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	var o lineage.ForkOptions
+	if rapid.Bool().Draw(t, "elsewhere") {
+		if o.At, err = m.anySpan(t, c); err != nil {
+			return err
+		}
+	}
+	if rapid.Bool().Draw(t, "into a thread") {
+		thread, err := pick(t, m.threads)
+		if err != nil {
+			return err
+		}
+		o.Thread = thread.ID()
+		if id, err := m.chatID(t); err == nil && rapid.Bool().Draw(t, "of a chat") {
+			if thread, err = m.store.FindThread(bg, id); err != nil {
+				return err
+			}
+			o.Thread = thread.ID()
+		}
+	}
+	return m.keep(c.Fork(bg, o))
+}
+
+func (m *machine) subagent(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	prompt := "you are a subagent"
+	child, err := c.Subagent(bg, lineage.SubagentOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt}})
+	if err := m.keep(child, err); err != nil {
+		return err
+	}
+	if _, err = child.Extend(bg, m.items(t)...); err != nil || rapid.Bool().Draw(t, "busy") {
+		return err
+	}
+	_, err = child.Return(bg, lineage.Assistant(m.text(t)))
+	return err
+}
+
+func (m *machine) alternatives(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	set, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{JSON: []byte(`{"temperature":1}`)})
+	if err != nil {
+		return err
+	}
+	for _, offered := range set.Offered {
+		m.contexts = append(m.contexts, offered)
+		if rapid.Bool().Draw(t, "filled") {
+			if _, err := offered.Extend(bg, m.item(t)); err != nil {
+				return err
+			}
+		}
+	}
+	if rapid.Bool().Draw(t, "chosen") {
+		return c.Choose(bg, set.Offered[0])
+	}
+	return nil
+}
+
+func (m *machine) edit(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	at, err := m.anySpan(t, c)
+	if err != nil || at.IsZero() {
+		return err
+	}
+	return m.keep(c.Edit(bg, at, lineage.User(m.text(t)), lineage.EditOptions{Replay: func(e *lineage.Entry) bool { return e.Role == "user" }}))
+}
+
+func (m *machine) rewindTo(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	at, err := m.anySpan(t, c)
+	if err != nil || at.IsZero() {
+		return err
+	}
+	return c.RewindTo(bg, at)
+}
+
+func (m *machine) undo(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	return c.Undo(bg)
+}
+
+func (m *machine) merge(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	from, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	_, err = c.Merge(bg, from, rapid.SampledFrom([]lineage.MergeStrategy{lineage.Append, lineage.Replace}).Draw(t, "strategy"))
+	return err
+}
+
+func (m *machine) subset(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	return m.keep(c.Subset(bg, lineage.Filter{Roles: []string{"user"}}, lineage.ForkOptions{}))
+}
+
+func (m *machine) send(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	to, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	last, err := c.Last(bg, 1)
+	if err != nil || len(last) == 0 {
+		return err
+	}
+	_, err = c.Send(bg, to, last[len(last)-1])
+	return err
+}
+
+type shortener struct{ text string }
+
+func (s shortener) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {
+	return lineage.SummaryText{Text: s.text, Model: "short"}, nil
+}
+
+func (m *machine) summarize(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	text := m.text(t)
+	m.note([]byte(text))
+	_, err = c.Summarize(bg, shortener{text}, lineage.SummarizeOptions{})
+	return err
+}
+
+func (m *machine) dropSummary(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	for s, err := range c.Summaries(bg) {
+		if err != nil {
+			return err
+		}
+		return c.DeleteSummary(bg, s.ID)
+	}
+	return nil
+}
+
+func (m *machine) override(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	model := m.text(t)
+	return c.SetOverrides(bg, lineage.Overrides{Model: &model})
+}
+
+func (m *machine) thread(t *rapid.T) (*lineage.Thread, error) {
+	if id, err := m.chatID(t); err == nil && rapid.Bool().Draw(t, "a chat's") {
+		return m.store.FindThread(bg, id)
+	}
+	return pick(t, m.threads)
+}
+
+func (m *machine) branch(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	m.n++
+	o := lineage.BranchOptions{Switch: rapid.Bool().Draw(t, "switch"), Empty: rapid.IntRange(0, 4).Draw(t, "empty") == 0}
+	return m.keep(thread.CreateBranch(bg, fmt.Sprintf("t%d", m.n), o))
+}
+
+func (m *machine) aside(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	_, err = thread.Aside(bg)
+	return err
+}
+
+func (m *machine) rewind(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	c, err := thread.Active(bg)
+	if err != nil {
+		return err
+	}
+	at, err := m.anySpan(t, c)
+	if err != nil || at.IsZero() {
+		return err
+	}
+	_, err = thread.Rewind(bg, at)
+	return err
+}
+
+func (m *machine) threadCheckpoint(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	_, err = thread.Checkpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	return err
+}
+
+func (m *machine) restore(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	_, err = thread.Restore(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	return err
+}
+
+func (m *machine) anyName(t *rapid.T, thread *lineage.Thread) (string, error) {
+	list, err := thread.Branches(bg)
+	if err != nil {
+		return "", err
+	}
+	b, err := pick(t, list)
+	return b.Name, err
+}
+
+func (m *machine) switchTo(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	name, err := m.anyName(t, thread)
+	if err != nil {
+		return err
+	}
+	return thread.Switch(bg, name)
+}
+
+func (m *machine) rename(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	name, err := m.anyName(t, thread)
+	if err != nil {
+		return err
+	}
+	return thread.RenameBranch(bg, name, fmt.Sprintf("r%d", rapid.IntRange(0, 3).Draw(t, "name")))
+}
+
+func (m *machine) dropBranch(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	name, err := m.anyName(t, thread)
+	if err != nil {
+		return err
+	}
+	return thread.DeleteBranch(bg, name)
+}
+
+func (m *machine) dropContext(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	return c.Delete(bg)
+}
+
+func (m *machine) dropThread(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	return thread.Delete(bg)
+}
+
+func (m *machine) erase(t *rapid.T) error {
+	id, err := pick(t, m.content)
+	if err != nil {
+		return err
+	}
+	m.erased = true
+	return m.store.Erase(bg, id)
+}
+
+func (m *machine) storeAgain(t *rapid.T) error {
+	id, err := pick(t, m.content)
+	if err != nil {
+		return err
+	}
+	_, _, err = m.store.Put(bg, bytes.NewReader(m.bodies[id]), lineage.BlockOptions{})
+	return err
+}
+
+// collect takes out of the store what nothing reaches any more. No commit says so.
+func (m *machine) collect(*rapid.T) error {
+	if m.erased {
+		return errNothing // what is known of usages of erased content may change then
+	}
+	_, err := m.store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	return err
+}

@@ -1,0 +1,206 @@
+// Package projecttest checks, for a kind of database, that what a projector brings
+// from a store into it is right: whatever happens to the store, whenever the
+// projector runs, and wherever it is interrupted.
+package projecttest
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// Place is a database that lasts as long as the test.
+type Place struct {
+	Open func(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error)
+	// SQL is another way in, for a look at the tables. Its statements name them in
+	// double quotes.
+	SQL *sql.DB
+}
+
+// Config describes the kind of database.
+type Config struct {
+	// New makes a place for an empty database.
+	New func(t testing.TB) Place
+	// Checks is how many random histories are tried, unless -rapid.checks says so.
+	// Default 20.
+	Checks int
+}
+
+// check is rapid.Check with as many checks as the kind of database can bear: each
+// makes several databases.
+func (s *suite) check(t *testing.T, property func(*rapid.T)) {
+	const name = "rapid.checks"
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == name })
+	if f := flag.Lookup(name); f != nil && !chosen {
+		was := f.Value.String()
+		require.NoError(t, f.Value.Set(strconv.Itoa(cmp.Or(s.Checks, 20))))
+		defer func() { require.NoError(t, f.Value.Set(was)) }()
+	}
+	rapid.Check(t, property)
+}
+
+// Run runs every check.
+func Run(t *testing.T, config Config) {
+	s := &suite{config}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Rows", s.testRows},
+		{"Follows", s.testFollows},
+		{"Random", s.testRandom},
+		{"RandomChatsOnly", s.testRandomChatsOnly},
+		{"Interrupted", s.testInterrupted},
+		{"Concurrent", s.testConcurrent},
+		{"Follow", s.testFollow},
+		{"Refuses", s.testRefuses},
+		{"Shrinks", s.testShrinks},
+		{"Large", s.testLarge},
+		{"Texts", s.testTexts},
+		{"Compare", s.testCompare},
+		{"Import", s.testImport},
+		{"ImportContexts", s.testImportContexts},
+		{"ImportProblems", s.testImportProblems},
+		{"ImportRandom", s.testImportRandom},
+		{"ImportLarge", s.testImportLarge},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
+
+type suite struct{ Config }
+
+var bg = context.Background()
+
+// tables are those whose rows must not depend on how they came to be.
+var tables = []string{"chats", "messages", "branches", "checkpoints", "messages_fts"}
+
+var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages", "lineage_orphans"}
+
+var trackTables = []string{"lineage_scopes", "lineage_reach", "lineage_pins"}
+
+// dump returns all rows of the tables, in an order that follows from them.
+func dump(t require.TestingT, place Place, chatsOnly bool) map[string][]string {
+	rows := make(map[string][]string)
+	list := append(slices.Clone(tables), trackTables...)
+	if !chatsOnly {
+		list = append(list, lineageTables...)
+	}
+	for _, table := range list {
+		rows[table] = dumpTable(t, place, table)
+	}
+	return rows
+}
+
+func dumpTable(t require.TestingT, place Place, table string) []string {
+	found, err := place.SQL.QueryContext(bg, `SELECT * FROM "`+table+`"`)
+	require.NoError(t, err)
+	defer found.Close()
+	columns, err := found.Columns()
+	require.NoError(t, err)
+	lines := []string{}
+	for found.Next() {
+		values := make([]any, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		require.NoError(t, found.Scan(into...))
+		var line strings.Builder
+		for i, value := range values {
+			if b, ok := value.([]byte); ok {
+				value = "x" + hex.EncodeToString(b)
+			}
+			if columns[i] != "content_vector" {
+				fmt.Fprintf(&line, "%s=%v|", columns[i], value)
+			}
+		}
+		lines = append(lines, line.String())
+	}
+	require.NoError(t, found.Err())
+	slices.Sort(lines)
+	return lines
+}
+
+// requireSame compares dumps table by table, so that a difference can be read.
+func requireSame(t require.TestingT, want, got map[string][]string) {
+	require.Len(t, got, len(want))
+	for table := range want {
+		require.Equal(t, want[table], got[table], table)
+	}
+}
+
+func (s *suite) open(t require.TestingT, place Place) *sqladapter.DB {
+	db, err := place.Open(bg, nil)
+	require.NoError(t, err)
+	return db
+}
+
+// rebuilt returns the rows of a database that is filled at once.
+func (s *suite) rebuilt(t testing.TB, store *lineage.Store, chatsOnly bool) map[string][]string {
+	place := s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	_, err := (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
+	require.NoError(t, err)
+	return dump(t, place, chatsOnly)
+}
+
+func newStore(t testing.TB) *lineage.Store {
+	store, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+// requireChats compares what the chats in the database answer with what the store
+// does.
+func requireChats(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
+	want, got := chat.On(store), db.Chats()
+	for info, err := range want.ListChats(bg, chat.ListOptions{}) {
+		require.NoError(t, err)
+		is, err := got.Chat(bg, info.ID)
+		require.NoError(t, err)
+		require.NotNil(t, is, info.ID)
+		require.Equal(t, info.UserID, is.UserID)
+		require.Equal(t, info.UpdatedAt, is.UpdatedAt)
+		wantGraph, err := want.Graph(bg, info.ID)
+		require.NoError(t, err)
+		gotGraph, err := got.Graph(bg, info.ID)
+		require.NoError(t, err)
+		byID := func(a, b chat.GraphNode) int { return strings.Compare(a.ID, b.ID) }
+		slices.SortFunc(wantGraph.Nodes, byID)
+		slices.SortFunc(gotGraph.Nodes, byID)
+		byName := func(a, b chat.GraphBranch) int { return strings.Compare(a.Name, b.Name) }
+		slices.SortFunc(wantGraph.Branches, byName)
+		slices.SortFunc(gotGraph.Branches, byName)
+		require.Equal(t, wantGraph.Nodes, gotGraph.Nodes)
+		require.Equal(t, wantGraph.Branches, gotGraph.Branches)
+		require.ElementsMatch(t, wantGraph.Checkpoints, gotGraph.Checkpoints)
+		for _, node := range wantGraph.Nodes {
+			wantMessage, err := want.Message(bg, node.ID)
+			require.NoError(t, err)
+			gotMessage, err := got.Message(bg, node.ID)
+			require.NoError(t, err)
+			require.NotNil(t, wantMessage, node.ID)
+			require.NotNil(t, gotMessage, node.ID)
+			require.True(t, wantMessage.Same(*gotMessage), "%+v\n%+v", wantMessage, gotMessage)
+			require.Equal(t, wantMessage.CreatedAt, gotMessage.CreatedAt)
+		}
+	}
+}

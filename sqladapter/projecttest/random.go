@@ -1,0 +1,106 @@
+package projecttest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+func (s *suite) testRandom(t *testing.T) { s.random(t, false) }
+
+func (s *suite) testRandomChatsOnly(t *testing.T) { s.random(t, true) }
+
+// random changes a store at random and follows it at random. In the end the
+// database is as if it had been filled at once.
+func (s *suite) random(t *testing.T, chatsOnly bool) {
+	s.check(t, func(r *rapid.T) {
+		dir, place := t.TempDir(), s.New(t)
+		store, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal})
+		require.NoError(r, err)
+		defer store.Close()
+		db := s.open(r, place)
+		defer db.Close()
+		m := newMachine(store)
+		for range rapid.IntRange(1, 60).Draw(r, "steps") {
+			m.step(r)
+			if rapid.IntRange(0, 3).Draw(r, "project") == 0 {
+				p := &sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly, BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
+				_, err := p.Run(bg)
+				require.NoError(r, err)
+			}
+		}
+		_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
+		require.NoError(r, err)
+		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, place, chatsOnly))
+		requireChats(r, store, db)
+		require.Empty(r, differences(r, store, db))
+	})
+}
+
+// testConcurrent has several projectors follow a store that is written to.
+func (s *suite) testConcurrent(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for range 6 {
+				if _, err := (&sqladapter.Projector{Store: store, DB: db, BatchRows: 3}).Run(bg); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	chats := chat.On(store)
+	for i := range 20 {
+		converse(t, chats, fmt.Sprintf("chat-%d", i%3), say(fmt.Sprintf("m%d", i), fmt.Sprintf("text %d", i%7)))
+		if i == 10 {
+			_, err := chats.DeleteChat(bg, "chat-1", chat.DeleteOptions{})
+			require.NoError(t, err)
+		}
+	}
+	wg.Wait()
+	s.project(t, store, db)
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+}
+
+// testFollow follows a store until it is told to stop.
+func (s *suite) testFollow(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	reached := make(chan uint64)
+	ended := make(chan error)
+	go func() {
+		ended <- (&sqladapter.Projector{Store: store, DB: db}).Follow(ctx, func(r sqladapter.ProjectReport) {
+			select {
+			case reached <- r.To:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	for i := range 3 {
+		converse(t, chat.On(store), "a", say(fmt.Sprintf("m%d", i), "text"))
+		head, err := store.Engine().Head(bg)
+		require.NoError(t, err)
+		for at := range reached {
+			if at >= head {
+				break
+			}
+		}
+		require.Equal(t, i+1, count(t, place, `SELECT COUNT(*) FROM "messages"`))
+	}
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}

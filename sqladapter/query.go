@@ -1,0 +1,389 @@
+package sqladapter
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// A query is what a search looks for. Its language is that of SQLite's FTS5, and
+// what is not valid in it is searched for its words: see parseQuery.
+type query struct {
+	op    queryOp
+	parts []query
+	// A phrase has words, the last of which may be the start of one; near is how far
+	// the phrases of a NEAR group may be apart.
+	terms   []string
+	prefix  bool
+	initial bool
+	near    int
+}
+
+type queryOp int
+
+const (
+	opPhrase queryOp = iota
+	opNear
+	opAnd
+	opOr
+	opNot
+)
+
+// Limits on what is looked at in a query.
+const (
+	deepestQuery = 50
+	longestQuery = 16 << 10
+	defaultNear  = 10
+)
+
+var errSyntax = errors.New("not a query")
+
+// parseQuery reads a query:
+//
+//	word            the word, whatever its ending
+//	"two words"     one after another
+//	one + two       the same
+//	wor*            words that begin so
+//	^word           at the start of the text
+//	content: word   the word; texts have this column only
+//	a b, a AND b    both
+//	a OR b          either
+//	a NOT b         the first without the second
+//	NEAR(a b, 5)    with at most 5 words between them; 10 where no number is
+//	( )             first
+//
+// Text that is none is a search for all its words, what is written without spaces
+// being one phrase. It reports false when there is nothing to look for.
+func parseQuery(text string) (query, bool) {
+	if len(text) > longestQuery {
+		text = shortenedTo(text, longestQuery)
+	}
+	p := queryParser{rest: text}
+	p.next()
+	q, err := p.or(0)
+	if err != nil || p.kind != tokenEnd {
+		q = plainQuery(text)
+	}
+	return q.simplified()
+}
+
+// plainQuery is the query for the words of a text.
+func plainQuery(text string) query {
+	q := query{op: opAnd}
+	for field := range strings.FieldsSeq(text) {
+		switch field {
+		case "AND", "OR", "NOT":
+			continue
+		}
+		if p := phraseOf(field); len(p.terms) > 0 {
+			q.parts = append(q.parts, p)
+		}
+	}
+	if len(q.parts) == 0 {
+		return phraseOf(text)
+	}
+	return q
+}
+
+func phraseOf(text string) query {
+	var q query
+	for _, w := range wordsOf(text) {
+		if w.term != "" {
+			q.terms = append(q.terms, w.term)
+		}
+	}
+	return q
+}
+
+// simplified leaves out what has no words. It reports false if nothing is left.
+func (q query) simplified() (query, bool) {
+	if q.op == opPhrase {
+		return q, len(q.terms) > 0
+	}
+	var parts []query
+	for i, part := range q.parts {
+		part, ok := part.simplified()
+		if ok {
+			parts = append(parts, part)
+		} else if q.op == opNot && i == 0 {
+			return query{}, false
+		}
+	}
+	if len(parts) == 0 {
+		return query{}, false
+	}
+	if len(parts) == 1 {
+		return parts[0], true
+	}
+	q.parts = parts
+	return q, true
+}
+
+type tokenKind int
+
+const (
+	tokenEnd tokenKind = iota
+	tokenWord
+	tokenString
+	tokenMark
+	tokenBad
+)
+
+type queryParser struct {
+	rest string
+	kind tokenKind
+	text string
+	// followed is the byte right behind the token.
+	followed byte
+}
+
+// next reads a token.
+func (p *queryParser) next() {
+	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
+	p.text, p.kind = "", tokenEnd
+	if p.rest == "" {
+		return
+	}
+	switch c := p.rest[0]; {
+	case c == '"':
+		p.quoted()
+	case strings.IndexByte("()*+^,:", c) >= 0:
+		p.kind, p.text = tokenMark, p.rest[:1]
+		p.rest = p.rest[1:]
+	case isBare(c):
+		n := 1
+		for n < len(p.rest) && isBare(p.rest[n]) {
+			n++
+		}
+		p.kind, p.text, p.rest = tokenWord, p.rest[:n], p.rest[n:]
+	default:
+		p.kind = tokenBad
+	}
+	p.followed = 0
+	if p.rest != "" {
+		p.followed = p.rest[0]
+	}
+}
+
+func isBare(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c >= utf8.RuneSelf
+}
+
+// quoted reads a string, in which two quotes are one.
+func (p *queryParser) quoted() {
+	var b strings.Builder
+	for at := 1; at < len(p.rest); at++ {
+		if p.rest[at] != '"' {
+			b.WriteByte(p.rest[at])
+			continue
+		}
+		if at+1 < len(p.rest) && p.rest[at+1] == '"' {
+			b.WriteByte('"')
+			at++
+			continue
+		}
+		p.kind, p.text, p.rest = tokenString, b.String(), p.rest[at+1:]
+		return
+	}
+	p.kind = tokenBad
+}
+
+func (p *queryParser) is(mark string) bool { return p.kind == tokenMark && p.text == mark }
+
+func (p *queryParser) isOperator(name string) bool { return p.kind == tokenWord && p.text == name }
+
+// or, and, not and both read operators, from the one that binds least.
+func (p *queryParser) or(depth int) (query, error) {
+	return p.joined(depth, opOr, "OR", p.and)
+}
+
+func (p *queryParser) and(depth int) (query, error) {
+	return p.joined(depth, opAnd, "AND", p.not)
+}
+
+func (p *queryParser) joined(depth int, op queryOp, name string, operand func(int) (query, error)) (query, error) {
+	first, err := operand(depth)
+	if err != nil || !p.isOperator(name) {
+		return first, err
+	}
+	q := query{op: op, parts: []query{first}}
+	for p.isOperator(name) {
+		p.next()
+		part, err := operand(depth)
+		if err != nil {
+			return q, err
+		}
+		q.parts = append(q.parts, part)
+	}
+	return q, nil
+}
+
+func (p *queryParser) not(depth int) (query, error) {
+	q, err := p.both(depth)
+	if err != nil || !p.isOperator("NOT") {
+		return q, err
+	}
+	q = query{op: opNot, parts: []query{q}}
+	for p.isOperator("NOT") {
+		p.next()
+		without, err := p.both(depth)
+		if err != nil {
+			return q, err
+		}
+		q.parts = append(q.parts, without)
+	}
+	return q, nil
+}
+
+// both reads phrases that follow one another without an operator.
+func (p *queryParser) both(depth int) (query, error) {
+	q := query{op: opAnd}
+	for {
+		part, err := p.operand(depth)
+		if err != nil {
+			return q, err
+		}
+		q.parts = append(q.parts, part)
+		switch {
+		case p.isOperator("AND"), p.isOperator("OR"), p.isOperator("NOT"),
+			p.kind == tokenEnd, p.is(")"):
+			if len(q.parts) == 1 {
+				return q.parts[0], nil
+			}
+			return q, nil
+		}
+	}
+}
+
+func (p *queryParser) operand(depth int) (query, error) {
+	if depth > deepestQuery {
+		return query{}, errSyntax
+	}
+	switch {
+	case p.is("("):
+		p.next()
+		q, err := p.or(depth + 1)
+		if err != nil || !p.is(")") {
+			return q, errSyntax
+		}
+		p.next()
+		return q, nil
+	case p.isOperator("NEAR") && p.followed == '(':
+		return p.nearGroup()
+	}
+	return p.phrase()
+}
+
+// phrase reads words and strings with + between them, and what may be around them.
+func (p *queryParser) phrase() (query, error) {
+	var q query
+	if p.isOperator("content") && strings.HasPrefix(strings.TrimLeft(p.rest, " "), ":") {
+		p.next() // the only column with text
+		p.next()
+	}
+	if p.is("^") {
+		q.initial = true
+		p.next()
+	}
+	for {
+		if p.kind != tokenWord && p.kind != tokenString || p.isOperator("AND") || p.isOperator("OR") || p.isOperator("NOT") {
+			return q, errSyntax
+		}
+		q.terms = append(q.terms, phraseOf(p.text).terms...)
+		p.next()
+		if !p.is("+") {
+			break
+		}
+		p.next()
+	}
+	if p.is("*") {
+		q.prefix = true
+		p.next()
+	}
+	return q, nil
+}
+
+func (p *queryParser) nearGroup() (query, error) {
+	p.next()
+	p.next()
+	q := query{op: opNear, near: defaultNear}
+	for !p.is(",") && !p.is(")") {
+		part, err := p.phrase()
+		if err != nil {
+			return q, err
+		}
+		q.parts = append(q.parts, part)
+	}
+	if p.is(",") {
+		p.next()
+		n := 0
+		for _, c := range []byte(p.text) {
+			if p.kind != tokenWord || c < '0' || c > '9' || n > 1<<20 {
+				return q, errSyntax
+			}
+			n = 10*n + int(c-'0')
+		}
+		q.near = n
+		p.next()
+	}
+	if !p.is(")") || len(q.parts) == 0 {
+		return q, errSyntax
+	}
+	p.next()
+	return q, nil
+}
+
+// Condition is what every message that a query finds fulfils, as far as an index
+// can tell: a term that it has, or parts. Without either it is no condition.
+type Condition struct {
+	Term   string
+	Prefix bool
+	Or     bool
+	Parts  []Condition
+}
+
+// IsAny reports whether every message fulfils the condition.
+func (c Condition) IsAny() bool { return c.Term == "" && len(c.Parts) == 0 }
+
+// mostConditions is the most terms of a condition. A query may have more.
+const mostConditions = 40
+
+// condition returns the query's condition.
+func (q query) condition() Condition {
+	left := mostConditions
+	return q.conditions(&left)
+}
+
+func (q query) conditions(left *int) Condition {
+	switch q.op {
+	case opNot:
+		return q.parts[0].conditions(left)
+	case opPhrase:
+		var c Condition
+		for i, term := range q.terms {
+			if *left == 0 {
+				break
+			}
+			*left--
+			c.Parts = append(c.Parts, Condition{Term: term, Prefix: q.prefix && i == len(q.terms)-1})
+		}
+		return c.single()
+	}
+	c := Condition{Or: q.op == opOr}
+	for _, part := range q.parts {
+		p := part.conditions(left)
+		if !p.IsAny() {
+			c.Parts = append(c.Parts, p)
+		} else if c.Or {
+			return Condition{}
+		}
+	}
+	return c.single()
+}
+
+func (c Condition) single() Condition {
+	if len(c.Parts) == 1 {
+		return c.Parts[0]
+	}
+	return c
+}

@@ -1,0 +1,197 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter/search"
+)
+
+var bg = context.Background()
+
+// TestConformance checks the chats of an embedded store, search included.
+func TestConformance(t *testing.T) {
+	chattest.Run(t, chattest.Config{Search: true, New: func(t testing.TB) chattest.OpenFunc {
+		dir := filepath.Join(t.TempDir(), "store")
+		return func(ctx context.Context) (chat.Store, func() error, error) {
+			store, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+			if err != nil {
+				return nil, nil, err
+			}
+			x, err := search.Open(ctx, store, dir, nil)
+			if err != nil {
+				store.Close()
+				return nil, nil, err
+			}
+			return x.Chats(), func() error {
+				if err := x.Close(); err != nil {
+					return err
+				}
+				return store.Close()
+			}, nil
+		}
+	}})
+}
+
+func open(t testing.TB, dir string) (*lineage.Store, *search.Index) {
+	store, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	x, err := search.Open(bg, store, dir, nil)
+	require.NoError(t, err)
+	return store, x
+}
+
+func found(t testing.TB, x *search.Index, query string) []string {
+	results, err := x.SearchAll(bg, "", query, chat.SearchOptions{})
+	require.NoError(t, err)
+	texts := []string{}
+	for _, r := range results {
+		texts = append(texts, r.Snippet)
+	}
+	return texts
+}
+
+func TestFollowsTheStore(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	require.Empty(t, found(t, x, "aardvark"))
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = c.Extend(bg, lineage.User("an aardvark"), lineage.Assistant("a badger"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"an <mark>aardvark</mark>"}, found(t, x, "aardvark"))
+	others, err := x.SearchAll(bg, "bob", "aardvark", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Empty(t, others)
+
+	info, err := os.Stat(filepath.Join(dir, search.FileName))
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	require.NoError(t, store.Erase(bg, entries[0].Content))
+	require.Empty(t, found(t, x, "aardvark"))
+	require.NoError(t, thread.Delete(bg))
+	require.Empty(t, found(t, x, "badger"))
+	require.NoError(t, x.Close())
+	_, err = x.SearchAll(bg, "", "badger", chat.SearchOptions{})
+	require.ErrorIs(t, err, lineage.ErrClosed)
+	require.NoError(t, store.Close())
+}
+
+// TestIsMadeAnew damages the index in every way that one meets.
+func TestIsMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	for i := range 200 {
+		_, err = c.Extend(bg, lineage.User(fmt.Sprintf("aardvark number %d", i)))
+		require.NoError(t, err)
+	}
+	require.Len(t, found(t, x, "aardvark"), 20)
+	require.NoError(t, x.Close())
+	require.NoError(t, store.Close())
+	path := filepath.Join(dir, search.FileName)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	other := t.TempDir()
+	otherStore, otherIndex := open(t, other)
+	require.NoError(t, otherIndex.Update(bg))
+	_, err = otherStore.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	require.NoError(t, otherIndex.Update(bg))
+	require.NoError(t, otherIndex.Close())
+	require.NoError(t, otherStore.Close())
+	others, err := os.ReadFile(filepath.Join(other, search.FileName))
+	require.NoError(t, err)
+
+	holes := append([]byte(nil), whole...)
+	for i := 4096; i < len(holes); i += 4096 {
+		copy(holes[i:], "nothing that was ever here")
+	}
+	for name, content := range map[string][]byte{
+		"gone": nil, "empty": {}, "no database": []byte("this is no database at all"), "cut short": whole[:len(whole)/2], "holes": holes, "another store's": others,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				_ = os.Remove(path + suffix)
+			}
+			if content != nil {
+				require.NoError(t, os.WriteFile(path, content, 0o600))
+			}
+			store, x := open(t, dir)
+			c, err := store.Context(bg, c.ID())
+			require.NoError(t, err)
+			_, err = c.Extend(bg, lineage.User("something new: "+name))
+			require.NoError(t, err)
+			require.Len(t, found(t, x, "new"), 1)
+			require.Len(t, found(t, x, "aardvark"), 20)
+			require.NoError(t, x.Close())
+			require.NoError(t, store.Close())
+			thread, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NotEmpty(t, thread)
+			// For the next one.
+			require.NoError(t, undo(dir, c.ID()))
+		})
+	}
+}
+
+// undo takes the last message back.
+func undo(dir string, id lineage.ContextID) error {
+	store, err := lineage.Open(bg, dir, nil)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	c, err := store.Context(bg, id)
+	if err != nil {
+		return err
+	}
+	return c.Back(bg, 1)
+}
+
+func TestSearchesWhileOthersWrite(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 20 {
+				word := fmt.Sprintf("word%dx%d", w, i)
+				_, err := c.Extend(bg, lineage.User(word))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				results, err := x.SearchAll(bg, "", word, chat.SearchOptions{})
+				if err != nil || len(results) != 1 {
+					t.Errorf("%s: %d results, %v", word, len(results), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, x.Close())
+	require.NoError(t, store.Close())
+}

@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+//go:embed schema_documented.sql
+var schemaDocumented string
+
+//go:embed schema_1_chats.sql
+var schemaChats string
+
+// Dialect is SQLite's.
+type Dialect struct{}
+
+// Name implements sqladapter.Dialect.
+func (Dialect) Name() string { return "sqlite" }
+
+// Syntax implements sqladapter.Dialect.
+func (Dialect) Syntax() sqladapter.Syntax {
+	return sqladapter.Syntax{
+		Parameter: func(int) string { return "?" }, // one with a number is looked up by name
+		Quotes:    [2]string{`"`, `"`},
+		Recursive: "RECURSIVE",
+		Limit:     func(limit string) string { return "LIMIT " + limit },
+		Page:      func(limit, offset string) string { return "LIMIT " + limit + " OFFSET " + offset },
+	}
+}
+
+// Limits implements sqladapter.Dialect.
+func (Dialect) Limits() sqladapter.Limits {
+	return sqladapter.Limits{Parameters: 32_766, Rows: 100, Prepared: 200}
+}
+
+// Migrations implements sqladapter.Dialect.
+func (Dialect) Migrations() []sqladapter.Migration {
+	return []sqladapter.Migration{
+		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats},
+	}
+}
+
+// LockSchema implements sqladapter.Dialect. A transaction that may write has the
+// database to itself.
+func (Dialect) LockSchema(context.Context, sqladapter.Querier) error { return nil }
+
+// Columns implements sqladapter.Dialect.
+func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
+	return sqladapter.Strings(ctx, q, `SELECT name FROM pragma_table_info(?)`, table)
+}
+
+// Classify implements sqladapter.Dialect.
+func (Dialect) Classify(err error) sqladapter.Failure {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return sqladapter.OtherFailure
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_ROWID:
+		return sqladapter.Duplicate
+	case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+		return sqladapter.Dangling
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return sqladapter.Busy
+	case sqlite3.SQLITE_TOOBIG:
+		return sqladapter.Unstorable
+	}
+	return sqladapter.OtherFailure
+}

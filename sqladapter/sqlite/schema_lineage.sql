@@ -1,0 +1,102 @@
+-- Content and structure: what makes up the chats, each thing once however many chats
+-- share it. A span (a step of a history) has usages of content blocks, in their order;
+-- spans of one span set are alternatives to each other; a context is a view of the
+-- history that ends at its tip. Times are Unix milliseconds.
+--
+-- content_blocks, contexts and message_usages have the documented columns first.
+
+CREATE TABLE "users" (
+  "id" TEXT NOT NULL PRIMARY KEY
+);
+
+-- A block with an empty content_type is known by its id only: it was erased, or is
+-- not used here and something else was derived from it. Bodies of more than 64 MiB
+-- are empty although their size is not 0.
+CREATE TABLE "content_blocks" (
+  "id" TEXT NOT NULL PRIMARY KEY, -- SHA-256
+  "content_type" TEXT NOT NULL,
+  "body" BLOB NOT NULL,
+  "origin_kind" TEXT NOT NULL,
+  "origin_user_id" TEXT REFERENCES "users" ("id"),
+  "origin_model_id" TEXT,
+  "origin_source_id" TEXT,
+  "origin_parent_id" TEXT REFERENCES "content_blocks" ("id"),
+  "created_at" INTEGER NOT NULL,
+  "size" INTEGER NOT NULL
+);
+CREATE INDEX "lineage_content_blocks_parent" ON "content_blocks" ("origin_parent_id");
+CREATE INDEX "lineage_content_blocks_user" ON "content_blocks" ("origin_user_id");
+
+CREATE TABLE "span_sets" (
+  "id" TEXT NOT NULL PRIMARY KEY,
+  "parent_span_id" TEXT REFERENCES "spans" ("id"),
+  "alternatives" INTEGER NOT NULL, -- how many were asked for
+  "created_at" INTEGER NOT NULL
+);
+
+-- A run is a straight line of spans; seq is the place in it, position that in the
+-- whole history.
+CREATE TABLE "spans" (
+  "id" TEXT NOT NULL PRIMARY KEY,
+  "parent_span_id" TEXT REFERENCES "spans" ("id"),
+  "span_set_id" TEXT REFERENCES "span_sets" ("id"),
+  "run_id" TEXT NOT NULL,
+  "seq" INTEGER NOT NULL,
+  "position" INTEGER NOT NULL
+);
+CREATE INDEX "lineage_spans_run" ON "spans" ("run_id", "seq");
+CREATE INDEX "lineage_spans_parent" ON "spans" ("parent_span_id");
+CREATE INDEX "lineage_spans_set" ON "spans" ("span_set_id");
+CREATE INDEX "lineage_span_sets_parent" ON "span_sets" ("parent_span_id");
+
+CREATE TABLE "contexts" (
+  "id" TEXT NOT NULL PRIMARY KEY,
+  "parent_context_id" TEXT REFERENCES "contexts" ("id"),
+  "tip_span_id" TEXT REFERENCES "spans" ("id"),
+  "summary_text" TEXT,
+  "summary_embedding" BLOB,
+  "system_prompt_override" TEXT,
+  "model_override" TEXT,
+  "created_at" INTEGER NOT NULL,
+  "thread_id" TEXT,
+  "chat_id" TEXT,
+  "base_span_id" TEXT,
+  "span_set_id" TEXT,
+  "summary_content_id" TEXT,
+  "overrides" TEXT,
+  "metadata" TEXT
+);
+CREATE INDEX "lineage_contexts_parent" ON "contexts" ("parent_context_id");
+CREATE INDEX "lineage_contexts_tip" ON "contexts" ("tip_span_id");
+CREATE INDEX "lineage_contexts_thread" ON "contexts" ("thread_id");
+CREATE INDEX "lineage_contexts_summary" ON "contexts" ("summary_content_id");
+
+-- An appearance of content: as a message, as a revision of a document ("name" is the
+-- document) or as an asset ("name" is its file name). The type and origin are those
+-- of this appearance.
+CREATE TABLE "message_usages" (
+  "id" TEXT NOT NULL PRIMARY KEY,
+  "content_id" TEXT REFERENCES "content_blocks" ("id"),
+  "role" TEXT NOT NULL,
+  "created_at" INTEGER NOT NULL,
+  "span_id" TEXT NOT NULL REFERENCES "spans" ("id"),
+  "place" INTEGER NOT NULL,
+  "kind" TEXT NOT NULL,
+  "name" TEXT,
+  "revision" INTEGER,
+  "content_type" TEXT NOT NULL,
+  "source_id" TEXT,
+  "metadata" TEXT,
+  "origin_kind" TEXT NOT NULL,
+  "origin_user_id" TEXT,
+  "origin_model_id" TEXT,
+  "origin_source_id" TEXT,
+  "origin_parent_id" TEXT
+);
+CREATE INDEX "lineage_message_usages_content" ON "message_usages" ("content_id");
+CREATE INDEX "lineage_message_usages_span" ON "message_usages" ("span_id");
+
+-- Content that nothing may use any more: looked at before a run ends.
+CREATE TABLE "lineage_orphans" (
+  "content_id" TEXT NOT NULL PRIMARY KEY
+);

@@ -1,0 +1,94 @@
+// Package sqlite keeps chats in a SQLite file.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// Memory is the path of a database that is gone when it is closed.
+const Memory = ":memory:"
+
+// readers is how many connections read at once.
+const readers = 4
+
+// waiting is the most that SQLite waits for other processes by itself.
+const waiting = 10 * time.Second
+
+// settings of every connection, as documented.
+var settings = [...]string{
+	"journal_mode(WAL)",
+	"synchronous(NORMAL)",
+	"cache_size(-64000)",
+	"temp_store(MEMORY)",
+	"mmap_size(268435456)",
+	"foreign_keys(ON)",
+}
+
+// Open opens the database in a file, or in memory, and makes it if there is none.
+// One made by others with the documented tables is taken as it is.
+func Open(ctx context.Context, path string, o *sqladapter.Options) (*sqladapter.DB, error) {
+	if path == "" {
+		return nil, fmt.Errorf("open sqlite database: no path: %w", chat.ErrInvalid)
+	}
+	pools, err := connect(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("open %q: %w", path, err)
+	}
+	db, err := sqladapter.Open(ctx, pools, Dialect{}, o)
+	if err != nil {
+		return nil, fmt.Errorf("open %q: %w", path, err)
+	}
+	return db, nil
+}
+
+// connect prepares a connection that writes and some that read.
+func connect(path string, o *sqladapter.Options) (sqladapter.Pools, error) {
+	wait := waiting
+	if o != nil && o.Patience > 0 {
+		wait = min(wait, o.Patience)
+	}
+	timeout := fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())
+	write, err := sql.Open("sqlite", dsn(path, "immediate", timeout))
+	if err != nil {
+		return sqladapter.Pools{}, err
+	}
+	write.SetMaxOpenConns(1)
+	if path == Memory {
+		write.SetConnMaxLifetime(0)
+		write.SetMaxIdleConns(1)
+		return sqladapter.Pools{Write: write}, nil
+	}
+	read, err := sql.Open("sqlite", dsn(path, "deferred", timeout, "query_only(ON)"))
+	if err != nil {
+		return sqladapter.Pools{}, err
+	}
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	return sqladapter.Pools{Write: write, Read: read}, nil
+}
+
+// dsn names a file, whatever characters its path has.
+func dsn(path, lock, timeout string, more ...string) string {
+	pragmas := append(append([]string{timeout}, settings[:]...), more...)
+	values := url.Values{"_pragma": pragmas, "_txlock": {lock}}
+	name := "file::memory:"
+	if path != Memory {
+		slashed := filepath.ToSlash(path)
+		if filepath.VolumeName(path) != "" {
+			slashed = "/" + strings.TrimPrefix(slashed, "/")
+		}
+		name = "file:" + (&url.URL{Path: slashed}).EscapedPath()
+	}
+	return name + "?" + values.Encode()
+}

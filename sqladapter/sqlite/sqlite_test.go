@@ -1,0 +1,283 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/statements"
+	"github.com/lineage-store/lineage/sqladapter/sqlite"
+)
+
+var background = context.Background()
+
+func TestSettings(t *testing.T) {
+	db, err := sqlite.Open(background, filepath.Join(t.TempDir(), "chats.db"), nil)
+	require.NoError(t, err)
+	defer db.Close()
+	for pragma, want := range map[string]string{
+		"journal_mode": "wal", "synchronous": "1", "cache_size": "-64000", "temp_store": "2", "mmap_size": "268435456", "foreign_keys": "1",
+	} {
+		check := func(c *sqladapter.Conn) error {
+			var got string
+			_, err := c.Get(background, sqladapter.Statement("PRAGMA "+pragma), nil, &got)
+			require.Equal(t, want, got, pragma)
+			return err
+		}
+		require.NoError(t, db.Write(background, check))
+		require.NoError(t, db.Read(background, check))
+	}
+}
+
+// TestStatements has the database prepare every statement.
+func TestStatements(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chats.db")
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	raw, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer raw.Close()
+	for _, script := range []string{"schema_projection.sql", "schema_lineage.sql"} {
+		text, err := os.ReadFile(script)
+		require.NoError(t, err)
+		_, err = raw.Exec(string(text))
+		require.NoError(t, err)
+	}
+	all, err := statements.In("..", ".")
+	require.NoError(t, err)
+	syntax := sqlite.Dialect{}.Syntax()
+	for _, s := range all {
+		for _, n := range []int{1, 2} {
+			text, err := syntax.Render(s.Text, n)
+			require.NoError(t, err, s.Name)
+			prepared, err := raw.Prepare(text)
+			require.NoError(t, err, "%s: %s", s.Name, text)
+			require.NoError(t, prepared.Close())
+		}
+	}
+}
+
+// TestKilled kills a process that appends, again and again. Each time every turn is
+// there as a whole or not at all, and everything agrees.
+func TestKilled(t *testing.T) {
+	const worker = "LINEAGE_SQLITE_WORKER"
+	if path := os.Getenv(worker); path != "" {
+		appendForEver(path)
+	}
+	path := filepath.Join(t.TempDir(), "chats.db")
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	had := 0
+	for round := range 4 {
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestKilled$")
+		cmd.Env = append(os.Environ(), worker+"="+path)
+		require.NoError(t, cmd.Start())
+		var n int
+		for n = had; n < had+10; n = countTurns(t, path) {
+			time.Sleep(time.Duration(3+round) * time.Millisecond)
+		}
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait() // it was killed
+		now := countTurns(t, path)
+		require.GreaterOrEqual(t, now, n)
+		had = now
+	}
+}
+
+// countTurns returns how many turns there are, of three messages each.
+func countTurns(t *testing.T, path string) int {
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	s := db.Chats()
+	// What another process writes meanwhile is seen by later calls only.
+	found, err := s.SearchMessages(background, "c", "turn", chat.SearchOptions{Limit: 1 << 20})
+	require.NoError(t, err)
+	infos, err := s.ListBranches(background, "c")
+	require.NoError(t, err)
+	n := 0
+	for m, err := range s.Messages(background, "c") {
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(n), m.ID)
+		n++
+	}
+	require.Zero(t, n%3)
+	require.Zero(t, len(found)%3)
+	require.Zero(t, infos[0].MessageCount%3)
+	require.LessOrEqual(t, len(found), n)
+	require.LessOrEqual(t, infos[0].MessageCount, n)
+	g, err := s.Graph(background, "c")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(g.Nodes), n)
+	return n / 3
+}
+
+func appendForEver(path string) {
+	db, err := sqlite.Open(background, path, nil)
+	if err != nil {
+		panic(err)
+	}
+	s := db.Chats()
+	for {
+		b, err := s.ActiveBranch(background, "c")
+		if err != nil {
+			panic(err)
+		}
+		n := 0
+		for range s.Messages(background, "c") {
+			n++
+		}
+		var messages []chat.Message
+		for i := range 3 {
+			messages = append(messages, chat.Message{ID: fmt.Sprint(n + i), Name: "user", Data: []byte(`{"parts":[{"type":"text","text":"a turn"}]}`)})
+		}
+		if _, err := s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: messages}); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// TestManyMessages deletes a chat of many messages, in the number of statements that
+// a small one takes.
+func TestManyMessages(t *testing.T) {
+	const count = manyMessages
+	statements := 0
+	db, err := sqlite.Open(background, filepath.Join(t.TempDir(), "chats.db"), &sqladapter.Options{Trace: func(string) { statements++ }})
+	require.NoError(t, err)
+	defer db.Close()
+	s := db.Chats()
+	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	b, err := s.ActiveBranch(background, "c")
+	require.NoError(t, err)
+	var messages []chat.Message
+	for i := range count {
+		messages = append(messages, chat.Message{ID: fmt.Sprint("m", i), Name: "user", Data: []byte(`"x"`)})
+	}
+	head, err := s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, Messages: messages})
+	require.NoError(t, err)
+	infos, err := s.ListBranches(background, "c")
+	require.NoError(t, err)
+	require.Equal(t, count, infos[0].MessageCount)
+	n := 0
+	for range s.MessageChain(background, string(head)) {
+		n++
+	}
+	require.Equal(t, count, n)
+
+	statements = 0
+	deleted, err := s.DeleteChat(background, "c", chat.DeleteOptions{})
+	require.NoError(t, err)
+	require.True(t, deleted)
+	require.Less(t, statements, 20)
+	require.NoError(t, db.Read(background, func(c *sqladapter.Conn) error {
+		for _, table := range []string{"messages", "branches", "messages_fts", "lineage_messages"} {
+			var left int
+			_, err := c.Get(background, sqladapter.Statement(`SELECT COUNT(*) FROM "`+table+`"`), nil, &left)
+			require.NoError(t, err)
+			require.Zero(t, left, table)
+		}
+		return nil
+	}))
+}
+
+// TestCycle tells rows that contradict each other from a long chain.
+func TestCycle(t *testing.T) {
+	p := place(filepath.Join(t.TempDir(), "chats.db"))
+	db, err := p.Open(background)
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, p.Exec(background, `
+INSERT INTO chats (id, userId) VALUES ('c', 'ada');
+PRAGMA foreign_keys = OFF;
+INSERT INTO messages (id, chatId, parentId, name, data, createdAt) VALUES ('a', 'c', 'b', 'user', '"a"', 1), ('b', 'c', 'a', 'user', '"b"', 1);
+INSERT INTO branches (id, chatId, name, headMessageId, isActive, createdAt) VALUES ('m', 'c', 'main', 'a', 1, 1);`))
+	s := db.Chats()
+	var last error
+	for _, err := range s.Messages(background, "c") {
+		last = err
+	}
+	require.ErrorIs(t, last, sqladapter.ErrCorrupt)
+	_, err = s.ListBranches(background, "c")
+	require.ErrorIs(t, err, sqladapter.ErrCorrupt)
+	_, err = s.Graph(background, "c")
+	require.ErrorIs(t, err, sqladapter.ErrCorrupt)
+}
+
+// TestBusy gives up on a database that another process keeps locked, and goes on when
+// it is free.
+func TestBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chats.db")
+	db, err := sqlite.Open(background, path, &sqladapter.Options{Patience: 50 * time.Millisecond})
+	require.NoError(t, err)
+	defer db.Close()
+	raw, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	require.NoError(t, err)
+	defer raw.Close()
+	tx, err := raw.Begin()
+	require.NoError(t, err)
+	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.ErrorIs(t, err, sqladapter.ErrBusy)
+	c, err := db.Chats().Chat(background, "c")
+	require.NoError(t, err, "reading goes on")
+	require.Nil(t, c)
+	require.NoError(t, tx.Rollback())
+	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+}
+
+// TestSearchWhileLocked finds what another program wrote, although the database cannot
+// be written at the time.
+func TestSearchWhileLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chats.db")
+	db, err := sqlite.Open(background, path, &sqladapter.Options{Patience: 50 * time.Millisecond})
+	require.NoError(t, err)
+	defer db.Close()
+	s := db.Chats()
+	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, s.AddMessage(background, chat.Message{ID: "ours", ChatID: "c", Name: "user", Data: []byte(`"a zebra"`)}))
+	require.NoError(t, place(path).Exec(background,
+		`INSERT INTO messages (id, chatId, parentId, name, data, createdAt) VALUES ('theirs', 'c', 'ours', 'user', '"zebras, too"', 1)`))
+	raw, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	require.NoError(t, err)
+	defer raw.Close()
+	tx, err := raw.Begin()
+	require.NoError(t, err)
+	for range 2 {
+		found, err := s.SearchMessages(background, "c", "zebra", chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, found, 2)
+		if tx != nil {
+			require.NoError(t, tx.Rollback())
+			tx = nil
+		}
+	}
+}
+
+// TestNotADatabase leaves a file alone that is something else.
+func TestNotADatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	text := []byte("This is a file of notes, and it is long enough to be looked at as a database, which it is not, not at all.")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	_, err := sqlite.Open(background, path, nil)
+	require.ErrorContains(t, err, "notes.txt")
+	_, err = sqlite.Open(background, "", nil)
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	left, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, text, left)
+}

@@ -1,0 +1,92 @@
+package sqlserver
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	mssql "github.com/microsoft/go-mssqldb"
+
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+//go:embed schema_documented.sql
+var schemaDocumented string
+
+//go:embed schema_1_chats.sql
+var schemaChats string
+
+//go:embed schema_fulltext.sql
+var schemaFullText string
+
+// Dialect is SQL Server's.
+type Dialect struct{}
+
+// Name implements sqladapter.Dialect.
+func (Dialect) Name() string { return "sqlserver" }
+
+// Syntax implements sqladapter.Dialect.
+func (Dialect) Syntax() sqladapter.Syntax {
+	return sqladapter.Syntax{
+		Parameter: func(n int) string { return fmt.Sprintf("@p%d", n) },
+		Quotes:    [2]string{"[", "]"},
+		Unlimited: "OPTION (MAXRECURSION 0)",
+		Exactly:   "COLLATE Latin1_General_BIN2",
+		Limit:     func(limit string) string { return "OFFSET 0 ROWS FETCH NEXT " + limit + " ROWS ONLY" },
+		Page: func(limit, offset string) string {
+			return "OFFSET " + offset + " ROWS FETCH NEXT " + limit + " ROWS ONLY"
+		},
+	}
+}
+
+// Limits implements sqladapter.Dialect. A statement takes 2100 parameters, of which
+// the protocol uses some itself.
+func (Dialect) Limits() sqladapter.Limits {
+	return sqladapter.Limits{Parameters: 2000, Rows: 1000, IDUnits: 255}
+}
+
+// Migrations implements sqladapter.Dialect.
+func (Dialect) Migrations() []sqladapter.Migration {
+	return []sqladapter.Migration{
+		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats, Outside: schemaFullText, OutsideIf: hasFullText},
+	}
+}
+
+const (
+	lockSchema = `DECLARE @granted INT; ` +
+		`EXEC @granted = sp_getapplock @Resource = 'lineage_schema', @LockMode = 'Exclusive', @LockOwner = 'Transaction', @LockTimeout = 60000; ` +
+		`IF @granted < 0 THROW 50000, 'the lock of the schema was not granted', 1;`
+	hasFullText  = `SELECT CAST(SERVERPROPERTY('IsFullTextInstalled') AS NVARCHAR(10)) AS [installed]`
+	tableColumns = `SELECT name FROM sys.columns WHERE object_id = OBJECT_ID(@p1) ORDER BY column_id`
+)
+
+// LockSchema implements sqladapter.Dialect.
+func (Dialect) LockSchema(ctx context.Context, q sqladapter.Querier) error {
+	_, err := q.ExecContext(ctx, lockSchema)
+	return err
+}
+
+// Columns implements sqladapter.Dialect.
+func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
+	return sqladapter.Strings(ctx, q, tableColumns, table)
+}
+
+// Classify implements sqladapter.Dialect.
+func (Dialect) Classify(err error) sqladapter.Failure {
+	var e mssql.Error
+	if !errors.As(err, &e) {
+		return sqladapter.OtherFailure
+	}
+	switch e.Number {
+	case 1205, 1222, 3960: // deadlock, lock timeout, snapshot conflict
+		return sqladapter.Busy
+	case 2601, 2627:
+		return sqladapter.Duplicate
+	case 547:
+		return sqladapter.Dangling
+	case 2628, 8152, 8115: // text too long, number out of range
+		return sqladapter.Unstorable
+	}
+	return sqladapter.OtherFailure
+}

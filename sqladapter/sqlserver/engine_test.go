@@ -1,0 +1,25 @@
+package sqlserver_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/engine/enginetest"
+	"github.com/lineage-store/lineage/sqladapter/sqlserver"
+)
+
+func TestEngine(t *testing.T) {
+	if os.Getenv(server) == "" {
+		t.Skipf("NOT TESTED against a real SQL Server: %s names none", server)
+	}
+	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
+		db, err := sqlserver.Open(context.Background(), newDatabase(t), nil)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		return db.Chats()
+	}})
+}

@@ -1,0 +1,103 @@
+-- Content and structure: what makes up the chats, each thing once however many chats
+-- share it. A span (a step of a history) has usages of content blocks, in their order;
+-- spans of one span set are alternatives to each other; a context is a view of the
+-- history that ends at its tip. Times are Unix milliseconds.
+--
+-- content_blocks, contexts and message_usages have the documented columns first.
+
+CREATE TABLE [users] (
+  [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY
+);
+
+-- A block with an empty content_type is known by its id only: it was erased, or is
+-- not used here and something else was derived from it. Bodies of more than 64 MiB
+-- are empty although their size is not 0.
+CREATE TABLE [content_blocks] (
+  [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, -- SHA-256
+  [content_type] NVARCHAR(MAX) NOT NULL,
+  [body] VARBINARY(MAX) NOT NULL,
+  [origin_kind] NVARCHAR(MAX) NOT NULL,
+  [origin_user_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [users] ([id]),
+  [origin_model_id] NVARCHAR(MAX),
+  [origin_source_id] NVARCHAR(MAX),
+  [origin_parent_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [content_blocks] ([id]),
+  [created_at] BIGINT NOT NULL,
+  [size] BIGINT NOT NULL
+);
+CREATE INDEX [lineage_content_blocks_parent] ON [content_blocks] ([origin_parent_id]);
+CREATE INDEX [lineage_content_blocks_user] ON [content_blocks] ([origin_user_id]);
+
+CREATE TABLE [span_sets] (
+  [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+  [parent_span_id] NVARCHAR(255) COLLATE Latin1_General_BIN2,
+  [alternatives] BIGINT NOT NULL, -- how many were asked for
+  [created_at] BIGINT NOT NULL
+);
+
+-- A run is a straight line of spans; seq is the place in it, position that in the
+-- whole history.
+CREATE TABLE [spans] (
+  [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+  [parent_span_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [spans] ([id]),
+  [span_set_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [span_sets] ([id]),
+  [run_id] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL,
+  [seq] BIGINT NOT NULL,
+  [position] BIGINT NOT NULL
+);
+ALTER TABLE [span_sets] ADD FOREIGN KEY ([parent_span_id]) REFERENCES [spans] ([id]);
+CREATE INDEX [lineage_spans_run] ON [spans] ([run_id], [seq]);
+CREATE INDEX [lineage_spans_parent] ON [spans] ([parent_span_id]);
+CREATE INDEX [lineage_spans_set] ON [spans] ([span_set_id]);
+CREATE INDEX [lineage_span_sets_parent] ON [span_sets] ([parent_span_id]);
+
+CREATE TABLE [contexts] (
+  [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+  [parent_context_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [contexts] ([id]),
+  [tip_span_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [spans] ([id]),
+  [summary_text] NVARCHAR(MAX),
+  [summary_embedding] VARBINARY(MAX),
+  [system_prompt_override] NVARCHAR(MAX),
+  [model_override] NVARCHAR(MAX),
+  [created_at] BIGINT NOT NULL,
+  [thread_id] NVARCHAR(64) COLLATE Latin1_General_BIN2,
+  [chat_id] NVARCHAR(255) COLLATE Latin1_General_BIN2,
+  [base_span_id] NVARCHAR(MAX),
+  [span_set_id] NVARCHAR(MAX),
+  [summary_content_id] NVARCHAR(64) COLLATE Latin1_General_BIN2,
+  [overrides] NVARCHAR(MAX),
+  [metadata] NVARCHAR(MAX)
+);
+CREATE INDEX [lineage_contexts_parent] ON [contexts] ([parent_context_id]);
+CREATE INDEX [lineage_contexts_tip] ON [contexts] ([tip_span_id]);
+CREATE INDEX [lineage_contexts_thread] ON [contexts] ([thread_id]);
+CREATE INDEX [lineage_contexts_summary] ON [contexts] ([summary_content_id]);
+
+-- An appearance of content: as a message, as a revision of a document ("name" is the
+-- document) or as an asset ("name" is its file name). The type and origin are those
+-- of this appearance.
+CREATE TABLE [message_usages] (
+  [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+  [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [content_blocks] ([id]),
+  [role] NVARCHAR(MAX) NOT NULL,
+  [created_at] BIGINT NOT NULL,
+  [span_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL REFERENCES [spans] ([id]),
+  [place] BIGINT NOT NULL,
+  [kind] NVARCHAR(MAX) NOT NULL,
+  [name] NVARCHAR(MAX),
+  [revision] BIGINT,
+  [content_type] NVARCHAR(MAX) NOT NULL,
+  [source_id] NVARCHAR(MAX),
+  [metadata] NVARCHAR(MAX),
+  [origin_kind] NVARCHAR(MAX) NOT NULL,
+  [origin_user_id] NVARCHAR(MAX),
+  [origin_model_id] NVARCHAR(MAX),
+  [origin_source_id] NVARCHAR(MAX),
+  [origin_parent_id] NVARCHAR(MAX)
+);
+CREATE INDEX [lineage_message_usages_content] ON [message_usages] ([content_id]);
+CREATE INDEX [lineage_message_usages_span] ON [message_usages] ([span_id]);
+
+-- Content that nothing may use any more: looked at before a run ends.
+CREATE TABLE [lineage_orphans] (
+  [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY
+);

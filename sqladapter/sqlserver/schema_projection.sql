@@ -1,0 +1,43 @@
+-- How far a store has been brought here. There is one row: everything up to the
+-- commit is here. Every transaction that brings something counts the turn up.
+CREATE TABLE [lineage_projection] (
+  [id] BIGINT NOT NULL PRIMARY KEY,
+  [store_id] NVARCHAR(MAX) NOT NULL,
+  [format] BIGINT NOT NULL,
+  [lineage] BIGINT NOT NULL, -- whether content and structure are here, beside chats
+  [commit_number] BIGINT NOT NULL,
+  [commit_time] BIGINT NOT NULL,
+  [base_number] BIGINT NOT NULL, -- nothing here is older than this commit
+  [turn] BIGINT NOT NULL
+);
+
+-- What has been brought. A scope is a thread, or a context that is in none.
+CREATE TABLE [lineage_scopes] (
+  [scope] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+  [chat_id] NVARCHAR(MAX) -- of a thread
+);
+
+-- Of each run that a scope sees, the last span that is here, and whether the
+-- messages of the run are the chat's own.
+CREATE TABLE [lineage_reach] (
+  [scope] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL,
+  [run_id] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL,
+  [last_seq] BIGINT NOT NULL,
+  [own] BIGINT NOT NULL,
+  PRIMARY KEY ([scope], [run_id])
+);
+CREATE INDEX [lineage_reach_run] ON [lineage_reach] ([run_id]);
+
+-- Where the contexts of a scope stood.
+CREATE TABLE [lineage_pins] (
+  [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+  [scope] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL,
+  [run_id] NVARCHAR(MAX),
+  [seq] BIGINT NOT NULL
+);
+CREATE INDEX [lineage_pins_scope] ON [lineage_pins] ([scope]);
+
+-- Content whose bytes were erased.
+CREATE TABLE [lineage_erased] (
+  [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY
+);

@@ -1,0 +1,41 @@
+package sqlserver
+
+import "github.com/lineage-store/lineage/sqladapter"
+
+// Search implements sqladapter.Dialect. The terms of a chat's messages are compared
+// by LIKE, whether full-text search is installed or not: it would find a message
+// only some time after it was written, and other words than the other databases.
+func (Dialect) Search() sqladapter.SearchSyntax {
+	return sqladapter.SearchSyntax{
+		Unlinked:   true,
+		Known:      `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "terms") VALUES {rows:4}`,
+		Texts:      `INSERT INTO "messages_fts" ("messageId", "chatId", "name", "content") VALUES {rows:4}`,
+		Candidates: `SELECT "messageId" FROM "lineage_messages" WHERE "chatId" = ? AND ("terms" LIKE ? OR (1 = 1 {likes:terms}))`,
+		Condition: func(chatID string, q sqladapter.Condition) ([]any, int) {
+			patterns := required(q)
+			args := []any{chatID, "% " + sqladapter.ManyTerms + " %"}
+			for _, p := range patterns {
+				args = append(args, p)
+			}
+			return args, len(patterns)
+		},
+	}
+}
+
+// required returns patterns that the terms of a message must all match. Terms are
+// letters and digits, so that patterns need no escaping.
+func required(q sqladapter.Condition) []string {
+	switch {
+	case q.Or || q.IsAny():
+		return nil
+	case len(q.Parts) == 0 && q.Prefix:
+		return []string{"% " + q.Term + "%"}
+	case len(q.Parts) == 0:
+		return []string{"% " + q.Term + " %"}
+	}
+	var patterns []string
+	for _, part := range q.Parts {
+		patterns = append(patterns, required(part)...)
+	}
+	return patterns
+}

@@ -1,0 +1,77 @@
+package sqlserver_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/statements"
+	"github.com/lineage-store/lineage/sqladapter/sqlserver"
+)
+
+// TestStatements renders every statement of the adapter and compares it with the
+// golden file, and with what is known of SQL Server.
+func TestStatements(t *testing.T) {
+	var golden strings.Builder
+	limits, syntax := sqlserver.Dialect{}.Limits(), sqlserver.Dialect{}.Syntax()
+	for _, s := range all(t) {
+		if s.OnlyNumbered() {
+			continue
+		}
+		for _, n := range []int{1, 3} {
+			text, err := syntax.Render(s.Text, n)
+			require.NoError(t, err, s.Name)
+			require.Empty(t, checkTSQL(text), "%s: %s", s.Name, text)
+			if n == 1 || s.Repeats() {
+				fmt.Fprintf(&golden, "-- %s, %d\n%s\n\n", s.Name, n, text)
+			}
+		}
+		most, err := syntax.Render(s.Text, s.Most(limits))
+		require.NoError(t, err, s.Name)
+		require.Empty(t, checkTSQL(most), "%s, with the most that it repeats", s.Name)
+	}
+	compareGolden(t, "statements.golden", golden.String())
+}
+
+func all(t *testing.T) []statements.Statement {
+	found, err := statements.In("..", ".")
+	require.NoError(t, err)
+	require.Greater(t, len(found), 40)
+	for name, text := range sqlserver.StatementsOfDialect() {
+		found = append(found, statements.Statement{Name: "dialect." + name, Text: sqladapter.Statement(text)})
+	}
+	return found
+}
+
+// TestSchema checks every script.
+func TestSchema(t *testing.T) {
+	scripts, err := filepath.Glob("*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, scripts)
+	whole := ""
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		require.NoError(t, err)
+		for batch := range strings.SplitSeq(string(text), "\nGO\n") {
+			require.Empty(t, checkTSQL(batch), script)
+		}
+		whole += string(text) + "\n"
+	}
+	require.Empty(t, checkTSQL(strings.ReplaceAll(whole, "\nGO\n", "\n")), "all of them together")
+}
+
+func compareGolden(t *testing.T, name, got string) {
+	path := filepath.Join("testdata", name)
+	if os.Getenv("LINEAGE_UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.MkdirAll("testdata", 0o777))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o666))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}

@@ -1,0 +1,50 @@
+package sqlserver_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlserver"
+	"github.com/lineage-store/lineage/sqladapter/sqltest"
+)
+
+// place is a database.
+type place string
+
+func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
+	return sqlserver.Open(ctx, string(p), nil)
+}
+
+func (p place) Exec(ctx context.Context, script string) error {
+	db, err := sql.Open("sqlserver", string(p))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, script)
+	return err
+}
+
+func config(t testing.TB) sqltest.Config {
+	if os.Getenv(server) == "" {
+		t.Skipf("NOT TESTED against a real SQL Server: %s names none", server)
+	}
+	documented, err := os.ReadFile("schema_documented.sql")
+	require.NoError(t, err)
+	return sqltest.Config{
+		New: func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
+		// As other programs make them: with the database's own collation.
+		Documented: strings.ReplaceAll(string(documented), " COLLATE Latin1_General_BIN2", ""),
+		Dialect:    sqlserver.Dialect{},
+	}
+}
+
+func TestSuite(t *testing.T) { sqltest.Run(t, config(t)) }
+
+func Benchmark(b *testing.B) { sqltest.Bench(b, config(b)) }

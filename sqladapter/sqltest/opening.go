@@ -1,0 +1,145 @@
+package sqltest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// together runs a function many times at once.
+func together(t testing.TB, n int, fn func(i int) error) {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = fn(i) })
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+// testOpeningTogether makes one database many times at once.
+func testOpeningTogether(t *testing.T, c Config) {
+	p := c.New(t)
+	together(t, 8, func(i int) error {
+		db, err := p.Open(background)
+		if err != nil {
+			return err
+		}
+		_, err = db.Chats().CreateChat(background, chat.Chat{ID: fmt.Sprint("c", i), UserID: "ada"})
+		return errors.Join(err, db.Close())
+	})
+	n := 0
+	for _, err := range open(t, p).Chats().ListChats(background, chat.ListOptions{}) {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 8, n)
+}
+
+// testTwoProcesses appends through handles that share nothing, as processes do.
+func testTwoProcesses(t *testing.T, c Config) {
+	const handles, turns = 3, 15
+	p := c.New(t)
+	first := open(t, p).Chats()
+	branch := grow(t, first, "c", 1)
+	together(t, handles, func(i int) error {
+		db, err := p.Open(background)
+		if err != nil {
+			return err
+		}
+		s, head := db.Chats(), branch.HeadMessageID
+		for turn := 0; turn < turns; {
+			next, err := s.Append(background, chat.AppendRequest{
+				ChatID: "c", BranchID: branch.ID, ExpectedHead: head,
+				Messages: []chat.Message{text("", fmt.Sprintf("q%d.%d", i, turn), "", "a question"), text("", fmt.Sprintf("a%d.%d", i, turn), "", "an answer")},
+			})
+			var moved *chat.HeadError
+			switch {
+			case errors.As(err, &moved):
+				head = moved.Actual
+			case err != nil:
+				return errors.Join(err, db.Close())
+			default:
+				head = next
+				turn++
+			}
+		}
+		return db.Close()
+	})
+	n := 0
+	for _, err := range first.Messages(background, "c") {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 1+2*handles*turns, n)
+	infos, err := first.ListBranches(background, "c")
+	require.NoError(t, err)
+	require.Equal(t, n, infos[0].MessageCount)
+	found, err := first.SearchMessages(background, "c", "question", chat.SearchOptions{Limit: 1000})
+	require.NoError(t, err)
+	require.Len(t, found, handles*turns)
+}
+
+// testForeign refuses databases with tables of those names that are something else,
+// and changes nothing.
+func testForeign(t *testing.T, c Config) {
+	for _, test := range []struct{ script, table string }{
+		{`CREATE TABLE chats (id INT, room INT)`, "chats"},
+		{`CREATE TABLE messages (id INT, body INT)`, "messages"},
+		{`CREATE TABLE branches (id INT, city INT)`, "branches"},
+		{`CREATE TABLE lineage_messages (id INT)`, "lineage_messages"},
+	} {
+		p := c.New(t)
+		require.NoError(t, p.Exec(background, test.script))
+		_, err := p.Open(background)
+		require.ErrorIs(t, err, sqladapter.ErrForeign, test.script)
+		var e *sqladapter.TableError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, test.table, e.Table)
+		if test.table != "lineage_messages" {
+			require.Error(t, p.Exec(background, `SELECT 1 FROM lineage_messages`), "nothing was made")
+		}
+		require.NoError(t, p.Exec(background, strings.Replace(test.script, "CREATE", "DROP", 1)[:strings.Index(test.script, "(")-2]))
+		require.NoError(t, open(t, p).Close(), "it is empty now")
+	}
+}
+
+func testNewer(t *testing.T, c Config) {
+	p := c.New(t)
+	require.NoError(t, open(t, p).Close())
+	require.NoError(t, p.Exec(background, `INSERT INTO lineage_migrations VALUES (99, 'later', 0)`))
+	_, err := p.Open(background)
+	require.ErrorIs(t, err, sqladapter.ErrNewer)
+}
+
+// testLongIDs refuses what the database's keys cannot hold, before it tries.
+func testLongIDs(t *testing.T, c Config) {
+	limits := c.Dialect.Limits()
+	if limits.IDBytes == 0 && limits.IDUnits == 0 {
+		t.Skip("not tested: the database has no limit of its own")
+	}
+	s := open(t, c.New(t)).Chats()
+	most := max(limits.IDBytes, limits.IDUnits)
+	fits, long := strings.Repeat("x", most), strings.Repeat("x", most+1)
+	_, err := s.CreateChat(background, chat.Chat{ID: long, UserID: "ada"})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: long})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	_, err = s.CreateChat(background, chat.Chat{ID: fits, UserID: fits})
+	require.NoError(t, err)
+	require.ErrorIs(t, s.AddMessage(background, text(fits, long, "", "")), chat.ErrInvalid)
+	require.NoError(t, s.AddMessage(background, text(fits, fits, "", "")))
+	_, err = s.CreateBranch(background, chat.Branch{ChatID: fits, Name: long})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	_, err = s.CreateBranch(background, chat.Branch{ID: fits, ChatID: fits, Name: fits})
+	require.NoError(t, err)
+	_, err = s.CreateCheckpoint(background, chat.Checkpoint{ChatID: fits, Name: long, MessageID: fits})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+}

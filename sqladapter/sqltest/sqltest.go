@@ -1,0 +1,86 @@
+// Package sqltest checks what the chat operations do not say of a SQL database:
+// other programs' rows, several processes, searches that all databases answer alike.
+// Package chattest checks the operations.
+package sqltest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// Config says what to test.
+type Config struct {
+	// New makes room for a database that goes when the test ends.
+	New func(t testing.TB) Place
+	// Documented makes the documented tables of chats, as other programs do.
+	Documented string
+	// Dialect is the database's.
+	Dialect sqladapter.Dialect
+}
+
+// A Place is where a database is, made or not.
+type Place interface {
+	// Open opens the database. It can be open more than once.
+	Open(ctx context.Context) (*sqladapter.DB, error)
+	// Exec runs a script, as another program would.
+	Exec(ctx context.Context, script string) error
+}
+
+// Run runs every test.
+func Run(t *testing.T, c Config) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, c Config)
+	}{
+		{"opening together", testOpeningTogether},
+		{"two processes", testTwoProcesses},
+		{"other programs' rows", testAdopted},
+		{"other programs' tables", testForeign},
+		{"a newer version", testNewer},
+		{"search", testSearch},
+		{"search is the same after reopening", testSearchReopened},
+		{"long ids", testLongIDs},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
+	}
+}
+
+var background = context.Background()
+
+func open(t testing.TB, p Place) *sqladapter.DB {
+	db, err := p.Open(background)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// text returns a message that says something.
+func text(chatID, id string, parent chat.Ref, says string) chat.Message {
+	data, _ := json.Marshal(map[string]any{"role": "user", "parts": []any{map[string]string{"type": "text", "text": says}}})
+	return chat.Message{ID: id, ChatID: chatID, ParentID: parent, Name: "user", Type: chat.TypeMessage, Data: data, CreatedAt: 1700000000000}
+}
+
+// grow makes a chat with a chain of messages and returns its branch.
+func grow(t testing.TB, s chat.Store, chatID string, count int) chat.Branch {
+	_, err := s.CreateChat(background, chat.Chat{ID: chatID, UserID: "ada"})
+	require.NoError(t, err)
+	b, err := s.ActiveBranch(background, chatID)
+	require.NoError(t, err)
+	const step = 1000
+	for at := 0; at < count; at += step {
+		var messages []chat.Message
+		for i := at; i < min(at+step, count); i++ {
+			messages = append(messages, text(chatID, fmt.Sprint(chatID, ".", i), "", fmt.Sprintf("message number %d says what %d others said", i, i%97)))
+		}
+		b.HeadMessageID, err = s.Append(background, chat.AppendRequest{ChatID: chatID, BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: messages})
+		require.NoError(t, err)
+	}
+	return *b
+}

@@ -1,0 +1,145 @@
+package sqladapter
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Statement is SQL that every dialect can be given, after [Syntax.Render]. It is
+// written as for SQLite, with every identifier in double quotes, and with these
+// marks where databases differ:
+//
+//	?             a parameter
+//	{list}        n parameters with commas between them
+//	{rows:k}      n rows of k parameters, for VALUES; {rows:ktj} says that the one
+//	              numbered j is terms
+//	{likes:c}     n times that column c is LIKE a parameter, each with AND before it
+//	{recursive}   the word that makes WITH recursive
+//	{unlimited}   what lifts the limit on recursion, at the end
+//	{exactly}     behind a column of a documented table that is compared with one of
+//	              ours: as ours compares
+//	{limit}       a parameter: the most rows, behind ORDER BY
+//	{page}        two parameters: the most rows, and how many to leave out first
+type Statement string
+
+// Syntax is how a dialect writes a Statement.
+type Syntax struct {
+	// Parameter is a parameter, by its number from 1.
+	Parameter func(n int) string
+	// Quotes are what stands before and behind an identifier.
+	Quotes [2]string
+	// Fold, when not nil, changes identifiers.
+	Fold func(string) string
+	// Recursive, Unlimited and Exactly stand for their marks.
+	Recursive, Unlimited, Exactly string
+	// Terms, when not nil, makes a parameter terms.
+	Terms func(parameter string) string
+	// Limit and Page stand for theirs, made of parameters.
+	Limit func(limit string) string
+	Page  func(limit, offset string) string
+}
+
+// Render returns the statement in the dialect's words, with n for its marks that
+// repeat.
+func (x *Syntax) Render(s Statement, n int) (string, error) {
+	var b strings.Builder
+	count := 0
+	parameter := func() string { count++; return x.Parameter(count) }
+	for rest := string(s); rest != ""; {
+		at := strings.IndexAny(rest, `"?{'`)
+		if at < 0 {
+			b.WriteString(rest)
+			break
+		}
+		b.WriteString(rest[:at])
+		mark := rest[at]
+		rest = rest[at+1:]
+		if mark == '?' {
+			b.WriteString(parameter())
+			continue
+		}
+		end := strings.IndexByte(rest, map[byte]byte{'"': '"', '\'': '\'', '{': '}'}[mark])
+		if end < 0 {
+			return "", fmt.Errorf("statement %q: no end to %c", s, mark)
+		}
+		word := rest[:end]
+		rest = rest[end+1:]
+		switch mark {
+		case '"':
+			b.WriteString(x.Identifier(word))
+		case '\'':
+			b.WriteString("'" + word + "'")
+		default:
+			text, err := x.mark(word, n, parameter)
+			if err != nil {
+				return "", fmt.Errorf("statement %q: %w", s, err)
+			}
+			b.WriteString(text)
+		}
+	}
+	return b.String(), nil
+}
+
+// Identifier returns a name in quotes.
+func (x *Syntax) Identifier(name string) string {
+	if x.Fold != nil {
+		name = x.Fold(name)
+	}
+	return x.Quotes[0] + name + x.Quotes[1]
+}
+
+func (x *Syntax) mark(word string, n int, parameter func() string) (string, error) {
+	list := func(n int) string {
+		parameters := make([]string, n)
+		for i := range parameters {
+			parameters[i] = parameter()
+		}
+		return strings.Join(parameters, ", ")
+	}
+	word, argument, _ := strings.Cut(word, ":")
+	switch word {
+	case "list":
+		return list(n), nil
+	case "rows":
+		return x.rows(argument, n, parameter)
+	case "recursive":
+		return x.Recursive, nil
+	case "unlimited":
+		return x.Unlimited, nil
+	case "exactly":
+		return x.Exactly, nil
+	case "likes":
+		var b strings.Builder
+		for range n {
+			b.WriteString(" AND " + x.Identifier(argument) + " LIKE " + parameter())
+		}
+		return b.String(), nil
+	case "limit":
+		return x.Limit(parameter()), nil
+	case "page":
+		limit := parameter()
+		return x.Page(limit, parameter()), nil
+	}
+	return "", fmt.Errorf("unknown mark %q", word)
+}
+
+// rows returns n rows of as many parameters as the argument says.
+func (x *Syntax) rows(argument string, n int, parameter func() string) (string, error) {
+	columns, terms, _ := strings.Cut(argument, "t")
+	width, err := strconv.Atoi(columns)
+	if err != nil {
+		return "", err
+	}
+	rows, values := make([]string, n), make([]string, width)
+	for i := range rows {
+		for j := range values {
+			values[j] = parameter()
+			if terms == strconv.Itoa(j+1) && x.Terms != nil {
+				values[j] = x.Terms(values[j])
+			}
+		}
+		rows[i] = "(" + strings.Join(values, ", ") + ")"
+	}
+	return strings.Join(rows, ", "), nil
+}

@@ -1,0 +1,81 @@
+package sqladapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// said are the keys of a message and of its parts under which is what somebody
+// wrote, a tool's input and output included. Everything else there is for programs.
+var said = map[string]bool{
+	"text": true, "content": true, "parts": true, "reasoning": true, "thinking": true, "input": true, "output": true, "args": true,
+	"arguments": true, "result": true, "errorText": true,
+}
+
+// searchText returns what a message says, for search: what is under the keys that
+// are for that, or all of its text where there are no such keys.
+func searchText(data json.RawMessage) string {
+	var t textReader
+	t.decoder = json.NewDecoder(bytes.NewReader(data))
+	t.decoder.UseNumber()
+	var object map[string]json.RawMessage
+	isMessage := json.Unmarshal(data, &object) == nil && (object["parts"] != nil || object["content"] != nil)
+	t.value(isMessage)
+	return t.b.String()
+}
+
+// textReader collects text from JSON in the order it is written in.
+type textReader struct {
+	decoder *json.Decoder
+	b       strings.Builder
+}
+
+func (t *textReader) add(text string) {
+	if text == "" {
+		return
+	}
+	if t.b.Len() > 0 {
+		t.b.WriteByte('\n')
+	}
+	t.b.WriteString(text)
+}
+
+// value reads a value. Of the objects of a message only what was said is taken; what
+// a tool was given or gave is taken whole.
+func (t *textReader) value(message bool) {
+	token, err := t.decoder.Token()
+	if err != nil {
+		return
+	}
+	switch token := token.(type) {
+	case string:
+		t.add(token)
+	case json.Number:
+		t.add(token.String())
+	case json.Delim:
+		for t.decoder.More() {
+			if token == '[' {
+				t.value(message)
+				continue
+			}
+			key, err := t.decoder.Token()
+			if err != nil {
+				return
+			}
+			name, _ := key.(string)
+			switch {
+			case !message:
+				t.value(false)
+			case said[name]:
+				t.value(name == "parts" || name == "content")
+			default:
+				var skipped json.RawMessage
+				if t.decoder.Decode(&skipped) != nil {
+					return
+				}
+			}
+		}
+		_, _ = t.decoder.Token() // the end that More saw
+	}
+}
