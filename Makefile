@@ -6,6 +6,8 @@ BIN := .bin
 FUZZTIME ?= 30s
 CRASH_ROUNDS ?= 5000
 COUNT ?= 6
+# More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
+BENCH ?=
 
 # The packages whose behaviour depends on the operating system, vetted for each of them.
 PORTABLE := $(wildcard lineage/lock internal/vfs)
@@ -24,7 +26,7 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@scripts/postgres.sh
 	@scripts/deepagents.sh
 	@{ status=0; \
-	  go test -race -count=1 -json ./... || status=1; \
+	  go test -race -count=1 -timeout 30m -json ./... || status=1; \
 	  go -C tools test -race -count=1 -json ./... || status=1; \
 	  exit $$status; } | $(BIN)/testsummary
 
@@ -47,12 +49,18 @@ cross: ## Compile for the other operating systems
 	done
 
 .PHONY: bench
-bench: ## Run the benchmarks COUNT times each (default 6)
+bench: ## Measure the store beside others, with plots, into .bin/bench (about twenty minutes)
+	scripts/deepagents.sh
+	go build -o $(BIN)/ ./cmd/lineage
+	$(BIN)/lineage bench --deepagents $(BIN)/deepagents --save $(BIN)/bench/results.jsonl --plots $(BIN)/bench $(BENCH)
+
+.PHONY: microbench
+microbench: ## Run the Go benchmarks COUNT times each (default 6)
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
 
 .PHONY: bench-smoke
 bench-smoke: ## Prove that the benchmarks run; the figures mean nothing
-	go test -run '^$$' -bench . -benchtime 5x ./...
+	LINEAGE_BENCH_MESSAGES=2000 go test -short -run '^$$' -bench . -benchtime 1x ./...
 
 .PHONY: vuln
 vuln: tools ## Look for known vulnerabilities, where the database can be reached

@@ -173,11 +173,12 @@ func (s *Store) grow(ctx context.Context, follow bool, attempt func(freshRun boo
 	}
 }
 
-// growth returns the records that extend a context. They continue the run that
-// the tip is in; whether that is where it ends the engine tells when it refuses.
+// growth returns the records that extend a context by usages, of content that comes
+// in the order of the usages. They continue the run that the tip is in; whether
+// that is where it ends the engine tells when it refuses. Content stands just before
+// the span that uses it: that is short to say, and near when it is read.
 func growth(c *structure.Context, content []structure.Record, usages [][]structure.Usage, freshRun bool) ([]structure.Record, []SpanRef) {
 	records := make([]structure.Record, 0, len(content)+len(usages)+2)
-	records = append(records, content...)
 	at := c.Tip
 	if at.IsZero() || freshRun || !c.Set.IsZero() && c.Tip == c.Base {
 		run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: c.Tip}
@@ -190,6 +191,11 @@ func growth(c *structure.Context, content []structure.Record, usages [][]structu
 		span := &structure.Span{Ref: at, Usages: u}
 		if i == 0 && c.Tip == c.Base {
 			span.Set = c.Set
+		}
+		for k := range u {
+			if len(content) > 0 && content[0].(*structure.Block).ID == u[k].Content {
+				records, content = append(records, content[0]), content[1:]
+			}
 		}
 		records = append(records, span)
 		spans[i] = at
@@ -220,7 +226,16 @@ func (s *Store) makeFindable(ctx context.Context, thread ThreadID, usages [][]st
 // messageAlias finds a message in a thread. One in a thread that was deleted does
 // not stand in the way of a new thread of that id.
 func messageAlias(in *structure.Thread, sourceID string) structure.Alias {
-	return structure.DeriveID[structure.Alias]("usage", in.ID.String(), strconv.FormatUint(in.Incarnation, 16), sourceID)
+	return Aliases(in)(sourceID)
+}
+
+// Aliases returns what derives the alias of a message in a thread from its source
+// id, for those who make commits themselves: Thread.Find looks for it.
+func Aliases(in *structure.Thread) func(sourceID string) structure.Alias {
+	thread, incarnation := in.ID.String(), strconv.FormatUint(in.Incarnation, 16)
+	return func(sourceID string) structure.Alias {
+		return structure.DeriveID[structure.Alias]("usage", thread, incarnation, sourceID)
+	}
 }
 
 // takenSourceID makes an engine's report of an alias that is taken name the source

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
@@ -200,4 +201,44 @@ func TestDeepAgents(t *testing.T) {
 	deleted, err := store.DeleteChat(ctx, "birds", chat.DeleteOptions{})
 	require.NoError(t, err)
 	require.True(t, deleted, "a chat that both wrote can be deleted")
+}
+
+// TestDeepAgentsImport brings a file of the package into a store and projects it
+// into another file, which the package then reads as it read its own.
+func TestDeepAgentsImport(t *testing.T) {
+	ctx := context.Background()
+	file := filepath.Join(t.TempDir(), "context.db")
+	ts := newDeepAgents(t, file)
+	var written dump
+	ts.does(t, &written, "write", "birds")
+
+	theirs, err := sqlite.Open(ctx, file, nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, theirs.Close()) }()
+	store, err := lineage.Open(ctx, filepath.Join(t.TempDir(), "store"), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	report, err := sqladapter.Import(ctx, theirs, store, nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, int(report.Chats))
+	same(t, written, dumpOf(t, chat.On(store), "birds"))
+
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	ours, err := sqlite.Open(ctx, copied, nil)
+	require.NoError(t, err)
+	_, err = (&sqladapter.Projector{Store: store, DB: ours}).Run(ctx)
+	require.NoError(t, err)
+	same(t, written, dumpOf(t, ours.Chats(), "birds"))
+	require.NoError(t, ours.Close())
+	var again dump
+	deepAgents{ts.node, ts.modules, copied}.does(t, &again, "dump", "birds")
+	same(t, written, again)
+
+	head, err := store.Engine().Head(ctx)
+	require.NoError(t, err)
+	_, err = sqladapter.Import(ctx, theirs, store, nil)
+	require.NoError(t, err)
+	after, err := store.Engine().Head(ctx)
+	require.NoError(t, err)
+	require.Equal(t, head, after, "importing again adds nothing")
 }
