@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Shows what the store does, on an archive that ships with it, and leaves a store to
-# play with. LINEAGE names the program, DEMO the folder; what is there is replaced.
+# play with. LINEAGE names the program, DEMO the folder; a demonstration that is there
+# is replaced. DEMO_LENGTH and DEMO_ROUNDS say how much is measured.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 lineage=${LINEAGE:-$root/.bin/lineage}
@@ -69,8 +70,9 @@ run pack
 run stats
 run verify --deep
 
-say 'What a fork takes beside copying a file of the history, at 1,000 messages of 500 bytes'
-run bench --workloads history --sizes 1000 --rounds "${DEMO_ROUNDS:-5}" --systems lineage,json-files > bench.txt
+length=${DEMO_LENGTH:-1000}
+say "What a fork takes beside copying a file of the history, at $length messages of 500 bytes"
+run bench --workloads history --sizes "$length" --rounds "${DEMO_ROUNDS:-5}" --systems lineage,json-files > bench.txt
 awk '/^fork/ { on = 1 } on && /^$/ { exit } on' bench.txt
 
 say 'The store is yours to play with'

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+)
+
+// app is what every command works with: where it reads and writes, and the flags
+// that all commands have.
+type app struct {
+	stdin  io.Reader
+	getenv func(string) string
+	// out is where results go and err where everything else does.
+	out, err *screen.Screen
+	buffer   *bufio.Writer
+
+	// Flags of all commands.
+	store string
+	chat  string
+	json  bool
+	wait  time.Duration
+	// durability is "full" or "normal".
+	durability string
+
+	// repairs are what a store said while it was opened that it had to make up for.
+	repairs []string
+
+	// began is set when a command's own work begins: errors before it are about how
+	// the command was written.
+	began bool
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *app {
+	out := screen.Of(stdout, getenv)
+	a := &app{stdin: stdin, getenv: getenv, out: out, err: screen.Of(stderr, getenv)}
+	a.buffer = bufio.NewWriterSize(stdout, 64<<10)
+	out.W = a.buffer
+	return a
+}
+
+// run runs a command line and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetContext(ctx)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.began {
+		err = &usageError{err}
+	}
+	// What was printed before an error is printed whole.
+	if flushed := a.buffer.Flush(); err == nil && flushed != nil {
+		err = fmt.Errorf("write output: %w", flushed)
+	}
+	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
+		err = errInterrupted
+	}
+	return a.fail(err)
+}
+
+// namedChat returns the chat that the user named, empty for none.
+func (a *app) namedChat() string {
+	if a.chat != "" {
+		return a.chat
+	}
+	return a.getenv("LINEAGE_CHAT")
+}
+
+// root returns the command that all others are below.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lineage",
+		Short: "Keep, fork and trace the conversations of LLM agents",
+		Long: `Lineage keeps the conversations of LLM agents: it forks them at the price of a
+pointer, stores the same bytes once, and tells where anything came from.
+
+A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
+the nearest .lineage in the current folder or one above it. A chat is a conversation with
+branches; commands work on the one given by --chat or LINEAGE_CHAT, or else the one
+chosen by 'lineage chat use', or the one that changed last.
+
+Positions are written as names: a branch (main), a checkpoint, the beginning or
+end of an id (3f9ac2d1), the address of a message (3f9ac2d1/12), CHAT/BRANCH, or @
+for the active branch. Steps lead on from there: main~2 and main@{2} are two messages
+back, main:3 is the third message, and main@{-1} is where main stood before it was last
+moved. Alone they start at the active branch: @{1}, :3.`,
+		Example: `  lineage init
+  lineage append "Plan a weekend in Lisbon." --role user
+  lineage log`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          knownCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetOut(a.buffer)
+	root.SetErr(a.err.W)
+	root.SetIn(a.stdin)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.store, "store", "", "the store's directory (LINEAGE_STORE)")
+	flags.StringVar(&a.chat, "chat", "", "the chat to work on: its id or title (LINEAGE_CHAT)")
+	flags.BoolVar(&a.json, "json", false, "print JSON records, one a line")
+	flags.DurationVar(&a.wait, "wait", 3*time.Second, "how long to wait while another process has the store open")
+	flags.StringVar(&a.durability, "durability", "full", "when a change counts as made: full, normal")
+	root.CompletionOptions.DisableDefaultCmd = true
+	help := helpCommand(a)
+	root.SetHelpCommand(help)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	for _, g := range groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
+	}
+	for _, g := range groups() {
+		for _, make := range g.commands {
+			c := make(a)
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	help.GroupID = "program"
+	a.completeArguments(root)
+	return root
+}
+
+// knownCommand refuses what is no command, and tells what was close.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := usagef("unknown command %q", args[0])
+	var names []string
+	for _, below := range c.Commands() {
+		if !below.Hidden {
+			names = append(append(names, below.Name()), below.Aliases...)
+		}
+	}
+	if near := refs.Nearest(args[0], names); len(near) > 0 {
+		return hint(err, "did you mean '%s %s'?", c.CommandPath(), near[0])
+	}
+	return hint(err, "'%s --help' lists the commands", c.CommandPath())
+}
+
+// a group is commands that belong together.
+type group struct {
+	id, title string
+	commands  []func(*app) *cobra.Command
+}
+
+// does turns what a command does into what cobra calls.
+func (a *app) does(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		a.began = true
+		return run(c.Context(), args)
+	}
+}
+
+// note tells a person something beside the result.
+func (a *app) note(format string, args ...any) {
+	if a.err.Terminal && !a.json {
+		a.buffer.Flush() // what was printed before comes before
+		fmt.Fprintln(a.err.W, a.err.Paint(screen.Dim, fmt.Sprintf(format, args...)))
+	}
+}
+
+// warn tells of something that is wrong and does not keep the command from its work.
+func (a *app) warn(format string, args ...any) {
+	if a.json {
+		if line, err := encodeRecord(&warningRecord{Warning: fmt.Sprintf(format, args...)}); err == nil {
+			a.err.W.Write(line)
+		}
+		return
+	}
+	fmt.Fprintln(a.err.W, a.err.Paint(screen.Yellow, "lineage: "+screen.Line(fmt.Sprintf(format, args...))))
+}
+
+// printf writes a result for a person.
+func (a *app) printf(format string, args ...any) {
+	fmt.Fprintf(a.out.W, format, args...) // a failure comes back when the buffer is flushed
+}
+
+// progress returns a line that tells how far something is.
+func (a *app) progress(what string, format func(int64) string) *screen.Progress {
+	to := a.err
+	if a.json {
+		to = &screen.Screen{W: io.Discard}
+	}
+	return screen.NewProgress(to, what, format)
+}
+
+// workingDir is the folder that the store is looked for from.
+func workingDir() (string, error) { return os.Getwd() }

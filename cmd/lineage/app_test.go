@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// result is what a command line did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// runLine runs a command line in this process.
+func runLine(ctx context.Context, args ...string) result {
+	var out, errOut bytes.Buffer
+	code := newApp(strings.NewReader(""), &out, &errOut, func(string) string { return "" }).run(ctx, args)
+	return result{code, out.String(), errOut.String()}
+}
+
+// newStore makes a store with a message and returns its directory.
+func newStore(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	require.Equal(t, 0, runLine(t.Context(), "init", dir).code)
+	require.Equal(t, 0, runLine(t.Context(), "append", "hello", "--store", dir).code)
+	return dir
+}
+
+func TestALockedStoreIsWaitedFor(t *testing.T) {
+	dir := newStore(t)
+	holder, err := lineage.Open(t.Context(), dir, nil)
+	require.NoError(t, err)
+
+	got := runLine(t.Context(), "log", "--store", dir, "--wait", "0s")
+	require.Equal(t, exitLocked, got.code)
+	require.Contains(t, got.err, "locked")
+	require.Contains(t, got.err, "hint: ")
+	got = runLine(t.Context(), "log", "--store", dir, "--wait", "0s", "--json")
+	require.Equal(t, exitLocked, got.code)
+	var record struct {
+		Type string `json:"type"`
+		errorRecord
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.err), &record))
+	require.Equal(t, "error", record.Type)
+	require.Equal(t, exitLocked, record.Code)
+
+	time.AfterFunc(50*time.Millisecond, func() { holder.Close() })
+	got = runLine(t.Context(), "log", "--store", dir, "--wait", "1m")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "hello")
+}
+
+func TestInterruptsEndACommand(t *testing.T) {
+	dir := newStore(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupt"))
+	got := runLine(ctx, "append", "more", "--store", dir)
+	require.Equal(t, exitInterrupted, got.code)
+	require.Contains(t, got.err, "interrupted")
+
+	ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer stop()
+	got = runLine(ctx, "watch", "--from", "1", "--interval", "10ms", "--store", dir)
+	require.Equal(t, exitInterrupted, got.code)
+	require.Contains(t, got.out, "context extended")
+
+	// Waiting for a lock ends too.
+	holder, err := lineage.Open(t.Context(), dir, nil)
+	require.NoError(t, err)
+	defer holder.Close()
+	ctx, stop = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	require.Equal(t, exitInterrupted, runLine(ctx, "log", "--store", dir, "--wait", "1h").code)
+}
+
+func TestWatchHearsOfLaterChanges(t *testing.T) {
+	dir := newStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &notifyingBuffer{wrote: make(chan string, 100)}
+	done := make(chan int)
+	go func() {
+		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- a.run(ctx, []string{"watch", "--from", "1", "--interval", "5ms", "--store", dir, "--json"})
+	}()
+	require.Contains(t, <-out.wrote, "context extended")
+	require.Equal(t, 0, runLine(t.Context(), "branch", "later", "--store", dir).code)
+	require.Contains(t, <-out.wrote, `"kind":"branch set"`)
+	stop()
+	require.Equal(t, exitInterrupted, <-done)
+}
+
+// notifyingBuffer passes on what is written to it.
+type notifyingBuffer struct{ wrote chan string }
+
+func (b *notifyingBuffer) Write(p []byte) (int, error) {
+	b.wrote <- string(p)
+	return len(p), nil
+}
+
+func TestManyProcessesAppendAtOnce(t *testing.T) {
+	dir := newStore(t)
+	const writers = 8
+	codes := make(chan result)
+	for range writers {
+		go func() { codes <- runLine(t.Context(), "append", "at once", "--store", dir, "--wait", "1m") }()
+	}
+	for range writers {
+		got := <-codes
+		require.Equal(t, 0, got.code, got.err)
+	}
+	require.Equal(t, writers+1, strings.Count(runLine(t.Context(), "log", "--oneline", "--store", dir).out, "\n"))
+}
+
+// failingWriter is a disk that is full.
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestLostOutputIsAFailure(t *testing.T) {
+	dir := newStore(t)
+	var errOut bytes.Buffer
+	a := newApp(strings.NewReader(""), failingWriter{}, &errOut, func(string) string { return "" })
+	require.Equal(t, exitFailure, a.run(t.Context(), []string{"log", "--store", dir}))
+	require.Contains(t, errOut.String(), "write output: no space left")
+}
+
+func TestPasswordsAreNotShown(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://ada:secret@host/db", "sqlserver://ada:secret@host?database=x", "postgres://host/db?password=secret&user=ada", "postgres://ada:se%cret@host",
+	} {
+		got := runLine(t.Context(), "stats", "--store", dsn)
+		require.Equal(t, exitUsage, got.code)
+		require.NotContains(t, got.err, "secret")
+		require.NotContains(t, got.err, "cret@")
+	}
+}

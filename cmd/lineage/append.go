@@ -1,0 +1,410 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type appendOptions struct {
+	context  string
+	text     string
+	textSet  bool
+	file     string
+	jsonl    string
+	asset    string
+	document string
+	revision uint64
+	role     string
+	name     string
+	model    string
+	user     string
+	mime     string
+	id       string
+	metadata string
+	together bool
+	after    string
+}
+
+func appendCommand(a *app) *cobra.Command {
+	o := &appendOptions{}
+	var c *cobra.Command
+	c = &cobra.Command{
+		Use:     "append [CONTEXT] [TEXT]",
+		Aliases: []string{"extend"},
+		Short:   "Add messages to a context",
+		Long: `Adds to the history of a context, the active branch unless another is named. One argument
+is the text; of two the first is the context. What to add comes from there, from
+--text, from a file (--file), from a JSON object a line (--jsonl), or from standard
+input (-). A store without a chat gets one.
+
+A line of --jsonl has role and text (or content, which may be any JSON), and
+optionally name, id, model, user, media_type, metadata and created_at. All lines are
+added, or none.`,
+		Example: `  lineage append "And where do we eat?"
+  lineage append cheap "Take the bus." --role assistant --model small-1
+  echo "Is it warm in May?" | lineage append -
+  printf '{"role":"user","text":"a"}\n{"role":"assistant","text":"b"}\n' | lineage append --jsonl -`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.textSet = c.Flags().Changed("text")
+			if err := o.positional(args); err != nil {
+				return err
+			}
+			return runAppend(ctx, a, o)
+		}),
+	}
+	f := c.Flags()
+	f.StringVarP(&o.text, "text", "m", "", "what it says")
+	f.StringVarP(&o.file, "file", "f", "", "a file that holds what it says; - is standard input")
+	f.StringVar(&o.jsonl, "jsonl", "", "a file of messages, a JSON object a line; - is standard input")
+	f.StringVarP(&o.role, "role", "r", "user", "who says it: user, assistant, system, tool, …")
+	f.StringVar(&o.name, "name", "", "the name of who says it, such as the tool's")
+	f.StringVar(&o.model, "model", "", "the model that made it")
+	f.StringVar(&o.user, "user", "", "the user that it is from")
+	f.StringVar(&o.mime, "type", "", "its media type")
+	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the chat")
+	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	f.StringVar(&o.document, "document", "", "add a revision of this document instead of a message")
+	f.Uint64Var(&o.revision, "revision", 0, "which revision of the document it is")
+	f.StringVar(&o.asset, "asset", "", "add a file under this name instead of a message")
+	f.BoolVar(&o.together, "together", false, "make all messages one step of the history")
+	f.StringVar(&o.after, "after", "", "only if the context stands at this message")
+	return c
+}
+
+// positional takes the context and the text from the arguments.
+func (o *appendOptions) positional(args []string) error {
+	elsewhere := o.textSet || o.file != "" || o.jsonl != ""
+	switch {
+	case len(args) == 2 && elsewhere:
+		return usagef("the text is given twice")
+	case len(args) == 2:
+		o.context = args[0]
+		args = args[1:]
+	case len(args) == 1 && elsewhere:
+		o.context = args[0]
+		return nil
+	case len(args) == 0 && !elsewhere:
+		return hint(usagef("nothing to append"), "give the text, or --file, --jsonl or - for standard input")
+	case len(args) == 0:
+		return nil
+	}
+	if args[0] == "-" {
+		o.file = "-"
+		return nil
+	}
+	o.text, o.textSet = args[0], true
+	return nil
+}
+
+// appendedRecord tells what was added to a context.
+type appendedRecord struct {
+	Context string `json:"context"`
+	Branch  string `json:"branch,omitempty"`
+	Chat    string `json:"chat,omitempty"`
+	// IDs are the messages that were added, in order.
+	IDs []string `json:"ids"`
+	// Tip is the last of them, where the context stands now, and Length how many
+	// messages its history has.
+	Tip    string `json:"tip"`
+	Length uint64 `json:"length"`
+}
+
+func (*appendedRecord) recordType() string { return "appended" }
+
+func runAppend(ctx context.Context, a *app, o *appendOptions) error {
+	// Input is read before the store is opened: whoever types it keeps nobody out.
+	items, closeAll, err := o.items(a)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if a.dsn() != "" {
+		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.append(ctx, o, items) })
+	}
+	return a.change(ctx, func(ctx context.Context, s *session) error {
+		if s.thread == nil && o.context == "" {
+			if err := s.firstChat(ctx, items); err != nil {
+				return err
+			}
+		}
+		found, err := s.context(ctx, o.context)
+		if err != nil {
+			return err
+		}
+		var after *lineage.SpanRef
+		if o.after != "" {
+			position, err := s.refs.Find(ctx, o.after)
+			if err != nil {
+				return err
+			}
+			after = &position.Span
+		}
+		added, err := appendTo(ctx, found.Context, items, after, o.together)
+		if err != nil {
+			return err
+		}
+		r := appendedRecord{Context: found.Context.ID().String(), Branch: found.Branch}
+		if found.Thread != nil {
+			r.Chat = found.Thread.ID().String()
+		}
+		for _, ref := range added {
+			r.IDs = append(r.IDs, ref.String())
+		}
+		r.Tip = r.IDs[len(r.IDs)-1]
+		if r.Length, err = s.store.Position(ctx, added[len(added)-1]); err != nil {
+			return err
+		}
+		if s.json {
+			return s.emit(&r)
+		}
+		for _, id := range r.IDs {
+			s.printf("%s\n", id)
+		}
+		s.note("added to %s, which has %s now", nameOf(found), screen.Plural(int64(r.Length), "message"))
+		return nil
+	})
+}
+
+func appendTo(ctx context.Context, c *lineage.Context, items []lineage.Item, after *lineage.SpanRef, together bool) ([]lineage.SpanRef, error) {
+	switch {
+	case together && after != nil:
+		return nil, usagef("--together and --after cannot be given both")
+	case together:
+		ref, err := c.ExtendTogether(ctx, items...)
+		return []lineage.SpanRef{ref}, err
+	case after != nil:
+		return c.ExtendFrom(ctx, *after, items...)
+	}
+	return c.Extend(ctx, items...)
+}
+
+// firstChat makes the chat of a store that has none, titled by how it begins.
+func (s *session) firstChat(ctx context.Context, items []lineage.Item) error {
+	title := screen.Cut(screen.Line(string(items[0].Body)), 60)
+	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{Title: title})
+	if err != nil {
+		return err
+	}
+	if err := s.useChat(t.ID()); err != nil {
+		return err
+	}
+	s.thread = t
+	s.refs = newRefs(s)
+	s.note("made the chat %q", title)
+	return nil
+}
+
+// items returns what is to be added. closeAll lets go of the files it is read from.
+func (o *appendOptions) items(a *app) (items []lineage.Item, closeAll func(), err error) {
+	closeAll = func() {}
+	metadata, err := validJSON("metadata", o.metadata)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources := 0
+	for _, given := range []bool{o.textSet, o.file != "", o.jsonl != ""} {
+		if given {
+			sources++
+		}
+	}
+	if sources > 1 {
+		return nil, nil, usagef("only one of a text, --file and --jsonl can be given")
+	}
+	if o.jsonl != "" {
+		items, err = o.lines(a)
+		return items, closeAll, err
+	}
+	item := lineage.Item{
+		Kind: lineage.Message, Role: o.role, Name: o.name, Type: o.mime, SourceID: o.id, Metadata: metadata,
+		Origin: lineage.Origin{ModelID: o.model, UserID: o.user},
+	}
+	switch {
+	case o.document != "" && o.asset != "":
+		return nil, nil, usagef("--document and --asset cannot be given both")
+	case o.document != "":
+		item.Kind, item.Document, item.Revision = lineage.Document, o.document, o.revision
+	case o.asset != "":
+		item.Kind, item.Filename = lineage.Asset, o.asset
+	}
+	if o.file == "" {
+		item.Body = []byte(o.text)
+		return []lineage.Item{item}, closeAll, nil
+	}
+	in, closeAll, err := a.input(o.file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if item.Type == "" && o.file != "-" {
+		item.Type = typeOfFile(o.file)
+	}
+	if o.file == "-" && item.Kind == lineage.Message {
+		body, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+		if err != nil {
+			return nil, nil, fmt.Errorf("read standard input: %w", err)
+		}
+		if len(body) > maxInput {
+			return nil, nil, fmt.Errorf("standard input: more than %s: %w", screen.Bytes(maxInput), lineage.ErrTooLarge)
+		}
+		// A shell ends what it passes on with a newline that nobody said.
+		item.Body = []byte(strings.TrimSuffix(strings.TrimSuffix(string(body), "\n"), "\r"))
+		return []lineage.Item{item}, closeAll, nil
+	}
+	item.Reader = in
+	return []lineage.Item{item}, closeAll, nil
+}
+
+// maxInput bounds a message from standard input, and a line of --jsonl.
+const maxInput = 256 << 20
+
+// input opens a file that was named, or standard input.
+func (a *app) input(name string) (io.Reader, func(), error) {
+	if name == "-" {
+		return a.stdin, func() {}, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err := f.Stat(); err != nil || info.IsDir() {
+		f.Close()
+		return nil, nil, usagef("%s: is a folder", name)
+	}
+	return f, func() { f.Close() }, nil
+}
+
+// typeOfFile returns the media type that a file's name says, empty where it says
+// nothing that is known here.
+func typeOfFile(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".md", ".markdown":
+		return content.TypeMarkdown
+	case ".json":
+		return content.TypeJSON
+	case ".html", ".htm":
+		return content.TypeHTML
+	case ".csv":
+		return content.TypeCSV
+	case ".xml":
+		return content.TypeXML
+	case ".yaml", ".yml":
+		return content.TypeYAML
+	case ".pdf":
+		return content.TypePDF
+	case ".png":
+		return content.TypePNG
+	case ".jpg", ".jpeg":
+		return content.TypeJPEG
+	case ".gif":
+		return content.TypeGIF
+	case ".webp":
+		return content.TypeWebP
+	case ".svg":
+		return content.TypeSVG
+	case ".mp3":
+		return content.TypeMP3
+	case ".wav":
+		return content.TypeWAV
+	case ".mp4":
+		return content.TypeMP4
+	}
+	return ""
+}
+
+// inputMessage is a line of --jsonl.
+type inputMessage struct {
+	Role      string          `json:"role"`
+	Name      string          `json:"name"`
+	Text      *string         `json:"text"`
+	Content   json.RawMessage `json:"content"`
+	ID        string          `json:"id"`
+	Model     string          `json:"model"`
+	User      string          `json:"user"`
+	MediaType string          `json:"media_type"`
+	Metadata  json.RawMessage `json:"metadata"`
+	CreatedAt time.Time       `json:"created_at"`
+}
+
+// lines reads the messages of --jsonl.
+func (o *appendOptions) lines(a *app) ([]lineage.Item, error) {
+	in, closeInput, err := a.input(o.jsonl)
+	if err != nil {
+		return nil, err
+	}
+	defer closeInput()
+	var items []lineage.Item
+	r := bufio.NewScanner(in)
+	r.Buffer(make([]byte, 64<<10), maxInput)
+	for n := 1; r.Scan(); n++ {
+		line := strings.TrimSpace(r.Text())
+		if line == "" {
+			continue
+		}
+		var m inputMessage
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			return nil, usagef("%s, line %d: %v", o.jsonl, n, err)
+		}
+		item, err := o.item(&m)
+		if err != nil {
+			return nil, usagef("%s, line %d: %v", o.jsonl, n, err)
+		}
+		items = append(items, item)
+	}
+	if errors.Is(r.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%s: a line of more than %s: %w", o.jsonl, screen.Bytes(maxInput), lineage.ErrTooLarge)
+	}
+	if r.Err() != nil {
+		return nil, fmt.Errorf("read %s: %w", o.jsonl, r.Err())
+	}
+	if len(items) == 0 {
+		return nil, usagef("%s: no messages", o.jsonl)
+	}
+	return items, nil
+}
+
+func (o *appendOptions) item(m *inputMessage) (lineage.Item, error) {
+	item := lineage.Item{
+		Kind: lineage.Message, Role: m.Role, Name: m.Name, SourceID: m.ID, Type: m.MediaType, Metadata: m.Metadata,
+		CreatedAt: m.CreatedAt, Origin: lineage.Origin{ModelID: m.Model, UserID: m.User},
+	}
+	if item.Role == "" {
+		item.Role = o.role
+	}
+	if item.Origin.ModelID == "" && item.Role == "assistant" {
+		item.Origin.ModelID = o.model
+	}
+	if item.Origin.UserID == "" {
+		item.Origin.UserID = o.user
+	}
+	var text string
+	switch {
+	case m.Text != nil && m.Content != nil:
+		return item, errors.New("has both text and content")
+	case m.Text != nil:
+		item.Body = []byte(*m.Text)
+	case m.Content == nil:
+		return item, errors.New("has neither text nor content")
+	case json.Unmarshal(m.Content, &text) == nil:
+		item.Body = []byte(text)
+	default:
+		item.Body = m.Content
+		if item.Type == "" {
+			item.Type = content.TypeJSON
+		}
+	}
+	return item, nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func asideCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "aside [TEXT]",
+		Short: "Make a branch for a question on the side",
+		Long: `Makes a branch where the active one stands and does not switch to it: a place for a
+question on the side. A text is its first own message.`,
+		Example: `  lineage aside "What does alfacinha mean?"`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runAside(ctx, s, arg(args, 0)) })
+		}),
+	}
+}
+
+func runAside(ctx context.Context, s *session, text string) error {
+	t, err := s.needChat()
+	if err != nil {
+		return err
+	}
+	b, err := t.Aside(ctx)
+	if err != nil {
+		return err
+	}
+	if text != "" {
+		c, err := t.On(ctx, b.Name)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Extend(ctx, lineage.User(text)); err != nil {
+			return err
+		}
+		if b, err = t.Branch(ctx, b.Name); err != nil {
+			return err
+		}
+	}
+	return s.branchMade(b)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func backupCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup DIR",
+		Short: "Copy a store, whole and as of one commit",
+		Long: `Copies the store, as of one commit, into a directory that is new or empty. The copy is a store
+itself, and is there under its name only when it is complete. 'lineage restore' brings it back.`,
+		Example: `  lineage backup monday.lineage`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+				return runBackup(ctx, s, args[0])
+			})
+		}),
+	}
+}
+
+// copiedRecord tells what backup or restore copied.
+type copiedRecord struct {
+	// Store is the directory of the copy.
+	Store string `json:"store"`
+	// Commits is how many commits it has.
+	Commits uint64 `json:"commits"`
+	Files   int    `json:"files"`
+	Bytes   int64  `json:"bytes"`
+}
+
+func (*copiedRecord) recordType() string { return "copied" }
+
+func runBackup(ctx context.Context, s *session, dir string) error {
+	line := s.progress("copying", screen.Bytes)
+	report, err := s.store.Backup(ctx, dir, lineage.BackupOptions{Progress: line.Show})
+	line.Done()
+	if err != nil {
+		return err
+	}
+	return s.copied(dir, report)
+}
+
+func (a *app) copied(dir string, report lineage.BackupReport) error {
+	if full, err := filepath.Abs(dir); err == nil {
+		dir = full
+	}
+	if a.json {
+		return a.emit(&copiedRecord{Store: dir, Commits: report.Commit, Files: report.Files, Bytes: report.Bytes})
+	}
+	a.printf("copied %s, %s, into %s\n", screen.Plural(int64(report.Commit), "commit"), screen.Bytes(report.Bytes), dir)
+	return nil
+}

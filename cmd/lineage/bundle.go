@@ -1,0 +1,23 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func bundleCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bundle",
+		Short: "Carry chats from one store to another, whole",
+		Long: `A bundle is a file that carries chats, or a whole store, to another store and loses nothing: ids, times,
+branches, checkpoints, summaries. Written against an inventory of the other store it leaves out what
+that has.`,
+		Example: `  lineage bundle create lisbon.bundle
+  lineage bundle import lisbon.bundle --store copy.lineage`,
+		Args: knownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	for _, make := range []func(*app) *cobra.Command{bundleCreateCommand, bundleImportCommand, bundleInventoryCommand} {
+		c.AddCommand(make(a))
+	}
+	return c
+}

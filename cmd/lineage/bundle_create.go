@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/bundle"
+)
+
+type bundleCreateOptions struct {
+	file    string
+	chats   []string
+	all     bool
+	against string
+}
+
+func bundleCreateCommand(a *app) *cobra.Command {
+	o := &bundleCreateOptions{}
+	c := &cobra.Command{
+		Use:   "create FILE [CHAT]...",
+		Short: "Write chats into a bundle",
+		Long: `Writes the current chat, those named, or with --all the whole store into a bundle. With --against
+what is listed in another store's inventory is left out.`,
+		Example: `  lineage bundle create lisbon.bundle lisbon
+  lineage bundle create everything.bundle --all --json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.file, o.chats = args[0], args[1:]
+			if o.all && len(o.chats) > 0 {
+				return usagef("--all writes every chat: name none")
+			}
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runBundleCreate(ctx, s, o) })
+		}),
+	}
+	c.Flags().BoolVar(&o.all, "all", false, "write the whole store")
+	c.Flags().StringVar(&o.against, "against", "", "the file of an inventory of what the other store has")
+	return c
+}
+
+// bundledRecord tells what was written into a bundle.
+type bundledRecord struct {
+	File     string `json:"file"`
+	Threads  uint64 `json:"threads"`
+	Contexts uint64 `json:"contexts"`
+	Spans    uint64 `json:"spans"`
+	Blocks   uint64 `json:"blocks"`
+	// Left is how many contents and pieces of contents the other side has.
+	Left  uint64 `json:"left"`
+	Bytes int64  `json:"bytes"`
+}
+
+func (*bundledRecord) recordType() string { return "bundled" }
+
+func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) error {
+	line := s.progress("writing", func(n int64) string { return screen.Plural(n, "message") })
+	options := bundle.WriteOptions{Progress: func(spans uint64) { line.Show(int64(spans), 0) }}
+	if o.against != "" {
+		f, err := os.Open(o.against)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		options.Have = bundle.NewInventory()
+		if _, err := options.Have.ReadFrom(f); err != nil {
+			return fmt.Errorf("inventory %s: %w", o.against, err)
+		}
+	}
+	if !o.all {
+		if len(o.chats) == 0 {
+			o.chats = []string{""}
+		}
+		for _, name := range o.chats {
+			t, err := s.chatNamed(ctx, name)
+			if err != nil {
+				return err
+			}
+			options.Threads = append(options.Threads, t.ID())
+		}
+	}
+	var report bundle.WriteReport
+	err := writeFile(o.file, func(w io.Writer) (err error) {
+		report, err = bundle.Write(ctx, s.store, w, options)
+		return err
+	})
+	line.Done()
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&bundledRecord{
+			File: o.file, Threads: report.Threads, Contexts: report.Contexts, Spans: report.Spans, Blocks: report.Blocks,
+			Left: report.Left, Bytes: report.Bytes,
+		})
+	}
+	s.printf("wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "chat"),
+		screen.Plural(int64(report.Spans), "message"), screen.Bytes(report.Bytes))
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/bundle"
+)
+
+type bundleImportOptions struct{ file, onConflict string }
+
+func bundleImportCommand(a *app) *cobra.Command {
+	o := &bundleImportOptions{}
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Bring a bundle into a store",
+		Long: `Adds what is in a bundle to a store. Every byte is checked before anything is added. What the store has
+stays as it is, and importing again adds nothing. A context that went on both here and in the bundle stays, and the
+other becomes a branch of its own, unless --on-conflict says otherwise. A store that is named by --store is
+made if it is not there.`,
+		Example: `  lineage bundle create lisbon.bundle && lineage bundle import lisbon.bundle --store copy.lineage`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.file = args[0]
+			return runBundleImport(ctx, a, o)
+		}),
+	}
+	c.Flags().StringVar(&o.onConflict, "on-conflict", "keep-both", "keep-both, take-theirs or fail")
+	return c
+}
+
+// unbundledRecord tells what a bundle added to a store.
+type unbundledRecord struct {
+	Threads  uint64 `json:"threads"`
+	Contexts uint64 `json:"contexts"`
+	// Moved counts contexts that were here and now stand where the bundle has them.
+	Moved  uint64 `json:"moved"`
+	Spans  uint64 `json:"spans"`
+	Blocks uint64 `json:"blocks"`
+	// Conflicts are contexts that went on both here and in the bundle.
+	Conflicts []conflictItem `json:"conflicts"`
+}
+
+func (*unbundledRecord) recordType() string { return "unbundled" }
+
+// conflictItem is part of another record.
+type conflictItem struct {
+	Context string `json:"context"`
+	Theirs  string `json:"theirs"`
+}
+
+func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error {
+	on := map[string]bundle.OnConflict{"keep-both": bundle.KeepBoth, "take-theirs": bundle.TakeTheirs, "fail": bundle.Fail}
+	conflict, known := on[o.onConflict]
+	if !known {
+		return usagef("--on-conflict %q: it is keep-both, take-theirs or fail", o.onConflict)
+	}
+	in, closeInput, err := a.input(o.file)
+	if err != nil {
+		return err
+	}
+	defer closeInput()
+	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
+	return a.open(ctx, openMode{create: named, noChat: true}, func(ctx context.Context, s *session) error {
+		line := s.progress("importing", screen.Bytes)
+		report, err := bundle.Import(ctx, s.store, in, bundle.ImportOptions{OnConflict: conflict, Progress: line.Show})
+		line.Done()
+		var missing *bundle.MissingError
+		if errors.As(err, &missing) {
+			return hint(err, "it was written against another store's inventory: write it against this one's, or whole")
+		}
+		if err != nil {
+			return err
+		}
+		r := unbundledRecord{
+			Threads: report.Threads, Contexts: report.Contexts, Moved: report.Moved, Spans: report.Spans, Blocks: report.Blocks,
+			Conflicts: []conflictItem{},
+		}
+		for _, c := range report.Conflicts {
+			r.Conflicts = append(r.Conflicts, conflictItem{Context: c.Context.String(), Theirs: c.Theirs.String()})
+			if !s.json {
+				s.printf("context %s went on in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
+			}
+		}
+		if s.json {
+			return s.emit(&r)
+		}
+		s.printf("added %s, %s, %s; %s moved on\n", screen.Plural(int64(r.Threads), "chat"), screen.Plural(int64(r.Contexts), "context"),
+			screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Moved), "context"))
+		return nil
+	})
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/bundle"
+)
+
+func bundleInventoryCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "inventory FILE",
+		Short: "List what a store has, for a bundle to leave out",
+		Example: `  lineage bundle inventory here.inventory
+  lineage bundle inventory here.inventory && lineage bundle create new.bundle --against here.inventory --all`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+				return runBundleInventory(ctx, s, args[0])
+			})
+		}),
+	}
+}
+
+// inventoryRecord is an inventory that was written.
+type inventoryRecord struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+func (*inventoryRecord) recordType() string { return "inventory" }
+
+func runBundleInventory(ctx context.Context, s *session, file string) error {
+	inventory, err := bundle.Take(ctx, s.store)
+	if err != nil {
+		return err
+	}
+	r := inventoryRecord{File: file}
+	err = writeFile(file, func(w io.Writer) (err error) {
+		r.Bytes, err = inventory.WriteTo(w)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&r)
+	}
+	s.printf("wrote %s, %s\n", file, screen.Bytes(r.Bytes))
+	return nil
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type chatCreateOptions struct {
+	id, title, user, metadata string
+	overrides                 overrideFlags
+}
+
+func chatCreateCommand(a *app) *cobra.Command {
+	o := &chatCreateOptions{}
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "Make a chat and work on it from now on",
+		Example: `  lineage chat create --title "Trip to Porto"
+  lineage chat create --id porto --user ada --model gpt-5 --system "Be brief."`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			if a.dsn() != "" {
+				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.createChat(ctx, o) })
+			}
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runChatCreate(ctx, s, o) })
+		}),
+	}
+	f := c.Flags()
+	f.StringVarP(&o.title, "title", "t", "", "what it is about")
+	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the store")
+	f.StringVar(&o.user, "user", "", "whose it is")
+	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	f.StringVar(&o.overrides.model, "model", "", "the model that is asked")
+	f.StringVar(&o.overrides.system, "system", "", "the system prompt")
+	f.StringVar(&o.overrides.overrides, "overrides", "", "further overrides, as JSON")
+	return c
+}
+
+func runChatCreate(ctx context.Context, s *session, o *chatCreateOptions) error {
+	metadata, err := validJSON("metadata", o.metadata)
+	if err != nil {
+		return err
+	}
+	overrides, err := o.overrides.build()
+	if err != nil {
+		return err
+	}
+	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
+		SourceID: o.id, UserID: o.user, Title: o.title, Metadata: metadata, Overrides: overrides,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.useChat(t.ID()); err != nil {
+		return err
+	}
+	s.thread = t
+	if s.json {
+		r, err := s.chatRecord(ctx, t)
+		if err != nil {
+			return err
+		}
+		return s.emit(r)
+	}
+	s.printf("%s\n", t.ID())
+	return nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+type chatListOptions struct {
+	user  string
+	limit int
+}
+
+func chatListCommand(a *app) *cobra.Command {
+	o := &chatListOptions{}
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the chats, the one that changed last first",
+		Example: `  lineage chat list
+  lineage chat list --user ada --limit 20 --json`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error { return runChatList(ctx, a, o) }),
+	}
+	c.Flags().StringVar(&o.user, "user", "", "only this user's")
+	c.Flags().IntVarP(&o.limit, "limit", "n", 0, "at most so many")
+	return c
+}
+
+func runChatList(ctx context.Context, a *app, o *chatListOptions) error {
+	if a.dsn() != "" {
+		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listChats(ctx, o) })
+	}
+	return a.read(ctx, func(ctx context.Context, s *session) error { return listChats(ctx, s, o) })
+}
+
+func listChats(ctx context.Context, s *session, o *chatListOptions) error {
+	var threads []*structure.Thread
+	for t, err := range s.store.Engine().Threads(ctx) {
+		if err != nil {
+			return err
+		}
+		if o.user == "" || t.UserID == o.user {
+			threads = append(threads, t)
+		}
+	}
+	records := make([]*chatRecord, 0, len(threads))
+	for _, t := range threads {
+		thread, err := s.store.Thread(ctx, t.ID)
+		if err != nil {
+			return err
+		}
+		r, err := s.chatRecord(ctx, thread)
+		if err != nil {
+			return err
+		}
+		records = append(records, r)
+	}
+	slices.SortFunc(records, func(a, b *chatRecord) int {
+		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.ID, a.ID))
+	})
+	if o.limit > 0 && len(records) > o.limit {
+		records = records[:o.limit]
+	}
+	if s.json {
+		for _, r := range records {
+			if err := s.emit(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(records) == 0 {
+		s.note("no chats; 'lineage chat create' makes one")
+		return nil
+	}
+	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
+	for _, r := range records {
+		mark := " "
+		if r.Current {
+			mark = "*"
+		}
+		title, err := s.titleOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		table.Cells(
+			screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: shortText(r.ID), Style: screen.Yellow},
+			screen.Cell{Text: screen.Time(r.UpdatedAt), Style: screen.Dim},
+			screen.Cell{Text: screen.Count(int64(r.Messages)), Right: true},
+			screen.Cell{Text: screen.Count(int64(r.Branches)), Right: true},
+			screen.Cell{Text: title},
+		)
+	}
+	return table.Print()
+}
+
+// titleOf returns a chat's title, or how it begins where it has none.
+func (s *session) titleOf(ctx context.Context, r *chatRecord) (string, error) {
+	if r.Title != "" || r.Messages == 0 {
+		return titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), nil
+	}
+	id, err := structure.ParseID[lineage.ContextID](r.Context)
+	if err != nil {
+		return "", err
+	}
+	active, err := s.store.Context(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	tip, err := active.Tip(ctx)
+	if err != nil {
+		return "", err
+	}
+	first, err := s.store.At(ctx, tip, 1)
+	if err != nil {
+		return "", err
+	}
+	entries, err := s.store.Span(ctx, first)
+	if err != nil {
+		return "", err
+	}
+	begins, err := s.preview(ctx, entries[0])
+	return screen.Cut(begins, 80), err
+}
+
+// shortText returns the end of an id, as refs.Short does.
+func shortText(id string) string { return id[max(len(id)-8, 0):] }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+)
+
+type chooseOptions struct{ alternative, context string }
+
+func chooseCommand(a *app) *cobra.Command {
+	o := &chooseOptions{}
+	c := &cobra.Command{
+		Use:   "choose ALTERNATIVE",
+		Short: "Make a context go on with one of its alternatives",
+		Long: `Makes the context that alternatives were offered to go on with one of them. The others stay
+and can be chosen instead later.`,
+		Example: `  id=$(lineage alternatives --count 1) && lineage append $id "By tram." --role assistant && lineage choose $id`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.alternative = args[0]
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runChoose(ctx, s, o) })
+		}),
+	}
+	c.Flags().StringVar(&o.context, "in", "", "the context that goes on with it; it is the alternative's parent")
+	return c
+}
+
+func runChoose(ctx context.Context, s *session, o *chooseOptions) error {
+	alternative, err := s.refs.Context(ctx, o.alternative)
+	if err != nil {
+		return err
+	}
+	name := o.context
+	if name == "" {
+		info, err := alternative.Context.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if info.Parent.IsZero() {
+			return usagef("context %s is no alternative", alternative.Context.ID())
+		}
+		name = info.Parent.String()
+	}
+	target, err := s.refs.Context(ctx, name)
+	if err != nil {
+		return err
+	}
+	from := target.Span
+	if err := target.Context.Choose(ctx, alternative.Context); err != nil {
+		return err
+	}
+	s.nameBranch(ctx, target)
+	return s.moved(ctx, target, from)
+}
+
+// nameBranch adds its branch to what was found by an id.
+func (s *session) nameBranch(ctx context.Context, found *refs.Ref) {
+	if r, err := s.contextRecord(ctx, found.Context); err == nil && found.Branch == "" {
+		found.Branch = r.Branch
+	}
+}

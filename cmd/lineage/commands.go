@@ -1,0 +1,39 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+)
+
+// groups are the commands as help lists them.
+func groups() []group {
+	return []group{
+		{"start", "Stores and chats", []func(*app) *cobra.Command{
+			initCommand, infoCommand, chatCommand, importCommand, exportCommand, bundleCommand,
+		}},
+		{"read", "Look", []func(*app) *cobra.Command{
+			logCommand, showCommand, treeCommand, catCommand, diffCommand, commonPrefixCommand, resolveCommand,
+			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
+		}},
+		{"write", "Say and change", []func(*app) *cobra.Command{
+			appendCommand, editCommand, setCommand, summarizeCommand, sendCommand,
+		}},
+		{"branch", "Branch and merge", []func(*app) *cobra.Command{
+			forkCommand, subagentCommand, returnCommand, alternativesCommand, chooseCommand, branchCommand, switchCommand,
+			renameCommand, deleteCommand, rewindCommand, asideCommand, checkpointCommand, restoreCheckpointCommand,
+			mergeCommand, undoCommand,
+		}},
+		{"sql", "Databases", []func(*app) *cobra.Command{
+			projectCommand, compareCommand,
+		}},
+		{"keep", "Keep house", []func(*app) *cobra.Command{
+			statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand,
+		}},
+		{"program", "The program", []func(*app) *cobra.Command{
+			benchCommand, versionCommand, completionCommand,
+		}},
+	}
+}
+
+func newRefs(s *session) *refs.Resolver { return refs.New(s.store, s.thread) }

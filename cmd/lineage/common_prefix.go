@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+)
+
+func commonPrefixCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "common-prefix A [B]",
+		Short: "Count the messages that two histories begin with alike",
+		Long: `Counts the messages that two histories begin with alike, shared or not: it compares digests
+and reads a few messages only. B is the active branch unless another is named.`,
+		Example: `  lineage common-prefix main cheap`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error {
+				return runCommonPrefix(ctx, s, args[0], arg(args, 1))
+			})
+		}),
+	}
+}
+
+// commonPrefixRecord is what two histories begin with.
+type commonPrefixRecord struct {
+	// Length is how many messages that is, and LengthA and LengthB how many there are.
+	Length  uint64 `json:"length"`
+	LengthA uint64 `json:"length_a"`
+	LengthB uint64 `json:"length_b"`
+	// Last is the last of them, in A.
+	Last *string `json:"last"`
+	// Digest identifies what they say, in any store.
+	Digest string `json:"digest"`
+}
+
+func (*commonPrefixRecord) recordType() string { return "common_prefix" }
+
+func runCommonPrefix(ctx context.Context, s *session, nameA, nameB string) error {
+	a, err := s.position(ctx, nameA)
+	if err != nil {
+		return err
+	}
+	b, err := s.position(ctx, nameB)
+	if err != nil {
+		return err
+	}
+	var r commonPrefixRecord
+	if r.Length, err = s.store.CommonPrefix(ctx, a.Span, b.Span); err != nil {
+		return err
+	}
+	if r.LengthA, err = s.store.Position(ctx, a.Span); err != nil {
+		return err
+	}
+	if r.LengthB, err = s.store.Position(ctx, b.Span); err != nil {
+		return err
+	}
+	last := a.Span
+	if r.Length < r.LengthA {
+		if last, err = s.store.At(ctx, a.Span, r.Length); err != nil {
+			return err
+		}
+	}
+	r.Last = spanID(last)
+	digest, err := s.store.Engine().Digest(ctx, last)
+	if err != nil {
+		return err
+	}
+	r.Digest = digest.String()
+	if s.json {
+		return s.emit(&r)
+	}
+	s.printf("%d\n", r.Length)
+	s.note("of %s and %s", screen.Plural(int64(r.LengthA), "message"), screen.Plural(int64(r.LengthB), "message"))
+	return nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+type compareOptions struct {
+	dsn   string
+	limit int
+}
+
+func compareCommand(a *app) *cobra.Command {
+	o := &compareOptions{}
+	c := &cobra.Command{
+		Use:   "compare DATABASE",
+		Short: "Compare a SQL database with the store it was filled from",
+		Long: `Compares every row that 'lineage project' brought into a database with what the store says, and prints
+what differs: rows that are missing, extra or different. Exits with 8 if any do.`,
+		Example: `  lineage project sqlite:chats.db && lineage compare sqlite:chats.db`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.dsn = args[0]
+			if !isDSN(o.dsn) {
+				return hint(usagef("%s: not a database", o.dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
+			}
+			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+				return runCompare(ctx, s, o)
+			})
+		}),
+	}
+	c.Flags().IntVarP(&o.limit, "limit", "n", 0, "end after so many differences")
+	return c
+}
+
+// differenceRecord is a row of a database that is not as the store says.
+type differenceRecord struct {
+	// Kind is missing, extra or different.
+	Kind  string `json:"kind"`
+	Table string `json:"table"`
+	ID    string `json:"id"`
+	// Columns are those that differ.
+	Columns []string `json:"columns,omitempty"`
+}
+
+func (*differenceRecord) recordType() string { return "difference" }
+
+// comparedRecord ends what compare prints.
+type comparedRecord struct {
+	Database string `json:"database"`
+	// Differences is how many rows are not as the store says.
+	Differences int `json:"differences"`
+	// Complete is false when --limit ended the comparison.
+	Complete bool `json:"complete"`
+}
+
+func (*comparedRecord) recordType() string { return "compared" }
+
+func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) {
+	db, err := openDB(ctx, o.dsn)
+	if err != nil {
+		return databaseHint(err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	r := comparedRecord{Database: redact(o.dsn), Complete: true}
+	line := s.progress("comparing", func(n int64) string { return screen.Plural(n, "chat") })
+	for d, err := range sqladapter.Compare(ctx, db, s.store, &sqladapter.CompareOptions{Progress: func(done, total int) {
+		line.Show(int64(done), int64(total))
+	}}) {
+		line.Done()
+		if err != nil {
+			return databaseHint(err)
+		}
+		if o.limit > 0 && r.Differences == o.limit {
+			r.Complete = false
+			break
+		}
+		r.Differences++
+		if !s.json {
+			s.printf("%s\n", screen.Line(d.String()))
+			continue
+		}
+		if err := s.emit(&differenceRecord{Kind: string(d.Kind), Table: d.Table, ID: d.ID, Columns: d.Columns}); err != nil {
+			return err
+		}
+	}
+	line.Done()
+	switch {
+	case s.json:
+		if err := s.emit(&r); err != nil {
+			return err
+		}
+	case r.Differences == 0:
+		s.printf("%s is what the store says\n", r.Database)
+	default:
+		s.printf("%s in %s\n", screen.Plural(int64(r.Differences), "difference"), r.Database)
+	}
+	if r.Differences > 0 {
+		return errDiffers
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+)
+
+// maxCompletions bounds how many names are offered to a shell.
+const maxCompletions = 500
+
+// completeArguments has shells offer what a command's arguments can be, by the words
+// that its usage has for them.
+func (a *app) completeArguments(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		a.completeArguments(below)
+	}
+	_, arguments, _ := strings.Cut(c.Use, " ")
+	has := func(words ...string) bool {
+		for _, word := range words {
+			if strings.Contains(arguments, word) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case len(c.ValidArgs) > 0:
+	case has("CHAT"):
+		c.ValidArgsFunction = a.completion((*session).chatNames)
+	case c.Name() == "merge", has("CONTEXT", "BRANCH", "[NAME]", "POSITION", "MESSAGE", "CONTENT", "A [B]", "ALTERNATIVE"), c.Name() == "delete":
+		c.ValidArgsFunction = a.completion((*session).positionNames)
+	case c.Name() == "restore-checkpoint":
+		c.ValidArgsFunction = a.completion((*session).checkpointNames)
+	}
+}
+
+// completion returns what offers the names that list returns. A store that cannot be
+// opened at once has none.
+func (a *app) completion(list func(*session, context.Context) ([]string, error)) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		a.wait = 0
+		a.err = &screen.Screen{W: io.Discard}
+		var names []cobra.Completion
+		err := a.read(c.Context(), func(ctx context.Context, s *session) error {
+			all, err := list(s, ctx)
+			for _, name := range all {
+				if strings.HasPrefix(name, begun) && len(names) < maxCompletions && screen.Line(name) == name {
+					names = append(names, name)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (s *session) positionNames(ctx context.Context) ([]string, error) {
+	if s.thread == nil {
+		return nil, nil
+	}
+	var names []string
+	for b, err := range s.store.Engine().Branches(ctx, s.thread.ID()) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, b.Name)
+	}
+	checkpoints, err := s.checkpointNames(ctx)
+	return append(names, checkpoints...), err
+}
+
+func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
+	if s.thread == nil {
+		return nil, nil
+	}
+	var names []string
+	for c, err := range s.store.Engine().Checkpoints(ctx, s.thread.ID()) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, c.Name)
+	}
+	return names, nil
+}
+
+func (s *session) chatNames(ctx context.Context) ([]string, error) {
+	var names []string
+	for t, err := range s.store.Engine().Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if t.SourceID != "" {
+			names = append(names, t.SourceID)
+		} else {
+			names = append(names, refs.Short(t.ID))
+		}
+		if len(names) == maxCompletions*10 {
+			break
+		}
+	}
+	return names, nil
+}

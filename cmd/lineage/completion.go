@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func completionCommand(a *app) *cobra.Command {
+	var c *cobra.Command
+	c = &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print a script that completes commands in a shell",
+		Long: `Prints a script that completes commands and flags in bash, zsh, fish or PowerShell. To have it
+in every session:
+
+  bash        lineage completion bash > /etc/bash_completion.d/lineage
+  zsh         lineage completion zsh > "${fpath[1]}/_lineage"
+  fish        lineage completion fish > ~/.config/fish/completions/lineage.fish
+  PowerShell  lineage completion powershell | Out-String | Invoke-Expression`,
+		Example:   `  lineage completion bash`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		RunE: a.does(func(_ context.Context, args []string) error {
+			return runCompletion(a, c.Root(), args[0])
+		}),
+	}
+	return c
+}
+
+// completionRecord is a script under --json.
+type completionRecord struct {
+	Shell  string `json:"shell"`
+	Script string `json:"script"`
+}
+
+func (*completionRecord) recordType() string { return "completion" }
+
+func runCompletion(a *app, root *cobra.Command, shell string) error {
+	out := a.out.W
+	var script strings.Builder
+	if a.json {
+		out = &script
+	}
+	var err error
+	switch shell {
+	case "bash":
+		err = root.GenBashCompletionV2(out, true)
+	case "zsh":
+		err = root.GenZshCompletion(out)
+	case "fish":
+		err = root.GenFishCompletion(out, true)
+	case "powershell":
+		err = root.GenPowerShellCompletionWithDesc(out)
+	}
+	if err != nil || !a.json {
+		return err
+	}
+	return a.emit(&completionRecord{Shell: shell, Script: script.String()})
+}

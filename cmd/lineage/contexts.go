@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// contextRecord is a context as it is now.
+type contextRecord struct {
+	ID string `json:"id"`
+	// Chat is the id of the chat that it belongs to.
+	Chat string `json:"chat,omitempty"`
+	// Branch is its name, for a branch.
+	Branch string `json:"branch,omitempty"`
+	// Active is set for the active branch of its chat.
+	Active bool `json:"active,omitempty"`
+	// Parent is the context that it was forked or spawned from.
+	Parent string `json:"parent,omitempty"`
+	// Base is the message it started at, and Tip the one it stands at.
+	Base *string `json:"base"`
+	Tip  *string `json:"tip"`
+	// Length is how many messages its history has.
+	Length uint64 `json:"length"`
+	// SpanSet is the set that it fills an alternative of.
+	SpanSet      string          `json:"span_set,omitempty"`
+	SystemPrompt *string         `json:"system_prompt,omitempty"`
+	Model        *string         `json:"model,omitempty"`
+	Overrides    json.RawMessage `json:"overrides,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	CreatedAt    time.Time       `json:"created_at"`
+	UpdatedAt    time.Time       `json:"updated_at"`
+}
+
+func (*contextRecord) recordType() string { return "context" }
+
+// spanID returns the id of a span for programs, nil for the empty position.
+func spanID(ref lineage.SpanRef) *string {
+	if ref.IsZero() {
+		return nil
+	}
+	id := ref.String()
+	return &id
+}
+
+// contextRecord returns the record of a context.
+func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*contextRecord, error) {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &contextRecord{
+		ID: info.ID.String(), Base: spanID(info.Base), Tip: spanID(info.Tip),
+		SystemPrompt: info.Overrides.SystemPrompt, Model: info.Overrides.Model, Overrides: rawJSON(info.Overrides.JSON),
+		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
+	}
+	if r.Length, err = s.store.Position(ctx, info.Tip); err != nil {
+		return nil, err
+	}
+	if !info.Parent.IsZero() {
+		r.Parent = info.Parent.String()
+	}
+	state, err := s.store.Engine().Context(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !state.Set.IsZero() {
+		r.SpanSet = state.Set.String()
+	}
+	if info.Thread.IsZero() {
+		return r, nil
+	}
+	r.Chat = info.Thread.String()
+	for b, err := range s.store.Engine().Branches(ctx, info.Thread) {
+		if err != nil {
+			return nil, err
+		}
+		if b.Context == info.ID {
+			r.Branch = b.Name
+		}
+	}
+	t, err := s.store.Engine().Thread(ctx, info.Thread)
+	if err == nil {
+		r.Active = t.Active == info.ID
+	}
+	return r, err
+}
+
+// made tells about a context that a command made: its id for scripts, on a line of
+// its own, and beside it what it is.
+func (s *session) made(ctx context.Context, c *lineage.Context, format string, args ...any) error {
+	if s.json {
+		r, err := s.contextRecord(ctx, c)
+		if err != nil {
+			return err
+		}
+		return s.emit(r)
+	}
+	s.printf("%s\n", c.ID())
+	s.note(format, args...)
+	return nil
+}
+
+// nameOf returns what a person calls a context: its branch, or its short id.
+func nameOf(found *refs.Ref) string {
+	switch {
+	case found.Branch != "":
+		return found.Branch
+	case found.Context != nil:
+		return refs.Short(found.Context.ID())
+	}
+	return refs.ShortSpan(found.Span)
+}
+
+// overrideFlags are the flags of what a context sets differently.
+type overrideFlags struct{ model, system, overrides string }
+
+func (o *overrideFlags) build() (lineage.Overrides, error) {
+	var made lineage.Overrides
+	if o.model != "" {
+		made.Model = &o.model
+	}
+	if o.system != "" {
+		made.SystemPrompt = &o.system
+	}
+	if o.overrides != "" {
+		if !json.Valid([]byte(o.overrides)) {
+			return made, usagef("--overrides: %w", errNotJSON)
+		}
+		made.JSON = []byte(o.overrides)
+	}
+	return made, nil
+}
+
+// movedRecord tells that a context stands elsewhere.
+type movedRecord struct {
+	Context string `json:"context"`
+	Branch  string `json:"branch,omitempty"`
+	// From and To are the messages that it stood and stands at.
+	From   *string `json:"from"`
+	To     *string `json:"to"`
+	Length uint64  `json:"length"`
+}
+
+func (*movedRecord) recordType() string { return "moved" }
+
+// moved tells where a context stands after a command moved it.
+func (s *session) moved(ctx context.Context, found *refs.Ref, from lineage.SpanRef) error {
+	to, err := found.Context.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	length, err := s.store.Position(ctx, to)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&movedRecord{
+			Context: found.Context.ID().String(), Branch: found.Branch, From: spanID(from), To: spanID(to), Length: length,
+		})
+	}
+	if from == to {
+		s.printf("%s stays at message %d, %s\n", nameOf(found), length, refs.ShortSpan(to))
+		return nil
+	}
+	s.printf("%s is at message %d, %s\n", nameOf(found), length, refs.ShortSpan(to))
+	return nil
+}
+
+// validJSON checks the JSON of a flag.
+func validJSON(flag, value string) ([]byte, error) {
+	if value == "" {
+		return nil, nil
+	}
+	if !json.Valid([]byte(value)) {
+		return nil, usagef("--%s: %w", flag, errNotJSON)
+	}
+	return []byte(value), nil
+}
+
+var errNotJSON = fmt.Errorf("not valid JSON")

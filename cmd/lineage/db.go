@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlite"
+	"github.com/lineage-store/lineage/sqladapter/sqlserver"
+)
+
+// database is a command at work on the chats of a SQL database.
+type database struct {
+	*app
+	db    *sqladapter.DB
+	chats chat.Store
+	// current is the id of the current chat, empty while there is none.
+	current string
+	refs    *refs.Chats
+}
+
+// dsn returns the database that commands work on, empty when it is a store.
+func (a *app) dsn() string {
+	named := a.store
+	if named == "" {
+		named = a.getenv("LINEAGE_STORE")
+	}
+	if isDSN(named) {
+		return named
+	}
+	return ""
+}
+
+// openDB opens a database by its name.
+func openDB(ctx context.Context, dsn string) (*sqladapter.DB, error) {
+	var db *sqladapter.DB
+	var err error
+	path, isFile := strings.CutPrefix(dsn, "sqlite:")
+	switch {
+	case isFile && strings.TrimPrefix(path, "//") == "":
+		return nil, usagef("sqlite: the file is missing")
+	case isFile:
+		db, err = sqlite.Open(ctx, strings.TrimPrefix(path, "//"), nil)
+	case strings.HasPrefix(dsn, "sqlserver://"):
+		db, err = sqlserver.Open(ctx, dsn, nil)
+	default:
+		db, err = postgres.Open(ctx, dsn, nil)
+	}
+	if err != nil {
+		// Drivers may repeat the name, password and all.
+		return nil, &databaseError{name: redact(dsn), err: err, secret: dsn}
+	}
+	return db, nil
+}
+
+// databaseError says which database cannot be used.
+type databaseError struct {
+	name, secret string
+	err          error
+}
+
+func (e *databaseError) Error() string {
+	return "database " + e.name + ": " + strings.ReplaceAll(e.err.Error(), e.secret, e.name)
+}
+
+func (e *databaseError) Unwrap() error { return e.err }
+
+// onDB runs a command on the database that is named.
+func (a *app) onDB(ctx context.Context, run func(context.Context, *database) error) (err error) {
+	db, err := openDB(ctx, a.dsn())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	d := &database{app: a, db: db, chats: db.Chats()}
+	if name := a.namedChat(); name != "" {
+		c, err := refs.NewChats(d.chats, "").Chat(ctx, name)
+		if err != nil {
+			return err
+		}
+		d.current = c.ID
+	} else {
+		for c, err := range d.chats.ListChats(ctx, chat.ListOptions{Limit: 1}) {
+			if err != nil {
+				return err
+			}
+			d.current = c.ID
+		}
+	}
+	d.refs = refs.NewChats(d.chats, d.current)
+	return run(ctx, d)
+}
+
+// needChat returns the id of the current chat.
+func (d *database) needChat() (string, error) {
+	if d.current == "" {
+		return "", hint(fmt.Errorf("chat: %w: the database has none yet", lineage.ErrNotFound),
+			"'lineage chat create --id ID' makes one, and so does 'lineage append'")
+	}
+	return d.current, nil
+}
+
+// branch returns the branch that a name stands for; an empty one is the active.
+func (d *database) branch(ctx context.Context, name string) (*chat.Branch, error) {
+	if _, err := d.needChat(); err != nil {
+		return nil, err
+	}
+	return d.refs.Branch(ctx, name)
+}
+
+// position returns the message that a name stands for, and what names it.
+func (d *database) position(ctx context.Context, name string) (*refs.ChatRef, error) {
+	if _, err := d.needChat(); err != nil {
+		return nil, err
+	}
+	return d.refs.Find(ctx, name)
+}

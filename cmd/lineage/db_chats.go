@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+func (d *database) chatRecord(ctx context.Context, c *chat.Chat) (*chatRecord, error) {
+	r := &chatRecord{
+		ID: c.ID, SourceID: c.ID, User: c.UserID, Title: c.Title, Current: c.ID == d.current, Metadata: rawJSON(c.Metadata),
+		CreatedAt: millis(c.CreatedAt), UpdatedAt: millis(c.UpdatedAt),
+	}
+	branches, err := d.chats.ListBranches(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	r.Branches = len(branches)
+	for _, b := range branches {
+		if b.IsActive {
+			r.Branch, r.Messages = b.Name, uint64(b.MessageCount)
+		}
+	}
+	return r, nil
+}
+
+func (d *database) listChats(ctx context.Context, o *chatListOptions) error {
+	table := screen.NewTable(d.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
+	for c, err := range d.chats.ListChats(ctx, chat.ListOptions{UserID: o.user, Limit: o.limit}) {
+		if err != nil {
+			return err
+		}
+		if d.json {
+			r, err := d.chatRecord(ctx, &c.Chat)
+			if err != nil {
+				return err
+			}
+			if err := d.emit(r); err != nil {
+				return err
+			}
+			continue
+		}
+		mark := " "
+		if c.ID == d.current {
+			mark = "*"
+		}
+		table.Cells(screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: c.ID, Style: screen.Yellow},
+			screen.Cell{Text: screen.Time(millis(c.UpdatedAt)), Style: screen.Dim},
+			screen.Cell{Text: screen.Count(int64(c.MessageCount)), Right: true},
+			screen.Cell{Text: screen.Count(int64(c.BranchCount)), Right: true}, screen.Cell{Text: c.Title})
+	}
+	if table.Len() == 0 {
+		if !d.json {
+			d.note("no chats; 'lineage chat create' makes one")
+		}
+		return nil
+	}
+	return table.Print()
+}
+
+func (d *database) createChat(ctx context.Context, o *chatCreateOptions) error {
+	if o.overrides != (overrideFlags{}) {
+		return usagef("--model, --system and --overrides are not kept in a database")
+	}
+	metadata, err := validJSON("metadata", o.metadata)
+	if err != nil {
+		return err
+	}
+	if o.id == "" {
+		o.id = uuid.NewString()
+	}
+	c, err := d.chats.CreateChat(ctx, chat.Chat{ID: o.id, UserID: o.user, Title: o.title, Metadata: json.RawMessage(metadata)})
+	if err != nil {
+		return err
+	}
+	d.current = c.ID
+	if !d.json {
+		d.printf("%s\n", c.ID)
+		return nil
+	}
+	r, err := d.chatRecord(ctx, &c)
+	if err != nil {
+		return err
+	}
+	return d.emit(r)
+}
+
+func (d *database) chatNamed(ctx context.Context, name string) (*chat.Chat, error) {
+	if name != "" {
+		return d.refs.Chat(ctx, name)
+	}
+	id, err := d.needChat()
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.chats.Chat(ctx, id)
+	if err == nil && c == nil {
+		err = fmt.Errorf("chat %q: %w", id, lineage.ErrNotFound)
+	}
+	return c, err
+}
+
+func (d *database) showChat(ctx context.Context, name string) error {
+	c, err := d.chatNamed(ctx, name)
+	if err != nil {
+		return err
+	}
+	r, err := d.chatRecord(ctx, c)
+	if err != nil {
+		return err
+	}
+	return d.printChat(r)
+}
+
+func (d *database) setChat(ctx context.Context, o *chatSetOptions) error {
+	if !o.titleGiven && !o.metadataGiven {
+		return usagef("nothing to change: give --title or --metadata")
+	}
+	if o.userGiven {
+		return usagef("--user: a database keeps the user that a chat was made for")
+	}
+	metadata, err := validJSON("metadata", o.metadata)
+	if err != nil {
+		return err
+	}
+	c, err := d.chatNamed(ctx, o.chat)
+	if err != nil {
+		return err
+	}
+	update := chat.ChatUpdate{Metadata: metadata}
+	if o.metadataGiven && metadata == nil {
+		update.Metadata = json.RawMessage("null")
+	}
+	if o.titleGiven {
+		update.Title = &o.title
+	}
+	if _, err := d.chats.UpdateChat(ctx, c.ID, update); err != nil {
+		return err
+	}
+	return d.showChat(ctx, c.ID)
+}
+
+func (d *database) deleteChat(ctx context.Context, name string) error {
+	c, err := d.refs.Chat(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{}); err != nil {
+		return err
+	}
+	return d.deleted("chat", c.ID, c.ID)
+}
+
+func (d *database) deleteNamed(ctx context.Context, o *deleteOptions) error {
+	found, err := d.position(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	if found.Checkpoint == "" {
+		return hint(usagef("%q is no checkpoint", o.name), "of a database only chats and checkpoints can be deleted")
+	}
+	c, err := d.chats.Checkpoint(ctx, d.current, found.Checkpoint)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return errors.New("the checkpoint was deleted meanwhile")
+	}
+	if err := d.chats.DeleteCheckpoint(ctx, d.current, found.Checkpoint); err != nil {
+		return err
+	}
+	return d.deleted("checkpoint", c.ID, c.Name)
+}

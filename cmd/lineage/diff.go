@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func diffCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff A [B]",
+		Short: "Print what two histories do not share",
+		Long: `Prints what follows in each of two histories after what both begin with: those only in A with
+a minus, those only in B with a plus. B is the active branch unless another is
+named. It reads only what is not shared. Exits with 0 whether or not they differ.`,
+		Example: `  lineage diff main cheap
+  lineage diff start --json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runDiff(ctx, s, args[0], arg(args, 1)) })
+		}),
+	}
+}
+
+// diffRecord is a message that only one of two histories has.
+type diffRecord struct {
+	// Side is a or b.
+	Side    string         `json:"side"`
+	Message *messageRecord `json:"message"`
+}
+
+func (*diffRecord) recordType() string { return "diff" }
+
+// diffSummaryRecord ends what diff prints.
+type diffSummaryRecord struct {
+	// Common is how many messages both begin with.
+	Common uint64 `json:"common"`
+	OnlyA  uint64 `json:"only_a"`
+	OnlyB  uint64 `json:"only_b"`
+}
+
+func (*diffSummaryRecord) recordType() string { return "diff_summary" }
+
+func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
+	a, err := s.position(ctx, nameA)
+	if err != nil {
+		return err
+	}
+	b, err := s.position(ctx, nameB)
+	if err != nil {
+		return err
+	}
+	common, err := s.store.CommonPrefix(ctx, a.Span, b.Span)
+	if err != nil {
+		return err
+	}
+	summary := diffSummaryRecord{Common: common}
+	if !s.json {
+		s.printf("%s\n", s.out.Paint(screen.Dim, screen.Plural(int64(common), "message")+" in common"))
+	}
+	for _, side := range []struct {
+		found *refs.Ref
+		name  string
+		mark  string
+		style screen.Style
+		count *uint64
+	}{{a, "a", "-", screen.Red, &summary.OnlyA}, {b, "b", "+", screen.Green, &summary.OnlyB}} {
+		table := screen.NewTable(s.out, "", "", "", "", "")
+		err := s.history(ctx, side.found.Span, lineage.Window{From: common + 1}, func(e *lineage.Entry, parent lineage.SpanRef) error {
+			*side.count++
+			if s.json {
+				m, err := s.message(ctx, e, parent)
+				if err != nil {
+					return err
+				}
+				return s.emit(&diffRecord{Side: side.name, Message: m})
+			}
+			says, err := s.preview(ctx, e)
+			table.Cells(screen.Cell{Text: side.mark, Style: side.style}, screen.Cell{Text: screen.Count(int64(e.Position)), Right: true, Style: screen.Dim},
+				screen.Cell{Text: shortEntry(e), Style: screen.Yellow}, screen.Cell{Text: speaker(e), Style: screen.OfRole(e.Role)},
+				screen.Cell{Text: says, Style: side.style})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := table.Print(); err != nil {
+			return err
+		}
+	}
+	if s.json {
+		return s.emit(&summary)
+	}
+	return nil
+}

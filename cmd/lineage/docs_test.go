@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestManualIsCurrent(t *testing.T) {
+	const path = "../../docs/cli.md"
+	want := manual(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }))
+	if os.Getenv("LINEAGE_UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+	}
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "docs/cli.md is not what the commands say; LINEAGE_UPDATE_GOLDEN=1 rewrites it")
+}
+
+// docs/json.md has a section for each type of record, with a row for each field.
+func TestRecordsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/json.md")
+	require.NoError(t, err)
+	sections := make(map[string]string)
+	for section := range strings.SplitSeq(string(doc), "\n### ") {
+		name, body, _ := strings.Cut(section, "\n")
+		sections[strings.Trim(name, "`")] = body
+	}
+	seen := make(map[string]bool)
+	for _, r := range allRecords() {
+		name := r.recordType()
+		require.False(t, seen[name], "two records have the type %s", name)
+		seen[name] = true
+		body, ok := sections[name]
+		require.True(t, ok, "docs/json.md has no section for %s", name)
+		kind := reflect.TypeOf(r).Elem()
+		rows := 0
+		for i := range kind.NumField() {
+			field, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+			require.NotEmpty(t, field, "%s.%s", name, kind.Field(i).Name)
+			require.Contains(t, body, "\n| `"+field+"` |", "section %s of docs/json.md", name)
+			rows++
+		}
+		require.Equal(t, rows, strings.Count(body, "\n| `"), "section %s of docs/json.md has rows for fields that are not there", name)
+	}
+	for _, c := range exitCodes() {
+		require.Contains(t, string(doc), "| "+strconv.Itoa(c.Code)+" |")
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+type editOptions struct {
+	message, text string
+	file          string
+	in            string
+	replay        string
+	branch        string
+}
+
+func editCommand(a *app) *cobra.Command {
+	o := &editOptions{}
+	c := &cobra.Command{
+		Use:   "edit MESSAGE [TEXT]",
+		Short: "Fork a history with one message changed",
+		Long: `Makes a fork in which a message reads differently; the original stays as it is. The new
+text is recorded as derived from the old one. The fork ends with the changed message, or
+goes on with what came after it: --replay user repeats what the user said, --replay all
+everything. Prints the new context's id.`,
+		Example: `  lineage edit :1 "Plan a week in Lisbon." --replay user
+  lineage edit cheap~1 "By bus?" --branch by-bus --json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.message = args[0]
+			if len(args) == 2 && o.file != "" || len(args) < 2 && o.file == "" {
+				return usagef("give the new text, or --file, and not both")
+			}
+			o.text = arg(args, 1)
+			return runEdit(ctx, a, o)
+		}),
+	}
+	f := c.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "a file that holds the new text; - is standard input")
+	f.StringVar(&o.in, "in", "", "the context whose history it is changed in, if the message does not tell")
+	f.StringVar(&o.replay, "replay", "", "what is said again after it: all, or the messages of a role")
+	f.StringVarP(&o.branch, "branch", "b", "", "also make a branch of it under this name")
+	return c
+}
+
+func runEdit(ctx context.Context, a *app, o *editOptions) error {
+	body := []byte(o.text)
+	if o.file != "" {
+		in, closeInput, err := a.input(o.file)
+		if err != nil {
+			return err
+		}
+		defer closeInput()
+		if body, err = io.ReadAll(io.LimitReader(in, maxInput)); err != nil {
+			return fmt.Errorf("read %s: %w", o.file, err)
+		}
+	}
+	return a.change(ctx, func(ctx context.Context, s *session) error {
+		found, err := s.position(ctx, o.message)
+		if err != nil {
+			return err
+		}
+		old, err := s.refs.Entry(ctx, found)
+		if err != nil {
+			return err
+		}
+		in, err := s.holder(ctx, found, o.in)
+		if err != nil {
+			return err
+		}
+		edited := old.Item()
+		edited.Content, edited.Body = lineage.ContentID{}, body
+		edited.CreatedAt = s.store.Now()
+		options := lineage.EditOptions{Index: found.Index, Replay: replayed(o.replay)}
+		options.Fork.Metadata = []byte(editMark)
+		fork, err := in.Edit(ctx, found.Span, edited, options)
+		if err != nil {
+			return err
+		}
+		if o.branch != "" {
+			home, err := s.home(found)
+			if err != nil {
+				return err
+			}
+			if fork, err = s.nameFork(ctx, home, in, fork, o.branch); err != nil {
+				return err
+			}
+		}
+		return s.made(ctx, fork, "a fork in which message %d reads differently", old.Position)
+	})
+}
+
+// editMark is the metadata of a context that an edit made.
+const editMark = `{"made_by":"edit"}`
+
+// nameFork makes a branch of a context's where a fork stands, in place of the fork.
+func (s *session) nameFork(ctx context.Context, home *lineage.Thread, of, fork *lineage.Context, name string) (*lineage.Context, error) {
+	tip, err := fork.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	branch, err := home.CreateBranch(ctx, name, lineage.BranchOptions{From: of, At: tip, Metadata: []byte(editMark)})
+	// The fork has done its part, with or without the branch.
+	return branch, errors.Join(err, fork.Delete(ctx))
+}
+
+// replayed returns what is said again after an edit, nil for nothing.
+func replayed(what string) func(*lineage.Entry) bool {
+	switch what {
+	case "":
+		return nil
+	case "all":
+		return func(*lineage.Entry) bool { return true }
+	}
+	return func(e *lineage.Entry) bool { return e.Kind == lineage.Message && e.Role == what }
+}
+
+// holder returns a context that has a position on its history: the one named, the one
+// that the position was found by, or one of its chat's.
+func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*lineage.Context, error) {
+	if name != "" {
+		in, err := s.context(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return in.Context, nil
+	}
+	if found.Context != nil {
+		return found.Context, nil
+	}
+	home, err := s.home(found)
+	if err != nil {
+		return nil, err
+	}
+	active, err := home.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.store.Engine().Run(ctx, id) }
+	candidates := []*lineage.Context{active}
+	for c, err := range home.Contexts(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		candidates = append(candidates, c)
+	}
+	for _, c := range candidates {
+		tip, err := c.Tip(ctx)
+		if err != nil {
+			return nil, err
+		}
+		on, err := structure.IsAncestor(found.Span, tip, runs)
+		if err != nil {
+			return nil, err
+		}
+		if on {
+			return c, nil
+		}
+	}
+	return active, nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Exit codes. Scripts rely on them.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitConflict    = 4
+	exitLocked      = 5
+	exitCorrupt     = 6
+	exitPartial     = 7
+	exitDiffers     = 8
+	exitInterrupted = 130
+)
+
+// exitCode is a code and what it says, for the documentation.
+type exitCode struct {
+	Code    int
+	Meaning string
+}
+
+func exitCodes() []exitCode {
+	return []exitCode{
+		{exitOK, "done"},
+		{exitFailure, "failed for another reason than those below"},
+		{exitUsage, "the command line is not right, or asks for what can never be"},
+		{exitNotFound, "a store, chat, context, message or content is not there, is ambiguous, or was erased"},
+		{exitConflict, "a name is taken, something is protected, or somebody else changed it first"},
+		{exitLocked, "another process has the store open"},
+		{exitCorrupt, "stored bytes are not what was written"},
+		{exitPartial, "done in part: some items were skipped, and are listed"},
+		{exitDiffers, "a comparison found differences"},
+		{exitInterrupted, "interrupted; what was done so far is kept"},
+	}
+}
+
+// usageError is about how the command was written.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// hintError adds what to do next.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+func (e *hintError) Hint() string  { return e.hint }
+
+func hint(err error, format string, args ...any) error {
+	return &hintError{err, fmt.Sprintf(format, args...)}
+}
+
+// Outcomes that are no failures of the program and have a code of their own.
+var (
+	errInterrupted = errors.New("interrupted")
+	errPartial     = errors.New("done in part")
+	errDiffers     = errors.New("differences found")
+	errDamaged     = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
+)
+
+// codeOf returns the exit code of an error.
+func codeOf(err error) int {
+	var usage *usageError
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case err == nil:
+		return exitOK
+	case is(errInterrupted), is(context.Canceled):
+		return exitInterrupted
+	case is(errPartial):
+		return exitPartial
+	case is(errDiffers):
+		return exitDiffers
+	case errors.As(err, &usage):
+		return exitUsage
+	case is(lineage.ErrLocked):
+		return exitLocked
+	case is(lineage.ErrCorrupt):
+		return exitCorrupt
+	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected):
+		return exitConflict
+	case is(lineage.ErrNotFound), is(lineage.ErrErased), is(fs.ErrNotExist):
+		return exitNotFound
+	case is(lineage.ErrInvalid):
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// hintOf returns what to do about an error, empty when there is nothing to say.
+func hintOf(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	var usage *usageError
+	switch {
+	case errors.Is(err, errInterrupted):
+		return "what was done so far is kept"
+	case errors.As(err, &usage):
+		return "'lineage COMMAND --help' shows how a command is written"
+	case errors.Is(err, lineage.ErrLocked):
+		return "one process at a time can have a store open; --wait 1m waits for it"
+	case errors.Is(err, lineage.ErrCorrupt):
+		return "'lineage verify --deep' lists what is damaged and what mends it"
+	case errors.Is(err, lineage.ErrConflict):
+		return "somebody else was first; look at it again with 'lineage log' and repeat the command"
+	case errors.Is(err, lineage.ErrErased):
+		return "its bytes were removed on purpose and cannot be had any more"
+	case errors.Is(err, lineage.ErrReadOnly):
+		return "'lineage verify' tells why"
+	case errors.Is(err, backend.ErrNewerFormat):
+		return "a newer version of lineage reads it"
+	}
+	return ""
+}
+
+// errorRecord is what is printed on standard error under --json.
+type errorRecord struct {
+	// Code is the exit code.
+	Code  int    `json:"code"`
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+func (*errorRecord) recordType() string { return "error" }
+
+// warningRecord is printed on standard error under --json: something is wrong and does
+// not keep the command from its work.
+type warningRecord struct {
+	Warning string `json:"warning"`
+}
+
+func (*warningRecord) recordType() string { return "warning" }
+
+// fail tells about an error and returns its exit code.
+func (a *app) fail(err error) int {
+	code := codeOf(err)
+	if err == nil || errors.Is(err, errDiffers) {
+		return code
+	}
+	record := errorRecord{Code: code, Error: strings.TrimSpace(err.Error()), Hint: hintOf(err)}
+	if a.json {
+		line, encodeErr := encodeRecord(&record)
+		if encodeErr == nil {
+			a.err.W.Write(line)
+			return code
+		}
+	}
+	fmt.Fprintln(a.err.W, a.err.Paint(screen.Red, "lineage: ")+screen.Line(record.Error))
+	if record.Hint != "" {
+		fmt.Fprintln(a.err.W, a.err.Paint(screen.Dim, "hint: "+screen.Line(record.Hint)))
+	}
+	return code
+}
+
+// record is what is printed under --json, as a line.
+type record interface{ recordType() string }
+
+// encodeRecord returns a record as a line of JSON that begins with its type.
+func encodeRecord(r record) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.recordType(), err)
+	}
+	head := `{"type":"` + r.recordType() + `"`
+	fields := strings.TrimPrefix(b.String(), "{")
+	if fields != "}\n" {
+		head += ","
+	}
+	return []byte(head + fields), nil
+}
+
+// emit prints a record.
+func (a *app) emit(r record) error {
+	line, err := encodeRecord(r)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.W.Write(line)
+	return err
+}

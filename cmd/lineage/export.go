@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+)
+
+type exportOptions struct {
+	what   []string
+	format string
+	to     string
+	all    bool
+	title  string
+}
+
+func exportCommand(a *app) *cobra.Command {
+	o := &exportOptions{}
+	c := &cobra.Command{
+		Use:   "export [NAME]...",
+		Short: "Write conversations in a format for programs or people",
+		Long: `Writes chats with all their branches, the history of one context, or with --all the whole store:
+the current chat unless something is named. Formats: ` + strings.Join(exportFormats(), ", ") + `. It goes to
+standard output, or to the file given by --output, whose ending can tell the format.`,
+		Example: `  lineage export > lisbon.md
+  lineage export lisbon --output lisbon.html
+  lineage export cheap --format openai
+  lineage export --all --output everything.jsonl --json`,
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.what = args
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runExport(ctx, s, o) })
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&o.format, "format", "", "how to write it (default: by the ending of --output, or markdown)")
+	f.StringVarP(&o.to, "output", "o", "", "the file to write")
+	f.BoolVar(&o.all, "all", false, "write every chat")
+	f.StringVar(&o.title, "title", "", "the title of a page")
+	return c
+}
+
+func exportFormats() []string {
+	var names []string
+	for _, f := range export.Formats() {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+// exportedRecord tells what export wrote to a file.
+type exportedRecord struct {
+	File   string `json:"file"`
+	Format string `json:"format"`
+	Bytes  int64  `json:"bytes"`
+}
+
+func (*exportedRecord) recordType() string { return "export" }
+
+// exportFormat returns the format that is asked for, or that a file's name tells.
+func (o *exportOptions) exportFormat() export.Format {
+	if o.format != "" {
+		return export.Format(o.format)
+	}
+	switch strings.ToLower(filepath.Ext(o.to)) {
+	case ".html", ".htm":
+		return export.HTML
+	case ".jsonl":
+		return export.OpenAI
+	case ".json":
+		return export.ShareGPT
+	}
+	return export.Markdown
+}
+
+func runExport(ctx context.Context, s *session, o *exportOptions) error {
+	if s.json && o.to == "" {
+		return usagef("--json tells about the file that was written: give --output")
+	}
+	options := export.Options{Title: o.title}
+	if !o.all || len(o.what) > 0 {
+		scope, err := s.exportScope(ctx, o)
+		if err != nil {
+			return err
+		}
+		options.Scope = scope
+	}
+	format := o.exportFormat()
+	if o.to == "" {
+		return exportFailure(export.Write(ctx, s.store, s.out.W, format, &options))
+	}
+	r := exportedRecord{File: o.to, Format: string(format)}
+	err := writeFile(o.to, func(w io.Writer) error {
+		counted := &countingWriter{w: w}
+		err := exportFailure(export.Write(ctx, s.store, counted, format, &options))
+		r.Bytes = counted.n
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&r)
+	}
+	s.printf("wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
+	return nil
+}
+
+func exportFailure(err error) error {
+	if errors.Is(err, export.ErrUnknownFormat) {
+		return hint(&usageError{err}, "formats are %s", strings.Join(exportFormats(), ", "))
+	}
+	return err
+}
+
+// exportScope returns what is to be written: one context, or chats.
+func (s *session) exportScope(ctx context.Context, o *exportOptions) (export.Scope, error) {
+	if o.all {
+		return export.Scope{}, usagef("--all writes every chat: name none")
+	}
+	if len(o.what) == 0 {
+		t, err := s.needChat()
+		return export.Scope{Threads: []*lineage.Thread{t}}, err
+	}
+	var scope export.Scope
+	for _, name := range o.what {
+		t, err := s.refs.Thread(ctx, name)
+		if err == nil {
+			scope.Threads = append(scope.Threads, t)
+			continue
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return scope, err
+		}
+		found, err := s.refs.Context(ctx, name)
+		if err != nil {
+			return scope, err
+		}
+		if len(o.what) > 1 {
+			return scope, usagef("%q is a context: only one can be written at a time", name)
+		}
+		scope.Context = found.Context
+	}
+	return scope, nil
+}
+
+// writeFile writes a file that has its name only when it is whole.
+func writeFile(name string, write func(io.Writer) error) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type forkOptions struct {
+	at        string
+	branch    string
+	chat      string
+	count     int
+	metadata  string
+	overrides overrideFlags
+}
+
+func forkCommand(a *app) *cobra.Command {
+	o := &forkOptions{}
+	c := &cobra.Command{
+		Use:   "fork [NAME]",
+		Short: "Make a context that goes on from a position",
+		Long: `Makes a context that stands where another does, or at any message, and shares its
+history: it costs one small record, however long that is. Prints the new context's id.
+A fork is without a name unless --branch gives it one.`,
+		Example: `  lineage fork
+  lineage fork :2 --branch museums
+  lineage fork cheap --count 3 --model small-1 --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.at = arg(args, 0)
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runFork(ctx, s, o) })
+		}),
+	}
+	f := c.Flags()
+	f.StringVarP(&o.branch, "branch", "b", "", "name it, as a branch")
+	f.StringVar(&o.chat, "into", "", "the chat that it belongs to, if another")
+	f.IntVar(&o.count, "count", 1, "how many to make")
+	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	o.overrides.bind(c)
+	return c
+}
+
+func runFork(ctx context.Context, s *session, o *forkOptions) error {
+	if o.count < 1 || o.count > 1 && o.branch != "" {
+		return usagef("--count: at least 1, and with --branch no more")
+	}
+	found, err := s.position(ctx, o.at)
+	if err != nil {
+		return err
+	}
+	overrides, err := o.overrides.build()
+	if err != nil {
+		return err
+	}
+	metadata, err := validJSON("metadata", o.metadata)
+	if err != nil {
+		return err
+	}
+	home, err := s.home(found)
+	if err != nil {
+		return err
+	}
+	from := found.Context
+	if from == nil {
+		if from, err = home.Active(ctx); err != nil {
+			return err
+		}
+	}
+	if o.chat != "" {
+		if home, err = s.refs.Thread(ctx, o.chat); err != nil {
+			return err
+		}
+	}
+	for range o.count {
+		var fork *lineage.Context
+		if o.branch != "" {
+			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
+				From: from, At: found.Span, Empty: found.Span.IsZero(), Overrides: overrides, Metadata: metadata,
+			})
+		} else if options := (lineage.ForkOptions{At: found.Span, Thread: home.ID(), Overrides: overrides, Metadata: metadata}); found.Span.IsZero() {
+			fork, err = from.ForkEmpty(ctx, options)
+		} else {
+			fork, err = from.Fork(ctx, options)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.made(ctx, fork, "a fork of %s", nameOf(found)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind makes the flags of what a context sets differently.
+func (o *overrideFlags) bind(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.model, "model", "", "the model that is asked")
+	f.StringVar(&o.system, "system", "", "the system prompt")
+	f.StringVar(&o.overrides, "overrides", "", "further overrides, as JSON")
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+type gcOptions struct {
+	dryRun     bool
+	keepReflog time.Duration
+	keepUnused time.Duration
+}
+
+func gcCommand(a *app) *cobra.Command {
+	o := &gcOptions{}
+	c := &cobra.Command{
+		Use:   "gc",
+		Short: "Remove what nothing uses any more, from the disk too",
+		Long: `Removes what is left of deleted chats and contexts, messages that no context, checkpoint or recent move
+leads to, and the bytes of erased content, from the files on disk too. It can be interrupted, and does what is left
+the next time. --dry-run only tells what would go.`,
+		Example: `  lineage gc --dry-run
+  lineage gc --keep-reflog 24h --json`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
+		}),
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "tell what would go, and change nothing")
+	f.DurationVar(&o.keepReflog, "keep-reflog", backend.DefaultKeepReflog, "for how long a move keeps what it left; 0 keeps nothing")
+	f.DurationVar(&o.keepUnused, "keep-unused", backend.DefaultKeepUnused, "for how long content stays that nothing has used yet")
+	return c
+}
+
+// collectedRecord tells what a collection took out, or would.
+type collectedRecord struct {
+	DryRun bool `json:"dry_run"`
+	// Records are all that went; of them these spans, blocks and chunks.
+	Records uint64 `json:"records"`
+	Spans   uint64 `json:"spans"`
+	Blocks  uint64 `json:"blocks"`
+	Chunks  uint64 `json:"chunks"`
+	// Erased is how many erased contents lost their bytes.
+	Erased uint64 `json:"erased"`
+	// Bytes is the size of what went.
+	Bytes uint64 `json:"bytes"`
+	// BytesBefore and BytesAfter are what the store takes on disk; a dry run does not
+	// know what it would take.
+	BytesBefore uint64 `json:"bytes_before"`
+	BytesAfter  uint64 `json:"bytes_after,omitempty"`
+}
+
+func (*collectedRecord) recordType() string { return "collected" }
+
+// kept returns a time to keep something for as the store takes it: there 0 is the
+// default.
+func kept(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+func runGC(ctx context.Context, s *session, o *gcOptions) error {
+	if o.keepReflog < 0 || o.keepUnused < 0 {
+		return usagef("--keep-reflog and --keep-unused: a time is not negative")
+	}
+	line := s.progress("collecting", screen.Bytes)
+	report, err := s.store.Collect(ctx, lineage.CollectOptions{
+		DryRun: o.dryRun, KeepReflog: kept(o.keepReflog), KeepUnused: kept(o.keepUnused), Progress: line.Show,
+	})
+	line.Done()
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&collectedRecord{
+			DryRun: o.dryRun, Records: report.Records, Spans: report.Spans, Blocks: report.Blocks, Chunks: report.Chunks,
+			Erased: report.Erased, Bytes: report.Bytes, BytesBefore: report.Before, BytesAfter: report.After,
+		})
+	}
+	did := "removed"
+	if o.dryRun {
+		did = "would remove"
+	}
+	s.printf("%s %s in %s: %s, %s\n", did, screen.Bytes(int64(report.Bytes)), screen.Plural(int64(report.Records), "record"),
+		screen.Plural(int64(report.Spans), "message"), screen.Plural(int64(report.Blocks), "content"))
+	if !o.dryRun {
+		s.printf("%s on disk, %s before\n", screen.Bytes(int64(report.After)), screen.Bytes(int64(report.Before)))
+	}
+	return nil
+}

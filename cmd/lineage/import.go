@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/sqladapter/archives"
+)
+
+type importOptions struct {
+	path   string
+	format string
+	user   string
+	prefix string
+}
+
+func importCommand(a *app) *cobra.Command {
+	o := &importOptions{}
+	c := &cobra.Command{
+		Use:   "import SOURCE",
+		Short: "Bring an archive of conversations into a store",
+		Long: `Brings the conversations of an archive into a store: a file, a folder, a zip, compressed with
+gzip or zstd or not, standard input (-), or the chats of a SQL database (sqlite:FILE, postgres://…,
+sqlserver://…). The format is told from the content, file by file:
+
+` + formatList() + `
+
+What the store has is not stored again: importing an archive twice adds nothing, and a newer
+export adds what is new. Items that cannot be used are left out and listed, and the exit
+code is 7. A store that is named by --store is made if it is not there.`,
+		Example: `  lineage import chats.jsonl
+  lineage import chats.jsonl --store imported.lineage --json
+  cat chats.jsonl | lineage import - --format openai
+  lineage project sqlite:chats.db && lineage import sqlite:chats.db --store copy.lineage`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.path = args[0]
+			return runImport(ctx, a, o)
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&o.format, "format", "", "read it as this format")
+	f.StringVar(&o.user, "user", "", "whose conversations they are, where the archive does not say")
+	f.StringVar(&o.prefix, "prefix", "", "put this before the ids of conversations, to keep archives apart")
+	return c
+}
+
+// formats are those that can be imported.
+func formats() []archive.Format { return append(archive.Formats(), archives.Formats()...) }
+
+// formatList returns the names of all formats, indented and wrapped.
+func formatList() string {
+	var names []string
+	for _, f := range formats() {
+		names = append(names, f.Name)
+	}
+	return "  " + strings.Join(screen.Wrap(strings.Join(names, ", "), 76), "\n  ")
+}
+
+// importedRecord ends what import prints.
+type importedRecord struct {
+	Formats []string `json:"formats"`
+	// Conversations and Messages are what the archive has.
+	Conversations    int64 `json:"conversations"`
+	Messages         int64 `json:"messages"`
+	NewConversations int64 `json:"new_conversations"`
+	// NewMessages were added. SharedMessages were not, because another conversation
+	// begins with them too.
+	NewMessages    int64 `json:"new_messages"`
+	SharedMessages int64 `json:"shared_messages"`
+	// NewBytes is the size of the content that the store did not have.
+	NewBytes int64 `json:"new_bytes"`
+	// Skipped are items that could not be used, and SkippedCount is how many there are.
+	Skipped      []skippedItem `json:"skipped"`
+	SkippedCount int64         `json:"skipped_count"`
+	// Repaired are items that are odd, and how they were taken.
+	Repaired      []skippedItem `json:"repaired"`
+	RepairedCount int64         `json:"repaired_count"`
+	// Ignored are files of no known format.
+	Ignored      []string `json:"ignored"`
+	IgnoredCount int64    `json:"ignored_count"`
+}
+
+func (*importedRecord) recordType() string { return "import" }
+
+// skippedItem is part of other records.
+type skippedItem struct {
+	Position string `json:"position"`
+	Reason   string `json:"reason"`
+}
+
+func items(damages []*archive.Damage) []skippedItem {
+	list := []skippedItem{}
+	for _, d := range damages {
+		list = append(list, skippedItem{Position: d.At.String(), Reason: d.Err.Error()})
+	}
+	return list
+}
+
+func runImport(ctx context.Context, a *app, o *importOptions) error {
+	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
+	mode := openMode{create: named, noChat: true}
+	if isDSN(o.path) {
+		return a.open(ctx, mode, func(ctx context.Context, s *session) error { return runImportDB(ctx, s, o) })
+	}
+	source := archive.Stream("", a.stdin)
+	size := int64(0)
+	if o.path != "-" {
+		info, err := os.Stat(o.path)
+		if err != nil {
+			return err
+		}
+		if info.Mode().IsRegular() {
+			size = info.Size()
+		}
+		source = archive.Path(o.path)
+	}
+	return a.open(ctx, mode, func(ctx context.Context, s *session) error {
+		line := s.progress("importing", screen.Bytes)
+		report, err := archive.Import(ctx, s.store, source, &archive.Options{
+			Format: o.format, Formats: formats(), UserID: o.user, Prefix: o.prefix,
+			Progress: func(p archive.Progress) { line.Show(p.Read, size) },
+		})
+		line.Done()
+		// What was imported before a failure is in the store, and told.
+		return errors.Join(importFailure(err, o), s.imported(&report, err == nil))
+	})
+}
+
+// importFailure adds what to do about an error.
+func importFailure(err error, o *importOptions) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, archive.ErrUnknownFormat):
+		return hint(&usageError{err}, "'lineage help import' lists the formats; --format names one")
+	case errors.Is(err, archive.ErrNothingFound):
+		return hint(&usageError{fmt.Errorf("%s: %w", o.path, err)}, "'lineage help import' lists the formats; --format names one")
+	}
+	return hint(err, "what was imported before is kept; importing again goes on from there")
+}
+
+// imported prints what an import did.
+func (s *session) imported(report *archive.Report, whole bool) error {
+	r := importedRecord{
+		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
+		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
+		NewBytes: report.NewBytes, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
+		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
+		Ignored: append([]string{}, report.Ignored...), IgnoredCount: report.IgnoredCount,
+	}
+	return s.printImported(&r, whole)
+}
+
+func (s *session) printImported(r *importedRecord, whole bool) error {
+	partial := error(nil)
+	if r.SkippedCount > 0 && whole {
+		partial = fmt.Errorf("%s: %w", screen.Plural(r.SkippedCount, "item")+" left out", errPartial)
+	}
+	if s.json {
+		return errors.Join(s.emit(r), partial)
+	}
+	table := screen.NewTable(s.out, "", "")
+	row := func(name string, n, more int64, what string) {
+		text := screen.Count(n)
+		if more != n {
+			text += fmt.Sprintf(", %s %s", screen.Count(more), what)
+		}
+		table.Row(name, text)
+	}
+	table.Row("read as", strings.Join(r.Formats, ", "))
+	row("conversations", r.Conversations, r.NewConversations, "of them new")
+	row("messages", r.Messages, r.NewMessages, "of them new")
+	if r.SharedMessages > 0 {
+		table.Row("shared", screen.Count(r.SharedMessages)+" that another conversation begins with too")
+	}
+	if whole {
+		table.Row("new bytes", screen.Bytes(r.NewBytes))
+	}
+	if r.IgnoredCount > 0 {
+		table.Row("ignored", screen.Plural(r.IgnoredCount, "file")+" of no known format")
+	}
+	if err := table.Print(); err != nil {
+		return err
+	}
+	s.listItems("repaired", r.Repaired, r.RepairedCount)
+	s.listItems("skipped", r.Skipped, r.SkippedCount)
+	return partial
+}
+
+// maxItems bounds how many items are listed for a person.
+const maxItems = 20
+
+func (s *session) listItems(what string, items []skippedItem, count int64) {
+	for i, item := range items {
+		if i == maxItems {
+			s.printf("%s  … and %s more; --json lists them\n", what, screen.Count(count-maxItems))
+			return
+		}
+		s.printf("%s  %s: %s\n", s.out.Paint(screen.Yellow, what), screen.Line(item.Position), screen.Line(item.Reason))
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// runImportDB brings the chats of a SQL database into a store.
+func runImportDB(ctx context.Context, s *session, o *importOptions) (err error) {
+	if o.format != "" || o.prefix != "" {
+		return usagef("--format and --prefix are for archives, not for databases")
+	}
+	if path, isFile := strings.CutPrefix(o.path, "sqlite:"); isFile {
+		if _, err := os.Stat(strings.TrimPrefix(path, "//")); err != nil {
+			return err
+		}
+	}
+	db, err := openDB(ctx, o.path)
+	if err != nil {
+		return databaseHint(err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	before, err := s.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	r := importedRecord{Formats: []string{"database"}, Skipped: []skippedItem{}, Repaired: []skippedItem{}, Ignored: []string{}}
+	line := s.progress("importing", func(n int64) string { return screen.Plural(n, "message") })
+	report, err := sqladapter.Import(ctx, db, s.store, &sqladapter.ImportOptions{
+		UserID:   o.user,
+		Progress: func(r sqladapter.ImportReport) { line.Show(int64(r.Messages), 0) },
+		Problem: func(chatID string, err error) {
+			if len(r.Skipped) < maxSkipped {
+				r.Skipped = append(r.Skipped, skippedItem{Position: fmt.Sprintf("chat %q", chatID), Reason: err.Error()})
+			}
+		},
+	})
+	line.Done()
+	if err != nil {
+		return hint(err, "what was imported before is kept; importing again goes on from there")
+	}
+	after, err := s.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	r.Conversations, r.Messages, r.NewMessages = int64(report.Chats), int64(report.Messages), int64(report.New)
+	r.NewConversations, r.NewBytes = grown(before.Threads, after.Threads), grown(before.UniqueBytes, after.UniqueBytes)
+	r.SkippedCount = int64(report.Problems)
+	return s.printImported(&r, true)
+}
+
+// maxSkipped bounds how many things that were left out are listed.
+const maxSkipped = 1000
+
+func grown(before, after uint64) int64 { return int64(after - min(before, after)) }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func infoCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "info",
+		Aliases: []string{"inspect"},
+		Short:   "Tell what a store is and holds",
+		Example: `  lineage info
+  lineage info --json`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error { return a.read(ctx, runInfo) }),
+	}
+}
+
+// infoRecord is what a store is and holds.
+type infoRecord struct {
+	Store string `json:"store"`
+	// LastCommit is the number of the last commit; 0 in an empty store.
+	LastCommit  uint64 `json:"last_commit"`
+	Threads     uint64 `json:"threads"`
+	Contexts    uint64 `json:"contexts"`
+	Branches    uint64 `json:"branches"`
+	Checkpoints uint64 `json:"checkpoints"`
+	Messages    uint64 `json:"messages"`
+	Blocks      uint64 `json:"blocks"`
+	StoredBytes uint64 `json:"stored_bytes"`
+	// Chat is the id of the chat that commands work on.
+	Chat string `json:"chat,omitempty"`
+	// Branch is its active branch.
+	Branch string `json:"branch,omitempty"`
+}
+
+func (*infoRecord) recordType() string { return "info" }
+
+func runInfo(ctx context.Context, s *session) error {
+	stats, err := s.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := s.store.Engine().Head(ctx)
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		dir = s.dir
+	}
+	r := infoRecord{
+		Store: dir, LastCommit: head, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
+		Checkpoints: stats.Checkpoints, Messages: stats.Usages, Blocks: stats.Blocks, StoredBytes: stats.StoredBytes,
+	}
+	var title string
+	if s.thread != nil {
+		branch, err := s.thread.ActiveBranch(ctx)
+		if err != nil {
+			return err
+		}
+		info, err := s.thread.Info(ctx)
+		if err != nil {
+			return err
+		}
+		r.Chat, r.Branch, title = s.thread.ID().String(), branch.Name, titleOf(info)
+	}
+	if s.json {
+		return s.emit(&r)
+	}
+	table := screen.NewTable(s.out, "", "")
+	table.Row("store", r.Store)
+	table.Row("chats", screen.Count(int64(r.Threads)))
+	table.Row("contexts", screen.Count(int64(r.Contexts)))
+	table.Row("branches", screen.Count(int64(r.Branches)))
+	table.Row("checkpoints", screen.Count(int64(r.Checkpoints)))
+	table.Row("messages", screen.Count(int64(r.Messages)))
+	table.Row("commits", screen.Count(int64(r.LastCommit)))
+	table.Row("on disk", screen.Bytes(int64(r.StoredBytes)))
+	if r.Chat != "" {
+		table.Row("current chat", title+", on branch "+r.Branch)
+	}
+	return table.Print()
+}
+
+// titleOf returns what people call a chat.
+func titleOf(info lineage.ThreadInfo) string {
+	switch {
+	case info.Title != "":
+		return screen.Line(info.Title)
+	case info.SourceID != "":
+		return screen.Line(info.SourceID)
+	}
+	return "(untitled)"
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type initOptions struct{ dir string }
+
+func initCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Make a store",
+		Long: `Makes an empty store: .lineage in the current folder, or the directory named. Commands
+run in the folder or below it find it from there.`,
+		Example: `  lineage init
+  lineage init agents.lineage`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return runInit(ctx, a, &initOptions{dir: arg(args, 0)})
+		}),
+	}
+}
+
+// initRecord is a store that was made.
+type initRecord struct {
+	Store string `json:"store"`
+}
+
+func (*initRecord) recordType() string { return "init" }
+
+func runInit(ctx context.Context, a *app, o *initOptions) error {
+	dir := o.dir
+	for _, named := range []string{a.store, a.getenv("LINEAGE_STORE"), storeDir} {
+		if dir == "" {
+			dir = named
+		}
+	}
+	if isDSN(dir) {
+		return usagef("%s: a database is made ready by the first command that uses it", redact(dir))
+	}
+	if isStore(dir) {
+		return hint(fmt.Errorf("store %s: %w", dir, lineage.ErrExists), "'lineage info --store %s' tells about it", dir)
+	}
+	store, err := a.openStore(ctx, dir, openMode{create: true})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(store.Sync(ctx), store.Close()); err != nil {
+		return err
+	}
+	if full, err := filepath.Abs(dir); err == nil {
+		dir = full
+	}
+	if a.json {
+		return a.emit(&initRecord{Store: dir})
+	}
+	a.printf("made an empty store in %s\n", dir)
+	a.note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")
+	return nil
+}

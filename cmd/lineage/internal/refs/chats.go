@@ -1,0 +1,202 @@
+package refs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// Chats finds things by their names where all there is is a chat store.
+type Chats struct {
+	store chat.Store
+	// id is the current chat, empty for none.
+	id string
+}
+
+// NewChats returns a resolver of names as they are meant in a chat, whose id may be
+// empty.
+func NewChats(store chat.Store, id string) *Chats { return &Chats{store: store, id: id} }
+
+// ChatRef is what a name stands for: a message of a chat, and perhaps the branch or
+// checkpoint that names it.
+type ChatRef struct {
+	Text       string
+	Branch     *chat.Branch
+	Checkpoint string
+	// Message is empty for the branch of an empty history.
+	Message string
+	Moved   bool
+}
+
+// Chat returns the chat that a name stands for: its id, the beginning or end of one,
+// or its title.
+func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
+	c, err := r.store.Chat(ctx, text)
+	if c != nil || err != nil {
+		return c, err
+	}
+	var found []chat.ChatInfo
+	var names []string
+	for c, err := range r.store.ListChats(ctx, chat.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.EqualFold(c.Title, text) || len(text) >= minShort && matches(c.ID, text) {
+			found = append(found, c)
+		}
+		if len(names) < maxThreads {
+			names = append(names, c.ID, c.Title)
+		}
+	}
+	one, err := one("chat", text, found, func(c chat.ChatInfo) string { return c.ID })
+	if err != nil {
+		return nil, err
+	}
+	if one == nil {
+		return nil, &UnknownError{Kind: "chat", Text: text, Near: Nearest(text, names)}
+	}
+	return &one.Chat, nil
+}
+
+// Find returns what a name stands for.
+func (r *Chats) Find(ctx context.Context, text string) (*ChatRef, error) {
+	name, steps := text, []step(nil)
+	for {
+		found, err := r.named(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			found.Text = text
+			return found, r.walk(ctx, found, steps)
+		}
+		before, s, ok := cutStep(name)
+		if !ok {
+			break
+		}
+		name, steps = before, append([]step{s}, steps...)
+	}
+	near, err := r.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return nil, &UnknownError{Kind: "name", Text: name, Near: Nearest(name, near)}
+}
+
+// Branch returns the branch that a name stands for.
+func (r *Chats) Branch(ctx context.Context, text string) (*chat.Branch, error) {
+	found, err := r.Find(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if found.Branch == nil || found.Moved {
+		return nil, &KindError{Text: text, Want: "a branch"}
+	}
+	return found.Branch, nil
+}
+
+func (r *Chats) named(ctx context.Context, name string) (*ChatRef, error) {
+	if name == "" || name == "@" {
+		b, err := r.store.ActiveBranch(ctx, r.id)
+		if err != nil {
+			return nil, err
+		}
+		if b == nil {
+			return nil, fmt.Errorf("active branch of chat %q: %w", shorten(r.id), lineage.ErrNotFound)
+		}
+		return &ChatRef{Branch: b, Message: string(b.HeadMessageID)}, nil
+	}
+	b, err := r.store.Branch(ctx, r.id, name)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
+		return &ChatRef{Branch: b, Message: string(b.HeadMessageID)}, nil
+	}
+	c, err := r.store.Checkpoint(ctx, r.id, name)
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		return &ChatRef{Checkpoint: name, Message: c.MessageID}, nil
+	}
+	m, err := r.store.Message(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		return &ChatRef{Message: m.ID}, nil
+	}
+	if len(name) < minShort {
+		return nil, nil
+	}
+	graph, err := r.store.Graph(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, n := range graph.Nodes {
+		if matches(n.ID, name) {
+			found = append(found, n.ID)
+		}
+	}
+	id, err := one("message", name, found, func(id string) string { return id })
+	if id == nil {
+		return nil, err
+	}
+	return &ChatRef{Message: *id}, nil
+}
+
+func (r *Chats) walk(ctx context.Context, found *ChatRef, steps []step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	var chain []string
+	for m, err := range r.store.MessageChain(ctx, found.Message) {
+		if err != nil {
+			return err
+		}
+		chain = append(chain, m.ID)
+	}
+	for _, s := range steps {
+		n := uint64(len(chain))
+		switch {
+		case s.kind == moved:
+			return fmt.Errorf("%q: a database does not keep where branches stood: %w", shorten(found.Text), lineage.ErrInvalid)
+		case s.n > n:
+			return &StepError{Text: found.Text, Step: s.text, Length: n}
+		case s.kind == back:
+			chain = chain[:n-s.n]
+		default:
+			chain = chain[:s.n]
+		}
+	}
+	found.Moved, found.Message = true, ""
+	if len(chain) > 0 {
+		found.Message = chain[len(chain)-1]
+	}
+	return nil
+}
+
+func (r *Chats) names(ctx context.Context) ([]string, error) {
+	branches, err := r.store.ListBranches(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	checkpoints, err := r.store.ListCheckpoints(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, b := range branches {
+		names = append(names, b.Name)
+	}
+	for _, c := range checkpoints {
+		names = append(names, c.Name)
+	}
+	return slices.Clip(names), nil
+}

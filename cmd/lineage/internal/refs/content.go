@@ -1,0 +1,99 @@
+package refs
+
+import (
+	"context"
+	"strings"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Content returns the content that a name stands for: a content id, the beginning
+// of one, or what the message it names says. For a shortened id the histories of
+// the store are searched.
+func (r *Resolver) Content(ctx context.Context, text string) (lineage.ContentID, error) {
+	if id, err := content.ParseID(text); err == nil {
+		return id, nil
+	}
+	found, err := r.Find(ctx, text)
+	if err == nil {
+		return r.contentOf(ctx, found)
+	}
+	if !isNotFound(err) || !isShortContent(text) {
+		return lineage.ContentID{}, err
+	}
+	id, searchErr := r.contentByID(ctx, strings.ToLower(text))
+	if searchErr != nil {
+		return lineage.ContentID{}, searchErr
+	}
+	if id.IsZero() {
+		return lineage.ContentID{}, &UnknownError{Kind: "content", Text: text}
+	}
+	return id, nil
+}
+
+// Entry returns the entry that a name stands for.
+func (r *Resolver) Entry(ctx context.Context, found *Ref) (*lineage.Entry, error) {
+	if found.Span.IsZero() {
+		return nil, &UnknownError{Kind: "message", Text: found.Text}
+	}
+	entries, err := r.store.Span(ctx, found.Span)
+	if err != nil {
+		return nil, err
+	}
+	if found.Index >= len(entries) {
+		return nil, &UnknownError{Kind: "message", Text: found.Text}
+	}
+	return entries[found.Index], nil
+}
+
+func (r *Resolver) contentOf(ctx context.Context, found *Ref) (lineage.ContentID, error) {
+	e, err := r.Entry(ctx, found)
+	if err != nil {
+		return lineage.ContentID{}, err
+	}
+	return e.Content, nil
+}
+
+func isShortContent(text string) bool {
+	return len(text) >= minShort && len(text) < 64 && strings.Trim(strings.ToLower(text), "0123456789abcdef") == ""
+}
+
+func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.ContentID, error) {
+	found := make(map[lineage.ContentID]bool)
+	var list []lineage.ContentID
+	var failed error
+	err := r.AllRuns(ctx, func(run structure.RunInfo) bool {
+		last, err := r.engine.Last(ctx, run.ID)
+		if err != nil {
+			failed = err
+			return false
+		}
+		for step, err := range r.engine.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {
+			if err != nil {
+				failed = err
+				return false
+			}
+			for _, u := range step.Span.Usages {
+				if !found[u.Content] && strings.HasPrefix(u.Content.String(), prefix) {
+					found[u.Content] = true
+					list = append(list, u.Content)
+				}
+			}
+		}
+		return len(list) <= maxMatches
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return lineage.ContentID{}, err
+	}
+	id, err := one("content", prefix, list, lineage.ContentID.String)
+	if id == nil {
+		return lineage.ContentID{}, err
+	}
+	return *id, nil
+}

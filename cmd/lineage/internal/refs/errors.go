@@ -1,0 +1,81 @@
+package refs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// UnknownError says that nothing has a name, and what was close. It matches
+// lineage.ErrNotFound.
+type UnknownError struct {
+	// Kind is what was looked for: "chat", "context", "message", "content".
+	Kind string
+	Text string
+	Near []string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("%s %q: not found", e.Kind, shorten(e.Text))
+}
+
+func (e *UnknownError) Unwrap() error { return lineage.ErrNotFound }
+
+// Hint returns what to try instead.
+func (e *UnknownError) Hint() string {
+	if len(e.Near) == 0 {
+		switch e.Kind {
+		case "chat":
+			return "'lineage chat list' shows the chats there are"
+		case "content":
+			return "'lineage log --json' shows the content ids of messages"
+		}
+		return "'lineage tree' shows the branches, checkpoints and contexts there are"
+	}
+	return "did you mean " + oneOf(e.Near) + "?"
+}
+
+// AmbiguousError says that several things have a name. It matches
+// lineage.ErrNotFound.
+type AmbiguousError struct {
+	Kind    string
+	Text    string
+	Matches []string
+	// More is set when there are more than Matches.
+	More bool
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s %q: ambiguous", e.Kind, shorten(e.Text))
+}
+
+func (e *AmbiguousError) Unwrap() error { return lineage.ErrNotFound }
+
+// Hint returns what it can be.
+func (e *AmbiguousError) Hint() string {
+	hint := "it can be " + oneOf(e.Matches)
+	if e.More {
+		hint += " and others"
+	}
+	return hint + "; write more of it"
+}
+
+func oneOf(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", shorten(name))
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	last := len(quoted) - 1
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+}
+
+func shorten(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,224 @@
+package refs
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// minShort is the least of an id that stands for it. What is shown has more.
+const minShort = 4
+
+// maxMatches is how many meanings of an ambiguous name are collected.
+const maxMatches = 4
+
+// Short returns the form of an id that people read: its end. Ids that are made at
+// the same time begin alike.
+func Short[K any](id structure.ID[K]) string {
+	text := id.String()
+	return text[len(text)-8:]
+}
+
+// ShortSpan returns the form of a span's address that people read.
+func ShortSpan(ref lineage.SpanRef) string {
+	if ref.IsZero() {
+		return "-"
+	}
+	return Short(ref.Run) + "/" + strconv.FormatUint(ref.Seq, 10)
+}
+
+// isShort reports whether text can be the beginning or end of an id.
+func isShort(text string) bool {
+	if len(text) < minShort || len(text) > 36 {
+		return false
+	}
+	for _, r := range text {
+		if !strings.ContainsRune("0123456789abcdefABCDEF-", r) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches reports whether text, in lower case, is the beginning or end of an id.
+func matches(id, text string) bool {
+	return strings.HasPrefix(id, text) || strings.HasSuffix(id, text)
+}
+
+// one returns the only one of the ids that text stands for.
+func one[T any](kind, text string, found []T, name func(T) string) (*T, error) {
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &found[0], nil
+	}
+	ambiguous := &AmbiguousError{Kind: kind, Text: text}
+	for i, f := range found {
+		if i == maxMatches {
+			ambiguous.More = true
+			break
+		}
+		ambiguous.Matches = append(ambiguous.Matches, name(f))
+	}
+	return nil, ambiguous
+}
+
+// contextByID returns the context whose id begins or ends with text, nil if there
+// is none. The current thread's come first.
+func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Context, error) {
+	if id, err := structure.ParseID[lineage.ContextID](text); err == nil {
+		c, err := r.engine.Context(ctx, id)
+		if isNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &c.Context, nil
+	}
+	if !isShort(text) {
+		return nil, nil
+	}
+	scopes := []lineage.ThreadID{{}}
+	if r.thread != nil {
+		scopes = []lineage.ThreadID{r.thread.ID(), {}}
+	}
+	for _, scope := range scopes {
+		var found []structure.Context
+		for c, err := range r.engine.Contexts(ctx, scope) {
+			if err != nil {
+				return nil, err
+			}
+			if matches(c.ID.String(), strings.ToLower(text)) {
+				found = append(found, c.Context)
+				if len(found) > maxMatches {
+					break
+				}
+			}
+		}
+		c, err := one("context", text, found, func(c structure.Context) string { return c.ID.String() })
+		if c != nil || err != nil {
+			return c, err
+		}
+	}
+	return nil, nil
+}
+
+// spanByID returns the span that text is the address of, in full or shortened: the
+// beginning or end of the run's id, a slash, the place in it.
+func (r *Resolver) spanByID(ctx context.Context, text string) (lineage.SpanRef, bool, error) {
+	text = WithoutThread(text)
+	if ref, err := structure.ParseSpanRef(text); err == nil && !ref.IsZero() {
+		_, err := r.store.Span(ctx, ref)
+		if isNotFound(err) {
+			return ref, false, nil
+		}
+		return ref, err == nil, err
+	}
+	short, place, found := strings.Cut(text, "/")
+	seq, err := strconv.ParseUint(place, 10, 64)
+	if !found || err != nil || seq == 0 || !isShort(short) {
+		return lineage.SpanRef{}, false, nil
+	}
+	run, err := r.runByID(ctx, text, strings.ToLower(short))
+	if err != nil || run == nil {
+		return lineage.SpanRef{}, false, err
+	}
+	last, err := r.engine.Last(ctx, *run)
+	if err != nil || seq > last.Seq {
+		return lineage.SpanRef{}, false, err
+	}
+	return lineage.SpanRef{Run: *run, Seq: seq}, true, nil
+}
+
+// WithoutThread returns the address of a span without the thread that chat stores
+// put before it. Other ids stay as they are.
+func WithoutThread(id string) string {
+	thread, address, found := strings.Cut(id, "/")
+	if !found {
+		return id
+	}
+	if _, err := structure.ParseID[lineage.ThreadID](thread); err != nil {
+		return id
+	}
+	if ref, err := structure.ParseSpanRef(address); err != nil || ref.IsZero() {
+		return id
+	}
+	return address
+}
+
+// runByID looks among the runs of the current thread, then among all.
+func (r *Resolver) runByID(ctx context.Context, text, short string) (*structure.RunID, error) {
+	if r.thread != nil {
+		runs, err := r.threadRuns(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var found []structure.RunID
+		for _, run := range runs {
+			if matches(run.String(), short) {
+				found = append(found, run)
+			}
+		}
+		run, err := one("message", text, found, structure.RunID.String)
+		if run != nil || err != nil {
+			return run, err
+		}
+	}
+	var found []structure.RunID
+	err := r.AllRuns(ctx, func(run structure.RunInfo) bool {
+		if matches(run.ID.String(), short) {
+			found = append(found, run.ID)
+		}
+		return len(found) <= maxMatches
+	})
+	if err != nil {
+		return nil, err
+	}
+	return one("message", text, found, structure.RunID.String)
+}
+
+// threadRuns returns the runs that the current thread's contexts stand on, each
+// once.
+func (r *Resolver) threadRuns(ctx context.Context) ([]structure.RunID, error) {
+	var runs []structure.RunID
+	seen := make(map[structure.RunID]bool)
+	for c, err := range r.engine.Contexts(ctx, r.thread.ID()) {
+		if err != nil {
+			return nil, err
+		}
+		for at := c.Tip; !at.IsZero() && !seen[at.Run]; {
+			seen[at.Run] = true
+			runs = append(runs, at.Run)
+			run, err := r.engine.Run(ctx, at.Run)
+			if err != nil {
+				return nil, err
+			}
+			at = run.Parent
+		}
+	}
+	return runs, nil
+}
+
+// AllRuns shows visit every run of the store until it returns false.
+func (r *Resolver) AllRuns(ctx context.Context, visit func(structure.RunInfo) bool) error {
+	todo := []structure.RunID{{}}
+	for len(todo) > 0 {
+		next := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for run, err := range r.engine.Forks(ctx, next) {
+			if err != nil {
+				return err
+			}
+			if !visit(run) {
+				return nil
+			}
+			todo = append(todo, run.ID)
+		}
+	}
+	return nil
+}

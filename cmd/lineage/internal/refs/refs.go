@@ -1,0 +1,328 @@
+// Package refs finds what people mean by the names they write: branches,
+// checkpoints, ids or the beginning or end of one, and steps from there.
+//
+//	main          the branch of the current chat; so is its active branch @
+//	start         the checkpoint
+//	other/main    the branch of another chat
+//	3f9ac2d1      the context whose id begins or ends so
+//	3f9ac2d1/12   the message at a place of a run, as it is shown
+//	msg-7         the message with that id of its maker's
+//	main~2        two messages back; so is main@{2}
+//	main:3        the third message
+//	main@{-1}     where the branch stood before it was last moved
+//
+// Steps can be written without a name, for the active branch: @{1}, :3.
+package refs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Resolver finds things in a store by their names.
+type Resolver struct {
+	store  *lineage.Store
+	engine backend.Engine
+	thread *lineage.Thread
+}
+
+// New returns a resolver of names as they are meant in a thread, which may be nil.
+func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
+	return &Resolver{store: store, engine: store.Engine(), thread: thread}
+}
+
+// Ref is what a name stands for: a position, and mostly a context that has it.
+type Ref struct {
+	Text string
+	// Thread is the thread that it was found in, nil if it is in none.
+	Thread *lineage.Thread
+	// Context is nil for a checkpoint, and for a message that was named by its id.
+	Context *lineage.Context
+	// Branch and Checkpoint are set where the name is that of one.
+	Branch, Checkpoint string
+	// Span is the position; zero for an empty context.
+	Span lineage.SpanRef
+	// Index is the place in the span.
+	Index int
+	// Moved is set when steps lead away from where the context stands.
+	Moved bool
+}
+
+// Find returns what a name stands for.
+func (r *Resolver) Find(ctx context.Context, text string) (*Ref, error) {
+	name, steps := text, []step(nil)
+	for {
+		found, err := r.named(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			return r.walk(ctx, found, text, steps)
+		}
+		before, s, ok := cutStep(name)
+		if !ok {
+			break
+		}
+		name, steps = before, append([]step{s}, steps...)
+	}
+	near, err := r.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return nil, &UnknownError{Kind: "name", Text: name, Near: Nearest(name, near)}
+}
+
+// Context returns the context that a name stands for.
+func (r *Resolver) Context(ctx context.Context, text string) (*Ref, error) {
+	found, err := r.Find(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if found.Context == nil || found.Moved {
+		return nil, &KindError{Text: text, Want: "a context or branch"}
+	}
+	return found, nil
+}
+
+// KindError says that a name stands for something else than what is needed. It
+// matches lineage.ErrInvalid.
+type KindError struct{ Text, Want string }
+
+func (e *KindError) Error() string {
+	return fmt.Sprintf("%q stands for a message, and %s is needed", shorten(e.Text), e.Want)
+}
+
+func (e *KindError) Unwrap() error { return lineage.ErrInvalid }
+
+// Hint returns what to do about it.
+func (e *KindError) Hint() string {
+	return "'lineage fork " + e.Text + "' makes a context there"
+}
+
+// named returns what a name without steps stands for, nil if nothing has it.
+func (r *Resolver) named(ctx context.Context, name string) (*Ref, error) {
+	for _, find := range []func(context.Context, string) (*Ref, error){
+		r.active, r.inThread, r.byID, r.inOtherThread,
+	} {
+		if found, err := find(ctx, name); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+func (r *Resolver) active(ctx context.Context, name string) (*Ref, error) {
+	if name != "" && name != "@" {
+		return nil, nil
+	}
+	if r.thread == nil {
+		return nil, fmt.Errorf("the store has no chat yet: %w", lineage.ErrNotFound)
+	}
+	branch, err := r.thread.ActiveBranch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.branch(ctx, r.thread, branch.Name, branch.Context)
+}
+
+func (r *Resolver) branch(ctx context.Context, t *lineage.Thread, name string, id lineage.ContextID) (*Ref, error) {
+	c, err := r.store.Context(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Ref{Thread: t, Context: c, Branch: name, Span: tip}, nil
+}
+
+// inThread finds branches, checkpoints and messages of the current thread.
+func (r *Resolver) inThread(ctx context.Context, name string) (*Ref, error) {
+	if r.thread == nil {
+		return nil, nil
+	}
+	return r.in(ctx, r.thread, name)
+}
+
+func (r *Resolver) in(ctx context.Context, t *lineage.Thread, name string) (*Ref, error) {
+	b, err := r.engine.Branch(ctx, t.ID(), name)
+	if err == nil {
+		return r.branch(ctx, t, name, b.Context)
+	}
+	if !isNotFound(err) {
+		return nil, err
+	}
+	c, err := r.engine.Checkpoint(ctx, t.ID(), name)
+	if err == nil {
+		return &Ref{Thread: t, Checkpoint: name, Span: c.Span}, nil
+	}
+	if !isNotFound(err) {
+		return nil, err
+	}
+	e, err := t.Find(ctx, name)
+	if err == nil {
+		return &Ref{Thread: t, Span: e.Span, Index: e.Index}, nil
+	}
+	if !isNotFound(err) {
+		return nil, err
+	}
+	return nil, nil
+}
+
+func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
+	c, err := r.contextByID(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		handle, err := r.store.Context(ctx, c.ID)
+		if err != nil {
+			return nil, err
+		}
+		found := &Ref{Context: handle, Span: c.Tip}
+		if !c.Thread.IsZero() {
+			if found.Thread, err = r.store.Thread(ctx, c.Thread); err != nil && !isNotFound(err) {
+				return nil, err
+			}
+		}
+		return found, nil
+	}
+	span, ok, err := r.spanByID(ctx, name)
+	if err == nil && !ok {
+		// A usage that is not the first of its span has its place there behind a dot.
+		if before, digits, found := cutLast(name, "."); found {
+			if n, isNumber := number(digits); isNumber && n < 1<<20 {
+				if span, ok, err = r.spanByID(ctx, before); ok {
+					return &Ref{Thread: r.thread, Span: span, Index: int(n)}, nil
+				}
+			}
+		}
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &Ref{Thread: r.thread, Span: span}, nil
+}
+
+// inOtherThread finds CHAT/NAME, and CHAT alone for its active branch.
+func (r *Resolver) inOtherThread(ctx context.Context, name string) (*Ref, error) {
+	t, err := r.threadNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		return New(r.store, t).active(ctx, "")
+	}
+	for i := strings.LastIndex(name, "/"); i > 0; i = strings.LastIndex(name[:i], "/") {
+		t, err := r.threadNamed(ctx, name[:i])
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			continue
+		}
+		return r.in(ctx, t, name[i+1:])
+	}
+	return nil, nil
+}
+
+// walk takes the steps from a position.
+func (r *Resolver) walk(ctx context.Context, found *Ref, text string, steps []step) (*Ref, error) {
+	found.Text = text
+	for _, s := range steps {
+		at, err := r.store.Position(ctx, found.Span)
+		if err != nil {
+			return nil, err
+		}
+		switch s.kind {
+		case moved:
+			if found.Span, err = r.before(ctx, found, s); err != nil {
+				return nil, err
+			}
+		case back:
+			if s.n > at {
+				return nil, &StepError{Text: text, Step: s.text, Length: at}
+			}
+			found.Span, err = r.store.At(ctx, found.Span, at-s.n)
+		case position:
+			if s.n > at {
+				return nil, &StepError{Text: text, Step: s.text, Length: at}
+			}
+			found.Span, err = r.store.At(ctx, found.Span, s.n)
+		}
+		if err != nil {
+			return nil, err
+		}
+		found.Moved, found.Index = true, 0
+	}
+	return found, nil
+}
+
+// StepError says that a history is not long enough for a step. It matches
+// lineage.ErrNotFound.
+type StepError struct {
+	Text, Step string
+	Length     uint64
+}
+
+func (e *StepError) Error() string {
+	return fmt.Sprintf("%q: %s leads out of a history of %d messages", shorten(e.Text), e.Step, e.Length)
+}
+
+func (e *StepError) Unwrap() error { return lineage.ErrNotFound }
+
+// Hint returns what to do about it.
+func (e *StepError) Hint() string { return "'lineage log' shows the history with its positions" }
+
+// before returns where a context stood before its last n moves.
+func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.SpanRef, error) {
+	if found.Context == nil {
+		return lineage.SpanRef{}, &KindError{Text: found.Text, Want: "a context or branch"}
+	}
+	var moves []lineage.Move
+	for m, err := range found.Context.Reflog(ctx) {
+		if err != nil {
+			return lineage.SpanRef{}, err
+		}
+		moves = append(moves, m)
+	}
+	if s.n == 0 || s.n > uint64(len(moves)) {
+		return lineage.SpanRef{}, fmt.Errorf("%q: it was moved %d times: %w", shorten(found.Text), len(moves), lineage.ErrNotFound)
+	}
+	return moves[uint64(len(moves))-s.n].From, nil
+}
+
+// names returns what could have been meant in the current thread, and the chats.
+func (r *Resolver) names(ctx context.Context) ([]string, error) {
+	var names []string
+	if r.thread != nil {
+		for b, err := range r.engine.Branches(ctx, r.thread.ID()) {
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, b.Name)
+		}
+		for c, err := range r.engine.Checkpoints(ctx, r.thread.ID()) {
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, c.Name)
+		}
+		for c, err := range r.engine.Contexts(ctx, r.thread.ID()) {
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, Short(c.ID))
+		}
+	}
+	chats, err := r.threadNames(ctx)
+	return append(names, chats...), err
+}
+
+func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }

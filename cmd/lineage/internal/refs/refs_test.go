@@ -1,0 +1,139 @@
+package refs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func open(t *testing.T) *lineage.Store {
+	t.Helper()
+	store, err := lineage.Open(t.Context(), t.TempDir()+"/store", nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+func TestNamesAreFoundAndStepsTaken(t *testing.T) {
+	ctx, store := t.Context(), open(t)
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip", Title: "A trip"})
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	spans, err := main.Extend(ctx, lineage.User("1"), lineage.User("2"), lineage.User("3").WithID("msg-3"))
+	require.NoError(t, err)
+	_, err = thread.CheckpointAt(ctx, "start", spans[0])
+	require.NoError(t, err)
+	// Names may look like steps, and like each other.
+	odd, err := thread.CreateBranch(ctx, "v1.0~2", lineage.BranchOptions{From: main, At: spans[1]})
+	require.NoError(t, err)
+	r := New(store, thread)
+	for name, want := range map[string]lineage.SpanRef{
+		"": spans[2], "@": spans[2], "main": spans[2], "main~": spans[1], "main~2": spans[0], "@{1}": spans[1], "~1": spans[1],
+		":1": spans[0], "main:2": spans[1], "main~1~1": spans[0], "main:3~1": spans[1], "main~3": {}, "start": spans[0],
+		"msg-3": spans[2], "msg-3~1": spans[1], "v1.0~2": spans[1], "v1.0~2~1": spans[0], "trip": spans[2], "trip/start": spans[0],
+		"a trip/main~1": spans[1], main.ID().String(): spans[2], Short(main.ID()) + "~1": spans[1],
+		spans[1].String(): spans[1], ShortSpan(spans[1]): spans[1], ShortSpan(spans[1]) + "~1": spans[0],
+		Short(thread.ID()): spans[2], Short(odd.ID()): spans[1],
+	} {
+		found, err := r.Find(ctx, name)
+		require.NoError(t, err, name)
+		require.Equal(t, want, found.Span, name)
+	}
+	require.NoError(t, main.Back(ctx, 2))
+	found, err := r.Find(ctx, "main@{-1}")
+	require.NoError(t, err)
+	require.Equal(t, spans[2], found.Span)
+
+	for _, name := range []string{"nobody", "main~4", "main:9", "main@{-2}", "main@{x}", "main~x", "trip/none", "~~", "@{", "f00f/1", "ffffffff/1", "start@{-1}"} {
+		_, err := r.Find(ctx, name)
+		require.Error(t, err, name)
+	}
+	_, err = r.Context(ctx, "start")
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+	_, err = New(store, nil).Find(ctx, "")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
+	ctx, store := t.Context(), open(t)
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip"})
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	for range 9 {
+		_, err := main.Fork(ctx, lineage.ForkOptions{})
+		require.NoError(t, err)
+	}
+	_, err = thread.CreateBranch(ctx, "experiment", lineage.BranchOptions{})
+	require.NoError(t, err)
+	r := New(store, thread)
+
+	var unknown *UnknownError
+	_, err = r.Find(ctx, "experimnet~2")
+	require.ErrorAs(t, err, &unknown)
+	require.Equal(t, []string{"experiment"}, unknown.Near)
+	require.Equal(t, `did you mean "experiment"?`, unknown.Hint())
+
+	// Ids that are made together begin alike.
+	var ambiguous *AmbiguousError
+	_, err = r.Find(ctx, main.ID().String()[:4])
+	require.ErrorAs(t, err, &ambiguous)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	require.Len(t, ambiguous.Matches, maxMatches)
+	require.True(t, ambiguous.More)
+	require.Contains(t, ambiguous.Hint(), "and others")
+
+	_, err = r.Thread(ctx, "tripp")
+	require.ErrorAs(t, err, &unknown)
+	require.Equal(t, []string{"trip"}, unknown.Near)
+	_, err = r.Find(ctx, strings.Repeat("x", 5000))
+	require.ErrorAs(t, err, &unknown)
+	require.Less(t, len(err.Error()), 200)
+}
+
+func TestContentIsFoundByTheBeginningOfItsID(t *testing.T) {
+	ctx, store := t.Context(), open(t)
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.User("one"), lineage.User("two"))
+	require.NoError(t, err)
+	last, err := main.Last(ctx, 1)
+	require.NoError(t, err)
+	r := New(store, thread)
+	for _, name := range []string{last[0].Content.String(), last[0].Content.Short(), strings.ToUpper(last[0].Content.Short()), ":2", "main"} {
+		id, err := r.Content(ctx, name)
+		require.NoError(t, err, name)
+		require.Equal(t, last[0].Content, id, name)
+	}
+	_, err = r.Content(ctx, "0123456789ab")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"main", "mian", 1}, {"main", "main", 0}, {"cheap", "chaep", 1}, {"kitten", "sitting", 3}} {
+		require.Equal(t, c.want, distance(c.a, c.b), "%s, %s", c.a, c.b)
+		require.Equal(t, c.want, distance(c.b, c.a), "%s, %s", c.b, c.a)
+	}
+}
+
+func FuzzCutStep(f *testing.F) {
+	for _, seed := range []string{"main~2", "@{1}", "a@{-3}", ":4", "x~", "~~~", "a@{b}", "18446744073709551616:18446744073709551616"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		name, s, ok := cutStep(text)
+		if ok {
+			require.Equal(t, text, name+s.text)
+			require.Less(t, len(name), len(text))
+		}
+	})
+}

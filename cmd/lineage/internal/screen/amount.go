@@ -1,0 +1,55 @@
+package screen
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Bytes writes a size: 1.2 MiB.
+func Bytes(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	value, unit := float64(n)/1024, 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", value, units[unit])
+}
+
+// Count writes a number with commas between thousands.
+func Count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Plural writes a count of things: 1 message, 2 messages.
+func Plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	switch {
+	case thing == "branch":
+		thing = "branche"
+	case len(thing) > 1 && thing[len(thing)-1] == 'y' && thing[len(thing)-2] != 'a':
+		thing = thing[:len(thing)-1] + "ie"
+	}
+	return Count(n) + " " + thing + "s"
+}
+
+// Time writes a time in the local zone, to the minute.
+func Time(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}

@@ -1,0 +1,83 @@
+package screen
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Progress is a line at the bottom of a terminal that tells how far something is.
+// Where no person looks it writes nothing. It is safe for concurrent use.
+type Progress struct {
+	screen *Screen
+	what   string
+	format func(n int64) string
+	now    func() time.Time
+
+	mu      sync.Mutex
+	started time.Time
+	shown   time.Time
+	wrote   bool
+}
+
+// NewProgress returns a progress line for a screen. format writes amounts.
+func NewProgress(s *Screen, what string, format func(int64) string) *Progress {
+	return &Progress{screen: s, what: what, format: format, now: time.Now, started: time.Now()}
+}
+
+// Show tells how much is done, of a total that is 0 when it is not known.
+func (p *Progress) Show(done, total int64) {
+	if !p.screen.Terminal {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	// A short task shows nothing, and a long one changes ten times a second.
+	if now.Sub(p.started) < 300*time.Millisecond || now.Sub(p.shown) < 100*time.Millisecond {
+		return
+	}
+	p.shown, p.wrote = now, true
+	fmt.Fprintf(p.screen.W, "\r\x1b[K%s", Cut(p.line(done, total, now.Sub(p.started)), p.screen.Width-1))
+}
+
+func (p *Progress) line(done, total int64, took time.Duration) string {
+	line := p.what + "  " + p.format(done)
+	if total > 0 {
+		line += fmt.Sprintf(" of %s  %d%%", p.format(total), min(done*100/total, 100))
+	}
+	if seconds := took.Seconds(); seconds > 0 && done > 0 {
+		rate := float64(done) / seconds
+		line += "  " + p.format(int64(rate)) + "/s"
+		if total > done {
+			left := time.Duration(float64(total-done) / rate * float64(time.Second)).Round(time.Second)
+			line += fmt.Sprintf("  %v left", left)
+		}
+	}
+	return line
+}
+
+// Done removes the line.
+func (p *Progress) Done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wrote {
+		fmt.Fprint(p.screen.W, "\r\x1b[K")
+		p.wrote = false
+	}
+}
+
+// Say tells what is being done, where that has no amount.
+func (p *Progress) Say(what string) {
+	if !p.screen.Terminal {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if now.Sub(p.shown) < 100*time.Millisecond {
+		return
+	}
+	p.shown, p.wrote = now, true
+	fmt.Fprintf(p.screen.W, "\r\x1b[K%s", Cut(p.what+"  "+what, p.screen.Width-1))
+}

@@ -1,0 +1,106 @@
+// Package screen writes for people: it knows how wide a terminal is, whether it
+// shows colours, and how much of a line a text takes.
+package screen
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Screen is where output goes.
+type Screen struct {
+	W io.Writer
+	// Terminal is set when a person is looking.
+	Terminal bool
+	// Width is how many columns there are; 0 is any number.
+	Width int
+	// Colour is set when styles are shown.
+	Colour bool
+}
+
+// Of returns the screen that w is. Width and colour are for terminals alone.
+// NO_COLOR and TERM=dumb turn colour off, and COLUMNS overrides the width.
+func Of(w io.Writer, getenv func(string) string) *Screen {
+	s := &Screen{W: w}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return s
+	}
+	s.Terminal, s.Width = true, 80
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		s.Width = width
+	}
+	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
+		s.Width = n
+	}
+	s.Colour = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+	return s
+}
+
+// A Style is how a text stands out.
+type Style string
+
+// The styles.
+const (
+	Plain  Style = ""
+	Bold   Style = "1"
+	Dim    Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
+	Blue   Style = "34"
+	Purple Style = "35"
+	Cyan   Style = "36"
+)
+
+// Paint returns the text in a style, if the screen shows it.
+func (s *Screen) Paint(style Style, text string) string {
+	if !s.Colour || style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+}
+
+// OfRole returns the style that tells messages of a role.
+func OfRole(role string) Style {
+	switch role {
+	case "user":
+		return Green
+	case "assistant":
+		return Cyan
+	case "system", "developer":
+		return Purple
+	case "tool", "function":
+		return Yellow
+	}
+	return Blue
+}
+
+// Clean returns text that moves no cursor and changes no setting of a terminal:
+// control characters but newline and tab become their pictures. What is not UTF-8
+// becomes U+FFFD.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < ' ':
+			return '\u2400' + r
+		case r == 0x7f:
+			return '\u2421'
+		case r >= 0x80 && r < 0xa0, isDirection(r):
+			return '\ufffd'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
+}
+
+// isDirection reports whether a character changes the direction of writing for
+// what follows.
+func isDirection(r rune) bool {
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}

@@ -1,0 +1,79 @@
+package screen
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestCleanLeavesATerminalAlone(t *testing.T) {
+	require.Equal(t, "a␛[31mb␍\nc\td␡", Clean("a\x1b[31mb\r\nc\td\x7f"))
+	require.Equal(t, "�[1m �", Clean("\u009b[1m \xff"))
+	require.Equal(t, "�txt.exe", Clean("\u202etxt.exe"))
+	rapid.Check(t, func(t *rapid.T) {
+		for _, r := range Clean(rapid.String().Draw(t, "text")) {
+			require.False(t, r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0, "%q", r)
+		}
+	})
+}
+
+func TestCutAndWrapKeepToTheWidth(t *testing.T) {
+	require.Equal(t, "日本…", Cut("日本語です", 5))
+	require.Equal(t, "abc", Cut("abc", 3))
+	require.Equal(t, []string{"one two", "three"}, Wrap("one two three", 8))
+	require.Equal(t, []string{"abcd", "efgh", "i"}, Wrap("abcdefghi", 4))
+	require.Equal(t, []string{"a", "", "b"}, Wrap("a\n\nb\n", 10))
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.RuneFrom([]rune("ab  日é\n"))).Draw(t, "text")
+		width := rapid.IntRange(2, 12).Draw(t, "width")
+		require.LessOrEqual(t, Width(Cut(Line(text), width)), width)
+		for _, line := range Wrap(text, width) {
+			require.LessOrEqual(t, Width(line), width)
+		}
+		letters := func(s string) string { return strings.Join(strings.Fields(s), "") }
+		require.Equal(t, letters(text), letters(strings.Join(Wrap(text, width), "\n")))
+	})
+}
+
+func TestTableAligns(t *testing.T) {
+	var out bytes.Buffer
+	table := NewTable(&Screen{W: &out}, "ID", "TITLE")
+	table.Row("1", "日本")
+	table.Cells(Cell{Text: "200", Style: Bold}, Cell{Text: "two\nlines"})
+	require.NoError(t, table.Print())
+	require.Equal(t, "ID   TITLE\n1    日本\n200  two lines\n", out.String())
+
+	out.Reset()
+	table = NewTable(&Screen{W: &out, Width: 14, Colour: true, Terminal: true}, "", "")
+	table.Cells(Cell{Text: "x", Style: Red}, Cell{Text: "a long text is cut"})
+	require.NoError(t, table.Print())
+	require.Equal(t, "\x1b[31mx\x1b[0m  a long tex…\n", out.String())
+}
+
+func TestAmounts(t *testing.T) {
+	require.Equal(t, []string{"0 B", "1023 B", "1.0 KiB", "1.5 MiB"}, []string{Bytes(0), Bytes(1023), Bytes(1024), Bytes(3 << 19)})
+	require.Equal(t, []string{"7", "1,234", "-1,234,567", "-999"}, []string{Count(7), Count(1234), Count(-1234567), Count(-999)})
+	require.Equal(t, []string{"1 branch", "2 branches", "0 entries", "3 days"},
+		[]string{Plural(1, "branch"), Plural(2, "branch"), Plural(0, "entry"), Plural(3, "day")})
+}
+
+func TestProgressIsForTerminals(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := NewProgress(&Screen{W: &out}, "reading", Bytes)
+	p.now, p.started = func() time.Time { return now.Add(time.Minute) }, now
+	p.Show(10, 100)
+	p.Done()
+	require.Empty(t, out.String())
+
+	p.screen = &Screen{W: &out, Terminal: true, Width: 80}
+	p.Show(30, 90)
+	p.Show(40, 90) // too soon after
+	require.Equal(t, "\r\x1b[Kreading  30 B of 90 B  33%  0 B/s  2m0s left", out.String())
+	p.Done()
+	require.True(t, strings.HasSuffix(out.String(), "\r\x1b[K"))
+}

@@ -1,0 +1,98 @@
+package screen
+
+import (
+	"bufio"
+	"strings"
+)
+
+// Table is rows of cells under aligned columns. On a terminal the last column is
+// cut to what room is left.
+type Table struct {
+	screen *Screen
+	head   []string
+	rows   [][]Cell
+}
+
+// Cell is a text in a style.
+type Cell struct {
+	Text  string
+	Style Style
+	// Right aligns it to the right.
+	Right bool
+}
+
+// NewTable returns a table with the given heads, for a screen.
+func NewTable(s *Screen, head ...string) *Table { return &Table{screen: s, head: head} }
+
+// Row adds a row of plain cells.
+func (t *Table) Row(texts ...string) {
+	cells := make([]Cell, len(texts))
+	for i, text := range texts {
+		cells[i].Text = text
+	}
+	t.Cells(cells...)
+}
+
+// Cells adds a row.
+func (t *Table) Cells(cells ...Cell) {
+	for i := range cells {
+		cells[i].Text = Line(cells[i].Text)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// Len returns how many rows there are.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Print writes the table.
+func (t *Table) Print() error {
+	widths := make([]int, len(t.head))
+	for i, h := range t.head {
+		widths[i] = Width(h)
+	}
+	for _, row := range t.rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], Width(c.Text))
+		}
+	}
+	w := bufio.NewWriter(t.screen.W)
+	if len(t.rows) == 0 {
+		return nil
+	}
+	head := make([]Cell, len(t.head))
+	for i, h := range t.head {
+		head[i] = Cell{Text: h, Style: Dim}
+	}
+	if len(head) > 0 && strings.Join(t.head, "") != "" {
+		t.print(w, head, widths)
+	}
+	for _, row := range t.rows {
+		t.print(w, row, widths)
+	}
+	return w.Flush()
+}
+
+func (t *Table) print(w *bufio.Writer, row []Cell, widths []int) {
+	used := 0
+	for i, c := range row {
+		text := c.Text
+		last := i == len(row)-1 || i == len(row)-2 && row[i+1].Text == ""
+		if last && t.screen.Width > 0 {
+			text = Cut(text, max(t.screen.Width-used, 8))
+		}
+		gap := widths[i] - Width(text)
+		if c.Right && gap > 0 {
+			w.WriteString(strings.Repeat(" ", gap))
+			gap = 0
+		}
+		w.WriteString(t.screen.Paint(c.Style, text))
+		if !last {
+			w.WriteString(strings.Repeat(" ", max(gap, 0)+2))
+		}
+		used += widths[i] + 2
+		if last {
+			break
+		}
+	}
+	w.WriteByte('\n')
+}

@@ -1,0 +1,115 @@
+package screen
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Width returns how many columns a text takes on one line.
+func Width(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+func runeWidth(r rune) int {
+	switch {
+	case r < ' ' || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case isWide(r):
+		return 2
+	}
+	return 1
+}
+
+// isWide reports whether terminals give a character two columns: the scripts of
+// East Asia and pictures.
+func isWide(r rune) bool {
+	return r >= 0x1100 && (r <= 0x115f ||
+		r >= 0x2e80 && r <= 0x303e || r >= 0x3041 && r <= 0xa4cf ||
+		r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff ||
+		r >= 0xfe30 && r <= 0xfe6f || r >= 0xff00 && r <= 0xff60 || r >= 0xffe0 && r <= 0xffe6 ||
+		r >= 0x1f300 && r <= 0x1f64f || r >= 0x1f680 && r <= 0x1f6ff || r >= 0x1f900 && r <= 0x1f9ff ||
+		r >= 0x20000 && r <= 0x3fffd)
+}
+
+// Line returns a text as one line, clean, with its white space reduced to single
+// spaces.
+func Line(text string) string {
+	// A line shows a few hundred characters at most.
+	const enough = 4096
+	if len(text) > enough {
+		cut := enough
+		for cut > 0 && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return Clean(strings.Join(strings.Fields(text), " "))
+}
+
+// Cut returns a text of at most width columns, with an ellipsis where it was
+// longer. A width of 0 or less cuts nothing.
+func Cut(text string, width int) string {
+	if width <= 0 || Width(text) <= width {
+		return text
+	}
+	n := 0
+	for i, r := range text {
+		if n += runeWidth(r); n > width-1 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// Pad returns a text with spaces behind it up to width columns.
+func Pad(text string, width int) string {
+	if n := width - Width(text); n > 0 {
+		return text + strings.Repeat(" ", n)
+	}
+	return text
+}
+
+// Wrap returns the lines of a text, broken between words where they exceed width
+// columns. A width of 0 or less breaks nothing. Words that are too long by
+// themselves are broken anywhere.
+func Wrap(text string, width int) []string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if width <= 0 {
+		return lines
+	}
+	var wrapped []string
+	for _, line := range lines {
+		for Width(line) > width {
+			at := breakAt(line, width)
+			wrapped = append(wrapped, strings.TrimRight(line[:at], " "))
+			line = strings.TrimLeft(line[at:], " ")
+		}
+		wrapped = append(wrapped, line)
+	}
+	return wrapped
+}
+
+// breakAt returns where a line is broken that is wider than width.
+func breakAt(line string, width int) int {
+	n, space := 0, 0
+	for i, r := range line {
+		if r == ' ' && i > 0 {
+			space = i
+		}
+		if n += runeWidth(r); n > width {
+			switch {
+			case space > 0:
+				return space
+			case i > 0:
+				return i
+			}
+			return utf8.RuneLen(r)
+		}
+	}
+	return len(line)
+}

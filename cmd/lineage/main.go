@@ -1,0 +1,23 @@
+// Lineage is the command line of lineage stores: it keeps the conversations of LLM
+// agents, forks, edits and merges them, and tells where anything came from.
+//
+// Each command is a file of its own: its options, how they are bound to flags, and
+// a function that does it. Package screen writes for people, package refs finds
+// what a name stands for, package graph draws trees.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second interrupt ends the process at once.
+	context.AfterFunc(ctx, stop)
+	code := newApp(os.Stdin, os.Stdout, os.Stderr, os.Getenv).run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}

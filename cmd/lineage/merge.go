@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type mergeOptions struct {
+	source, target string
+	replace        bool
+}
+
+func mergeCommand(a *app) *cobra.Command {
+	o := &mergeOptions{}
+	c := &cobra.Command{
+		Use:   "merge SOURCE [TARGET]",
+		Short: "Bring one context's messages into another",
+		Long: `Appends to the target, the active branch unless another is named, what the source has since
+the two parted and the target does not have yet: merging twice adds nothing twice. With
+--replace the target stands where the source does instead, which 'lineage undo' takes
+back.`,
+		Example: `  lineage merge cheap
+  lineage merge main cheap --replace --json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.source, o.target = args[0], arg(args, 1)
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runMerge(ctx, s, o) })
+		}),
+	}
+	c.Flags().BoolVar(&o.replace, "replace", false, "make the target stand where the source does")
+	return c
+}
+
+// mergedRecord tells what a merge did.
+type mergedRecord struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	Strategy string `json:"strategy"`
+	// Common is the last message that both shared.
+	Common *string `json:"common"`
+	// Added are the messages that were appended.
+	Added  []string `json:"added"`
+	Tip    *string  `json:"tip"`
+	Length uint64   `json:"length"`
+}
+
+func (*mergedRecord) recordType() string { return "merged" }
+
+func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
+	source, err := s.context(ctx, o.source)
+	if err != nil {
+		return err
+	}
+	target, err := s.context(ctx, o.target)
+	if err != nil {
+		return err
+	}
+	strategy := lineage.Append
+	if o.replace {
+		strategy = lineage.Replace
+	}
+	result, err := target.Context.Merge(ctx, source.Context, strategy)
+	if err != nil {
+		return err
+	}
+	tip, err := target.Context.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	r := mergedRecord{
+		Source: source.Context.ID().String(), Target: target.Context.ID().String(), Strategy: strategy.String(),
+		Common: spanID(result.Common), Added: []string{}, Tip: spanID(tip),
+	}
+	if r.Length, err = s.store.Position(ctx, tip); err != nil {
+		return err
+	}
+	for _, ref := range result.Added {
+		r.Added = append(r.Added, ref.String())
+	}
+	if s.json {
+		return s.emit(&r)
+	}
+	if o.replace {
+		s.printf("%s stands where %s does, %s\n", nameOf(target), nameOf(source), screen.Plural(int64(r.Length), "message"))
+		return nil
+	}
+	s.printf("added %s of %s to %s, which has %d now\n", screen.Plural(int64(len(r.Added)), "message"), nameOf(source), nameOf(target), r.Length)
+	return nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type packOptions struct{ dense bool }
+
+func packCommand(a *app) *cobra.Command {
+	o := &packOptions{}
+	c := &cobra.Command{
+		Use:   "pack",
+		Short: "Keep what is stored in less room",
+		Long: `Compresses everything up to the latest commit. Every message stays readable by itself. It can be
+interrupted: what was packed so far stays so.`,
+		Example: `  lineage pack
+  lineage pack --dense --json`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runPack(ctx, s, o) })
+		}),
+	}
+	c.Flags().BoolVar(&o.dense, "dense", false, "as small as possible, which takes longer")
+	return c
+}
+
+// packedRecord tells what packing did.
+type packedRecord struct {
+	// Files is how many files were written, and Commits how many commits they hold.
+	Files   int    `json:"files"`
+	Commits uint64 `json:"commits"`
+	// BytesBefore and BytesAfter are what the store takes on disk.
+	BytesBefore int64 `json:"bytes_before"`
+	BytesAfter  int64 `json:"bytes_after"`
+}
+
+func (*packedRecord) recordType() string { return "packed" }
+
+func runPack(ctx context.Context, s *session, o *packOptions) error {
+	line := s.progress("packing", screen.Bytes)
+	report, err := s.store.Pack(ctx, lineage.PackOptions{All: true, Dense: o.dense, Progress: line.Show})
+	line.Done()
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&packedRecord{Files: report.Files, Commits: report.Commits, BytesBefore: report.Before, BytesAfter: report.After})
+	}
+	s.printf("packed %s: %s on disk, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
+	return nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func reflogCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reflog [CONTEXT]",
+		Short: "List how a context was moved, the last move first",
+		Long: `Lists the moves of a context other than forward: rewinds in place, replacing merges, choices,
+undos. NAME@{-1} is where it stood before the first move listed, and so on.`,
+		Example: `  lineage rewind @{1} --in-place && lineage reflog`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runReflog(ctx, s, arg(args, 0)) })
+		}),
+	}
+}
+
+// moveRecord is a move in a context's past.
+type moveRecord struct {
+	Context string `json:"context"`
+	// Back counts from the last move, 1. CONTEXT@{-BACK} is where it stood before.
+	Back   int       `json:"back"`
+	From   *string   `json:"from"`
+	To     *string   `json:"to"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+func (*moveRecord) recordType() string { return "move" }
+
+func runReflog(ctx context.Context, s *session, name string) error {
+	found, err := s.context(ctx, name)
+	if err != nil {
+		return err
+	}
+	var moves []lineage.Move
+	for m, err := range found.Context.Reflog(ctx) {
+		if err != nil {
+			return err
+		}
+		moves = append(moves, m)
+	}
+	slices.Reverse(moves)
+	table := screen.NewTable(s.out, "BEFORE", "WHEN", "FROM", "TO", "WHY")
+	for i, m := range moves {
+		if s.json {
+			err := s.emit(&moveRecord{
+				Context: found.Context.ID().String(), Back: i + 1, From: spanID(m.From), To: spanID(m.To), Reason: m.Reason, At: m.At.UTC(),
+			})
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		table.Cells(screen.Cell{Text: fmt.Sprintf("%s@{-%d}", nameOf(found), i+1), Style: screen.Yellow},
+			screen.Cell{Text: screen.Time(m.At), Style: screen.Dim}, screen.Cell{Text: refs.ShortSpan(m.From)},
+			screen.Cell{Text: refs.ShortSpan(m.To)}, screen.Cell{Text: m.Reason})
+	}
+	if s.json {
+		return nil
+	}
+	if len(moves) == 0 {
+		s.note("%s was never moved but forward", nameOf(found))
+		return nil
+	}
+	return table.Print()
+}

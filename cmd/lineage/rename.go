@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func renameCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rename BRANCH NAME",
+		Short:   "Give a branch another name",
+		Example: `  lineage rename cheap budget`,
+		Args:    cobra.ExactArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runRename(ctx, s, args[0], args[1]) })
+		}),
+	}
+}
+
+func runRename(ctx context.Context, s *session, name, newName string) error {
+	found, err := s.context(ctx, name)
+	if err != nil {
+		return err
+	}
+	s.nameBranch(ctx, found)
+	if found.Branch == "" {
+		return hint(usagef("context %s has no name", found.Context.ID()), "'lineage branch NAME --from %s' makes a branch of it", found.Context.ID())
+	}
+	home, err := s.home(found)
+	if err != nil {
+		return err
+	}
+	if err := home.RenameBranch(ctx, found.Branch, newName); err != nil {
+		return err
+	}
+	b, err := home.Branch(ctx, newName)
+	if err != nil {
+		return err
+	}
+	return s.branchMade(b)
+}

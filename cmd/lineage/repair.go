@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// rebuildIndex is how a finding says that repair mends it.
+const rebuildIndex = backend.RebuildIndex
+
+func repairCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "repair",
+		Short: "Make the index anew from the journal",
+		Long: `Makes the index anew from the journal, which holds everything. The old index is kept beside it
+as index.bolt.before-repair until the next repair. Damage to the journal itself is not
+something this can mend: 'lineage verify' tells which is which.`,
+		Example: `  lineage repair`,
+		Args:    cobra.NoArgs,
+		RunE:    a.does(func(ctx context.Context, _ []string) error { return runRepair(ctx, a) }),
+	}
+}
+
+// repairedRecord tells what repair did.
+type repairedRecord struct {
+	Store   string `json:"store"`
+	Commits uint64 `json:"commits"`
+}
+
+func (*repairedRecord) recordType() string { return "repaired" }
+
+func runRepair(ctx context.Context, a *app) error {
+	dir, err := a.findStore(false)
+	if err != nil {
+		return err
+	}
+	// Whoever has the store open is told apart before the index is touched; a store
+	// whose index cannot be opened is opened all the same.
+	store, err := a.openStore(ctx, dir, openMode{readOnly: true})
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	const index = "index.bolt"
+	old := filepath.Join(dir, index+".before-repair")
+	if err := os.Rename(filepath.Join(dir, index), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, index+".sums")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if store, err = a.openStore(ctx, dir, openMode{}); err != nil {
+		return err
+	}
+	defer store.Close()
+	head, err := store.Engine().Head(ctx)
+	if err != nil {
+		return err
+	}
+	if err := store.Sync(ctx); err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	if a.json {
+		return a.emit(&repairedRecord{Store: dir, Commits: head})
+	}
+	a.printf("made the index anew from %d commits\n", head)
+	return nil
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/speech"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/engine"
+)
+
+type resolveOptions struct {
+	context string
+	last    uint64
+	budget  int
+	format  string
+}
+
+func resolveCommand(a *app) *cobra.Command {
+	o := &resolveOptions{}
+	c := &cobra.Command{
+		Use:   "resolve [CONTEXT]",
+		Short: "Print what to send to a model",
+		Long: `Prints what of a context is sent to a model: the system prompt in force and all of the history,
+the last messages (--last), or what fits in a budget of tokens (--budget), with summaries
+standing in for what does not fit. --format renders it as text, xml, markdown, toml or toon.`,
+		Example: `  lineage resolve --budget 2000
+  lineage resolve cheap --last 2 --format xml
+  lineage resolve --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.context = arg(args, 0)
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runResolve(ctx, s, o) })
+		}),
+	}
+	f := c.Flags()
+	f.Uint64VarP(&o.last, "last", "n", 0, "at most the last so many messages")
+	f.IntVar(&o.budget, "budget", 0, "how many tokens it may take, by estimate")
+	f.StringVar(&o.format, "format", "text", "text, xml, markdown, toml or toon")
+	return c
+}
+
+// partRecord is a message to send, or a summary that stands for several.
+type partRecord struct {
+	// Message is set for a message, Summary for a summary.
+	Message *messageRecord `json:"message,omitempty"`
+	Summary *summaryRecord `json:"summary,omitempty"`
+	Tokens  int            `json:"tokens"`
+}
+
+func (*partRecord) recordType() string { return "part" }
+
+// resolvedRecord ends what resolve prints.
+type resolvedRecord struct {
+	SystemPrompt string `json:"system_prompt,omitempty"`
+	Model        string `json:"model,omitempty"`
+	Parts        int    `json:"parts"`
+	// Tokens is an estimate of what all of it takes.
+	Tokens int `json:"tokens"`
+	// Omitted is how many messages are neither there nor summarized.
+	Omitted uint64 `json:"omitted"`
+	// Digest identifies the history that it was resolved from.
+	Digest string `json:"digest"`
+}
+
+func (*resolvedRecord) recordType() string { return "resolved" }
+
+func rendererOf(format string) (engine.Renderer, error) {
+	switch format {
+	case "xml":
+		return engine.XMLRenderer{}, nil
+	case "markdown":
+		return engine.MarkdownRenderer{}, nil
+	case "toml":
+		return engine.TOMLRenderer{}, nil
+	case "toon":
+		return engine.TOONRenderer{}, nil
+	case "text":
+		return nil, nil
+	}
+	return nil, usagef("--format %q: it is text, xml, markdown, toml or toon", format)
+}
+
+func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
+	renderer, err := rendererOf(o.format)
+	if err != nil {
+		return err
+	}
+	if o.budget < 0 {
+		return usagef("--budget: %d tokens hold nothing", o.budget)
+	}
+	found, err := s.context(ctx, o.context)
+	if err != nil {
+		return err
+	}
+	resolved, err := found.Context.Resolve(ctx, lineage.ResolveOptions{Last: o.last, Budget: o.budget})
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.json:
+		return s.emitResolved(ctx, resolved)
+	case renderer != nil:
+		return s.renderResolved(ctx, resolved, renderer)
+	}
+	if resolved.SystemPrompt != "" {
+		s.printf("%s\n    %s\n\n", s.out.Paint(screen.OfRole("system")+";1", "system prompt"), screen.Line(resolved.SystemPrompt))
+	}
+	for i := range resolved.Parts {
+		p := &resolved.Parts[i]
+		if p.Entry != nil {
+			if err := s.printEntry(ctx, p.Entry, ""); err != nil {
+				return err
+			}
+			continue
+		}
+		s.printf("%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", p.Summary.First, p.Summary.Last)))
+		for _, line := range screen.Wrap(screen.Clean(p.Summary.Text), max(s.out.Width-4, 0)) {
+			s.printf("    %s\n", line)
+		}
+		s.printf("\n")
+	}
+	if resolved.Omitted > 0 {
+		s.warn("%s did not fit and are not summarized; 'lineage summarize' makes a summary that stands for them",
+			screen.Plural(int64(resolved.Omitted), "message"))
+	}
+	s.note("about %s tokens", screen.Count(int64(resolved.Tokens)))
+	return nil
+}
+
+func (s *session) emitResolved(ctx context.Context, resolved *lineage.Resolved) error {
+	for i := range resolved.Parts {
+		p := &resolved.Parts[i]
+		r := partRecord{Tokens: p.Tokens}
+		if p.Entry == nil {
+			r.Summary = newSummaryRecord(p.Summary)
+		} else {
+			var parent lineage.SpanRef
+			if p.Entry.Position > 1 {
+				at, err := s.store.At(ctx, p.Entry.Span, p.Entry.Position-1)
+				if err != nil {
+					return err
+				}
+				parent = at
+			}
+			m, err := s.message(ctx, p.Entry, parent)
+			if err != nil {
+				return err
+			}
+			r.Message = m
+		}
+		if err := s.emit(&r); err != nil {
+			return err
+		}
+	}
+	return s.emit(&resolvedRecord{
+		SystemPrompt: resolved.SystemPrompt, Model: resolved.Model, Parts: len(resolved.Parts), Tokens: resolved.Tokens,
+		Omitted: resolved.Omitted, Digest: resolved.Digest.String(),
+	})
+}
+
+// renderResolved writes everything as fragments, one for each part.
+func (s *session) renderResolved(ctx context.Context, resolved *lineage.Resolved, renderer engine.Renderer) error {
+	var fragments []engine.Fragment
+	if resolved.SystemPrompt != "" {
+		fragments = append(fragments, engine.New("system_prompt", resolved.SystemPrompt))
+	}
+	var messages []any
+	for i := range resolved.Parts {
+		p := &resolved.Parts[i]
+		if p.Entry == nil {
+			messages = append(messages, engine.Object{{Name: "summary", Value: p.Summary.Text}})
+			continue
+		}
+		body, _, err := s.body(ctx, p.Entry, maxText)
+		if err != nil {
+			return err
+		}
+		text := speech.Of(p.Entry.Type, body)
+		if p.Entry.Erased {
+			text = "(erased)"
+		}
+		messages = append(messages, engine.Object{{Name: "role", Value: speaker(p.Entry)}, {Name: "text", Value: text}})
+	}
+	if len(messages) > 0 {
+		fragments = append(fragments, engine.New("messages", messages))
+	}
+	text, err := renderer.Render(fragments...)
+	var data *engine.DataError
+	if errors.As(err, &data) {
+		return fmt.Errorf("render: %w", data)
+	}
+	if err != nil {
+		return err
+	}
+	s.printf("%s\n", text)
+	return nil
+}

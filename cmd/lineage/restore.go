@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func restoreCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore BACKUP DIR",
+		Short: "Make a store of a backup, and check every byte of it",
+		Long: `Copies a backup, or any store that nobody has open, into a directory that is new or empty, and
+checks every byte. A store that is there already is left alone.`,
+		Example: `  lineage backup monday.lineage && lineage restore monday.lineage again.lineage`,
+		Args:    cobra.ExactArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return runRestore(ctx, a, args[0], args[1])
+		}),
+	}
+}
+
+func runRestore(ctx context.Context, a *app, from, dir string) error {
+	line := a.progress("restoring", screen.Bytes)
+	report, err := lineage.Restore(ctx, from, dir, lineage.RestoreOptions{Progress: line.Show})
+	line.Done()
+	if err != nil {
+		return err
+	}
+	return a.copied(dir, report)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type returnOptions struct{ context, text, role, name string }
+
+func returnCommand(a *app) *cobra.Command {
+	o := &returnOptions{}
+	c := &cobra.Command{
+		Use:   "return CONTEXT [TEXT]",
+		Short: "Report a subagent's result to its parent",
+		Long: `Appends what a subagent found to its parent, as a message whose origin leads back to the
+subagent. Without a text it is the last thing the subagent said.`,
+		Example: `  id=$(lineage subagent) && lineage return $id "Three places, all closed on Monday."`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.context, o.text = args[0], arg(args, 1)
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runReturn(ctx, s, o) })
+		}),
+	}
+	c.Flags().StringVarP(&o.role, "role", "r", "assistant", "who says it in the parent")
+	c.Flags().StringVar(&o.name, "name", "", "the subagent's name there")
+	return c
+}
+
+// sentRecord is a message that one context has from another.
+type sentRecord struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// ID is the message in the context that it was sent to.
+	ID string `json:"id"`
+}
+
+func (*sentRecord) recordType() string { return "sent" }
+
+func runReturn(ctx context.Context, s *session, o *returnOptions) error {
+	found, err := s.context(ctx, o.context)
+	if err != nil {
+		return err
+	}
+	item := lineage.Item{Role: o.role, Name: o.name, Body: []byte(o.text)}
+	if o.text == "" {
+		last, err := found.Context.Last(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if len(last) == 0 {
+			return usagef("context %s has said nothing: give the text", found.Context.ID())
+		}
+		e := last[len(last)-1]
+		item.Body, item.Content, item.Type = nil, e.Content, e.Type
+	}
+	info, err := found.Context.Info(ctx)
+	if err != nil {
+		return err
+	}
+	ref, err := found.Context.Return(ctx, item)
+	if err != nil {
+		return err
+	}
+	return s.sent(found.Context.ID().String(), info.Parent.String(), ref)
+}
+
+func (s *session) sent(from, to string, ref lineage.SpanRef) error {
+	if s.json {
+		return s.emit(&sentRecord{From: from, To: to, ID: ref.String()})
+	}
+	s.printf("%s\n", ref)
+	s.note("added to context %s", to)
+	return nil
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+type rewindOptions struct {
+	to      string
+	inPlace bool
+}
+
+func rewindCommand(a *app) *cobra.Command {
+	o := &rewindOptions{}
+	c := &cobra.Command{
+		Use:   "rewind POSITION",
+		Short: "Go back to an earlier message",
+		Long: `Makes a branch at an earlier message and switches to it; what came after stays on the branch
+that has it. With --in-place the branch itself goes back instead, which 'lineage undo'
+takes back.`,
+		Example: `  lineage rewind @{2}
+  lineage rewind main:1 --json
+  lineage rewind cheap~1 --in-place`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.to = args[0]
+			return runRewind(ctx, a, o)
+		}),
+	}
+	c.Flags().BoolVar(&o.inPlace, "in-place", false, "move the branch or context itself")
+	return c
+}
+
+func runRewind(ctx context.Context, a *app, o *rewindOptions) error {
+	if a.dsn() != "" {
+		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.rewind(ctx, o) })
+	}
+	return a.change(ctx, func(ctx context.Context, s *session) error {
+		found, err := s.position(ctx, o.to)
+		if err != nil {
+			return err
+		}
+		home, err := s.home(found)
+		if err != nil {
+			return err
+		}
+		if !o.inPlace {
+			b, err := home.Rewind(ctx, found.Span)
+			if err != nil {
+				return err
+			}
+			return s.branchMade(b)
+		}
+		if found.Context == nil {
+			if found.Context, err = home.Active(ctx); err != nil {
+				return err
+			}
+		}
+		s.nameBranch(ctx, found)
+		from, err := found.Context.Tip(ctx)
+		if err != nil {
+			return err
+		}
+		if err := found.Context.RewindTo(ctx, found.Span); err != nil {
+			return err
+		}
+		return s.moved(ctx, found, from)
+	})
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"lineage": main})
+}
+
+// allRecords has one of each kind of record.
+func allRecords() []record {
+	return []record{
+		&errorRecord{}, &warningRecord{}, &initRecord{}, &infoRecord{}, &chatRecord{}, &deletedRecord{}, &messageRecord{}, &contextRecord{},
+		&movedRecord{}, &appendedRecord{}, &sentRecord{}, &alternativeRecord{}, &branchRecord{}, &moveRecord{},
+		&checkpointRecord{}, &mergedRecord{}, &diffRecord{}, &diffSummaryRecord{}, &commonPrefixRecord{}, &partRecord{},
+		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{},
+		&statsRecord{}, &erasedRecord{}, &eventRecord{}, &versionRecord{}, &completionRecord{}, &nodeRecord{}, &importedRecord{},
+		&hitRecord{}, &bundledRecord{}, &unbundledRecord{}, &inventoryRecord{}, &benchEnvironmentRecord{}, &measurementRecord{}, &ratioRecord{},
+		&growthRecord{}, &goalRecord{}, &unmeasuredRecord{}, &workloadRecord{}, &exportedRecord{}, &packedRecord{}, &collectedRecord{}, &copiedRecord{}, &projectedRecord{}, &comparedRecord{}, &differenceRecord{},
+	}
+}
+
+func TestAllRecordsAreListed(t *testing.T) {
+	listed := make(map[string]bool)
+	for _, r := range allRecords() {
+		listed[reflect.TypeOf(r).Elem().Name()] = true
+	}
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	declared := 0
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if f, ok := n.(*ast.FuncDecl); ok && f.Name.Name == "recordType" {
+				declared++
+				name := f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name
+				require.True(t, listed[name], "%s is not among allRecords", name)
+			}
+			return true
+		})
+	}
+	require.Equal(t, len(listed), declared)
+}
+
+func scriptParams(dir string) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("LINEAGE_STORE", "")
+			e.Setenv("LINEAGE_CHAT", "")
+			e.Setenv("OPENAI_BASE_URL", "")
+			e.Setenv("TZ", "UTC")
+			// Where races are looked for, each process would end a second later.
+			e.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"capture": capture, "records": checkRecords, "code": checkCode, "damage": damage,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	}
+}
+
+func TestScripts(t *testing.T) { testscript.Run(t, scriptParams("testdata/script")) }
+
+// capture NAME [KEY] sets a variable to what the last command printed, or to a field
+// of the first record that has it.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: capture NAME [KEY]")
+	}
+	out := strings.TrimSpace(ts.ReadFile("stdout"))
+	if len(args) == 1 {
+		ts.Setenv(args[0], out)
+		return
+	}
+	for line := range strings.Lines(out) {
+		var fields map[string]any
+		ts.Check(json.Unmarshal([]byte(line), &fields))
+		if value, ok := fields[args[1]]; ok {
+			ts.Setenv(args[0], fmt.Sprint(value))
+			return
+		}
+	}
+	ts.Fatalf("no record has %q", args[1])
+}
+
+// records TYPE… checks that the last command printed records of these types, each with
+// the fields that its type has and no others. TYPE* is any number of them, and a
+// leading "stderr" looks there.
+func checkRecords(ts *testscript.TestScript, neg bool, want []string) {
+	from := "stdout"
+	if len(want) > 0 && want[0] == "stderr" {
+		from, want = want[0], want[1:]
+	}
+	types := make(map[string]reflect.Type)
+	for _, r := range allRecords() {
+		types[r.recordType()] = reflect.TypeOf(r).Elem()
+	}
+	var got []string
+	for line := range strings.Lines(ts.ReadFile(from)) {
+		var head struct {
+			Type string `json:"type"`
+		}
+		ts.Check(json.Unmarshal([]byte(line), &head))
+		known, ok := types[head.Type]
+		if !ok {
+			ts.Fatalf("unknown type of record: %s", line)
+		}
+		body := strings.Replace(line, `"type":"`+head.Type+`",`, "", 1)
+		d := json.NewDecoder(strings.NewReader(body))
+		d.DisallowUnknownFields()
+		if err := d.Decode(reflect.New(known).Interface()); err != nil {
+			ts.Fatalf("%v in %s", err, line)
+		}
+		got = append(got, head.Type)
+	}
+	i := 0
+	for _, w := range want {
+		if many, ok := strings.CutSuffix(w, "*"); ok {
+			for i < len(got) && got[i] == many {
+				i++
+			}
+			continue
+		}
+		if i == len(got) || got[i] != w {
+			ts.Fatalf("records are %v, not %v", got, want)
+		}
+		i++
+	}
+	if i != len(got) || neg {
+		ts.Fatalf("records are %v, not %v", got, want)
+	}
+}
+
+// code N COMMAND… runs a command that has to exit with the code N.
+func checkCode(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	script := `"$@"; code=$?; if [ $code -ne ` + strconv.Itoa(want) + ` ]; then echo "exit code is $code" >&2; exit 99; fi`
+	if err := ts.Exec("sh", append([]string{"-c", script, "sh"}, args[1:]...)...); err != nil {
+		ts.Fatalf("exit code is not %d", want)
+	}
+}
+
+// damage FILE flips a bit in the middle of a file.
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	b, err := os.ReadFile(path)
+	ts.Check(err)
+	at := len(b) / 2
+	if len(args) > 1 {
+		if at = bytes.Index(b, []byte(args[1])); at < 0 {
+			ts.Fatalf("%q is not in %s", args[1], args[0])
+		}
+	}
+	b[at] ^= 1
+	ts.Check(os.WriteFile(path, b, 0o600))
+}
+
+// exampleStore makes the small store that examples are run on.
+func exampleStore(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), storeDir)
+	for _, line := range [][]string{
+		{"init", dir},
+		{"chat", "create", "--title", "Lisbon", "--id", "lisbon", "--user", "ada"},
+		{"append", "Plan a weekend in Lisbon."},
+		{"append", "Friday in Alfama, Saturday in Belém.", "--role", "assistant", "--model", "large-2"},
+		{"checkpoint", "start"},
+		{"branch", "cheap"},
+		{"append", "cheap", "Make it cheaper."},
+		{"append", "cheap", "Walk, and take the 28.", "--role", "assistant", "--model", "small-1"},
+		{"append", "And where do we eat?"},
+		{"append", "Pastéis in Belém, fish in Graça.", "--role", "assistant", "--model", "large-2"},
+	} {
+		got := runLine(t.Context(), append(line, "--store", dir)...)
+		require.Equal(t, 0, got.code, "%v: %s", line, got.err)
+	}
+	return dir
+}
+
+// Every command's examples are run on the same small store.
+func TestExamples(t *testing.T) {
+	store, dir := exampleStore(t), t.TempDir()
+	for _, c := range allCommands(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, os.Getenv)) {
+		require.NotEmpty(t, c.Example, "%s has no example", c.CommandPath())
+		var script strings.Builder
+		if c.Name() == "init" || !c.HasParent() {
+			script.WriteString("rm .lineage\n") // these begin with nothing
+		}
+		for _, line := range strings.Split(strings.TrimSpace(c.Example), "\n") {
+			fmt.Fprintf(&script, "exec sh -c '%s'\n", strings.ReplaceAll(strings.TrimSpace(line), "'", "''"))
+		}
+		script.WriteString("-- chats.jsonl --\n" +
+			`{"messages":[{"role":"user","content":"And Porto?"},{"role":"assistant","content":"By train."}]}` + "\n")
+		name := strings.ReplaceAll(c.CommandPath(), " ", "_") + ".txtar"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script.String()), 0o600))
+	}
+	params := scriptParams(dir)
+	setup := params.Setup
+	params.Setup = func(e *testscript.Env) error {
+		return errors.Join(setup(e), os.CopyFS(filepath.Join(e.WorkDir, storeDir), os.DirFS(store)))
+	}
+	testscript.Run(t, params)
+}
+
+func TestExitCodesAreDocumentedOnce(t *testing.T) {
+	var codes []int
+	for _, c := range exitCodes() {
+		codes = append(codes, c.Code)
+	}
+	require.True(t, slices.IsSorted(codes))
+	require.Equal(t, len(codes), len(slices.Compact(slices.Clone(codes))))
+}
+
+// The demonstration works, and leaves alone what is not its own.
+func TestDemo(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the demonstration is a shell script")
+	}
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	script := "env DEMO=$WORK/demo LINEAGE=lineage DEMO_ROUNDS=3 DEMO_LENGTH=10\n" +
+		"exec bash " + root + "/scripts/demo.sh\n" +
+		"stdout '1,167'\nstdout 'subagent [0-9a-f]{8}'\nstdout 'added 2 messages of clearer to mine'\nstdout '<mark>'\n" +
+		"stdout 'every byte is what was written'\nstdout '10 +json-files'\n! stderr .\n" +
+		"env DEMO=$WORK\n! exec bash " + root + "/scripts/demo.sh\nstderr 'is no store of a demonstration'\nexists demo\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txtar"), []byte(script), 0o600))
+	testscript.Run(t, scriptParams(dir))
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func sendCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "send MESSAGE CONTEXT",
+		Short: "Give a message to another context",
+		Long: `Appends a message of one context to another: the same content, used in both. The usage
+there tells where it came from.`,
+		Example: `  lineage send main:2 cheap`,
+		Args:    cobra.ExactArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runSend(ctx, s, args[0], args[1]) })
+		}),
+	}
+}
+
+func runSend(ctx context.Context, s *session, message, context string) error {
+	from, err := s.position(ctx, message)
+	if err != nil {
+		return err
+	}
+	e, err := s.refs.Entry(ctx, from)
+	if err != nil {
+		return err
+	}
+	to, err := s.context(ctx, context)
+	if err != nil {
+		return err
+	}
+	source := from.Context
+	if source == nil {
+		home, err := s.home(from)
+		if err != nil {
+			return err
+		}
+		if source, err = home.Active(ctx); err != nil {
+			return err
+		}
+	}
+	ref, err := source.Send(ctx, to.Context, e)
+	if err != nil {
+		return err
+	}
+	return s.sent(source.ID().String(), to.Context.ID().String(), ref)
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// storeDir is the name under which a store is looked for.
+const storeDir = ".lineage"
+
+// chatFile says in a store which chat was chosen. It is a preference of the command
+// line's and nothing that the store knows of.
+const chatFile = "current-chat"
+
+// session is a command at work on an open store.
+type session struct {
+	*app
+	dir   string
+	store *lineage.Store
+	// thread is the current chat, nil while there is none.
+	thread *lineage.Thread
+	refs   *refs.Resolver
+}
+
+// openMode says what a command needs of the store.
+type openMode struct {
+	readOnly bool
+	// create makes a store where none is, if it was named.
+	create bool
+	// noChat leaves the current chat alone: the command is about the store.
+	noChat bool
+}
+
+// open runs a command on the store that is found.
+func (a *app) open(ctx context.Context, mode openMode, run func(context.Context, *session) error) (err error) {
+	dir, err := a.findStore(mode.create)
+	if err != nil {
+		return err
+	}
+	store, err := a.openStore(ctx, dir, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	s := &session{app: a, dir: dir, store: store}
+	if !mode.noChat {
+		if s.thread, err = s.currentChat(ctx); err != nil {
+			return err
+		}
+	}
+	s.refs = refs.New(store, s.thread)
+	return run(ctx, s)
+}
+
+// read and change are open for commands that read, and for those that change.
+func (a *app) read(ctx context.Context, run func(context.Context, *session) error) error {
+	return a.open(ctx, openMode{readOnly: true}, run)
+}
+
+func (a *app) change(ctx context.Context, run func(context.Context, *session) error) error {
+	return a.open(ctx, openMode{}, run)
+}
+
+// findStore returns the directory of the store: the one asked for, or the nearest.
+func (a *app) findStore(create bool) (string, error) {
+	dir := a.store
+	if dir == "" {
+		dir = a.getenv("LINEAGE_STORE")
+	}
+	if isDSN(dir) {
+		return "", hint(usagef("%s: this command needs a store in a directory, not a database", redact(dir)),
+			"'lineage chat', 'log', 'show', 'append', 'branch', 'switch', 'checkpoint', 'rewind' and 'search' work on databases too")
+	}
+	if dir != "" {
+		if isStore(dir) || create {
+			return dir, nil
+		}
+		// A folder may be named that has its store below it.
+		if below := filepath.Join(dir, storeDir); isStore(below) {
+			return below, nil
+		}
+		return "", hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+	}
+	at, err := workingDir()
+	if err != nil {
+		return "", err
+	}
+	for start := at; ; at = filepath.Dir(at) {
+		if below := filepath.Join(at, storeDir); isStore(below) {
+			return below, nil
+		}
+		if isStore(at) {
+			return at, nil
+		}
+		if filepath.Dir(at) == at {
+			return "", hint(fmt.Errorf("store: %w in %s or a folder above it", lineage.ErrNotFound, start),
+				"'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
+		}
+	}
+}
+
+// isStore reports whether a directory looks like a store.
+func isStore(dir string) bool {
+	names, err := os.ReadDir(filepath.Join(dir, "journal"))
+	return err == nil && len(names) > 0
+}
+
+// openStore opens a store, waiting for another process for as long as --wait says.
+func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineage.Store, error) {
+	durability := lineage.Full
+	switch a.durability {
+	case "full":
+	case "normal":
+		durability = lineage.Normal
+	default:
+		return nil, usagef("durability %q: it is full or normal", a.durability)
+	}
+	deadline := time.Now().Add(a.wait)
+	pause := 5 * time.Millisecond
+	told := false
+	for {
+		line := a.progress("opening", screen.Bytes)
+		store, err := lineage.Open(ctx, dir, &lineage.Options{
+			Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create, Progress: line.Show,
+			Log: func(message string) {
+				a.repairs = append(a.repairs, message)
+				a.warn("%s", message)
+			},
+		})
+		line.Done()
+		if err == nil || !errors.Is(err, lineage.ErrLocked) || !time.Now().Before(deadline) {
+			return store, err
+		}
+		if !told && pause > 200*time.Millisecond {
+			a.note("waiting: %v", err)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(min(pause, time.Until(deadline))):
+		}
+		pause = min(pause*2, time.Second/2)
+	}
+}
+
+// currentChat returns the chat that commands work on, nil while there is none.
+func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
+	if name := s.namedChat(); name != "" {
+		return refs.New(s.store, nil).Thread(ctx, name)
+	}
+	if chosen, err := os.ReadFile(filepath.Join(s.dir, chatFile)); err == nil {
+		if id, err := structure.ParseID[lineage.ThreadID](strings.TrimSpace(string(chosen))); err == nil {
+			t, err := s.store.Thread(ctx, id)
+			if !errors.Is(err, lineage.ErrNotFound) {
+				return t, err
+			}
+		}
+	}
+	var latest *structure.Thread
+	for t, err := range s.store.Engine().Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if latest == nil || t.UpdatedAt.After(latest.UpdatedAt) {
+			latest = t
+		}
+	}
+	if latest == nil {
+		return nil, nil
+	}
+	return s.store.Thread(ctx, latest.ID)
+}
+
+// useChat makes a chat the one that commands work on.
+func (s *session) useChat(id lineage.ThreadID) error {
+	path := filepath.Join(s.dir, chatFile)
+	temporary, err := os.CreateTemp(s.dir, chatFile+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())
+	if _, err := temporary.WriteString(id.String() + "\n"); err != nil {
+		return errors.Join(err, temporary.Close())
+	}
+	if err := temporary.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}
+
+// needChat returns the current chat.
+func (s *session) needChat() (*lineage.Thread, error) {
+	if s.thread == nil {
+		return nil, hint(fmt.Errorf("chat: %w: the store has none yet", lineage.ErrNotFound),
+			"'lineage chat create' makes one, and so does 'lineage append'")
+	}
+	return s.thread, nil
+}
+
+// context returns the context that a name stands for; an empty one is the active
+// branch.
+func (s *session) context(ctx context.Context, name string) (*refs.Ref, error) {
+	if name == "" {
+		if _, err := s.needChat(); err != nil {
+			return nil, err
+		}
+	}
+	return s.refs.Context(ctx, name)
+}
+
+// position returns the position that a name stands for.
+func (s *session) position(ctx context.Context, name string) (*refs.Ref, error) {
+	if name == "" {
+		if _, err := s.needChat(); err != nil {
+			return nil, err
+		}
+	}
+	return s.refs.Find(ctx, name)
+}
+
+// home returns the chat that something was found in, or the current one.
+func (s *session) home(found *refs.Ref) (*lineage.Thread, error) {
+	if found.Thread != nil {
+		return found.Thread, nil
+	}
+	return s.needChat()
+}
+
+func arg(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+type statsOptions struct{ exact bool }
+
+func statsCommand(a *app) *cobra.Command {
+	o := &statsOptions{}
+	c := &cobra.Command{
+		Use:   "stats",
+		Short: "Tell how much is stored, and what copies would have cost",
+		Long: `Tells how much is stored: what all messages hold (logical), what they hold with the same bytes
+counted once (unique), and what the store takes on disk (stored). Beside it stands what it would be if
+every fork and branch held a copy of its history.`,
+		Example: `  lineage stats
+  lineage stats --json`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+				return runStats(ctx, s, o)
+			})
+		}),
+	}
+	c.Flags().BoolVar(&o.exact, "exact", false, "count the copies by reading every message, however many there are")
+	return c
+}
+
+// statsRecord is how much a store holds.
+type statsRecord struct {
+	Threads     uint64 `json:"threads"`
+	Contexts    uint64 `json:"contexts"`
+	Branches    uint64 `json:"branches"`
+	Checkpoints uint64 `json:"checkpoints"`
+	// Messages is how many messages, document revisions and files there are, and Spans
+	// how many steps of histories hold them.
+	Messages uint64 `json:"messages"`
+	Spans    uint64 `json:"spans"`
+	Runs     uint64 `json:"runs"`
+	Blocks   uint64 `json:"blocks"`
+	Chunks   uint64 `json:"chunks"`
+	// LogicalBytes is the size of all messages, UniqueBytes that of the different ones,
+	// and StoredBytes what the store takes on disk, its index (IndexBytes) included.
+	LogicalBytes uint64 `json:"logical_bytes"`
+	UniqueBytes  uint64 `json:"unique_bytes"`
+	StoredBytes  uint64 `json:"stored_bytes"`
+	IndexBytes   uint64 `json:"index_bytes"`
+	// CopiedMessages and CopiedBytes are what it would be if every context held a copy
+	// of its history. CopiedExact is false where the bytes are an estimate.
+	CopiedMessages uint64 `json:"copied_messages"`
+	CopiedBytes    uint64 `json:"copied_bytes"`
+	CopiedExact    bool   `json:"copied_exact"`
+}
+
+func (*statsRecord) recordType() string { return "stats" }
+
+// exactUpTo is how many messages are read to count copies unless --exact asks for it.
+const exactUpTo = 20_000
+
+func runStats(ctx context.Context, s *session, o *statsOptions) error {
+	stats, err := s.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	r := statsRecord{
+		Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches, Checkpoints: stats.Checkpoints,
+		Messages: stats.Usages, Spans: stats.Spans, Runs: stats.Runs, Blocks: stats.Blocks, Chunks: stats.Chunks,
+		LogicalBytes: stats.LogicalBytes, UniqueBytes: stats.UniqueBytes, StoredBytes: stats.StoredBytes, IndexBytes: stats.IndexBytes,
+		CopiedExact: o.exact || stats.Usages <= exactUpTo,
+	}
+	if err := s.countCopies(ctx, &r); err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&r)
+	}
+	count := func(n uint64) screen.Cell { return screen.Cell{Text: screen.Count(int64(n)), Right: true} }
+	size := func(n uint64) screen.Cell { return screen.Cell{Text: screen.Bytes(int64(n)), Right: true} }
+	table := screen.NewTable(s.out, "", "", "")
+	row := func(name string, c screen.Cell, note string) {
+		table.Cells(screen.Cell{Text: name}, c, screen.Cell{Text: note, Style: screen.Dim})
+	}
+	row("chats", count(r.Threads), "")
+	row("contexts", count(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
+	row("messages", count(r.Messages), "")
+	row("logical", size(r.LogicalBytes), "what all messages hold")
+	row("unique", size(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
+	row("stored", size(r.StoredBytes), fmt.Sprintf("on disk, %s of it index", screen.Bytes(int64(r.IndexBytes))))
+	about := ""
+	if !r.CopiedExact {
+		about = "about "
+	}
+	row("as copies", size(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
+		about, screen.Plural(int64(r.CopiedMessages), "message"), times(r.CopiedBytes, r.UniqueBytes)))
+	return table.Print()
+}
+
+// times says by how much one size exceeds another, where it does.
+func times(more, less uint64) string {
+	if less == 0 || more < less+less/20 {
+		return ""
+	}
+	return fmt.Sprintf(": %.1f times less", float64(more)/float64(less))
+}
+
+// countCopies counts what copies of all histories would hold. Every run is read
+// once; what lies behind a run's first span is known from its parent.
+func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
+	line := s.progress("counting", func(n int64) string { return screen.Plural(n, "context") })
+	defer line.Done()
+	sizes := make(map[structure.RunID][]uint64) // bytes of the history up to each span
+	done := int64(0)
+	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}) {
+		if err != nil {
+			return err
+		}
+		if c.Tip.IsZero() {
+			continue
+		}
+		length, err := s.store.Position(ctx, c.Tip)
+		if err != nil {
+			return err
+		}
+		r.CopiedMessages += length
+		if r.CopiedExact {
+			bytes, err := s.historyBytes(ctx, c.Tip, sizes)
+			if err != nil {
+				return err
+			}
+			r.CopiedBytes += bytes
+		}
+		done++
+		line.Show(done, int64(r.Contexts))
+	}
+	if !r.CopiedExact && r.Spans > 0 {
+		r.CopiedBytes = uint64(float64(r.CopiedMessages) / float64(r.Spans) * float64(r.LogicalBytes))
+	}
+	return nil
+}
+
+// historyBytes returns the size of a history, and keeps that of every run it reads.
+func (s *session) historyBytes(ctx context.Context, tip lineage.SpanRef, sizes map[structure.RunID][]uint64) (uint64, error) {
+	var unread []structure.RunInfo
+	for at := tip; !at.IsZero() && sizes[at.Run] == nil; {
+		run, err := s.store.Engine().Run(ctx, at.Run)
+		if err != nil {
+			return 0, err
+		}
+		unread = append(unread, run)
+		at = run.Parent
+	}
+	for i := len(unread) - 1; i >= 0; i-- {
+		run := unread[i]
+		var sum uint64
+		if !run.Parent.IsZero() {
+			sum = sizes[run.Parent.Run][run.Parent.Seq-1]
+		}
+		last, err := s.store.Engine().Last(ctx, run.ID)
+		if err != nil {
+			return 0, err
+		}
+		totals := make([]uint64, last.Seq)
+		for e, err := range s.store.History(ctx, last, lineage.Window{Last: last.Seq}) {
+			if err != nil {
+				return 0, err
+			}
+			sum += uint64(e.Size)
+			totals[e.Span.Seq-1] = sum
+		}
+		sizes[run.ID] = totals
+	}
+	return sizes[tip.Run][tip.Seq-1], nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type subagentOptions struct {
+	parent    string
+	last      uint64
+	lastSet   bool
+	roles     []string
+	task      string
+	metadata  string
+	overrides overrideFlags
+}
+
+func subagentCommand(a *app) *cobra.Command {
+	o := &subagentOptions{}
+	var c *cobra.Command
+	c = &cobra.Command{
+		Use:   "subagent [CONTEXT]",
+		Short: "Make a child context for an agent of its own",
+		Long: `Makes a context for an agent that works on its own and reports back with 'lineage
+return'. It sees the whole history, at no cost, or only what --last and --role choose;
+--last 0 shows it nothing. Prints the new context's id.`,
+		Example: `  lineage subagent --task "Find three restaurants." --model small-1
+  lineage subagent main --last 2 --role user --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.parent = arg(args, 0)
+			o.lastSet = c.Flags().Changed("last")
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runSubagent(ctx, s, o) })
+		}),
+	}
+	f := c.Flags()
+	f.Uint64VarP(&o.last, "last", "n", 0, "it sees only the last so many messages")
+	f.StringSliceVar(&o.roles, "role", nil, "it sees only messages of these roles")
+	f.StringVar(&o.task, "task", "", "what it is asked to do, as its first own message")
+	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	o.overrides.bind(c)
+	return c
+}
+
+// subagentMark is the metadata of a subagent that was given none.
+const subagentMark = `{"made_by":"subagent"}`
+
+func runSubagent(ctx context.Context, s *session, o *subagentOptions) error {
+	found, err := s.context(ctx, o.parent)
+	if err != nil {
+		return err
+	}
+	options := lineage.SubagentOptions{}
+	if options.Overrides, err = o.overrides.build(); err != nil {
+		return err
+	}
+	if options.Metadata, err = validJSON("metadata", o.metadata); err != nil {
+		return err
+	}
+	if options.Metadata == nil {
+		options.Metadata = []byte(subagentMark)
+	}
+	if o.lastSet || len(o.roles) > 0 {
+		options.Sees = &lineage.Filter{Window: lineage.Window{Last: o.last}, Roles: o.roles}
+		if o.lastSet && o.last == 0 {
+			options.Sees.Keep = func(*lineage.Entry) bool { return false }
+		}
+	}
+	child, err := found.Context.Subagent(ctx, options)
+	if err != nil {
+		return err
+	}
+	if o.task != "" {
+		if _, err := child.Extend(ctx, lineage.User(o.task)); err != nil {
+			return err
+		}
+	}
+	return s.made(ctx, child, "a subagent of %s; it reports with 'lineage return %s TEXT'", nameOf(found), child.ID())
+}

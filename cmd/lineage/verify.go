@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type verifyOptions struct{ deep bool }
+
+func verifyCommand(a *app) *cobra.Command {
+	o := &verifyOptions{}
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Check what is stored",
+		Long: `Checks the checksums and numbering of what is stored; with --deep every content is hashed again,
+every digest computed, and the whole index compared with the journal. Prints what is wrong and what
+mends it, and exits with 6 if anything is.`,
+		Example: `  lineage verify
+  lineage verify --deep --json`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+				return runVerify(ctx, s, o)
+			})
+		}),
+	}
+	c.Flags().BoolVar(&o.deep, "deep", false, "check every byte")
+	return c
+}
+
+// findingRecord is one thing that is wrong with a store.
+type findingRecord struct {
+	// Subject is what is damaged: journal, index, block, chunk.
+	Subject string `json:"subject"`
+	ID      string `json:"id,omitempty"`
+	File    string `json:"file,omitempty"`
+	Offset  int64  `json:"offset,omitempty"`
+	Problem string `json:"problem"`
+	// Repair says what mends it; without it nothing can.
+	Repair string `json:"repair,omitempty"`
+}
+
+func (*findingRecord) recordType() string { return "finding" }
+
+// verifiedRecord ends what verify prints.
+type verifiedRecord struct {
+	Deep bool `json:"deep"`
+	// Findings is how many things are wrong.
+	Findings int `json:"findings"`
+	// CheckedBytes is how much was read.
+	CheckedBytes int64  `json:"checked_bytes"`
+	Commits      uint64 `json:"commits"`
+	OK           bool   `json:"ok"`
+}
+
+func (*verifiedRecord) recordType() string { return "verified" }
+
+func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
+	head, err := s.store.Engine().Head(ctx)
+	if err != nil {
+		return err
+	}
+	r := verifiedRecord{Deep: o.deep, Commits: head}
+	// An index that cannot be used was made anew for this command alone.
+	for _, message := range s.repairs {
+		f := lineage.Finding{Subject: "index", Problem: message, Repair: rebuildIndex}
+		if err := s.finding(f, &r); err != nil {
+			return err
+		}
+	}
+	line := s.progress("verifying", screen.Bytes)
+	for f, err := range s.store.Verify(ctx, lineage.VerifyOptions{Deep: o.deep, Progress: func(done, total int64) {
+		r.CheckedBytes = max(r.CheckedBytes, done)
+		line.Show(done, total)
+	}}) {
+		line.Done()
+		if err != nil {
+			return err
+		}
+		if err := s.finding(f, &r); err != nil {
+			return err
+		}
+	}
+	line.Done()
+	r.OK = r.Findings == 0
+	if s.json {
+		if err := s.emit(&r); err != nil {
+			return err
+		}
+	}
+	if !r.OK {
+		return hint(errDamaged, "'lineage repair' makes the index anew; damage to the journal needs a backup")
+	}
+	if !s.json {
+		how := "checksums and numbering are right"
+		if o.deep {
+			how = "every byte is what was written"
+		}
+		s.printf("%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head), "commit"), how)
+	}
+	return nil
+}
+
+// finding prints one thing that is wrong and counts it.
+func (s *session) finding(f lineage.Finding, r *verifiedRecord) error {
+	r.Findings++
+	if s.json {
+		return s.emit(&findingRecord{
+			Subject: f.Subject, ID: f.ID, File: f.File, Offset: f.Offset, Problem: f.Problem, Repair: repairOf(f),
+		})
+	}
+	s.printf("%s\n", s.out.Paint(screen.Red, screen.Line(f.String())))
+	return nil
+}
+
+// repairOf returns the command that mends a finding.
+func repairOf(f lineage.Finding) string {
+	if f.Repair == rebuildIndex {
+		return "lineage repair"
+	}
+	return f.Repair
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type watchOptions struct {
+	from     uint64
+	follow   bool
+	interval time.Duration
+}
+
+func watchCommand(a *app) *cobra.Command {
+	o := &watchOptions{}
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Print what happens in a store, as it happens",
+		Long: `Prints what every commit did, in order. It starts with what comes next, or at the commit
+given by --from, and goes on until it is interrupted, or with --follow=false up to the last
+commit there is. To go on later where it ended, give the number of its last commit and one.
+
+Other processes can change the store meanwhile: it is open only for moments, when its files have
+changed. A process that keeps the store open all the time is heard when it lets go.`,
+		Example: `  lineage watch --from 1 --follow=false
+  lineage watch --from 1 --follow=false --json`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error { return runWatch(ctx, a, o) }),
+	}
+	f := c.Flags()
+	f.Uint64Var(&o.from, "from", 0, "the first commit to print; 0 is the next there will be")
+	f.BoolVar(&o.follow, "follow", true, "wait for more")
+	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes")
+	return c
+}
+
+// eventRecord is one thing that a commit did.
+type eventRecord struct {
+	Commit uint64    `json:"commit"`
+	Time   time.Time `json:"time"`
+	// Kind tells what happened, such as "context extended".
+	Kind    string `json:"kind"`
+	Chat    string `json:"chat,omitempty"`
+	Context string `json:"context,omitempty"`
+	Parent  string `json:"parent,omitempty"`
+	// Span is where the context or checkpoint stands, and From where it stood.
+	Span string `json:"span,omitempty"`
+	From string `json:"from,omitempty"`
+	// Name is that of a branch or checkpoint, or the reason of a move.
+	Name       string `json:"name,omitempty"`
+	ContentID  string `json:"content_id,omitempty"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Summary    string `json:"summary,omitempty"`
+	SpanSet    string `json:"span_set,omitempty"`
+}
+
+func (*eventRecord) recordType() string { return "event" }
+
+func newEventRecord(c *lineage.Change, e *lineage.Event) *eventRecord {
+	r := &eventRecord{Commit: c.Commit, Time: c.Time.UTC(), Kind: string(e.Kind), Name: e.Name}
+	for _, f := range []struct {
+		to   *string
+		id   interface{ IsZero() bool }
+		text string
+	}{
+		{&r.Chat, e.Thread, e.Thread.String()}, {&r.Context, e.Context, e.Context.String()}, {&r.Parent, e.Parent, e.Parent.String()},
+		{&r.Span, e.Span, e.Span.String()}, {&r.From, e.From, e.From.String()}, {&r.ContentID, e.Content, e.Content.String()},
+		{&r.Checkpoint, e.Checkpoint, e.Checkpoint.String()}, {&r.Summary, e.Summary, e.Summary.String()}, {&r.SpanSet, e.Set, e.Set.String()},
+	} {
+		if !f.id.IsZero() {
+			*f.to = f.text
+		}
+	}
+	return r
+}
+
+func runWatch(ctx context.Context, a *app, o *watchOptions) error {
+	if o.interval <= 0 {
+		return usagef("--interval: has to be more than nothing")
+	}
+	dir, err := a.findStore(false)
+	if err != nil {
+		return err
+	}
+	next, seen := o.from, ""
+	for {
+		// What changes while it is read is seen the next time.
+		state := journalState(dir)
+		if state != seen {
+			last, err := a.printChanges(ctx, dir, next)
+			switch {
+			case err == nil:
+				next, seen = last+1, state
+			case !o.follow || !errors.Is(err, lineage.ErrLocked):
+				return err
+			}
+			if err := a.buffer.Flush(); err != nil {
+				return err
+			}
+		}
+		if !o.follow {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(o.interval):
+		}
+	}
+}
+
+// journalState returns what tells that a journal has changed.
+func journalState(dir string) string {
+	entries, err := os.ReadDir(filepath.Join(dir, "journal"))
+	if err != nil {
+		return "?" + err.Error()
+	}
+	state := ""
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			state += e.Name() + info.ModTime().String() + screen.Count(info.Size())
+		}
+	}
+	return state
+}
+
+// printChanges prints the commits from the given number on and returns the last.
+func (a *app) printChanges(ctx context.Context, dir string, from uint64) (last uint64, err error) {
+	store, err := a.openStore(ctx, dir, openMode{readOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if last, err = store.Engine().Head(ctx); err != nil || from == 0 {
+		return last, err
+	}
+	for c, err := range store.Changes(ctx, from) {
+		if err != nil {
+			return last, err
+		}
+		last = max(last, c.Commit)
+		for i := range c.Events {
+			if err := a.printEvent(&c, &c.Events[i]); err != nil {
+				return last, err
+			}
+		}
+	}
+	return last, nil
+}
+
+func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
+	if a.json {
+		return a.emit(newEventRecord(c, e))
+	}
+	line := string(e.Kind)
+	if e.Name != "" {
+		line += " " + screen.Line(e.Name)
+	}
+	for _, f := range []struct {
+		name, text string
+		none       bool
+	}{
+		{"chat", refs.Short(e.Thread), e.Thread.IsZero()}, {"context", refs.Short(e.Context), e.Context.IsZero()},
+		{"parent", refs.Short(e.Parent), e.Parent.IsZero()}, {"from", refs.ShortSpan(e.From), e.From.IsZero()},
+		{"at", refs.ShortSpan(e.Span), e.Span.IsZero()}, {"content", e.Content.Short(), e.Content.IsZero()},
+	} {
+		if !f.none {
+			line += "  " + a.out.Paint(screen.Dim, f.name) + " " + f.text
+		}
+	}
+	a.printf("%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(c.Commit))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
+	return nil
+}
