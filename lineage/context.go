@@ -128,7 +128,8 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context)) e
 }
 
 // Delete takes the context out of the store. A context that a branch names
-// cannot go before its branch does. Histories that were forked from it stay.
+// cannot go before its branch does. Histories that were forked from it stay; what
+// nothing else leads to leaves the store's files with the next Collect.
 func (c *Context) Delete(ctx context.Context) error {
 	_, err := c.store.apply(ctx, []structure.Record{
 		&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},

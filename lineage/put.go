@@ -144,8 +144,8 @@ func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error)
 
 // Erase takes a content block's bytes out of everything that reads the store.
 // Histories that use it still read, with a marker in its place. The bytes leave
-// the journal's files only when those are rewritten, which nothing does yet.
-// Storing the same bytes again takes the erasure back.
+// the store's files with the next Collect. Storing the same bytes again takes the
+// erasure back.
 func (s *Store) Erase(ctx context.Context, id ContentID) error {
 	_, err := s.apply(ctx, []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: id, At: s.timestamp()}})
 	return err

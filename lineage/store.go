@@ -56,6 +56,9 @@ type Options struct {
 	// SyncInterval bounds what power loss can take with Normal durability.
 	// Default 100 ms.
 	SyncInterval time.Duration
+	// NoPacking keeps full segments as they are until Pack is called. Otherwise they
+	// are packed in the background, some at a time.
+	NoPacking bool
 	// ReadOnly opens a store without writing to it, damaged ones included.
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
@@ -88,7 +91,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	engine, err := embedded.Open(ctx, dir, &embedded.Options{
 		Durability: o.Durability, SegmentSize: o.SegmentSize, SyncInterval: o.SyncInterval,
-		ReadOnly: o.ReadOnly, MustExist: o.MustExist, Progress: o.Progress, Log: o.Log,
+		NoPacking: o.NoPacking, ReadOnly: o.ReadOnly, MustExist: o.MustExist, Progress: o.Progress, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"math/rand/v2"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -53,15 +52,18 @@ type ThreadInfo struct {
 // ID returns the thread's id.
 func (t *Thread) ID() ThreadID { return t.id }
 
-// threadID returns the id of the thread with a source id.
-func threadID(sourceID string) ThreadID { return structure.DeriveID[ThreadID]("thread", sourceID) }
+// SourceThread returns the id of the thread with a source id, whether or not there
+// is one.
+func SourceThread(sourceID string) ThreadID {
+	return structure.DeriveID[ThreadID]("thread", sourceID)
+}
 
 // CreateThread makes a thread with an empty, active main branch. A source id that
 // is taken is ErrExists.
 func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
 	id := structure.NewID[ThreadID]()
 	if o.SourceID != "" {
-		id = threadID(o.SourceID)
+		id = SourceThread(o.SourceID)
 	}
 	now := s.timestamp()
 	if o.CreatedAt.IsZero() {
@@ -70,7 +72,7 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 	main := structure.NewID[ContextID]()
 	thread := &structure.Thread{
 		ID: id, SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata,
-		CreatedAt: o.CreatedAt, UpdatedAt: now, Incarnation: rand.Uint64(),
+		CreatedAt: o.CreatedAt, UpdatedAt: now, Incarnation: structure.NewIncarnation(),
 	}
 	active := *thread
 	active.Active = main
@@ -99,7 +101,7 @@ func (s *Store) Thread(ctx context.Context, id ThreadID) (*Thread, error) {
 
 // FindThread returns the thread that was made with a source id.
 func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error) {
-	t, err := s.Thread(ctx, threadID(sourceID))
+	t, err := s.Thread(ctx, SourceThread(sourceID))
 	if isNotFound(err) {
 		return nil, subjectError("thread", sourceID, ErrNotFound, "")
 	}
@@ -185,7 +187,8 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 }
 
 // Delete takes the thread out of the store with its branches, contexts and
-// checkpoints. What other threads share with it stays theirs.
+// checkpoints. What other threads share with it stays theirs; what they do not
+// leaves the store's files with the next Collect.
 func (t *Thread) Delete(ctx context.Context) error {
 	_, err := t.store.apply(ctx, []structure.Record{
 		&structure.Deletion{Subject: structure.KindThread, Thread: t.id, At: t.store.timestamp()},

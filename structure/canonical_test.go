@@ -174,7 +174,7 @@ func TestRefusedForms(t *testing.T) {
 		{"the next version alone", []byte{2}, structure.ErrUnknownVersion},
 		{"time in a longer form", []byte{1, 0x80, 0}, structure.ErrMalformed},
 		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
-		{"the next record kind", record(14, nil), structure.ErrUnknownVersion},
+		{"the next record kind", record(15, nil), structure.ErrUnknownVersion},
 		{"length in a longer form", []byte{1, 0, 2, 0x80, 0}, structure.ErrMalformed},
 		{"length beyond the payload", []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
 		{"unknown span flags", record(structure.KindSpan, join([]byte{4}, usage(0)[1:])), structure.ErrMalformed},
@@ -201,10 +201,12 @@ func TestRefusedForms(t *testing.T) {
 		{"zero alias", record(structure.KindSpan, usage(32, zeros[:16]...)), structure.ErrMalformed},
 		{"tip of no span", record(structure.KindTip, append(zeros[:16:16], 1)), structure.ErrMalformed},
 		{"unknown tip form", record(structure.KindTip, append(zeros[:16:16], 2)), structure.ErrMalformed},
-		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 0, 2, 0, 0, 0, 0}), structure.ErrMalformed},
+		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 0, 3, 0, 0, 0, 0}), structure.ErrMalformed},
 		{"block of a wrong checksum", record(structure.KindBlock, []byte{1, 0, 0, 0, 0, 1, 2, 3, 4}), structure.ErrMalformed},
 		{"tree of no size", record(structure.KindBlock, tree(0)), structure.ErrMalformed},
 		{"tree of impossible size", record(structure.KindBlock, tree(largest+1)), structure.ErrMalformed},
+		{"gone body of no size", record(structure.KindBlock, gone(0)), structure.ErrMalformed},
+		{"gone body of impossible size", record(structure.KindBlock, gone(largest+1)), structure.ErrMalformed},
 		{"deletion of a run", record(structure.KindDeletion, append(zeros[:17:17], 0)), structure.ErrMalformed},
 		{"more parts than bytes", record(structure.KindSummary, join(make([]byte, 67), bytes.Repeat([]byte{0xff}, 9), []byte{1})), structure.ErrMalformed},
 	}
@@ -229,6 +231,7 @@ func TestRefusedForms(t *testing.T) {
 		"media type": record(structure.KindSpan, usage(4, 1)),
 		"origin":     record(structure.KindSpan, usage(8, 0, 1, 1, 'u')),
 		"tree":       record(structure.KindBlock, tree(largest)),
+		"gone":       record(structure.KindBlock, gone(largest)),
 	} {
 		_, err := structure.DecodeCommit(payload)
 		require.NoError(t, err, name)
@@ -302,6 +305,12 @@ func TestDecoderForgets(t *testing.T) {
 func tree(size uint64) []byte {
 	head := join([]byte{1, 0, 0, 0, 1}, make([]byte, 65))
 	head = binary.AppendUvarint(head, size)
+	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// gone returns a block of which nothing but its description is left.
+func gone(size uint64) []byte {
+	head := binary.AppendUvarint(join([]byte{1, 0, 0, 0, 2}, make([]byte, 32)), size)
 	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
 }
 

@@ -22,8 +22,15 @@ type Decoder struct {
 
 	c      cursor
 	size   int
-	blocks []content.ID
+	blocks []localBlock
 	last   SpanRef
+}
+
+// localBlock is a block of the payload. One that was passed over is decoded, and
+// with that its id computed, when something refers to it.
+type localBlock struct {
+	body  []byte
+	block *Block // nil until decoded
 }
 
 // NewDecoder starts reading a payload.
@@ -58,7 +65,7 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	switch kind {
 	case KindBlock:
 		b := c.block()
-		d.blocks = append(d.blocks, b.ID)
+		d.blocks = append(d.blocks, localBlock{body, b})
 		r = b
 	case KindChunk:
 		r = &Chunk{Key: content.KeyOf(body), Bytes: body}
@@ -77,6 +84,50 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 		return offset, nil, d.c.err
 	}
 	return offset, r, nil
+}
+
+// Seek reads on up to the span with the given place and returns it, or nil if it
+// does not come any more. What stands before it is passed over: nothing is checked
+// of it but where it ends, and no content is hashed.
+func (d *Decoder) Seek(want SpanRef) (*Span, error) {
+	for d.More() {
+		offset := d.size - len(d.c.rest)
+		kind, body := d.c.record()
+		if d.c.err != nil {
+			return nil, d.c.err
+		}
+		c := cursor{rest: body}
+		switch kind {
+		case KindBlock:
+			d.blocks = append(d.blocks, localBlock{body: body})
+		case KindSpan:
+			before, rest := d.last, c
+			d.last = d.placeOf(&c, c.byte("span flags"))
+			if c.err == nil && d.last != want {
+				continue
+			}
+			d.last, c = before, rest
+			s := d.span(&c)
+			d.last = s.Ref
+			if err := c.end(); err != nil {
+				d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
+				return nil, d.c.err
+			}
+			return s, nil
+		}
+	}
+	return nil, d.c.err
+}
+
+// Local returns the block with an id that a span which was read refers to, if the
+// payload holds it before that span; nil if not.
+func (d *Decoder) Local(id content.ID) *Block {
+	for i := len(d.blocks) - 1; i >= 0; i-- {
+		if b := d.blocks[i].block; b != nil && b.ID == id {
+			return b
+		}
+	}
+	return nil
 }
 
 // DecodeCommit reads a whole commit; its Number is left zero.
@@ -188,6 +239,13 @@ func (c *cursor) block() *Block {
 		}
 		b.Tree.Size = int64(size)
 		b.Size = b.Tree.Size
+	case bodyGone:
+		b.ID = c.contentID("content id")
+		size := c.uint("size")
+		if size == 0 || size > maxTreeSize {
+			c.fail("impossible size of a body")
+		}
+		b.Size = int64(size)
 	default:
 		c.fail("unknown form of a body")
 	}
@@ -210,14 +268,8 @@ func (d *Decoder) span(c *cursor) *Span {
 	if flags >= spanFollowed<<1 {
 		c.fail("unknown span flags")
 	}
-	if flags&spanFollowed != 0 {
-		s.Ref = SpanRef{Run: d.last.Run, Seq: d.last.Seq + 1}
-		if d.last.Seq == 0 || s.Ref.Seq == 0 {
-			c.fail("span follows none")
-		}
-	} else if s.Ref = c.ref("span"); s.Ref.Seq == 0 {
-		c.fail("span without a place")
-	} else if follows(s.Ref, d.last) {
+	s.Ref = d.placeOf(c, flags)
+	if flags&spanFollowed == 0 && follows(s.Ref, d.last) {
 		c.fail("span spells out the place that it follows from")
 	}
 	if flags&spanInSet != 0 {
@@ -236,6 +288,32 @@ func (d *Decoder) span(c *cursor) *Span {
 	return s
 }
 
+// placeOf reads the place of a span, which a flag says follows from the last.
+func (d *Decoder) placeOf(c *cursor, flags byte) (ref SpanRef) {
+	if flags&spanFollowed != 0 {
+		ref = SpanRef{Run: d.last.Run, Seq: d.last.Seq + 1}
+		if d.last.Seq == 0 || ref.Seq == 0 {
+			c.fail("span follows none")
+		}
+	} else if ref = c.ref("span"); ref.Seq == 0 {
+		c.fail("span without a place")
+	}
+	return ref
+}
+
+// local returns a block of the payload, decoding it if it was passed over.
+func (d *Decoder) local(c *cursor, i int) *Block {
+	l := &d.blocks[i]
+	if l.block == nil {
+		own := cursor{rest: l.body}
+		l.block = own.block()
+		if err := own.end(); err != nil && c.err == nil {
+			c.err = err
+		}
+	}
+	return l.block
+}
+
 func (d *Decoder) usage(c *cursor, u *Usage) {
 	u.Kind = UsageKind(c.byte("usage kind"))
 	flags := c.byte("usage flags")
@@ -245,7 +323,7 @@ func (d *Decoder) usage(c *cursor, u *Usage) {
 	if flags&usageLocal == 0 {
 		u.Content = c.contentID("content id")
 	} else if back := c.uint("local block"); back < uint64(len(d.blocks)) {
-		u.Content = d.blocks[len(d.blocks)-1-int(back)]
+		u.Content = d.local(c, len(d.blocks)-1-int(back)).ID
 	} else {
 		c.fail("usage of a block that the commit does not hold")
 	}

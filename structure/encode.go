@@ -40,9 +40,10 @@ const (
 const (
 	bodyWhole = 0
 	bodyTree  = 1
+	bodyGone  = 2
 )
 
-// maxTreeSize is the most bytes that a body cut into chunks can claim to have.
+// maxTreeSize is the most bytes that a body which is not at hand can claim to have.
 const maxTreeSize = 1 << 62
 
 var (
@@ -117,9 +118,14 @@ func (e *Encoder) block(b *Block) ([]byte, error) {
 	b0 = appendOrigin(b0, &b.Origin)
 	b0 = appendTime(b0, b.CreatedAt)
 	whole := b.Tree.Size == 0
-	if whole {
+	switch {
+	case b.Gone():
+		b0 = append(b0, bodyGone)
+		b0 = append(b0, b.ID[:]...)
+		b0 = appendUint(b0, uint64(b.Size))
+	case whole:
 		b0 = append(b0, bodyWhole)
-	} else {
+	default:
 		b0 = append(b0, bodyTree)
 		b0 = append(b0, b.ID[:]...)
 		b0 = append(b0, b.Tree.Key[:]...)

@@ -2,9 +2,13 @@ package structure
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -45,7 +49,41 @@ type (
 )
 
 // NewID returns a fresh id. Ids made later by one process sort later.
-func NewID[T ~[16]byte]() T { return T(uuid.Must(uuid.NewV7())) }
+// They are UUIDs of version 7: the time in milliseconds, and then a number that
+// begins at random in each process and goes up by one, so that ids which are made
+// together take little room together.
+func NewID[T ~[16]byte]() T { return T(made.next(time.Now())) }
+
+// NewIncarnation returns a number that no thread has had: it tells a thread from an
+// earlier one of the same id that was deleted.
+func NewIncarnation() uint64 {
+	id := made.next(time.Now())
+	return binary.BigEndian.Uint64(id[8:])
+}
+
+// made is what NewID made last: two goroutines must not make the same.
+var made idMaker
+
+type idMaker struct {
+	mu     sync.Mutex
+	millis int64
+	number uint64
+}
+
+func (m *idMaker) next(now time.Time) (id uuid.UUID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.number == 0 {
+		var b [8]byte
+		rand.Read(b[:])
+		m.number = binary.BigEndian.Uint64(b[:])>>3 | 1 // far from overflowing
+	}
+	m.number++
+	m.millis = max(m.millis, now.UnixMilli())
+	binary.BigEndian.PutUint64(id[:8], uint64(m.millis)<<16|7<<12)
+	binary.BigEndian.PutUint64(id[8:], 2<<62|m.number)
+	return id
+}
 
 // DeriveID returns the id that stands for the given parts: the same parts give
 // the same id in every store. Parts are length-prefixed before they are hashed,

@@ -92,6 +92,8 @@ func appendPlain(dst []byte, r Record) ([]byte, error) {
 		return appendTime(appendString(dst, r.Reason), r.At), nil
 	case *Deletion:
 		return appendDeletion(dst, r)
+	case *Cut:
+		return append(dst, r.Run[:]...), nil
 	case nil:
 		return nil, fmt.Errorf("nil record: %w", ErrIncomplete)
 	}
@@ -174,6 +176,8 @@ func readPlain(kind Kind, c *cursor) Record {
 		}
 	case KindDeletion:
 		return readDeletion(c)
+	case KindCut:
+		return &Cut{Run: readID[RunID](c, "run id")}
 	}
 	if c.err == nil {
 		c.err = fmt.Errorf("%w: %v", ErrUnknownVersion, kind)

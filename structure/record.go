@@ -25,12 +25,13 @@ const (
 	KindSummary    Kind = 11
 	KindReflog     Kind = 12
 	KindDeletion   Kind = 13
+	KindCut        Kind = 14
 )
 
 var kindNames = [...]string{
 	KindBlock: "block", KindChunk: "chunk", KindThread: "thread", KindContext: "context",
 	KindTip: "tip", KindRun: "run", KindSpan: "span", KindSpanSet: "span set", KindBranch: "branch",
-	KindCheckpoint: "checkpoint", KindSummary: "summary", KindReflog: "reflog entry", KindDeletion: "deletion",
+	KindCheckpoint: "checkpoint", KindSummary: "summary", KindReflog: "reflog entry", KindDeletion: "deletion", KindCut: "cut",
 }
 
 // String returns the name of the kind.
@@ -48,10 +49,11 @@ type Record interface {
 	Kind() Kind
 }
 
-// Block is a content block on its way into a store, with its bytes.
+// Block is a content block on its way into a store, with its bytes. One that was
+// collected after it was erased is gone: its description without bytes.
 type Block struct {
 	content.Block
-	// Body is the whole body when Tree is zero.
+	// Body is the whole body when Tree is zero and the block is not gone.
 	Body []byte
 	// Tree is the root of the chunks of a body that was cut, else zero.
 	Tree content.Root
@@ -72,6 +74,10 @@ func NewBlock(mediaType string, origin content.Origin, createdAt time.Time, body
 
 // Summed reports whether the id is known to be that of the body: NewBlock made it.
 func (b *Block) Summed() bool { return b.summed }
+
+// Gone reports that nothing but the description of the block is left. An empty
+// body has nothing to lose.
+func (b *Block) Gone() bool { return b.Body == nil && b.Tree.Size == 0 && b.Size > 0 }
 
 // Chunk is a piece of a body that was cut, or a node of the tree over them. Its
 // key is the BLAKE3 of its bytes.
@@ -205,6 +211,10 @@ type Deletion struct {
 	At      time.Time
 }
 
+// Cut states that spans of a run were collected from its end. What is left of the
+// run stays; nothing follows in it, so that no span takes the place of another.
+type Cut struct{ Run RunID }
+
 func (*Block) Kind() Kind      { return KindBlock }
 func (*Chunk) Kind() Kind      { return KindChunk }
 func (*Thread) Kind() Kind     { return KindThread }
@@ -217,6 +227,7 @@ func (*Checkpoint) Kind() Kind { return KindCheckpoint }
 func (*Summary) Kind() Kind    { return KindSummary }
 func (*Reflog) Kind() Kind     { return KindReflog }
 func (*Deletion) Kind() Kind   { return KindDeletion }
+func (*Cut) Kind() Kind        { return KindCut }
 
 // Commit is an atomic list of records. The engine that applies it gives it its
 // number; numbers start at 1 and have no gaps.

@@ -66,6 +66,10 @@ func sampleCommit() *structure.Commit {
 		&structure.Span{Ref: at(9, 1<<40), Usages: []structure.Usage{
 			{Kind: structure.MessageUsage, Content: content.Sum([]byte("elsewhere")), Role: "narrator"},
 		}},
+		&structure.Block{Block: content.Block{
+			ID: content.Sum([]byte("secret")), Type: content.TypeText, Size: 6, Origin: question.Origin, CreatedAt: sampleTime,
+		}},
+		&structure.Cut{Run: id[structure.RunID](1)},
 	)
 	return c
 }

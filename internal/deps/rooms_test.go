@@ -21,6 +21,7 @@ const (
 	rapid    = "pgregory.net/rapid"
 	sys      = "golang.org/x/sys"
 	testify  = "github.com/stretchr/testify"
+	text     = "golang.org/x/text"
 	uuid     = "github.com/google/uuid"
 
 	sqlite    = "modernc.org/sqlite"
@@ -44,27 +45,38 @@ var rooms = []room{
 	{path: "lineage/lock", libs: []string{sys, uuid}},
 	{path: "internal/vfs", libs: []string{sys}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
-	{path: "internal/journal", ours: join(belowEngines, "internal/vfs"), libs: []string{compress}},
+	{path: "internal/pack", ours: belowEngines, libs: []string{compress}},
+	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs"), libs: []string{bolt, btree}},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/vfs", "internal/journal", "internal/index"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/embedded")},
-	{path: "lineage/engine", ours: belowStore, libs: []string{uuid}},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: belowStore},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
-	{path: "lineage/archive", ours: belowStore, libs: []string{compress}},
-	{path: "sqladapter", ours: belowStore},
-	{path: "sqladapter/sqlite", ours: join(belowStore, "sqladapter"), libs: []string{sqlite}},
-	{path: "sqladapter/postgres", ours: join(belowStore, "sqladapter"), libs: []string{postgres}},
-	{path: "sqladapter/sqlserver", ours: join(belowStore, "sqladapter"), libs: []string{sqlserver}},
+	{path: "lineage/engine", ours: join(belowStore, "lineage/chat"), libs: []string{uuid}},
+	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/chat", "lineage/engine"), libs: []string{testify, rapid}},
+	{path: "lineage/archive", ours: belowStore, libs: []string{compress, uuid}},
+	{path: "lineage/archive/export", ours: join(belowStore, "lineage/archive")},
+	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
+	{path: "internal/pgtest", libs: []string{postgres}},
+	{path: "sqladapter", ours: join(belowStore, "lineage/chat"), libs: []string{uuid, text}},
+	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{testify, uuid}},
+	{path: "sqladapter/internal/statements", ours: join(belowStore, "lineage/chat", "sqladapter")},
+	{path: "sqladapter/projecttest", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{testify, rapid}},
+	{path: "sqladapter/sqlite", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlite}},
+	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
+	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{postgres}},
+	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlserver}},
+	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite", "sqladapter/sqlserver")},
+	{path: "sqladapter/search", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite")},
 	{path: "bench", tree: true, any: true},
 	{path: "cmd", tree: true, any: true},
 }
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "internal/vfs/crashfs"}
+	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 
@@ -76,8 +88,8 @@ type heavy struct {
 }
 
 var heavies = []heavy{
-	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "bench", "cmd"}},
-	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "bench", "cmd"}},
+	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "sqladapter/search", "sqladapter/archives", "bench", "cmd"}},
+	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "internal/pgtest", "bench", "cmd"}},
 	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "bench", "cmd"}},
 	{
 		"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"},
@@ -85,7 +97,7 @@ var heavies = []heavy{
 	},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/sqlite", "sqladapter/postgres", "sqladapter/sqlserver", "bench", "cmd"},
+		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "sqladapter/search", "internal/pgtest", "bench", "cmd"},
 	},
 	{
 		"a command-line library",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -149,8 +150,9 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 		return 0, err
 	}
 	p := t.p
-	if p.hasContent() && e.index.State().Number != p.seen {
-		// Another commit may have brought the same content in the meantime.
+	if p.hasContent() && (e.index.State().Number != p.seen || e.barrier.Load() != p.behind) {
+		// Another commit may have brought the same content in the meantime, or a
+		// collection may be about to take out what was known.
 		changed, err := p.filter()
 		if err != nil {
 			return 0, err
@@ -177,6 +179,9 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 	}
 	b.locate(frame, t.offsets)
 	e.publish(b, frame)
+	if frame.Position.Offset == journal.FirstOffset { // it sealed the segment before
+		e.packLater()
+	}
 	return number, nil
 }
 
@@ -224,6 +229,7 @@ type preparation struct {
 	commit      structure.Commit
 	contents    int    // blocks and chunks in the source
 	seen        uint64 // commit as of which it was filtered
+	behind      *barrier
 	known       []content.ID
 	knownChunks int
 	first       map[content.ID]int // of each id or key, the first record: see earlier
@@ -246,6 +252,9 @@ func (p *preparation) prepare() error {
 			return fmt.Errorf("record %d is nil: %w", i, backend.ErrInvalid)
 		case *structure.Block:
 			p.contents++
+			if r.Gone() && erasedAfter(p.source.Records[i:], r.ID) {
+				continue
+			}
 			if err := checkBlock(r); err != nil {
 				return err
 			}
@@ -258,6 +267,14 @@ func (p *preparation) prepare() error {
 	}
 	_, err := p.filter()
 	return err
+}
+
+// erasedAfter reports whether records erase content.
+func erasedAfter(records []structure.Record, id content.ID) bool {
+	return slices.ContainsFunc(records, func(r structure.Record) bool {
+		d, ok := r.(*structure.Deletion)
+		return ok && d.Subject == structure.KindBlock && d.Content == id
+	})
 }
 
 func checkBlock(b *structure.Block) error {
@@ -280,7 +297,7 @@ func checkBlock(b *structure.Block) error {
 // twice, and reports whether that changed what is left.
 func (p *preparation) filter() (changed bool, err error) {
 	before := p.commit.Records
-	p.seen = p.engine.index.State().Number
+	p.seen, p.behind = p.engine.index.State().Number, p.engine.barrier.Load()
 	p.known, p.knownChunks = p.known[:0], 0
 	if !p.hasContent() {
 		p.commit.Records = p.source.Records
@@ -305,12 +322,15 @@ func (p *preparation) filter() (changed bool, err error) {
 			if at := slices.Index(gone, r.ID); at >= 0 {
 				known, gone = false, slices.Delete(gone, at, at+1)
 			}
+			if known && r.Gone() {
+				return false, &backend.SubjectError{Subject: "block", ID: r.ID.String(), Err: backend.ErrExists, Detail: "it was not erased here"}
+			}
 			if known {
 				p.known = append(p.known, r.ID)
 			}
 		case *structure.Chunk:
 			if known = p.earlier(i, r); !known {
-				if _, known, err = p.engine.index.Get(chunkKey(r.Key)); err != nil {
+				if _, known, err = p.engine.known(chunkKey(r.Key)); err != nil {
 					return false, err
 				}
 			}

@@ -1,9 +1,11 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/index"
@@ -38,6 +40,7 @@ type builder struct {
 	ends     assoc[structure.RunID, runEnd]
 	digests  assoc[structure.SpanRef, structure.Digest] // of its spans; not all are kept
 	contexts assoc[structure.ContextID, *backend.Context]
+	cuts     []structure.RunID
 }
 
 // begin makes the engine's builder ready for a commit. The lock on writing is
@@ -54,6 +57,7 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 	b.ends.reset()
 	b.digests.reset()
 	b.contexts.reset()
+	b.cuts = b.cuts[:0]
 }
 
 // put adds an entry; a nil value deletes the key.
@@ -84,7 +88,10 @@ func (b *builder) get(key []byte) ([]byte, bool, error) {
 			}
 		}
 	}
-	return b.engine.index.Get(key)
+	if b.replay {
+		return b.engine.index.Get(key)
+	}
+	return b.engine.known(key)
 }
 
 func (b *builder) has(key []byte) (bool, error) {
@@ -158,6 +165,8 @@ func (b *builder) record(i int, r structure.Record) error {
 		return b.reflog(i, r)
 	case *structure.Deletion:
 		return b.deletion(r)
+	case *structure.Cut:
+		return b.cut(r)
 	}
 	return fmt.Errorf("record %d: %w", i, backend.ErrInvalid)
 }
@@ -244,12 +253,28 @@ func (b *builder) context(c *structure.Context) error {
 	if b.replay {
 		return nil
 	}
-	own, err := decodeRecord[*structure.Context](structure.KindContext, v, c.ID.String())
-	if err != nil {
-		return err
-	}
-	b.contexts.set(c.ID, &backend.Context{Context: *own, Moved: is.commit, MovedAt: is.at})
+	b.contexts.set(c.ID, &backend.Context{Context: ownContext(c), Moved: is.commit, MovedAt: is.at})
 	return nil
+}
+
+// ownContext returns a context as it would be read back, without memory of its
+// caller's. That is what decoding its record returns, for less.
+func ownContext(c *structure.Context) structure.Context {
+	own := *c
+	own.CreatedAt = time.UnixMilli(c.CreatedAt.UnixMilli()).UTC()
+	own.Overrides = structure.Overrides{
+		SystemPrompt: cloneOf(c.Overrides.SystemPrompt), Model: cloneOf(c.Overrides.Model), JSON: bytes.Clone(c.Overrides.JSON),
+	}
+	own.Metadata = bytes.Clone(c.Metadata)
+	return own
+}
+
+func cloneOf(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	clone := *s
+	return &clone
 }
 
 // contextRefs requires what a context points at. Of one that is known the parent
@@ -439,6 +464,13 @@ func (b *builder) findEnd(r structure.SpanRef) (uint64, error) {
 		return 0, err
 	} else if !ok {
 		return 0, &backend.SubjectError{Subject: "span", ID: r.String(), Err: backend.ErrConflict, Detail: "there is no such run"}
+	}
+	cut, err := b.has(b.scratch(tableCut, r.Run[:]))
+	if err == nil && (cut || b.engine.barrier.Load().refuses(r.Run)) {
+		err = &backend.SubjectError{Subject: "span", ID: r.String(), Err: backend.ErrConflict, Detail: "the end of the run was collected"}
+	}
+	if err != nil {
+		return 0, err
 	}
 	s := b.engine.index.Snapshot()
 	defer s.Close()

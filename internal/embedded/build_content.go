@@ -30,6 +30,9 @@ func (b *builder) erase(id content.ID) error {
 		if err != nil {
 			return err
 		}
+		if !found && b.replay {
+			return nil // collected
+		}
 		if !found {
 			return &backend.SubjectError{Subject: "block", ID: id.String(), Err: backend.ErrNotFound}
 		}
@@ -67,7 +70,7 @@ func (b *builder) revive(id content.ID) error {
 // leave gives entries to the usages of a block in the commit that it was stored
 // with: they were found there as long as that was its place.
 func (b *builder) leave(id content.ID) error {
-	own, err := view{engine: b.engine}.ownUsages(b, id)
+	own, err := view{engine: b.engine}.ownUsages(b, id, b.engine.barrier.Load())
 	for _, u := range own {
 		b.usage(id, u.commit, u.place, u.UsageID)
 	}
@@ -81,4 +84,14 @@ func (b *builder) usage(id content.ID, commit uint64, place uint32, u structure.
 	start := b.slab.begin()
 	b.slab.buf = binary.AppendUvarint(appendRef(b.slab.buf, u.Span), uint64(u.Index))
 	b.put(k, b.slab.end(start))
+}
+
+// cut closes a run. Only a collection writes it, in place of spans.
+func (b *builder) cut(r *structure.Cut) error {
+	if !b.replay {
+		return invalid("cut", r.Run, "no commit brings it")
+	}
+	b.put(b.slab.key(tableCut, r.Run[:]), present)
+	b.cuts = append(b.cuts, r.Run)
+	return nil
 }

@@ -222,6 +222,11 @@ func (b *builder) deleteAll(prefix []byte, count *uint64) error {
 
 // deleteContext takes out a context that no branch names.
 func (b *builder) deleteContext(id structure.ContextID) error {
+	if b.replay {
+		if known, err := b.has(b.scratch(tableContext, id[:])); err != nil || !known {
+			return err // collected
+		}
+	}
 	c, err := readContext(b, id)
 	if err != nil {
 		return err

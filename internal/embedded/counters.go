@@ -42,3 +42,13 @@ func (c counters) stats() backend.Stats {
 		UniqueBytes: c.unique, LogicalBytes: c.logical,
 	}
 }
+
+// since returns what counters become that have gone on from one state when that
+// becomes another.
+func (c counters) since(was, is counters) counters {
+	to, from, now := c.fields(), was.fields(), is.fields()
+	for i := range to {
+		*to[i] += *now[i] - *from[i]
+	}
+	return c
+}

@@ -240,14 +240,21 @@ func stateOf(commits []*structure.Commit) *state {
 // expected returns the answers that a store with the commits must give to what is
 // asked about others.
 func expected(commits, about []*structure.Commit) answers {
-	s, asked, a := stateAfter(commits), stateOf(about), answers{}
-	a.say("head", s.number, nil)
-	a.say("stats", s.stats(), nil)
+	s := stateAfter(commits)
+	a := s.expected(about)
 	feed := []string{}
 	for i, c := range commits {
 		feed = append(feed, text(structure.Commit{Number: uint64(i + 1), Time: c.Time, Records: s.fed(c)}))
 	}
 	a.say("feed", feed, nil)
+	return a
+}
+
+// expected returns the answers of a store in the state, but for its feed.
+func (s *state) expected(about []*structure.Commit) answers {
+	asked, a := stateOf(about), answers{}
+	a.say("head", s.number, nil)
+	a.say("stats", s.stats(), nil)
 	byID := func(a, b *backend.Context) int { return a.ID.Compare(b.ID) }
 	contexts := func(question string, accept func(*backend.Context) bool) {
 		wanted(a, question, s.contexts, accept, byID)

@@ -103,7 +103,7 @@ func (a *author) begin() []structure.Record {
 func (a *author) extend(s *state, in *backend.Context) []structure.Record {
 	var records []structure.Record
 	at := in.Tip
-	if at.IsZero() || s.ends[at.Run] != at.Seq {
+	if at.IsZero() || s.ends[at.Run] != at.Seq || s.closed[at.Run] {
 		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: at}
 		records = append(records, run)
 		at = structure.SpanRef{Run: run.ID}

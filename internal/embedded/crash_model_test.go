@@ -32,6 +32,7 @@ type state struct {
 	checkpoints map[named]*structure.Checkpoint
 	runs        map[structure.RunID]*structure.Run
 	ends        map[structure.RunID]uint64
+	closed      map[structure.RunID]bool // lost their ends to a collection
 	spans       map[structure.SpanRef]placed
 	order       []structure.SpanRef // as they came
 	sets        map[structure.SpanSetID]*structure.SpanSet
@@ -54,6 +55,7 @@ func stateAfter(commits []*structure.Commit) *state {
 		checkpoints: map[named]*structure.Checkpoint{},
 		runs:        map[structure.RunID]*structure.Run{},
 		ends:        map[structure.RunID]uint64{},
+		closed:      map[structure.RunID]bool{},
 		spans:       map[structure.SpanRef]placed{},
 		sets:        map[structure.SpanSetID]*structure.SpanSet{},
 		aliases:     map[structure.Alias]structure.SpanRef{},

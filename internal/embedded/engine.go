@@ -41,6 +41,8 @@ type Options struct {
 	// OverlayBytes is how much of the index is kept in memory before it is folded
 	// into the file. Default 16 MiB.
 	OverlayBytes int64
+	// NoPacking keeps sealed segments as they are until Pack is called.
+	NoPacking bool
 	// ReadOnly opens a store without writing to it, damaged ones included.
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
@@ -79,6 +81,19 @@ type Engine struct {
 	digests  *recent[structure.SpanRef, structure.Digest]
 	contexts *recent[structure.ContextID, *backend.Context]
 
+	// barrier is there from when a collection knows what is dead until it is gone.
+	barrier    atomic.Pointer[barrier]
+	collecting collecting
+
+	// packing is held while files of the journal are replaced, or must not be.
+	packing    sync.Mutex
+	background struct {
+		ctx    context.Context
+		cancel context.CancelCauseFunc
+		busy   atomic.Bool
+		wait   sync.WaitGroup
+	}
+
 	filter   storeFilter
 	arrivals arrivals
 	// files is held for reading by whatever uses the files: calls, sequences and
@@ -112,12 +127,14 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 }
 
 func newEngine(dir string) *Engine {
-	return &Engine{
+	e := &Engine{
 		dir:      dir,
 		ends:     newRecent[structure.RunID, runEnd](1 << 14),
 		digests:  newRecent[structure.SpanRef, structure.Digest](1 << 14),
 		contexts: newRecent[structure.ContextID, *backend.Context](1 << 14),
 	}
+	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
+	return e
 }
 
 func (e *Engine) open(ctx context.Context) error {
@@ -143,7 +160,11 @@ func (e *Engine) open(ctx context.Context) error {
 			return err
 		}
 	}
-	err = e.openFiles(ctx, false)
+	halfPruned, err := e.halfPruned()
+	if err != nil {
+		return err
+	}
+	err = e.openFiles(ctx, halfPruned)
 	if fault := e.indexFault(err); fault != nil {
 		e.opt.Log(fmt.Sprintf("%v; the index is made anew from the journal", fault))
 		if err := e.abandonIndex(); err != nil {
@@ -225,20 +246,44 @@ func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
 		offsets = append(offsets, offset)
 		c.Records = append(c.Records, r)
 	}
+	if f.Offsets != nil {
+		return offsets, e.replayRecords(c, f, f.Offsets)
+	}
+	return offsets, e.replayRecords(c, f, firstOffsets(f, offsets))
+}
+
+// firstOffsets returns where the records of a frame stood when it was first
+// written, given where they stand: that is what the index goes by.
+func firstOffsets(f journal.Frame, offsets []int) []int {
+	if f.Offsets != nil {
+		return f.Offsets
+	}
+	return offsets
+}
+
+// replayRecords adds to the index what a commit says whose records stand at the
+// offsets of a frame's payload.
+func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []int) error {
 	b := &e.builder
 	b.begin(e, c, f.Number, true)
 	if err := b.check(context.Background()); err != nil {
-		return offsets, err
+		return err
 	}
 	b.locate(f, offsets)
 	e.publish(b, f)
-	return offsets, nil
+	return nil
 }
 
 // publish makes a written commit visible.
 func (e *Engine) publish(b *builder, f journal.Frame) {
 	b.blocks.each(func(id content.ID, _ int64) { e.filter.add(id[:hashPrefix]) })
 	b.ends.each(e.ends.set)
+	for _, run := range b.cuts {
+		e.ends.forget(run)
+	}
+	if barrier := e.barrier.Load(); barrier != nil && !b.replay {
+		barrier.passed(b.commit)
+	}
 	e.counts = b.counts
 	e.index.Apply(index.State{
 		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
@@ -263,19 +308,25 @@ func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
+	e.background.cancel(errClosing)
 	e.arrivals.announce()
 	e.files.Lock()
+	e.background.wait.Wait()
 	return e.release()
 }
 
 // release lets go of whatever was opened.
 func (e *Engine) release() error {
 	var errs []error
+	spare := e.indexIsSpare()
 	if e.index != nil {
 		errs = append(errs, e.index.Close())
 	}
 	if e.journal != nil {
 		errs = append(errs, e.journal.Close())
+	}
+	if spare && errors.Join(errs...) == nil {
+		errs = append(errs, index.Remove(e.indexPath()))
 	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.release())
@@ -307,7 +358,7 @@ func (e *Engine) storeHas(id content.ID) (bool, error) {
 	if e.filter.lacks(id[:hashPrefix]) {
 		return false, nil
 	}
-	_, ok, err := e.index.Get(blockKey(id))
+	_, ok, err := e.known(blockKey(id))
 	if err != nil || !ok {
 		return ok, err
 	}

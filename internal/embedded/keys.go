@@ -24,6 +24,7 @@ const (
 	tableSummary     = 'm' // context, commit, place in the commit → summary record
 	tableCommit      = 'n' // number of a commit, for some → position of its frame
 	tableTip         = 'p' // context → tip
+	tableCut         = 'q' // run that lost its end → nothing
 	tableRun         = 'r' // run → parent, depth, digest
 	tableSpan        = 's' // run, place → position of the frame, sometimes digest
 	tableThread      = 't' // thread → thread record

@@ -19,9 +19,9 @@ func read[T any](e *Engine, fn func(view) (T, error)) (T, error) {
 		return none, err
 	}
 	defer e.end()
-	s := e.index.Snapshot()
-	defer s.Close()
-	return fn(view{engine: e, index: s})
+	v := e.now()
+	defer v.release()
+	return fn(v)
 }
 
 func sequence[T any](e *Engine, fn func(view) iter.Seq2[T, error]) iter.Seq2[T, error] {
@@ -32,9 +32,9 @@ func sequence[T any](e *Engine, fn func(view) iter.Seq2[T, error]) iter.Seq2[T, 
 			return
 		}
 		defer e.end()
-		s := e.index.Snapshot()
-		defer s.Close()
-		fn(view{engine: e, index: s})(yield)
+		v := e.now()
+		defer v.release()
+		fn(v)(yield)
 	}
 }
 

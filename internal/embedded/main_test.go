@@ -27,6 +27,15 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(holderVariable); dir != "" {
 		os.Exit(hold(dir))
 	}
+	if dir := os.Getenv(collectVariable); dir != "" {
+		os.Exit(collectForEver(dir))
+	}
+	if dir := os.Getenv(packVariable); dir != "" {
+		os.Exit(packForEver(dir))
+	}
+	if dir := os.Getenv(backupVariable); dir != "" {
+		os.Exit(backUpForEver(dir))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -13,7 +13,7 @@ import (
 // Blocks implements backend.Reader.
 func (v view) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
 	out := make([]*structure.Block, len(ids))
-	r := v.engine.journal.NewReader()
+	r := v.newReader()
 	for i, id := range ids {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -52,6 +52,23 @@ func (v view) block(r *journal.Reader, id content.ID) (*structure.Block, error) 
 	return b, nil
 }
 
+// description returns what is left of a block that was erased.
+func (v view) description(id content.ID) (*structure.Block, error) {
+	value, ok, err := v.index.Get(blockKey(id))
+	if err != nil || !ok {
+		return &structure.Block{Block: content.Block{ID: id}}, err
+	}
+	object, p, err := readObject(v.newReader(), value)
+	if err != nil {
+		return nil, fmt.Errorf("block %v: %w", id, err)
+	}
+	b, ok := object.(*structure.Block)
+	if !ok || b.ID != id {
+		return nil, fmt.Errorf("block %v: %w", id, v.engine.corrupt(p, "another block stands there"))
+	}
+	return &structure.Block{Block: b.Block}, nil
+}
+
 // Chunk implements backend.Reader.
 func (v view) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
 	value, ok, err := v.index.Get(chunkKey(k))
@@ -61,7 +78,7 @@ func (v view) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
 	if !ok {
 		return nil, &backend.SubjectError{Subject: "chunk", ID: k.String(), Err: backend.ErrNotFound}
 	}
-	object, p, err := readObject(v.engine.journal.NewReader(), value)
+	object, p, err := readObject(v.newReader(), value)
 	if err != nil {
 		return nil, fmt.Errorf("chunk %v: %w", k, err)
 	}
@@ -79,26 +96,8 @@ func readObject(r *journal.Reader, value []byte) (structure.Record, place, error
 	if err != nil {
 		return nil, p, err
 	}
-	const head = 512 // more than a record of the usual size
-	at := journal.Position{Segment: p.frame.Segment, Offset: p.record}
-	b, err := r.Bytes(at, p.size+head)
-	if err != nil {
-		return nil, p, err
-	}
-	size := structure.RecordSize(b)
-	if size > len(b) {
-		if b, err = r.Bytes(at, int64(size)); err != nil {
-			return nil, p, err
-		}
-	}
-	if size == 0 || size > len(b) {
-		return nil, p, &backend.CorruptError{File: r.Name(), Offset: p.record, What: "record is cut short"}
-	}
-	object, err := structure.DecodeObject(b[:size:size]) // whose reader may append to it
-	if err != nil {
-		return nil, p, &backend.CorruptError{File: r.Name(), Offset: p.record, What: err.Error()}
-	}
-	return object, p, nil
+	object, err := r.Object(p.frame, p.record, p.size)
+	return object, p, err
 }
 
 func (e *Engine) corrupt(p place, what string) error {

@@ -23,18 +23,17 @@ type frames struct {
 	at      journal.Position
 	number  uint64
 	decoder structure.Decoder
-	blocks  []*structure.Block // of the frame, as far as decoded
 	loaded  bool
 }
 
-func (v view) newFrames() *frames { return &frames{view: v, reader: v.engine.journal.NewReader()} }
+func (v view) newFrames() *frames { return &frames{view: v, reader: v.newReader()} }
 
 func (f *frames) load(p journal.Position) error {
 	frame, err := f.reader.Frame(p)
 	if err != nil {
 		return err
 	}
-	f.at, f.number, f.loaded, f.blocks = p, frame.Number, true, f.blocks[:0]
+	f.at, f.number, f.loaded = p, frame.Number, true
 	if err := f.decoder.Reset(frame.Payload); err != nil {
 		return f.corrupt(err.Error())
 	}
@@ -45,24 +44,6 @@ func (f *frames) corrupt(what string) error {
 	return &backend.CorruptError{File: f.reader.Name(), Offset: f.at.Offset, What: what}
 }
 
-// nextSpan decodes up to the next span of the frame and returns it, or nil at
-// the frame's end.
-func (f *frames) nextSpan() (*structure.Span, error) {
-	for f.decoder.More() {
-		_, r, err := f.decoder.Next()
-		if err != nil {
-			return nil, f.corrupt(err.Error())
-		}
-		switch r := r.(type) {
-		case *structure.Block:
-			f.blocks = append(f.blocks, r)
-		case *structure.Span:
-			return r, nil
-		}
-	}
-	return nil, nil
-}
-
 // span returns the span at a place in a frame.
 func (f *frames) span(p journal.Position, ref structure.SpanRef) (*structure.Span, error) {
 	for _, again := range []bool{false, true} {
@@ -71,17 +52,12 @@ func (f *frames) span(p journal.Position, ref structure.SpanRef) (*structure.Spa
 				return nil, err
 			}
 		}
-		for {
-			s, err := f.nextSpan()
-			if err != nil {
-				return nil, err
-			}
-			if s == nil {
-				break
-			}
-			if s.Ref == ref {
-				return s, nil
-			}
+		s, err := f.decoder.Seek(ref)
+		if err != nil {
+			return nil, f.corrupt(err.Error())
+		}
+		if s != nil {
+			return s, nil
 		}
 	}
 	return nil, f.corrupt(fmt.Sprintf("span %v is not in the commit that the index names", ref))
@@ -90,27 +66,21 @@ func (f *frames) span(p journal.Position, ref structure.SpanRef) (*structure.Spa
 // body returns a block of a span that was just returned: from its frame, or from
 // where else it is stored. Of an erased block nothing but its description is left.
 func (f *frames) body(id content.ID, erasures bool) (*structure.Block, error) {
-	var found *structure.Block
-	for i := len(f.blocks) - 1; i >= 0 && found == nil; i-- {
-		if f.blocks[i].ID == id {
-			found = f.blocks[i]
-		}
-	}
+	found := f.decoder.Local(id)
 	if erasures {
 		if ok, err := f.view.notErased(id); err != nil {
 			return nil, err
 		} else if !ok {
-			erased := &structure.Block{Block: content.Block{ID: id}}
-			if found != nil {
-				erased.Block = found.Block
+			if found == nil {
+				return f.view.description(id)
 			}
-			return erased, nil
+			return &structure.Block{Block: found.Block}, nil
 		}
 	}
-	if found != nil {
+	if found != nil && !found.Gone() {
 		return found, nil
 	}
-	return f.view.block(f.view.engine.journal.NewReader(), id)
+	return f.view.block(f.view.newReader(), id)
 }
 
 // Path implements backend.Reader.
@@ -241,9 +211,9 @@ func (e *Engine) knownDigest(r structure.SpanRef) (structure.Digest, bool) {
 // computeDigest computes the digest of a span that the journal holds from the
 // last one kept before it. The state is where runs are looked up.
 func (e *Engine) computeDigest(state kv, r structure.SpanRef) (structure.Digest, error) {
-	s := e.index.Snapshot()
-	defer s.Close()
-	return view{engine: e, index: s}.computeDigest(state, r)
+	v := e.now()
+	defer v.release()
+	return v.computeDigest(state, r)
 }
 
 func (v view) computeDigest(state kv, r structure.SpanRef) (structure.Digest, error) {

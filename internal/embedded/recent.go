@@ -68,3 +68,9 @@ func (r *recent[K, V]) forget(k K) {
 	delete(r.old, k)
 	r.mu.Unlock()
 }
+
+func (r *recent[K, V]) clear() {
+	r.mu.Lock()
+	r.young, r.old = make(map[K]V), nil
+	r.mu.Unlock()
+}

@@ -45,6 +45,7 @@ type verifier struct {
 
 	done, total int64
 	damaged     bool // the journal is: nothing can be compared with it
+	pruned      *barrier
 	last        backend.CorruptError
 }
 
@@ -68,7 +69,7 @@ func (v *verifier) progress(n int64) error {
 
 func (v *verifier) run() error {
 	// A snapshot fixes what is compared; commits that come later are not looked at.
-	snapshot := v.engine.index.Snapshot()
+	snapshot := v.pin()
 	defer snapshot.Close()
 	v.total = v.engine.journal.Size()
 	if damage := v.engine.journal.Damage(); damage != nil {
@@ -90,6 +91,7 @@ func (v *verifier) run() error {
 			return err
 		}
 		defer again.index.Close()
+		again.barrier.Store(v.pruned)
 	}
 	if err := v.journal(snapshot.State(), again); err != nil {
 		return err
@@ -103,6 +105,18 @@ func (v *verifier) run() error {
 		return err
 	}
 	return v.trees(view{engine: v.engine, index: fresh})
+}
+
+// pin returns the state to compare with the journal. While a collection has taken
+// from the index what is still in the journal, that is looked at without it.
+func (v *verifier) pin() *index.Snapshot {
+	collecting := &v.engine.collecting
+	collecting.pruned.RLock()
+	defer collecting.pruned.RUnlock()
+	if barrier := v.engine.barrier.Load(); barrier != nil && collecting.done {
+		v.pruned = barrier
+	}
+	return v.engine.index.Snapshot()
 }
 
 // indexFile compares the index file with the checksums made when it was closed.
@@ -188,7 +202,7 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 			}
 			continue
 		}
-		if offsets, err = again.replayFrame(f, offsets[:0]); err != nil {
+		if offsets, err = v.replay(again, f, offsets[:0]); err != nil {
 			v.damaged = true
 			if err := v.found(v.frameFinding(f, err.Error())); err != nil {
 				return err
@@ -204,6 +218,18 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 		return v.found(backend.Finding{Subject: "journal", Problem: fmt.Sprintf("ends with commit %d, but the index holds commit %d", number, until.Number)})
 	}
 	return nil
+}
+
+func (v *verifier) replay(again *Engine, f journal.Frame, offsets []int) ([]int, error) {
+	if v.pruned == nil {
+		return again.replayFrame(f, offsets)
+	}
+	c, err := v.engine.decodeFrame(f)
+	if err == nil {
+		v.pruned.live.filter(c.Commit, new(collected))
+		err = again.replayCommit(c)
+	}
+	return offsets, err
 }
 
 // journalDamage reports the damage that reading the journal ran into, after which
@@ -310,7 +336,7 @@ func (v *verifier) trees(state view) error {
 		if p.size <= content.InlineLimit {
 			continue
 		}
-		object, _, err := readObject(v.engine.journal.NewReader(), e.Value)
+		object, _, err := readObject(state.newReader(), e.Value)
 		b, ok := object.(*structure.Block)
 		if err == nil && ok && b.Tree.Size > 0 {
 			err = v.tree(state, b)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -18,6 +19,31 @@ import (
 type view struct {
 	engine *Engine
 	index  *index.Snapshot
+	files  *journal.View // nil for the journal as it is at each read
+}
+
+// now returns a view of the latest state, to be released. What it reads stays as
+// it is, even where the journal is rewritten meanwhile.
+func (e *Engine) now() view {
+	for {
+		v := view{engine: e, files: e.journal.View(), index: e.index.Snapshot()}
+		if v.files.Current() {
+			return v
+		}
+		v.release()
+	}
+}
+
+func (v view) release() {
+	v.index.Close()
+	v.files.Release()
+}
+
+func (v view) newReader() *journal.Reader {
+	if v.files == nil {
+		return v.engine.journal.NewReader()
+	}
+	return v.files.NewReader()
 }
 
 // snapshot is a view that its user closes.
@@ -31,13 +57,13 @@ func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	if err := e.begin(); err != nil {
 		return nil, err
 	}
-	return &snapshot{view: view{engine: e, index: e.index.Snapshot()}}, nil
+	return &snapshot{view: e.now()}, nil
 }
 
 // Close implements backend.Snapshot.
 func (s *snapshot) Close() error {
 	if !s.closed.Swap(true) {
-		s.index.Close()
+		s.release()
 		s.engine.end()
 	}
 	return nil

@@ -22,7 +22,10 @@ type usage struct {
 func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
 	return func(yield func(structure.UsageID, error) bool) {
 		fail := func(err error) { yield(structure.UsageID{}, err) }
-		own, err := v.ownUsages(v.index, id)
+		own, err := v.ownUsages(v.index, id, nil)
+		if err == nil && v.engine.barrier.Load() != nil {
+			own, err = v.present(own)
+		}
 		if err != nil {
 			fail(err)
 			return
@@ -58,8 +61,9 @@ func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usag
 	}
 }
 
-// ownUsages returns the usages of a block in the commit that it was stored with.
-func (v view) ownUsages(state kv, id content.ID) (own []usage, err error) {
+// ownUsages returns the usages of a block in the commit that it was stored with,
+// without those behind a barrier.
+func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, err error) {
 	value, ok, err := state.Get(blockKey(id))
 	if err != nil || !ok {
 		return nil, err
@@ -77,6 +81,9 @@ func (v view) ownUsages(state kv, id content.ID) (own []usage, err error) {
 		if err != nil || s == nil {
 			return own, err
 		}
+		if behind != nil && behind.span(s.Ref) {
+			continue
+		}
 		for i := range s.Usages {
 			if s.Usages[i].Content == id {
 				own = append(own, usage{structure.UsageID{Span: s.Ref, Index: i}, f.number, place})
@@ -84,4 +91,34 @@ func (v view) ownUsages(state kv, id content.ID) (own []usage, err error) {
 			place++
 		}
 	}
+}
+
+// nextSpan decodes up to the next span of the frame and returns it, or nil at the
+// frame's end.
+func (f *frames) nextSpan() (*structure.Span, error) {
+	for f.decoder.More() {
+		_, r, err := f.decoder.Next()
+		if err != nil {
+			return nil, f.corrupt(err.Error())
+		}
+		if s, ok := r.(*structure.Span); ok {
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// present leaves out the usages in spans that the state does not have: a
+// collection has them still to take out of the journal.
+func (v view) present(usages []usage) (there []usage, err error) {
+	for _, u := range usages {
+		_, ok, err := v.index.Get(spanKey(u.Span))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			there = append(there, u)
+		}
+	}
+	return there, nil
 }

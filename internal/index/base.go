@@ -30,18 +30,19 @@ func leafKey(low []byte) []byte {
 // reads: a reader of an old base never waits for a writer, only for other
 // readers.
 type base struct {
-	path    string
+	file    *file
 	pages   *pages
 	cursors chan *bbolt.Cursor
 	refs    atomic.Int64
 }
 
-func openBase(db *bbolt.DB, p *pages) (*base, error) {
+func openBase(f *file, p *pages) (*base, error) {
 	n := max(4, 2*runtime.GOMAXPROCS(0))
-	b := &base{path: db.Path(), pages: p, cursors: make(chan *bbolt.Cursor, n)}
+	b := &base{file: f, pages: p, cursors: make(chan *bbolt.Cursor, n)}
 	b.refs.Store(1)
+	f.refs.Add(1)
 	for range n {
-		if err := b.addCursor(db); err != nil {
+		if err := b.addCursor(f.bolt); err != nil {
 			b.release()
 			return nil, fmt.Errorf("read index: %w", err)
 		}
@@ -83,6 +84,7 @@ func (b *base) release() {
 		case c := <-b.cursors:
 			_ = c.Bucket().Tx().Rollback() // of a read: fails only when repeated
 		default:
+			b.file.release()
 			return
 		}
 	}
@@ -109,7 +111,7 @@ func (b *base) read(fn func(c *bbolt.Cursor) error) error {
 	c := <-b.cursors
 	defer func() { b.cursors <- c }()
 	if err := guard(func() error { return fn(c) }); err != nil {
-		return corrupt(b.path, err)
+		return corrupt(b.file.path, err)
 	}
 	return nil
 }

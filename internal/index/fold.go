@@ -97,7 +97,7 @@ func (db *DB) fold(o *overlay) (*base, error) {
 			return nil, err
 		}
 	}
-	return openBase(db.bolt, db.pages)
+	return openBase(db.kept, db.pages)
 }
 
 func (db *DB) newFolder(tree *btree.BTreeG[Entry]) *folder {

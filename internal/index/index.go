@@ -77,6 +77,7 @@ type DB struct {
 	opt    Options
 	bolt   *bbolt.DB
 	file   *os.File // bbolt's
+	kept   *file    // what bases are of
 	mapped int      // bytes of address space
 	limits txLimits
 	pages  *pages // as of bbolt's last transaction; belongs to the running fold
@@ -96,7 +97,9 @@ type DB struct {
 	foldErr error
 	closed  bool
 	idle    sync.Cond // no fold runs; its lock is mu
-	retryAt time.Time
+	// replaced are files that were written anew and are still being read.
+	replaced sync.WaitGroup
+	retryAt  time.Time
 
 	pressure atomic.Int64 // bytes of the active overlay
 }
@@ -112,6 +115,11 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}
+	}
+	if !o.ReadOnly { // left by a crash
+		if err := os.Remove(path + compactSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("open index: %w", err)
+		}
 	}
 	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay()}
 	db.idle.L = &db.mu
@@ -223,7 +231,8 @@ func (db *DB) openBolt(free *pages) (err error) {
 		return err
 	}
 	db.pages = free.mapped(db.bolt, db.mapped)
-	db.base, err = openBase(db.bolt, db.pages)
+	db.kept = newFile(db.path, db.bolt)
+	db.base, err = openBase(db.kept, db.pages)
 	return err
 }
 
@@ -331,6 +340,7 @@ func (db *DB) Close() error {
 	if closeErr := db.bolt.Close(); err == nil {
 		err = closeErr
 	}
+	db.replaced.Wait()
 	if db.written && err == nil {
 		if err := writeSums(db.path); err != nil {
 			db.opt.Log(fmt.Sprintf("index checksums: %v", err))

@@ -143,3 +143,11 @@ func (db *DB) CheckSums() iter.Seq2[Damage, error] {
 		}
 	}
 }
+
+// Remove removes a closed index with what lies beside it.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove index: %w", err)
+	}
+	return removeSums(path)
+}

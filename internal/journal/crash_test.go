@@ -148,6 +148,9 @@ func TestCrashModel(t *testing.T) {
 				"append": func(t *rapid.T) { _ = m.append(sizes.Draw(t, "size")) },
 				"sync":   func(t *rapid.T) { _ = m.sync(rapid.Uint64Range(0, uint64(len(m.payloads))).Draw(t, "number")) },
 				"reopen": func(t *rapid.T) { m.reopen(rapid.Uint64Range(0, 50).Draw(t, "known")) },
+				"pack": func(t *rapid.T) {
+					m.pack(rapid.IntRange(0, 9).Draw(t, "first"), rapid.IntRange(0, 9).Draw(t, "last"), rapid.Bool().Draw(t, "dense"))
+				},
 				"fail an operation": func(t *rapid.T) {
 					m.fsys.ShortWrite(rapid.IntRange(1, 6).Draw(t, "operation"), rapid.IntRange(0, 5000).Draw(t, "written"), errDisk)
 				},

@@ -44,6 +44,9 @@ type Frame struct {
 	Payload []byte
 	// PayloadOffset is where in its segment the payload starts.
 	PayloadOffset int64
+	// Offsets are where the records started in the payload when it was written
+	// first, if that is not where they start now. It must not be changed.
+	Offsets []int
 }
 
 // appendFrame writes a frame to dst and returns it with the payload's place.

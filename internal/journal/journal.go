@@ -8,9 +8,12 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -36,6 +39,8 @@ type Options struct {
 	// corruption, never a torn write. Scanning the last segment starts there.
 	Durable    uint64
 	DurableEnd Position
+	// CacheBytes is how much of what packs hold is kept decoded. Default 32 MiB.
+	CacheBytes int64
 	// ReadOnly opens the journal without writing, even if it is damaged.
 	ReadOnly bool
 	// Log is told of what recovery did; nil discards it.
@@ -53,6 +58,9 @@ func (o *Options) setDefaults() {
 	if o.SyncInterval <= 0 {
 		o.SyncInterval = 100 * time.Millisecond
 	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 32 << 20
+	}
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
@@ -66,11 +74,17 @@ type Journal struct {
 	damage error  // set when opened read-only in spite of damage
 	marked uint64 // the last commit that a mark called durable when opened
 
-	// segments has every segment in order. Its lock also guards the files and
-	// ends of segments, but appending is serialised by tail.
+	// segments has every file in order; current is the same as a view. The lock
+	// also guards the files and ends of segments, but appending is serialised by tail.
 	segmentsMu sync.RWMutex
 	segments   []*segment
-	filesGone  bool // closed: no file is opened any more
+	current    atomic.Pointer[View]
+	letGo      []*View    // replaced, and to be released
+	doomed     []*segment // rewritten, and read by views that were taken before
+	filesGone  bool       // closed: no file is opened any more
+
+	rewriting sync.Mutex // held by a rewrite
+	cache     *pack.Cache
 
 	tail struct {
 		sync.Mutex
@@ -99,13 +113,13 @@ func (j *Journal) Last() uint64 {
 
 // End returns the position after the last frame.
 func (j *Journal) End() Position {
-	s := j.lastSegment()
 	j.segmentsMu.RLock()
 	defer j.segmentsMu.RUnlock()
+	s := j.segments[len(j.segments)-1]
 	return Position{Segment: s.segment, Offset: s.end}
 }
 
-// Size returns how many bytes the segments take.
+// Size returns how many bytes the files take.
 func (j *Journal) Size() int64 {
 	j.segmentsMu.RLock()
 	defer j.segmentsMu.RUnlock()
@@ -235,7 +249,7 @@ func (j *Journal) Close() error {
 	j.segmentsMu.Lock()
 	defer j.segmentsMu.Unlock()
 	j.filesGone = true
-	for _, s := range j.segments {
+	for _, s := range slices.Concat(j.segments, j.doomed) {
 		if closeErr := s.close(); err == nil {
 			err = closeErr
 		}

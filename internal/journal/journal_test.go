@@ -78,7 +78,7 @@ func TestAppendReturnsWhereTheFrameIs(t *testing.T) {
 		require.Equal(t, f.End, got.End)
 		require.Equal(t, f.PayloadOffset, got.PayloadOffset)
 		require.True(t, bytes.Equal(want[i], got.Payload))
-		b, err := r.Bytes(Position{Segment: f.Position.Segment, Offset: f.PayloadOffset}, int64(len(want[i])))
+		b, err := r.fetch(j.current.Load(), f.Position.Segment, f.PayloadOffset, int64(len(want[i])))
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want[i], b[:len(want[i])]))
 	}
@@ -293,7 +293,7 @@ func TestClosedJournal(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrClosed)
 		_, err = r.Frame(frames[0].Position)
 		require.ErrorIs(t, err, backend.ErrClosed)
-		_, err = r.Bytes(frames[2].Position, 1)
+		_, err = r.fetch(j.current.Load(), frames[2].Position.Segment, frames[2].Position.Offset, 1)
 		require.ErrorIs(t, err, backend.ErrClosed)
 		_, err = stored(j)
 		require.ErrorIs(t, err, backend.ErrClosed)

@@ -1,12 +1,16 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -21,13 +25,19 @@ func (j *Journal) loadSegments() (empty *segment, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	packs, err := j.loadPacks(names)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
-		if number, ok := segmentNumber(name); ok {
+		if number, ok := segmentNumber(name); ok && findSegment(packs, number) == nil {
 			j.segments = append(j.segments, &segment{
-				name: filepath.Join(j.dir, name), header: header{segment: number},
+				name: filepath.Join(j.dir, name), header: header{segment: number}, last: number,
 			})
 		}
 	}
+	j.segments = append(j.segments, packs...)
+	slices.SortFunc(j.segments, func(a, b *segment) int { return cmp.Compare(a.segment, b.segment) })
 	for i, s := range j.segments {
 		err := j.loadHeader(s, i)
 		switch {
@@ -36,6 +46,9 @@ func (j *Journal) loadSegments() (empty *segment, err error) {
 			return s, nil
 		case errors.Is(err, backend.ErrCorrupt) && j.opt.ReadOnly && i > 0:
 			j.damage = err
+			for _, s := range j.segments[i:] {
+				s.close()
+			}
 			j.segments = j.segments[:i]
 			return nil, nil
 		case err != nil:
@@ -45,11 +58,98 @@ func (j *Journal) loadSegments() (empty *segment, err error) {
 	return nil, nil
 }
 
+// loadPacks opens the packs that count. Those in the making, and the files whose
+// place a pack has taken, are what a crash left: they are removed.
+func (j *Journal) loadPacks(names []string) ([]*segment, error) {
+	type candidate struct {
+		name        string
+		first, last uint32
+		generation  int
+	}
+	var candidates []candidate
+	var gone []string
+	for _, name := range names {
+		if strings.HasSuffix(name, pack.Suffix+pack.Unfinished) {
+			gone = append(gone, name)
+		} else if first, last, generation, ok := pack.ParseName(name); ok {
+			candidates = append(candidates, candidate{name, first, last, generation})
+		}
+	}
+	// A pack covers what it was made from, so the widest and newest counts.
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), cmp.Compare(b.generation, a.generation))
+	})
+	var packs []*segment
+	closeAll := func() {
+		for _, s := range packs {
+			s.close()
+		}
+	}
+	for _, c := range candidates {
+		if n := len(packs); n > 0 && c.first <= packs[n-1].last {
+			if c.last > packs[n-1].last {
+				closeAll()
+				return nil, &backend.CorruptError{File: filepath.Join(j.dir, c.name), What: "stands for segments that " + packs[n-1].name + " stands for too"}
+			}
+			gone = append(gone, c.name)
+			continue
+		}
+		s, err := j.openPack(filepath.Join(j.dir, c.name))
+		if err == nil && (s.segment != c.first || s.last != c.last) {
+			s.close()
+			err = &backend.CorruptError{File: s.name, What: fmt.Sprintf("holds segments %d to %d", s.segment, s.last)}
+		}
+		if errors.Is(err, backend.ErrCorrupt) && j.opt.ReadOnly {
+			j.damage = err // what lies before it can be read
+			break
+		}
+		if err != nil {
+			closeAll()
+			return nil, err
+		}
+		packs = append(packs, s)
+	}
+	for _, name := range names {
+		if number, ok := segmentNumber(name); ok && findSegment(packs, number) != nil {
+			gone = append(gone, name)
+		}
+	}
+	if err := j.clearAway(gone); err != nil {
+		closeAll()
+		return nil, err
+	}
+	return packs, nil
+}
+
+// clearAway removes files that nothing needs.
+func (j *Journal) clearAway(names []string) error {
+	if j.opt.ReadOnly || len(names) == 0 {
+		return nil
+	}
+	// What replaced them has to be there for good.
+	if err := j.opt.FS.SyncDir(j.dir); err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	for _, name := range names {
+		if err := j.opt.FS.Remove(filepath.Join(j.dir, name)); err != nil {
+			return fmt.Errorf("remove what was rewritten: %w", err)
+		}
+		j.opt.Log(fmt.Sprintf("%s was left by a rewrite: removed", name))
+	}
+	if err := j.opt.FS.SyncDir(j.dir); err != nil {
+		return fmt.Errorf("remove what was rewritten: %w", err)
+	}
+	return nil
+}
+
 var errNoFrames = errors.New("segment without frames")
 
 // loadHeader reads the header of the i-th segment, which has the one of those
 // before it.
 func (j *Journal) loadHeader(s *segment, i int) error {
+	if s.pack != nil {
+		return j.place(s, s.header, i)
+	}
 	b, size, err := readHeader(j.opt.FS, s.name)
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
@@ -58,7 +158,9 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 	if errors.Is(err, backend.ErrNewerFormat) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	if empty := i == len(j.segments)-1 && size <= headerSize; empty && (err != nil || i > 0) {
+	// Behind a pack an empty segment is usual: sealing made it.
+	usual := i > 0 && j.segments[i-1].pack != nil && size == headerSize && err == nil
+	if empty := i == len(j.segments)-1 && size <= headerSize; empty && (err != nil || i > 0) && !usual {
 		s.first = h.first
 		return errNoFrames
 	}
@@ -67,19 +169,29 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 		return s.corrupt(0, err.Error())
 	case h.segment != s.segment:
 		return s.corrupt(0, fmt.Sprintf("holds segment %d", h.segment))
+	}
+	if err := j.place(s, h, i); err != nil {
+		return err
+	}
+	s.init(h)
+	s.end = size
+	return nil
+}
+
+// place sees that a file with the given header belongs behind those before it.
+func (j *Journal) place(s *segment, h header, i int) error {
+	switch {
 	case i == 0 && (h.segment != 1 || h.first != 1):
 		return s.corrupt(0, fmt.Sprintf("segment %d begins with commit %d, and what came before is missing", h.segment, h.first))
 	case i > 0 && h.store != j.store:
 		return s.corrupt(0, "belongs to another store")
 	}
 	if i > 0 {
-		if before := j.segments[i-1]; h.segment != before.segment+1 || h.first < before.first {
-			return s.corrupt(0, fmt.Sprintf("segment %d from commit %d does not follow segment %d from commit %d", h.segment, h.first, before.segment, before.first))
+		if before := j.segments[i-1]; h.segment != before.last+1 || h.first < before.first || before.pack != nil && h.first != before.pack.LastCommit+1 {
+			return s.corrupt(0, fmt.Sprintf("segment %d from commit %d does not follow segment %d from commit %d", h.segment, h.first, before.last, before.first))
 		}
 	}
 	j.store = h.store
-	s.init(h)
-	s.end = size
 	return nil
 }
 

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 
@@ -160,4 +161,20 @@ func (m *model) crash(c crashfs.Crash, killed bool, known uint64) *model {
 	}
 	after.check(least)
 	return &after
+}
+
+// pack seals the last segment and puts a pack in the place of some files.
+func (m *model) pack(first, last int, dense bool) {
+	if m.j == nil {
+		return
+	}
+	if m.j.Seal() == nil {
+		files := m.j.Segments()
+		if n := len(files) - 1; n > 0 {
+			first, last = min(first, last)%n, max(first, last)%n
+			_, err := m.j.Rewrite(context.Background(), files[min(first, last)].First, files[max(first, last)].Last, RewriteOptions{Dense: dense})
+			require.NotErrorIs(m.t, err, backend.ErrCorrupt)
+		}
+	}
+	m.see()
 }

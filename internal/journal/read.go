@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 
+	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -15,47 +15,6 @@ const (
 	firstRead = 4 << 10   // what is read for a single frame at first
 	mostRead  = 256 << 10 // what is read ahead when frames are read in order
 )
-
-// segmentAt returns a segment with its file open, and where its frames end.
-func (j *Journal) segmentAt(number uint32) (*segment, vfs.File, int64, error) {
-	j.segmentsMu.RLock()
-	closed := j.filesGone
-	s := j.find(number)
-	var file vfs.File
-	var end int64
-	if s != nil {
-		file, end = s.file, s.end
-	}
-	j.segmentsMu.RUnlock()
-	if closed {
-		return nil, nil, 0, fmt.Errorf("journal: %w", backend.ErrClosed)
-	}
-	if s == nil {
-		return nil, nil, 0, fmt.Errorf("journal segment %d: %w", number, backend.ErrNotFound)
-	}
-	if file != nil {
-		return s, file, end, nil
-	}
-	j.segmentsMu.Lock()
-	defer j.segmentsMu.Unlock()
-	if j.filesGone {
-		return nil, nil, 0, fmt.Errorf("journal: %w", backend.ErrClosed)
-	}
-	if err := s.open(j.opt.FS); err != nil {
-		return nil, nil, 0, err
-	}
-	return s, s.file, s.end, nil
-}
-
-func (j *Journal) find(number uint32) *segment {
-	i, ok := slices.BinarySearchFunc(j.segments, number, func(s *segment, n uint32) int {
-		return int(int64(s.segment) - int64(n))
-	})
-	if !ok {
-		return nil
-	}
-	return j.segments[i]
-}
 
 func (s *segment) open(fsys vfs.FS) error {
 	if s.file != nil {
@@ -82,17 +41,27 @@ func (s *segment) close() error {
 // ascending positions. It is not safe for concurrent use.
 type Reader struct {
 	j       *Journal
+	view    *View // nil for the journal as it is at each read
 	segment *segment
 	buf     []byte // never written again once filled: frames share it
 	start   int64  // offset of buf in the segment
 	ahead   int64
 }
 
-// NewReader returns a reader of the journal.
+// NewReader returns a reader of the journal as it is at each read.
 func (j *Journal) NewReader() *Reader { return &Reader{j: j, ahead: firstRead} }
 
+// with returns a view that has the segment, and what releases it.
+func (r *Reader) with(number uint32) (*View, func()) {
+	if r.view != nil && r.view.find(number) != nil {
+		return r.view, func() {}
+	}
+	v := r.j.View()
+	return v, v.Release
+}
+
 // fetch returns n bytes at an offset, or fewer at the end of the segment.
-func (r *Reader) fetch(number uint32, offset, n int64) ([]byte, error) {
+func (r *Reader) fetch(v *View, number uint32, offset, n int64) ([]byte, error) {
 	if r.segment != nil && r.segment.segment == number && offset >= r.start {
 		if skip := offset - r.start; skip+n <= int64(len(r.buf)) {
 			return r.buf[skip:][:n:n], nil
@@ -102,7 +71,7 @@ func (r *Reader) fetch(number uint32, offset, n int64) ([]byte, error) {
 			r.ahead = firstRead
 		}
 	}
-	s, file, end, err := r.j.segmentAt(number)
+	s, file, end, err := v.at(number)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +96,14 @@ func (r *Reader) fetch(number uint32, offset, n int64) ([]byte, error) {
 
 // Frame returns the frame at a position.
 func (r *Reader) Frame(p Position) (Frame, error) {
-	head, err := r.fetch(p.Segment, p.Offset, frameHeader)
+	v, release := r.with(p.Segment)
+	defer release()
+	if s := v.find(p.Segment); s != nil && s.pack != nil {
+		r.segment, r.buf = s, nil
+		f, err := s.pack.Frame(p.Segment, p.Offset)
+		return packed(f), err
+	}
+	head, err := r.fetch(v, p.Segment, p.Offset, frameHeader)
 	if err != nil {
 		return Frame{}, err
 	}
@@ -138,7 +114,7 @@ func (r *Reader) Frame(p Position) (Frame, error) {
 	if size == 0 {
 		return Frame{}, r.segment.corrupt(p.Offset, "not a frame")
 	}
-	b, err := r.fetch(p.Segment, p.Offset, size)
+	b, err := r.fetch(v, p.Segment, p.Offset, size)
 	if err != nil {
 		return Frame{}, err
 	}
@@ -154,5 +130,10 @@ func (r *Reader) Frame(p Position) (Frame, error) {
 	return f, nil
 }
 
-// Bytes returns n bytes from a position on, or fewer where the segment ends. They are as stored, unverified, and must not be changed.
-func (r *Reader) Bytes(p Position, n int64) ([]byte, error) { return r.fetch(p.Segment, p.Offset, n) }
+// packed returns a frame as read from a pack. All before it is durable.
+func packed(f pack.Frame) Frame {
+	return Frame{
+		Position: Position{Segment: f.Segment, Offset: f.Start}, End: f.End, Number: f.Number, Durable: f.Number,
+		Payload: f.Payload, PayloadOffset: f.PayloadOffset, Offsets: f.Offsets,
+	}
+}

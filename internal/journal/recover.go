@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -17,8 +18,14 @@ import (
 // matches backend.ErrCorrupt; with ReadOnly the journal opens up to the damage.
 func Open(dir string, o Options) (*Journal, error) {
 	o.setDefaults()
-	j := &Journal{dir: dir, opt: o}
-	if err := j.open(); err != nil {
+	j := &Journal{dir: dir, opt: o, cache: pack.NewCache(o.CacheBytes)}
+	err := j.open()
+	if err == nil {
+		j.segmentsMu.Lock()
+		j.use(j.segments)
+		j.segmentsMu.Unlock()
+	}
+	if err != nil {
 		for _, s := range j.segments {
 			s.close()
 		}
@@ -49,6 +56,9 @@ func (j *Journal) open() error {
 		return j.begin()
 	}
 	last := j.segments[len(j.segments)-1]
+	if last.pack != nil {
+		return j.openBehind(last, empty, proven)
+	}
 	end, err := j.findEnd(last, proven)
 	if err != nil {
 		return err
@@ -70,6 +80,38 @@ func (j *Journal) open() error {
 		return err
 	}
 	return j.confirm(last, end)
+}
+
+// openBehind opens a journal that ends with a pack: the segment behind it is made
+// anew. There is none when a crash came before it had a header, or read-only from a
+// pack that was damaged behind.
+func (j *Journal) openBehind(last, empty *segment, proven uint64) error {
+	number := last.pack.LastCommit
+	if proven > number {
+		err := last.corrupt(last.end, fmt.Sprintf("commit %d was durable, but the journal ends with commit %d", proven, number))
+		if !j.opt.ReadOnly {
+			return err
+		}
+		j.damage = errors.Join(j.damage, err)
+	}
+	j.tail.last = number
+	if j.opt.ReadOnly {
+		s := &segment{name: filepath.Join(j.dir, segmentName(last.last+1)), end: headerSize}
+		s.init(header{segment: last.last + 1, first: number + 1, store: j.store})
+		j.segments = append(j.segments, s)
+		j.sync.init(nil, number)
+		return nil
+	}
+	if err := j.drop(empty); err != nil {
+		return err
+	}
+	s, err := j.create(last.last+1, number+1)
+	if err != nil {
+		return err
+	}
+	j.segments = append(j.segments, s)
+	j.sync.init(s.file, number)
+	return nil
 }
 
 // begin makes the first segment of a new journal.
@@ -145,7 +187,8 @@ func (j *Journal) findEnd(s *segment, proven uint64) (tailEnd, error) {
 
 // scan reads on from end as long as there are frames.
 func (j *Journal) scan(s *segment, end *tailEnd) error {
-	r := j.NewReader()
+	v := &View{j: j, segments: j.segments}
+	r := v.NewReader()
 	r.ahead = mostRead
 	for end.offset < s.end {
 		f, err := r.Frame(Position{Segment: s.segment, Offset: end.offset})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -20,8 +21,9 @@ func (j *Journal) roll(old *segment) (*segment, error) {
 		return nil, err
 	}
 	j.segmentsMu.Lock()
-	j.segments = append(j.segments, next)
+	j.use(append(slices.Clip(j.segments), next))
 	j.segmentsMu.Unlock()
+	j.releaseOld()
 	j.sync.wrote(next.file, j.tail.last)
 	return next, nil
 }

@@ -7,8 +7,10 @@ import (
 	"hash/crc32"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -22,6 +24,9 @@ const (
 	headerMagic = "LINEAGEJ"
 	suffix      = ".seg"
 )
+
+// FirstOffset is where the first frame of a segment starts.
+const FirstOffset = headerSize
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -100,14 +105,23 @@ func decodeHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// segment is one file of the journal.
+// segment is one file of the journal: a segment, or the pack of one or several.
 type segment struct {
 	header
+	last uint32 // the last segment that it stands for
 	name string // path
 	file vfs.File
+	pack *pack.File // nil for a segment as it was written
+	// generation tells a pack from an earlier one of the same segments.
+	generation int
+	// uses counts the views that have it, and doomed says that its file goes with
+	// the last of them.
+	uses   atomic.Int64
+	doomed bool
 	// crc is the checksum state after the salt.
 	crc uint32
-	// end is where its frames end. It grows while the segment is the last.
+	// end is where its frames end, for a pack its size. It grows while the segment
+	// is the last.
 	end int64
 }
 
@@ -121,7 +135,7 @@ func segmentNumber(name string) (uint32, bool) {
 }
 
 func (s *segment) init(h header) {
-	s.header = h
+	s.header, s.last = h, h.segment
 	s.crc = crc32.Update(0, castagnoli, h.salt[:])
 }
 

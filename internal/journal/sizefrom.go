@@ -1,12 +1,16 @@
 package journal
 
-// SizeFrom returns how many bytes of frames lie behind a position.
+// SizeFrom returns about how many bytes of frames lie behind a position.
 func (j *Journal) SizeFrom(p Position) int64 {
 	j.segmentsMu.RLock()
 	defer j.segmentsMu.RUnlock()
 	var n int64
 	for _, s := range j.segments {
 		switch {
+		case s.pack != nil:
+			if s.last >= p.Segment {
+				n += s.end
+			}
 		case s.segment > p.Segment:
 			n += s.end - headerSize
 		case s.segment == p.Segment:

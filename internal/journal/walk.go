@@ -13,26 +13,44 @@ import (
 func (j *Journal) Frames(from Position) iter.Seq2[Frame, error] {
 	end := j.End()
 	return func(yield func(Frame, error) bool) {
-		w := walk{r: j.NewReader(), yield: yield}
-		w.r.ahead = mostRead
-		segments := j.segmentsFrom(from.Segment)
-		for i, s := range segments {
-			p := Position{Segment: s.segment, Offset: headerSize}
-			if s.segment == from.Segment {
-				p.Offset = max(from.Offset, headerSize)
-			}
-			if s.segment >= end.Segment {
-				w.segment(s, p, end.Offset)
+		v := j.View()
+		defer v.Release()
+		v.frames(from, end, yield)
+	}
+}
+
+func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
+	segments := v.from(from.Segment)
+	if len(segments) == 0 || end.Segment > segments[len(segments)-1].last {
+		now := v.j.View() // segments that were begun since
+		defer now.Release()
+		if len(segments) == 0 {
+			segments = now.from(from.Segment)
+		} else {
+			segments = slices.Concat(segments, now.from(segments[len(segments)-1].last+1))
+		}
+	}
+	w := walk{r: &Reader{j: v.j, view: v, ahead: mostRead}, yield: yield}
+	for i, s := range segments {
+		if s.pack != nil {
+			if !w.packed(s, from) || i+1 < len(segments) && !w.reaches(s, s.end, segments[i+1]) {
 				return
 			}
-			_, _, stop, err := j.segmentAt(s.segment)
-			if err != nil {
-				yield(Frame{}, err)
-				return
-			}
-			if !w.segment(s, p, stop) || !w.reaches(s, stop, segments[i+1]) {
-				return
-			}
+			continue
+		}
+		p := Position{Segment: s.segment, Offset: headerSize}
+		if s.segment == from.Segment {
+			p.Offset = max(from.Offset, headerSize)
+		}
+		if s.segment >= end.Segment {
+			w.segment(s, p, end.Offset)
+			return
+		}
+		v.j.segmentsMu.RLock()
+		stop := s.end
+		v.j.segmentsMu.RUnlock()
+		if !w.segment(s, p, stop) || i+1 == len(segments) || !w.reaches(s, stop, segments[i+1]) {
+			return
 		}
 	}
 }
@@ -67,6 +85,30 @@ func (w *walk) segment(s *segment, from Position, stop int64) bool {
 	return true
 }
 
+// packed yields the frames of a pack from a position on and reports whether to go on.
+func (w *walk) packed(s *segment, from Position) bool {
+	if from.Segment < s.segment || from.Segment == s.segment && from.Offset <= headerSize {
+		w.number, w.known = s.first-1, true
+	}
+	for f, err := range s.pack.Frames(from.Segment, from.Offset) {
+		if err == nil && w.known && f.Number != w.number+1 {
+			err = s.corrupt(0, fmt.Sprintf("commit %d follows commit %d", f.Number, w.number))
+		}
+		if err != nil {
+			w.yield(Frame{}, err)
+			return false
+		}
+		if !w.yield(packed(f), nil) {
+			return false
+		}
+		w.number, w.known = f.Number, true
+	}
+	if !w.known { // it begins behind all commits of the pack
+		w.number, w.known = s.pack.LastCommit, true
+	}
+	return true
+}
+
 // reaches reports whether a segment that ends at stop has all commits up to the
 // next, and yields an error if not.
 func (w *walk) reaches(s *segment, stop int64, next *segment) bool {
@@ -77,22 +119,19 @@ func (w *walk) reaches(s *segment, stop int64, next *segment) bool {
 	return false
 }
 
-func (j *Journal) segmentsFrom(number uint32) []*segment {
-	j.segmentsMu.RLock()
-	defer j.segmentsMu.RUnlock()
-	i, _ := slices.BinarySearchFunc(j.segments, number, func(s *segment, n uint32) int {
-		return int(int64(s.segment) - int64(n))
-	})
-	return slices.Clone(j.segments[i:])
+// from returns the files that have segments from a number on.
+func (v *View) from(number uint32) []*segment {
+	i, _ := slices.BinarySearchFunc(v.segments, number, func(s *segment, n uint32) int { return int(int64(s.last) - int64(n)) })
+	return v.segments[i:]
 }
 
-// Find returns the position of the first frame of the segment that holds the
-// commit with the given number, from which it is reached by reading on.
+// Find returns a position from which the commit with the given number is reached
+// by reading on: the first of the file that holds it.
 func (j *Journal) Find(number uint64) Position {
-	j.segmentsMu.RLock()
-	defer j.segmentsMu.RUnlock()
-	p := Position{Segment: j.segments[0].segment, Offset: headerSize}
-	for _, s := range j.segments {
+	v := j.View()
+	defer v.Release()
+	p := Position{Segment: v.segments[0].segment, Offset: headerSize}
+	for _, s := range v.segments {
 		if s.first <= number {
 			p.Segment = s.segment
 		}
@@ -100,11 +139,11 @@ func (j *Journal) Find(number uint64) Position {
 	return p
 }
 
-// SegmentName returns the path of a segment, for messages.
+// SegmentName returns the path of the file that has a segment, for messages.
 func (j *Journal) SegmentName(number uint32) string {
-	j.segmentsMu.RLock()
-	defer j.segmentsMu.RUnlock()
-	if s := j.find(number); s != nil {
+	v := j.View()
+	defer v.Release()
+	if s := v.find(number); s != nil {
 		return s.name
 	}
 	return segmentName(number)

@@ -85,7 +85,10 @@ type Engine interface {
 	// as asked for. It gives the commit its number, one more than the last, and
 	// its time when it has none; it does not keep the commit's memory. Content that
 	// the store has is not stored again; a usage that leaves its type or origin to
-	// such a block of the same commit gets what that block says.
+	// such a block of the same commit gets what that block says. A block without
+	// its bytes is for content that the same commit erases: it leaves what a store
+	// knows of content that was erased in another one, and is ErrExists where the
+	// content is there.
 	//
 	// These hold after every commit, or the commit is refused with the error
 	// named: a span is the next of its run and its run exists (ErrConflict); a
@@ -104,7 +107,8 @@ type Engine interface {
 
 	// Feed yields the commits from the given number on, in order, up to the last
 	// that was there when it was called. Block bodies are included, but for those
-	// that were erased since.
+	// that were erased since. Commits of which a Collector took records come without
+	// them, down to none.
 	Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error]
 
 	// Wait returns the number of the last commit as soon as it exceeds after.

@@ -20,6 +20,10 @@ func Blocks() *rapid.Generator[*structure.Block] {
 			b.ID, b.Size = ContentIDs().Draw(t, "id"), b.Tree.Size
 			return b
 		}
+		if rapid.IntRange(0, 9).Draw(t, "gone") == 0 {
+			b.ID, b.Size = ContentIDs().Draw(t, "id"), rapid.Int64Range(1, 1<<62).Draw(t, "size")
+			return b
+		}
 		b.Body = ByteStrings().Draw(t, "body")
 		b.ID, b.Size = content.Sum(b.Body), int64(len(b.Body))
 		return b
@@ -222,5 +226,12 @@ func Deletions() *rapid.Generator[*structure.Deletion] {
 			d.Content = ContentIDs().Draw(t, "content")
 		}
 		return d
+	})
+}
+
+// Cuts generates cuts.
+func Cuts() *rapid.Generator[*structure.Cut] {
+	return rapid.Custom(func(t *rapid.T) *structure.Cut {
+		return &structure.Cut{Run: OptionalIDs[structure.RunID]().Draw(t, "run")}
 	})
 }

@@ -52,6 +52,7 @@ func Run(t *testing.T, c Config) {
 		{"Recreation", testRecreation},
 		{"Erase", testErase},
 		{"EraseWithin", testEraseWithin},
+		{"ErasedElsewhere", testErasedElsewhere},
 		{"Feed", testFeed},
 		{"Wait", testWait},
 		{"Snapshot", testSnapshot},

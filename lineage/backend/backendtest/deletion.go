@@ -146,3 +146,47 @@ func testEraseWithin(t *testing.T, c Config) {
 	s.restart()
 	s.check()
 }
+
+// testErasedElsewhere brings the marker of content that was erased in another store:
+// a block without its bytes in a commit that erases it. The model has no such thing.
+func testErasedElsewhere(t *testing.T, c Config) {
+	s := newStore(t, c)
+	apply := func(records ...structure.Record) (backend.Receipt, error) {
+		return s.Apply(background, s.commit(records...), backend.Options{})
+	}
+	gone := &structure.Block{Block: text("gone").Block}
+	require.True(t, gone.Gone())
+	_, err := apply(gone)
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	_, err = apply(erase("gone"), gone)
+	require.ErrorIs(t, err, backend.ErrInvalid)
+
+	_, err = apply(gone, erase("gone"))
+	require.NoError(t, err)
+	_, err = apply(run("r", structure.SpanRef{}), says(at("r", 1), "gone"))
+	require.NoError(t, err)
+	_, err = s.Blocks(background, []content.ID{gone.ID})
+	require.ErrorIs(t, err, backend.ErrErased)
+	described := func() {
+		t.Helper()
+		for step, err := range s.Path(background, at("r", 1), structure.Window{}, backend.PathOptions{Bodies: true}) {
+			require.NoError(t, err)
+			require.True(t, step.Blocks[0].Gone())
+			require.Equal(t, gone.Block, step.Blocks[0].Block)
+		}
+	}
+	described()
+	s.restart()
+	described()
+	require.Empty(t, verify(t, s.Engine, true))
+
+	// Who has the bytes can bring them, and then there is nothing to mark.
+	_, err = apply(text("gone"))
+	require.NoError(t, err)
+	_, err = apply(gone, erase("gone"))
+	require.ErrorIs(t, err, backend.ErrExists)
+	has, err := s.Has(background, []content.ID{gone.ID})
+	require.NoError(t, err)
+	require.Equal(t, []bool{true}, has)
+	require.Empty(t, verify(t, s.Engine, true))
+}

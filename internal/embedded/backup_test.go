@@ -1,0 +1,260 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// requireBackup opens a backup and requires it to be a store of so many messages.
+func requireBackup(t *testing.T, dir string, messages uint64) {
+	t.Helper()
+	e, err := Open(background, dir, &Options{MustExist: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	requireMessages(t, e, messages)
+	require.Empty(t, findings(t, e, true))
+}
+
+func TestBackup(t *testing.T) {
+	for _, messages := range []uint64{0, 1, 400} {
+		t.Run(fmt.Sprint(messages), func(t *testing.T) {
+			room := t.TempDir()
+			e := fill(t, filepath.Join(room, "store"), Options{SegmentSize: 8 << 10}, messages)
+			defer e.Close()
+			var last, total int64
+			to := filepath.Join(room, "deep", "backup")
+			report, err := e.Backup(background, to, backend.BackupOptions{Progress: func(done, of int64) {
+				require.Greater(t, done, last)
+				last, total = done, of
+			}})
+			require.NoError(t, err)
+			require.Equal(t, messages, report.Commit)
+			require.Equal(t, total, last)
+			require.Equal(t, total, report.Bytes)
+			restored := filepath.Join(room, "restored")
+			again, err := Restore(background, to, restored, RestoreOptions{})
+			require.NoError(t, err)
+			require.Equal(t, report, again)
+			if messages > 0 {
+				requireBackup(t, restored, messages)
+				requireBackup(t, to, messages)
+			}
+			require.Equal(t, []string{"backup"}, namesIn(t, filepath.Join(room, "deep")))
+
+			// The copy goes on by itself.
+			copied, err := Open(background, restored, nil)
+			require.NoError(t, err)
+			require.Equal(t, e.StoreID(), copied.StoreID())
+			_, err = copied.Apply(background, message(messages+1), backend.Options{})
+			require.NoError(t, err)
+			require.NoError(t, copied.Close())
+		})
+	}
+}
+
+// A backup is taken while others write, pack and collect. It is one state.
+func TestBackupMeanwhile(t *testing.T) {
+	room := t.TempDir()
+	e := fill(t, filepath.Join(room, "store"), Options{SegmentSize: 8 << 10, Durability: backend.Normal}, 50)
+	defer func() { require.NoError(t, e.Close()) }()
+	var working sync.WaitGroup
+	stop := make(chan struct{})
+	written := uint64(50)
+	working.Go(func() {
+		for n := uint64(51); ; n++ {
+			select {
+			case <-stop:
+				written = n - 1
+				return
+			default:
+			}
+			if _, err := e.Apply(background, message(n), backend.Options{}); err != nil {
+				t.Errorf("message %d: %v", n, err)
+				return
+			}
+			if n%100 == 0 {
+				if _, err := e.Collect(background, backend.CollectOptions{}); err != nil {
+					t.Errorf("collect: %v", err)
+				}
+			}
+		}
+	})
+	var commits []uint64
+	for i := range 5 {
+		time.Sleep(20 * time.Millisecond)
+		report, err := e.Backup(background, filepath.Join(room, fmt.Sprint(i)), backend.BackupOptions{})
+		require.NoError(t, err)
+		commits = append(commits, report.Commit)
+	}
+	close(stop)
+	working.Wait()
+	require.Less(t, commits[0], written)
+	for i, commit := range commits {
+		dir := filepath.Join(room, "restored", fmt.Sprint(i))
+		_, err := Restore(background, filepath.Join(room, fmt.Sprint(i)), dir, RestoreOptions{})
+		require.NoError(t, err)
+		requireBackup(t, dir, commit)
+	}
+}
+
+func TestBackupIsRefused(t *testing.T) {
+	room := t.TempDir()
+	e := fill(t, filepath.Join(room, "store"), Options{}, 3)
+	defer e.Close()
+	taken := filepath.Join(room, "taken")
+	require.NoError(t, os.MkdirAll(taken, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(taken, "notes"), []byte("mine"), 0o600))
+	_, err := e.Backup(background, taken, backend.BackupOptions{})
+	require.ErrorIs(t, err, backend.ErrExists)
+	require.Equal(t, []string{"notes"}, namesIn(t, taken))
+	_, err = e.Backup(background, filepath.Join(taken, "notes"), backend.BackupOptions{})
+	require.Error(t, err)
+
+	ctx, cancel := context.WithCancelCause(background)
+	off := errors.New("called off")
+	cancel(off)
+	_, err = e.Backup(ctx, filepath.Join(room, "backup"), backend.BackupOptions{})
+	require.ErrorIs(t, err, off)
+	require.Equal(t, []string{"store", "taken"}, namesIn(t, room))
+
+	// A store that somebody has open is not restored, nor is what is none.
+	_, err = Restore(background, filepath.Join(room, "store"), filepath.Join(room, "restored"), RestoreOptions{})
+	require.ErrorIs(t, err, backend.ErrLocked)
+	_, err = Restore(background, taken, filepath.Join(room, "restored"), RestoreOptions{})
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	require.NoError(t, e.Close())
+	_, err = Restore(background, filepath.Join(room, "store"), taken, RestoreOptions{})
+	require.ErrorIs(t, err, backend.ErrExists)
+	_, err = Restore(background, filepath.Join(room, "store"), filepath.Join(room, "restored"), RestoreOptions{})
+	require.NoError(t, err)
+	requireBackup(t, filepath.Join(room, "restored"), 3)
+}
+
+// Whatever byte of a backup is changed, and wherever it is cut short, restoring it
+// fails and leaves nothing.
+func TestDamagedBackup(t *testing.T) {
+	room := t.TempDir()
+	e := fill(t, filepath.Join(room, "store"), Options{SegmentSize: 4 << 10}, 40)
+	require.NoError(t, e.journal.Seal())
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	for n := uint64(41); n <= 60; n++ {
+		_, err := e.Apply(background, message(n), backend.Options{})
+		require.NoError(t, err)
+	}
+	from := filepath.Join(room, "backup")
+	_, err = e.Backup(background, from, backend.BackupOptions{})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	choose := rand.New(rand.NewPCG(1, 1))
+	files := namesIn(t, filepath.Join(from, journalDir))
+	require.Greater(t, len(files), 1)
+	to := filepath.Join(room, "restored")
+	for _, name := range files {
+		path := filepath.Join(from, journalDir, name)
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for range 6 {
+			b := append([]byte(nil), whole...)
+			if choose.IntN(3) == 0 {
+				b = b[:choose.IntN(len(b))]
+			} else {
+				b[choose.IntN(len(b))] ^= byte(1 + choose.IntN(255))
+			}
+			require.NoError(t, os.WriteFile(path, b, 0o600))
+			_, err := Restore(background, from, to, RestoreOptions{})
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+			require.NoFileExists(t, to)
+		}
+		require.NoError(t, os.Remove(path))
+		_, err = Restore(background, from, to, RestoreOptions{})
+		require.Error(t, err)
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+	}
+	for _, bad := range []string{"", "{", `{"format":2}`, `{"format":1,"files":[{"name":"../../LOCK","size":0}]}`} {
+		path := filepath.Join(from, manifestFile)
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
+		_, err = Restore(background, from, to, RestoreOptions{})
+		require.Error(t, err)
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+	}
+	require.NotContains(t, strings.Join(namesIn(t, room), " "), "partial")
+	_, err = Restore(background, from, to, RestoreOptions{})
+	require.NoError(t, err)
+	requireBackup(t, to, 60)
+}
+
+// backupVariable makes the test binary back up the store that it names while it
+// writes to it, until it is killed.
+const backupVariable = "EMBEDDED_TEST_BACKUP"
+
+func backUpForEver(dir string) int {
+	e, err := Open(background, filepath.Join(dir, "store"), &Options{Durability: backend.Normal, SegmentSize: 16 << 10})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	head, _ := e.Head(background)
+	for n := head + 1; ; n++ {
+		if _, err := e.Apply(background, message(n), backend.Options{}); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		if n%50 != 0 {
+			continue
+		}
+		report, err := e.Backup(background, filepath.Join(dir, fmt.Sprint("backup", n)), backend.BackupOptions{})
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(report.Commit)
+	}
+}
+
+// A process is killed while it backs up. What has the name of a backup is one.
+func TestKillDuringBackup(t *testing.T) {
+	for round := range 3 {
+		room := t.TempDir()
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), backupVariable+"="+room)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		line := make([]byte, 16)
+		_, err = io.ReadAtLeast(out, line, 1)
+		require.NoError(t, err)
+		time.Sleep(time.Duration(round*7) * time.Millisecond)
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+		whole := 0
+		for _, name := range namesIn(t, room) {
+			if !strings.HasPrefix(name, "backup") || strings.Contains(name, "partial") {
+				continue
+			}
+			report, err := Restore(background, filepath.Join(room, name), filepath.Join(room, "restored", name), RestoreOptions{})
+			require.NoError(t, err)
+			require.Equal(t, strings.TrimPrefix(name, "backup"), fmt.Sprint(report.Commit))
+			whole++
+		}
+		require.NotZero(t, whole)
+		e := reopen(t, filepath.Join(room, "store"), Options{})
+		require.Empty(t, findings(t, e, true))
+	}
+}

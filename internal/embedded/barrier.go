@@ -1,0 +1,114 @@
+package embedded
+
+import (
+	"sync"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+// barrier keeps new commits from building on what a collection has found dead
+// and is about to take out of the index: content that is dead is not known and
+// stored again, dead spans, runs and span sets are not found, their aliases are free.
+// What commits bring from then on lives. Readers do not see it.
+type barrier struct {
+	live *liveSet
+
+	mu       sync.RWMutex
+	contents map[uint64]struct{} // stored since
+	runs     map[structure.RunID]struct{}
+	sets     map[structure.SpanSetID]struct{}
+}
+
+func newBarrier(l *liveSet) *barrier {
+	return &barrier{
+		live: l, contents: make(map[uint64]struct{}),
+		runs: make(map[structure.RunID]struct{}), sets: make(map[structure.SpanSetID]struct{}),
+	}
+}
+
+// passed notes what a commit brings that has just been written.
+func (b *barrier) passed(c *structure.Commit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Block:
+			b.contents[hash(r.ID[:])] = struct{}{}
+		case *structure.Chunk:
+			b.contents[hash(r.Key[:])] = struct{}{}
+		case *structure.Run:
+			b.runs[r.ID] = struct{}{}
+		case *structure.SpanSet:
+			b.sets[r.ID] = struct{}{}
+		}
+	}
+}
+
+// content reports whether content that begins so is dead.
+func (b *barrier) content(start []byte) bool {
+	h := hash(start)
+	if b.live.contents.has(h) {
+		return false
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return !has(b.contents, h)
+}
+
+func (b *barrier) run(id structure.RunID) bool {
+	if has(b.live.runs, id) {
+		return false
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return !has(b.runs, id)
+}
+
+func (b *barrier) span(r structure.SpanRef) bool {
+	if run, ok := b.live.runs[r.Run]; ok {
+		return run.cut() && r.Seq > run.live
+	}
+	return b.run(r.Run)
+}
+
+func (b *barrier) set(id structure.SpanSetID) bool {
+	if has(b.live.sets, id) {
+		return false
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return !has(b.sets, id)
+}
+
+// dead reports whether an index entry is of something dead.
+func (b *barrier) dead(key, value []byte) bool {
+	switch key[0] {
+	case tableBlock, tableChunk:
+		return b.content(key[1:])
+	case tableRun:
+		return b.run(structure.RunID(key[1:]))
+	case tableSpan:
+		return b.span(structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: be64value(key[17:])})
+	case tableSpanSet:
+		return b.set(structure.SpanSetID(key[1:]))
+	case tableAlias:
+		v := varints{rest: value}
+		return b.span(readRef(&v))
+	}
+	return false
+}
+
+// known returns an entry that new commits may build on.
+func (e *Engine) known(key []byte) ([]byte, bool, error) {
+	v, ok, err := e.index.Get(key)
+	if err != nil || !ok {
+		return v, ok, err
+	}
+	if b := e.barrier.Load(); b != nil && b.dead(key, v) {
+		return nil, false, nil
+	}
+	return v, true, nil
+}
+
+// refuses reports whether a run is closed to new spans because its end is dead.
+func (b *barrier) refuses(run structure.RunID) bool { return b != nil && b.live.isCut(run) }

@@ -1,0 +1,124 @@
+package embedded
+
+import (
+	"github.com/lineage-store/lineage/structure"
+)
+
+// follow marks what the commits up to a later state say and point at. What they
+// bring lives in any case, and what they delete, but for bytes that they erase, until
+// the next collection.
+func (m *marker) follow(v view) error {
+	from := m.live.until
+	m.view, m.live.until = v, v.index.State().Number
+	for f, err := range v.commitsFrom(from+1, m.live.until) {
+		if err != nil {
+			return err
+		}
+		for _, r := range f.Records {
+			if err := m.followRecord(f.Commit, r); err != nil {
+				return err
+			}
+		}
+	}
+	for len(m.revived) > 0 {
+		s := m.revived[len(m.revived)-1]
+		m.revived = m.revived[:len(m.revived)-1]
+		if err := m.revive(s); err != nil {
+			return err
+		}
+	}
+	return m.findStored()
+}
+
+func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
+	switch r := r.(type) {
+	case *structure.Block:
+		if r.Tree.Size > 0 {
+			m.trees[r.ID] = r.Tree
+		}
+		if err := m.content(r.ID); err != nil || !has(m.live.erased, r.ID) {
+			return err
+		}
+		delete(m.live.erased, r.ID)
+		return m.tree(r.ID)
+	case *structure.Chunk:
+		m.live.contents.add(hash(r.Key[:]))
+	case *structure.Thread:
+		m.live.threads[r.ID] = struct{}{}
+	case *structure.Context:
+		m.live.contexts[r.ID] = struct{}{}
+		if err := m.spans(r.Base, r.Tip); err != nil || r.Set.IsZero() {
+			return err
+		}
+		return m.set(r.Set)
+	case *structure.Tip:
+		return m.span(r.Span)
+	case *structure.Run:
+		if _, ok := m.live.runs[r.ID]; !ok {
+			m.live.runs[r.ID] = liveRun{}
+		}
+		return m.span(r.Parent)
+	case *structure.Span:
+		return m.followSpan(r)
+	case *structure.SpanSet:
+		m.live.sets[r.ID] = struct{}{}
+		return m.span(r.Parent)
+	case *structure.Checkpoint:
+		m.live.checkpoints[r.ID] = struct{}{}
+		return m.span(r.Span)
+	case *structure.Summary:
+		return m.summary(r)
+	case *structure.Reflog:
+		if !has(m.live.reflog, r.Context) {
+			m.live.reflog[r.Context] = c.Number
+		}
+		return m.spans(r.From, r.To)
+	case *structure.Deletion:
+		if r.Subject == structure.KindBlock {
+			m.live.erased[r.Content] = struct{}{}
+			m.live.contents.add(hash(r.Content[:]))
+		}
+	}
+	return nil
+}
+
+func (m *marker) followSpan(s *structure.Span) error {
+	if err := m.span(s.Ref); err != nil {
+		return err
+	}
+	if !s.Set.IsZero() {
+		if err := m.set(s.Set); err != nil {
+			return err
+		}
+	}
+	for i := range s.Usages {
+		if err := m.content(s.Usages[i].Content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revive marks what spans use that were dead when the journal was passed over.
+func (m *marker) revive(s revival) error {
+	frames := m.view.newFrames()
+	seq := s.after
+	for e, err := range m.view.spans(s.run, s.after+1, s.last) {
+		if err != nil {
+			return err
+		}
+		p, err := readSpanPlace(e.Value)
+		if err != nil {
+			return err
+		}
+		seq++
+		span, err := frames.span(p.frame, structure.SpanRef{Run: s.run, Seq: seq})
+		if err != nil {
+			return err
+		}
+		if err := m.followSpan(span); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// commitFrame is a commit as the journal has it, with the places of its records.
+type commitFrame struct {
+	*structure.Commit
+	frame   journal.Frame
+	offsets []int
+	size    int64
+}
+
+// commits yields the commits of the journal up to a number.
+func (v view) commits(until uint64) iter.Seq2[commitFrame, error] {
+	return v.commitsAt(journal.Position{}, 1, until)
+}
+
+// commitsFrom yields the commits from one number up to another.
+func (v view) commitsFrom(from, until uint64) iter.Seq2[commitFrame, error] {
+	if from > until {
+		return func(func(commitFrame, error) bool) {}
+	}
+	start, err := v.engine.commitPosition(from)
+	if err != nil {
+		return func(yield func(commitFrame, error) bool) { yield(commitFrame{}, err) }
+	}
+	return v.commitsAt(start, from, until)
+}
+
+func (v view) commitsAt(start journal.Position, from, until uint64) iter.Seq2[commitFrame, error] {
+	return func(yield func(commitFrame, error) bool) {
+		for f, err := range v.engine.journal.Frames(start) {
+			if err != nil {
+				yield(commitFrame{}, err)
+				return
+			}
+			if f.Mark || f.Number < from {
+				continue
+			}
+			if f.Number > until {
+				return
+			}
+			c, err := v.engine.decodeFrame(f)
+			if !yield(c, err) || err != nil || f.Number == until {
+				return
+			}
+		}
+	}
+}
+
+// decodeFrame returns the commit of a frame as it is stored.
+func (e *Engine) decodeFrame(f journal.Frame) (commitFrame, error) {
+	c := commitFrame{Commit: &structure.Commit{Number: f.Number}, frame: f, size: f.End - f.Position.Offset}
+	d, err := structure.NewDecoder(f.Payload)
+	if err != nil {
+		return c, e.frameFault(f, err)
+	}
+	c.Time = d.Time
+	for d.More() {
+		offset, r, err := d.Next()
+		if err != nil {
+			return c, e.frameFault(f, err)
+		}
+		c.offsets = append(c.offsets, offset)
+		c.Records = append(c.Records, r)
+	}
+	c.offsets = slices.Clone(firstOffsets(f, c.offsets))
+	return c, nil
+}
+
+// replayCommit adds to the index what a commit says. Records that are nil were
+// taken out of it.
+func (e *Engine) replayCommit(c commitFrame) error {
+	n := 0
+	for i, r := range c.Records {
+		if r != nil {
+			c.Records[n], c.offsets[n] = r, c.offsets[i]
+			n++
+		}
+	}
+	c.Records, c.offsets = c.Records[:n], c.offsets[:n]
+	return e.replayRecords(c.Commit, c.frame, c.offsets)
+}
+
+// difference yields what is to be changed in one state of the index so that it
+// becomes another: the entry as it is, with a nil value where there is none, and
+// as it is to be.
+func difference(from, to *index.Snapshot) iter.Seq2[[2]index.Entry, error] {
+	return func(yield func([2]index.Entry, error) bool) {
+		nextIs, stopIs := iter.Pull2(from.Scan(nil, nil))
+		defer stopIs()
+		nextWill, stopWill := iter.Pull2(to.Scan(nil, nil))
+		defer stopWill()
+		is, err, isOK := nextIs()
+		will, willErr, willOK := nextWill()
+		for isOK || willOK {
+			if err == nil {
+				err = willErr
+			}
+			if err != nil {
+				yield([2]index.Entry{}, err)
+				return
+			}
+			order := bytes.Compare(is.Key, will.Key)
+			if !willOK {
+				order = -1
+			} else if !isOK {
+				order = 1
+			}
+			var change [2]index.Entry
+			switch {
+			case order < 0:
+				change = [2]index.Entry{is, {Key: is.Key}}
+			case order > 0:
+				change = [2]index.Entry{{Key: will.Key}, will}
+			case !bytes.Equal(is.Value, will.Value):
+				change = [2]index.Entry{is, will}
+			}
+			if change[1].Key != nil && !yield(change, nil) {
+				return
+			}
+			if order <= 0 {
+				is, err, isOK = nextIs()
+			}
+			if order >= 0 {
+				will, willErr, willOK = nextWill()
+			}
+		}
+	}
+}
+
+// frameFault says of which frame an error is.
+func (e *Engine) frameFault(f journal.Frame, err error) error {
+	if errors.Is(err, structure.ErrUnknownVersion) {
+		return fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrNewerFormat)
+	}
+	return &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
+}
+
+// pruning changes the index in use, in batches.
+type pruning struct {
+	engine  *Engine
+	will    *index.Snapshot
+	changes [][2]index.Entry
+	lists   [][]byte // prefixes
+}
+
+// add adds a change of an entry. Reflog entries and summaries have the places of
+// their records in their keys, which move up when those before are taken out, and
+// later commits may have deleted some: the list of a commit is changed as a whole.
+func (p *pruning) add(change [2]index.Entry) error {
+	k := change[1].Key
+	if k[0] != tableReflog && k[0] != tableSummary {
+		p.changes = append(p.changes, change)
+	} else if list := k[:len(k)-8]; len(p.lists) == 0 || !bytes.Equal(p.lists[len(p.lists)-1], list) {
+		p.lists = append(p.lists, list)
+	}
+	if len(p.changes)+len(p.lists) < batchEntries {
+		return nil
+	}
+	return p.flush(func() {})
+}
+
+// flush applies what was added. Before it does, and while nobody writes, it calls
+// count.
+func (p *pruning) flush(count func()) error {
+	e := p.engine
+	if err := e.index.Throttle(); err != nil {
+		return err
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	var batch []index.Entry
+	for _, change := range p.changes {
+		now, ok, err := e.index.Get(change[0].Key)
+		if err != nil {
+			return err
+		}
+		if was := change[0].Value; ok == (was != nil) && bytes.Equal(now, was) {
+			batch = append(batch, change[1])
+		}
+	}
+	now := e.index.Snapshot()
+	defer now.Close()
+	for _, list := range p.lists {
+		changed, err := p.list(now, list)
+		if err != nil {
+			return err
+		}
+		batch = append(batch, changed...)
+	}
+	p.changes, p.lists = p.changes[:0], p.lists[:0]
+	count()
+	state := e.index.State()
+	state.Counts = e.counts.values()
+	e.index.Apply(state, batch)
+	return nil
+}
+
+// list returns what changes the entries under a prefix into those that are still
+// there of the ones to be.
+func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry, err error) {
+	there := make(map[string]int)
+	for e, err := range now.Scan(prefix, prefixEnd(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		there[string(e.Value)]++
+		batch = append(batch, index.Entry{Key: e.Key})
+	}
+	for e, err := range p.will.Scan(prefix, prefixEnd(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		if there[string(e.Value)]--; there[string(e.Value)] >= 0 {
+			batch = append(batch, e)
+		}
+	}
+	return batch, nil
+}

@@ -1,0 +1,248 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// marker finds out what lives: first from the index what histories can be
+// reached, then in one pass over the journal what content they use. What commits
+// bring meanwhile is followed until writing is held for a moment.
+type marker struct {
+	ctx    context.Context
+	engine *Engine
+	view   view // of the state that roots were taken from
+	live   *liveSet
+	opt    backend.CollectOptions
+
+	// trees are the bodies that were cut; once scanned, those that live are walked.
+	trees   map[content.ID]content.Root
+	scanned bool
+	// revived are stretches of runs that were found to be live after the pass.
+	revived []revival
+	// seen are the blocks met in the pass.
+	seen hashSet
+	// young and youngChunks were stored lately; left are those of them that are used
+	// by what is dead.
+	young, youngChunks, left hashSet
+}
+
+// revival is the spans of a run behind one place and up to another.
+type revival struct {
+	run         structure.RunID
+	after, last uint64
+}
+
+func newMarker(ctx context.Context, v view, o backend.CollectOptions) *marker {
+	return &marker{
+		ctx: ctx, engine: v.engine, view: v, live: newLiveSet(), opt: o,
+		trees: make(map[content.ID]content.Root),
+	}
+}
+
+// span marks a span and the history that ends there.
+func (m *marker) span(r structure.SpanRef) error {
+	for !r.IsZero() {
+		was, seen := m.live.runs[r.Run]
+		if r.Seq <= was.live {
+			return nil
+		}
+		if m.scanned {
+			m.revived = append(m.revived, revival{r.Run, was.live, r.Seq})
+			if !seen {
+				last, err := lastSpan(m.view.index, r.Run)
+				if err != nil {
+					return err
+				}
+				was.end = last.Seq
+			}
+		}
+		m.live.runs[r.Run] = liveRun{live: r.Seq, end: max(was.end, r.Seq)}
+		if seen {
+			return nil
+		}
+		run, err := readRunInfo(m.view.index, r.Run)
+		if err != nil {
+			return err
+		}
+		r = run.Parent
+	}
+	return nil
+}
+
+func (m *marker) spans(refs ...structure.SpanRef) error {
+	for _, r := range refs {
+		if err := m.span(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roots marks all that is reached from what has a name or an id of its own.
+func (m *marker) roots() error {
+	m.live.until = m.view.index.State().Number
+	for _, table := range []struct {
+		letter byte
+		mark   func(index.Entry) error
+	}{
+		{tableThread, m.threadRoot}, {tableContext, m.contextRoot}, {tableTip, m.tipRoot}, {tableCheckpoint, m.checkpointRoot},
+		{tableSummary, m.summaryRoot}, {tableReflog, m.reflogRoot}, {tableErased, m.erasedRoot},
+	} {
+		for e, err := range m.view.entries(m.ctx, key(table.letter)) {
+			if err == nil {
+				err = table.mark(e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return m.alternatives()
+}
+
+func (m *marker) threadRoot(e index.Entry) error {
+	m.live.threads[structure.ThreadID(e.Key[1:])] = struct{}{}
+	return nil
+}
+
+func (m *marker) contextRoot(e index.Entry) error {
+	c, err := decodeRecord[*structure.Context](structure.KindContext, e.Value, "")
+	if err != nil {
+		return err
+	}
+	m.live.contexts[c.ID] = struct{}{}
+	if !c.Set.IsZero() {
+		if err := m.set(c.Set); err != nil {
+			return err
+		}
+	}
+	return m.span(c.Base)
+}
+
+func (m *marker) tipRoot(e index.Entry) error {
+	t, err := readTip(e.Value)
+	if err != nil {
+		return err
+	}
+	return m.span(t.span)
+}
+
+func (m *marker) checkpointRoot(e index.Entry) error {
+	c, err := decodeRecord[*structure.Checkpoint](structure.KindCheckpoint, e.Value, "")
+	if err != nil {
+		return err
+	}
+	m.live.checkpoints[c.ID] = struct{}{}
+	return m.span(c.Span)
+}
+
+// summaryRoot marks what a summary stands for: it can be asked for in full.
+func (m *marker) summaryRoot(e index.Entry) error {
+	s, err := decodeRecord[*structure.Summary](structure.KindSummary, e.Value, "")
+	if err != nil {
+		return err
+	}
+	return m.summary(s)
+}
+
+func (m *marker) summary(s *structure.Summary) error {
+	m.live.summaries[s.ID] = struct{}{}
+	if err := m.content(s.Content); err != nil {
+		return err
+	}
+	return m.spans(s.From, s.To)
+}
+
+func (m *marker) reflogRoot(e index.Entry) error {
+	r, err := decodeRecord[*structure.Reflog](structure.KindReflog, e.Value, "")
+	if err == nil && !has(m.live.reflog, r.Context) {
+		m.live.reflog[r.Context] = be64value(e.Key[1+len(r.Context):])
+	}
+	if err != nil || r.At.Before(m.before(m.opt.KeepReflog)) {
+		return err
+	}
+	return m.spans(r.From, r.To)
+}
+
+func (m *marker) before(keep time.Duration) time.Time { return m.opt.Now.Add(-max(keep, 0)) }
+
+func (m *marker) erasedRoot(e index.Entry) error {
+	id := content.ID(e.Key[1:])
+	m.live.erased[id] = struct{}{}
+	m.live.contents.add(hash(id[:]))
+	return nil
+}
+
+// set marks a span set and the position that it is at.
+func (m *marker) set(id structure.SpanSetID) error {
+	if has(m.live.sets, id) {
+		return nil
+	}
+	s, err := record[*structure.SpanSet](m.view.index, key(tableSpanSet, id[:]), structure.KindSpanSet, id.String())
+	if err != nil {
+		return err
+	}
+	m.live.sets[id] = struct{}{}
+	return m.span(s.Parent)
+}
+
+// alternatives marks the sets of live spans, which may bring others to life.
+func (m *marker) alternatives() error {
+	prefix := key(tableAlternative)
+	for again := true; again; {
+		again = false
+		for e, err := range m.view.entries(m.ctx, prefix) {
+			if err != nil {
+				return err
+			}
+			id := structure.SpanSetID(e.Key[len(prefix):][:16])
+			if has(m.live.sets, id) {
+				continue
+			}
+			values := varints{rest: e.Value}
+			ref := readRef(&values)
+			if err := values.err(); err != nil {
+				return err
+			}
+			if m.live.span(ref) {
+				again = true
+				if err := m.set(id); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// content marks a block and, once it is known which are trees, what it consists of.
+func (m *marker) content(id content.ID) error {
+	if m.live.contents.add(hash(id[:])) && m.scanned {
+		return m.tree(id)
+	}
+	return nil
+}
+
+// tree marks the chunks of a block that was cut. A block whose chunks are not all
+// there is as it is.
+func (m *marker) tree(id content.ID) error {
+	root, ok := m.trees[id]
+	if !ok || has(m.live.erased, id) {
+		return nil
+	}
+	err := content.Walk(m.ctx, root, m.view.Chunk, func(k content.Key, _ bool) error {
+		m.live.contents.add(hash(k[:]))
+		return nil
+	})
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil
+	}
+	return err
+}

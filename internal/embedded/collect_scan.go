@@ -1,0 +1,169 @@
+package embedded
+
+import (
+	"errors"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// scan passes over the journal up to the state: of the spans that live it marks
+// the content, and it notes what was ever deleted.
+func (m *marker) scan(progress func(int64) error) error {
+	for f, err := range m.view.commits(m.live.until) {
+		if err != nil {
+			return err
+		}
+		if err := progress(f.size); err != nil {
+			return err
+		}
+		for _, r := range f.Records {
+			if err := m.scanRecord(f.Commit, r); err != nil {
+				return err
+			}
+		}
+	}
+	if err := m.unused(); err != nil {
+		return err
+	}
+	m.scanned = true
+	for id := range m.trees {
+		if m.live.block(id) {
+			if err := m.tree(id); err != nil {
+				return err
+			}
+		}
+	}
+	return m.findStored()
+}
+
+func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
+	switch r := r.(type) {
+	case *structure.Block:
+		if r.Tree.Size > 0 {
+			m.trees[r.ID] = r.Tree
+		}
+		if !m.seen.add(hash(r.ID[:])) {
+			m.live.stored[r.ID] = storedBlock{erased: m.live.stored[r.ID].erased}
+		}
+		if m.isYoung(c) {
+			m.young.add(hash(r.ID[:]))
+		}
+	case *structure.Chunk:
+		if m.isYoung(c) {
+			m.youngChunks.add(hash(r.Key[:]))
+		}
+	case *structure.Run:
+		if !has(m.live.runs, r.ID) {
+			m.live.deadRuns[r.ID] = r.Parent
+		}
+	case *structure.Span:
+		return m.scanSpan(r)
+	case *structure.Summary:
+		m.leave(r.Content)
+	case *structure.Reflog:
+		// An undo must not pass over an entry that is missing, so those before it go too.
+		if has(m.live.contexts, r.Context) && !(m.live.span(r.From) && m.live.span(r.To)) {
+			m.live.cutReflog[r.Context] = c.Number
+		}
+	case *structure.Deletion:
+		m.deletion(c, r)
+	}
+	return nil
+}
+
+func (m *marker) scanSpan(s *structure.Span) error {
+	run, ok := m.live.runs[s.Ref.Run]
+	if ok && s.Ref.Seq > run.end {
+		run.end = s.Ref.Seq
+		m.live.runs[s.Ref.Run] = run
+	}
+	lives := ok && s.Ref.Seq <= run.live
+	for i := range s.Usages {
+		id := s.Usages[i].Content
+		if lives {
+			if err := m.content(id); err != nil {
+				return err
+			}
+		} else {
+			m.leave(id)
+		}
+	}
+	return nil
+}
+
+// leave notes that content is used by what is dead, or may be.
+func (m *marker) leave(id content.ID) {
+	if h := hash(id[:]); m.young.has(h) {
+		m.left.add(h)
+	}
+}
+
+func (m *marker) deletion(c *structure.Commit, d *structure.Deletion) {
+	switch d.Subject {
+	case structure.KindThread:
+		if has(m.live.threads, d.Thread) {
+			m.live.deletedThreads[d.Thread] = c.Number
+		}
+	case structure.KindContext:
+		if has(m.live.contexts, d.Context) {
+			m.live.deletedContexts[d.Context] = c.Number
+		}
+	case structure.KindBlock:
+		m.live.stored[d.Content] = storedBlock{erased: true}
+	}
+}
+
+func (m *marker) isYoung(c *structure.Commit) bool {
+	return m.opt.KeepUnused > 0 && c.Time.After(m.before(m.opt.KeepUnused))
+}
+
+// unused marks the content that was stored lately and that nothing used: somebody
+// may be about to. Chunks of which no block is there yet are such content; those
+// of blocks that are erased, or were used and are not live any more, are not.
+func (m *marker) unused() error {
+	var used hashSet
+	for id, root := range m.trees {
+		h := hash(id[:])
+		if m.youngChunks.n == 0 || !has(m.live.erased, id) && (!m.left.has(h) || m.live.contents.has(h)) {
+			continue
+		}
+		err := content.Walk(m.ctx, root, m.view.Chunk, func(k content.Key, _ bool) error {
+			used.add(hash(k[:]))
+			return nil
+		})
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
+	}
+	m.live.contents.addAll(&m.young, &m.left)
+	m.live.contents.addAll(&m.youngChunks, &used)
+	m.seen, m.young, m.youngChunks, m.left = hashSet{}, hashSet{}, hashSet{}, hashSet{}
+	return nil
+}
+
+// findStored finds where the blocks stand that were stored more than once.
+func (m *marker) findStored() error {
+	frames := m.view.newFrames()
+	for id, stored := range m.live.stored {
+		value, ok, err := m.view.index.Get(blockKey(id))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			delete(m.live.stored, id)
+			continue
+		}
+		p, err := readPlace(value)
+		if err != nil {
+			return err
+		}
+		if err := frames.load(p.frame); err != nil {
+			return err
+		}
+		stored.commit = frames.number
+		m.live.stored[id] = stored
+	}
+	return nil
+}

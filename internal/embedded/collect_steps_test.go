@@ -1,0 +1,167 @@
+package embedded
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// begin starts a collection whose steps the test takes.
+func (s *collectStore) begin() *collection {
+	c := &collection{ctx: background, engine: s.engine, opt: backend.CollectOptions{Now: s.author.now(), KeepUnused: -1}}
+	c.setDefaults()
+	return c
+}
+
+// keep takes out of the state what a live set has not.
+func (s *state) keep(l *liveSet) {
+	live := map[structure.SpanRef]bool{}
+	for ref := range s.spans {
+		live[ref] = l.span(ref)
+	}
+	s.collectSpans(live, s.liveSets(l))
+	maps.DeleteFunc(s.blocks, func(id content.ID, _ *structure.Block) bool { return !l.block(id) })
+	maps.DeleteFunc(s.chunks, func(k content.Key, _ *structure.Chunk) bool { return !l.chunk(k) })
+	s.logical = 0
+	for _, p := range s.spans {
+		for _, u := range p.span.Usages {
+			s.logical += uint64(s.blocks[u.Content].Size)
+		}
+	}
+}
+
+func (s *state) liveSets(l *liveSet) map[structure.SpanSetID]bool {
+	sets := map[structure.SpanSetID]bool{}
+	for id := range s.sets {
+		sets[id] = has(l.sets, id)
+	}
+	return sets
+}
+
+// Commits come between the steps of a collection: some bring back what was found
+// dead, as long as they may.
+func TestCollectStepByStep(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newCollectStore(rt, t.TempDir(), drawn{rt})
+		defer func() { s.close() }()
+		commits := func(label string) {
+			for range rapid.IntRange(0, 8).Draw(rt, label) {
+				s.commit()
+			}
+		}
+		for range 10 {
+			s.commit()
+		}
+		for range rapid.IntRange(1, 2).Draw(rt, "collections") {
+			commits("before")
+			c := s.begin()
+			require.NoError(rt, c.mark())
+			commits("marked")
+			is, err := c.raise()
+			require.NoError(rt, err)
+			s.pinned = is
+			s.state.keep(c.marker.live)
+			commits("raised")
+			require.NoError(rt, c.prune(is))
+			is.Close()
+			s.check()
+			s.verify()
+			commits("pruned")
+			s.check()
+			s.verify()
+			require.NoError(rt, c.sweep())
+			commits("swept")
+			s.check()
+			s.verify()
+		}
+		s.anew()
+		s.check()
+		s.verify()
+	})
+}
+
+// What is dead cannot be built on from the moment that the barrier is up, and what
+// comes in its place stays.
+func TestBarrier(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	thread, one := structure.DeriveID[structure.ThreadID]("t"), structure.DeriveID[structure.ContextID]("c")
+	run, other := structure.DeriveID[structure.RunID]("run"), structure.DeriveID[structure.RunID]("other")
+	set := structure.DeriveID[structure.SpanSetID]("set")
+	at := func(r structure.RunID, seq uint64) structure.SpanRef { return structure.SpanRef{Run: r, Seq: seq} }
+	text := func(body string) *structure.Block {
+		return structure.NewBlock(content.TypeText, content.Origin{}, s.author.now(), []byte(body))
+	}
+	span := func(ref structure.SpanRef, b *structure.Block) *structure.Span {
+		return &structure.Span{Ref: ref, Usages: []structure.Usage{{
+			Kind: structure.MessageUsage, Role: "user", Content: b.ID, Alias: structure.DeriveID[structure.Alias](string(b.Body)),
+		}}}
+	}
+	apply := func(records ...structure.Record) error {
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.now(), Records: records}, backend.Options{})
+		return err
+	}
+	alive, dead := text("alive"), text("dead")
+	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
+	require.NoError(t, apply(
+		&structure.Thread{ID: thread}, &structure.Context{ID: one, Thread: thread},
+		&structure.Run{ID: run}, alive, span(at(run, 1), alive), dead, chunk, span(at(run, 2), dead),
+		&structure.Run{ID: other, Parent: at(run, 2)}, &structure.SpanSet{ID: set, Parent: at(run, 2)},
+		&structure.Tip{Context: one, Span: at(run, 1)},
+	))
+	c := s.begin()
+	require.NoError(t, c.mark())
+	is, err := c.raise()
+	require.NoError(t, err)
+	tip := func(ref structure.SpanRef) *structure.Tip { return &structure.Tip{Context: one, Span: ref} }
+	usesDead := span(at(structure.DeriveID[structure.RunID]("third"), 1), dead)
+	for name, refused := range map[string]struct {
+		err     error
+		records []structure.Record
+	}{
+		"move there":                          {backend.ErrNotFound, []structure.Record{tip(at(run, 2))}},
+		"use its content":                     {backend.ErrNotFound, []structure.Record{&structure.Run{ID: usesDead.Ref.Run}, usesDead}},
+		"erase its content":                   {backend.ErrNotFound, []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: dead.ID}}},
+		"go on behind it":                     {backend.ErrConflict, []structure.Record{alive, span(at(run, 3), text("x"))}},
+		"take its place":                      {backend.ErrConflict, []structure.Record{alive, span(at(run, 2), text("x"))}},
+		"begin in its run":                    {backend.ErrConflict, []structure.Record{text("x"), span(at(other, 1), text("x"))}},
+		"begin a run behind it":               {backend.ErrNotFound, []structure.Record{&structure.Run{ID: structure.DeriveID[structure.RunID]("new"), Parent: at(run, 2)}}},
+		"offer alternatives":                  {backend.ErrNotFound, []structure.Record{&structure.SpanSet{ID: structure.DeriveID[structure.SpanSetID]("new"), Parent: at(run, 2)}}},
+		"fill its set":                        {backend.ErrNotFound, []structure.Record{&structure.Context{ID: structure.DeriveID[structure.ContextID]("new"), Thread: thread, Set: set}}},
+		"name it":                             {backend.ErrNotFound, []structure.Record{&structure.Checkpoint{ID: structure.DeriveID[structure.CheckpointID]("k"), Thread: thread, Name: "k", Span: at(run, 2)}}},
+		"build on its chunks":                 {backend.ErrNotFound, []structure.Record{&structure.Block{Block: content.Block{ID: content.Sum([]byte("tree")), Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}}},
+		"cut a run, which is not for writers": {backend.ErrInvalid, []structure.Record{&structure.Cut{Run: run}}},
+	} {
+		require.ErrorIs(t, apply(refused.records...), refused.err, name)
+	}
+	// The same bytes are stored again, and its alias is free.
+	third := usesDead.Ref.Run
+	receipt, err := s.engine.Apply(background, &structure.Commit{Records: []structure.Record{
+		&structure.Run{ID: third, Parent: at(run, 1)}, alive, dead, chunk, usesDead, tip(usesDead.Ref),
+	}}, backend.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []content.ID{alive.ID}, receipt.Known)
+	require.Zero(t, receipt.KnownChunks)
+	require.NoError(t, c.prune(is))
+	is.Close()
+	require.NoError(t, c.sweep())
+	for range 2 {
+		blocks, err := s.engine.Blocks(background, []content.ID{alive.ID, dead.ID})
+		require.NoError(t, err)
+		require.Equal(t, "dead", string(blocks[1].Body))
+		found, err := s.engine.Find(background, usesDead.Usages[0].Alias)
+		require.NoError(t, err)
+		require.Equal(t, usesDead.Ref, found)
+		_, err = s.engine.Digest(background, at(run, 2))
+		require.ErrorIs(t, err, backend.ErrNotFound)
+		require.ErrorIs(t, apply(text("x"), span(at(run, 2), text("x"))), backend.ErrConflict)
+		s.verify()
+		s.anew()
+	}
+}

@@ -1,0 +1,175 @@
+package embedded
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// collectStore is an engine beside a model that is collected by other means.
+type collectStore struct {
+	t      tester
+	dir    string
+	opt    Options
+	engine *Engine
+	author *author
+	state  *state
+	ever   []*structure.Commit
+	pinned *index.Snapshot // released when a test fails half way
+}
+
+func newCollectStore(t tester, dir string, choose chooser) *collectStore {
+	s := &collectStore{
+		t: t, dir: dir, author: &author{chooser: choose}, state: stateAfter(nil),
+		opt: Options{Durability: backend.Normal, SegmentSize: 8 << 10, NoPacking: true},
+	}
+	s.open()
+	return s
+}
+
+func (s *collectStore) open() {
+	s.t.Helper()
+	e, err := Open(background, s.dir, &s.opt)
+	require.NoError(s.t, err)
+	s.engine = e
+}
+
+func (s *collectStore) close() {
+	s.t.Helper()
+	if s.pinned != nil {
+		s.pinned.Close()
+	}
+	require.NoError(s.t, s.engine.Close())
+}
+
+func (s *collectStore) commit() {
+	s.t.Helper()
+	c := s.author.next(s.state)
+	s.ever = append(s.ever, c)
+	receipt, err := s.engine.Apply(background, c, backend.Options{})
+	require.NoError(s.t, err)
+	s.state.add(c)
+	require.Equal(s.t, s.state.number, receipt.Number)
+}
+
+// collectOptions keeps reflog entries for as long as some commits take, and
+// nothing that is not used.
+func (s *collectStore) collectOptions(keep int) backend.CollectOptions {
+	return backend.CollectOptions{Now: s.author.now(), KeepReflog: time.Duration(keep)*time.Millisecond - 1, KeepUnused: -1}
+}
+
+func (s *collectStore) collect(keep int) backend.CollectReport {
+	s.t.Helper()
+	o := s.collectOptions(keep)
+	o.DryRun = true
+	would, err := s.engine.Collect(background, o)
+	require.NoError(s.t, err)
+	s.check()
+	did := s.collectAs(s.collectOptions(keep))
+	would.After = did.After
+	require.Equal(s.t, would, did)
+	return did
+}
+
+// collectRest does what an interrupted collection left to do.
+func (s *collectStore) collectRest() {
+	s.t.Helper()
+	s.collectAs(s.collectOptions(0))
+}
+
+func (s *collectStore) collectAs(o backend.CollectOptions) backend.CollectReport {
+	s.t.Helper()
+	did, err := s.engine.Collect(background, o)
+	require.NoError(s.t, err)
+	s.state.collect(o.Now, max(o.KeepReflog, 0))
+	return did
+}
+
+func (s *collectStore) check() {
+	s.t.Helper()
+	is := ask(s.engine, s.ever)
+	delete(is, "feed")
+	require.Empty(s.t, is.wrong(s.state.expected(s.ever), false))
+	number := uint64(0)
+	for c, err := range s.engine.Feed(background, 1) {
+		require.NoError(s.t, err)
+		number++
+		require.Equal(s.t, number, c.Number)
+	}
+	require.Equal(s.t, s.state.number, number)
+}
+
+func (s *collectStore) verify() {
+	s.t.Helper()
+	require.Empty(s.t, complaints(s.t, s.engine))
+}
+
+// anew makes the index anew from the journal.
+func (s *collectStore) anew() {
+	s.t.Helper()
+	s.close()
+	require.NoError(s.t, os.Remove(filepath.Join(s.dir, indexFile)))
+	s.open()
+}
+
+func TestCollectModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "store")
+		require.NoError(rt, err)
+		s := newCollectStore(rt, dir, drawn{rt})
+		defer func() { s.close() }()
+		s.opt.SegmentSize = rapid.SampledFrom([]int64{4 << 10, 1 << 20}).Draw(rt, "segment size")
+		s.steps(rt, rapid.IntRange(1, 40).Draw(rt, "steps"))
+	})
+}
+
+func (s *collectStore) steps(t *rapid.T, n int) {
+	for range n {
+		switch rapid.IntRange(0, 11).Draw(t, "step") {
+		case 0:
+			s.collect(rapid.IntRange(0, 20).Draw(t, "keep"))
+			s.check()
+			s.verify()
+		case 1:
+			s.anew()
+			s.check()
+		case 2:
+			s.close()
+			s.open()
+			s.check()
+		default:
+			for range rapid.IntRange(1, 8).Draw(t, "commits") {
+				s.commit()
+			}
+		}
+	}
+	s.check()
+	s.verify()
+}
+
+// TestCollectLongRandom is the same, longer and cheaper.
+func TestCollectLongRandom(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(seed, 0)))
+		for range 6 {
+			for range 60 {
+				s.commit()
+			}
+			s.collect(int(seed) * 10)
+			s.check()
+			s.verify()
+			s.anew()
+			s.check()
+		}
+		s.close()
+	}
+}

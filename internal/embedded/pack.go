@@ -1,0 +1,178 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+var _ backend.Packer = (*Engine)(nil)
+
+const (
+	// mostPacked is how many bytes of segments one pack is made of at most, if
+	// they are several.
+	mostPacked = 64 << 20
+	// packedRatio is how much smaller a pack is taken to be than its segments.
+	packedRatio = 4
+	// backgroundBytes is how many bytes of sealed segments packing in the background
+	// waits for.
+	backgroundBytes = 32 << 20
+)
+
+// Pack implements backend.Packer.
+func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
+	if err := e.begin(); err != nil {
+		return backend.PackReport{}, err
+	}
+	defer e.end()
+	e.packing.Lock()
+	defer e.packing.Unlock()
+	return e.pack(ctx, o)
+}
+
+func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
+	var report backend.PackReport
+	if e.opt.ReadOnly {
+		return report, fmt.Errorf("pack: %w", backend.ErrReadOnly)
+	}
+	report.Before = e.journal.Size() + e.index.Size()
+	if o.All {
+		if err := e.journal.Seal(); err != nil {
+			return report, fmt.Errorf("pack: %w", err)
+		}
+	}
+	plan := packPlan(e.journal.Segments(), o.All)
+	var done, total int64
+	for _, p := range plan {
+		total += p.bytes
+	}
+	for _, p := range plan {
+		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
+			Dense: o.Dense,
+			Progress: func(n, _ int64) {
+				if o.Progress != nil {
+					o.Progress(done+min(n, p.bytes), total)
+				}
+			},
+		})
+		if err != nil {
+			return report, fmt.Errorf("pack: %w", err)
+		}
+		done += p.bytes
+		report.Files++
+		report.Commits += r.Commits
+	}
+	if o.All && !e.indexIsSpare() {
+		if err := e.index.Compact(ctx); err != nil {
+			e.opt.Log(fmt.Sprintf("pack: %v", err)) // it is as good as it was
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return report, fmt.Errorf("pack: %w", context.Cause(ctx))
+	}
+	report.After = e.journal.Size()
+	if !e.indexIsSpare() { // it goes when the store is closed
+		report.After += e.index.Size()
+	}
+	return report, nil
+}
+
+// packJob is what becomes one pack.
+type packJob struct {
+	first, last uint32
+	bytes       int64 // as segments, about
+	files       int
+	packed      bool // it is one pack already
+}
+
+// packPlan returns what to pack: sealed segments, several together up to a size;
+// with all, also packs that are small.
+func packPlan(files []journal.SegmentInfo, all bool) []packJob {
+	var plan []packJob
+	var at packJob
+	flush := func() {
+		if at.files > 1 || at.files == 1 && !at.packed {
+			plan = append(plan, at)
+		}
+		at = packJob{}
+	}
+	for _, f := range files {
+		bytes := f.Bytes
+		if f.Packed {
+			bytes *= packedRatio
+		}
+		if !f.Sealed || f.Packed && !all || at.files > 0 && at.bytes+bytes > mostPacked {
+			flush()
+		}
+		if !f.Sealed || f.Packed && !all {
+			continue
+		}
+		if at.files == 0 {
+			at.first = f.First
+		}
+		at.last, at.packed = f.Last, f.Packed
+		at.bytes += bytes
+		at.files++
+	}
+	flush()
+	return plan
+}
+
+// packLater packs in the background what was sealed, when there is enough of it.
+func (e *Engine) packLater() {
+	if e.opt.NoPacking || e.opt.ReadOnly || e.background.busy.Swap(true) {
+		return
+	}
+	e.background.wait.Add(1)
+	go func() {
+		defer e.background.wait.Done()
+		defer e.background.busy.Store(false)
+		if err := e.begin(); err != nil {
+			return
+		}
+		defer e.end()
+		e.packing.Lock()
+		defer e.packing.Unlock()
+		var waiting int64
+		for _, p := range packPlan(e.journal.Segments(), false) {
+			waiting += p.bytes
+		}
+		if waiting < backgroundBytes {
+			return
+		}
+		if _, err := e.pack(e.background.ctx, backend.PackOptions{}); err != nil && !errors.Is(err, errClosing) {
+			e.opt.Log(fmt.Sprintf("in the background: %v", err))
+		}
+	}()
+}
+
+// errClosing ends what runs in the background.
+var errClosing = fmt.Errorf("closing: %w", backend.ErrClosed)
+
+// spareSpans is how many spans, contexts and threads a store may have whose index
+// is not kept: making it takes less time than opening may take.
+const spareSpans = 1 << 14
+
+// indexIsSpare reports whether the index is not worth its room: the store was packed
+// to be small, all of it, and has so little in it that the index is made anew
+// whenever the store is opened.
+func (e *Engine) indexIsSpare() bool {
+	if e.index == nil || e.journal == nil || e.opt.ReadOnly || e.journal.Damage() != nil {
+		return false
+	}
+	c := countersOf(e.index.State().Counts)
+	if c.spans+c.contexts+c.threads > spareSpans {
+		return false
+	}
+	files := e.journal.Segments()
+	for _, f := range files[:len(files)-1] {
+		if !f.Dense {
+			return false
+		}
+	}
+	last := files[len(files)-1]
+	return len(files) > 1 && last.LastCommit < last.Commit
+}

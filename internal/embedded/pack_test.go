@@ -1,0 +1,286 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// packing is an engine that packs everything now and then, so that what the suite
+// reads comes from packs.
+type packing struct {
+	*Engine
+	mu    sync.Mutex
+	n     int
+	every int
+	dense bool
+}
+
+func (p *packing) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	r, err := p.Engine.Apply(ctx, c, o)
+	if err != nil {
+		return r, err
+	}
+	p.mu.Lock()
+	p.n++
+	due := p.n%p.every == 0
+	p.mu.Unlock()
+	if due {
+		if _, err := p.Engine.Pack(context.WithoutCancel(ctx), backend.PackOptions{All: true, Dense: p.dense}); err != nil {
+			return r, fmt.Errorf("pack: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func TestConformancePacked(t *testing.T) {
+	for _, variant := range []struct {
+		name   string
+		every  int
+		dense  bool
+		reopen bool
+	}{
+		{"after every commit", 1, true, false},
+		{"now and then", 7, false, false},
+		{"reopened", 3, true, true},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			t.Parallel()
+			backendtest.Run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
+				dir := t.TempDir()
+				return func(ctx context.Context) (backend.Engine, error) {
+					e, err := Open(ctx, dir, &Options{Durability: backend.Normal})
+					if err != nil {
+						return nil, err
+					}
+					return &packing{Engine: e, every: variant.every, dense: variant.dense}, nil
+				}
+			}})
+		})
+	}
+}
+
+func openPacked(t *testing.T, dir string, commits int) *Engine {
+	t.Helper()
+	e, err := Open(background, dir, &Options{SegmentSize: 4 << 10, Durability: backend.Normal})
+	require.NoError(t, err)
+	for i := range commits {
+		_, err := e.Apply(background, message(uint64(i+1)), backend.Options{})
+		require.NoError(t, err)
+	}
+	return e
+}
+
+func requireSound(t *testing.T, e *Engine) {
+	t.Helper()
+	for f, err := range e.Verify(background, backend.VerifyOptions{Deep: true}) {
+		require.NoError(t, err)
+		t.Errorf("%+v", f)
+	}
+}
+
+// A snapshot goes on reading while what it reads is packed, and so do writers.
+func TestPackWhileReadingAndWriting(t *testing.T) {
+	e := openPacked(t, t.TempDir(), 200)
+	defer e.Close()
+	s, err := e.Snapshot(background)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				body := fmt.Sprintf("message %d of writer %d", i, w)
+				_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{
+					structure.NewBlock("text/plain", content.Origin{}, time.Now(), []byte(body)),
+				}}, backend.Options{})
+				require.NoError(t, err)
+				n := 0
+				for c, err := range e.Feed(background, 1) {
+					require.NoError(t, err)
+					n++
+					require.EqualValues(t, n, c.Number)
+				}
+			}
+		}()
+	}
+	for i := range 5 {
+		_, err := e.Pack(background, backend.PackOptions{All: true, Dense: i%2 == 0})
+		require.NoError(t, err)
+	}
+	close(stop)
+	wg.Wait()
+	head, err := s.Head(background)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, head)
+	require.NoError(t, s.Close())
+	requireSound(t, e)
+}
+
+// Without its index a packed store is what it was.
+func TestPackedIndexIsMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 100)
+	want := feedOf(t, e)
+	_, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	require.NoError(t, err)
+	require.Equal(t, want, feedOf(t, e))
+	require.NoError(t, e.Close())
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, indexFile)))
+	e, err = Open(background, dir, nil)
+	require.NoError(t, err)
+	defer e.Close()
+	require.Equal(t, want, feedOf(t, e))
+	requireSound(t, e)
+}
+
+func feedOf(t *testing.T, e *Engine) (out [][]byte) {
+	t.Helper()
+	for c, err := range e.Feed(background, 1) {
+		require.NoError(t, err)
+		var enc structure.Encoder
+		b, _, err := enc.Encode(c)
+		require.NoError(t, err)
+		out = append(out, bytes.Clone(b))
+	}
+	return out
+}
+
+// Every byte of a pack counts: damage is found, and named.
+func TestPackDamage(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 40)
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	names, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	whole, err := os.ReadFile(names[0])
+	require.NoError(t, err)
+	for at := 0; at < len(whole); at += 1 + len(whole)/97 {
+		b := bytes.Clone(whole)
+		b[at] ^= 0x10
+		require.NoError(t, os.WriteFile(names[0], b, 0o600))
+		e, err := Open(background, dir, &Options{ReadOnly: true})
+		if err != nil {
+			require.True(t, errors.Is(err, backend.ErrCorrupt) || at >= 8 && at < 12, "byte %d: %v", at, err)
+			continue
+		}
+		found := false
+		for f, err := range e.Verify(background, backend.VerifyOptions{}) {
+			require.NoError(t, err)
+			found = found || f.File == names[0]
+		}
+		require.True(t, found, "byte %d", at)
+		require.NoError(t, e.Close())
+	}
+}
+
+// A small store that was packed to be small keeps no index while it is closed, and
+// has one again as soon as something is added.
+func TestSpareIndex(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 50)
+	want := feedOf(t, e)
+	_, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	for range 2 {
+		require.NoFileExists(t, filepath.Join(dir, indexFile))
+		e, err = Open(background, dir, &Options{Durability: backend.Normal})
+		require.NoError(t, err)
+		require.Equal(t, want, feedOf(t, e))
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+	}
+	e, err = Open(background, dir, &Options{Durability: backend.Normal})
+	require.NoError(t, err)
+	_, err = e.Apply(background, message(51), backend.Options{})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.FileExists(t, filepath.Join(dir, indexFile))
+	e, err = Open(background, dir, nil)
+	require.NoError(t, err)
+	require.Len(t, feedOf(t, e), 51)
+	requireSound(t, e)
+	require.NoError(t, e.Close())
+}
+
+// packVariable makes the test binary add to the store that it names, and pack it,
+// until it is killed.
+const packVariable = "EMBEDDED_TEST_PACK"
+
+func packForEver(dir string) int {
+	e, err := Open(background, dir, &Options{SegmentSize: 4 << 10, Durability: backend.Normal})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for i := e.journal.Last() + 1; ; i++ {
+		if _, err := e.Apply(background, message(i), backend.Options{}); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(i)
+		if i%20 == 0 {
+			if _, err := e.Pack(background, backend.PackOptions{All: i%60 == 0, Dense: i%40 == 0}); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+		}
+	}
+}
+
+// A process that is killed while it packs loses nothing that it was told is there.
+func TestKillWhilePacking(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 8 {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), packVariable+"="+dir)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		last := uint64(0)
+		for n := 0; n < 30+17*round && lines.Scan(); n++ {
+			last, err = strconv.ParseUint(lines.Text(), 10, 64)
+			require.NoError(t, err, lines.Text())
+		}
+		require.NoError(t, cmd.Process.Kill())
+		for lines.Scan() {
+			if n, err := strconv.ParseUint(lines.Text(), 10, 64); err == nil {
+				last = n
+			}
+		}
+		_ = cmd.Wait()
+		e, err := Open(background, dir, &Options{SegmentSize: 4 << 10})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, uint64(len(feedOf(t, e))), last)
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+	}
+}

@@ -1,0 +1,178 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// RestoreOptions configure a restore.
+type RestoreOptions struct {
+	// Progress, when not nil, is called now and then with how much of the work is
+	// done, in bytes of the journal.
+	Progress func(done, total int64)
+}
+
+// A restore copies the journal, makes an index from it and verifies both.
+const restorePasses = 3
+
+// Restore copies a backup, or any store that nobody has open, into a directory
+// that is new or empty, and verifies it deeply. A backup that is not what was
+// written, or a store in which anything is wrong, is an error that matches
+// backend.ErrCorrupt; then there is nothing under the directory's name.
+func Restore(ctx context.Context, from, dir string, o RestoreOptions) (backend.BackupReport, error) {
+	report, err := restore(ctx, from, dir, o)
+	if err != nil {
+		return report, fmt.Errorf("restore %s to %s: %w", from, dir, err)
+	}
+	return report, nil
+}
+
+func restore(ctx context.Context, from, dir string, o RestoreOptions) (report backend.BackupReport, err error) {
+	names, facts, known, err := readManifest(from)
+	if err != nil {
+		return report, err
+	}
+	unlock, err := lockSource(from)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	for _, f := range facts {
+		report.Bytes += f.Size
+	}
+	report.Files = len(facts)
+	c := copying{ctx: ctx, from: vfs.OS(), progress: o.Progress, total: restorePasses * report.Bytes}
+	wanted := append([]manifestFact(nil), facts...)
+	return report, complete(dir, func(partial string) error {
+		if err := c.files(partial, names, facts); err != nil {
+			return err
+		}
+		for i, f := range facts {
+			if known != nil && f != wanted[i] {
+				return &backend.CorruptError{File: names[i], What: "not what the backup was made of"}
+			}
+		}
+		var err error
+		report.Commit, err = c.prove(partial, known != nil)
+		if err == nil && known != nil && report.Commit != known.Commit {
+			err = &backend.CorruptError{File: from, What: fmt.Sprintf("holds %d commits of %d", report.Commit, known.Commit)}
+		}
+		return err
+	})
+}
+
+// prove opens a copy, which makes its index, and verifies it. Of one that is known
+// to be whole nothing may have to be cut, as after a crash.
+func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
+	before := c.done
+	report := func(done, _ int64) {
+		if c.progress != nil && done > 0 {
+			c.progress(min(before+done, c.total), c.total)
+		}
+	}
+	var cut error
+	e, err := Open(c.ctx, dir, &Options{MustExist: true, Progress: report, Log: func(message string) {
+		cut = errors.Join(cut, errors.New(message))
+	}})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if cut != nil && whole {
+		return 0, &backend.CorruptError{File: dir, What: cut.Error()}
+	}
+	before += c.total / restorePasses
+	for finding, err := range e.Verify(c.ctx, backend.VerifyOptions{Deep: true, Progress: report}) {
+		if err != nil {
+			return 0, err
+		}
+		return 0, &backend.CorruptError{File: finding.File, Offset: finding.Offset, What: finding.String()}
+	}
+	return e.Head(c.ctx)
+}
+
+// readManifest returns the files of a backup, or of a store that is none, whose
+// facts then are their sizes only.
+func readManifest(dir string) (names []string, facts []manifestFact, m *manifest, err error) {
+	inJournal := func(name string) string { return filepath.Join(dir, journalDir, name) }
+	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return listJournal(filepath.Join(dir, journalDir))
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	m = new(manifest)
+	fault := func(what string) error {
+		return &backend.CorruptError{File: filepath.Join(dir, manifestFile), What: what}
+	}
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, nil, nil, fault(err.Error())
+	}
+	if m.Format > manifestFormat {
+		return nil, nil, nil, fmt.Errorf("backup format %d, this program reads up to %d: %w", m.Format, manifestFormat, backend.ErrNewerFormat)
+	}
+	for _, f := range m.Files {
+		if !journal.IsFileName(f.Name) {
+			return nil, nil, nil, fault(fmt.Sprintf("%.80q is no file of a journal", f.Name))
+		}
+		info, err := os.Stat(inJournal(f.Name))
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if f.Size < 0 || info.Size() != f.Size {
+			return nil, nil, nil, &backend.CorruptError{File: inJournal(f.Name), What: fmt.Sprintf(
+				"has %d bytes and was backed up with %d; if it was opened as a store since, remove %s to restore what it holds now", info.Size(), f.Size, manifestFile)}
+		}
+		names = append(names, inJournal(f.Name))
+	}
+	return names, m.Files, m, nil
+}
+
+func listJournal(dir string) (names []string, facts []manifestFact, m *manifest, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, entry := range entries {
+		if !journal.IsFileName(entry.Name()) {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		names = append(names, filepath.Join(dir, entry.Name()))
+		facts = append(facts, manifestFact{Name: entry.Name(), Size: info.Size()})
+	}
+	if len(names) == 0 {
+		return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)
+	}
+	return names, facts, nil, nil
+}
+
+// lockSource keeps others from changing a store that is copied. Where nothing may
+// be written there is nothing to be kept from.
+func lockSource(dir string) (unlock func() error, err error) {
+	l, err := lockDir(dir)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.release, nil
+}

@@ -1,0 +1,74 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What was deleted is in no byte of a compacted file, what is there reads as
+// before, and so does what a snapshot saw.
+func TestCompact(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "index")
+	db, err := Open(path, Options{OverlayBytes: 1 << 20})
+	require.NoError(t, err)
+	key := func(i int) []byte { return fmt.Appendf(nil, "key %06d", i) }
+	for i := range 20000 {
+		db.Apply(State{Number: uint64(i + 1)}, []Entry{{Key: key(i), Value: fmt.Appendf(nil, "secret %d", i%2)}})
+	}
+	for i := range 2000 {
+		db.Apply(State{Number: 20000}, []Entry{{Key: fmt.Appendf(nil, "key of a name %d", i), Value: bytes.Repeat([]byte{1}, 40)}})
+	}
+	require.NoError(t, db.Checkpoint())
+	before := db.Snapshot()
+	for i := range 2000 {
+		db.Apply(State{Number: 20000}, []Entry{{Key: fmt.Appendf(nil, "key of a name %d", i)}})
+	}
+	for i := 1; i < 20000; i += 2 {
+		db.Apply(State{Number: uint64(20000 + i)}, []Entry{{Key: key(i)}})
+	}
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, db.Compact(canceled), context.Canceled)
+	size := db.Size()
+	for range 2 {
+		require.NoError(t, db.Compact(context.Background()))
+		require.Less(t, db.Size(), size)
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, bytes.Contains(b, []byte("secret 0")))
+		require.False(t, bytes.Contains(b, []byte("secret 1")))
+		require.False(t, bytes.Contains(b, []byte("key of a name")), "bounds of leaves are made anew")
+	}
+	for i := range 20000 {
+		_, ok, err := db.Get(key(i))
+		require.NoError(t, err)
+		require.Equal(t, i%2 == 0, ok)
+		if i%100 < 2 {
+			v, ok, err := before.Get(key(i))
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, fmt.Sprintf("secret %d", i%2), string(v))
+		}
+	}
+	db.Apply(State{Number: 50000}, []Entry{{Key: []byte("later"), Value: []byte("v")}})
+	before.Close()
+	require.NoError(t, db.Close())
+	db, err = Open(path, Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 50000, db.State().Number)
+	v, ok, err := db.Get([]byte("later"))
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "v", string(v))
+	require.NoError(t, db.Close())
+	for d, err := range db.CheckSums() {
+		require.NoError(t, err)
+		t.Errorf("%+v", d)
+	}
+}

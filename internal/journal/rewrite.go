@@ -1,0 +1,274 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// SegmentInfo describes a file of the journal.
+type SegmentInfo struct {
+	// First and Last are the numbers of the segments that it stands for.
+	First, Last uint32
+	// Commit and LastCommit are its first and last commit; the last is less than
+	// the first when it has none.
+	Commit, LastCommit uint64
+	Bytes              int64
+	Packed, Sealed     bool
+	Dense              bool // packed to be small
+	Name               string
+}
+
+// Segments describes the journal's files in order.
+func (j *Journal) Segments() []SegmentInfo {
+	last := j.Last()
+	j.segmentsMu.RLock()
+	defer j.segmentsMu.RUnlock()
+	var out []SegmentInfo
+	for i, s := range j.segments {
+		info := SegmentInfo{
+			First: s.segment, Last: s.last, Commit: s.first, LastCommit: last, Bytes: s.end, Packed: s.pack != nil, Name: s.name,
+			Sealed: i < len(j.segments)-1, Dense: s.pack != nil && s.pack.Dense,
+		}
+		if info.Sealed {
+			info.LastCommit = j.segments[i+1].first - 1
+		}
+		out = append(out, info)
+	}
+	return out
+}
+
+// Seal ends the last segment, if it has commits, so that everything so far can be
+// rewritten.
+func (j *Journal) Seal() error {
+	j.tail.Lock()
+	defer j.tail.Unlock()
+	if err := j.writable(); err != nil {
+		return err
+	}
+	s := j.lastSegment()
+	if j.tail.last < s.first {
+		return nil
+	}
+	if j.tail.torn {
+		if err := j.clear(s); err != nil {
+			return err
+		}
+	}
+	if _, err := j.roll(s); err != nil {
+		return fmt.Errorf("begin journal segment: %w", err)
+	}
+	return nil
+}
+
+// RewriteOptions say how segments are rewritten.
+type RewriteOptions struct {
+	// Filter decides what becomes of each commit; nil keeps everything.
+	Filter pack.Filter
+	// Prepared, when not nil, is called when the new file is complete and synced
+	// under a temporary name, before it takes effect. An error gives the rewrite up.
+	Prepared func() error
+	// Dense makes the pack smaller, and slower to write and read. A pack that was
+	// dense stays so.
+	Dense bool
+	// Progress, when not nil, is told of the bytes of frames done and to do.
+	Progress func(done, total int64)
+}
+
+// RewriteReport tells what a rewrite did.
+type RewriteReport struct {
+	Before, After int64 // bytes of the files
+	Commits       uint64
+}
+
+// Rewrite puts one pack in the place of the files that stand for the segments
+// from first to last, all sealed. Positions stay what they are. Until the pack is
+// durable nothing changes, and what fails or is cancelled leaves no trace; views
+// taken before go on reading the old files, which are removed when the last of
+// them is released. Rewrites wait for each other.
+func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOptions) (RewriteReport, error) {
+	j.rewriting.Lock()
+	defer j.rewriting.Unlock()
+	var report RewriteReport
+	if j.opt.ReadOnly {
+		return report, fmt.Errorf("journal: %w", backend.ErrReadOnly)
+	}
+	v := j.View()
+	defer v.Release()
+	old, err := v.sealed(first, last)
+	if err != nil {
+		return report, err
+	}
+	for _, s := range old {
+		report.Before += s.end
+	}
+	generation := 0
+	for _, s := range old {
+		if s.pack != nil {
+			generation = max(generation, s.generation+1)
+		}
+	}
+	name := filepath.Join(j.dir, pack.Name(first, last, generation))
+	header := pack.Header{First: first, Last: last, FirstCommit: old[0].first, Store: j.store, Dense: o.Dense}
+	for _, s := range old {
+		header.Dense = header.Dense || s.pack != nil && s.pack.Dense
+	}
+	if report.Commits, report.After, err = j.writePack(ctx, v, name+pack.Unfinished, header, o); err != nil {
+		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)
+	}
+	if err := j.replace(old, name, o.Prepared); err != nil {
+		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)
+	}
+	return report, nil
+}
+
+// sealed returns the files that stand for exactly the given segments.
+func (v *View) sealed(first, last uint32) ([]*segment, error) {
+	from := slices.IndexFunc(v.segments, func(s *segment) bool { return s.segment == first })
+	to := slices.IndexFunc(v.segments, func(s *segment) bool { return s.last == last })
+	if from < 0 || to < from {
+		return nil, fmt.Errorf("segments %d to %d are not whole files of the journal: %w", first, last, backend.ErrInvalid)
+	}
+	if to == len(v.segments)-1 {
+		return nil, fmt.Errorf("segment %d is still written to: %w", last, backend.ErrInvalid)
+	}
+	return v.segments[from : to+1], nil
+}
+
+// writePack writes the pack of some segments under a temporary name and proves
+// that it reads back.
+func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Header, o RewriteOptions) (commits uint64, size int64, err error) {
+	if err := j.opt.FS.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, err
+	}
+	f, err := j.opt.FS.Create(tmp)
+	if err != nil {
+		return 0, 0, err
+	}
+	w := pack.NewWriter(f, h, o.Filter)
+	defer func() {
+		w.Close()
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			if removeErr := j.opt.FS.Remove(tmp); removeErr != nil {
+				j.opt.Log(fmt.Sprintf("remove unfinished pack: %v", removeErr))
+			}
+		}
+	}()
+	next := v.find(h.Last + 1)
+	total := j.SizeFrom(Position{Segment: h.First}) - j.SizeFrom(Position{Segment: h.Last + 1})
+	var done int64
+	for frame, err := range v.Frames(Position{Segment: h.First}) {
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case ctx.Err() != nil:
+			return 0, 0, context.Cause(ctx)
+		}
+		if frame.Position.Segment > h.Last {
+			break
+		}
+		done += frame.End - frame.Position.Offset
+		if o.Progress != nil {
+			o.Progress(done, max(total, done))
+		}
+		if frame.Mark {
+			continue
+		}
+		commits++
+		if err := w.Add(pack.Frame{
+			Segment: frame.Position.Segment, Start: frame.Position.Offset, End: frame.End, Number: frame.Number,
+			Payload: frame.Payload, PayloadOffset: frame.PayloadOffset, Offsets: frame.Offsets,
+		}); err != nil {
+			return 0, 0, err
+		}
+	}
+	if want := next.first - h.FirstCommit; commits != want {
+		return 0, 0, fmt.Errorf("%d commits of %d", commits, want)
+	}
+	if size, err = w.Finish(); err != nil {
+		return 0, 0, err
+	}
+	if err := w.Prove(f, tmp); err != nil {
+		return 0, 0, err
+	}
+	return commits, size, f.Sync()
+}
+
+// replace puts the pack that was written in the place of the old files.
+func (j *Journal) replace(old []*segment, name string, prepared func() error) (err error) {
+	tmp := name + pack.Unfinished
+	renamed := false
+	defer func() {
+		if err == nil {
+			return
+		}
+		left := tmp
+		if renamed {
+			left = name
+		}
+		if removeErr := j.opt.FS.Remove(left); removeErr != nil {
+			j.opt.Log(fmt.Sprintf("remove unused pack: %v", removeErr))
+		}
+	}()
+	s, err := j.openPack(tmp)
+	if err != nil {
+		return err
+	}
+	if err := s.close(); err != nil {
+		return err
+	}
+	if prepared != nil {
+		if err := prepared(); err != nil {
+			return err
+		}
+	}
+	if err := j.opt.FS.Rename(tmp, name); err != nil {
+		return err
+	}
+	renamed = true
+	if err := j.opt.FS.SyncDir(j.dir); err != nil {
+		return err
+	}
+	if s, err = j.openPack(name); err != nil {
+		return err
+	}
+	j.segmentsMu.Lock()
+	at := slices.Index(j.segments, old[0])
+	for _, o := range old {
+		o.doomed = true
+	}
+	j.doomed = append(j.doomed, old...)
+	j.use(slices.Concat(j.segments[:at], []*segment{s}, j.segments[at+len(old):]))
+	j.segmentsMu.Unlock()
+	j.releaseOld()
+	return nil
+}
+
+// openPack opens a pack as a segment.
+func (j *Journal) openPack(name string) (*segment, error) {
+	s := &segment{name: name}
+	if err := s.open(j.opt.FS); err != nil {
+		return nil, err
+	}
+	size, err := s.file.Size()
+	if err == nil {
+		s.pack, err = pack.Open(s.file, size, name, j.cache)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.header = header{segment: s.pack.First, first: s.pack.FirstCommit, store: s.pack.Store}
+	s.last, s.end = s.pack.Last, size
+	_, _, s.generation, _ = pack.ParseName(filepath.Base(name))
+	return s, nil
+}

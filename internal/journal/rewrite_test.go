@@ -1,0 +1,223 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var (
+	time0  = time.UnixMilli(1700000000000).UTC()
+	origin = content.Origin{Kind: content.OriginUser}
+)
+
+// commitPayload is a commit with a block of so many bytes.
+func commitPayload(t testing.TB, number, n int) []byte {
+	var e structure.Encoder
+	b, _, err := e.Encode(&structure.Commit{Time: time0, Records: []structure.Record{
+		structure.NewBlock("text/plain", origin, time0, payload(number, n)),
+	}})
+	require.NoError(t, err)
+	return bytes.Clone(b)
+}
+
+// filled returns a journal of several segments and their frames.
+func filled(t testing.TB, fs *crashfs.FS, commits int) (*Journal, []Frame) {
+	j := open(t, options(fs))
+	var want [][]byte
+	for i := range commits {
+		if i%7 == 3 {
+			want = append(want, payload(i, 300)) // not the form of a commit
+		} else {
+			want = append(want, commitPayload(t, i, 500))
+		}
+	}
+	appendAll(t, j, want...)
+	frames := commitsOf(t, j)
+	for i := range frames {
+		require.Equal(t, want[i], frames[i].Payload)
+	}
+	return j, frames
+}
+
+func commitsOf(t testing.TB, j *Journal) (out []Frame) {
+	t.Helper()
+	for f, err := range j.Frames(Position{}) {
+		require.NoError(t, err)
+		if f.Mark {
+			continue
+		}
+		f.Durable = 0
+		f.Payload = bytes.Clone(f.Payload)
+		out = append(out, f)
+	}
+	return out
+}
+
+func packAll(t testing.TB, j *Journal) RewriteReport {
+	t.Helper()
+	require.NoError(t, j.Seal())
+	s := j.Segments()
+	r, err := j.Rewrite(context.Background(), s[0].First, s[len(s)-2].Last, RewriteOptions{})
+	require.NoError(t, err)
+	return r
+}
+
+func TestRewriteKeepsEverything(t *testing.T) {
+	fs := crashfs.New()
+	j, frames := filled(t, fs, 60)
+	v := j.View()
+	r := packAll(t, j)
+	require.EqualValues(t, 60, r.Commits)
+	require.Equal(t, frames, commitsOf(t, j))
+	require.Len(t, j.Segments(), 2)
+	names, err := fs.List(dir)
+	require.NoError(t, err)
+	require.Greater(t, len(names), 3, "the old view still has the old files")
+	old := v.NewReader()
+	for _, f := range frames {
+		got, err := old.Frame(f.Position)
+		require.NoError(t, err)
+		require.Equal(t, f.Payload, got.Payload)
+	}
+	v.Release()
+	names, err = fs.List(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{pack.Name(1, j.Segments()[0].Last, 0), path.Base(j.Segments()[1].Name)}, names)
+
+	// It goes on, and is packed again, and opens.
+	more := appendAll(t, j, commitPayload(t, 100, 100), commitPayload(t, 101, 100))
+	packAll(t, j)
+	r2 := j.NewReader()
+	for _, f := range frames {
+		got, err := r2.Frame(f.Position)
+		require.NoError(t, err)
+		require.Equal(t, f.Payload, got.Payload)
+	}
+	want := commitsOf(t, j)
+	require.Len(t, want, 62)
+	require.Equal(t, more[1].Position, want[61].Position)
+	require.NoError(t, j.Close())
+	j = open(t, options(fs))
+	require.Equal(t, want, commitsOf(t, j))
+	require.EqualValues(t, 62, j.Last())
+	appendAll(t, j, payload(3, 10))
+	for i, f := range want {
+		n := 0
+		for g, err := range j.Frames(f.Position) {
+			require.NoError(t, err)
+			if !g.Mark {
+				n++
+			}
+		}
+		require.Equal(t, 63-i, n)
+	}
+	require.NoError(t, j.Close())
+}
+
+func TestRewriteRefuses(t *testing.T) {
+	fs := crashfs.New()
+	j, frames := filled(t, fs, 30)
+	last := j.End().Segment
+	for _, bad := range [][2]uint32{{0, 1}, {2, 1}, {1, last}, {last, last}, {1, last + 1}} {
+		_, err := j.Rewrite(context.Background(), bad[0], bad[1], RewriteOptions{})
+		require.ErrorIs(t, err, backend.ErrInvalid)
+	}
+	// Given up at its end, or anywhere before, it leaves nothing.
+	stop := errors.New("stop")
+	_, err := j.Rewrite(context.Background(), 1, last-1, RewriteOptions{Prepared: func() error { return stop }})
+	require.ErrorIs(t, err, stop)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	_, err = j.Rewrite(ctx, 1, last-1, RewriteOptions{Progress: func(done, _ int64) {
+		if done > 5000 {
+			cancel(stop)
+		}
+	}})
+	require.ErrorIs(t, err, stop)
+	names, err := fs.List(dir)
+	require.NoError(t, err)
+	require.Len(t, names, int(last))
+	require.Equal(t, frames, commitsOf(t, j))
+}
+
+// The power fails, or the disk, at each operation of work that packs.
+func TestRewriteCrashAtEveryOperation(t *testing.T) {
+	work := func(fs *crashfs.FS) (durable uint64) {
+		j, err := Open(dir, options(fs))
+		if err != nil {
+			return 0
+		}
+		defer j.Close()
+		for i := range 30 {
+			if _, err := j.Append(commitPayload(t, i, 700), false); err != nil {
+				return 0
+			}
+		}
+		if j.Sync(30) != nil {
+			return 0
+		}
+		for _, all := range []bool{false, true, true} {
+			last := j.End().Segment - 2
+			if all {
+				if j.Seal() != nil {
+					break
+				}
+				last = j.End().Segment - 1
+			}
+			_, _ = j.Rewrite(context.Background(), 1, last, RewriteOptions{})
+		}
+		return 30
+	}
+	disk := crashfs.New()
+	require.EqualValues(t, 30, work(disk))
+	check := func(fs *crashfs.FS, durable uint64) {
+		t.Helper()
+		j, err := Open(dir, options(fs))
+		require.NoError(t, err)
+		defer j.Close()
+		require.GreaterOrEqual(t, j.Last(), durable)
+		n := 0
+		for f, err := range j.Frames(Position{}) {
+			require.NoError(t, err)
+			if !f.Mark {
+				require.Equal(t, commitPayload(t, n, 700), f.Payload)
+				n++
+			}
+		}
+		require.EqualValues(t, j.Last(), n)
+		names, err := fs.List(dir)
+		require.NoError(t, err)
+		names = slices.DeleteFunc(names, func(n string) bool { return path.Ext(n) == ".cut" })
+		require.Len(t, names, len(j.Segments()), "nothing else is left: %v", names)
+		_, err = j.Append(commitPayload(t, n, 700), false)
+		require.NoError(t, err)
+	}
+	for n := 1; n <= disk.Ops(); n++ {
+		rng := rand.New(rand.NewPCG(uint64(n), 3))
+		disk := crashfs.New()
+		disk.CrashAfter(n, n%3*50)
+		durable := work(disk)
+		for _, c := range []crashfs.Crash{crashfs.KeepNone(), crashfs.KeepAll(), crashfs.Random(rng), crashfs.Random(rng)} {
+			check(disk.Crash(c), durable)
+		}
+		disk = crashfs.New()
+		disk.FailOp(n, errDisk)
+		durable = work(disk)
+		for _, c := range []crashfs.Crash{crashfs.KeepNone(), crashfs.KeepAll(), crashfs.Random(rng)} {
+			check(disk.Crash(c), durable)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package journal
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// View is the journal's files as they were when it was taken. Whoever holds one
+// goes on reading what a rewrite has replaced since. Segments that were begun
+// later are read too. It is safe for concurrent use and has to be released.
+type View struct {
+	j        *Journal
+	segments []*segment
+	refs     atomic.Int64
+}
+
+// View returns the files as they are. It waits for nothing.
+func (j *Journal) View() *View {
+	for {
+		v := j.current.Load()
+		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
+			if v.refs.CompareAndSwap(n, n+1) {
+				return v
+			}
+		}
+	}
+}
+
+// Release lets go of the view. It is called once for each view taken.
+func (v *View) Release() {
+	if v.refs.Add(-1) > 0 {
+		return
+	}
+	for _, s := range v.segments {
+		if s.uses.Add(-1) == 0 {
+			v.j.retire(s)
+		}
+	}
+}
+
+// Current reports whether no file was replaced since the view was taken.
+func (v *View) Current() bool {
+	now := v.j.current.Load()
+	return now == v || len(now.segments) >= len(v.segments) && slices.Equal(now.segments[:len(v.segments)], v.segments)
+}
+
+// use makes a list of segments the current one. The caller holds segmentsMu.
+func (j *Journal) use(segments []*segment) {
+	next := &View{j: j, segments: segments}
+	next.refs.Store(1)
+	for _, s := range segments {
+		s.uses.Add(1)
+	}
+	j.segments = segments
+	if old := j.current.Swap(next); old != nil {
+		j.letGo = append(j.letGo, old)
+	}
+}
+
+// releaseOld releases what use replaced. The caller does not hold segmentsMu.
+func (j *Journal) releaseOld() {
+	j.segmentsMu.Lock()
+	old := j.letGo
+	j.letGo = nil
+	j.segmentsMu.Unlock()
+	for _, v := range old {
+		v.Release()
+	}
+}
+
+// retire closes a segment that nobody reads any more and removes its file if
+// another took its place.
+func (j *Journal) retire(s *segment) {
+	j.segmentsMu.Lock()
+	_ = s.close() // it was only read
+	j.doomed = slices.DeleteFunc(j.doomed, func(d *segment) bool { return d == s })
+	doomed := s.doomed && !j.filesGone
+	j.segmentsMu.Unlock()
+	if s.pack != nil {
+		j.cache.Forget(s.pack)
+	}
+	if !doomed {
+		return
+	}
+	// If this fails or is lost, opening removes it.
+	if err := j.opt.FS.Remove(s.name); err != nil {
+		j.opt.Log(fmt.Sprintf("remove what was rewritten: %v", err))
+	} else if err := j.opt.FS.SyncDir(j.dir); err != nil {
+		j.opt.Log(fmt.Sprintf("remove what was rewritten: %v", err))
+	}
+}
+
+// find returns the file that has a segment, or nil.
+func (v *View) find(number uint32) *segment { return findSegment(v.segments, number) }
+
+func findSegment(segments []*segment, number uint32) *segment {
+	i, _ := slices.BinarySearchFunc(segments, number, func(s *segment, n uint32) int { return int(int64(s.last) - int64(n)) })
+	if i == len(segments) || segments[i].segment > number {
+		return nil
+	}
+	return segments[i]
+}
+
+// at returns the segment with its file open, and where its frames end.
+func (v *View) at(number uint32) (*segment, vfs.File, int64, error) {
+	s := v.find(number)
+	if s == nil {
+		return nil, nil, 0, fmt.Errorf("journal segment %d: %w", number, backend.ErrNotFound)
+	}
+	j := v.j
+	j.segmentsMu.RLock()
+	closed, file, end := j.filesGone, s.file, s.end
+	j.segmentsMu.RUnlock()
+	if closed {
+		return nil, nil, 0, fmt.Errorf("journal: %w", backend.ErrClosed)
+	}
+	if file != nil {
+		return s, file, end, nil
+	}
+	j.segmentsMu.Lock()
+	defer j.segmentsMu.Unlock()
+	if j.filesGone {
+		return nil, nil, 0, fmt.Errorf("journal: %w", backend.ErrClosed)
+	}
+	if err := s.open(j.opt.FS); err != nil {
+		return nil, nil, 0, err
+	}
+	return s, s.file, s.end, nil
+}
+
+// NewReader returns a reader of the view.
+func (v *View) NewReader() *Reader { return &Reader{j: v.j, view: v, ahead: firstRead} }
+
+// Frames is [Journal.Frames] over the view.
+func (v *View) Frames(from Position) iter.Seq2[Frame, error] {
+	end := v.j.End()
+	return func(yield func(Frame, error) bool) { v.frames(from, end, yield) }
+}

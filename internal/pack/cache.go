@@ -1,0 +1,96 @@
+package pack
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Cache holds what was decoded lately, of any number of packs: up to a number of
+// bytes of bases, and as many of everything else, so that reading what starts from
+// a base does not push it out. It is safe for concurrent use.
+type Cache struct {
+	mu    sync.Mutex
+	most  int64
+	items map[cacheKey]*list.Element
+	bases shelf
+	rest  shelf
+}
+
+// shelf is a list of what was used, the latest first.
+type shelf struct {
+	recent list.List // of *cached
+	bytes  int64
+}
+
+type cacheKey struct {
+	file *File
+	kind int
+	n    uint64
+}
+
+const (
+	cachedBase = iota
+	cachedIDs
+	cachedChapter
+	cachedGroup
+)
+
+type cached struct {
+	key   cacheKey
+	value any
+	size  int64
+}
+
+// NewCache returns a cache for about so many bytes.
+func NewCache(most int64) *Cache { return &Cache{most: most, items: map[cacheKey]*list.Element{}} }
+
+func (c *Cache) get(k cacheKey) any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.items[k]
+	if !ok {
+		return nil
+	}
+	c.shelf(k).recent.MoveToFront(e)
+	return e.Value.(*cached).value
+}
+
+func (c *Cache) put(k cacheKey, value any, size int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.items[k]; ok {
+		return
+	}
+	on := c.shelf(k)
+	c.items[k] = on.recent.PushFront(&cached{k, value, size})
+	on.bytes += size
+	for on.bytes > c.most && on.recent.Len() > 1 {
+		c.drop(on.recent.Back())
+	}
+}
+
+func (c *Cache) shelf(k cacheKey) *shelf {
+	if k.kind == cachedBase {
+		return &c.bases
+	}
+	return &c.rest
+}
+
+func (c *Cache) drop(e *list.Element) {
+	item := e.Value.(*cached)
+	on := c.shelf(item.key)
+	on.recent.Remove(e)
+	delete(c.items, item.key)
+	on.bytes -= item.size
+}
+
+// Forget lets go of what was decoded of a pack.
+func (c *Cache) Forget(f *File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.items {
+		if k.file == f {
+			c.drop(e)
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package pack
+
+import (
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// What is unusual about a frame.
+const (
+	frameGap     = 1 << iota // it does not start where the one before ended
+	frameTail                // it was longer when it was first written
+	frameMoved               // its records were elsewhere
+	frameSegment             // it is the first of its segment here
+)
+
+const (
+	segmentHeader = 64 // of a journal segment: where its first frame starts
+	frameHeader   = 8
+)
+
+// place is where the coding of frames stands.
+type place struct {
+	number  uint64 // of the next commit
+	segment uint32
+	end     int64 // of the frame before
+}
+
+// commits codes the frames of commits one after the other. A reader is handed
+// none and returns n.
+func (f *former) commits(list []*commit, n int, at place) []*commit {
+	var e structure.Encoder
+	for i := range n {
+		if f.err != nil || f.c.spent() {
+			f.fail(errForm)
+			return nil
+		}
+		x := &commit{}
+		if f.c.writing {
+			x = list[i]
+		}
+		at = f.frame(x, at, &e)
+		if !f.c.writing {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+func (f *former) frame(x *commit, at place, e *structure.Encoder) place {
+	var flags int
+	if f.c.writing {
+		if x.segment != at.segment {
+			flags |= frameSegment
+			at.end = segmentHeader
+		}
+		if x.start != at.end {
+			flags |= frameGap
+		}
+		if x.offsets != nil {
+			flags |= frameMoved
+		}
+		if err := x.measure(e); err != nil {
+			f.fail(err)
+			return at
+		}
+		if x.end != x.tight() {
+			flags |= frameTail
+		}
+	}
+	x.number = at.number
+	flags = f.symbol(symbolFrame, flags)
+	if flags&frameSegment != 0 {
+		at.segment += uint32(f.num(fieldSegment, uint64(x.segment-at.segment)))
+		at.end = segmentHeader
+	}
+	x.segment = at.segment
+	if flags&frameGap != 0 {
+		at.end += int64(f.num(fieldGap, uint64(x.start-at.end)))
+	}
+	x.start = at.end
+	x.lag = f.symbol(symbolLag, x.lag)
+	x.millis = f.at.millis + f.signed(fieldTime, x.millis-f.at.millis)
+	f.at.millis = x.millis
+	f.records(x)
+	if f.err != nil {
+		return at
+	}
+	if !f.c.writing {
+		if err := x.measure(e); err != nil {
+			f.fail(err)
+			return at
+		}
+	}
+	if flags&frameMoved != 0 {
+		last := 0
+		for i := range x.records {
+			if !f.c.writing {
+				x.offsets = append(x.offsets, 0)
+			}
+			last += int(f.signed(fieldOffset, int64(x.offsets[i]-last)))
+			x.offsets[i] = last
+		}
+	}
+	tight := x.tight()
+	if flags&frameTail != 0 {
+		tight += f.signed(fieldTail, x.end-tight)
+	}
+	x.end = tight
+	if x.end < x.start {
+		f.fail(errForm)
+	}
+	return place{number: at.number + 1, segment: at.segment, end: x.end}
+}
+
+// records codes what a commit says.
+func (f *former) records(x *commit) {
+	f.commit, f.used, f.blocks, f.bodies = x, 0, f.blocks[:0], f.bodies[:0]
+	f.at.kind = 0
+	n := len(x.records) + 1
+	if x.verbatim {
+		n = 0
+	}
+	if n = f.count(fieldRecords, n, mostRecords); n == 0 {
+		x.verbatim = true
+		if !f.c.writing {
+			x.bodies, x.sizes = []int64{0}, []int64{0}
+		}
+		x.sizes[0] = int64(f.num(fieldSize, uint64(x.sizes[0])))
+		x.bodies[0] = int64(f.at.nextBody)
+		f.at.nextBody++
+		return
+	}
+	if n < 64 && !f.c.writing {
+		x.records, x.bodies, x.sizes = make([]structure.Record, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	}
+	for i := range n - 1 {
+		if f.err != nil || f.c.spent() {
+			f.fail(errForm)
+			return
+		}
+		var r structure.Record
+		var kind structure.Kind
+		size := int64(-1)
+		if f.c.writing {
+			r = x.records[i]
+			if kind = r.Kind(); x.bodies[i] >= 0 {
+				size = x.sizes[i]
+			}
+		}
+		kind = structure.Kind(f.kind(int(kind)))
+		r, size = f.record(kind, r, size)
+		body := int64(-1)
+		if size >= 0 {
+			body = int64(f.at.nextBody)
+			f.at.nextBody++
+		}
+		if b, ok := r.(*structure.Block); ok {
+			f.blocks, f.bodies = append(f.blocks, b), append(f.bodies, body)
+		}
+		switch {
+		case f.c.writing:
+			if x.bodies[i] != body {
+				f.fail(errForm)
+			}
+		case size > mostBody:
+			f.fail(errForm)
+			return
+		default:
+			x.records = append(x.records, r)
+			x.bodies = append(x.bodies, body)
+			x.sizes = append(x.sizes, max(size, 0))
+		}
+	}
+}
+
+// mostBody is how long a body can be, or a payload.
+const mostBody = 1 << 30
+
+// kind codes the kind of a record.
+func (f *former) kind(v int) int {
+	const other = 15
+	kind := f.c.tree(f.state.records[f.at.kind][:], 4, min(v, other))
+	if kind == other {
+		kind = int(f.num(fieldOffset, uint64(v)))
+	}
+	f.at.kind = min(kind, other)
+	return kind
+}
+
+// tight is where the commit's frame would end were it written now.
+func (x *commit) tight() int64 { return x.payloadAt() + x.payload }
+
+// payloadAt is where the payload starts.
+func (x *commit) payloadAt() int64 {
+	return x.start + frameHeader + int64(uvarintSize(x.number<<1)) + int64(x.lag)
+}
+
+func uvarintSize(v uint64) int {
+	n := 1
+	for ; v >= 0x80; v >>= 7 {
+		n++
+	}
+	return n
+}
+
+// measure finds out how long the payload is and where its records begin, with
+// bodies of zeros and ids that only tell blocks apart.
+func (x *commit) measure(e *structure.Encoder) error {
+	if x.verbatim {
+		x.payload = x.sizes[0]
+		return nil
+	}
+	payload, begins, err := x.encode(e, func(i int) (content.ID, []byte, error) {
+		return content.ID{0: 0xfe, 31: 0xfe, 1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16), 4: byte(i >> 24)}, nil, nil
+	}, func(r *contentRef, blocks []content.ID) (content.ID, error) {
+		if r.back >= 0 && r.back < len(blocks) {
+			return blocks[len(blocks)-1-r.back], nil
+		}
+		return elsewhere, nil
+	})
+	if err != nil {
+		return err
+	}
+	x.begins = make([]int, len(begins))
+	moved := 0
+	for i, at := range begins {
+		x.begins[i] = at + moved
+		if size := int(x.sizes[i]); size > 0 {
+			end := len(payload)
+			if i+1 < len(begins) {
+				end = begins[i+1]
+			}
+			moved += grown(end-at, size)
+		}
+	}
+	x.payload = int64(len(payload) + moved)
+	return nil
+}
+
+// elsewhere stands for the id of content that is none of the commit's blocks.
+var elsewhere = content.ID{0: 0xff, 31: 0xff}
+
+// grown returns by how much a record of a size grows with its body.
+func grown(record, size int) int {
+	for v := 1; ; v++ {
+		if inner := record - 1 - v; uvarintSize(uint64(inner)) == v {
+			return size + uvarintSize(uint64(inner+size)) - v
+		} else if inner < 0 {
+			return size // no record
+		}
+	}
+}
+
+// encode makes the payload, with bodies and ids from the functions.
+func (x *commit) encode(e *structure.Encoder, body func(i int) (content.ID, []byte, error), id func(r *contentRef, blocks []content.ID) (content.ID, error)) ([]byte, []int, error) {
+	out, err := x.whole(body, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.Encode(out)
+}
+
+// whole returns the commit with bodies and ids from the functions.
+func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *contentRef, blocks []content.ID) (content.ID, error)) (*structure.Commit, error) {
+	out := &structure.Commit{Number: x.number, Time: time.UnixMilli(x.millis).UTC(), Records: make([]structure.Record, len(x.records))}
+	var blocks []content.ID
+	used := 0
+	for i, r := range x.records {
+		switch r := r.(type) {
+		case *structure.Block:
+			if x.bodies[i] < 0 {
+				blocks = append(blocks, r.ID)
+				out.Records[i] = r
+				continue
+			}
+			known, b, err := body(i)
+			if err != nil {
+				return nil, err
+			}
+			c := *r
+			c.ID, c.Body, c.Size = known, b, int64(len(b))
+			blocks = append(blocks, known)
+			out.Records[i] = &c
+		case *structure.Chunk:
+			_, b, err := body(i)
+			if err != nil {
+				return nil, err
+			}
+			out.Records[i] = &structure.Chunk{Bytes: b}
+		case *structure.Span:
+			s := &structure.Span{Ref: r.Ref, Set: r.Set, Usages: append([]structure.Usage(nil), r.Usages...)}
+			for k := range s.Usages {
+				known, err := id(&x.content[used], blocks)
+				if err != nil {
+					return nil, err
+				}
+				s.Usages[k].Content = known
+				used++
+			}
+			out.Records[i] = s
+		default:
+			out.Records[i] = r
+		}
+	}
+	return out, nil
+}

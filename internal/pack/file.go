@@ -1,0 +1,406 @@
+package pack
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// File is an open pack. It is safe for concurrent use.
+type File struct {
+	Header
+	name  string
+	src   io.ReaderAt
+	size  int64
+	foot  footer
+	cache *Cache
+
+	mu   sync.Mutex // held while the table or the base is read
+	rows []row
+
+	decoded atomic.Int64 // chapters, for tests
+}
+
+// Open opens a pack: it reads its header and footer, and everything else when it
+// is needed.
+func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error) {
+	p := &File{name: name, src: src, size: size, cache: cache}
+	if size < headerSize+footerSize {
+		return nil, p.corrupt(0, "is too short for a pack")
+	}
+	head, foot := make([]byte, headerSize), make([]byte, footerSize)
+	if err := p.read(head, 0); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.Header, err = decodeHeader(head); errors.Is(err, backend.ErrNewerFormat) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	} else if err != nil {
+		return nil, p.corrupt(0, err.Error())
+	}
+	if err := p.read(foot, size-footerSize); err != nil {
+		return nil, err
+	}
+	if p.foot, err = decodeFooter(head, foot); err != nil {
+		return nil, p.corrupt(size-footerSize, err.Error())
+	}
+	if p.foot.offset < headerSize || p.foot.offset+int64(p.foot.length)+footerSize != size {
+		return nil, p.corrupt(size-footerSize, errTable.Error())
+	}
+	return p, nil
+}
+
+// Name returns the file's path.
+func (p *File) Name() string { return p.name }
+
+func (p *File) corrupt(offset int64, what string) error {
+	return &backend.CorruptError{File: p.name, Offset: offset, What: what}
+}
+
+func (p *File) read(b []byte, at int64) error {
+	n, err := p.src.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case errors.Is(err, io.EOF):
+		return p.corrupt(at+int64(n), "the file ends too early")
+	case errors.Is(err, fs.ErrClosed):
+		return fmt.Errorf("read %s: %w", p.name, backend.ErrClosed)
+	}
+	return fmt.Errorf("read %s: %w", p.name, err)
+}
+
+// part returns the bytes of a part.
+func (p *File) part(at part) ([]byte, error) {
+	if at.size == 0 {
+		return nil, nil
+	}
+	if at.size < 4 {
+		return nil, p.corrupt(at.offset, errForm.Error())
+	}
+	b := make([]byte, at.size)
+	if err := p.read(b, at.offset); err != nil {
+		return nil, err
+	}
+	b, sum := b[:at.size-4], b[at.size-4:]
+	if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(sum) {
+		return nil, p.corrupt(at.offset, "checksum of a part does not match")
+	}
+	return b, nil
+}
+
+// table returns the rows of all chapters.
+func (p *File) table() ([]row, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tableLocked()
+}
+
+func (p *File) tableLocked() ([]row, error) {
+	if p.rows != nil {
+		return p.rows, nil
+	}
+	b := make([]byte, p.foot.length)
+	if err := p.read(b, p.foot.offset); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(b, castagnoli) != p.foot.sum {
+		return nil, p.corrupt(p.foot.offset, "checksum of the table does not match")
+	}
+	rows, err := readTable(b, p.Header, p.foot.offset)
+	if err != nil {
+		return nil, p.corrupt(p.foot.offset, err.Error())
+	}
+	p.rows = rows
+	return rows, nil
+}
+
+// base is what every chapter but the first starts from.
+type base struct {
+	ids   *idState
+	state *state
+	dict  dictionary
+	bytes []byte // of its bodies
+	first *chapter
+}
+
+// chapter is a decoded chapter, without the bodies.
+type chapter struct {
+	row
+	newIDs  [][16]byte
+	commits []*commit
+	places  []int64 // of the bodies, in their groups
+	sizes   []int64
+}
+
+// base decodes the first chapter, or finds it decoded.
+func (p *File) base() (*base, error) {
+	k := cacheKey{file: p, kind: cachedBase}
+	if b, ok := p.cache.get(k).(*base); ok {
+		return b, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, ok := p.cache.get(k).(*base); ok {
+		return b, nil
+	}
+	rows, err := p.tableLocked()
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, p.corrupt(p.foot.offset, "no chapters")
+	}
+	r := rows[0]
+	b := &base{ids: newIDState()}
+	ids, err := p.ids(&r, b.ids)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.groups) != 1 || r.groups[0].raw < r.text {
+		return nil, p.corrupt(r.offset, errForm.Error())
+	}
+	g := r.groups[0]
+	if _, err := p.expand(g.part, g.raw, func(c []byte, n int64) ([]byte, error) { return nil, b.dict.first(c, n) }); err != nil {
+		return nil, err
+	}
+	g.raw -= r.text
+	r.groups = []group{g}
+	b.bytes = b.dict.bytes[:g.raw]
+	if b.first, b.state, err = p.decode(&r, newState(), ids, b.dict.bytes[g.raw:], nil); err != nil {
+		return nil, err
+	}
+	p.cache.put(k, b, int64(len(b.dict.bytes))+b.first.cost()+1<<19)
+	return b, nil
+}
+
+// cost is about how much memory a chapter takes.
+func (c *chapter) cost() int64 {
+	n := int64(len(c.newIDs))*16 + c.text + 1024
+	for _, x := range c.commits {
+		n += 256 + 400*int64(len(x.records))
+	}
+	return n
+}
+
+func (p *File) expand(at part, size int64, expand func([]byte, int64) ([]byte, error)) ([]byte, error) {
+	b, err := p.part(at)
+	if err != nil {
+		return nil, err
+	}
+	out, err := expand(b, size)
+	if err != nil {
+		return nil, p.corrupt(at.offset, err.Error())
+	}
+	return out, nil
+}
+
+// ids decodes the new ids of a chapter.
+func (p *File) ids(r *row, s *idState) ([][16]byte, error) {
+	b, err := p.part(r.parts[partIDs])
+	if err != nil || r.ids == 0 {
+		return nil, err
+	}
+	ids := s.ids(newReader(b), nil, r.ids, nil)
+	if len(ids) != r.ids {
+		return nil, p.corrupt(r.parts[partIDs].offset, errForm.Error())
+	}
+	return ids, nil
+}
+
+// idsOf returns the new ids of a chapter other than the base.
+func (p *File) idsOf(b *base, rows []row, n int) ([][16]byte, error) {
+	if n == 0 {
+		return b.first.newIDs, nil
+	}
+	k := cacheKey{p, cachedIDs, uint64(n)}
+	if ids, ok := p.cache.get(k).([][16]byte); ok {
+		return ids, nil
+	}
+	s := *b.ids
+	ids, err := p.ids(&rows[n], &s)
+	if err == nil {
+		p.cache.put(k, ids, int64(len(ids))*16+64)
+	}
+	return ids, err
+}
+
+// chapter returns a chapter.
+func (p *File) chapter(n int) (*chapter, *base, error) {
+	b, err := p.base()
+	if err != nil {
+		return nil, nil, err
+	}
+	if n == 0 {
+		return b.first, b, nil
+	}
+	k := cacheKey{p, cachedChapter, uint64(n)}
+	if c, ok := p.cache.get(k).(*chapter); ok {
+		return c, b, nil
+	}
+	rows, err := p.table()
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &rows[n]
+	ids, err := p.idsOf(b, rows, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids = slices.Clone(ids)
+	text, err := p.expand(r.parts[partTexts], r.text, b.dict.after)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, _, err := p.decode(r, b.state, ids, text, func(id uint32) ([16]byte, error) {
+		at := sort.Search(n, func(i int) bool { return rows[i].id > id }) - 1
+		if at < 0 {
+			return [16]byte{}, errForm
+		}
+		ids, err := p.idsOf(b, rows, at)
+		if err != nil || int(id-rows[at].id) >= len(ids) {
+			return [16]byte{}, errors.Join(err, errForm)
+		}
+		if found := ids[id-rows[at].id]; found != ([16]byte{}) {
+			return found, nil
+		}
+		c, _, err := p.chapter(at) // derived: what it is from is among its records
+		if err != nil {
+			return [16]byte{}, err
+		}
+		return c.newIDs[id-rows[at].id], nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	p.cache.put(k, c, c.cost())
+	return c, b, nil
+}
+
+// decode decodes the records of a chapter. Ids of earlier chapters come from far.
+func (p *File) decode(r *row, s *state, ids [][16]byte, text []byte, far func(uint32) ([16]byte, error)) (*chapter, *state, error) {
+	b, err := p.part(r.parts[partRecords])
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &former{state: s.begin(r.id, r.body), c: newReader(b), text: text}
+	f.id = func(n uint32) ([16]byte, error) {
+		switch {
+		case n == 0:
+			return [16]byte{}, nil
+		case n >= r.id && int(n-r.id) < len(ids):
+			return ids[n-r.id], nil
+		case n < r.id && far != nil:
+			return far(n)
+		}
+		return [16]byte{}, errForm
+	}
+	f.give = func(n uint32, id [16]byte) bool {
+		if n < r.id || int(n-r.id) >= len(ids) || ids[n-r.id] != ([16]byte{}) {
+			return false
+		}
+		ids[n-r.id] = id
+		return true
+	}
+	p.decoded.Add(1)
+	c := &chapter{row: *r, newIDs: ids}
+	c.commits = f.commits(nil, r.commits, place{number: r.commit, segment: r.segment, end: r.end})
+	if f.err == nil && (len(f.text) > 0 || f.at.nextBody != r.body+r.bodies || f.c.spent()) {
+		f.err = errForm
+	}
+	if f.err == nil {
+		f.err = c.lay()
+	}
+	if f.err != nil {
+		return nil, nil, p.corrupt(r.parts[partRecords].offset, f.err.Error())
+	}
+	return c, f.state, nil
+}
+
+// lay finds out where in the groups the bodies are.
+func (c *chapter) lay() error {
+	var sizes []int64
+	for _, x := range c.commits {
+		for i, body := range x.bodies {
+			if body >= 0 {
+				sizes = append(sizes, x.sizes[i])
+			}
+		}
+	}
+	if uint64(len(sizes)) != c.bodies {
+		return errForm
+	}
+	c.sizes = sizes
+	for _, g := range c.groups {
+		var at int64
+		if g.bodies > len(sizes) {
+			return errForm
+		}
+		for _, n := range sizes[:g.bodies] {
+			c.places = append(c.places, at)
+			at += n
+		}
+		if at != g.raw {
+			return errForm
+		}
+		sizes = sizes[g.bodies:]
+	}
+	if len(sizes) > 0 {
+		return errForm
+	}
+	return nil
+}
+
+// bodyIn returns a body of a chapter.
+func (p *File) bodyIn(n int, c *chapter, b *base, body uint64) ([]byte, error) {
+	i := sort.Search(len(c.groups), func(i int) bool { return c.groups[i].body > body }) - 1
+	if i < 0 || body-c.body >= c.bodies {
+		return nil, p.corrupt(c.offset, "a body is not in its chapter")
+	}
+	if c.sizes[body-c.body] == 0 {
+		return []byte{}, nil
+	}
+	raw := b.bytes
+	if n > 0 {
+		k := cacheKey{p, cachedGroup, c.groups[i].body}
+		var ok bool
+		if raw, ok = p.cache.get(k).([]byte); !ok {
+			var err error
+			if raw, err = p.expand(c.groups[i].part, c.groups[i].raw, b.dict.after); err != nil {
+				return nil, err
+			}
+			p.cache.put(k, raw, int64(len(raw))+128)
+		}
+	}
+	at, size := c.places[body-c.body], c.sizes[body-c.body]
+	return raw[at : at+size : at+size], nil
+}
+
+// body returns any body of the pack.
+func (p *File) body(body uint64) ([]byte, error) {
+	rows, err := p.table()
+	if err != nil {
+		return nil, err
+	}
+	n := sort.Search(len(rows), func(i int) bool { return rows[i].body > body }) - 1
+	for n >= 0 && rows[n].bodies == 0 {
+		n--
+	}
+	if n < 0 || body >= rows[n].body+rows[n].bodies {
+		return nil, p.corrupt(p.foot.offset, "a body is in no chapter")
+	}
+	c, b, err := p.chapter(n)
+	if err != nil {
+		return nil, err
+	}
+	return p.bodyIn(n, c, b, body)
+}

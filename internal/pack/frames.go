@@ -1,0 +1,45 @@
+package pack
+
+import "iter"
+
+// Frames yields the commits from a position on, in order. An error is the last
+// that it yields.
+func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		n, err := p.find(segment, offset)
+		if err != nil {
+			yield(Frame{}, err)
+			return
+		}
+		for ; n < len(p.rows); n++ {
+			c, b, err := p.chapter(n)
+			if err != nil {
+				yield(Frame{}, err)
+				return
+			}
+			for _, x := range c.commits {
+				if !x.behind(segment, offset) {
+					continue
+				}
+				f, err := p.frame(n, c, b, x)
+				if !yield(f, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// End returns where the frames of the last segment ended.
+func (p *File) End() (segment uint32, offset int64, err error) {
+	rows, err := p.table()
+	if err != nil || len(rows) == 0 {
+		return p.Last, segmentHeader, err
+	}
+	c, _, err := p.chapter(len(rows) - 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	x := c.commits[len(c.commits)-1]
+	return x.segment, x.end, nil
+}

@@ -1,0 +1,149 @@
+package pack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
+)
+
+// samples are packs of a few commits, dense and not.
+func samples(t require.TestingT) (out []*memory) {
+	for n := range 4 {
+		var commits []*structure.Commit
+		for i := range 3 + 5*n {
+			commits = append(commits, structuretest.Commits().Example(100*n+i))
+		}
+		m := &memory{}
+		frames := framesOf(t, 4, commits)
+		w := NewWriter(m, Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Dense: n%2 == 0}, nil)
+		for _, f := range frames {
+			require.NoError(t, w.Add(f))
+		}
+		_, err := w.Finish()
+		require.NoError(t, err)
+		w.Close()
+		out = append(out, m)
+	}
+	return out
+}
+
+// mend makes all checksums right, so that what is behind them is reached.
+func mend(b []byte) {
+	if len(b) < headerSize+footerSize {
+		return
+	}
+	copy(b, magic)
+	binary.LittleEndian.PutUint32(b[8:], FormatVersion)
+	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+	h, err := decodeHeader(b)
+	if err != nil {
+		return
+	}
+	foot := b[len(b)-footerSize:]
+	length := binary.LittleEndian.Uint32(foot[8:]) % uint32(len(b))
+	at := len(b) - footerSize - int(length)
+	if at < headerSize {
+		return
+	}
+	table := b[at:][:length]
+	copy(foot, footer{offset: int64(at), length: length, sum: crc32.Checksum(table, castagnoli)}.encode(b[:headerSize]))
+	rows, err := readTable(table, h, int64(at))
+	if err != nil {
+		return
+	}
+	sum := func(p part) {
+		if p.size >= 4 {
+			end := p.offset + p.size - 4
+			binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[p.offset:end], castagnoli))
+		}
+	}
+	for _, r := range rows {
+		for _, p := range r.parts {
+			sum(p)
+		}
+		for _, g := range r.groups {
+			sum(g.part)
+		}
+	}
+}
+
+// readAll reads everything that a pack claims to have.
+func readAll(b []byte) error {
+	p, err := Open(&memory{b}, int64(len(b)), "fuzzed.pack", NewCache(1<<20))
+	if err != nil {
+		return err
+	}
+	for f, err := range p.Frames(0, 0) {
+		if err != nil {
+			return err
+		}
+		d, err := structure.NewDecoder(f.Payload)
+		for err == nil && d.More() {
+			var at int
+			if at, _, err = d.Next(); err == nil {
+				_, _ = p.Object(f.Segment, f.Start, f.PayloadOffset+int64(at))
+			}
+		}
+	}
+	_, _, err = p.End()
+	return err
+}
+
+func FuzzOpen(f *testing.F) {
+	baseLimits, chapterLimits = limits{3, 20, 500, 500}, limits{2, 8, 300, 300}
+	denseLimits = baseLimits
+	for _, m := range samples(f) {
+		f.Add(m.b, false)
+		f.Add(m.b, true)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, right bool) {
+		b = bytes.Clone(b)
+		if right {
+			mend(b)
+		}
+		_ = readAll(b)
+	})
+}
+
+// Damage with the checksums made right again ends in an error or in other
+// commits, never in a panic.
+func TestDamageBehindChecksums(t *testing.T) {
+	shrink(t)
+	for _, m := range samples(t) {
+		require.NoError(t, readAll(m.b))
+		for at := 0; at < len(m.b); at += 1 + len(m.b)/150 {
+			b := bytes.Clone(m.b)
+			b[at] ^= 1 << (at % 8)
+			require.Error(t, readAll(b), "byte %d", at)
+			mend(b)
+			_ = readAll(b)
+		}
+		for n := 0; n < len(m.b); n += 1 + len(m.b)/30 {
+			require.Error(t, readAll(m.b[:n]))
+		}
+	}
+}
+
+func FuzzLZ(f *testing.F) {
+	f.Add([]byte("abcabcabc"), []byte("dictionary"), 100)
+	f.Add(newLZWriter([]byte("some words")).pack(newLZModel(), []byte("some words and some more words")), []byte("some words"), 30)
+	f.Fuzz(func(t *testing.T, b, dict []byte, size int) {
+		if size < 0 || size > 1<<20 {
+			return
+		}
+		out, err := newLZModel().unpack(b, dict, size)
+		if err == nil {
+			require.Len(t, out, size)
+		}
+		packed := newLZWriter(dict).pack(newLZModel(), b)
+		back, err := newLZModel().unpack(packed, dict, len(b))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(b, back))
+	})
+}

@@ -1,0 +1,100 @@
+package pack
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// goldenCommits has a thread, a conversation in it, a fork, and kinds of content.
+func goldenCommits() []*structure.Commit {
+	at := func(s int64) time.Time { return time.UnixMilli(1700000000000 + 1000*s).UTC() }
+	id := func(n byte) (id [16]byte) { return join(1700000000000, 5, 1<<40+uint64(n)) }
+	origin := content.Origin{Kind: content.OriginUser, UserID: "ann"}
+	thread := structure.DeriveID[structure.ThreadID]("thread", "chat-1")
+	t := &structure.Thread{ID: thread, SourceID: "chat-1", UserID: "ann", Title: "Lisbon", Incarnation: 77, CreatedAt: at(0), UpdatedAt: at(0)}
+	run, fork := structure.RunID(id(1)), structure.RunID(id(2))
+	a, b := structure.ContextID(id(3)), structure.ContextID(id(4))
+	say := func(n int, run structure.RunID, seq uint64, role, text string) []structure.Record {
+		block := structure.NewBlock(content.TypeText, origin, at(int64(n)), []byte(text))
+		source := "m-" + strings.Repeat("i", n)
+		return []structure.Record{block, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: seq}, Usages: []structure.Usage{{
+			Kind: structure.MessageUsage, Content: block.ID, Role: role, SourceID: source, CreatedAt: at(int64(n)),
+			Alias: aliasOf(scope{thread, 77}, source), Metadata: []byte(`{"n":1}`),
+		}}}}
+	}
+	again := *t
+	again.Active, again.UpdatedAt = a, at(1)
+	chunk := []byte(strings.Repeat("chunk of a large body. ", 40))
+	tree := &structure.Block{
+		Block: content.Block{ID: content.Sum(chunk), Type: content.TypeText, Size: int64(len(chunk)), CreatedAt: at(5)},
+		Tree:  content.Root{Key: content.KeyOf(chunk), Size: int64(len(chunk))},
+	}
+	return []*structure.Commit{
+		{Time: at(0), Records: []structure.Record{
+			t, &structure.Context{ID: a, Thread: thread, CreatedAt: at(0)}, &structure.Branch{Thread: thread, Name: "main", Context: a, CreatedAt: at(0)}, &again,
+		}},
+		{Time: at(1), Records: append([]structure.Record{&structure.Run{ID: run}}, append(say(1, run, 1, "user", "Plan a weekend in Lisbon."), &structure.Tip{Context: a, Span: structure.SpanRef{Run: run, Seq: 1}})...)},
+		{Time: at(2), Records: append(say(2, run, 2, "assistant", "A weekend in Lisbon: begin in Alfama."), &structure.Tip{Context: a, Span: structure.SpanRef{Run: run, Seq: 2}})},
+		{Time: at(3), Records: append([]structure.Record{
+			&structure.Context{ID: b, Thread: thread, Parent: a, Base: structure.SpanRef{Run: run, Seq: 1}, Tip: structure.SpanRef{Run: run, Seq: 1}, CreatedAt: at(3)},
+			&structure.Run{ID: fork, Parent: structure.SpanRef{Run: run, Seq: 1}},
+		}, say(3, fork, 1, "critic", "Too short a weekend.")...)},
+		{Time: at(4), Records: []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: b, At: at(4)}}},
+		{Time: at(5), Records: []structure.Record{&structure.Chunk{Key: content.KeyOf(chunk), Bytes: chunk}, tree, &structure.Block{Block: content.Block{ID: content.Sum([]byte("gone")), Type: content.TypeText, Size: 4, CreatedAt: at(5)}}}},
+	}
+}
+
+func TestGoldenPacks(t *testing.T) {
+	shrink(t)
+	for name, dense := range map[string]bool{"fast": false, "dense": true} {
+		frames := framesOf(t, 4, goldenCommits())
+		m := &memory{}
+		w := NewWriter(m, Header{First: 1, Last: 2, FirstCommit: 1, Store: [16]byte{9}, Dense: dense}, nil)
+		for _, f := range frames {
+			require.NoError(t, w.Add(f))
+		}
+		_, err := w.Finish()
+		require.NoError(t, err)
+		require.NoError(t, w.Prove(m, name))
+		w.Close()
+		file := filepath.Join("testdata", name+".golden")
+		got := hex.Dump(m.b)
+		if os.Getenv("LINEAGE_UPDATE_GOLDEN") != "" {
+			require.NoError(t, os.MkdirAll("testdata", 0o700))
+			require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		// What an earlier program wrote must read back whatever today's writes.
+		old := undump(t, string(want))
+		p, err := Open(&memory{old}, int64(len(old)), name, NewCache(1<<20))
+		require.NoError(t, err)
+		i := 0
+		for f, err := range p.Frames(0, 0) {
+			require.NoError(t, err)
+			require.Equal(t, frames[i], f)
+			i++
+		}
+		require.Len(t, frames, i)
+		require.Equal(t, string(want), got)
+	}
+}
+
+func undump(t *testing.T, s string) (out []byte) {
+	for line := range strings.Lines(s) {
+		line = strings.ReplaceAll(line[10:min(len(line), 59)], " ", "")
+		b, err := hex.DecodeString(strings.TrimSpace(line))
+		require.NoError(t, err)
+		out = append(out, b...)
+	}
+	return out
+}

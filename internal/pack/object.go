@@ -1,0 +1,150 @@
+package pack
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// find returns the chapter whose frames reach behind a position, and its number.
+func (p *File) find(segment uint32, offset int64) (int, error) {
+	rows, err := p.table()
+	if err != nil {
+		return 0, err
+	}
+	n := sort.Search(len(rows), func(i int) bool {
+		r := &rows[i]
+		return r.segment > segment || r.segment == segment && r.end > offset
+	}) - 1
+	return max(n, 0), nil
+}
+
+// behind reports whether a commit's frame starts at or behind a position.
+func (x *commit) behind(segment uint32, offset int64) bool {
+	return x.segment > segment || x.segment == segment && x.start >= offset
+}
+
+// locate returns the commit whose frame starts at a position.
+func (p *File) locate(segment uint32, offset int64) (int, *chapter, *base, *commit, error) {
+	n, err := p.find(segment, offset)
+	if err != nil {
+		return 0, nil, nil, nil, err
+	}
+	for ; n < len(p.rows); n++ {
+		c, b, err := p.chapter(n)
+		if err != nil {
+			return 0, nil, nil, nil, err
+		}
+		i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].behind(segment, offset) })
+		if i == len(c.commits) {
+			continue
+		}
+		if x := c.commits[i]; x.segment == segment && x.start == offset {
+			return n, c, b, x, nil
+		}
+		break
+	}
+	return 0, nil, nil, nil, p.corrupt(0, fmt.Sprintf("no commit was at byte %d of segment %d", offset, segment))
+}
+
+// Frame returns the commit whose frame started at a position.
+func (p *File) Frame(segment uint32, offset int64) (Frame, error) {
+	n, c, b, x, err := p.locate(segment, offset)
+	if err != nil {
+		return Frame{}, err
+	}
+	return p.frame(n, c, b, x)
+}
+
+func (p *File) frame(n int, c *chapter, b *base, x *commit) (Frame, error) {
+	f := Frame{Segment: x.segment, Start: x.start, End: x.end, Number: x.number, PayloadOffset: x.payloadAt(), Offsets: x.offsets}
+	if x.verbatim {
+		body, err := p.bodyIn(n, c, b, uint64(x.bodies[0]))
+		f.Payload = bytes.Clone(body)
+		return f, err
+	}
+	var e structure.Encoder
+	var err error
+	f.Payload, _, err = x.encode(&e, func(i int) (content.ID, []byte, error) {
+		body, err := p.bodyIn(n, c, b, uint64(x.bodies[i]))
+		if _, block := x.records[i].(*structure.Block); !block || err != nil {
+			return content.ID{}, body, err
+		}
+		return content.Sum(body), body, nil
+	}, p.contentID)
+	if err == nil && int64(len(f.Payload)) != x.payload {
+		err = p.corrupt(c.offset, errForm.Error())
+	}
+	return f, err
+}
+
+// contentID returns the id of a usage's content.
+func (p *File) contentID(r *contentRef, blocks []content.ID) (content.ID, error) {
+	if r.back >= 0 {
+		if r.back >= len(blocks) {
+			return content.ID{}, p.corrupt(0, errForm.Error())
+		}
+		return blocks[len(blocks)-1-r.back], nil
+	}
+	if r.body < 0 {
+		return r.id, nil
+	}
+	b, err := p.body(uint64(r.body))
+	return content.Sum(b), err
+}
+
+// Object returns the block or chunk whose record was at an offset of a segment, in
+// the frame at another.
+func (p *File) Object(segment uint32, frame, record int64) (structure.Record, error) {
+	n, c, b, x, err := p.locate(segment, frame)
+	if err != nil {
+		return nil, err
+	}
+	at := int(record - x.payloadAt())
+	if x.verbatim {
+		body, err := p.bodyIn(n, c, b, uint64(x.bodies[0]))
+		if err != nil {
+			return nil, err
+		}
+		size := 0
+		if at >= 0 && at < len(body) {
+			size = structure.RecordSize(body[at:])
+		}
+		if size == 0 || size > len(body)-at {
+			return nil, p.corrupt(c.offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
+		}
+		return structure.DecodeObject(bytes.Clone(body[at:][:size]))
+	}
+	begins := x.begins
+	if x.offsets != nil {
+		begins = x.offsets
+	}
+	i := sort.SearchInts(begins, at)
+	if i == len(begins) || begins[i] != at {
+		return nil, p.corrupt(c.offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
+	}
+	switch r := x.records[i].(type) {
+	case *structure.Block:
+		if x.bodies[i] < 0 {
+			out := *r
+			return &out, nil
+		}
+		body, err := p.bodyIn(n, c, b, uint64(x.bodies[i]))
+		if err != nil {
+			return nil, err
+		}
+		out := *r
+		out.Body, out.ID = bytes.Clone(body), content.Sum(body)
+		return &out, nil
+	case *structure.Chunk:
+		body, err := p.bodyIn(n, c, b, uint64(x.bodies[i]))
+		if err != nil {
+			return nil, err
+		}
+		return &structure.Chunk{Key: content.KeyOf(body), Bytes: bytes.Clone(body)}, nil
+	}
+	return nil, p.corrupt(c.offset, fmt.Sprintf("no content was at byte %d of segment %d", record, segment))
+}

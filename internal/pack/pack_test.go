@@ -1,0 +1,236 @@
+package pack
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
+)
+
+// memory is a file in memory.
+type memory struct{ b []byte }
+
+func (m *memory) WriteAt(b []byte, at int64) (int, error) {
+	if n := int(at) + len(b); n > len(m.b) {
+		m.b = append(m.b, make([]byte, n-len(m.b))...)
+	}
+	return copy(m.b[at:], b), nil
+}
+
+func (m *memory) ReadAt(b []byte, at int64) (int, error) { return bytes.NewReader(m.b).ReadAt(b, at) }
+
+var _ io.ReaderAt = (*memory)(nil)
+
+// framesOf lays commits out as the segments of a journal.
+func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) []Frame {
+	var out []Frame
+	segment, at := uint32(1), int64(segmentHeader)
+	for i, c := range commits {
+		if i > 0 && i%perSegment == 0 {
+			segment, at = segment+1, segmentHeader
+		}
+		var e structure.Encoder
+		payload, _, err := e.Encode(c)
+		require.NoError(t, err)
+		number := uint64(i + 1)
+		start := at
+		body := start + int64(frameHeader+uvarintSize(number<<1)+1+i%2)
+		at = body + int64(len(payload))
+		out = append(out, Frame{Segment: segment, Start: start, End: at, Number: number, Payload: bytes.Clone(payload), PayloadOffset: body})
+		if i%5 == 4 {
+			at += 12 // a mark
+		}
+	}
+	return out
+}
+
+func write(t require.TestingT, frames []Frame, filter Filter) *File {
+	m := &memory{}
+	h := Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: len(frames)%2 == 0}
+	w := NewWriter(m, h, filter)
+	defer w.Close()
+	for _, f := range frames {
+		require.NoError(t, w.Add(f))
+	}
+	size, err := w.Finish()
+	require.NoError(t, err)
+	require.EqualValues(t, len(m.b), size)
+	require.NoError(t, w.Prove(m, "test.pack"))
+	p, err := Open(m, size, "test.pack", NewCache(1<<20))
+	require.NoError(t, err)
+	return p
+}
+
+// shrink makes chapters small for a test.
+func shrink(t *testing.T) {
+	b, c, d := baseLimits, chapterLimits, denseLimits
+	baseLimits, chapterLimits = limits{3, 20, 500, 500}, limits{2, 8, 300, 300}
+	denseLimits = baseLimits
+	t.Cleanup(func() { baseLimits, chapterLimits, denseLimits = b, c, d })
+}
+
+func TestPackReadsBack(t *testing.T) {
+	shrink(t)
+	rapid.Check(t, func(t *rapid.T) {
+		commits := rapid.SliceOfN(structuretest.Commits(), 1, 30).Draw(t, "commits")
+		frames := framesOf(t, 7, commits)
+		p := write(t, frames, nil)
+		i := 0
+		for f, err := range p.Frames(0, 0) {
+			require.NoError(t, err)
+			require.Equal(t, frames[i], f)
+			i++
+		}
+		require.Len(t, frames, i)
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(frames)-1), 0, 10).Draw(t, "which") {
+			f, err := p.Frame(frames[i].Segment, frames[i].Start)
+			require.NoError(t, err)
+			require.Equal(t, frames[i], f)
+			checkObjects(t, p, frames[i])
+		}
+		// A pack of a pack is the same.
+		again := write(t, frames, func(*structure.Commit) error { return nil })
+		require.Equal(t, p.size, again.size)
+	})
+}
+
+// checkObjects reads the content of a frame by its places.
+func checkObjects(t require.TestingT, p *File, f Frame) {
+	d, err := structure.NewDecoder(f.Payload)
+	require.NoError(t, err)
+	for d.More() {
+		at, r, err := d.Next()
+		require.NoError(t, err)
+		if k := r.Kind(); k != structure.KindBlock && k != structure.KindChunk {
+			continue
+		}
+		got, err := p.Object(f.Segment, f.Start, f.PayloadOffset+int64(at))
+		require.NoError(t, err)
+		requireSame(t, r, got)
+	}
+}
+
+func requireSame(t require.TestingT, want, got structure.Record) {
+	if b, ok := want.(*structure.Block); ok {
+		g := got.(*structure.Block)
+		require.Equal(t, b.Block, g.Block)
+		require.Equal(t, b.Tree, g.Tree)
+		require.True(t, bytes.Equal(b.Body, g.Body))
+		return
+	}
+	require.Equal(t, want, got)
+}
+
+func TestFilterKeepsPlaces(t *testing.T) {
+	shrink(t)
+	rapid.Check(t, func(t *rapid.T) {
+		frames := framesOf(t, 7, rapid.SliceOfN(structuretest.Commits(), 1, 30).Draw(t, "commits"))
+		dropped := map[content.ID]bool{}
+		drop := rapid.IntRange(2, 5).Draw(t, "every")
+		n := 0
+		p := write(t, frames, func(c *structure.Commit) error {
+			for i, r := range c.Records {
+				if n++; n%drop != 0 {
+					continue
+				}
+				switch r := r.(type) {
+				case *structure.Block:
+					if r.Tree.Size == 0 && r.Size > 0 && n%2 == 0 {
+						c.Records[i] = &structure.Block{Block: r.Block}
+						continue
+					}
+					dropped[r.ID] = true
+					c.Records[i] = nil
+				default:
+					c.Records[i] = nil
+				}
+			}
+			return nil
+		})
+		n = 0
+		i := 0
+		for f, err := range p.Frames(0, 0) {
+			require.NoError(t, err)
+			want := frames[i]
+			require.Equal(t, []any{want.Segment, want.Start, want.End, want.Number, want.PayloadOffset}, []any{f.Segment, f.Start, f.End, f.Number, f.PayloadOffset})
+			was, err := structure.NewDecoder(want.Payload)
+			require.NoError(t, err)
+			is, err := structure.DecodeCommit(f.Payload)
+			require.NoError(t, err)
+			for at := 0; was.More(); {
+				offset, r, err := was.Next()
+				require.NoError(t, err)
+				n++
+				if n%drop == 0 {
+					b, ok := r.(*structure.Block)
+					if !ok || b.Tree.Size > 0 || b.Size == 0 || n%2 != 0 {
+						continue
+					}
+					r = &structure.Block{Block: b.Block}
+				}
+				if f.Offsets != nil {
+					require.Equal(t, offset, f.Offsets[at])
+				}
+				if k := r.Kind(); k == structure.KindBlock || k == structure.KindChunk {
+					got, err := p.Object(f.Segment, f.Start, f.PayloadOffset+int64(offset))
+					require.NoError(t, err)
+					requireSame(t, r, got)
+				}
+				require.Equal(t, r.Kind(), is.Records[at].Kind())
+				at++
+			}
+			i++
+		}
+		require.Len(t, frames, i)
+	})
+}
+
+// Whoever reads frames in order decodes each chapter once, however many usages
+// name content of far chapters, and the base stays while its pack is read.
+func TestChaptersAreDecodedOnce(t *testing.T) {
+	shrink(t)
+	run := structure.NewID[structure.RunID]()
+	var commits []*structure.Commit
+	var known []content.ID
+	for i := range 300 {
+		c := &structure.Commit{Time: time.UnixMilli(int64(i)).UTC()}
+		b := structure.NewBlock("text/plain", content.Origin{}, c.Time, fmt.Appendf(nil, "message %d says something", i))
+		known = append(known, b.ID)
+		s := &structure.Span{Ref: structure.SpanRef{Run: run, Seq: uint64(i + 1)}}
+		for _, id := range []content.ID{b.ID, known[i/2], known[i/3], known[0]} {
+			s.Usages = append(s.Usages, structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: id, CreatedAt: c.Time})
+		}
+		c.Records = []structure.Record{b, s}
+		commits = append(commits, c)
+	}
+	p := write(t, framesOf(t, 50, commits), nil)
+	chapters := int64(len(p.rows))
+	if chapters == 0 {
+		rows, err := p.table()
+		require.NoError(t, err)
+		chapters = int64(len(rows))
+	}
+	require.Greater(t, chapters, int64(50))
+	for _, err := range p.Frames(0, 0) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, chapters, p.decoded.Load())
+
+	small, err := Open(p.src, p.size, "small cache", NewCache(1))
+	require.NoError(t, err)
+	_, err = small.base()
+	require.NoError(t, err)
+	for i := range chapters {
+		_, _, err := small.chapter(int(i))
+		require.NoError(t, err)
+	}
+	require.Equal(t, chapters, small.decoded.Load(), "the base is decoded once")
+}

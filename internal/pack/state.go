@@ -1,0 +1,179 @@
+package pack
+
+import "github.com/lineage-store/lineage/structure"
+
+// Fields that hold numbers.
+const (
+	fieldGap = iota
+	fieldTail
+	fieldTime
+	fieldRecords
+	fieldOffset
+	fieldSegment
+	fieldSize
+	fieldTreeSize
+	fieldBlockWhen
+	fieldUsageWhen
+	fieldWhen
+	fieldSeq
+	fieldUsages
+	fieldBack
+	fieldBody
+	fieldRevision
+	fieldIDs
+	fieldIncarnation
+	fieldCount
+	fieldParts
+	fieldLength // and one for each kind of text
+	fields      = fieldLength + texts
+)
+
+// Kinds of text.
+const (
+	textType = iota
+	textUser
+	textModel
+	textSource
+	textRole
+	textName
+	textDocument
+	textFile
+	textUsageSource
+	textUsageMetadata
+	textThread
+	textThreadUser
+	textTitle
+	textThreadMetadata
+	textPrompt
+	textOverrideModel
+	textOverrides
+	textContextMetadata
+	textBranch
+	textReason
+	textOther
+	texts
+)
+
+// Small symbols, of up to 16 values each.
+const (
+	symbolFrame = iota // what is unusual about a frame
+	symbolLag
+	symbolWhenBlock
+	symbolWhenUsage
+	symbolWhen
+	symbolOrigin
+	symbolOriginHas
+	symbolForm
+	symbolRef
+	symbolSpan
+	symbolUsage
+	symbolUsageHas
+	symbolUsageMore
+	symbolContent
+	symbolAlias
+	symbolPresent
+	symbolSubject
+	symbolThread
+	symbolIDs   // one for each kind of id
+	symbolTexts = symbolIDs + kinds
+	symbols     = symbolTexts + texts
+)
+
+// Kinds of id.
+const (
+	idThread = iota
+	idContext
+	idRun
+	idSet
+	idOther
+	kinds
+)
+
+const (
+	recentIDs   = 8
+	recentTexts = 8
+	mostRecent  = 200 // bytes of a text that is remembered
+)
+
+// state is what the coding of records has learned. The one at the end of the
+// first chapter begins every other.
+type state struct {
+	numbers [fields]number
+	symbols [symbols][16]prob
+	records [16][16]prob // kind of a record, given that of the one before
+	roles   [16][16]prob // what a message's role is, given the one before
+	texts   [texts]mru
+
+	at progress
+}
+
+// progress is where the coding stands. It begins anew with each chapter.
+type progress struct {
+	kind, role  int
+	millis      int64 // the commit's
+	when        int64 // the time that was stated last
+	run         uint32
+	seq         uint64
+	ids         [kinds][recentIDs]uint32
+	seqs        map[uint32]uint64 // the last place stated of each run
+	scopes      []scope
+	threads     map[uint32]*structure.Thread // as stated last
+	nextID      uint32
+	incarnation uint64
+	nextBody    uint64
+}
+
+// scope is a thread as far as the aliases of its messages depend on it.
+type scope struct {
+	thread      [16]byte
+	incarnation uint64
+}
+
+// mru remembers the texts of a kind that were used last.
+type mru [recentTexts]string
+
+func (m *mru) find(s string) int {
+	for i := range m {
+		if m[i] == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// front moves the i-th to the front.
+func (m *mru) front(i int) {
+	s := m[i]
+	copy(m[1:i+1], m[:i])
+	m[0] = s
+}
+
+func (m *mru) push(s string) {
+	if len(s) <= mostRecent {
+		copy(m[1:], m[:len(m)-1])
+		m[0] = s
+	}
+}
+
+func newState() *state {
+	s := new(state)
+	for i := range s.numbers {
+		s.numbers[i].init()
+	}
+	start := prob{probStart, probStart}
+	for _, table := range []([]([16]prob)){s.symbols[:], s.records[:], s.roles[:]} {
+		for i := range table {
+			for k := range table[i] {
+				table[i][k] = start
+			}
+		}
+	}
+	return s
+}
+
+// begin returns a state that goes on from this one with another chapter.
+func (s *state) begin(nextID uint32, nextBody uint64) *state {
+	next := *s
+	next.at = progress{seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody}
+	return &next
+}

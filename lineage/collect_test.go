@@ -1,0 +1,451 @@
+package lineage_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// collect collects garbage, which changes nothing that can be reached. What cannot
+// be may be gone, and is not used any more.
+func (m *machine) collect(t *rapid.T) {
+	o := lineage.CollectOptions{KeepUnused: rapid.SampledFrom([]time.Duration{0, -1}).Draw(t, "keep unused")}
+	_, err := m.s.Collect(bg, o)
+	require.NoError(t, err)
+	m.refs = slices.DeleteFunc(m.refs, func(ref lineage.SpanRef) bool {
+		if ref.IsZero() {
+			return false
+		}
+		_, err := m.s.Span(bg, ref)
+		if err != nil {
+			require.ErrorIs(t, err, lineage.ErrNotFound)
+		}
+		return err != nil
+	})
+	m.stored = slices.DeleteFunc(m.stored, func(text string) bool {
+		has, err := m.s.Has(bg, content.Sum([]byte(text)))
+		require.NoError(t, err)
+		return !has && !m.erased[text]
+	})
+}
+
+// TestModelCollected does random things, collections among them, beside a model
+// that never collects.
+func TestModelCollected(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		defer m.close(t)
+		actions := m.actions()
+		actions["collect"], actions["collect again"] = m.collect, m.collect
+		actions["reopen"] = m.reopen
+		actions[""] = m.check
+		t.Repeat(actions)
+	})
+}
+
+// talk is a conversation and what was said in it.
+type talk struct {
+	thread *lineage.Thread
+	said   []string
+}
+
+// Many write, read and delete while garbage is collected. Nobody loses anything,
+// although what one deletes is what others say again.
+func TestCollectMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal, SegmentSize: 64 << 10})
+	require.NoError(t, err)
+	const writers, rounds = 4, 60
+	kept := make([][]*talk, writers)
+	var working, collecting sync.WaitGroup
+	for w := range writers {
+		working.Go(func() { kept[w] = talkAndDelete(t, s, rand.New(rand.NewPCG(uint64(w), 9)), rounds) })
+	}
+	done := make(chan struct{})
+	var collections int
+	collecting.Go(func() {
+		for {
+			if _, err := s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1}); err != nil {
+				t.Errorf("collect: %v", err)
+				return
+			}
+			collections++
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	working.Wait()
+	close(done)
+	collecting.Wait()
+	require.NotZero(t, collections)
+	for range 2 {
+		for _, talks := range kept {
+			for _, talk := range talks {
+				requireSaid(t, talk.thread, talk.said)
+			}
+		}
+		requireSound(t, s)
+		require.NoError(t, s.Close())
+		require.NoError(t, os.Remove(filepath.Join(dir, "index.bolt")))
+		s, err = lineage.Open(bg, dir, nil)
+		require.NoError(t, err)
+		for _, talks := range kept {
+			for _, talk := range talks {
+				talk.thread, err = s.Thread(bg, talk.thread.ID())
+				require.NoError(t, err)
+			}
+		}
+	}
+	require.NoError(t, s.Close())
+}
+
+func talkAndDelete(t *testing.T, s *lineage.Store, choose *rand.Rand, rounds int) (talks []*talk) {
+	for range rounds {
+		if len(talks) == 0 || choose.IntN(4) == 0 {
+			thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "talk"})
+			if !stillGood(t, err) {
+				return nil
+			}
+			talks = append(talks, &talk{thread: thread})
+		}
+		i := choose.IntN(len(talks))
+		on := talks[i]
+		switch choose.IntN(8) {
+		case 0:
+			if !stillGood(t, on.thread.Delete(bg)) {
+				return nil
+			}
+			talks = slices.Delete(talks, i, i+1)
+		case 1:
+			requireSaid(t, on.thread, on.said)
+		case 2:
+			c, err := on.thread.Active(bg)
+			if !stillGood(t, err) {
+				return nil
+			}
+			n := choose.IntN(len(on.said) + 1)
+			if !stillGood(t, c.Back(bg, uint64(n))) {
+				return nil
+			}
+			on.said = slices.Clone(on.said[:len(on.said)-n])
+		default:
+			text := fmt.Sprintf("what is said again and again, number %d", choose.IntN(30))
+			if choose.IntN(4) == 0 {
+				text = string(bytes.Repeat([]byte(text+"\n"), 3000)) // is cut
+			}
+			c, err := on.thread.Active(bg)
+			if !stillGood(t, err) {
+				return nil
+			}
+			if _, err := c.Extend(bg, lineage.Item{Role: "user", Body: []byte(text)}); !stillGood(t, err) {
+				return nil
+			}
+			on.said = append(on.said, text)
+		}
+	}
+	return talks
+}
+
+func stillGood(t *testing.T, err error) bool {
+	if err != nil {
+		t.Errorf("meanwhile: %v", err)
+	}
+	return err == nil
+}
+
+func requireSaid(t *testing.T, thread *lineage.Thread, said []string) {
+	t.Helper()
+	c, err := thread.Active(bg)
+	if !stillGood(t, err) {
+		return
+	}
+	n := 0
+	for e, err := range c.Entries(bg, lineage.Window{}) {
+		if !stillGood(t, err) {
+			return
+		}
+		if n == len(said) || e.Content != content.Sum([]byte(said[n])) {
+			t.Errorf("entry %d of %d is not what was said", n+1, len(said))
+			return
+		}
+		n++
+	}
+	if n != len(said) {
+		t.Errorf("%d entries of %d are left", n, len(said))
+	}
+}
+
+// secrets are texts that are found wherever they are kept as they are.
+func secret(of string) string { return "<<the secret " + of + ">>" }
+
+// tell makes a thread that has secrets wherever a thread can have any, and shares
+// content with others.
+func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
+	t.Helper()
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{
+		SourceID: secret("source"), UserID: secret("user"), Title: secret("title"), Metadata: []byte(`{"a":"` + secret("metadata") + `"}`),
+	})
+	require.NoError(t, err)
+	c := activeOf(t, thread)
+	large := strings.Repeat(secret("page")+"\n", 20_000)
+	items := []lineage.Item{
+		{Role: "user", Body: []byte(secret("message")), Metadata: []byte(`{"b":"` + secret("usage") + `"}`), SourceID: secret("message id")},
+		{Role: "user", Body: []byte(shared)},
+		{Role: secret("role"), Name: secret("name"), Body: []byte("what is said often"), Origin: lineage.Origin{UserID: secret("origin")}},
+		{Kind: lineage.Document, Document: secret("document"), Body: []byte(large)},
+		{Kind: lineage.Asset, Filename: secret("file"), Body: []byte(secret("asset"))},
+	}
+	for range 20 {
+		items = append(items, lineage.Item{Role: "user", Body: []byte(secret("message") + fmt.Sprint(len(items)))})
+	}
+	_, err = c.Extend(bg, items...)
+	require.NoError(t, err)
+	_, err = thread.Checkpoint(bg, secret("checkpoint"))
+	require.NoError(t, err)
+	branch, err := thread.CreateBranch(bg, secret("branch"), lineage.BranchOptions{})
+	require.NoError(t, err)
+	say(t, branch, secret("message")+" on a branch")
+	prompt := secret("prompt")
+	require.NoError(t, branch.SetOverrides(bg, lineage.Overrides{SystemPrompt: &prompt}))
+	require.NoError(t, branch.Back(bg, 2))
+	say(t, branch, secret("message")+" after all")
+	return thread
+}
+
+// After a thread is deleted and garbage is collected, no byte of it is left in any
+// file, packed or not, and what it shared is.
+func TestDeletedLeavesNoBytes(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal, SegmentSize: 32 << 10})
+			require.NoError(t, err)
+			other, c := newThread(t, s)
+			shared := strings.Repeat("shared by both\n", 10_000)
+			say(t, c, "before", shared, "what is said often")
+			thread := tell(t, s, shared)
+			say(t, c, "after", "what is said often")
+			if packed {
+				_, err := s.Pack(bg, lineage.PackOptions{All: true})
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.Close()) // which brings the index into its file
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "journal", "0000000001.seg.9999.cut"), []byte(secret("of a crash")), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "search.db"), []byte(secret("that can be found")), 0o600))
+			s, err = lineage.Open(bg, dir, nil)
+			require.NoError(t, err)
+			require.NotEmpty(t, filesWith(t, dir, secret("")[:12]))
+			require.NotEmpty(t, commitsWith(t, s, secret("")[:12]))
+
+			thread, err = s.Thread(bg, thread.ID())
+			require.NoError(t, err)
+			require.NoError(t, thread.Delete(bg))
+			report, err := s.Collect(bg, lineage.CollectOptions{})
+			require.NoError(t, err)
+			require.Less(t, report.After, report.Before)
+			for range 2 {
+				require.Empty(t, commitsWith(t, s, secret("")[:12]))
+				require.Empty(t, filesWith(t, dir, secret("")[:12]))
+				other, err = s.Thread(bg, other.ID())
+				require.NoError(t, err)
+				requireSaid(t, other, []string{"before", shared, "what is said often", "after", "what is said often"})
+				requireSound(t, s)
+				require.NoError(t, s.Close())
+				s, err = lineage.Open(bg, dir, nil)
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// Erased content is gone from every file, while the history that used it still
+// reads, with a marker in its place.
+func TestErasedLeavesNoBytes(t *testing.T) {
+	dir := t.TempDir()
+	s, err := lineage.Open(bg, dir, &lineage.Options{SegmentSize: 32 << 10})
+	require.NoError(t, err)
+	thread, c := newThread(t, s)
+	said := []string{"before", secret("message"), strings.Repeat(secret("page")+"\n", 20_000), "after", ""}
+	say(t, c, said...)
+	digest, err := c.Digest(bg)
+	require.NoError(t, err)
+	for _, text := range []string{said[1], said[2], said[4]} {
+		require.NoError(t, s.Erase(bg, content.Sum([]byte(text))))
+	}
+	report, err := s.Collect(bg, lineage.CollectOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, report.Erased)
+	require.NotZero(t, report.Chunks)
+	for range 2 {
+		require.Empty(t, commitsWith(t, s, secret("")[:12]))
+		require.Empty(t, filesWith(t, dir, secret("")[:12]))
+		entries, err := activeOf(t, thread).All(bg)
+		require.NoError(t, err)
+		require.Len(t, entries, len(said))
+		for i, e := range entries {
+			require.Equal(t, content.Sum([]byte(said[i])), e.Content)
+			require.Equal(t, i == 1 || i == 2 || i == 4, e.Erased)
+			_, err := s.Body(bg, e.Content)
+			if e.Erased {
+				require.ErrorIs(t, err, lineage.ErrErased)
+			} else {
+				require.NoError(t, err)
+			}
+		}
+		same, err := activeOf(t, thread).Digest(bg)
+		require.NoError(t, err)
+		require.Equal(t, digest, same)
+		requireSound(t, s)
+		require.NoError(t, s.Close())
+		require.NoError(t, os.Remove(filepath.Join(dir, "index.bolt")))
+		s, err = lineage.Open(bg, dir, nil)
+		require.NoError(t, err)
+		thread, err = s.Thread(bg, thread.ID())
+		require.NoError(t, err)
+	}
+
+	// What is stored again is there again, also after another collection.
+	say(t, activeOf(t, thread), said[1])
+	again, err := s.Collect(bg, lineage.CollectOptions{})
+	require.NoError(t, err)
+	require.Zero(t, again.Records+again.Erased)
+	entries, err := activeOf(t, thread).All(bg)
+	require.NoError(t, err)
+	require.Equal(t, said[1], entries[1].Text())
+	require.Equal(t, said[1], entries[5].Text())
+	require.NoError(t, s.Close())
+}
+
+// Content that was put and not used yet is kept for a while.
+func TestUnusedContentIsKept(t *testing.T) {
+	s := newStore(t)
+	for _, text := range []string{"soon used", strings.Repeat("soon used\n", 20_000)} {
+		b, _, err := s.Put(bg, strings.NewReader(text), lineage.BlockOptions{})
+		require.NoError(t, err)
+		_, err = s.Collect(bg, lineage.CollectOptions{})
+		require.NoError(t, err)
+		body, err := s.Body(bg, b.ID)
+		require.NoError(t, err)
+		all, err := io.ReadAll(body)
+		require.NoError(t, err)
+		require.Equal(t, text, string(all))
+		report, err := s.Collect(bg, lineage.CollectOptions{Now: time.Now().Add(lineage.DefaultKeepUnused + time.Hour)})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, report.Blocks)
+		_, err = s.Body(bg, b.ID)
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+	}
+}
+
+// An old move is forgotten with the spans that it tells of, a recent one keeps them.
+func TestCollectReflog(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "one", "two")
+	require.NoError(t, c.Back(bg, 1))
+	left, err := c.Tip(bg)
+	require.NoError(t, err)
+	_, err = s.Collect(bg, lineage.CollectOptions{})
+	require.NoError(t, err)
+	require.NoError(t, c.Undo(bg))
+	require.NoError(t, c.Undo(bg))
+	report, err := s.Collect(bg, lineage.CollectOptions{Now: time.Now().Add(lineage.DefaultKeepReflog + time.Hour)})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, report.Spans)
+	require.ErrorIs(t, c.Undo(bg), lineage.ErrNotFound)
+	ref := say(t, c, "another two")
+	require.NotEqual(t, left.Run, ref.Run, "the place of a span that is gone is not taken")
+	require.Equal(t, []string{"one", "another two"}, texts(t, c))
+}
+
+// A snapshot goes on reading what a collection took.
+func TestCollectUnderSnapshot(t *testing.T) {
+	dir := t.TempDir()
+	s, err := lineage.Open(bg, dir, &lineage.Options{SegmentSize: 8 << 10})
+	require.NoError(t, err)
+	thread := tell(t, s, "shared")
+	snapshot, err := s.Engine().Snapshot(bg)
+	require.NoError(t, err)
+	tip, err := activeOf(t, thread).Tip(bg)
+	require.NoError(t, err)
+	require.NoError(t, thread.Delete(bg))
+	_, err = s.Collect(bg, lineage.CollectOptions{})
+	require.NoError(t, err)
+	said := 0
+	for step, err := range snapshot.Path(bg, tip, lineage.Window{}, backend.PathOptions{Bodies: true}) {
+		require.NoError(t, err)
+		for _, b := range step.Blocks {
+			if b.Tree.IsZero() && strings.Contains(string(b.Body), secret("message")) {
+				said++
+			}
+		}
+	}
+	require.Equal(t, 21, said)
+	require.NoError(t, snapshot.Close())
+	require.Empty(t, filesWith(t, dir, secret("")[:12]))
+	require.NoError(t, s.Close())
+}
+
+// commitsWith returns the numbers of the commits in which a text is found.
+func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
+	t.Helper()
+	for change, err := range s.Changes(bg, 1) {
+		require.NoError(t, err)
+		for _, r := range change.Records {
+			bodies := []byte(fmt.Sprintf("%+v", r))
+			switch r := r.(type) {
+			case *structure.Block:
+				bodies = append(bodies, r.Body...)
+			case *structure.Chunk:
+				bodies = append(bodies, r.Bytes...)
+			case *structure.Thread:
+				bodies = append(bodies, r.Metadata...)
+			case *structure.Span:
+				for _, u := range r.Usages {
+					bodies = append(bodies, u.Metadata...)
+				}
+			}
+			if bytes.Contains(bodies, []byte(text)) {
+				found = append(found, change.Commit)
+			}
+		}
+	}
+	return found
+}
+
+// filesWith returns the files below a directory in which a text is found.
+func filesWith(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			found = append(found, filepath.Base(path))
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return found
+}
