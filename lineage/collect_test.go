@@ -449,3 +449,30 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 	require.NoError(t, err)
 	return found
 }
+
+// What somebody said of content stays, also when its bytes were erased and
+// collected and somebody else stored the same bytes as something else.
+func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	body := []byte("bytes that mean two things")
+	origin := lineage.Origin{Kind: content.OriginUser, UserID: "ada"}
+	_, err := c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: body, Origin: origin})
+	require.NoError(t, err)
+	require.NoError(t, s.Erase(bg, content.Sum(body)))
+	_, known, err := s.Put(bg, bytes.NewReader(body), lineage.BlockOptions{Type: "text/plain", Origin: lineage.Origin{Kind: content.OriginAssistant, UserID: "eve"}})
+	require.NoError(t, err)
+	require.False(t, known)
+	check := func() {
+		all, err := c.All(bg)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, body, all[0].Body)
+		require.Equal(t, "image/png", all[0].Type)
+		require.Equal(t, "ada", all[0].Origin.UserID)
+	}
+	check()
+	_, err = s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	check()
+}

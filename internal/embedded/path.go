@@ -80,7 +80,15 @@ func (f *frames) body(id content.ID, erasures bool) (*structure.Block, error) {
 	if found != nil && !found.Gone() {
 		return found, nil
 	}
-	return f.view.block(f.view.newReader(), id)
+	b, err := f.view.block(f.view.newReader(), id)
+	if err != nil || found == nil {
+		return b, err
+	}
+	// The bytes were erased, collected, and stored again by somebody else: whoever
+	// brought them first is not spoken for by that.
+	own := *b
+	own.Block = found.Block
+	return &own, nil
 }
 
 // Path implements backend.Reader.

@@ -22,7 +22,6 @@ type machine struct {
 	content  []lineage.ContentID
 	bodies   map[lineage.ContentID][]byte
 	n        int
-	erased   bool
 }
 
 func newMachine(store *lineage.Store) *machine {

@@ -394,7 +394,6 @@ func (m *machine) erase(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	m.erased = true
 	return m.store.Erase(bg, id)
 }
 
@@ -409,9 +408,6 @@ func (m *machine) storeAgain(t *rapid.T) error {
 
 // collect takes out of the store what nothing reaches any more. No commit says so.
 func (m *machine) collect(*rapid.T) error {
-	if m.erased {
-		return errNothing // what is known of usages of erased content may change then
-	}
 	_, err := m.store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 	return err
 }

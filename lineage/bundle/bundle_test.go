@@ -1,0 +1,494 @@
+package bundle_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/bundle"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func random(size int) []byte {
+	r := rand.NewChaCha8([32]byte{7})
+	b := make([]byte, size)
+	_, _ = r.Read(b)
+	return b
+}
+
+func TestEmptyStore(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	bytes := write(t, a, bundle.WriteOptions{})
+	bring(t, b, bytes)
+	require.Zero(t, head(t, b))
+}
+
+func TestChosenThreads(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	one, main := newThread(t, a, "one")
+	two, _ := newThread(t, a, "two")
+	say(t, main, "shared 1", "shared 2")
+	forked, err := main.Fork(bg, lineage.ForkOptions{Thread: two.ID()})
+	require.NoError(t, err)
+	say(t, forked, "only in two")
+	say(t, main, "only in one")
+
+	report := bring(t, b, write(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{two.ID()}}))
+	require.EqualValues(t, 1, report.Threads)
+	require.Equal(t, []string{"shared 1", "shared 2", "only in two"}, texts(t, on(t, b, forked.ID())))
+	_, err = b.Thread(bg, one.ID())
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	has, err := b.Has(bg, content.Sum([]byte("only in one")))
+	require.NoError(t, err)
+	require.False(t, has)
+	info, err := on(t, b, forked.ID()).Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, main.ID(), info.Parent, "a parent that did not come along")
+	requireSound(t, b)
+
+	// The other thread joins it, with its run that is there in part.
+	full := write(t, a, bundle.WriteOptions{})
+	bring(t, b, full)
+	requireSame(t, a, b)
+	require.True(t, bytes.Equal(full, write(t, b, bundle.WriteOptions{})))
+}
+
+func TestChosenContext(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	thread, main := newThread(t, a, "one")
+	say(t, main, "1", "2")
+	_, err := thread.Checkpoint(bg, "here")
+	require.NoError(t, err)
+	side, err := main.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	say(t, side, "aside")
+	say(t, main, "3")
+	_, err = thread.Checkpoint(bg, "there")
+	require.NoError(t, err)
+
+	bring(t, b, write(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{side.ID()}}))
+	require.Equal(t, []string{"1", "2", "aside"}, texts(t, on(t, b, side.ID())))
+	copied, err := b.FindThread(bg, "one")
+	require.NoError(t, err)
+	points, err := copied.Checkpoints(bg)
+	require.NoError(t, err)
+	require.Len(t, points, 1)
+	require.Equal(t, "here", points[0].Name)
+	branches, err := copied.Branches(bg)
+	require.NoError(t, err)
+	require.Empty(t, branches)
+
+	_, err = bundle.Write(bg, a, io.Discard, bundle.WriteOptions{Contexts: []lineage.ContextID{structure.NewID[lineage.ContextID]()}})
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	_, err = bundle.Write(bg, a, io.Discard, bundle.WriteOptions{Threads: []lineage.ThreadID{structure.NewID[lineage.ThreadID]()}})
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+func TestInventory(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	_, main := newThread(t, a, "one")
+	body := random(3 << 20)
+	_, err := main.Extend(bg, lineage.User("first"), lineage.Item{Kind: lineage.Asset, Filename: "big", Body: body})
+	require.NoError(t, err)
+	early := write(t, a, bundle.WriteOptions{})
+	require.Greater(t, len(early), 3<<20)
+	bring(t, b, early)
+
+	have, err := bundle.Take(bg, b)
+	require.NoError(t, err)
+	var file, again bytes.Buffer
+	n, err := have.WriteTo(&file)
+	require.NoError(t, err)
+	require.EqualValues(t, file.Len(), n)
+	read := bundle.NewInventory()
+	_, err = read.ReadFrom(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	_, err = read.WriteTo(&again)
+	require.NoError(t, err)
+	require.Equal(t, file.Bytes(), again.Bytes())
+
+	edited := bytes.Clone(body)
+	edited[1<<20] ^= 1
+	_, err = main.Extend(bg, lineage.User("first"), lineage.Item{Kind: lineage.Asset, Filename: "big", Body: edited})
+	require.NoError(t, err)
+	full, part := write(t, a, bundle.WriteOptions{}), write(t, a, bundle.WriteOptions{Have: read})
+	require.Less(t, len(part), 200<<10, "one chunk and what leads to it")
+
+	// To a store that lacks what was left out it is of no use.
+	empty := newStore(t)
+	_, err = bundle.Import(bg, empty, bytes.NewReader(part), bundle.ImportOptions{})
+	var missing *bundle.MissingError
+	require.ErrorAs(t, err, &missing)
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	require.Greater(t, missing.Count, 100)
+	require.Contains(t, missing.First, "span")
+	require.Zero(t, head(t, empty))
+
+	bring(t, b, part)
+	requireSame(t, a, b)
+	bringAgain(t, b, full)
+	requireSound(t, b)
+	require.True(t, bytes.Equal(full, write(t, b, bundle.WriteOptions{})))
+
+	for _, n := range []int{0, 7, 20, file.Len() / 2, file.Len() - 1} {
+		_, err := bundle.NewInventory().ReadFrom(bytes.NewReader(file.Bytes()[:n]))
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+	}
+	for i := range file.Len() {
+		b := bytes.Clone(file.Bytes())
+		b[i] ^= 1
+		_, err := bundle.NewInventory().ReadFrom(bytes.NewReader(b))
+		require.True(t, errors.Is(err, backend.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), "byte %d: %v", i, err)
+	}
+}
+
+// TestLeftOutIsGone is about a store that lost what its inventory listed.
+func TestLeftOutIsGone(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	_, main := newThread(t, a, "one")
+	thread, other := newThread(t, a, "two")
+	say(t, main, "said in both")
+	say(t, other, "only there")
+	bring(t, b, write(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{thread.ID()}}))
+	have, err := bundle.Take(bg, b)
+	require.NoError(t, err)
+	say(t, main, "only there")
+	part := write(t, a, bundle.WriteOptions{Have: have})
+	copied, err := b.Thread(bg, thread.ID())
+	require.NoError(t, err)
+	require.NoError(t, copied.Delete(bg))
+	_, err = b.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+	require.NoError(t, err)
+	before := head(t, b)
+	_, err = bundle.Import(bg, b, bytes.NewReader(part), bundle.ImportOptions{})
+	var missing *bundle.MissingError
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, 2, missing.Count, missing.First)
+	require.Equal(t, before, head(t, b))
+}
+
+// copies returns two stores with a thread whose main branch says "1", "2".
+func copies(t *testing.T) (a, b *lineage.Store, main lineage.ContextID) {
+	a, b = newStore(t), newStore(t)
+	_, c := newThread(t, a, "one")
+	say(t, c, "1", "2")
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	return a, b, c.ID()
+}
+
+func TestForward(t *testing.T) {
+	a, b, main := copies(t)
+	say(t, on(t, a, main), "3")
+	report := bring(t, b, write(t, a, bundle.WriteOptions{}))
+	require.EqualValues(t, 1, report.Moved)
+	require.Equal(t, []string{"1", "2", "3"}, texts(t, on(t, b, main)))
+	// Back again: what has less changes nothing.
+	say(t, on(t, b, main), "4")
+	old := write(t, a, bundle.WriteOptions{})
+	bringAgain(t, b, old)
+	bring(t, a, write(t, b, bundle.WriteOptions{}))
+	require.Equal(t, []string{"1", "2", "3", "4"}, texts(t, on(t, a, main)))
+	requireSame(t, a, b)
+}
+
+func TestRewound(t *testing.T) {
+	a, b, main := copies(t)
+	require.NoError(t, on(t, a, main).Back(bg, 1))
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
+	requireSame(t, a, b)
+	// The other way round too: ours was rewound, theirs knows nothing of it.
+	a, b, main = copies(t)
+	require.NoError(t, on(t, b, main).Back(bg, 1))
+	bringAgain(t, b, write(t, a, bundle.WriteOptions{}))
+	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
+}
+
+func TestConflict(t *testing.T) {
+	a, b, main := copies(t)
+	say(t, on(t, a, main), "theirs 3", "theirs 4")
+	say(t, on(t, b, main), "ours 3")
+	theirs := write(t, a, bundle.WriteOptions{})
+
+	_, err := bundle.Import(bg, b, bytes.NewReader(theirs), bundle.ImportOptions{OnConflict: bundle.Fail})
+	var conflict *bundle.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.Equal(t, main, conflict.Context)
+	require.Equal(t, []string{"1", "2", "ours 3"}, texts(t, on(t, b, main)))
+
+	report := bring(t, b, theirs)
+	require.Len(t, report.Conflicts, 1)
+	require.Equal(t, []string{"1", "2", "ours 3"}, texts(t, on(t, b, main)))
+	require.Equal(t, []string{"1", "2", "theirs 3", "theirs 4"}, texts(t, on(t, b, report.Conflicts[0].Theirs)))
+	thread, err := b.FindThread(bg, "one")
+	require.NoError(t, err)
+	branch, err := thread.Branch(bg, "main-theirs")
+	require.NoError(t, err)
+	require.Equal(t, report.Conflicts[0].Theirs, branch.Context)
+	active, err := thread.ActiveBranch(bg)
+	require.NoError(t, err)
+	require.Equal(t, "main", active.Name)
+	bringAgain(t, b, theirs)
+	requireSound(t, b)
+
+	// Theirs goes on, and the branch with it.
+	say(t, on(t, a, main), "theirs 5")
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	require.Equal(t, []string{"1", "2", "theirs 3", "theirs 4", "theirs 5"}, texts(t, on(t, b, branch.Context)))
+	branches, err := thread.Branches(bg)
+	require.NoError(t, err)
+	require.Len(t, branches, 2)
+
+	// Ours goes on there: a third opinion.
+	say(t, on(t, b, branch.Context), "ours 6")
+	say(t, on(t, a, main), "theirs 6")
+	theirs = write(t, a, bundle.WriteOptions{})
+	bring(t, b, theirs)
+	branches, err = thread.Branches(bg)
+	require.NoError(t, err)
+	require.Len(t, branches, 3)
+	bringAgain(t, b, theirs)
+	requireSound(t, b)
+}
+
+func TestTakeTheirs(t *testing.T) {
+	a, b, main := copies(t)
+	say(t, on(t, a, main), "theirs")
+	say(t, on(t, b, main), "ours")
+	theirs := write(t, a, bundle.WriteOptions{})
+	report, err := bundle.Import(bg, b, bytes.NewReader(theirs), bundle.ImportOptions{OnConflict: bundle.TakeTheirs})
+	require.NoError(t, err)
+	require.Equal(t, []bundle.Conflict{{Context: main, Theirs: main}}, report.Conflicts)
+	require.Equal(t, []string{"1", "2", "theirs"}, texts(t, on(t, b, main)))
+	bringAgain(t, b, theirs)
+	require.NoError(t, on(t, b, main).Undo(bg))
+	require.Equal(t, []string{"1", "2", "ours"}, texts(t, on(t, b, main)))
+}
+
+// TestSameSaidApart is about histories that went on with the same words under the
+// same places.
+func TestSameSaidApart(t *testing.T) {
+	a, b, main := copies(t)
+	say(t, on(t, a, main), "3", "4")
+	say(t, on(t, b, main), "3")
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	require.Equal(t, []string{"1", "2", "3", "4"}, texts(t, on(t, b, main)))
+	requireSound(t, b)
+}
+
+func TestLongRunApart(t *testing.T) {
+	a, b, main := copies(t)
+	for i := range 700 {
+		say(t, on(t, a, main), string(rune('a'+i%26)))
+	}
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	forked, err := on(t, a, main).Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	say(t, on(t, a, main), "x", "y", "theirs")
+	say(t, forked, "z")
+	say(t, on(t, b, main), "x", "y", "ours")
+	theirs := write(t, a, bundle.WriteOptions{})
+	report := bring(t, b, theirs)
+	require.EqualValues(t, 2, report.Spans)
+	require.Len(t, report.Conflicts, 1)
+	require.Len(t, texts(t, on(t, b, forked.ID())), 703)
+	bringAgain(t, b, theirs)
+	requireSound(t, b)
+}
+
+// TestRunWasCut imports into a run whose end was collected: nothing follows in it.
+func TestRunWasCut(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	c, err := a.NewContext(bg, lineage.ContextOptions{})
+	require.NoError(t, err)
+	say(t, c, "1", "2")
+	_, err = c.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	say(t, c, "3", "4")
+	main, full := c.ID(), write(t, a, bundle.WriteOptions{})
+	bring(t, b, full)
+	require.NoError(t, on(t, b, main).Delete(bg))
+	_, err = b.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+	require.NoError(t, err)
+	bring(t, b, full)
+	require.Equal(t, []string{"1", "2", "3", "4"}, texts(t, on(t, b, main)))
+	bringAgain(t, b, full)
+	requireSound(t, b)
+}
+
+func TestErased(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	_, main := newThread(t, a, "one")
+	big := random(200 << 10)
+	secret, empty, large := content.Sum([]byte("secret")), content.Sum(nil), content.Sum(big)
+	say(t, main, "secret", "", "plain")
+	_, err := main.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "f", Body: big})
+	require.NoError(t, err)
+	before := write(t, a, bundle.WriteOptions{})
+	for _, id := range []content.ID{secret, empty, large} {
+		require.NoError(t, a.Erase(bg, id))
+	}
+	after := write(t, a, bundle.WriteOptions{})
+	require.Less(t, len(after), 4<<10)
+
+	report := bring(t, b, after)
+	require.EqualValues(t, 3, report.Erased)
+	requireSame(t, a, b)
+	require.True(t, bytes.Equal(after, write(t, b, bundle.WriteOptions{})))
+	_, err = b.Body(bg, secret)
+	require.ErrorIs(t, err, lineage.ErrErased)
+	requireSound(t, b)
+	_, err = b.Collect(bg, lineage.CollectOptions{KeepUnused: -1})
+	require.NoError(t, err)
+	_, err = b.Pack(bg, lineage.PackOptions{All: true})
+	require.NoError(t, err)
+	requireSound(t, b)
+	requireSame(t, a, b)
+	bringAgain(t, b, after)
+
+	// An older bundle does not bring it back.
+	bringAgain(t, b, before)
+	requireSame(t, a, b)
+
+	// What was erased there stays where it is.
+	c := newStore(t)
+	bring(t, c, before)
+	report = bring(t, c, after)
+	require.EqualValues(t, 3, report.Kept)
+	require.Equal(t, []string{"secret", "", "plain", ""}, allTexts(t, on(t, c, main.ID())))
+
+	// A message that is new brings it, large or not.
+	_, err = main.Extend(bg, lineage.User("secret"), lineage.Item{Kind: lineage.Asset, Filename: "g", Body: big})
+	require.NoError(t, err)
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	for _, id := range []content.ID{secret, large} {
+		r, err := b.Body(bg, id)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, r)
+		require.NoError(t, err)
+	}
+	require.Equal(t, digests(t, a), digests(t, b))
+	requireSound(t, b)
+}
+
+func allTexts(t *testing.T, c *lineage.Context) []string {
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	var all []string
+	for _, e := range entries {
+		require.False(t, e.Erased)
+		all = append(all, e.Text()) // nothing of what is large
+	}
+	return all
+}
+
+// TestAliases is about messages that were brought to both stores under one id.
+func TestAliases(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	thread, main := newThread(t, a, "one")
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	_, err := main.Extend(bg, lineage.User("theirs").WithID("m1"))
+	require.NoError(t, err)
+	_, err = on(t, b, main.ID()).Extend(bg, lineage.User("ours").WithID("m1"))
+	require.NoError(t, err)
+	theirs := write(t, a, bundle.WriteOptions{})
+	report := bring(t, b, theirs)
+	require.EqualValues(t, 1, report.Aliases)
+	copied, err := b.Thread(bg, thread.ID())
+	require.NoError(t, err)
+	e, err := copied.Find(bg, "m1")
+	require.NoError(t, err)
+	require.Equal(t, "ours", e.Text())
+	entries, err := on(t, b, report.Conflicts[0].Theirs).All(bg)
+	require.NoError(t, err)
+	require.Equal(t, "m1", entries[0].SourceID)
+	bringAgain(t, b, theirs)
+	requireSound(t, b)
+}
+
+// TestOriginsOfKnownContent is about content that both stores have from elsewhere.
+func TestOriginsOfKnownContent(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	_, main := newThread(t, a, "one")
+	_, other := newThread(t, b, "other")
+	_, err := other.Extend(bg, lineage.Assistant("hello").From("their model"))
+	require.NoError(t, err)
+	say(t, main, "hello", "hello")
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	entries, err := on(t, b, main.ID()).All(bg)
+	require.NoError(t, err)
+	for _, e := range entries {
+		require.Equal(t, content.OriginUser, e.Origin.Kind)
+		require.Empty(t, e.Origin.ModelID)
+	}
+	require.Len(t, entries, 2)
+}
+
+// TestDerived carries along what content was edited from.
+func TestDerived(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	_, main := newThread(t, a, "one")
+	at := say(t, main, "draft")
+	edited, err := main.Edit(bg, at, lineage.User("final"), lineage.EditOptions{})
+	require.NoError(t, err)
+	bring(t, b, write(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{edited.ID()}}))
+	line, err := b.Provenance(bg, content.Sum([]byte("final")))
+	require.NoError(t, err)
+	require.Len(t, line, 2)
+	require.Equal(t, content.Sum([]byte("draft")), line[1].ID)
+}
+
+func TestNewerThreadWins(t *testing.T) {
+	a, b, _ := copies(t)
+	thread, err := a.FindThread(bg, "one")
+	require.NoError(t, err)
+	old := write(t, a, bundle.WriteOptions{})
+	for range 40 { // so that its clock is ahead
+		a.Now()
+	}
+	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "newer" }))
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	copied, err := b.FindThread(bg, "one")
+	require.NoError(t, err)
+	info, err := copied.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, "newer", info.Title)
+	bringAgain(t, b, old)
+}
+
+func TestRestore(t *testing.T) {
+	a, _, _ := copies(t)
+	b := write(t, a, bundle.WriteOptions{})
+	dir := filepath.Join(t.TempDir(), "new", "store")
+	_, err := bundle.Restore(bg, bytes.NewReader(b[:len(b)-1]), dir, bundle.RestoreOptions{})
+	require.ErrorIs(t, err, backend.ErrCorrupt)
+	left, err := os.ReadDir(filepath.Dir(dir))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	var done, total int64
+	o := bundle.RestoreOptions{Progress: func(d, of int64) { done, total = d, of }}
+	// What cannot go back is read from a copy.
+	_, err = bundle.Restore(bg, io.MultiReader(bytes.NewReader(b)), dir, o)
+	require.NoError(t, err)
+	require.Equal(t, total, done)
+	require.EqualValues(t, 2*len(b), total)
+	restored := open(t, dir, nil)
+	defer func() { require.NoError(t, restored.Close()) }()
+	requireSame(t, a, restored)
+	left, err = os.ReadDir(filepath.Dir(dir))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+
+	_, err = bundle.Restore(bg, bytes.NewReader(b), dir, bundle.RestoreOptions{})
+	require.ErrorIs(t, err, backend.ErrExists)
+}

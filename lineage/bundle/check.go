@@ -1,0 +1,285 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// mostOpen bounds how many runs can be under way at a time. Bundles interleave runs
+// only where a commit holds several, or a span set makes one wait for another.
+const mostOpen = 1 << 16
+
+// checker reads a bundle to its end and finds what would make it be refused: damage,
+// contradictions, and things left out that the store does not have.
+type checker struct {
+	ctx     context.Context
+	in      *reader
+	here    backend.Reader
+	open    map[structure.RunID]*progress
+	asked   []content.ID // left out, and not yet looked for
+	missing MissingError
+}
+
+// progress is how far the spans of a piece have come.
+type progress struct {
+	piece
+	at     uint64
+	digest structure.Digest
+}
+
+func check(ctx context.Context, r io.Reader, here backend.Reader) error {
+	in, err := newReader(r)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	c := checker{ctx: ctx, in: in, here: here, open: make(map[structure.RunID]*progress)}
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		tag, b, err := in.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.entry(tag, b); err != nil {
+			return err
+		}
+	}
+	for id, p := range c.open {
+		return corrupt(in.offset, "run %v ends at %d and not at %d", id, p.at, p.last)
+	}
+	if err := c.look(); err != nil {
+		return err
+	}
+	if c.missing.Count > 0 {
+		return &c.missing
+	}
+	return nil
+}
+
+func (c *checker) corrupt(format string, args ...any) error {
+	return corrupt(c.in.at, format, args...)
+}
+
+func (c *checker) entry(tag byte, b []byte) error {
+	switch tag {
+	case entryRun:
+		return c.piece(b)
+	case entryLeftKey:
+		return c.leftKey(b)
+	}
+	commit, err := structure.DecodeCommit(b)
+	if errors.Is(err, structure.ErrUnknownVersion) {
+		return err
+	}
+	if err != nil {
+		return c.corrupt("%v", err)
+	}
+	if len(commit.Records) == 0 {
+		return c.corrupt("an empty commit")
+	}
+	switch tag {
+	case entryHistory:
+		return c.history(commit)
+	case entryBody, entryLeft, entryErased:
+		return c.descriptions(tag, commit)
+	case entryChunks:
+		for _, r := range commit.Records {
+			if r.Kind() != structure.KindChunk {
+				return c.corrupt("a %v among chunks", r.Kind())
+			}
+		}
+		return nil
+	case entryFacts:
+		return c.facts(commit)
+	case entryNames:
+		return c.names(commit)
+	}
+	return c.corrupt("entry of unknown kind %d", tag)
+}
+
+func (c *checker) piece(b []byte) error {
+	p, ok := decodePiece(b)
+	if !ok {
+		return c.corrupt("malformed announcement of spans")
+	}
+	if p.run.Parent.IsZero() != p.base.IsZero() {
+		return c.corrupt("run %v has the digest of another history", p.run.ID)
+	}
+	if _, known := c.open[p.run.ID]; known || p.run.Parent.Run == p.run.ID {
+		return c.corrupt("run %v follows itself", p.run.ID)
+	}
+	if p.left {
+		if err := c.leftSpans(&p); err != nil {
+			return err
+		}
+	}
+	if p.from == p.last {
+		return nil
+	}
+	if len(c.open) >= mostOpen {
+		return c.corrupt("too many runs at a time")
+	}
+	c.open[p.run.ID] = &progress{piece: p, at: p.from, digest: p.before}
+	return nil
+}
+
+// miss counts what is not here.
+func (c *checker) miss(what string) {
+	if c.missing.Count++; c.missing.Count == 1 {
+		c.missing.First = what
+	}
+}
+
+func (c *checker) leftSpans(p *piece) error {
+	at := structure.SpanRef{Run: p.run.ID, Seq: p.from}
+	d, err := c.here.Digest(c.ctx, at)
+	if err == nil && d == p.before {
+		return nil
+	}
+	if err == nil || errors.Is(err, backend.ErrNotFound) {
+		c.miss("the history up to span " + at.String())
+		return nil
+	}
+	return err
+}
+
+func (c *checker) leftKey(b []byte) error {
+	if len(b) != len(content.Key{}) {
+		return c.corrupt("malformed key")
+	}
+	key := content.Key(b)
+	_, err := c.here.Chunk(c.ctx, key)
+	if errors.Is(err, backend.ErrNotFound) {
+		c.miss("chunk " + key.String())
+		return nil
+	}
+	return err
+}
+
+// look looks for the content that was left out.
+func (c *checker) look() error {
+	has, err := c.here.Has(c.ctx, c.asked)
+	if err != nil {
+		return err
+	}
+	for i, id := range c.asked {
+		if has[i] {
+			continue
+		}
+		if _, err := c.here.Blocks(c.ctx, []content.ID{id}); errors.Is(err, backend.ErrNotFound) {
+			c.miss("block " + id.String())
+		} else if err != nil && !errors.Is(err, backend.ErrErased) {
+			return err
+		}
+	}
+	c.asked = c.asked[:0]
+	return nil
+}
+
+func (c *checker) history(commit *structure.Commit) error {
+	for _, r := range commit.Records {
+		switch r := r.(type) {
+		case *structure.Block:
+			if r.Gone() {
+				return c.corrupt("block %v has no bytes", r.ID)
+			}
+		case *structure.SpanSet:
+		case *structure.Span:
+			p := c.open[r.Ref.Run]
+			if p == nil || r.Ref.Seq != p.at+1 {
+				return c.corrupt("span %v was not announced, or is out of order", r.Ref)
+			}
+			p.at++
+			p.digest = structure.NextDigest(p.digest, r.Usages)
+			if p.at < p.last {
+				continue
+			}
+			if p.digest != p.piece.digest {
+				return c.corrupt("the history up to span %v has another digest", r.Ref)
+			}
+			delete(c.open, r.Ref.Run)
+		default:
+			return c.corrupt("a %v in a history", r.Kind())
+		}
+	}
+	return nil
+}
+
+func (c *checker) descriptions(tag byte, commit *structure.Commit) error {
+	if len(commit.Records) != 1 {
+		return c.corrupt("several descriptions in one")
+	}
+	b, ok := commit.Records[0].(*structure.Block)
+	if !ok || !b.Gone() && (b.Size != 0 || tag == entryBody) {
+		return c.corrupt("a description that is none")
+	}
+	if tag != entryLeft {
+		return nil
+	}
+	if c.asked = append(c.asked, b.ID); len(c.asked) < 512 {
+		return nil
+	}
+	return c.look()
+}
+
+func (c *checker) facts(commit *structure.Commit) error {
+	var of structure.ContextID
+	for _, r := range commit.Records {
+		about := of
+		switch r := r.(type) {
+		case *structure.Thread:
+			if of = (structure.ContextID{}); !r.Active.IsZero() || r.ID.IsZero() {
+				return c.corrupt("thread %v before its contexts", r.ID)
+			}
+			about = of
+		case *structure.Context:
+			if of = r.ID; of.IsZero() {
+				return c.corrupt("a context without an id")
+			}
+			about = of
+		case *structure.Reflog:
+			about = r.Context
+		case *structure.Summary:
+			about = r.Context
+		default:
+			return c.corrupt("a %v among contexts", r.Kind())
+		}
+		if about != of {
+			return c.corrupt("a %v of context %v stands with context %v", r.Kind(), about, of)
+		}
+	}
+	return nil
+}
+
+func (c *checker) names(commit *structure.Commit) error {
+	last := len(commit.Records) - 1
+	t, ok := commit.Records[last].(*structure.Thread)
+	if !ok {
+		return c.corrupt("names without their thread")
+	}
+	for _, r := range commit.Records[:last] {
+		var of structure.ThreadID
+		switch r := r.(type) {
+		case *structure.Branch:
+			of = r.Thread
+		case *structure.Checkpoint:
+			of = r.Thread
+		default:
+			return c.corrupt("a %v among names", r.Kind())
+		}
+		if of != t.ID {
+			return c.corrupt("a name of thread %v stands with thread %v", of, t.ID)
+		}
+	}
+	return nil
+}

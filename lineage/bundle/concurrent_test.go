@@ -1,0 +1,79 @@
+package bundle_test
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/bundle"
+)
+
+// TestMeanwhile copies from a store that is written to, into one that is written to
+// and collected, several bundles at a time.
+func TestMeanwhile(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	var mains []*lineage.Context
+	for i := range 8 {
+		_, c := newThread(t, a, fmt.Sprint("thread ", i))
+		for k := range 50 {
+			say(t, c, fmt.Sprint("said ", i, " ", k))
+		}
+		_, err := c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "f", Body: bytes.Repeat([]byte{byte(i), 1, 2, 3}, 40_000)})
+		require.NoError(t, err)
+		mains = append(mains, c)
+	}
+	_, own := newThread(t, b, "own")
+	done := make(chan struct{})
+	var meanwhile, imports sync.WaitGroup
+	until := func(do func(i int) error) {
+		meanwhile.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				if err := do(i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	until(func(i int) error { _, err := own.Extend(bg, lineage.User(fmt.Sprint("own ", i))); return err })
+	until(func(i int) error { _, err := mains[i%8].Extend(bg, lineage.User(fmt.Sprint("more ", i))); return err })
+	until(func(int) error {
+		time.Sleep(30 * time.Millisecond)
+		_, err := b.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+		return err
+	})
+	for range 3 {
+		imports.Go(func() {
+			for range 3 {
+				var w bytes.Buffer
+				_, err := bundle.Write(bg, a, &w, bundle.WriteOptions{})
+				if err == nil {
+					_, err = bundle.Import(bg, b, bytes.NewReader(w.Bytes()), bundle.ImportOptions{})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	imports.Wait()
+	close(done)
+	meanwhile.Wait()
+	last := write(t, a, bundle.WriteOptions{})
+	bring(t, b, last)
+	bringAgain(t, b, last)
+	for _, c := range mains {
+		require.Equal(t, texts(t, c), texts(t, on(t, b, c.ID())))
+	}
+	requireSound(t, b)
+}

@@ -1,0 +1,342 @@
+package bundle
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// change is a commit about threads and contexts in the making.
+type change struct {
+	records []structure.Record
+	options backend.Options
+	made    map[structure.ContextID]struct{} // contexts that it makes
+	absent  map[structure.ContextID]struct{} // parents that it makes and deletes again
+	report  ImportReport
+}
+
+// facts adds what is new of threads and contexts.
+func (im *importer) facts(c *structure.Commit) error {
+	to := change{made: make(map[structure.ContextID]struct{}), absent: make(map[structure.ContextID]struct{})}
+	for i := 0; i < len(c.Records); {
+		end := i + 1
+		switch r := c.Records[i].(type) {
+		case *structure.Thread:
+			if err := im.newThread(&to, r); err != nil {
+				return err
+			}
+		case *structure.Context:
+			for end < len(c.Records) && isAboutContext(c.Records[end]) {
+				end++
+			}
+			if err := im.context(&to, c.Time, r, c.Records[i+1:end]); err != nil {
+				return err
+			}
+		default:
+			return im.corrupt("a %v among contexts", r.Kind())
+		}
+		i = end
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(to.absent), structure.ContextID.Compare) {
+		to.records = append(to.records, &structure.Deletion{Subject: structure.KindContext, Context: id, At: c.Time})
+	}
+	if _, err := im.apply(c.Time, to.records, to.options); err != nil {
+		return err
+	}
+	im.report.Threads += to.report.Threads
+	im.report.Contexts += to.report.Contexts
+	im.report.Moved += to.report.Moved
+	return nil
+}
+
+func isAboutContext(r structure.Record) bool {
+	return r.Kind() == structure.KindReflog || r.Kind() == structure.KindSummary
+}
+
+// newThread adds a thread that is not here.
+func (im *importer) newThread(to *change, t *structure.Thread) error {
+	_, err := im.engine.Thread(im.ctx, t.ID)
+	if errors.Is(err, backend.ErrNotFound) {
+		to.records = append(to.records, t)
+		to.report.Threads++
+		return nil
+	}
+	return err
+}
+
+// theirs is a context of the bundle in terms of the store.
+type theirs struct {
+	*structure.Context
+	reflog    []*structure.Reflog
+	summaries []*structure.Summary
+}
+
+// as returns what the bundle says of a context under another id.
+func (t *theirs) as(id structure.ContextID) {
+	t.ID = id
+	for _, r := range t.reflog {
+		r.Context = id
+	}
+	for _, s := range t.summaries {
+		s.Context = id
+	}
+}
+
+func (im *importer) contextHere(id structure.ContextID) structure.ContextID {
+	if own, ok := im.contexts[id]; ok {
+		return own
+	}
+	return id
+}
+
+func (im *importer) translate(c *structure.Context, about []structure.Record) theirs {
+	c.Base, c.Tip, c.Parent = im.here(c.Base), im.here(c.Tip), im.contextHere(c.Parent)
+	t := theirs{Context: c}
+	for _, r := range about {
+		switch r := r.(type) {
+		case *structure.Reflog:
+			r.From, r.To = im.here(r.From), im.here(r.To)
+			t.reflog = append(t.reflog, r)
+		case *structure.Summary:
+			r.From, r.To = im.here(r.From), im.here(r.To)
+			t.summaries = append(t.summaries, r)
+		}
+	}
+	return t
+}
+
+// context adds a context, or what is new of it, as of a time.
+func (im *importer) context(to *change, at time.Time, c *structure.Context, about []structure.Record) error {
+	t := im.translate(c, about)
+	id := c.ID
+	for depth := 0; ; depth++ {
+		if _, made := to.made[t.ID]; made {
+			return im.corrupt("context %v is there twice", id)
+		}
+		ours, err := im.engine.Context(im.ctx, t.ID)
+		if errors.Is(err, backend.ErrNotFound) {
+			return im.newContext(to, &t)
+		}
+		if err != nil {
+			return err
+		}
+		verdict, reflog, err := im.compare(ours, &t)
+		if err != nil {
+			return err
+		}
+		if verdict == apart {
+			switch {
+			case depth == 0 && im.o.OnConflict == Fail:
+				return &ConflictError{Context: id, Ours: ours.Tip, Theirs: t.Tip}
+			case depth == 0 && im.o.OnConflict == TakeTheirs && sameOrigin(ours, &t):
+				im.report.Conflicts = append(im.report.Conflicts, Conflict{id, id})
+				reflog = append(reflog, &structure.Reflog{Context: t.ID, From: ours.Tip, To: t.Tip, Reason: "import", At: im.store.Now()})
+				verdict = behind
+			default:
+				t.as(structure.DeriveID[structure.ContextID]("bundle", t.ID.String()))
+				im.contexts[id] = t.ID
+				if depth == 0 {
+					im.report.Conflicts = append(im.report.Conflicts, Conflict{Context: id})
+				}
+				im.report.Conflicts[len(im.report.Conflicts)-1].Theirs = t.ID
+				continue
+			}
+		}
+		return im.update(to, at, ours, &t, verdict, reflog)
+	}
+}
+
+func sameOrigin(ours *backend.Context, t *theirs) bool {
+	return ours.Thread == t.Thread && ours.Parent == t.Parent && ours.Base == t.Base
+}
+
+// newContext adds a context. Its parent may have been deleted, or not have been
+// chosen: the context keeps it all the same.
+func (im *importer) newContext(to *change, t *theirs) error {
+	if _, made := to.made[t.Parent]; !made && !t.Parent.IsZero() {
+		_, err := im.engine.Context(im.ctx, t.Parent)
+		if errors.Is(err, backend.ErrNotFound) {
+			if _, there := to.absent[t.Parent]; !there {
+				to.absent[t.Parent] = struct{}{}
+				to.records = append(to.records, &structure.Context{ID: t.Parent, CreatedAt: t.CreatedAt})
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	if _, absent := to.absent[t.ID]; absent {
+		return im.corrupt("context %v stands behind its child", t.ID)
+	}
+	to.made[t.ID] = struct{}{}
+	to.records = append(to.records, t.Context)
+	for _, r := range t.reflog {
+		to.records = append(to.records, r)
+	}
+	to.report.Contexts++
+	return im.summaries(to, t.summaries)
+}
+
+// verdict says how a context here relates to the same one in the bundle.
+type verdict int
+
+const (
+	level  verdict = iota // both say the same
+	ahead                 // it has gone on here
+	behind                // it has gone on in the bundle
+	apart                 // both
+)
+
+// compare says who has gone on, and returns the entries of the bundle's reflog that
+// ours lacks. A context that was rewound has gone on, as its reflog tells.
+func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*structure.Reflog, error) {
+	var own []*structure.Reflog
+	for r, err := range im.engine.Reflog(im.ctx, ours.ID) {
+		if err != nil {
+			return 0, nil, err
+		}
+		own = append(own, r)
+	}
+	added, err := lacking(t.reflog, own)
+	if err != nil {
+		return 0, nil, err
+	}
+	only, err := lacking(own, t.reflog)
+	if err != nil {
+		return 0, nil, err
+	}
+	if !sameOrigin(ours, t) {
+		return apart, nil, nil
+	}
+	if ours.Tip == t.Tip {
+		return level, added, nil
+	}
+	one, err := im.engine.Digest(im.ctx, ours.Tip)
+	if err != nil {
+		return 0, nil, err
+	}
+	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || one == other {
+		return level, added, err
+	}
+	movedThere, err := im.wasAt(added, ours.Tip)
+	if err != nil {
+		return 0, nil, err
+	}
+	movedHere, err := im.wasAt(only, t.Tip)
+	if err != nil {
+		return 0, nil, err
+	}
+	if movedThere != movedHere {
+		if movedThere {
+			return behind, added, nil
+		}
+		return ahead, nil, nil
+	}
+	if !movedThere {
+		if on, err := structure.IsAncestor(ours.Tip, t.Tip, im.runOf); err != nil || on {
+			return behind, added, err
+		}
+		if on, err := structure.IsAncestor(t.Tip, ours.Tip, im.runOf); err != nil || on {
+			return ahead, nil, err
+		}
+	}
+	return apart, nil, nil
+}
+
+func (im *importer) runOf(id structure.RunID) (structure.RunInfo, error) {
+	return im.engine.Run(im.ctx, id)
+}
+
+// wasAt reports whether any of the moves left a history that had come past a span.
+func (im *importer) wasAt(moves []*structure.Reflog, span structure.SpanRef) (bool, error) {
+	for _, m := range moves {
+		if on, err := structure.IsAncestor(span, m.From, im.runOf); err != nil || on {
+			return on, err
+		}
+	}
+	return false, nil
+}
+
+// lacking returns the entries of one reflog that another lacks.
+func lacking(of, other []*structure.Reflog) ([]*structure.Reflog, error) {
+	there := make(map[string]int, len(other))
+	for _, r := range other {
+		b, err := structure.MarshalRecord(r)
+		if err != nil {
+			return nil, err
+		}
+		there[string(b)]++
+	}
+	var out []*structure.Reflog
+	for _, r := range of {
+		b, err := structure.MarshalRecord(r)
+		if err != nil {
+			return nil, err
+		}
+		if there[string(b)] > 0 {
+			there[string(b)]--
+			continue
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// update adds to a context that is here what is new of it, as of a time.
+func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *theirs, v verdict, reflog []*structure.Reflog) error {
+	var records []structure.Record
+	if v == behind {
+		is := ours.Context
+		is.Overrides, is.Metadata, is.Set = t.Overrides, t.Metadata, t.Set
+		if same, err := sameRecord(&is, &ours.Context); err != nil {
+			return err
+		} else if !same {
+			records = append(records, &is)
+		}
+		records = append(records, &structure.Tip{Context: ours.ID, Span: t.Tip})
+		to.report.Moved++
+	} else if v == level && ours.Tip == t.Tip && at.UnixMilli() > ours.MovedAt {
+		records = append(records, &structure.Tip{Context: ours.ID, Span: t.Tip}) // it went and came back
+	}
+	for _, r := range reflog {
+		records = append(records, r)
+	}
+	var known []structure.SummaryID
+	for s, err := range im.engine.Summaries(im.ctx, ours.ID) {
+		if err != nil {
+			return err
+		}
+		known = append(known, s.ID)
+	}
+	added := slices.DeleteFunc(t.summaries, func(s *structure.Summary) bool { return slices.Contains(known, s.ID) })
+	if len(records)+len(added) > 0 {
+		to.options.Tips = append(to.options.Tips, backend.Expect{Context: ours.ID, Tip: ours.Tip})
+		to.records = append(to.records, records...)
+	}
+	return im.summaries(to, added)
+}
+
+func (im *importer) summaries(to *change, added []*structure.Summary) error {
+	says := make(map[content.ID]bool)
+	for _, s := range added {
+		to.records = append(to.records, s)
+		says[s.Content] = true
+	}
+	return im.needs(says)
+}
+
+func sameRecord(a, b structure.Record) (bool, error) {
+	x, err := structure.MarshalRecord(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := structure.MarshalRecord(b)
+	return string(x) == string(y), err
+}
+
+// later reports whether a time is after another, as they are kept.
+func later(a, b time.Time) bool { return a.UnixMilli() > b.UnixMilli() }

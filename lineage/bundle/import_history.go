@@ -1,0 +1,325 @@
+package bundle
+
+import (
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// history adds what is new of a commit of blocks, span sets and spans.
+func (im *importer) history(c *structure.Commit) error {
+	defer im.coming.reset()
+	laid := make([][]structure.Record, len(c.Records))
+	used := make(map[content.ID]bool) // by a span that is added, or only by others
+	var spans, blocks uint64
+	for i, r := range c.Records {
+		var err error
+		switch r := r.(type) {
+		case *structure.Span:
+			if laid[i], err = im.lay(r); err != nil {
+				return err
+			}
+			added := len(laid[i]) > 0
+			if added {
+				spans++
+			}
+			for k := range r.Usages {
+				used[r.Usages[k].Content] = used[r.Usages[k].Content] || added
+			}
+		case *structure.SpanSet:
+			if laid[i], err = im.spanSet(r); err != nil {
+				return err
+			}
+		}
+	}
+	for i, r := range c.Records {
+		b, ok := r.(*structure.Block)
+		if !ok {
+			continue
+		}
+		// What only spans use that are here is here too, or was erased.
+		added, some := used[b.ID]
+		if some && !added {
+			continue
+		}
+		wanted, err := im.wants(b, added)
+		if err != nil {
+			return err
+		}
+		if wanted {
+			laid[i] = []structure.Record{b}
+			blocks++
+			delete(used, b.ID)
+		}
+	}
+	if err := im.needs(used); err != nil {
+		return err
+	}
+	records := slices.Concat(laid...)
+	for _, r := range records {
+		if s, ok := r.(*structure.Span); ok {
+			im.fill(s)
+		}
+	}
+	receipt, err := im.apply(im.store.Now(), records, backend.Options{})
+	if isAliasTaken(err) {
+		if err := im.freeAliases(records); err != nil {
+			return err
+		}
+		receipt, err = im.apply(im.store.Now(), records, backend.Options{})
+	}
+	if err != nil {
+		return err
+	}
+	im.report.Spans += spans
+	im.report.Blocks += blocks - uint64(len(receipt.Known))
+	return nil
+}
+
+func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
+	if _, known := im.coming.sets[s.ID]; known {
+		return nil, nil
+	}
+	_, err := im.engine.SpanSet(im.ctx, s.ID)
+	if err == nil || !errors.Is(err, backend.ErrNotFound) {
+		return nil, err
+	}
+	im.coming.sets[s.ID] = struct{}{}
+	own := *s
+	own.Parent = im.here(s.Parent)
+	return []structure.Record{&own}, nil
+}
+
+// settled reports whether content need not be brought: it is here, or was erased.
+func (im *importer) settled(id content.ID) (bool, error) {
+	if im.fresh {
+		return false, nil
+	}
+	if has, err := im.has(id); err != nil || has {
+		return has, err
+	}
+	return im.isErased(id)
+}
+
+// isErased tells content that was erased from content that is not here.
+func (im *importer) isErased(id content.ID) (bool, error) {
+	_, err := im.engine.Blocks(im.ctx, []content.ID{id})
+	switch {
+	case errors.Is(err, backend.ErrErased):
+		return true, nil
+	case errors.Is(err, backend.ErrNotFound):
+		return false, nil
+	}
+	return false, err
+}
+
+// needs finds content that spans which are added use, and that was erased here. They
+// bring it anew, and as it may have come by already it is fetched in the end.
+func (im *importer) needs(used map[content.ID]bool) error {
+	if im.fresh {
+		return nil
+	}
+	var ids []content.ID
+	for id, added := range used {
+		if added {
+			ids = append(ids, id)
+		}
+	}
+	has, err := im.engine.Has(im.ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if has[i] {
+			continue
+		}
+		erased, err := im.isErased(id)
+		if err != nil {
+			return err
+		}
+		if erased {
+			im.revive[id] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// revived stores content that was erased here and is used anew.
+func (im *importer) revived(tag byte, c *structure.Commit) error {
+	switch tag {
+	case entryBody:
+		_, wanted := im.revive[c.Records[0].(*structure.Block).ID]
+		im.known = !wanted
+	case entryChunks:
+		return im.chunks(c)
+	case entryHistory:
+		for _, r := range c.Records {
+			b, ok := r.(*structure.Block)
+			if !ok {
+				continue
+			}
+			if _, wanted := im.revive[b.ID]; !wanted {
+				continue
+			}
+			if err := im.checkTree(b); err != nil {
+				return err
+			}
+			if _, err := im.apply(im.store.Now(), []structure.Record{b}, backend.Options{}); err != nil {
+				return err
+			}
+			delete(im.revive, b.ID)
+			im.report.Blocks++
+		}
+	}
+	return nil
+}
+
+// wants reports whether a block is to be stored, which a span that is added uses or
+// not.
+func (im *importer) wants(b *structure.Block, added bool) (bool, error) {
+	settled, err := im.settled(b.ID)
+	if err != nil {
+		return false, err
+	}
+	if settled && added && b.Tree.Size == 0 {
+		if settled, err = im.has(b.ID); err != nil {
+			return false, err
+		}
+	}
+	if settled {
+		return false, im.describe(b)
+	}
+	return true, im.checkTree(b)
+}
+
+func (im *importer) has(id content.ID) (bool, error) {
+	has, err := im.engine.Has(im.ctx, []content.ID{id})
+	return err == nil && has[0], err
+}
+
+// checkTree reads a large block, whose id is what the bundle says.
+func (im *importer) checkTree(b *structure.Block) error {
+	if b.Tree.Size == 0 {
+		return nil
+	}
+	body := content.VerifyReader(content.OpenTree(im.ctx, b.Tree, im.engine.Chunk), b.ID)
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		if im.ctx.Err() != nil || errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
+		return im.corrupt("block %v: %v", b.ID, err)
+	}
+	return nil
+}
+
+// chunks stores chunks, unless the body that they are of is here.
+func (im *importer) chunks(c *structure.Commit) error {
+	if im.known {
+		return nil
+	}
+	receipt, err := im.apply(im.store.Now(), c.Records, backend.Options{})
+	if err == nil {
+		im.report.Chunks += uint64(len(c.Records) - receipt.KnownChunks)
+	}
+	return err
+}
+
+// describe remembers what the bundle says of content that is here, if the store says
+// otherwise: usages there left it to the block.
+func (im *importer) describe(b *structure.Block) error {
+	is, err := im.engine.Blocks(im.ctx, []content.ID{b.ID})
+	if errors.Is(err, backend.ErrErased) {
+		im.report.Kept++
+	} else if err != nil {
+		return err
+	} else if is[0].Type == b.Type && is[0].Origin == b.Origin {
+		return nil
+	}
+	im.differ[b.ID] = b.Block
+	return nil
+}
+
+// fill gives the usages of a span that is added what they left to their blocks.
+func (im *importer) fill(s *structure.Span) {
+	if len(im.differ) == 0 {
+		return
+	}
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		b, ok := im.differ[u.Content]
+		if !ok {
+			continue
+		}
+		if u.Type == "" {
+			u.Type = b.Type
+		}
+		if u.Origin == nil {
+			origin := b.Origin
+			u.Origin = &origin
+		}
+	}
+}
+
+// erased leaves a marker for content that was erased in the other store.
+func (im *importer) erased(b *structure.Block) error {
+	settled, err := im.settled(b.ID)
+	if err != nil {
+		return err
+	}
+	if settled {
+		erased, err := im.isErased(b.ID)
+		if err != nil || erased {
+			return err
+		}
+		im.report.Kept++
+		return im.describe(b)
+	}
+	if b.Size == 0 {
+		b = structure.NewBlock(b.Type, b.Origin, b.CreatedAt, nil)
+	}
+	now := im.store.Now()
+	_, err = im.apply(now, []structure.Record{b, &structure.Deletion{Subject: structure.KindBlock, Content: b.ID, At: now}}, backend.Options{})
+	if err == nil {
+		im.report.Erased++
+	}
+	return err
+}
+
+func isAliasTaken(err error) bool {
+	var subject *backend.SubjectError
+	return errors.As(err, &subject) && subject.Subject == "alias" && errors.Is(err, backend.ErrExists)
+}
+
+// freeAliases takes from usages the aliases that stand for others here.
+func (im *importer) freeAliases(records []structure.Record) error {
+	taken := make(map[structure.Alias]struct{})
+	for _, r := range records {
+		s, ok := r.(*structure.Span)
+		if !ok {
+			continue
+		}
+		for i := range s.Usages {
+			u := &s.Usages[i]
+			if u.Alias.IsZero() {
+				continue
+			}
+			_, twice := taken[u.Alias]
+			if !twice {
+				_, err := im.engine.Find(im.ctx, u.Alias)
+				if err != nil && !errors.Is(err, backend.ErrNotFound) {
+					return err
+				}
+				twice = err == nil
+			}
+			if taken[u.Alias] = struct{}{}; twice {
+				u.Alias = structure.Alias{}
+				im.report.Aliases++
+			}
+		}
+	}
+	return nil
+}

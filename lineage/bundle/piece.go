@@ -1,0 +1,89 @@
+package bundle
+
+import (
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+// piece announces spans of a run: those after place from, up to last.
+type piece struct {
+	run    structure.Run
+	base   structure.Digest // of the history before the run
+	from   uint64
+	before structure.Digest // of the history up to from; base if that is 0
+	last   uint64
+	digest structure.Digest // of the history up to last
+	left   bool             // what stands up to from was left out
+}
+
+func (p *piece) encode() ([]byte, error) {
+	run, err := structure.MarshalRecord(&p.run)
+	if err != nil {
+		return nil, err
+	}
+	b := append(binary.AppendUvarint(nil, uint64(len(run))), run...)
+	b = append(b, p.base[:]...)
+	if b = binary.AppendUvarint(b, p.from); p.from != 0 {
+		b = append(b, p.before[:]...)
+		b = append(b, bit(p.left))
+	}
+	b = binary.AppendUvarint(b, p.last)
+	return append(b, p.digest[:]...), nil
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// decodePiece reports false for bytes that encode would not write.
+func decodePiece(b []byte) (p piece, ok bool) {
+	c := bytesLeft{b: b}
+	r, err := structure.UnmarshalRecord(structure.KindRun, c.take(c.uint()))
+	if err != nil {
+		return p, false
+	}
+	p.run = *r.(*structure.Run)
+	copy(p.base[:], c.take(uint64(len(p.base))))
+	p.before = p.base
+	if p.from = c.uint(); p.from != 0 {
+		copy(p.before[:], c.take(uint64(len(p.before))))
+		flag := c.take(1)
+		if len(flag) == 1 && flag[0] > 1 {
+			return p, false
+		}
+		p.left = len(flag) == 1 && flag[0] == 1
+	}
+	p.last = c.uint()
+	copy(p.digest[:], c.take(uint64(len(p.digest))))
+	return p, !c.bad && len(c.b) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.left || p.from < p.last)
+}
+
+// bytesLeft is what is left of an entry that is being read.
+type bytesLeft struct {
+	b   []byte
+	bad bool
+}
+
+func (c *bytesLeft) uint() uint64 {
+	n, w := binary.Uvarint(c.b)
+	if w <= 0 {
+		c.bad, c.b = true, nil
+		return 0
+	}
+	c.b = c.b[w:]
+	return n
+}
+
+func (c *bytesLeft) take(n uint64) []byte {
+	if c.bad || n > uint64(len(c.b)) {
+		c.bad, c.b = true, nil
+		return nil
+	}
+	out := c.b[:n:n]
+	c.b = c.b[n:]
+	return out
+}
