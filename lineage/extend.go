@@ -47,12 +47,41 @@ func (c *Context) extend(ctx context.Context, steps [][]Item, expected *SpanRef)
 	if len(steps) == 0 {
 		return nil, nil
 	}
-	content, usages, err := c.store.usages(ctx, steps)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		content, usages, err := c.store.usages(ctx, steps)
+		if err != nil {
+			return nil, err
+		}
+		lock := c.store.lockContext(c.id)
+		spans, err := c.store.append(ctx, c.id, content, usages, expected)
+		lock.Unlock()
+		if !isChunkGone(err) || try == mostTries || !repeatable(steps) {
+			return spans, err
+		}
 	}
-	defer c.store.lockContext(c.id).Unlock()
-	return c.store.append(ctx, c.id, content, usages, expected)
+}
+
+// mostTries is how often a body is stored that collections take pieces of before
+// they are used.
+const mostTries = 5
+
+// isChunkGone reports whether a piece of a body, known or stored when the body was
+// cut, was collected before the body was used.
+func isChunkGone(err error) bool {
+	var e *backend.SubjectError
+	return errors.As(err, &e) && e.Subject == "chunk" && errors.Is(e.Err, ErrNotFound)
+}
+
+// repeatable reports whether the items can be read again.
+func repeatable(steps [][]Item) bool {
+	for _, items := range steps {
+		for i := range items {
+			if items[i].Reader != nil {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // usages turns items into the records of their content and the usages of spans.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/content"
@@ -9,17 +10,37 @@ import (
 )
 
 // requireTree refuses a block that was cut unless the root of its tree is stored,
-// or came before it in the commit.
+// or came before it in the commit. Whoever stored the root stored what is below it
+// first; but a collection may have come in between, so from the first one on all of
+// the tree has to be there.
 func (b *builder) requireTree(i int, r *structure.Block) error {
 	if b.replay || r.Tree.Size == 0 {
 		return nil
 	}
+	own := make(map[content.Key][]byte)
 	for i--; i >= 0; i-- {
-		if c, ok := b.commit.Records[i].(*structure.Chunk); ok && c.Key == r.Tree.Key {
-			return nil
+		if c, ok := b.commit.Records[i].(*structure.Chunk); ok {
+			own[c.Key] = c.Bytes
 		}
 	}
-	return b.require(b.scratch(tableChunk, r.Tree.Key[:hashPrefix]), "chunk", r.Tree.Key)
+	there := func(k content.Key) error {
+		if _, ok := own[k]; ok {
+			return nil
+		}
+		return b.require(b.scratch(tableChunk, k[:hashPrefix]), "chunk", k)
+	}
+	if err := there(r.Tree.Key); err != nil || !b.engine.collected.Load() {
+		return err
+	}
+	v := b.engine.now()
+	defer v.release()
+	get := func(ctx context.Context, k content.Key) ([]byte, error) {
+		if bytes, ok := own[k]; ok {
+			return bytes, nil
+		}
+		return v.Chunk(ctx, k)
+	}
+	return content.Walk(context.Background(), r.Tree, get, func(k content.Key, _ bool) error { return there(k) })
 }
 
 // erase marks content as erased. Its record stays where it is.

@@ -207,6 +207,7 @@ func (c *collection) raise() (*index.Snapshot, error) {
 	c.report.Commit = c.marker.live.until
 	c.barrier = newBarrier(c.marker.live)
 	e.collecting.pruned.Lock()
+	e.collected.Store(true)
 	e.barrier.Store(c.barrier)
 	e.collecting.done = false
 	e.collecting.pruned.Unlock()

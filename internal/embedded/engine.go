@@ -82,7 +82,10 @@ type Engine struct {
 	contexts *recent[structure.ContextID, *backend.Context]
 
 	// barrier is there from when a collection knows what is dead until it is gone.
-	barrier    atomic.Pointer[barrier]
+	barrier atomic.Pointer[barrier]
+	// collected is set from the first collection of this process on: chunks that were
+	// known when a body was cut may be gone when its block comes.
+	collected  atomic.Bool
 	collecting collecting
 
 	// packing is held while files of the journal are replaced, or must not be.
