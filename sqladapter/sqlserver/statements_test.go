@@ -2,8 +2,10 @@ package sqlserver_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,8 +44,9 @@ func all(t *testing.T) []statements.Statement {
 	found, err := statements.In("..", ".")
 	require.NoError(t, err)
 	require.Greater(t, len(found), 40)
-	for name, text := range sqlserver.StatementsOfDialect() {
-		found = append(found, statements.Statement{Name: "dialect." + name, Text: sqladapter.Statement(text)})
+	own := sqlserver.StatementsOfDialect()
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		found = append(found, statements.Statement{Name: "dialect." + name, Text: sqladapter.Statement(own[name])})
 	}
 	return found
 }
