@@ -22,7 +22,7 @@ const (
 	dedupeRaw     = "raw files"
 	dedupeZstd    = "zstd -19 --long=27"
 	dedupeFresh   = nameLineage + ", as imported"
-	dedupePacked  = nameLineage + ", packed"
+	dedupePacked  = nameLineage + ", packed densely"
 	dedupeUnique  = "distinct content, uncompressed"
 	dedupeLogical = "all messages of all histories"
 )
@@ -83,7 +83,7 @@ func (r *run) dedupeOf(ctx context.Context, path string) error {
 		return err
 	}
 	bytes(dedupeFresh, fresh)
-	if _, err := s.Pack(ctx, lineage.PackOptions{All: true}); err != nil {
+	if _, err := s.Pack(ctx, lineage.PackOptions{All: true, Dense: true}); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	packed, err := closedSize(ctx, &s, storeDir)

@@ -105,7 +105,8 @@ func TestRecordSize(t *testing.T) {
 	require.Zero(t, structure.RecordSize([]byte{2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}), "an impossible length")
 }
 
-// A commit's blocks are referred to by place, however far back they stand.
+// A commit's blocks are referred to by place as far as the encoder looks back,
+// and by id beyond.
 func TestContentOfTheSameCommit(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -117,9 +118,9 @@ func TestContentOfTheSameCommit(t *testing.T) {
 		{"an earlier one", []string{"a", "b"}, "a", false},
 		{"one of two alike", []string{"a", "b", "a", "c"}, "a", false},
 		{"none", []string{"a"}, "b", true},
-		{"the last of the near ones", append([]string{"far"}, numbered(63)...), "far", false},
-		{"one further back", append([]string{"far"}, numbered(64)...), "far", false},
-		{"further back than a byte counts", append([]string{"far"}, numbered(300)...), "far", false},
+		{"as far back as is looked", append([]string{"far"}, numbered(63)...), "far", false},
+		{"further back than is looked", append([]string{"far"}, numbered(64)...), "far", true},
+		{"further back than a byte counts", append([]string{"far"}, numbered(300)...), "far", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

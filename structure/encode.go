@@ -58,10 +58,6 @@ type Encoder struct {
 	offsets []int
 	body    []byte
 	blocks  []content.ID
-	// farther has the places in blocks of those that are not among the latest. It is
-	// filled for large commits, as far as it was asked for.
-	farther map[content.ID]int
-	indexed int
 }
 
 // Encode returns the binary form of the commit without its number, and where
@@ -72,7 +68,7 @@ func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
 	e.buf = append(e.buf[:0], commitVersion)
 	e.buf = appendTime(e.buf, c.Time)
 	e.offsets = e.offsets[:0]
-	e.blocks, e.farther, e.indexed = e.blocks[:0], nil, 0
+	e.blocks = e.blocks[:0]
 	var last SpanRef
 	for _, r := range c.Records {
 		e.offsets = append(e.offsets, len(e.buf))
@@ -289,23 +285,10 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 // follows its block.
 func (e *Encoder) localBlock(id content.ID) int {
 	const look = 64
-	last := len(e.blocks) - 1
-	for back := 0; back <= last && back < look; back++ {
-		if e.blocks[last-back] == id {
+	for back := 0; back < len(e.blocks) && back < look; back++ {
+		if e.blocks[len(e.blocks)-1-back] == id {
 			return back
 		}
-	}
-	if last < look {
-		return -1
-	}
-	if e.farther == nil {
-		e.farther = make(map[content.ID]int, len(e.blocks))
-	}
-	for ; e.indexed <= last; e.indexed++ {
-		e.farther[e.blocks[e.indexed]] = e.indexed
-	}
-	if at, ok := e.farther[id]; ok {
-		return last - at
 	}
 	return -1
 }

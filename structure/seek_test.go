@@ -1,8 +1,6 @@
 package structure_test
 
 import (
-	"bytes"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,25 +82,4 @@ func TestSeekChecksWhatItReturns(t *testing.T) {
 
 func sampleBlock(body string) *structure.Block {
 	return structure.NewBlock(content.TypeText, content.Origin{Kind: content.OriginUser}, sampleTime, []byte(body))
-}
-
-// A span names content of its commit by where it stands, however far that is.
-func TestContentOfTheCommitIsNamedByItsPlace(t *testing.T) {
-	run := structure.NewID[structure.RunID]()
-	var records, spans []structure.Record
-	for i := range 200 {
-		b := sampleBlock(strings.Repeat("x", i+1))
-		records = append(records, b)
-		spans = append(spans, &structure.Span{
-			Ref:    structure.SpanRef{Run: run, Seq: uint64(i + 1)},
-			Usages: []structure.Usage{{Kind: structure.MessageUsage, Content: b.ID, Role: "user", CreatedAt: sampleTime}},
-		})
-	}
-	payload, _, err := new(structure.Encoder).Encode(&structure.Commit{Time: sampleTime, Records: append(records, spans...)})
-	require.NoError(t, err)
-	for _, s := range spans {
-		id := s.(*structure.Span).Usages[0].Content
-		require.False(t, bytes.Contains(payload, id[:]))
-	}
-	seekAll(t, payload, func() bool { return true })
 }

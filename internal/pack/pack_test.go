@@ -234,3 +234,25 @@ func TestChaptersAreDecodedOnce(t *testing.T) {
 	}
 	require.Equal(t, chapters, small.decoded.Load(), "the base is decoded once")
 }
+
+// A commit that brings many blocks before the spans that use them.
+func TestContentFarFromItsSpans(t *testing.T) {
+	run := structure.NewID[structure.RunID]()
+	commit := &structure.Commit{Time: time.UnixMilli(1)}
+	var spans []structure.Record
+	for i := range 300 {
+		b := structure.NewBlock("text/plain", content.Origin{Kind: content.OriginUser}, commit.Time, fmt.Appendf(nil, "message %d", i))
+		commit.Records = append(commit.Records, b)
+		spans = append(spans, &structure.Span{
+			Ref:    structure.SpanRef{Run: run, Seq: uint64(i + 1)},
+			Usages: []structure.Usage{{Kind: structure.MessageUsage, Content: b.ID, Role: "user", CreatedAt: commit.Time}},
+		})
+	}
+	commit.Records = append(commit.Records, spans...)
+	for _, commits := range [][]*structure.Commit{{commit}, {commit, {Time: commit.Time}}} { // fast and dense
+		frames := framesOf(t, 7, commits)
+		f, err := write(t, frames, nil).Frame(frames[0].Segment, frames[0].Start)
+		require.NoError(t, err)
+		require.Equal(t, frames[0], f)
+	}
+}
