@@ -62,7 +62,8 @@ func TestSystemsKeepHistories(t *testing.T) {
 			require.NoError(t, err)
 			require.Positive(t, size)
 			if again, ok := o.store.(reopener); ok {
-				require.NoError(t, again.reopen(ctx))
+				require.NoError(t, again.shut())
+				require.NoError(t, again.openAgain(ctx))
 			}
 		})
 	}

@@ -45,7 +45,7 @@ func goals(r *Report) []Goal {
 	add(r.readGoal())
 	add(r.importGoal())
 	add(r.value("bytes beside content for a message, fresh", 128, workBeside, 1))
-	add(r.value("bytes beside content for a message, packed", 24, workPacked, 1))
+	add(r.value("bytes beside content for a message, packed: of the index alone", 24, workPacked, 1))
 	for _, g := range r.archiveGoals() {
 		add(g, true)
 	}

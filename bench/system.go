@@ -50,7 +50,8 @@ type history interface {
 
 // reopener is a store that can be closed and opened again, for timing.
 type reopener interface {
-	reopen(ctx context.Context) error
+	shut() error
+	openAgain(ctx context.Context) error
 }
 
 // Systems returns the names of what can be compared.

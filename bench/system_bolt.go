@@ -53,12 +53,9 @@ func (s *boltStore) size() (int64, error) { return diskUse(s.dir) }
 
 func (s *boltStore) close() error { return s.db.Close() }
 
-func (s *boltStore) reopen(context.Context) error {
-	if err := s.db.Close(); err != nil {
-		return err
-	}
-	return s.open()
-}
+func (s *boltStore) shut() error { return s.db.Close() }
+
+func (s *boltStore) openAgain(context.Context) error { return s.open() }
 
 type boltHistory struct {
 	store *boltStore

@@ -42,12 +42,9 @@ func (s *lineageStore) size() (int64, error) { return diskUse(s.dir) }
 
 func (s *lineageStore) close() error { return s.store.Close() }
 
-func (s *lineageStore) reopen(ctx context.Context) error {
-	if err := s.store.Close(); err != nil {
-		return err
-	}
-	return s.open(ctx)
-}
+func (s *lineageStore) shut() error { return s.store.Close() }
+
+func (s *lineageStore) openAgain(ctx context.Context) error { return s.open(ctx) }
 
 type lineageHistory struct {
 	store   *lineageStore

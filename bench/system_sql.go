@@ -173,12 +173,9 @@ func (s *sqlStore) close() error {
 	return err
 }
 
-func (s *sqlStore) reopen(ctx context.Context) error {
-	if err := s.db.Close(); err != nil {
-		return err
-	}
-	return s.open(ctx, "")
-}
+func (s *sqlStore) shut() error { return s.db.Close() }
+
+func (s *sqlStore) openAgain(ctx context.Context) error { return s.open(ctx, "") }
 
 type sqlHistory struct {
 	store        *sqlStore
