@@ -11,44 +11,34 @@ import (
 // WriteJSON writes the report as records, one JSON object a line, each with its
 // kind in "type".
 func (r *Report) WriteJSON(w io.Writer) error {
-	out := json.NewEncoder(w)
-	out.SetEscapeHTML(false)
-	records := []any{struct {
-		Type string `json:"type"`
-		Environment
-	}{"environment", r.Environment}}
-	for _, x := range r.Rows {
-		records = append(records, struct {
-			Type string `json:"type"`
-			Row
-		}{"measurement", x})
+	if err := writeRecords(w, "environment", []Environment{r.Environment}); err != nil {
+		return err
 	}
-	for _, x := range r.Ratios {
-		records = append(records, struct {
-			Type string `json:"type"`
-			Ratio
-		}{"ratio", x})
+	if err := writeRecords(w, "measurement", r.Rows); err != nil {
+		return err
 	}
-	for _, x := range r.Growth {
-		records = append(records, struct {
-			Type string `json:"type"`
-			Growth
-		}{"growth", x})
+	if err := writeRecords(w, "ratio", r.Ratios); err != nil {
+		return err
 	}
-	for _, x := range r.Goals {
-		records = append(records, struct {
-			Type string `json:"type"`
-			Goal
-		}{"goal", x})
+	if err := writeRecords(w, "growth", r.Growth); err != nil {
+		return err
 	}
-	for _, x := range r.Skipped {
-		records = append(records, struct {
-			Type string `json:"type"`
-			Skipped
-		}{"unmeasured", x})
+	if err := writeRecords(w, "goal", r.Goals); err != nil {
+		return err
 	}
-	for _, x := range records {
+	return writeRecords(w, "unmeasured", r.Skipped)
+}
+
+// writeRecords writes structs as records of a kind, which each begins with.
+func writeRecords[T any](w io.Writer, kind string, all []T) error {
+	for _, x := range all {
+		var fields bytes.Buffer
+		out := json.NewEncoder(&fields)
+		out.SetEscapeHTML(false)
 		if err := out.Encode(x); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, `{"type":%q,%s`, kind, fields.Bytes()[1:]); err != nil {
 			return err
 		}
 	}

@@ -79,11 +79,19 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	default:
 		r = readPlain(kind, &c)
 	}
-	if err := c.end(); err != nil {
-		d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
-		return offset, nil, d.c.err
+	if err := d.ends(&c, kind, offset); err != nil {
+		return offset, nil, err
 	}
 	return offset, r, nil
+}
+
+// ends requires that a record was read well and to its end. Otherwise nothing more
+// is read.
+func (d *Decoder) ends(c *cursor, kind Kind, offset int) error {
+	if err := c.end(); err != nil {
+		d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
+	}
+	return d.c.err
 }
 
 // Seek reads on up to the span with the given place and returns it, or nil if it
@@ -109,9 +117,8 @@ func (d *Decoder) Seek(want SpanRef) (*Span, error) {
 			d.last, c = before, rest
 			s := d.span(&c)
 			d.last = s.Ref
-			if err := c.end(); err != nil {
-				d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
-				return nil, d.c.err
+			if err := d.ends(&c, kind, offset); err != nil {
+				return nil, err
 			}
 			return s, nil
 		}
