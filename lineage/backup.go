@@ -22,13 +22,22 @@ type RestoreOptions = embedded.RestoreOptions
 // while it is read and written. The copy is a store itself, with the same id. Nothing
 // is there under that name until the copy is complete and durable; what an interrupted
 // backup leaves is named after the directory with ".partial-" behind. An engine that
-// cannot is errors.ErrUnsupported.
+// cannot is errors.ErrUnsupported, and a store that is damaged ErrCorrupt.
 func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupReport, error) {
 	engine, ok := s.engine.(backend.Copier)
 	if !ok {
 		return BackupReport{}, fmt.Errorf("backup: %w", errors.ErrUnsupported)
 	}
 	return engine.Backup(ctx, dir, o)
+}
+
+// Damage returns what keeps a store that was opened read-only from being read to its
+// end, or nil: what it shows ends before that. It matches ErrCorrupt.
+func (s *Store) Damage() error {
+	if engine, ok := s.engine.(backend.Impaired); ok {
+		return engine.Damage()
+	}
+	return nil
 }
 
 // Restore copies a backup into a directory that is new or empty, and verifies every

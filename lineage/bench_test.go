@@ -173,36 +173,72 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// BenchmarkRead reads a history of 100,000 messages, all of it and windows of it.
+// BenchmarkRead reads a history of 100,000 messages, all of it and windows of it,
+// once where each message was a commit of its own and once where 500 were.
 func BenchmarkRead(b *testing.B) {
 	const length = 100_000
-	s := newStore(b)
-	c := grown(b, s, length, 1, messageOf)
-	for _, test := range []struct {
-		name   string
-		window lineage.Window
-		reads  int
-	}{
-		{"all", lineage.Window{}, length},
-		{"last 1", lineage.Window{Last: 1}, 1},
-		{"last 100", lineage.Window{Last: 100}, 100},
-		{"middle 100", lineage.Window{From: length / 2, To: length/2 + 99}, 100},
-	} {
-		b.Run(test.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				n := 0
-				for e, err := range c.Entries(bg, test.window) {
-					if err != nil || len(e.Body) != 500 {
-						b.Fatal(err, len(e.Body))
+	for _, together := range []int{1, 500} {
+		s := newStore(b)
+		c := grown(b, s, length, together, messageOf)
+		for _, test := range []struct {
+			name   string
+			window lineage.Window
+			reads  int
+		}{
+			{"all", lineage.Window{}, length},
+			{"last 1", lineage.Window{Last: 1}, 1},
+			{"last 20", lineage.Window{Last: 20}, 20},
+			{"last 100", lineage.Window{Last: 100}, 100},
+			{"middle 100", lineage.Window{From: length / 2, To: length/2 + 99}, 100},
+		} {
+			b.Run(fmt.Sprintf("%d together/%s", together, test.name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					n := 0
+					for e, err := range c.Entries(bg, test.window) {
+						if err != nil || len(e.Body) != 500 {
+							b.Fatal(err, len(e.Body))
+						}
+						n++
 					}
-					n++
+					if n != test.reads {
+						b.Fatal(n)
+					}
 				}
-				if n != test.reads {
-					b.Fatal(n)
+				b.ReportMetric(float64(test.reads)*float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+			})
+		}
+	}
+}
+
+// BenchmarkSubagent forks a context with a history of 1,000 messages, which says
+// something: at the end of the history, and at a place where nobody forked before.
+func BenchmarkSubagent(b *testing.B) {
+	const length = 1000
+	for _, together := range []int{1, 500} {
+		for _, fresh := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d together/fresh=%v", together, fresh), func(b *testing.B) {
+				s := newStore(b)
+				c := grown(b, s, length, together, messageOf)
+				tip, err := c.Tip(bg)
+				require.NoError(b, err)
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					i++
+					o := lineage.ForkOptions{At: tip}
+					if fresh {
+						o.At.Seq = uint64(1 + i*7%(length-1))
+					}
+					child, err := c.Fork(bg, o)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := child.Extend(bg, messageOf(length+i)); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-			b.ReportMetric(float64(test.reads)*float64(b.N)/b.Elapsed().Seconds(), "messages/s")
-		})
+			})
+		}
 	}
 }

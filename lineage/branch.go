@@ -105,13 +105,21 @@ func (t *Thread) Active(ctx context.Context) (*Context, error) {
 
 // ActiveBranch returns what is known of the active branch.
 func (t *Thread) ActiveBranch(ctx context.Context) (BranchInfo, error) {
-	branches, err := t.Branches(ctx)
+	snapshot, err := t.store.engine.Snapshot(ctx)
 	if err != nil {
 		return BranchInfo{}, err
 	}
-	for _, b := range branches {
-		if b.Active {
-			return b, nil
+	defer snapshot.Close()
+	thread, err := snapshot.Thread(ctx, t.id)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	for b, err := range snapshot.Branches(ctx, t.id) {
+		if err != nil {
+			return BranchInfo{}, err
+		}
+		if b.Context == thread.Active {
+			return t.branchInfo(ctx, snapshot, b, thread.Active, t.store.runs(ctx))
 		}
 	}
 	return BranchInfo{}, subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
@@ -286,9 +294,10 @@ func (t *Thread) RenameBranch(ctx context.Context, name, newName string) error {
 	})
 }
 
-// DeleteBranch deletes a branch and its context. The main branch, and the last
-// that is left, are ErrProtected. If it was active, the main branch becomes so, or
-// the oldest if there is none of that name.
+// DeleteBranch deletes a branch and its context; Context.Delete says what becomes of
+// contexts that were forked from it. The main branch, and the last that is left,
+// are ErrProtected. If it was active, the main branch becomes so, or the oldest if
+// there is none of that name.
 func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
@@ -315,6 +324,9 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 				}
 			}
 			thread.Active = next.Context
+		}
+		if err := (&Context{store: t.store, id: gone.Context}).handDown(ctx, func(*backend.Context) bool { return true }); err != nil {
+			return nil, err
 		}
 		now := t.store.timestamp()
 		return []structure.Record{

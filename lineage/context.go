@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"time"
@@ -36,8 +37,8 @@ type ContextInfo struct {
 
 func contextInfo(c *backend.Context) ContextInfo {
 	return ContextInfo{
-		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.Base, Tip: c.Tip, Overrides: c.Overrides,
-		Metadata: c.Metadata, CreatedAt: c.CreatedAt, UpdatedAt: time.UnixMilli(c.MovedAt).UTC(),
+		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.Base, Tip: c.Tip, Overrides: c.Overrides.Clone(),
+		Metadata: bytes.Clone(c.Metadata), CreatedAt: c.CreatedAt, UpdatedAt: time.UnixMilli(c.MovedAt).UTC(),
 	}
 }
 
@@ -128,13 +129,48 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context)) e
 }
 
 // Delete takes the context out of the store. A context that a branch names
-// cannot go before its branch does. Histories that were forked from it stay; what
-// nothing else leads to leaves the store's files with the next Collect.
+// cannot go before its branch does. Contexts that were forked from it stay, with the
+// overrides that they inherited now their own; its summaries they lose. What nothing
+// else leads to leaves the store's files with the next Collect.
 func (c *Context) Delete(ctx context.Context) error {
+	if err := c.handDown(ctx, func(*backend.Context) bool { return true }); err != nil {
+		return err
+	}
 	_, err := c.store.apply(ctx, []structure.Record{
 		&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},
 	})
 	return err
+}
+
+// handDown gives children of the context, those that it is to, what they inherit
+// from it as their own. It comes before the context is deleted, not with that: what
+// is in force for them stays the same.
+func (c *Context) handDown(ctx context.Context, to func(child *backend.Context) bool) error {
+	var inherited *Overrides // what it takes to tell grows with how deeply c is nested
+	for child, err := range c.store.engine.Children(ctx, c.id) {
+		if err != nil {
+			return err
+		}
+		if !to(child) {
+			continue
+		}
+		if inherited == nil {
+			o, err := c.Effective(ctx)
+			if err != nil {
+				return err
+			}
+			inherited = &o
+		}
+		if !inherited.Adds(child.Overrides) {
+			continue
+		}
+		heir := &Context{store: c.store, id: child.ID}
+		err := heir.update(ctx, func(r *structure.Context) { r.Overrides = r.Overrides.Or(*inherited) })
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Effective returns the overrides in force: the context's own, and what it does
@@ -152,19 +188,11 @@ func (c *Context) Effective(ctx context.Context) (Overrides, error) {
 		if err != nil {
 			return Overrides{}, err
 		}
-		if o.SystemPrompt == nil {
-			o.SystemPrompt = state.Overrides.SystemPrompt
-		}
-		if o.Model == nil {
-			o.Model = state.Overrides.Model
-		}
-		if o.JSON == nil {
-			o.JSON = state.Overrides.JSON
-		}
+		o = o.Or(state.Overrides)
 		if o.SystemPrompt != nil && o.Model != nil && o.JSON != nil {
 			break
 		}
 		id = state.Parent
 	}
-	return o, nil
+	return o.Clone(), nil
 }

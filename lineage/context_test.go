@@ -44,7 +44,7 @@ func TestContextOutlivesItsParent(t *testing.T) {
 	require.Equal(t, []string{"one"}, texts(t, child))
 	o, err := child.Effective(bg)
 	require.NoError(t, err)
-	require.Nil(t, o.Model, "what is deleted gives nothing")
+	require.Equal(t, "large", *o.Model, "what was in force stays so")
 	say(t, child, "two")
 	require.Equal(t, []string{"one", "two"}, texts(t, fork(t, child)))
 	require.NoError(t, child.SetOverrides(bg, lineage.Overrides{Model: pointer("small")}))
@@ -193,4 +193,57 @@ func TestChildren(t *testing.T) {
 		ids = append(ids, child.ID())
 	}
 	require.ElementsMatch(t, []lineage.ContextID{a.ID(), b.ID()}, ids)
+}
+
+// What is in force for a context stays so when those go that it inherits from.
+func TestOverridesOutliveTheirContext(t *testing.T) {
+	s := newStore(t)
+	prompt, model, own := "You count birds.", "large", "small"
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	require.NoError(t, main.SetOverrides(bg, lineage.Overrides{SystemPrompt: &prompt}))
+	_, err = main.Extend(bg, lineage.User("Herons?"))
+	require.NoError(t, err)
+	branch, err := thread.CreateBranch(bg, "aside", lineage.BranchOptions{})
+	require.NoError(t, err)
+	require.NoError(t, branch.SetOverrides(bg, lineage.Overrides{Model: &model}))
+	middle, err := branch.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	child, err := middle.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	stubborn, err := middle.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{Model: &own}})
+	require.NoError(t, err)
+	elsewhere, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	far, err := main.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+	require.NoError(t, err)
+
+	requireForce := func(c *lineage.Context, prompt, model *string) {
+		t.Helper()
+		o, err := c.Effective(bg)
+		require.NoError(t, err)
+		require.Equal(t, lineage.Overrides{SystemPrompt: prompt, Model: model}, o)
+	}
+	check := func() {
+		t.Helper()
+		requireForce(child, &prompt, &model)
+		requireForce(stubborn, &prompt, &own)
+		requireForce(far, &prompt, nil)
+	}
+	check()
+	at, err := child.Tip(bg)
+	require.NoError(t, err)
+	require.NoError(t, middle.Delete(bg))
+	check()
+	now, err := child.Tip(bg)
+	require.NoError(t, err)
+	require.Equal(t, at, now)
+	require.NoError(t, thread.DeleteBranch(bg, "aside"))
+	check()
+	require.NoError(t, thread.Delete(bg))
+	requireForce(far, &prompt, nil)
+	require.ErrorIs(t, thread.Delete(bg), lineage.ErrNotFound)
+	require.ErrorIs(t, middle.Delete(bg), lineage.ErrNotFound)
 }

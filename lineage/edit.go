@@ -40,10 +40,11 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	if err != nil {
 		return nil, err
 	}
-	content, usages, err := c.editedUsages(ctx, span, edited, o)
-	if err != nil {
+	d := new(draft)
+	if err := c.takeEdited(ctx, d, span, edited, o); err != nil {
 		return nil, err
 	}
+	usages := d.steps
 	if o.Replay != nil {
 		again, err := c.store.choose(ctx, state.Tip, Filter{Window: Window{From: position + 1}, Keep: o.Replay})
 		if err != nil {
@@ -60,21 +61,21 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	if err := c.store.makeFindable(ctx, record.Thread, usages); err != nil {
 		return nil, err
 	}
-	grown, _ := growth(record, content, usages, true)
-	if _, err := c.store.apply(ctx, append([]structure.Record{record}, grown...)); err != nil {
+	d.grow(record, d.content, usages, true)
+	if _, err := c.store.apply(ctx, append([]structure.Record{record}, d.records...)); err != nil {
 		return nil, takenSourceID(err, usages)
 	}
 	return &Context{store: c.store, id: record.ID}, nil
 }
 
-// editedUsages returns the usages of the span with one of them changed.
-func (c *Context) editedUsages(ctx context.Context, span SpanRef, edited Item, o EditOptions) ([]structure.Record, [][]structure.Usage, error) {
+// takeEdited takes the entries of the span with one of them changed.
+func (c *Context) takeEdited(ctx context.Context, d *draft, span SpanRef, edited Item, o EditOptions) error {
 	entries, err := c.store.Span(ctx, span)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if o.Index < 0 || o.Index >= len(entries) {
-		return nil, nil, subjectError("span", span.String(), ErrInvalid, fmt.Sprintf("it has %d entries, not %d", len(entries), o.Index+1))
+		return subjectError("span", span.String(), ErrInvalid, fmt.Sprintf("it has %d entries, not %d", len(entries), o.Index+1))
 	}
 	items := make([]Item, len(entries))
 	for i, e := range entries {
@@ -99,7 +100,7 @@ func (c *Context) editedUsages(ctx context.Context, span SpanRef, edited Item, o
 		edited.Origin.ParentID = old.Content
 	}
 	items[o.Index] = edited
-	return c.store.usages(ctx, [][]Item{items})
+	return d.take(ctx, c.store, items, true)
 }
 
 func inherit(s *string, from string) {

@@ -3,7 +3,7 @@ package lineage
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -14,48 +14,43 @@ import (
 // all or none of them, and returns the spans in order. Its cost does not depend
 // on the history, the store or the number of forks.
 func (c *Context) Extend(ctx context.Context, items ...Item) ([]SpanRef, error) {
-	return c.extend(ctx, spansOf(items), nil)
-}
-
-// spansOf gives each item a span of its own.
-func spansOf(items []Item) [][]Item {
-	steps := make([][]Item, len(items))
-	for i := range items {
-		steps[i] = items[i : i+1 : i+1]
+	if len(items) == 0 {
+		return nil, nil
 	}
-	return steps
+	return c.extend(ctx, items, false, nil)
 }
 
 // ExtendFrom is Extend for a caller that must not add after something it has not
 // seen: unless the context stands at tip, nothing is added and the error matches
 // ErrTipMoved.
 func (c *Context) ExtendFrom(ctx context.Context, tip SpanRef, items ...Item) ([]SpanRef, error) {
-	return c.extend(ctx, spansOf(items), &tip)
+	if len(items) == 0 {
+		return nil, nil
+	}
+	return c.extend(ctx, items, false, &tip)
 }
 
 // ExtendTogether adds the items as one span: one step of the history with several
 // usages, such as a message and the files that came with it.
 func (c *Context) ExtendTogether(ctx context.Context, items ...Item) (SpanRef, error) {
-	spans, err := c.extend(ctx, [][]Item{items}, nil)
+	spans, err := c.extend(ctx, items, true, nil)
 	if err != nil {
 		return SpanRef{}, err
 	}
 	return spans[0], nil
 }
 
-func (c *Context) extend(ctx context.Context, steps [][]Item, expected *SpanRef) ([]SpanRef, error) {
-	if len(steps) == 0 {
-		return nil, nil
-	}
+func (c *Context) extend(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
+	d := c.store.draft()
+	defer c.store.discard(d)
 	for try := 1; ; try++ {
-		content, usages, err := c.store.usages(ctx, steps)
-		if err != nil {
+		if err := d.take(ctx, c.store, items, together); err != nil {
 			return nil, err
 		}
 		lock := c.store.lockContext(c.id)
-		spans, err := c.store.append(ctx, c.id, content, usages, expected)
+		spans, err := c.store.append(ctx, c.id, d, expected)
 		lock.Unlock()
-		if !isChunkGone(err) || try == mostTries || !repeatable(steps) {
+		if !isChunkGone(err) || try == mostTries || !repeatable(items) {
 			return spans, err
 		}
 	}
@@ -69,167 +64,63 @@ const mostTries = 5
 // cut, was collected before the body was used.
 func isChunkGone(err error) bool {
 	var e *backend.SubjectError
-	return errors.As(err, &e) && e.Subject == "chunk" && errors.Is(e.Err, ErrNotFound)
+	return err != nil && errors.As(err, &e) && e.Subject == "chunk" && errors.Is(e.Err, ErrNotFound)
 }
 
 // repeatable reports whether the items can be read again.
-func repeatable(steps [][]Item) bool {
-	for _, items := range steps {
-		for i := range items {
-			if items[i].Reader != nil {
-				return false
-			}
-		}
-	}
-	return true
+func repeatable(items []Item) bool {
+	return !slices.ContainsFunc(items, func(i Item) bool { return i.Reader != nil })
 }
 
-// usages turns items into the records of their content and the usages of spans.
-func (s *Store) usages(ctx context.Context, steps [][]Item) ([]structure.Record, [][]structure.Usage, error) {
-	now := s.timestamp()
-	content := make([]structure.Record, 0, len(steps))
-	usages := make([][]structure.Usage, len(steps))
-	for i, items := range steps {
-		if len(items) == 0 {
-			return nil, nil, fmt.Errorf("span of no items: %w", ErrInvalid)
-		}
-		usages[i] = make([]structure.Usage, len(items))
-		for k, item := range items {
-			if err := item.check(now); err != nil {
-				return nil, nil, err
-			}
-			u := &usages[i][k]
-			if item.Content.IsZero() {
-				b, err := s.block(ctx, &item)
-				if err != nil {
-					return nil, nil, err
-				}
-				content = append(content, b)
-				item.Content = b.ID
-			}
-			*u = usageOf(&item)
-		}
-	}
-	ownOrigins(content, usages)
-	return content, usages, nil
-}
-
-func usageOf(i *Item) structure.Usage {
-	u := structure.Usage{
-		Kind: i.Kind, Content: i.Content, Role: i.Role, Document: i.Document, Revision: i.Revision,
-		Filename: i.Filename, Type: i.Type, SourceID: i.SourceID, Metadata: i.Metadata,
-		CreatedAt: i.CreatedAt.UTC(),
-	}
-	if i.Name != i.Role {
-		u.Name = i.Name
-	}
-	if i.Origin != (Origin{}) {
-		o := i.Origin
-		u.Origin = &o
-	}
-	return u
-}
-
-// ownOrigins leaves with each usage only what differs from the block that the
-// same commit offers. If the store turns out to have the block, the engine gives
-// the usage what the offered one said.
-func ownOrigins(content []structure.Record, usages [][]structure.Usage) {
-	offered := make(map[ContentID]*structure.Block, len(content))
-	for _, r := range content {
-		if b := r.(*structure.Block); offered[b.ID] == nil {
-			offered[b.ID] = b
-		}
-	}
-	for _, span := range usages {
-		for i := range span {
-			u := &span[i]
-			b := offered[u.Content]
-			if b == nil {
-				continue
-			}
-			if u.Type == b.Type {
-				u.Type = ""
-			}
-			if u.Origin != nil && *u.Origin == b.Origin {
-				u.Origin = nil
-			}
-		}
-	}
-}
-
-// append adds spans to a context. Its lock is held.
-func (s *Store) append(ctx context.Context, id ContextID, content []structure.Record, usages [][]structure.Usage, expected *SpanRef) ([]SpanRef, error) {
-	var spans []SpanRef
-	err := s.grow(ctx, expected == nil, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
+// append adds the usages of a draft to a context. Its lock is held.
+func (s *Store) append(ctx context.Context, id ContextID, d *draft, expected *SpanRef) ([]SpanRef, error) {
+	for freshRun, again := false, true; ; {
 		c, err := s.engine.Context(ctx, id)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if expected != nil && c.Tip != *expected {
-			return nil, nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: c.Tip}}
+			return nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: c.Tip}}
 		}
-		if err := s.makeFindable(ctx, c.Thread, usages); err != nil {
-			return nil, nil, err
+		if err := s.makeFindable(ctx, c.Thread, d.steps); err != nil {
+			return nil, err
 		}
-		records, grown := growth(&c.Context, content, usages, freshRun)
-		spans = grown
-		return records, []backend.Expect{{Context: id, Tip: c.Tip}}, nil
-	})
-	if err != nil {
-		return nil, takenSourceID(err, usages)
+		spans := d.grow(&c.Context, d.content, d.steps, freshRun)
+		err = d.apply(ctx, s, backend.Expect{Context: id, Tip: c.Tip})
+		if err == nil {
+			return spans, nil
+		}
+		if freshRun, again = tryAgain(err, expected == nil, freshRun); !again {
+			return nil, takenSourceID(err, d.steps)
+		}
 	}
-	return spans, nil
 }
 
 // grow applies the records that attempt returns for the tips it found, and asks
-// again when others came first: to begin a run where the one at hand went on
-// elsewhere and, if it may follow, for a tip that has moved. No records end it.
+// again when others came first. No records end it.
 func (s *Store) grow(ctx context.Context, follow bool, attempt func(freshRun bool) ([]structure.Record, []backend.Expect, error)) error {
-	for freshRun := false; ; {
+	for freshRun, again := false, true; ; {
 		records, tips, err := attempt(freshRun)
 		if err != nil || len(records) == 0 {
 			return err
 		}
 		_, err = s.apply(ctx, records, tips...)
-		switch {
-		case follow && isTipMoved(err):
-			freshRun = false
-		case isSpanConflict(err) && !freshRun:
-			freshRun = true
-		default:
+		if freshRun, again = tryAgain(err, follow, freshRun); !again {
 			return err
 		}
 	}
 }
 
-// growth returns the records that extend a context by usages, of content that comes
-// in the order of the usages. They continue the run that the tip is in; whether
-// that is where it ends the engine tells when it refuses. Content stands just before
-// the span that uses it: that is short to say, and near when it is read.
-func growth(c *structure.Context, content []structure.Record, usages [][]structure.Usage, freshRun bool) ([]structure.Record, []SpanRef) {
-	records := make([]structure.Record, 0, len(content)+len(usages)+2)
-	at := c.Tip
-	if at.IsZero() || freshRun || !c.Set.IsZero() && c.Tip == c.Base {
-		run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: c.Tip}
-		records = append(records, run)
-		at = SpanRef{Run: run.ID}
+// tryAgain tells what to do after others came first: begin a run where the one at
+// hand went on elsewhere and, if it may follow, look again at a tip that has moved.
+func tryAgain(err error, follow, wasFresh bool) (freshRun, again bool) {
+	switch {
+	case follow && isTipMoved(err):
+		return false, true
+	case isSpanConflict(err) && !wasFresh:
+		return true, true
 	}
-	spans := make([]SpanRef, len(usages))
-	for i, u := range usages {
-		at.Seq++
-		span := &structure.Span{Ref: at, Usages: u}
-		if i == 0 && c.Tip == c.Base {
-			span.Set = c.Set
-		}
-		for k := range u {
-			if len(content) > 0 && content[0].(*structure.Block).ID == u[k].Content {
-				records, content = append(records, content[0]), content[1:]
-			}
-		}
-		records = append(records, span)
-		spans[i] = at
-	}
-	return append(records, &structure.Tip{Context: c.ID, Span: at}), spans
+	return false, false
 }
 
 // makeFindable gives the usages with a source id their aliases, in a thread.

@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"context"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -27,24 +28,34 @@ func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := c.store.fork(&state.Context, o)
-	if _, err := c.store.apply(ctx, []structure.Record{record}); err != nil {
+	d := c.store.draft()
+	defer c.store.discard(d)
+	id := d.fork(c.store, &state.Context, &o).ID
+	if err := d.apply(ctx, c.store); err != nil {
 		return nil, err
 	}
-	return &Context{store: c.store, id: record.ID}, nil
+	return &Context{store: c.store, id: id}, nil
 }
 
 // fork returns the record of a context forked from another.
 func (s *Store) fork(parent *structure.Context, o ForkOptions) *structure.Context {
-	if o.At.IsZero() {
-		o.At = parent.Tip
+	c := new(structure.Context)
+	forkTo(c, parent, &o, s.now())
+	return c
+}
+
+// forkTo makes c the record of a context forked from another.
+func forkTo(c, parent *structure.Context, o *ForkOptions, now time.Time) {
+	at, thread := o.At, o.Thread
+	if at.IsZero() {
+		at = parent.Tip
 	}
-	if o.Thread.IsZero() {
-		o.Thread = parent.Thread
+	if thread.IsZero() {
+		thread = parent.Thread
 	}
-	return &structure.Context{
-		ID: structure.NewID[ContextID](), Thread: o.Thread, Parent: parent.ID, Base: o.At, Tip: o.At,
-		Overrides: o.Overrides, Metadata: o.Metadata, CreatedAt: s.timestamp(),
+	*c = structure.Context{
+		ID: structure.NewIDAt[ContextID](now), Thread: thread, Parent: parent.ID, Base: at, Tip: at,
+		Overrides: o.Overrides, Metadata: o.Metadata, CreatedAt: kept(now),
 	}
 }
 
@@ -94,8 +105,9 @@ func (c *Context) Subset(ctx context.Context, f Filter, o ForkOptions) (*Context
 	record.Base, record.Tip = SpanRef{}, SpanRef{}
 	records := []structure.Record{record}
 	if len(usages) > 0 {
-		grown, _ := growth(record, nil, usages, true)
-		records = append(records, grown...)
+		d := new(draft)
+		d.grow(record, nil, usages, true)
+		records = append(records, d.records...)
 	}
 	if _, err := c.store.apply(ctx, records); err != nil {
 		return nil, err
@@ -116,7 +128,7 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 			continue
 		}
 		item := e.Item()
-		u := usageOf(&item)
+		u := usageOf(&item, new(Origin))
 		if e.Span == last {
 			n := len(usages) - 1
 			usages[n] = append(usages[n], u)
@@ -212,16 +224,15 @@ func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here,
 	if to.id == c.id {
 		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
 	}
-	content, usages, err := c.store.usages(ctx, [][]Item{{said}})
-	if err != nil {
+	ours, theirs := new(draft), new(draft)
+	if err := ours.take(ctx, c.store, []Item{said}, true); err != nil {
 		return SpanRef{}, SpanRef{}, err
 	}
-	heard.Body, heard.Reader, heard.Content = nil, nil, usages[0][0].Content
+	heard.Body, heard.Reader, heard.Content = nil, nil, ours.usages[0].Content
 	if heard.Origin.SourceID == "" {
 		heard.Origin.SourceID = contextSource(c.id, SpanRef{})
 	}
-	_, heardUsages, err := c.store.usages(ctx, [][]Item{{heard}})
-	if err != nil {
+	if err := theirs.take(ctx, c.store, []Item{heard}, true); err != nil {
 		return SpanRef{}, SpanRef{}, err
 	}
 	err = c.store.grow(ctx, true, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
@@ -233,19 +244,18 @@ func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here,
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := c.store.makeFindable(ctx, from.Thread, usages); err != nil {
+		if err := c.store.makeFindable(ctx, from.Thread, ours.steps); err != nil {
 			return nil, nil, err
 		}
-		if err := c.store.makeFindable(ctx, target.Thread, heardUsages); err != nil {
+		if err := c.store.makeFindable(ctx, target.Thread, theirs.steps); err != nil {
 			return nil, nil, err
 		}
-		ours, a := growth(&from.Context, content, usages, freshRun || from.Tip == target.Tip)
-		theirs, b := growth(&target.Context, nil, heardUsages, freshRun)
-		here, there = a[0], b[0]
-		return append(ours, theirs...), []backend.Expect{{Context: c.id, Tip: from.Tip}, {Context: to.id, Tip: target.Tip}}, nil
+		here = ours.grow(&from.Context, ours.content, ours.steps, freshRun || from.Tip == target.Tip)[0]
+		there = theirs.grow(&target.Context, nil, theirs.steps, freshRun)[0]
+		return append(ours.records, theirs.records...), []backend.Expect{{Context: c.id, Tip: from.Tip}, {Context: to.id, Tip: target.Tip}}, nil
 	})
 	if err != nil {
-		return SpanRef{}, SpanRef{}, takenSourceID(err, append(usages, heardUsages...))
+		return SpanRef{}, SpanRef{}, takenSourceID(err, append(ours.steps, theirs.steps...))
 	}
 	return here, there, nil
 }

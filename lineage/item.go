@@ -115,7 +115,7 @@ type Entry struct {
 	Erased bool
 }
 
-// Text returns the body as text.
+// Text returns the body as text. It is empty where Body is nil: see there.
 func (e *Entry) Text() string { return string(e.Body) }
 
 // Item returns what would add the same content in the same use elsewhere.

@@ -69,7 +69,9 @@ func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStra
 			if err != nil || len(usages) == 0 {
 				return nil, nil, err
 			}
-			records, result.Added = growth(&target.Context, nil, usages, freshRun)
+			d := new(draft)
+			result.Added = d.grow(&target.Context, nil, usages, freshRun)
+			records = d.records
 		default:
 			return nil, nil, fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
 		}
@@ -119,7 +121,7 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 		}
 		item := e.Item()
 		item.Origin.SourceID = mergedFrom + place
-		u := usageOf(&item)
+		u := usageOf(&item, new(Origin))
 		if e.Span == last {
 			usages[len(usages)-1] = append(usages[len(usages)-1], u)
 			continue

@@ -29,8 +29,8 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 		o.Type = content.TypeBinary
 	}
 	item := Item{Type: o.Type, Origin: o.Origin, Reader: body, CreatedAt: s.timestamp()}
-	b, err := s.block(ctx, &item)
-	if err != nil {
+	b := new(structure.Block)
+	if err := s.block(ctx, &item, b); err != nil {
 		return content.Block{}, false, err
 	}
 	receipt, err := s.apply(ctx, []structure.Record{b})
@@ -44,9 +44,9 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	return b.Block, false, nil
 }
 
-// block returns the record of an item's body. The chunks of a body that is too
+// block makes b the record of an item's body. The chunks of a body that is too
 // large to be kept whole are stored on the way.
-func (s *Store) block(ctx context.Context, i *Item) (*structure.Block, error) {
+func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 	body, r := i.Body, i.Reader
 	if r != nil {
 		head := make([]byte, content.InlineLimit+1)
@@ -57,22 +57,23 @@ func (s *Store) block(ctx context.Context, i *Item) (*structure.Block, error) {
 		case io.EOF, io.ErrUnexpectedEOF:
 			body, r = head[:n:n], nil
 		default:
-			return nil, fmt.Errorf("read body: %w", err)
+			return fmt.Errorf("read body: %w", err)
 		}
 	} else if len(i.Body) > content.InlineLimit {
 		r = bytes.NewReader(i.Body)
 	}
 	if r == nil {
-		return structure.NewBlock(i.Type, i.Origin, i.CreatedAt, body), nil
+		b.Hold(i.Type, i.Origin, i.CreatedAt, body)
+		return nil
 	}
-	b := &structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin, CreatedAt: i.CreatedAt}}
+	*b = structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin, CreatedAt: i.CreatedAt}}
 	var err error
 	chunks := chunkWriter{store: s, ctx: ctx}
 	if b.ID, b.Tree, err = content.Cut(ctx, r, chunks.put); err != nil {
-		return nil, fmt.Errorf("store body: %w", err)
+		return fmt.Errorf("store body: %w", err)
 	}
 	b.Size = b.Tree.Size
-	return b, chunks.flush()
+	return chunks.flush()
 }
 
 // chunkWriter stores chunks, many to a commit. They need not be durable before
@@ -145,7 +146,8 @@ func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error)
 // Erase takes a content block's bytes out of everything that reads the store.
 // Histories that use it still read, with a marker in its place. The bytes leave
 // the store's files with the next Collect. Storing the same bytes again takes the
-// erasure back.
+// erasure back. What was made of it is other content and stays: summaries that
+// cover it (see Context.Summaries), edits, answers that quote it.
 func (s *Store) Erase(ctx context.Context, id ContentID) error {
 	_, err := s.apply(ctx, []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: id, At: s.timestamp()}})
 	return err

@@ -69,13 +69,16 @@ func (s *Store) History(ctx context.Context, tip SpanRef, w Window) iter.Seq2[*E
 		if tip.IsZero() {
 			return
 		}
-		for step, err := range s.engine.Path(ctx, tip, w, backend.PathOptions{Bodies: true}) {
+		var entries entrySlab
+		for step, err := range s.engine.Path(ctx, tip, w, backend.PathOptions{Bodies: true, Passing: true}) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			for i := range step.Span.Usages {
-				if !yield(newEntry(step, i), nil) {
+				e := entries.next()
+				fillEntry(e, step, i)
+				if !yield(e, nil) {
 					return
 				}
 			}
@@ -128,15 +131,34 @@ func (s *Store) runs(ctx context.Context) structure.RunLookup {
 	}
 }
 
-func newEntry(step *backend.Step, i int) *Entry {
-	u, b := &step.Span.Usages[i], step.Blocks[i]
-	e := &Entry{
-		Position: step.Position, Span: step.Span.Ref, Index: i, Commit: step.Commit,
-		Kind: u.Kind, Role: u.Role, Name: u.Name, Document: u.Document, Revision: u.Revision, Filename: u.Filename,
-		Content: u.Content, Type: u.Type, Origin: b.Origin, SourceID: u.SourceID, Metadata: u.Metadata,
-		CreatedAt: u.CreatedAt, Set: step.Span.Set, Size: b.Size, Body: b.Body,
-		Erased: b.Body == nil && b.Tree.Size == 0,
+// entrySlab makes entries several at a time, the more the longer the history is.
+type entrySlab struct {
+	free []Entry
+	size int
+}
+
+const mostEntries = 32
+
+func (s *entrySlab) next() *Entry {
+	if len(s.free) == 0 {
+		s.size = min(2*s.size+1, mostEntries)
+		s.free = make([]Entry, s.size)
 	}
+	e := &s.free[0]
+	s.free = s.free[1:]
+	return e
+}
+
+// fillEntry fills a fresh entry and keeps nothing of the step but bodies and
+// metadata.
+func fillEntry(e *Entry, step *backend.Step, i int) {
+	u, b := &step.Span.Usages[i], step.Blocks[i]
+	e.Position, e.Span, e.Index, e.Commit = step.Position, step.Span.Ref, i, step.Commit
+	e.Kind, e.Role, e.Name = u.Kind, u.Role, u.Name
+	e.Document, e.Revision, e.Filename = u.Document, u.Revision, u.Filename
+	e.Content, e.Type, e.SourceID, e.Metadata = u.Content, u.Type, u.SourceID, u.Metadata
+	e.CreatedAt, e.Set = u.CreatedAt, step.Span.Set
+	e.Size, e.Body, e.Erased = b.Size, b.Body, b.Body == nil && b.Tree.Size == 0
 	if e.Name == "" {
 		e.Name = u.Role
 	}
@@ -145,6 +167,7 @@ func newEntry(step *backend.Step, i int) *Entry {
 	}
 	if u.Origin != nil {
 		e.Origin = *u.Origin
+	} else {
+		e.Origin = b.Origin
 	}
-	return e
 }

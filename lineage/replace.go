@@ -12,8 +12,8 @@ import (
 // it. It is one change: unless the context stands at tip nothing is done and the
 // error matches ErrTipMoved. Where it stood is kept in its reflog under the reason.
 func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason string, items ...Item) ([]SpanRef, error) {
-	content, usages, err := c.store.usages(ctx, spansOf(items))
-	if err != nil {
+	d := new(draft)
+	if err := d.take(ctx, c.store, items, false); err != nil {
 		return nil, err
 	}
 	if on, err := structure.IsAncestor(after, tip, c.store.runs(ctx)); err != nil {
@@ -23,7 +23,7 @@ func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason s
 	}
 	defer c.store.lockContext(c.id).Unlock()
 	var spans []SpanRef
-	err = c.store.grow(ctx, false, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
+	err := c.store.grow(ctx, false, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
 			return nil, nil, err
@@ -31,23 +31,23 @@ func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason s
 		if state.Tip != tip {
 			return nil, nil, &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
 		}
-		if err := c.store.makeFindable(ctx, state.Thread, usages); err != nil {
+		if err := c.store.makeFindable(ctx, state.Thread, d.steps); err != nil {
 			return nil, nil, err
 		}
-		records, grown := c.store.replacement(&state.Context, after, reason, content, usages, freshRun || after != tip)
+		records, grown := c.store.replacement(d, &state.Context, after, reason, freshRun || after != tip)
 		spans = grown
 		return records, []backend.Expect{{Context: c.id, Tip: tip}}, nil
 	})
 	if err != nil {
-		return nil, takenSourceID(err, usages)
+		return nil, takenSourceID(err, d.steps)
 	}
 	return spans, nil
 }
 
-// replacement returns the records that make a context go on with these usages
-// after a span; none if that is what it does.
-func (s *Store) replacement(c *structure.Context, after SpanRef, reason string, content []structure.Record, usages [][]structure.Usage, freshRun bool) ([]structure.Record, []SpanRef) {
-	if len(usages) == 0 {
+// replacement returns the records that make a context go on with the usages of a
+// draft after a span; none if that is what it does.
+func (s *Store) replacement(d *draft, c *structure.Context, after SpanRef, reason string, freshRun bool) ([]structure.Record, []SpanRef) {
+	if len(d.steps) == 0 {
 		if after == c.Tip {
 			return nil, nil
 		}
@@ -55,8 +55,8 @@ func (s *Store) replacement(c *structure.Context, after SpanRef, reason string, 
 	}
 	from := *c
 	from.Tip = after
-	records, spans := growth(&from, content, usages, freshRun)
-	return append(records, &structure.Reflog{
+	spans := d.grow(&from, d.content, d.steps, freshRun)
+	return append(d.records, &structure.Reflog{
 		Context: c.ID, From: c.Tip, To: spans[len(spans)-1], Reason: reason, At: s.timestamp(),
 	}), spans
 }

@@ -3,6 +3,9 @@ package lineage
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 
 	"github.com/lineage-store/lineage/structure"
 )
@@ -13,7 +16,9 @@ type ResolveOptions struct {
 	Last uint64
 	// Budget, when not zero, is how many tokens everything together may take. The
 	// latest messages are kept as they are; summaries stand in for what does not
-	// fit, where there are any, and what is left after that is left out.
+	// fit, where there are any, and what is left after that is left out. It cuts
+	// between spans: what a model must see together, such as a call of a tool and
+	// its result, is kept together by Context.ExtendTogether.
 	Budget int
 	// Tokens counts them. Default EstimateTokens.
 	Tokens TokenCounter
@@ -38,15 +43,25 @@ type Part struct {
 	Entry   *Entry       // nil for a summary
 	Summary *SummaryInfo // nil for a message; Store.Expand has what it stands for
 	Tokens  int
+	text    string // where it is not the body that came along
 }
 
-// Text returns what the part says.
+// Text returns what the part says, which is what Tokens counts. The body of a
+// message or document is read however large, up to MostText. What is larger, an
+// asset and what was erased are told of in brackets: a model cannot be sent their
+// bytes as text.
 func (p *Part) Text() string {
-	if p.Summary != nil {
+	switch {
+	case p.Summary != nil:
 		return p.Summary.Text
+	case p.text != "":
+		return p.text
 	}
 	return p.Entry.Text()
 }
+
+// MostText is the size of the largest body that Resolve sends to a model.
+const MostText = 16 << 20
 
 // Resolve returns what to send to a model: all of the history, the last n, or
 // what fits in a budget of tokens. It reads what it returns, and a little more
@@ -85,7 +100,7 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Last != 0 && length > o.Last {
 		first = length - o.Last + 1
 	}
-	p := plan{store: c.store, context: c.id, tip: tip, first: first, last: length, opt: o, result: r}
+	p := plan{store: c.store, context: c.id, tip: tip, first: first, last: length, opt: o, result: r, large: make(map[ContentID]int)}
 	return r, p.fill(ctx)
 }
 
@@ -97,6 +112,7 @@ type plan struct {
 	first, last uint64 // positions wanted
 	opt         ResolveOptions
 	result      *Resolved
+	large       map[ContentID]int // what bodies cost that did not come along
 }
 
 func (p *plan) room() int { return p.opt.Budget - p.result.Tokens }
@@ -121,31 +137,73 @@ func (p *plan) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	taken := p.affordable(p.chain(summaries))
-	var start uint64
-	for {
-		room := p.room()
-		for _, part := range taken {
-			room -= part.Tokens
-		}
-		if start, _, err = p.latest(ctx, room); err != nil {
+	best, err := p.outline(ctx, summaries)
+	if err != nil {
+		return err
+	}
+	// Summaries of summaries say less: they stand where the finer ones leave out more
+	// or push out messages.
+	for highest := top(summaries); highest > 0; highest-- {
+		summaries = slices.DeleteFunc(summaries, func(s *SummaryInfo) bool { return s.Level == highest })
+		finer, err := p.outline(ctx, summaries)
+		if err != nil {
 			return err
 		}
-		n := len(taken)
-		if n == 0 || taken[n-1].Summary.First < start {
+		if finer.omitted < best.omitted || finer.omitted == best.omitted && finer.start <= best.start {
+			best = finer
+		}
+	}
+	r.Parts, r.Omitted = best.summaries, best.omitted
+	for _, part := range best.summaries {
+		r.Tokens += part.Tokens
+	}
+	return p.add(ctx, best.start)
+}
+
+// outline is a way to fit a history into a budget: summaries, and all messages from
+// a position on.
+type outline struct {
+	summaries []Part
+	start     uint64
+	omitted   uint64
+}
+
+// outline returns what fits with the given summaries.
+func (p *plan) outline(ctx context.Context, summaries []*SummaryInfo) (o outline, err error) {
+	taken := p.affordable(p.chain(summaries))
+	room := p.room()
+	for _, part := range taken {
+		room -= part.Tokens
+	}
+	for n := len(taken); n > 0; n = len(taken) {
+		last := taken[n-1]
+		without, _, err := p.latest(ctx, room+last.Tokens)
+		if err != nil {
+			return outline{}, err
+		}
+		if without > last.Summary.First {
 			break
 		}
-		taken = taken[:n-1] // what it stands for fits as it is
+		room, taken = room+last.Tokens, taken[:n-1] // what it stands for fits as it is
+	}
+	if o.start, _, err = p.latest(ctx, room); err != nil {
+		return outline{}, err
 	}
 	covered := uint64(0)
 	for _, part := range taken {
-		r.Parts = append(r.Parts, part)
-		r.Tokens += part.Tokens
 		covered += part.Summary.Covers()
-		start = max(start, part.Summary.Last+1) // nothing is said twice
+		o.start = max(o.start, part.Summary.Last+1) // nothing is said twice
 	}
-	r.Omitted = start - 1 - covered
-	return p.add(ctx, start)
+	o.summaries, o.omitted = taken, o.start-1-covered
+	return o, nil
+}
+
+// top returns the highest level of the summaries.
+func top(summaries []*SummaryInfo) (level uint64) {
+	for _, s := range summaries {
+		level = max(level, s.Level)
+	}
+	return level
 }
 
 // latest returns the first position from which on all messages fit in the room,
@@ -165,7 +223,11 @@ func (p *plan) latest(ctx context.Context, room int) (start uint64, fits bool, e
 			for uint64(len(costs)) <= e.Position-from {
 				costs = append(costs, 0)
 			}
-			costs[e.Position-from] += p.cost(e)
+			cost, err := p.cost(ctx, e)
+			if err != nil {
+				return 0, false, err
+			}
+			costs[e.Position-from] += cost
 		}
 		for i := len(costs) - 1; i >= 0; i-- {
 			if room -= costs[i]; room < 0 {
@@ -177,9 +239,37 @@ func (p *plan) latest(ctx context.Context, room int) (start uint64, fits bool, e
 	return start, true, nil
 }
 
-func (p *plan) cost(e *Entry) int {
-	passage := passageOf(e)
-	return p.opt.Tokens.CountTokens(passage.Text) + messageOverhead
+func (p *plan) cost(ctx context.Context, e *Entry) (int, error) {
+	if cost, known := p.large[e.Content]; known && e.Body == nil && e.Kind != Asset {
+		return cost, nil
+	}
+	part, err := p.part(ctx, e)
+	if err == nil && e.Body == nil && e.Kind != Asset {
+		p.large[e.Content] = part.Tokens
+	}
+	return part.Tokens, err
+}
+
+// part returns what is sent of an entry.
+func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
+	part := Part{Entry: e}
+	switch {
+	case e.Erased, e.Kind == Asset, e.Size > MostText:
+		part.text = passageOf(e).Text
+	case e.Body == nil:
+		r, err := p.store.Body(ctx, e.Content)
+		if err != nil {
+			return Part{}, err
+		}
+		var text strings.Builder
+		text.Grow(int(e.Size))
+		if _, err := io.Copy(&text, r); err != nil {
+			return Part{}, fmt.Errorf("span %v: %w", e.Span, err)
+		}
+		part.text = text.String()
+	}
+	part.Tokens = p.opt.Tokens.CountTokens(part.Text()) + messageOverhead
+	return part, nil
 }
 
 // chain returns summaries that follow each other within what is wanted: at each
@@ -226,7 +316,10 @@ func (p *plan) add(ctx context.Context, from uint64) error {
 		if err != nil {
 			return err
 		}
-		part := Part{Entry: e, Tokens: p.cost(e)}
+		part, err := p.part(ctx, e)
+		if err != nil {
+			return err
+		}
 		p.result.Parts = append(p.result.Parts, part)
 		p.result.Tokens += part.Tokens
 	}

@@ -57,6 +57,49 @@ func TestResolveAllAndLast(t *testing.T) {
 	require.Len(t, resolve(t, c, lineage.ResolveOptions{Last: 9}).Parts, 3)
 }
 
+func TestResolveTextIsWhatIsCounted(t *testing.T) {
+	s := newStore(t)
+	long := strings.Repeat("a tool says a lot ", 10_000) // more than comes along with a history
+	c := newContext(t, s)
+	_, err := c.ExtendTogether(bg, lineage.User("look"),
+		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})
+	require.NoError(t, err)
+	_, err = c.Extend(bg, lineage.User("secret"), lineage.ToolResult("read", long),
+		lineage.Item{Kind: lineage.Document, Document: "plan", Body: []byte(long + "!")})
+	require.NoError(t, err)
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	require.Nil(t, entries[3].Body)
+	require.NoError(t, s.Erase(bg, entries[2].Content))
+
+	said := []string{"look", "[image/png, 4 bytes]", "[erased]", long, long + "!"}
+	tokens := 0
+	for _, text := range said {
+		tokens += len(text) + 4
+	}
+	r := resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens})
+	require.Equal(t, said, partsOf(r))
+	require.Equal(t, tokens, r.Tokens)
+	require.True(t, r.Parts[2].Entry.Erased)
+	r = resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens, Budget: tokens})
+	require.Equal(t, said, partsOf(r))
+	r = resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens, Budget: tokens - 1})
+	require.Equal(t, said[2:], partsOf(r))
+	r = resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens, Budget: 1000})
+	require.Empty(t, r.Parts, "the last by itself takes more")
+}
+
+func TestResolveTellsOfWhatIsTooLarge(t *testing.T) {
+	c := newContext(t, newStore(t))
+	most := strings.Repeat("m", lineage.MostText)
+	_, err := c.Extend(bg, lineage.User(most), lineage.User(most+"m"))
+	require.NoError(t, err)
+	r := resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens})
+	require.Len(t, r.Parts, 2)
+	require.True(t, most == r.Parts[0].Text())
+	require.Equal(t, fmt.Sprintf("[text/plain, %d bytes]", len(most)+1), r.Parts[1].Text())
+}
+
 func TestResolveBudgetWithoutSummaries(t *testing.T) {
 	c := newContext(t, newStore(t), numbered("message", 9)...) // 13 tokens each
 	for _, test := range []struct {
@@ -108,7 +151,7 @@ func TestResolvePrefersMessagesToTheirSummary(t *testing.T) {
 }
 
 func TestResolveUsesASummaryOfTheMiddle(t *testing.T) {
-	c := newContext(t, newStore(t), numbered("a", 4)...)
+	c := newContext(t, newStore(t), numbered("a long message", 4)...)
 	first := summarize(t, c, lineage.SummarizeOptions{Keep: 2})
 	second := summarize(t, c, lineage.SummarizeOptions{})
 	say(t, c, strings.Repeat("long ", 10))
@@ -116,6 +159,34 @@ func TestResolveUsesASummaryOfTheMiddle(t *testing.T) {
 	r := resolve(t, c, lineage.ResolveOptions{Budget: 75, Tokens: bytesAreTokens})
 	require.Equal(t, []string{second.Text, strings.Repeat("long ", 10)}, partsOf(r))
 	require.Equal(t, uint64(2), r.Omitted)
+}
+
+func TestResolvePrefersFinerSummaries(t *testing.T) {
+	messages := numbered("a message that", 9) // 20 tokens each, and each summary 14
+	c := newContext(t, newStore(t), messages...)
+	first, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Keep: 6})
+	require.NoError(t, err)
+	second, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Keep: 1})
+	require.NoError(t, err)
+	whole, err := c.SummarizeSummaries(bg, terse{}, nil, first.ID, second.ID)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		budget int
+		want   []string
+	}{
+		{180, messages},
+		{179, append([]string{first.Text}, messages[3:]...)},
+		{14 + 6*20, append([]string{first.Text}, messages[3:]...)},
+		{13 + 6*20, []string{first.Text, second.Text, messages[8]}},
+		{56, []string{first.Text, second.Text, messages[8]}},
+		{55, []string{whole.Text, messages[8]}},
+		{34, []string{whole.Text, messages[8]}},
+	} {
+		r := resolve(t, c, lineage.ResolveOptions{Budget: test.budget, Tokens: bytesAreTokens})
+		require.Equal(t, test.want, partsOf(r), "%d", test.budget)
+		require.Zero(t, r.Omitted)
+		require.LessOrEqual(t, r.Tokens, test.budget)
+	}
 }
 
 func TestResolvePromptBeyondTheBudget(t *testing.T) {
@@ -162,6 +233,13 @@ func TestResolveProperties(t *testing.T) {
 				if err == nil {
 					summaries = append(summaries, summary)
 				}
+			}
+		}
+		if len(summaries) > 1 && rapid.Bool().Draw(t, "level") {
+			// Where they do not follow each other there is none.
+			summary, err := c.SummarizeSummaries(bg, terse{}, nil, summaries[0].ID, summaries[1].ID)
+			if err == nil {
+				summaries = append(summaries, summary)
 			}
 		}
 		if len(summaries) > 0 && rapid.Bool().Draw(t, "delete one") {
@@ -223,14 +301,4 @@ func TestEstimateTokens(t *testing.T) {
 	} {
 		require.Equal(t, test.want, lineage.EstimateTokens(test.text), "%q", test.text)
 	}
-}
-
-func TestResolveErasedAndLarge(t *testing.T) {
-	s := newStore(t)
-	c := newContext(t, s, "secret", largeText)
-	require.NoError(t, s.Erase(bg, content.Sum([]byte("secret"))))
-	r := resolve(t, c, lineage.ResolveOptions{Budget: 1000})
-	require.Len(t, r.Parts, 2)
-	require.True(t, r.Parts[0].Entry.Erased)
-	require.Less(t, r.Tokens, 100, "a body that does not come along costs a line")
 }

@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"hash/maphash"
 	"iter"
 	"sync"
 	"time"
@@ -66,7 +65,8 @@ type Options struct {
 	// Progress, when not nil, is told how much of the journal was replayed while
 	// the store is opened.
 	Progress func(done, total int64)
-	// Log is told of repairs and of failures in the background; nil discards.
+	// Log is told of repairs and of failures in the background; nil discards. It must
+	// not use the store, which may be waiting for it.
 	Log func(message string)
 	// Now returns the time that changes are stamped with. It is called by many
 	// goroutines. Default time.Now.
@@ -77,14 +77,15 @@ type Options struct {
 type Store struct {
 	engine backend.Engine
 	now    func() time.Time
-	// appending serialises appends to a context, so that they need not be tried
-	// again. Contexts share locks; the engine decides if two meet all the same.
-	appending [256]sync.Mutex
-	seed      maphash.Seed
+	// appending has the locks of contexts that are appended to. Writers who do without
+	// are not wrong: the engine decides if two meet all the same.
+	appending contextLocks
+	drafts    sync.Pool
 }
 
 // Open opens the store in a directory, making one if there is none. nil options
-// are the defaults. One process at a time can have a store open.
+// are the defaults. One process at a time can have a store open, or several that
+// only read it.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}
@@ -105,7 +106,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 
 // New returns a store on an engine, which closes with it.
 func New(engine backend.Engine) *Store {
-	return &Store{engine: engine, now: time.Now, seed: maphash.MakeSeed()}
+	s := &Store{engine: engine, now: time.Now}
+	s.drafts.New = func() any { return new(draft) }
+	return s
 }
 
 // Close lets go of the store. It waits for sequences that are being read. What
@@ -127,11 +130,7 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, 
 }
 
 // lockContext serialises appends to a context.
-func (s *Store) lockContext(id ContextID) *sync.Mutex {
-	m := &s.appending[maphash.Comparable(s.seed, id)%uint64(len(s.appending))]
-	m.Lock()
-	return m
-}
+func (s *Store) lockContext(id ContextID) *contextLock { return s.appending.lock(id) }
 
 // apply adds a commit of these records.
 func (s *Store) apply(ctx context.Context, records []structure.Record, tips ...backend.Expect) (backend.Receipt, error) {
@@ -143,4 +142,7 @@ func (s *Store) apply(ctx context.Context, records []structure.Record, tips ...b
 func (s *Store) Now() time.Time { return s.now() }
 
 // timestamp returns the time for a change, with the precision that is kept.
-func (s *Store) timestamp() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
+func (s *Store) timestamp() time.Time { return kept(s.now()) }
+
+// kept returns a time with the precision that is kept.
+func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

@@ -192,8 +192,8 @@ func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedde
 	item := Item{Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, CreatedAt: now, Origin: Origin{
 		Kind: content.OriginAssistant, ModelID: text.Model, SourceID: contextSource(c.id, record.To),
 	}}
-	block, err := c.store.block(ctx, &item)
-	if err != nil {
+	block := new(structure.Block)
+	if err := c.store.block(ctx, &item, block); err != nil {
 		return nil, err
 	}
 	record.ID, record.Context, record.Content = structure.NewID[structure.SummaryID](), c.id, block.ID

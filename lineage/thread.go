@@ -190,6 +190,14 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 // checkpoints. What other threads share with it stays theirs; what they do not
 // leaves the store's files with the next Collect.
 func (t *Thread) Delete(ctx context.Context) error {
+	for c, err := range t.Contexts(ctx) {
+		if err == nil {
+			err = c.handDown(ctx, func(child *backend.Context) bool { return child.Thread != t.id })
+		}
+		if err != nil {
+			return err
+		}
+	}
 	_, err := t.store.apply(ctx, []structure.Record{
 		&structure.Deletion{Subject: structure.KindThread, Thread: t.id, At: t.store.timestamp()},
 	})

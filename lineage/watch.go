@@ -11,7 +11,8 @@ import (
 // EventKind tells what an event is about.
 type EventKind string
 
-// The kinds of event.
+// The kinds of event. ContextCreated is also told of a context that stands where it
+// started when its overrides or metadata are set.
 const (
 	ThreadCreated     EventKind = "thread created"
 	ThreadUpdated     EventKind = "thread updated"

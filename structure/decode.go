@@ -22,15 +22,8 @@ type Decoder struct {
 
 	c      cursor
 	size   int
-	blocks []localBlock
+	blocks []content.ID
 	last   SpanRef
-}
-
-// localBlock is a block of the payload. One that was passed over is decoded, and
-// with that its id computed, when something refers to it.
-type localBlock struct {
-	body  []byte
-	block *Block // nil until decoded
 }
 
 // NewDecoder starts reading a payload.
@@ -64,14 +57,16 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	c := cursor{rest: body}
 	switch kind {
 	case KindBlock:
-		b := c.block()
-		d.blocks = append(d.blocks, localBlock{body, b})
+		b := &Block{}
+		c.block(b)
+		d.blocks = append(d.blocks, b.ID)
 		r = b
 	case KindChunk:
 		r = &Chunk{Key: content.KeyOf(body), Bytes: body}
 		c.rest = nil
 	case KindSpan:
-		s := d.span(&c)
+		s := &Span{}
+		c.span(s, d.last, d.Time, d)
 		d.last = s.Ref
 		r = s
 	case KindTip:
@@ -92,49 +87,6 @@ func (d *Decoder) ends(c *cursor, kind Kind, offset int) error {
 		d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
 	}
 	return d.c.err
-}
-
-// Seek reads on up to the span with the given place and returns it, or nil if it
-// does not come any more. What stands before it is passed over: nothing is checked
-// of it but where it ends, and no content is hashed.
-func (d *Decoder) Seek(want SpanRef) (*Span, error) {
-	for d.More() {
-		offset := d.size - len(d.c.rest)
-		kind, body := d.c.record()
-		if d.c.err != nil {
-			return nil, d.c.err
-		}
-		c := cursor{rest: body}
-		switch kind {
-		case KindBlock:
-			d.blocks = append(d.blocks, localBlock{body: body})
-		case KindSpan:
-			before, rest := d.last, c
-			d.last = d.placeOf(&c, c.byte("span flags"))
-			if c.err == nil && d.last != want {
-				continue
-			}
-			d.last, c = before, rest
-			s := d.span(&c)
-			d.last = s.Ref
-			if err := d.ends(&c, kind, offset); err != nil {
-				return nil, err
-			}
-			return s, nil
-		}
-	}
-	return nil, d.c.err
-}
-
-// Local returns the block with an id that a span which was read refers to, if the
-// payload holds it before that span; nil if not.
-func (d *Decoder) Local(id content.ID) *Block {
-	for i := len(d.blocks) - 1; i >= 0; i-- {
-		if b := d.blocks[i].block; b != nil && b.ID == id {
-			return b
-		}
-	}
-	return nil
 }
 
 // DecodeCommit reads a whole commit; its Number is left zero.
@@ -178,8 +130,8 @@ func DecodeObject(b []byte) (Record, error) {
 	}
 	switch kind {
 	case KindBlock:
-		c := cursor{rest: body}
-		block := c.block()
+		c, block := cursor{rest: body}, &Block{}
+		c.block(block)
 		if err := c.end(); err != nil {
 			return nil, err
 		}
@@ -230,8 +182,8 @@ func (c *cursor) origin() (o content.Origin) {
 	return o
 }
 
-func (c *cursor) block() *Block {
-	b, start := &Block{}, c.rest
+func (c *cursor) block(b *Block) {
+	start := c.rest
 	b.Type, b.Origin, b.CreatedAt = c.mediaType(), c.origin(), c.time("created")
 	form := c.byte("body form")
 	switch form {
@@ -266,17 +218,32 @@ func (c *cursor) block() *Block {
 		b.ID, b.Size = content.Sum(b.Body), int64(len(b.Body))
 		c.rest = nil
 	}
-	return b
 }
 
-func (d *Decoder) span(c *cursor) *Span {
-	s := &Span{}
+// locals are the blocks of a commit before one of its spans.
+type locals interface {
+	// local returns the id of the block so many back, for a usage of the span.
+	local(usage int, back uint64) (content.ID, error)
+}
+
+var errNotLocal = fmt.Errorf("%w: usage of a block that the commit does not hold", ErrMalformed)
+
+func (d *Decoder) local(_ int, back uint64) (content.ID, error) {
+	if back >= uint64(len(d.blocks)) {
+		return content.ID{}, errNotLocal
+	}
+	return d.blocks[len(d.blocks)-1-int(back)], nil
+}
+
+// span reads a span that stands behind another in a commit of a time. It uses the
+// memory of the usages that it finds there.
+func (c *cursor) span(s *Span, last SpanRef, at time.Time, blocks locals) {
 	flags := c.byte("span flags")
 	if flags >= spanFollowed<<1 {
 		c.fail("unknown span flags")
 	}
-	s.Ref = d.placeOf(c, flags)
-	if flags&spanFollowed == 0 && follows(s.Ref, d.last) {
+	s.Ref = c.placeOf(flags, last)
+	if flags&spanFollowed == 0 && follows(s.Ref, last) {
 		c.fail("span spells out the place that it follows from")
 	}
 	if flags&spanInSet != 0 {
@@ -286,20 +253,22 @@ func (d *Decoder) span(c *cursor) *Span {
 	n := c.uint("usages")
 	if n == 0 || n > uint64(len(c.rest))/leastUsage {
 		c.fail("impossible number of usages")
-		return s
+		return
 	}
-	s.Usages = make([]Usage, n)
+	if uint64(cap(s.Usages)) < n {
+		s.Usages = make([]Usage, n)
+	}
+	s.Usages = s.Usages[:n]
 	for i := range s.Usages {
-		d.usage(c, &s.Usages[i])
+		c.usage(&s.Usages[i], i, at, blocks)
 	}
-	return s
 }
 
-// placeOf reads the place of a span, which a flag says follows from the last.
-func (d *Decoder) placeOf(c *cursor, flags byte) (ref SpanRef) {
+// placeOf reads the place of a span, which a flag says follows from the one before.
+func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 	if flags&spanFollowed != 0 {
-		ref = SpanRef{Run: d.last.Run, Seq: d.last.Seq + 1}
-		if d.last.Seq == 0 || ref.Seq == 0 {
+		ref = SpanRef{Run: last.Run, Seq: last.Seq + 1}
+		if last.Seq == 0 || ref.Seq == 0 {
 			c.fail("span follows none")
 		}
 	} else if ref = c.ref("span"); ref.Seq == 0 {
@@ -308,20 +277,9 @@ func (d *Decoder) placeOf(c *cursor, flags byte) (ref SpanRef) {
 	return ref
 }
 
-// local returns a block of the payload, decoding it if it was passed over.
-func (d *Decoder) local(c *cursor, i int) *Block {
-	l := &d.blocks[i]
-	if l.block == nil {
-		own := cursor{rest: l.body}
-		l.block = own.block()
-		if err := own.end(); err != nil && c.err == nil {
-			c.err = err
-		}
-	}
-	return l.block
-}
-
-func (d *Decoder) usage(c *cursor, u *Usage) {
+// usage reads a usage, one of several of a span.
+func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
+	*u = Usage{}
 	u.Kind = UsageKind(c.byte("usage kind"))
 	flags := c.byte("usage flags")
 	if flags >= usageMetadata<<1 {
@@ -329,10 +287,8 @@ func (d *Decoder) usage(c *cursor, u *Usage) {
 	}
 	if flags&usageLocal == 0 {
 		u.Content = c.contentID("content id")
-	} else if back := c.uint("local block"); back < uint64(len(d.blocks)) {
-		u.Content = d.local(c, len(d.blocks)-1-int(back)).ID
-	} else {
-		c.fail("usage of a block that the commit does not hold")
+	} else if back := c.uint("local block"); c.err == nil {
+		u.Content, c.err = blocks.local(i, back)
 	}
 	switch u.Kind {
 	case MessageUsage:
@@ -350,7 +306,7 @@ func (d *Decoder) usage(c *cursor, u *Usage) {
 	default:
 		c.fail("unknown kind of usage")
 	}
-	u.CreatedAt = time.UnixMilli(d.Time.UnixMilli() + c.int("created")).UTC()
+	u.CreatedAt = time.UnixMilli(at.UnixMilli() + c.int("created")).UTC()
 	if flags&usageName != 0 {
 		if u.Name = c.someString("name"); u.Kind != MessageUsage {
 			c.fail("name of what is no message")

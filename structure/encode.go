@@ -67,9 +67,21 @@ type Encoder struct {
 func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
 	e.buf = append(e.buf[:0], commitVersion)
 	e.buf = appendTime(e.buf, c.Time)
-	e.offsets = e.offsets[:0]
 	e.blocks = e.blocks[:0]
-	var last SpanRef
+	return e.records(c, SpanRef{})
+}
+
+// EncodeRest is Encode for records that others of the commit stand before: the last
+// span among those and the last blocks are given. The payload is that of the records
+// alone, and the offsets count from its start.
+func (e *Encoder) EncodeRest(c *Commit, last SpanRef, blocks []content.ID) (payload []byte, offsets []int, err error) {
+	e.buf = e.buf[:0]
+	e.blocks = append(e.blocks[:0], blocks...)
+	return e.records(c, last)
+}
+
+func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []int, err error) {
+	e.offsets = e.offsets[:0]
 	for _, r := range c.Records {
 		e.offsets = append(e.offsets, len(e.buf))
 		e.body = e.body[:0]
@@ -280,12 +292,14 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	return b
 }
 
+// LocalBlocks is how many blocks before it a usage may name by their place.
+const LocalBlocks = 64
+
 // localBlock returns how many blocks before the end of those already written
 // the given one stands, or -1. The latest are looked at first: a span usually
 // follows its block.
 func (e *Encoder) localBlock(id content.ID) int {
-	const look = 64
-	for back := 0; back < len(e.blocks) && back < look; back++ {
+	for back := 0; back < len(e.blocks) && back < LocalBlocks; back++ {
 		if e.blocks[len(e.blocks)-1-back] == id {
 			return back
 		}

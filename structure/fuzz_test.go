@@ -19,11 +19,22 @@ func FuzzDecodeCommit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		requireOneForm(t, payload)
 		if _, err := structure.DecodeCommit(payload); err == nil {
-			seekAll(t, payload, func() bool { return true })
-		} else if d, err := structure.NewDecoder(payload); err == nil {
-			_, _ = d.Seek(structure.SpanRef{Seq: 3}) // whatever it says, it ends
+			readAll(t, payload, func(n int) []int { return everyOne(n) })
+		} else if l := new(structure.Layout); l.Reset(payload) == nil {
+			var r structure.Reading
+			for i := range l.Len() { // whatever it says, it ends
+				_ = l.Read(i, true, &r)
+			}
 		}
 	})
+}
+
+func everyOne(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 func FuzzDecodeObject(f *testing.F) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,7 +53,10 @@ type (
 // They are UUIDs of version 7: the time in milliseconds, and then a number that
 // begins at random in each process and goes up by one, so that ids which are made
 // together take little room together.
-func NewID[T ~[16]byte]() T { return T(made.next(time.Now())) }
+func NewID[T ~[16]byte]() T { return NewIDAt[T](time.Now()) }
+
+// NewIDAt is NewID for a caller that knows what time it is.
+func NewIDAt[T ~[16]byte](now time.Time) T { return T(made.next(now)) }
 
 // NewIncarnation returns a number that no thread has had: it tells a thread from an
 // earlier one of the same id that was deleted.
@@ -67,22 +71,38 @@ var made idMaker
 type idMaker struct {
 	mu     sync.Mutex
 	millis int64
-	number uint64
+	start  uint64        // what number began after
+	number atomic.Uint64 // of the last id; 0 before the first
 }
 
 func (m *idMaker) next(now time.Time) (id uuid.UUID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.number == 0 {
+	n := m.number.Load()
+	if n == 0 {
 		var b [8]byte
 		rand.Read(b[:])
-		m.number = binary.BigEndian.Uint64(b[:])>>3 | 1 // far from overflowing
+		n = binary.BigEndian.Uint64(b[:])>>3 | 1 // far from overflowing
+		m.start = n
 	}
-	m.number++
+	n++
 	m.millis = max(m.millis, now.UnixMilli())
 	binary.BigEndian.PutUint64(id[:8], uint64(m.millis)<<16|7<<12)
-	binary.BigEndian.PutUint64(id[8:], 2<<62|m.number)
+	binary.BigEndian.PutUint64(id[8:], 2<<62|n)
+	m.number.Store(n)
 	return id
+}
+
+// LastMade returns the number of the last id that NewID made in this process, 0
+// before the first.
+func LastMade() uint64 { return made.number.Load() }
+
+// Made returns the number of an id if NewID made it in this process. Ids that were
+// made later have greater numbers.
+func Made[T ~[16]byte](id T) (number uint64, ok bool) {
+	last := LastMade()
+	number = binary.BigEndian.Uint64(id[8:]) &^ (3 << 62)
+	return number, last != 0 && id[8]>>6 == 2 && number <= last && number > made.start
 }
 
 // DeriveID returns the id that stands for the given parts: the same parts give

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -53,6 +55,24 @@ func TestNewIDsSortByAge(t *testing.T) {
 		require.Positive(t, next.Compare(last), "%v after %v", next, last)
 		last = next
 	}
+}
+
+func TestMade(t *testing.T) {
+	first, second := structure.NewID[structure.RunID](), structure.NewIDAt[structure.ContextID](time.UnixMilli(5))
+	a, ok := structure.Made(first)
+	require.True(t, ok)
+	b, ok := structure.Made(second)
+	require.True(t, ok)
+	require.Greater(t, b, a)
+	require.GreaterOrEqual(t, structure.LastMade(), b)
+	for _, other := range []structure.RunID{{}, structure.DeriveID[structure.RunID]("a"), structure.RunID(uuid.Must(uuid.NewV7())), structure.RunID(uuid.New())} {
+		_, ok := structure.Made(other)
+		require.False(t, ok, other)
+	}
+	later := first
+	later[10] += 100
+	_, ok = structure.Made(later)
+	require.False(t, ok, "it has not been made yet")
 }
 
 func TestIDsAsText(t *testing.T) {

@@ -12,6 +12,9 @@ var ErrIncomplete = errors.New("incomplete record")
 // kinds that do not depend on their commit: not blocks, chunks, spans and tips.
 func MarshalRecord(r Record) ([]byte, error) { return appendPlain(nil, r) }
 
+// AppendRecord is MarshalRecord that appends to dst.
+func AppendRecord(dst []byte, r Record) ([]byte, error) { return appendPlain(dst, r) }
+
 // UnmarshalRecord is the inverse of MarshalRecord. The record shares memory with
 // b.
 func UnmarshalRecord(kind Kind, b []byte) (Record, error) {

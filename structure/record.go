@@ -1,6 +1,7 @@
 package structure
 
 import (
+	"bytes"
 	"strconv"
 	"time"
 
@@ -64,7 +65,14 @@ type Block struct {
 // NewBlock returns the block of a body that is kept whole. Its id is computed
 // from the body, which must not change from here on.
 func NewBlock(mediaType string, origin content.Origin, createdAt time.Time, body []byte) *Block {
-	return &Block{
+	b := new(Block)
+	b.Hold(mediaType, origin, createdAt, body)
+	return b
+}
+
+// Hold makes b what NewBlock returns.
+func (b *Block) Hold(mediaType string, origin content.Origin, createdAt time.Time, body []byte) {
+	*b = Block{
 		Block: content.Block{
 			ID: content.Sum(body), Type: mediaType, Size: int64(len(body)), Origin: origin, CreatedAt: createdAt,
 		},
@@ -111,6 +119,37 @@ type Overrides struct {
 	Model        *string
 	// JSON is any further overrides, kept byte for byte.
 	JSON []byte
+}
+
+// Clone returns a copy that shares no memory with o.
+func (o Overrides) Clone() Overrides {
+	return Overrides{SystemPrompt: cloneText(o.SystemPrompt), Model: cloneText(o.Model), JSON: bytes.Clone(o.JSON)}
+}
+
+// Or returns o with what it does not set from other.
+func (o Overrides) Or(other Overrides) Overrides {
+	if o.SystemPrompt == nil {
+		o.SystemPrompt = other.SystemPrompt
+	}
+	if o.Model == nil {
+		o.Model = other.Model
+	}
+	if o.JSON == nil {
+		o.JSON = other.JSON
+	}
+	return o
+}
+
+// Adds reports whether o sets anything that other does not.
+func (o Overrides) Adds(other Overrides) bool {
+	return o.SystemPrompt != nil && other.SystemPrompt == nil || o.Model != nil && other.Model == nil || o.JSON != nil && other.JSON == nil
+}
+
+func cloneText(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	return new(*s)
 }
 
 // Context is a mutable view of a history. Its tip is stated by the latest of its

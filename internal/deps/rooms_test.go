@@ -14,7 +14,6 @@ type room struct {
 const (
 	blake3   = "github.com/zeebo/blake3"
 	bolt     = "go.etcd.io/bbolt"
-	btree    = "github.com/tidwall/btree"
 	compress = "github.com/klauspost/compress"
 	goleak   = "go.uber.org/goleak"
 	linear   = "github.com/anishathalye/porcupine"
@@ -47,7 +46,8 @@ var rooms = []room{
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
 	{path: "internal/pack", ours: belowEngines, libs: []string{compress}},
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
-	{path: "internal/index", ours: join(belowEngines, "internal/vfs"), libs: []string{bolt, btree}},
+	{path: "internal/memtable"},
+	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/vfs", "internal/journal", "internal/index"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/embedded")},
 	{path: "lineage/conversation", ours: belowStore},
@@ -59,7 +59,8 @@ var rooms = []room{
 	{path: "lineage/archive", ours: belowStore, libs: []string{compress, uuid}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/archive")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
-	{path: "internal/pgtest", libs: []string{postgres}},
+	{path: "internal/pgcluster", libs: []string{postgres}},
+	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
 	{path: "sqladapter", ours: join(belowStore, "lineage/chat"), libs: []string{uuid, text}},
 	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{testify, uuid}},
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "lineage/chat", "sqladapter")},
@@ -89,7 +90,7 @@ type heavy struct {
 
 var heavies = []heavy{
 	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "sqladapter/search", "sqladapter/archives", "bench", "cmd"}},
-	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "internal/pgtest", "bench", "cmd"}},
+	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "internal/pgcluster", "internal/pgtest", "bench", "cmd"}},
 	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "bench", "cmd"}},
 	{
 		"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"},
@@ -97,7 +98,7 @@ var heavies = []heavy{
 	},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "sqladapter/search", "internal/pgtest", "bench", "cmd"},
+		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "sqladapter/search", "internal/pgcluster", "internal/pgtest", "bench", "cmd"},
 	},
 	{
 		"a command-line library",
@@ -115,7 +116,7 @@ var heavies = []heavy{
 }
 
 // storeLinks are all the modules that a program links by importing the store.
-var storeLinks = []string{blake3, bolt, btree, compress, uuid, sys, "github.com/klauspost/cpuid/v2"}
+var storeLinks = []string{blake3, bolt, compress, uuid, sys, "github.com/klauspost/cpuid/v2"}
 
 func join(rooms []string, more ...string) []string {
 	return append(append([]string(nil), rooms...), more...)

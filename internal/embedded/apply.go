@@ -32,26 +32,27 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	if err := e.index.Throttle(); err != nil {
 		return backend.Receipt{}, err
 	}
-	p := preparation{engine: e, source: c}
+	t := e.turns.Get().(*turn)
+	defer e.free(t)
+	t.ctx, t.o, t.p = ctx, o, preparation{engine: e, source: c}
+	t.number, t.err = 0, nil
+	p := &t.p
 	if err := p.prepare(); err != nil {
 		return backend.Receipt{}, err
 	}
-	durability := o.Durability
-	if durability == backend.DefaultDurability {
-		durability = e.opt.Durability
+	t.durability = o.Durability
+	if t.durability == backend.DefaultDurability {
+		t.durability = e.opt.Durability
 	}
-	t := turn{ctx: ctx, p: &p, o: o, durability: durability}
-	t.encoder = e.encoders.Get().(*structure.Encoder)
-	defer e.encoders.Put(t.encoder)
 	var err error
 	if t.payload, t.offsets, err = t.encoder.Encode(&p.commit); err != nil {
 		return backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
 	}
-	if durability == backend.Full {
-		e.commitTogether(&t)
+	if t.durability == backend.Full {
+		e.commitTogether(t)
 	} else {
 		e.write.Lock()
-		t.number, t.err = e.commit(&t)
+		t.number, t.err = e.commit(t)
 		e.write.Unlock()
 	}
 	if t.err != nil {
@@ -60,19 +61,27 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	return backend.Receipt{Number: t.number, Known: p.known, KnownChunks: p.knownChunks}, nil
 }
 
-// turn is a prepared commit that is about to be written.
+// turn is a prepared commit that is about to be written. Turns are used again for
+// their memory.
 type turn struct {
 	ctx        context.Context
-	p          *preparation
+	p          preparation
 	o          backend.Options
 	durability backend.Durability
 
-	encoder *structure.Encoder
+	encoder structure.Encoder
 	payload []byte
 	offsets []int
 
 	number uint64
 	err    error
+}
+
+// free lets go of what the caller gave to a turn.
+func (e *Engine) free(t *turn) {
+	t.ctx, t.o.Tips, t.o.Threads, t.err = nil, nil, nil, nil
+	t.p.source, t.p.commit.Records, t.p.known, t.p.first = nil, nil, nil, nil
+	e.turns.Put(t)
 }
 
 // line is where commits of full durability gather. The first to come leads: it
@@ -149,8 +158,8 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 	if err := e.expect(t.o); err != nil {
 		return 0, err
 	}
-	p := t.p
-	if p.hasContent() && (e.index.State().Number != p.seen || e.barrier.Load() != p.behind) {
+	p := &t.p
+	if p.hasContent() && (e.index.Number() != p.seen || e.barrier.Load() != p.behind) {
 		// Another commit may have brought the same content in the meantime, or a
 		// collection may be about to take out what was known.
 		changed, err := p.filter()
@@ -164,10 +173,10 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 		}
 	}
 	if len(p.commit.Records) == 0 {
-		return e.index.State().Number, nil // all of it is known content
+		return e.index.Number(), nil // all of it is known content
 	}
 	e.growFilter()
-	number := e.index.State().Number + 1
+	number := e.index.Number() + 1
 	b := &e.builder
 	b.begin(e, &p.commit, number, false)
 	if err := b.check(t.ctx); err != nil {
@@ -297,7 +306,7 @@ func checkBlock(b *structure.Block) error {
 // twice, and reports whether that changed what is left.
 func (p *preparation) filter() (changed bool, err error) {
 	before := p.commit.Records
-	p.seen, p.behind = p.engine.index.State().Number, p.engine.barrier.Load()
+	p.seen, p.behind = p.engine.index.Number(), p.engine.barrier.Load()
 	p.known, p.knownChunks = p.known[:0], 0
 	if !p.hasContent() {
 		p.commit.Records = p.source.Records
@@ -330,7 +339,7 @@ func (p *preparation) filter() (changed bool, err error) {
 			}
 		case *structure.Chunk:
 			if known = p.earlier(i, r); !known {
-				if _, known, err = p.engine.known(chunkKey(r.Key)); err != nil {
+				if known, err = p.engine.storeHasChunk(r.Key); err != nil {
 					return false, err
 				}
 			}

@@ -3,34 +3,39 @@ package embedded
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// arrivals wakes those who wait for commits. Announcing costs a lock and nothing
+// arrivals wakes those who wait for commits. Announcing costs a look and nothing
 // else while nobody waits.
 type arrivals struct {
-	mu   sync.Mutex
-	next chan struct{} // closed at the next commit; nil while nobody waits
+	next atomic.Pointer[chan struct{}] // closed at the next commit; nil while nobody waits
 }
 
+// announce comes after the commit's number is there to be seen: who does not see it
+// waits already.
 func (a *arrivals) announce() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.next != nil {
-		close(a.next)
-		a.next = nil
+	if a.next.Load() == nil {
+		return
+	}
+	if next := a.next.Swap(nil); next != nil {
+		close(*next)
 	}
 }
 
+// wait returns what is closed when a commit arrives that is not there to be seen yet.
 func (a *arrivals) wait() <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.next == nil {
-		a.next = make(chan struct{})
+	for {
+		if next := a.next.Load(); next != nil {
+			return *next
+		}
+		next := make(chan struct{})
+		if a.next.CompareAndSwap(nil, &next) {
+			return next
+		}
 	}
-	return a.next
 }
 
 // Wait implements backend.Engine.
@@ -40,7 +45,7 @@ func (e *Engine) Wait(ctx context.Context, after uint64) (uint64, error) {
 		if e.closed.Load() {
 			return 0, fmt.Errorf("store: %w", backend.ErrClosed)
 		}
-		if n := e.index.State().Number; n > after {
+		if n := e.index.Number(); n > after {
 			return n, nil
 		}
 		select {

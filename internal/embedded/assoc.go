@@ -45,6 +45,9 @@ func (a *assoc[K, V]) each(fn func(K, V)) {
 	for i := range a.few {
 		fn(a.few[i].key, a.few[i].value)
 	}
+	if a.many == nil { // sparing the start of a walk through nothing
+		return
+	}
 	for k, v := range a.many {
 		fn(k, v)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -42,7 +43,8 @@ type manifestFact struct {
 const manifestFormat = 1
 
 // Backup implements backend.Copier. It copies the journal up to a commit, from
-// which the index is made when the copy is first opened.
+// which the index is made when the copy is first opened. What it copies is checked
+// before.
 func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions) (backend.BackupReport, error) {
 	if err := e.begin(); err != nil {
 		return backend.BackupReport{}, err
@@ -63,6 +65,15 @@ func (e *Engine) backup(ctx context.Context, dir string, o backend.BackupOptions
 	state := e.index.State()
 	e.write.Unlock()
 	if err := e.journal.Sync(state.Number); err != nil {
+		return report, err
+	}
+	if e.damage != nil { // a copy of what can be read would pass for the whole
+		return report, e.damage
+	}
+	v := e.journal.View()
+	err := v.Check(ctx, journal.Position{Segment: state.Segment, Offset: state.Offset})
+	v.Release()
+	if err != nil {
 		return report, err
 	}
 	id := e.journal.StoreID()

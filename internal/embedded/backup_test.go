@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -71,10 +70,11 @@ func TestBackupMeanwhile(t *testing.T) {
 	room := t.TempDir()
 	e := fill(t, filepath.Join(room, "store"), Options{SegmentSize: 8 << 10, Durability: backend.Normal}, 50)
 	defer func() { require.NoError(t, e.Close()) }()
-	var working sync.WaitGroup
+	working, ended := context.WithCancel(background)
 	stop := make(chan struct{})
 	written := uint64(50)
-	working.Go(func() {
+	go func() {
+		defer ended()
 		for n := uint64(51); ; n++ {
 			select {
 			case <-stop:
@@ -92,17 +92,24 @@ func TestBackupMeanwhile(t *testing.T) {
 				}
 			}
 		}
-	})
+	}()
 	var commits []uint64
+	last := uint64(50)
+	more := func() {
+		_, err := e.Wait(working, last+30)
+		require.NoError(t, err)
+	}
 	for i := range 5 {
-		time.Sleep(20 * time.Millisecond)
+		more()
 		report, err := e.Backup(background, filepath.Join(room, fmt.Sprint(i)), backend.BackupOptions{})
 		require.NoError(t, err)
-		commits = append(commits, report.Commit)
+		last = report.Commit
+		commits = append(commits, last)
 	}
+	more()
 	close(stop)
-	working.Wait()
-	require.Less(t, commits[0], written)
+	<-working.Done()
+	require.Less(t, commits[4], written)
 	for i, commit := range commits {
 		dir := filepath.Join(room, "restored", fmt.Sprint(i))
 		_, err := Restore(background, filepath.Join(room, fmt.Sprint(i)), dir, RestoreOptions{})

@@ -100,7 +100,7 @@ func (b *barrier) dead(key, value []byte) bool {
 
 // known returns an entry that new commits may build on.
 func (e *Engine) known(key []byte) ([]byte, bool, error) {
-	v, ok, err := e.index.Get(key)
+	v, ok, err := e.get(key, anyCommit)
 	if err != nil || !ok {
 		return v, ok, err
 	}

@@ -31,6 +31,7 @@ type builder struct {
 	slab    slab
 	batch   []index.Entry
 	pending map[string][]byte // of a large batch: key → value
+	later   index.Maker       // makes the rest of the entries; nil when there are no more
 	counts  counters
 
 	blocks assoc[content.ID, int64] // the sizes of those the commit brings
@@ -41,6 +42,12 @@ type builder struct {
 	digests  assoc[structure.SpanRef, structure.Digest] // of its spans; not all are kept
 	contexts assoc[structure.ContextID, *backend.Context]
 	cuts     []structure.RunID
+	created  []structure.ContextID
+
+	// below is the packs below the index, and packed whether the commit is in one of
+	// them and found there.
+	below  *layer
+	packed bool
 }
 
 // begin makes the engine's builder ready for a commit. The lock on writing is
@@ -48,16 +55,18 @@ type builder struct {
 func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bool) {
 	b.engine, b.commit, b.number, b.millis, b.replay = e, c, number, c.Time.UnixMilli(), replay
 	b.counts = e.counts
+	b.slab.buf = b.slab.buf[:0] // the index copies what it is given
 	if cap(b.batch) > 1<<12 {
 		b.batch = nil // do not hold on to the largest commit ever
 	}
 	clear(b.batch)
-	b.batch, b.pending = b.batch[:0], nil
+	b.batch, b.pending, b.later = b.batch[:0], nil, nil
 	b.blocks.reset()
 	b.ends.reset()
 	b.digests.reset()
 	b.contexts.reset()
 	b.cuts = b.cuts[:0]
+	b.created = b.created[:0]
 }
 
 // put adds an entry; a nil value deletes the key.
@@ -89,7 +98,7 @@ func (b *builder) get(key []byte) ([]byte, bool, error) {
 		}
 	}
 	if b.replay {
-		return b.engine.index.Get(key)
+		return b.engine.get(key, b.number)
 	}
 	return b.engine.known(key)
 }
@@ -207,74 +216,95 @@ func (b *builder) context(c *structure.Context) error {
 		return invalid("context", c.ID, "no id")
 	}
 	k := b.slab.key(tableContext, c.ID[:])
-	var old []byte
-	var known bool
-	if _, mine := b.contexts.get(c.ID); mine || b.replay || !b.engine.filter.lacks(c.ID[:]) {
-		var err error
-		if old, known, err = b.get(k); err != nil {
-			return err
+	var was *backend.Context
+	if _, mine := b.contexts.get(c.ID); mine || b.replay || !b.engine.isNew(c.ID) {
+		value, known, err := b.get(k)
+		if err == nil && known {
+			was, err = contextOf(b, c.ID, value)
 		}
-	}
-	if known && !b.replay {
-		r, err := structure.UnmarshalRecord(structure.KindContext, old)
 		if err != nil {
 			return err
 		}
-		if was := r.(*structure.Context); was.Thread != c.Thread || was.Parent != c.Parent || was.Base != c.Base {
-			return &backend.SubjectError{Subject: "context", ID: c.ID.String(), Err: backend.ErrExists, Detail: "under the same id with another thread, parent or base"}
-		}
+	}
+	known := was != nil
+	if known && !b.replay && (was.Thread != c.Thread || was.Parent != c.Parent || was.Base != c.Base) {
+		return &backend.SubjectError{Subject: "context", ID: c.ID.String(), Err: backend.ErrExists, Detail: "under the same id with another thread, parent or base"}
 	}
 	if err := b.contextRefs(c, known); err != nil {
 		return err
 	}
-	v, err := value(c)
-	if err != nil {
-		return err
-	}
-	b.put(k, v)
-	if !known {
-		b.counts.contexts++
-		b.put(b.slab.key(tableMember, c.Thread[:], c.ID[:]), present)
-		if !c.Parent.IsZero() {
-			b.put(b.slab.key(tableChild, c.Parent[:], c.ID[:]), present)
-		}
-	}
 	is := tip{span: c.Tip, commit: b.number, at: b.millis}
 	if known { // stated anew: that by itself moves nothing
-		was, err := readTipOf(b, c.ID)
-		if err != nil {
-			return err
+		if was.Tip == is.span {
+			is.commit, is.at = was.Moved, was.MovedAt
 		}
-		if was.span == is.span {
-			is = was
-		}
+		b.putTip(c.ID, is)
+	} else {
+		b.counts.contexts++
+		b.created = append(b.created, c.ID)
 	}
-	b.putTip(c.ID, is)
-	if b.replay {
-		return nil
+	stated := &statedContext{Moved: is.commit, MovedAt: is.at}
+	ownContext(&stated.Context, c)
+	if !b.replay {
+		b.contexts.set(c.ID, (*backend.Context)(stated))
 	}
-	b.contexts.set(c.ID, &backend.Context{Context: ownContext(c), Moved: is.commit, MovedAt: is.at})
+	if known {
+		start := b.slab.begin()
+		b.slab.buf = stated.append(b.slab.buf)
+		b.put(k, b.slab.end(start))
+	} else if len(b.commit.Records) == 1 { // so nothing here looks for them
+		b.later = stated
+	} else {
+		b.slab.begin()
+		b.slab.buf = stated.Make(b.slab.buf, func(e index.Entry) { b.put(e.Key, e.Value) })
+	}
 	return nil
 }
 
-// ownContext returns a context as it would be read back, without memory of its
-// caller's. That is what decoding its record returns, for less.
-func ownContext(c *structure.Context) structure.Context {
-	own := *c
-	own.CreatedAt = time.UnixMilli(c.CreatedAt.UnixMilli()).UTC()
-	own.Overrides = structure.Overrides{
-		SystemPrompt: cloneOf(c.Overrides.SystemPrompt), Model: cloneOf(c.Overrides.Model), JSON: bytes.Clone(c.Overrides.JSON),
-	}
-	own.Metadata = bytes.Clone(c.Metadata)
-	return own
+// statedContext is a context as a commit states it. Its entries are made from it.
+type statedContext backend.Context
+
+// append writes its value: since when it stands where its record lets it stand, and
+// the record.
+func (s *statedContext) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, s.Moved)
+	dst = binary.AppendUvarint(dst, uint64(s.MovedAt))
+	// It was part of a commit that could be written, or read.
+	dst, _ = structure.AppendRecord(dst, &s.Context)
+	return dst
 }
 
-func cloneOf(s *string) *string {
-	if s == nil {
-		return nil
+// Make implements index.Maker, for a context that is new.
+func (s *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
+	entry := func(table byte, of []byte, value func([]byte) []byte) {
+		start := len(memory)
+		memory = append(memory, table)
+		memory = append(memory, of...)
+		memory = append(memory, s.ID[:]...)
+		end := len(memory)
+		if value != nil {
+			memory = value(memory)
+		}
+		put(index.Entry{Key: memory[start:end:end], Value: memory[end:len(memory):len(memory)]})
 	}
-	clone := *s
-	return &clone
+	entry(tableMember, s.Thread[:], nil)
+	if !s.Parent.IsZero() {
+		entry(tableChild, s.Parent[:], nil)
+	}
+	entry(tableContext, nil, s.append)
+	return memory
+}
+
+// Count implements index.Maker.
+func (s *statedContext) Count() int { return 3 }
+
+// ownContext makes own the context as it would be read back, without memory of its
+// caller's. That is what decoding its record returns, for less.
+func ownContext(own, c *structure.Context) {
+	*own = *c
+	own.CreatedAt = time.UnixMilli(c.CreatedAt.UnixMilli()).UTC()
+	own.Overrides = c.Overrides.Clone()
+	own.Metadata = bytes.Clone(c.Metadata)
 }
 
 // contextRefs requires what a context points at. Of one that is known the parent
@@ -422,7 +452,11 @@ func (b *builder) digest(r structure.SpanRef) (structure.Digest, error) {
 	if d, ok := b.engine.knownDigest(r); ok {
 		return d, nil
 	}
-	return b.engine.computeDigest(b, r)
+	d, err := b.engine.computeDigest(b, r)
+	if err == nil {
+		b.engine.digests.set(r, d) // where one run starts, others will
+	}
+	return d, err
 }
 
 func (b *builder) span(s *structure.Span) error {
@@ -472,9 +506,9 @@ func (b *builder) findEnd(r structure.SpanRef) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s := b.engine.index.Snapshot()
+	s := b.engine.latest()
 	defer s.Close()
-	last, err := lastSpan(s, r.Run)
+	last, err := s.lastSpan(r.Run)
 	return last.Seq, err
 }
 
@@ -527,7 +561,8 @@ func (b *builder) alias(a structure.Alias, r structure.SpanRef) error {
 // locate adds the entries that say where things are, now that the frame is
 // written at f with its records at the offsets.
 func (b *builder) locate(f journal.Frame, offsets []int) {
-	if b.number%commitEvery == 1 {
+	b.below = b.engine.below.Load()
+	if b.packed = f.Position.Segment <= b.below.last; b.number%commitEvery == 1 && !b.packed {
 		k := b.slab.key(tableCommit, be64(b.number))
 		start := b.slab.begin()
 		b.slab.buf = appendPosition(b.slab.buf, f.Position)
@@ -555,6 +590,10 @@ func (b *builder) locate(f journal.Frame, offsets []int) {
 const commitEvery = 256
 
 func (b *builder) object(k []byte, p place) {
+	if b.packed && p.size <= content.InlineLimit {
+		b.below.places.set(contentStart(k), foundPlace{p, b.number})
+		return
+	}
 	start := b.slab.begin()
 	b.slab.buf = p.append(b.slab.buf)
 	b.put(k, b.slab.end(start))
@@ -563,18 +602,9 @@ func (b *builder) object(k []byte, p place) {
 // spanEntries adds the entries of a span: one record of the commit, behind so
 // many usages in others.
 func (b *builder) spanEntries(s *structure.Span, frame journal.Position, record int, usages uint32) {
-	start := b.slab.begin()
-	b.slab.buf = append(b.slab.buf, tableSpan)
-	b.slab.buf = append(b.slab.buf, s.Ref.Run[:]...)
-	b.slab.buf = binary.BigEndian.AppendUint64(b.slab.buf, s.Ref.Seq)
-	k := b.slab.end(start)
-	start = b.slab.begin()
-	b.slab.buf = appendPosition(b.slab.buf, frame)
-	if s.Ref.Seq%digestEvery == 0 {
-		d, _ := b.digests.get(s.Ref)
-		b.slab.buf = append(b.slab.buf, d[:]...)
+	if !b.packed || s.Ref.Seq%digestEvery == 0 {
+		b.spanPlace(s.Ref, frame)
 	}
-	b.put(k, b.slab.end(start))
 	if !s.Set.IsZero() {
 		b.put(b.slab.key(tableAlternative, s.Set[:], be64(b.number), be64(uint64(record))), appendRef(nil, s.Ref))
 	}
@@ -591,6 +621,21 @@ func (b *builder) spanEntries(s *structure.Span, frame journal.Position, record 
 		}
 		b.usage(u.Content, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
 	}
+}
+
+func (b *builder) spanPlace(r structure.SpanRef, frame journal.Position) {
+	start := b.slab.begin()
+	b.slab.buf = append(b.slab.buf, tableSpan)
+	b.slab.buf = append(b.slab.buf, r.Run[:]...)
+	b.slab.buf = binary.BigEndian.AppendUint64(b.slab.buf, r.Seq)
+	k := b.slab.end(start)
+	start = b.slab.begin()
+	b.slab.buf = appendPosition(b.slab.buf, frame)
+	if r.Seq%digestEvery == 0 {
+		d, _ := b.digests.get(r)
+		b.slab.buf = append(b.slab.buf, d[:]...)
+	}
+	b.put(k, b.slab.end(start))
 }
 
 func invalid(subject string, id fmt.Stringer, why string) error {

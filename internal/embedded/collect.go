@@ -143,7 +143,7 @@ func (c *collection) size() uint64 {
 
 // mark finds out what lives as of now.
 func (c *collection) mark() error {
-	s := c.engine.index.Snapshot()
+	s := c.engine.latest()
 	defer s.Close()
 	c.marker = newMarker(c.ctx, view{engine: c.engine, index: s}, c.opt)
 	if err := c.marker.roots(); err != nil {
@@ -155,7 +155,7 @@ func (c *collection) mark() error {
 
 // count filters the journal and looks at nothing but how much goes.
 func (c *collection) count() error {
-	s := c.engine.index.Snapshot()
+	s := c.engine.latest()
 	defer s.Close()
 	return c.filter(view{engine: c.engine, index: s}, func(commitFrame) error { return nil })
 }
@@ -189,16 +189,18 @@ const fewCommits = 64
 
 // raise follows the commits that came meanwhile and then, while none comes, puts
 // up the barrier. It returns the state as of that moment.
-func (c *collection) raise() (*index.Snapshot, error) {
+func (c *collection) raise() (*catalog, error) {
 	e := c.engine
 	for range 8 {
-		if e.index.State().Number-c.marker.live.until <= fewCommits {
+		if e.index.Number()-c.marker.live.until <= fewCommits {
 			break
 		}
 		if err := c.follow(); err != nil {
 			return nil, err
 		}
 	}
+	e.collecting.pruned.Lock()
+	defer e.collecting.pruned.Unlock()
 	e.write.Lock()
 	defer e.write.Unlock()
 	if err := c.follow(); err != nil {
@@ -206,17 +208,15 @@ func (c *collection) raise() (*index.Snapshot, error) {
 	}
 	c.report.Commit = c.marker.live.until
 	c.barrier = newBarrier(c.marker.live)
-	e.collecting.pruned.Lock()
 	e.collected.Store(true)
 	e.barrier.Store(c.barrier)
 	e.collecting.done = false
-	e.collecting.pruned.Unlock()
 	e.forgetRecent()
-	return e.index.Snapshot(), nil
+	return e.latest(), nil
 }
 
 func (c *collection) follow() error {
-	s := c.engine.index.Snapshot()
+	s := c.engine.latest()
 	defer s.Close()
 	return c.marker.follow(view{engine: c.engine, index: s})
 }
@@ -230,7 +230,7 @@ func (e *Engine) forgetRecent() {
 
 // prune makes the index that the journal will have, and changes the one in use
 // into it. An error before that begins takes the barrier down again.
-func (c *collection) prune(is *index.Snapshot) (err error) {
+func (c *collection) prune(is *catalog) (err error) {
 	e := c.engine
 	begun := false
 	defer func() {
@@ -249,6 +249,8 @@ func (c *collection) prune(is *index.Snapshot) (err error) {
 	}
 	defer shadow.index.Close()
 	shadow.barrier.Store(newBarrier(c.marker.live))
+	shadow.beginWith(is.below.last)
+	shadow.hide(shadow.barrier.Load())
 	err = c.filter(view{engine: e, index: is}, func(f commitFrame) error {
 		if err := shadow.replayCommit(f); err != nil {
 			return fmt.Errorf("commit %d without what is dead: %w", f.Number, err)
@@ -262,11 +264,14 @@ func (c *collection) prune(is *index.Snapshot) (err error) {
 		return err
 	}
 	begun = true
+	e.write.Lock()
+	e.hide(c.barrier)
+	e.write.Unlock()
 	will := shadow.index.Snapshot()
 	defer will.Close()
 	e.collecting.pruned.Lock()
 	defer e.collecting.pruned.Unlock()
-	if err := c.change(is, will); err != nil {
+	if err := c.change(is.Snapshot, will); err != nil {
 		return err
 	}
 	e.collecting.done = true
@@ -315,10 +320,14 @@ func (c *collection) sweep() error {
 		}
 	}
 	e.write.Lock()
+	e.hide(nil)
 	e.barrier.Store(nil)
 	e.write.Unlock()
 	if err := e.removeMark(); err != nil {
 		return err
+	}
+	if err := e.leaveToPacks(c.ctx); err != nil && c.ctx.Err() == nil {
+		e.opt.Log(fmt.Sprintf("collect: %v", err)) // the index says the same as the packs
 	}
 	if c.report.Records+c.report.Erased == 0 {
 		return nil
@@ -337,13 +346,14 @@ func (c *collection) rewrite(s journal.SegmentInfo) error {
 	defer cancel(nil)
 	before := c.done
 	_, err := c.engine.journal.Rewrite(ctx, s.First, s.Last, journal.RewriteOptions{
-		Filter: c.filterCommit,
+		Filter: c.filterCommit, Unlisted: c.engine.unlisted(s.First, s.Dense),
 		Progress: func(done, total int64) {
 			if err := c.progress(before + s.Bytes*done/max(total, 1) - c.done); err != nil {
 				cancel(err)
 			}
 		},
 	})
+	c.engine.frames.clear()
 	if err != nil {
 		return err
 	}

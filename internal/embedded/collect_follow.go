@@ -101,22 +101,12 @@ func (m *marker) followSpan(s *structure.Span) error {
 
 // revive marks what spans use that were dead when the journal was passed over.
 func (m *marker) revive(s revival) error {
-	frames := m.view.newFrames()
-	seq := s.after
-	for e, err := range m.view.spans(s.run, s.after+1, s.last) {
-		if err != nil {
+	spans, reading := m.view.newSpanReader(), structure.Reading{}
+	for seq := s.after + 1; seq <= s.last; seq++ {
+		if err := spans.read(structure.SpanRef{Run: s.run, Seq: seq}, s.last, &reading); err != nil {
 			return err
 		}
-		p, err := readSpanPlace(e.Value)
-		if err != nil {
-			return err
-		}
-		seq++
-		span, err := frames.span(p.frame, structure.SpanRef{Run: s.run, Seq: seq})
-		if err != nil {
-			return err
-		}
-		if err := m.followSpan(span); err != nil {
+		if err := m.followSpan(&reading.Span); err != nil {
 			return err
 		}
 	}

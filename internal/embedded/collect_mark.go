@@ -56,7 +56,7 @@ func (m *marker) span(r structure.SpanRef) error {
 		if m.scanned {
 			m.revived = append(m.revived, revival{r.Run, was.live, r.Seq})
 			if !seen {
-				last, err := lastSpan(m.view.index, r.Run)
+				last, err := m.view.index.lastSpan(r.Run)
 				if err != nil {
 					return err
 				}
@@ -92,7 +92,7 @@ func (m *marker) roots() error {
 		letter byte
 		mark   func(index.Entry) error
 	}{
-		{tableThread, m.threadRoot}, {tableContext, m.contextRoot}, {tableTip, m.tipRoot}, {tableCheckpoint, m.checkpointRoot},
+		{tableThread, m.threadRoot}, {tableContext, m.contextRoot}, {tableCheckpoint, m.checkpointRoot},
 		{tableSummary, m.summaryRoot}, {tableReflog, m.reflogRoot}, {tableErased, m.erasedRoot},
 	} {
 		for e, err := range m.view.entries(m.ctx, key(table.letter)) {
@@ -113,7 +113,7 @@ func (m *marker) threadRoot(e index.Entry) error {
 }
 
 func (m *marker) contextRoot(e index.Entry) error {
-	c, err := decodeRecord[*structure.Context](structure.KindContext, e.Value, "")
+	c, err := readContext(m.view.index, structure.ContextID(e.Key[1:]))
 	if err != nil {
 		return err
 	}
@@ -123,15 +123,10 @@ func (m *marker) contextRoot(e index.Entry) error {
 			return err
 		}
 	}
-	return m.span(c.Base)
-}
-
-func (m *marker) tipRoot(e index.Entry) error {
-	t, err := readTip(e.Value)
-	if err != nil {
+	if err := m.span(c.Base); err != nil {
 		return err
 	}
-	return m.span(t.span)
+	return m.span(c.Tip)
 }
 
 func (m *marker) checkpointRoot(e index.Entry) error {

@@ -145,7 +145,7 @@ func (m *marker) unused() error {
 
 // findStored finds where the blocks stand that were stored more than once.
 func (m *marker) findStored() error {
-	frames := m.view.newFrames()
+	r := m.view.newReader()
 	for id, stored := range m.live.stored {
 		value, ok, err := m.view.index.Get(blockKey(id))
 		if err != nil {
@@ -159,10 +159,11 @@ func (m *marker) findStored() error {
 		if err != nil {
 			return err
 		}
-		if err := frames.load(p.frame); err != nil {
+		frame, err := r.Frame(p.frame)
+		if err != nil {
 			return err
 		}
-		stored.commit = frames.number
+		stored.commit = frame.Number
 		m.live.stored[id] = stored
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -24,7 +24,7 @@ type collectStore struct {
 	author *author
 	state  *state
 	ever   []*structure.Commit
-	pinned *index.Snapshot // released when a test fails half way
+	pinned *catalog // released when a test fails half way
 }
 
 func newCollectStore(t tester, dir string, choose chooser) *collectStore {
@@ -171,5 +171,28 @@ func TestCollectLongRandom(t *testing.T) {
 			s.check()
 		}
 		s.close()
+	}
+}
+
+// Content that was erased stays known as that, also when it is all that a store has.
+func TestErasedStaysKnown(t *testing.T) {
+	dir := t.TempDir()
+	e := reopen(t, dir, Options{})
+	b := structure.NewBlock(content.TypeText, content.Origin{}, time.Now(), []byte("b"))
+	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{b}}, backend.Options{})
+	require.NoError(t, err)
+	erase := &structure.Commit{Records: []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: b.ID, At: time.Now()}}}
+	_, err = e.Apply(background, erase, backend.Options{})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+
+	e = reopen(t, dir, Options{})
+	_, err = e.Collect(background, backend.CollectOptions{})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = e.Apply(background, erase, backend.Options{})
+		require.NoError(t, err)
+		_, err = e.Blocks(background, []content.ID{b.ID})
+		require.ErrorIs(t, err, backend.ErrErased)
 	}
 }

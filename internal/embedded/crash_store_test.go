@@ -284,12 +284,16 @@ func (s *crashStore) found(number uint64) *structure.Commit {
 	return nil
 }
 
-// check compares whatever can be read with what should be there.
+// check compares whatever can be read with what should be there. Reading may begin to
+// fold the index in the background, which syncs the journal: if that is where the
+// power goes, the questions after it get errors, and nothing else that is wrong.
 func (s *crashStore) check() {
 	s.t.Helper()
-	if s.engine != nil {
-		require.Empty(s.t, ask(s.engine, s.ever).wrong(expected(s.written, s.ever), false))
+	if s.engine == nil {
+		return
 	}
+	is := ask(s.engine, s.ever)
+	require.Empty(s.t, is.wrong(expected(s.written, s.ever), s.dead()))
 }
 
 // verify has the store check itself.

@@ -4,6 +4,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,8 @@ type Options struct {
 	// Progress, when not nil, is called while the journal is replayed with the
 	// bytes done and to do.
 	Progress func(done, total int64)
-	// Log is told of what was repaired or failed in the background; nil discards.
+	// Log is told of what was repaired or failed in the background; nil discards. It is
+	// called with locks held, and must not use the store.
 	Log func(message string)
 	// FS is the file system of the journal; the operating system's when nil. The
 	// index and the lock are always real files.
@@ -64,14 +66,17 @@ type Engine struct {
 	lock    *dirLock
 	journal *journal.Journal
 	index   *index.DB
+	// damage is what keeps a read-only store from being read to its end.
+	damage error
 
-	encoders sync.Pool
+	turns sync.Pool
 
-	// write serialises commits. It guards counts and builder.
+	// write serialises commits. It guards counts, builder and newest.
 	write   sync.Mutex
 	counts  counters
 	builder builder
 	line    line
+	newest  uint64 // contexts whose ids were made later are new: see structure.Made
 	closed  atomic.Bool
 
 	// What was used lately. ends has where runs end, digests those of spans that
@@ -88,6 +93,10 @@ type Engine struct {
 	collected  atomic.Bool
 	collecting collecting
 
+	// below is the packs below the index. It is replaced with the lock on writing held,
+	// or when nobody else has the store.
+	below atomic.Pointer[layer]
+
 	// packing is held while files of the journal are replaced, or must not be.
 	packing    sync.Mutex
 	background struct {
@@ -97,6 +106,7 @@ type Engine struct {
 		wait   sync.WaitGroup
 	}
 
+	frames   frameCache
 	filter   storeFilter
 	arrivals arrivals
 	// files is held for reading by whatever uses the files: calls, sequences and
@@ -104,7 +114,10 @@ type Engine struct {
 	files sync.RWMutex
 }
 
-var _ backend.Engine = (*Engine)(nil)
+var (
+	_ backend.Engine   = (*Engine)(nil)
+	_ backend.Impaired = (*Engine)(nil)
+)
 
 // Open opens the store in dir, making one if there is none.
 func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
@@ -121,7 +134,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 	if e.opt.Log == nil {
 		e.opt.Log = func(string) {}
 	}
-	e.encoders.New = func() any { return new(structure.Encoder) }
+	e.turns.New = func() any { return new(turn) }
 	if err := e.open(ctx); err != nil {
 		e.release()
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
@@ -132,10 +145,12 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 func newEngine(dir string) *Engine {
 	e := &Engine{
 		dir:      dir,
-		ends:     newRecent[structure.RunID, runEnd](1 << 14),
-		digests:  newRecent[structure.SpanRef, structure.Digest](1 << 14),
-		contexts: newRecent[structure.ContextID, *backend.Context](1 << 14),
+		ends:     newRecent[structure.RunID, runEnd](func(id structure.RunID) uint64 { return placeOfID(id) }),
+		digests:  newRecent[structure.SpanRef, structure.Digest](placeOfSpan),
+		newest:   structure.LastMade(),
+		contexts: newRecent[structure.ContextID, *backend.Context](func(id structure.ContextID) uint64 { return placeOfID(id) }),
 	}
+	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
 	return e
 }
@@ -155,7 +170,7 @@ func (e *Engine) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.lock, err = lockDir(e.dir); err != nil {
+	if e.lock, err = lockDir(e.dir, e.opt.ReadOnly); err != nil {
 		return err
 	}
 	if !e.opt.ReadOnly {
@@ -175,8 +190,14 @@ func (e *Engine) open(ctx context.Context) error {
 		}
 		err = e.openFiles(ctx, true)
 	}
+	if err == nil && e.damage != nil {
+		e.opt.Log(fmt.Sprintf("%v; the store is read up to there, to commit %d", e.damage, e.index.Number()))
+	}
 	return err
 }
+
+// Damage implements backend.Impaired.
+func (e *Engine) Damage() error { return e.damage }
 
 // exists reports whether dir is a store, and refuses one that holds other things.
 func (e *Engine) exists() (bool, error) {
@@ -205,14 +226,19 @@ func (e *Engine) replay(ctx context.Context) error {
 		return errForeignIndex
 	}
 	e.counts = countersOf(state.Counts)
-	from := journal.Position{Segment: state.Segment, Offset: state.Offset}
+	e.damage = e.journal.Damage()
+	if err := e.openPacks(); err != nil {
+		return err
+	}
+	from := e.journal.After(journal.Position{Segment: state.Segment, Offset: state.Offset}, state.Number)
 	var done int64
 	total := e.journal.SizeFrom(from)
 	var offsets []int
 	for f, err := range e.journal.Frames(from) {
 		if err != nil {
-			if e.journal.Damage() != nil && errors.Is(err, backend.ErrCorrupt) {
-				return nil // read-only: what lies before the damage can be read
+			if e.opt.ReadOnly && errors.Is(err, backend.ErrCorrupt) && !errors.Is(err, journal.ErrLookup) {
+				e.damage = cmp.Or(e.damage, err)
+				return nil // what lies before the damage can be read
 			}
 			return err
 		}
@@ -279,8 +305,15 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 
 // publish makes a written commit visible.
 func (e *Engine) publish(b *builder, f journal.Frame) {
-	b.blocks.each(func(id content.ID, _ int64) { e.filter.add(id[:hashPrefix]) })
+	e.filter.addContents(b.commit)
 	b.ends.each(e.ends.set)
+	for i := range b.created {
+		if made, ok := structure.Made(b.created[i]); ok {
+			e.newest = max(e.newest, made)
+		} else {
+			e.filter.add(b.created[i][:])
+		}
+	}
 	for _, run := range b.cuts {
 		e.ends.forget(run)
 	}
@@ -288,21 +321,28 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 		barrier.passed(b.commit)
 	}
 	e.counts = b.counts
-	e.index.Apply(index.State{
+	e.index.ApplyMade(index.State{
 		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
 		Counts: b.counts.values(),
-	}, b.batch)
+	}, b.batch, b.later)
 	b.contexts.each(func(id structure.ContextID, c *backend.Context) {
 		if c == nil {
 			e.contexts.forget(id)
 		} else {
-			if _, seen := e.contexts.get(id); !seen {
-				e.filter.add(id[:])
-			}
 			e.contexts.set(id, c)
 		}
 	})
 	e.arrivals.announce()
+}
+
+// isNew reports that no context has the id; it does not find out about all of which
+// that is true. The filter has no ids that were made in this process after opening.
+// The lock on writing is held.
+func (e *Engine) isNew(id structure.ContextID) bool {
+	if made, ok := structure.Made(id); ok {
+		return made > e.newest
+	}
+	return e.filter.lacks(id[:])
 }
 
 // Close implements backend.Engine. It waits for snapshots and sequences that are
@@ -358,7 +398,7 @@ func (e *Engine) Sync(ctx context.Context) error {
 
 // storeHas tells whether the store holds the block.
 func (e *Engine) storeHas(id content.ID) (bool, error) {
-	if e.filter.lacks(id[:hashPrefix]) {
+	if e.filter.lacksContent(id[:]) {
 		return false, nil
 	}
 	_, ok, err := e.known(blockKey(id))
@@ -367,4 +407,12 @@ func (e *Engine) storeHas(id content.ID) (bool, error) {
 	}
 	_, erased, err := e.index.Get(key(tableErased, id[:]))
 	return ok && !erased, err
+}
+
+func (e *Engine) storeHasChunk(k content.Key) (bool, error) {
+	if e.filter.lacksContent(k[:]) {
+		return false, nil
+	}
+	_, ok, err := e.known(chunkKey(k))
+	return ok, err
 }

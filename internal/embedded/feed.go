@@ -13,7 +13,7 @@ import (
 
 // Feed implements backend.Engine.
 func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
-	head := e.index.State().Number
+	head := e.index.Number()
 	return func(yield func(*structure.Commit, error) bool) {
 		if err := e.begin(); err != nil {
 			yield(nil, err)
@@ -78,8 +78,14 @@ func (e *Engine) decode(f journal.Frame) (*structure.Commit, error) {
 
 // commitPosition returns a position from which a commit is reached by reading on.
 func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
-	s := e.index.Snapshot()
+	s := e.latest()
 	defer s.Close()
+	files := e.journal.View()
+	p, packed, err := files.Commit(s.below.last, number)
+	files.Release()
+	if packed || err != nil {
+		return p, err
+	}
 	entry, ok, err := s.Last(key(tableCommit), key(tableCommit, be64(number+1)))
 	if err != nil || !ok {
 		return e.journal.Find(number), err

@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 
-	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // filter tells for most keys that the store does not have them, without a lookup:
-// the starts of content ids, and the ids of contexts. It is a Bloom filter in which the bits of a key share a cache line. It
+// the fingerprints of content, and the ids of contexts. It is a Bloom filter in which the bits of a key share a cache line. It
 // may be added to and asked from many goroutines.
 type filter struct {
 	words []atomic.Uint64
@@ -73,6 +74,39 @@ func (s *storeFilter) lacks(key []byte) bool {
 	return f != nil && !f.has(key)
 }
 
+// contentKey spreads the fingerprint that content is known by, also in packs.
+func contentKey(print uint32) (key [16]byte) {
+	x := uint64(print) * 0x9e3779b97f4a7c15
+	x = (x ^ x>>32) * 0xbf58476d1ce4e5b9
+	binary.LittleEndian.PutUint64(key[:], x^x>>29)
+	x = (x + 0x9e3779b97f4a7c15) * 0x94d049bb133111eb
+	binary.LittleEndian.PutUint64(key[8:], x^x>>31)
+	return key
+}
+
+// lacksContent is lacks for the start of a content id or chunk key.
+func (s *storeFilter) lacksContent(start []byte) bool {
+	f := s.ready.Load()
+	if f == nil {
+		return false
+	}
+	k := contentKey(journal.Fingerprint(start))
+	return !f.has(k[:])
+}
+
+// addContents notes the content that a commit brings.
+func (s *storeFilter) addContents(c *structure.Commit) {
+	if s.next.Load() == nil && s.ready.Load() == nil {
+		return
+	}
+	for _, r := range c.Records {
+		if id, ok := hashOf(r); ok {
+			k := contentKey(journal.Fingerprint(id[:]))
+			s.add(k[:])
+		}
+	}
+}
+
 // add notes a key that is being stored. The lock on writing is held.
 func (s *storeFilter) add(key []byte) {
 	// A filter that is just done becomes ready before it stops being next, so in
@@ -91,7 +125,7 @@ func (e *Engine) growFilter() {
 	if f := e.filter.ready.Load(); f != nil && f.room > 0 || e.filter.next.Load() != nil {
 		return
 	}
-	keys := e.counts.blocks + e.counts.contexts
+	keys := e.counts.blocks + e.counts.erased + e.counts.chunks + e.counts.contexts
 	f := newFilter(2 * keys)
 	f.room -= int64(keys)
 	if keys == 0 {
@@ -103,10 +137,10 @@ func (e *Engine) growFilter() {
 	}
 	// What is stored from here on is added by those who store it.
 	e.filter.next.Store(f)
-	s := e.index.Snapshot()
+	s := e.now()
 	go func() {
 		defer e.end()
-		defer s.Close()
+		defer s.release()
 		if err := e.fillFilter(f, s); err == nil {
 			e.filter.ready.Store(f)
 		}
@@ -115,17 +149,31 @@ func (e *Engine) growFilter() {
 }
 
 // fillFilter adds the keys that a snapshot has.
-func (e *Engine) fillFilter(f *filter, s *index.Snapshot) error {
-	for _, table := range []byte{tableBlock, tableContext} {
-		for entry, err := range s.Scan(key(table), prefixEnd(key(table))) {
+func (e *Engine) fillFilter(f *filter, s view) error {
+	for _, table := range []byte{tableBlock, tableChunk, tableContext} {
+		for entry, err := range s.index.Scan(key(table), prefixEnd(key(table))) {
 			if err == nil && e.closed.Load() {
 				err = backend.ErrClosed
 			}
 			if err != nil {
 				return err
 			}
-			f.add(entry.Key[1:])
+			k := [16]byte(entry.Key[1:])
+			if table != tableContext {
+				k = contentKey(journal.Fingerprint(k[:]))
+			}
+			f.add(k[:])
 		}
+	}
+	for print, err := range s.files.Fingerprints(s.index.below.last) {
+		if err == nil && e.closed.Load() {
+			err = backend.ErrClosed
+		}
+		if err != nil {
+			return err
+		}
+		k := contentKey(print)
+		f.add(k[:])
 	}
 	return nil
 }

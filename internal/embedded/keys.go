@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -12,7 +11,7 @@ import (
 const (
 	tableAlias       = 'a' // alias → span
 	tableBranch      = 'b' // thread, name → branch record
-	tableContext     = 'c' // context → context record
+	tableContext     = 'c' // context → since which commit it stands where its record says, the record
 	tableChild       = 'd' // parent context, context → nothing
 	tableErased      = 'e' // content id → nothing
 	tableFork        = 'f' // parent run, place, run → nothing
@@ -23,12 +22,13 @@ const (
 	tableReflog      = 'l' // context, commit, place in the commit → reflog record
 	tableSummary     = 'm' // context, commit, place in the commit → summary record
 	tableCommit      = 'n' // number of a commit, for some → position of its frame
-	tableTip         = 'p' // context → tip
+	tableTip         = 'p' // context that has moved → tip
 	tableCut         = 'q' // run that lost its end → nothing
 	tableRun         = 'r' // run → parent, depth, digest
 	tableSpan        = 's' // run, place → position of the frame, sometimes digest
 	tableThread      = 't' // thread → thread record
 	tableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
+	tablePacked      = 'P' // nothing → segment up to which packs find what is not here
 	tableMember      = 'x' // thread, context → nothing
 	tableChunk       = 'y' // start of the chunk key → where its record is
 )
@@ -106,12 +106,12 @@ func prefixEnd(prefix []byte) []byte {
 	return nil
 }
 
-// reader is how the index is read, as of a snapshot or as it is now.
+// kv is how the index is read, with the packs below it.
 type kv interface {
 	Get(key []byte) ([]byte, bool, error)
 }
 
 var (
-	_ kv = (*index.DB)(nil)
-	_ kv = (*index.Snapshot)(nil)
+	_ kv = (*builder)(nil)
+	_ kv = (*catalog)(nil)
 )

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"iter"
 
@@ -44,39 +43,22 @@ func (e *Engine) Head(context.Context) (uint64, error) {
 		return 0, err
 	}
 	defer e.end()
-	return e.index.State().Number, nil
+	return e.index.Number(), nil
 }
 
 // Context implements backend.Reader.
 func (e *Engine) Context(_ context.Context, id structure.ContextID) (*backend.Context, error) {
+	if c, ok := e.contexts.get(id); ok && !e.closed.Load() { // no file is needed
+		return c, nil
+	}
 	if err := e.begin(); err != nil {
 		return nil, err
 	}
 	defer e.end()
-	c, err := e.context(id)
-	if err != nil {
-		return nil, err
-	}
-	return cloneContext(c), nil
+	return e.context(id)
 }
 
-func cloneContext(c *backend.Context) *backend.Context {
-	own := *c
-	own.Metadata = bytes.Clone(c.Metadata)
-	own.Overrides.SystemPrompt = cloneText(c.Overrides.SystemPrompt)
-	own.Overrides.Model = cloneText(c.Overrides.Model)
-	own.Overrides.JSON = bytes.Clone(c.Overrides.JSON)
-	return &own
-}
-
-func cloneText(s *string) *string {
-	if s == nil {
-		return nil
-	}
-	return new(*s)
-}
-
-// context returns a context as it is now, which may be shared.
+// context returns a context as it is now.
 func (e *Engine) context(id structure.ContextID) (*backend.Context, error) {
 	if c, ok := e.contexts.get(id); ok {
 		return c, nil

@@ -4,18 +4,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// dirLock keeps other processes out of a store. The operating system holds the
-// lock and lets go of it however the process ends; what the file says is only
-// for the one who is refused.
-type dirLock struct{ file *os.File }
+// dirLock keeps other processes out of a store: whoever writes from all others, and
+// who only reads from those who write. The operating system holds the lock and lets
+// go of it however the process ends; what the file says is only for the one who is
+// refused.
+type dirLock struct {
+	file   *os.File // nil where there is none and none can be made, for reading
+	shared bool
+}
 
 // lockOwner is what the lock file says.
 type lockOwner struct {
@@ -28,23 +34,46 @@ type lockOwner struct {
 // errWouldBlock is returned by tryLock when another holds the lock.
 var errWouldBlock = errors.New("held by another")
 
-func lockDir(dir string) (*dirLock, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+// lockDir locks a store. With shared, nothing is written where the file is there.
+func lockDir(dir string, shared bool) (*dirLock, error) {
+	f, err := openLock(filepath.Join(dir, lockFile), shared)
 	if err != nil {
 		return nil, err
 	}
-	if err := tryLock(f); err != nil {
+	l := &dirLock{file: f, shared: shared}
+	if f == nil {
+		return l, nil
+	}
+	if err := tryLock(f, shared); err != nil {
 		defer f.Close()
 		if errors.Is(err, errWouldBlock) {
 			return nil, lockedBy(dir, f)
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
-	l := &dirLock{file: f}
+	if shared {
+		return l, nil
+	}
 	if err := l.describe(); err != nil {
 		return nil, errors.Join(err, l.release())
 	}
 	return l, nil
+}
+
+// openLock opens the file, or makes it. A reader who may not make one has none: who
+// could write here would have made it.
+func openLock(name string, shared bool) (*os.File, error) {
+	if shared {
+		f, err := os.Open(name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if shared && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+		return nil, nil
+	}
+	return f, err
 }
 
 // describe writes who holds the lock.
@@ -78,4 +107,15 @@ func lockedBy(dir string, f *os.File) error {
 	return held
 }
 
-func (l *dirLock) release() error { return l.file.Close() }
+// release lets go of the lock. Those whom readers keep out are not to be told of a
+// writer who is gone.
+func (l *dirLock) release() error {
+	if l.file == nil {
+		return nil
+	}
+	var err error
+	if !l.shared {
+		err = l.file.Truncate(0)
+	}
+	return errors.Join(err, l.file.Close())
+}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -35,6 +36,12 @@ func TestMain(m *testing.M) {
 	}
 	if dir := os.Getenv(backupVariable); dir != "" {
 		os.Exit(backUpForEver(dir))
+	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		_ = flag.Set("rapid.checks", checks)
 	}
 	goleak.VerifyTestMain(m)
 }

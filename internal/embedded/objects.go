@@ -29,19 +29,15 @@ func (v view) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block,
 
 // block reads a block where its record stands and checks it against its id.
 func (v view) block(r *journal.Reader, id content.ID) (*structure.Block, error) {
-	value, ok, err := v.index.Get(blockKey(id))
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
+	object, p, ok, err := v.index.object(r, blockKey(id))
+	if err == nil && !ok {
 		return nil, &backend.SubjectError{Subject: "block", ID: id.String(), Err: backend.ErrNotFound}
 	}
-	if ok, err := v.notErased(id); err != nil {
-		return nil, err
+	if ok, erasedErr := v.notErased(id); erasedErr != nil {
+		return nil, erasedErr
 	} else if !ok {
 		return nil, &backend.SubjectError{Subject: "block", ID: id.String(), Err: backend.ErrErased}
 	}
-	object, p, err := readObject(r, value)
 	if err != nil {
 		return nil, fmt.Errorf("block %v: %w", id, err)
 	}
@@ -54,13 +50,12 @@ func (v view) block(r *journal.Reader, id content.ID) (*structure.Block, error) 
 
 // description returns what is left of a block that was erased.
 func (v view) description(id content.ID) (*structure.Block, error) {
-	value, ok, err := v.index.Get(blockKey(id))
-	if err != nil || !ok {
-		return &structure.Block{Block: content.Block{ID: id}}, err
-	}
-	object, p, err := readObject(v.newReader(), value)
+	object, p, ok, err := v.index.object(v.newReader(), blockKey(id))
 	if err != nil {
 		return nil, fmt.Errorf("block %v: %w", id, err)
+	}
+	if !ok {
+		return &structure.Block{Block: content.Block{ID: id}}, nil
 	}
 	b, ok := object.(*structure.Block)
 	if !ok || b.ID != id {
@@ -71,16 +66,12 @@ func (v view) description(id content.ID) (*structure.Block, error) {
 
 // Chunk implements backend.Reader.
 func (v view) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
-	value, ok, err := v.index.Get(chunkKey(k))
+	object, p, ok, err := v.index.object(v.newReader(), chunkKey(k))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("chunk %v: %w", k, err)
 	}
 	if !ok {
 		return nil, &backend.SubjectError{Subject: "chunk", ID: k.String(), Err: backend.ErrNotFound}
-	}
-	object, p, err := readObject(v.newReader(), value)
-	if err != nil {
-		return nil, fmt.Errorf("chunk %v: %w", k, err)
 	}
 	c, ok := object.(*structure.Chunk)
 	if !ok || c.Key != k {

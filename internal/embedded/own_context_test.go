@@ -18,6 +18,8 @@ func TestOwnContextIsWhatIsReadBack(t *testing.T) {
 		require.NoError(t, err)
 		read, err := structure.UnmarshalRecord(structure.KindContext, b)
 		require.NoError(t, err)
-		require.Equal(t, *read.(*structure.Context), ownContext(c))
+		var own structure.Context
+		ownContext(&own, c)
+		require.Equal(t, *read.(*structure.Context), own)
 	})
 }

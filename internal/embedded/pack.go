@@ -51,19 +51,23 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 	}
 	for _, p := range plan {
 		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
-			Dense: o.Dense,
+			Dense: o.Dense, Unlisted: e.unlisted(p.first, o.Dense),
 			Progress: func(n, _ int64) {
 				if o.Progress != nil {
 					o.Progress(done+min(n, p.bytes), total)
 				}
 			},
 		})
+		e.frames.clear()
 		if err != nil {
 			return report, fmt.Errorf("pack: %w", err)
 		}
 		done += p.bytes
 		report.Files++
 		report.Commits += r.Commits
+	}
+	if err := e.leaveToPacks(ctx); err != nil && ctx.Err() == nil {
+		e.opt.Log(fmt.Sprintf("pack: %v", err)) // the index says the same as the packs
 	}
 	if o.All && !e.indexIsSpare() {
 		if err := e.index.Compact(ctx); err != nil {
@@ -153,7 +157,7 @@ func (e *Engine) packLater() {
 var errClosing = fmt.Errorf("closing: %w", backend.ErrClosed)
 
 // spareSpans is how many spans, contexts and threads a store may have whose index
-// is not kept: making it takes less time than opening may take.
+// is not kept: making it takes little more time than expanding its packs.
 const spareSpans = 1 << 14
 
 // indexIsSpare reports whether the index is not worth its room: the store was packed
@@ -163,8 +167,7 @@ func (e *Engine) indexIsSpare() bool {
 	if e.index == nil || e.journal == nil || e.opt.ReadOnly || e.journal.Damage() != nil {
 		return false
 	}
-	c := countersOf(e.index.State().Counts)
-	if c.spans+c.contexts+c.threads > spareSpans {
+	if !e.isSmall() {
 		return false
 	}
 	files := e.journal.Segments()
@@ -175,4 +178,10 @@ func (e *Engine) indexIsSpare() bool {
 	}
 	last := files[len(files)-1]
 	return len(files) > 1 && last.LastCommit < last.Commit
+}
+
+// isSmall reports whether the store is of the size of those whose index can be spared.
+func (e *Engine) isSmall() bool {
+	c := countersOf(e.index.State().Counts)
+	return c.spans+c.contexts+c.threads <= spareSpans
 }

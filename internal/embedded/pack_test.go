@@ -56,7 +56,7 @@ func TestConformancePacked(t *testing.T) {
 		dense  bool
 		reopen bool
 	}{
-		{"after every commit", 1, true, false},
+		{"after every commit", 1, false, false},
 		{"now and then", 7, false, false},
 		{"reopened", 3, true, true},
 	} {

@@ -2,94 +2,13 @@ package embedded
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/index"
-	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-func be64value(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
-
-// frames decodes the frames of spans. Spans that are read in order and stand in
-// one frame are decoded in one pass over it.
-type frames struct {
-	view    view
-	reader  *journal.Reader
-	at      journal.Position
-	number  uint64
-	decoder structure.Decoder
-	loaded  bool
-}
-
-func (v view) newFrames() *frames { return &frames{view: v, reader: v.newReader()} }
-
-func (f *frames) load(p journal.Position) error {
-	frame, err := f.reader.Frame(p)
-	if err != nil {
-		return err
-	}
-	f.at, f.number, f.loaded = p, frame.Number, true
-	if err := f.decoder.Reset(frame.Payload); err != nil {
-		return f.corrupt(err.Error())
-	}
-	return nil
-}
-
-func (f *frames) corrupt(what string) error {
-	return &backend.CorruptError{File: f.reader.Name(), Offset: f.at.Offset, What: what}
-}
-
-// span returns the span at a place in a frame.
-func (f *frames) span(p journal.Position, ref structure.SpanRef) (*structure.Span, error) {
-	for _, again := range []bool{false, true} {
-		if again || !f.loaded || f.at != p {
-			if err := f.load(p); err != nil {
-				return nil, err
-			}
-		}
-		s, err := f.decoder.Seek(ref)
-		if err != nil {
-			return nil, f.corrupt(err.Error())
-		}
-		if s != nil {
-			return s, nil
-		}
-	}
-	return nil, f.corrupt(fmt.Sprintf("span %v is not in the commit that the index names", ref))
-}
-
-// body returns a block of a span that was just returned: from its frame, or from
-// where else it is stored. Of an erased block nothing but its description is left.
-func (f *frames) body(id content.ID, erasures bool) (*structure.Block, error) {
-	found := f.decoder.Local(id)
-	if erasures {
-		if ok, err := f.view.notErased(id); err != nil {
-			return nil, err
-		} else if !ok {
-			if found == nil {
-				return f.view.description(id)
-			}
-			return &structure.Block{Block: found.Block}, nil
-		}
-	}
-	if found != nil && !found.Gone() {
-		return found, nil
-	}
-	b, err := f.view.block(f.view.newReader(), id)
-	if err != nil || found == nil {
-		return b, err
-	}
-	// The bytes were erased, collected, and stored again by somebody else: whoever
-	// brought them first is not spoken for by that.
-	own := *b
-	own.Block = found.Block
-	return &own, nil
-}
 
 // Path implements backend.Reader.
 func (v view) Path(ctx context.Context, at structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
@@ -104,76 +23,99 @@ func (v view) Path(ctx context.Context, at structure.SpanRef, w structure.Window
 			fail(err)
 			return
 		}
-		erasures := o.Bodies && v.anyErased()
-		f := v.newFrames()
+		r := v.newPathReader(o)
 		for _, s := range segments {
-			if !v.segment(ctx, f, s, o, erasures, yield) {
-				return
+			for seq := s.First; seq <= s.Last; seq++ {
+				if ctx.Err() != nil {
+					fail(context.Cause(ctx))
+					return
+				}
+				step, err := r.step(s, seq)
+				if !yield(step, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
 }
 
-// segment yields the spans of a stretch of a run and reports whether to go on.
-func (v view) segment(ctx context.Context, f *frames, s structure.Segment, o backend.PathOptions, erasures bool, yield func(*backend.Step, error) bool) bool {
-	seq := s.First
-	for e, err := range v.spans(s.Run.ID, s.First, s.Last) {
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		var step *backend.Step
-		if err == nil {
-			step, err = v.step(f, s, seq, e, o, erasures)
-		}
-		if !yield(step, err) || err != nil {
-			return false
-		}
-		seq++
+// pathReader reads the steps of a path in order.
+type pathReader struct {
+	spans    *spanReader
+	bodies   bool
+	erasures bool
+	passing  bool
+	memory   *stepMemory
+}
+
+// stepMemory is what most steps need, in one piece.
+type stepMemory struct {
+	step    backend.Step
+	reading structure.Reading
+	blocks  [1]*structure.Block
+}
+
+func (v view) newPathReader(o backend.PathOptions) *pathReader {
+	return &pathReader{
+		spans: v.newSpanReader(), bodies: o.Bodies, erasures: o.Bodies && v.anyErased(), passing: o.Passing, memory: &stepMemory{},
 	}
-	if seq <= s.Last {
-		yield(nil, v.missingSpan(structure.SpanRef{Run: s.Run.ID, Seq: seq}))
-		return false
+}
+
+// step returns the step at a place of a stretch of a run.
+func (r *pathReader) step(s structure.Segment, seq uint64) (*backend.Step, error) {
+	if !r.passing {
+		r.memory = &stepMemory{}
 	}
-	return true
+	m := r.memory
+	if err := r.spans.read(structure.SpanRef{Run: s.Run.ID, Seq: seq}, s.Last, &m.reading); err != nil {
+		return nil, err
+	}
+	m.step = backend.Step{Position: s.Run.Position(seq), Commit: r.spans.number, Span: &m.reading.Span}
+	if !r.bodies {
+		return &m.step, nil
+	}
+	m.step.Blocks = append(m.blocks[:0], m.reading.Local...)
+	for i, local := range m.step.Blocks {
+		if local != nil && !local.Gone() && !r.erasures {
+			continue
+		}
+		var err error
+		if m.step.Blocks[i], err = r.spans.view.body(m.reading.Span.Usages[i].Content, local, r.erasures); err != nil {
+			return nil, err
+		}
+	}
+	return &m.step, nil
+}
+
+// body returns the block of a usage: the one that stands in the commit, or what is
+// stored elsewhere. Of an erased block nothing but its description is left.
+func (v view) body(id content.ID, found *structure.Block, erasures bool) (*structure.Block, error) {
+	if erasures {
+		if ok, err := v.notErased(id); err != nil {
+			return nil, err
+		} else if !ok {
+			if found == nil {
+				return v.description(id)
+			}
+			return &structure.Block{Block: found.Block}, nil
+		}
+	}
+	if found != nil && !found.Gone() {
+		return found, nil
+	}
+	b, err := v.block(v.newReader(), id)
+	if err != nil || found == nil {
+		return b, err
+	}
+	// The bytes were erased, collected, and stored again by somebody else: whoever
+	// brought them first is not spoken for by that.
+	own := *b
+	own.Block = found.Block
+	return &own, nil
 }
 
 func (v view) missingSpan(ref structure.SpanRef) error {
 	return &backend.CorruptError{File: v.engine.indexPath(), What: fmt.Sprintf("span %v is missing; to repair: %s", ref, backend.RebuildIndex)}
-}
-
-func (v view) step(f *frames, s structure.Segment, seq uint64, e index.Entry, o backend.PathOptions, erasures bool) (*backend.Step, error) {
-	ref := structure.SpanRef{Run: s.Run.ID, Seq: seq}
-	if be64value(e.Key[len(e.Key)-8:]) != seq {
-		return nil, v.missingSpan(ref)
-	}
-	p, err := readSpanPlace(e.Value)
-	if err != nil {
-		return nil, err
-	}
-	span, err := f.span(p.frame, ref)
-	if err != nil {
-		return nil, err
-	}
-	step := &backend.Step{Position: s.Run.Position(seq), Commit: f.number, Span: span}
-	if o.Bodies {
-		step.Blocks = make([]*structure.Block, len(span.Usages))
-		for i := range span.Usages {
-			if step.Blocks[i], err = f.body(span.Usages[i].Content, erasures); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return step, nil
-}
-
-// spans yields the index entries of a run's spans from first to last.
-func (v view) spans(run structure.RunID, first, last uint64) iter.Seq2[index.Entry, error] {
-	return spansOf(v.index, run, first, last)
-}
-
-func spansOf(s *index.Snapshot, run structure.RunID, first, last uint64) iter.Seq2[index.Entry, error] {
-	from := spanKey(structure.SpanRef{Run: run, Seq: first})
-	return s.Scan(from, append(spanKey(structure.SpanRef{Run: run, Seq: last}), 0))
 }
 
 func (v view) requireSpan(r structure.SpanRef) error {
@@ -250,24 +192,12 @@ func (v view) computeDigest(state kv, r structure.SpanRef) (structure.Digest, er
 	if first == r.Seq {
 		return d, nil
 	}
-	f, seq := v.newFrames(), first+1
-	for e, err := range v.spans(r.Run, seq, r.Seq) {
-		if err != nil {
+	spans, reading := v.newSpanReader(), structure.Reading{}
+	for seq := first + 1; seq <= r.Seq; seq++ {
+		if err := spans.read(structure.SpanRef{Run: r.Run, Seq: seq}, r.Seq, &reading); err != nil {
 			return d, err
 		}
-		p, err := readSpanPlace(e.Value)
-		if err != nil {
-			return d, err
-		}
-		s, err := f.span(p.frame, structure.SpanRef{Run: r.Run, Seq: seq})
-		if err != nil {
-			return d, err
-		}
-		d = structure.NextDigest(d, s.Usages)
-		seq++
-	}
-	if seq != r.Seq+1 {
-		return d, v.missingSpan(structure.SpanRef{Run: r.Run, Seq: seq})
+		d = structure.NextDigest(d, reading.Span.Usages)
 	}
 	return d, nil
 }

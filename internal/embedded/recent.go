@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/binary"
 	"sync"
 
 	"github.com/lineage-store/lineage/structure"
@@ -13,64 +14,128 @@ type runEnd struct {
 }
 
 // recent remembers what was used lately, to save lookups. What it holds can always
-// be looked up, so it forgets what was not used while as many others were.
+// be looked up, so it forgets things for others: a key has two places in a table
+// that grows up to a size. Ids that were made one after the other stand side by
+// side there.
 type recent[K comparable, V any] struct {
-	mu         sync.RWMutex
-	most       int
-	young, old map[K]V
+	place func(K) uint64
+
+	mu    sync.Mutex
+	sets  []recentSet[K, V] // as many as a power of two
+	count int               // how many were put since the table has its size
 }
 
-func newRecent[K comparable, V any](most int) *recent[K, V] {
-	return &recent[K, V]{most: most, young: make(map[K]V)}
+// recentSet has the two places of its keys, the one that was put last first.
+type recentSet[K comparable, V any] [2]struct {
+	used  bool
+	key   K
+	value V
 }
 
-func (r *recent[K, V]) get(k K) (V, bool) {
-	r.mu.RLock()
-	v, ok := r.young[k]
-	if !ok {
-		v, ok = r.old[k]
-	}
-	r.mu.RUnlock()
-	return v, ok
+const (
+	leastRecent = 1 << 7
+	mostRecent  = 1 << 14
+)
+
+func newRecent[K comparable, V any](place func(K) uint64) *recent[K, V] {
+	return &recent[K, V]{place: place}
 }
+
+// placeOfID is the place of an id: those made by structure.NewID end in a number
+// that counts up.
+func placeOfID(id [16]byte) uint64 {
+	low := binary.BigEndian.Uint64(id[8:])
+	return low ^ low>>40
+}
+
+func placeOfSpan(r structure.SpanRef) uint64 { return placeOfID(r.Run) + r.Seq }
 
 func (r *recent[K, V]) set(k K, v V) {
 	r.mu.Lock()
+	if r.count++; r.count > len(r.sets) && 2*len(r.sets) < mostRecent {
+		r.grow()
+	}
 	r.put(k, v)
 	r.mu.Unlock()
 }
 
+func (r *recent[K, V]) setOf(k K) *recentSet[K, V] {
+	return &r.sets[r.place(k)&uint64(len(r.sets)-1)]
+}
+
 func (r *recent[K, V]) put(k K, v V) {
-	if len(r.young) >= r.most {
-		if _, known := r.young[k]; !known {
-			r.young, r.old = make(map[K]V, r.most), r.young
+	s := r.setOf(k)
+	if s[0].used && s[0].key != k {
+		s[1] = s[0]
+	}
+	s[0].used, s[0].key, s[0].value = true, k, v
+	if s[1].used && s[1].key == k {
+		s[1].used = false
+		var none V
+		s[1].value = none
+	}
+}
+
+// grow gives the table twice its size.
+func (r *recent[K, V]) grow() {
+	old := r.sets
+	r.sets, r.count = make([]recentSet[K, V], max(leastRecent, 2*len(old))), 0
+	for i := range old {
+		for k := len(old[i]) - 1; k >= 0; k-- {
+			if e := &old[i][k]; e.used {
+				r.put(e.key, e.value)
+			}
 		}
 	}
-	r.young[k] = v
+}
+
+func (r *recent[K, V]) get(k K) (v V, ok bool) {
+	r.mu.Lock()
+	if len(r.sets) > 0 {
+		s := r.setOf(k)
+		if s[0].used && s[0].key == k {
+			v, ok = s[0].value, true
+		} else if s[1].used && s[1].key == k {
+			v, ok = s[1].value, true
+		}
+	}
+	r.mu.Unlock()
+	return v, ok
 }
 
 // keep is get for what is going to be used again.
-func (r *recent[K, V]) keep(k K) (V, bool) {
+func (r *recent[K, V]) keep(k K) (v V, ok bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	v, ok := r.young[k]
-	if !ok {
-		if v, ok = r.old[k]; ok {
-			r.put(k, v)
+	if len(r.sets) > 0 {
+		s := r.setOf(k)
+		if s[1].used && s[1].key == k {
+			s[0], s[1] = s[1], s[0]
+		}
+		if s[0].used && s[0].key == k {
+			v, ok = s[0].value, true
 		}
 	}
+	r.mu.Unlock()
 	return v, ok
 }
 
 func (r *recent[K, V]) forget(k K) {
 	r.mu.Lock()
-	delete(r.young, k)
-	delete(r.old, k)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	if len(r.sets) == 0 {
+		return
+	}
+	s := r.setOf(k)
+	for i := range s {
+		if s[i].used && s[i].key == k {
+			var none V
+			s[i].used, s[i].value = false, none
+		}
+	}
 }
 
 func (r *recent[K, V]) clear() {
 	r.mu.Lock()
-	r.young, r.old = make(map[K]V), nil
+	r.sets, r.count = nil, 0
 	r.mu.Unlock()
 }

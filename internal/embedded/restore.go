@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -164,13 +163,9 @@ func listJournal(dir string) (names []string, facts []manifestFact, m *manifest,
 	return names, facts, nil, nil
 }
 
-// lockSource keeps others from changing a store that is copied. Where nothing may
-// be written there is nothing to be kept from.
+// lockSource keeps others from changing a store that is copied.
 func lockSource(dir string) (unlock func() error, err error) {
-	l, err := lockDir(dir)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return func() error { return nil }, nil
-	}
+	l, err := lockDir(dir, true)
 	if err != nil {
 		return nil, err
 	}

@@ -55,28 +55,34 @@ func readContext(state kv, id structure.ContextID) (*backend.Context, error) {
 	if !ok {
 		return nil, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
 	}
-	r, err := decodeRecord[*structure.Context](structure.KindContext, v, id.String())
-	if err != nil {
-		return nil, err
-	}
-	t, err := readTipOf(state, id)
-	if err != nil {
-		return nil, err
-	}
-	c := &backend.Context{Context: *r, Moved: t.commit, MovedAt: t.at}
-	c.Tip = t.span
-	return c, nil
+	return contextOf(state, id, v)
 }
 
-func readTipOf(state kv, id structure.ContextID) (tip, error) {
-	v, ok, err := state.Get(key(tableTip, id[:]))
+// contextOf returns a context, given its value: as it was stated, and where it
+// stands since.
+func contextOf(state kv, id structure.ContextID, value []byte) (*backend.Context, error) {
+	v := varints{rest: value}
+	c := &backend.Context{Moved: v.next(), MovedAt: int64(v.next())}
+	if err := v.err(); err != nil {
+		return nil, err
+	}
+	r, err := decodeRecord[*structure.Context](structure.KindContext, v.rest, id.String())
 	if err != nil {
-		return tip{}, err
+		return nil, err
 	}
-	if !ok {
-		return tip{}, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
+	c.Context = *r
+	moved, ok, err := state.Get(key(tableTip, id[:]))
+	if err != nil {
+		return nil, err
 	}
-	return readTip(v)
+	if ok {
+		is, err := readTip(moved)
+		if err != nil {
+			return nil, err
+		}
+		c.Tip, c.Moved, c.MovedAt = is.span, is.commit, is.at
+	}
+	return c, nil
 }
 
 func readRunInfo(state kv, id structure.RunID) (structure.RunInfo, error) {

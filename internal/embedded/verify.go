@@ -45,6 +45,9 @@ type verifier struct {
 
 	done, total int64
 	damaged     bool // the journal is: nothing can be compared with it
+	lost        bool // packs do not find what they hold
+	below       *layer
+	finding     *journal.Check // of the pack that is being read
 	pruned      *barrier
 	last        backend.CorruptError
 }
@@ -71,8 +74,9 @@ func (v *verifier) run() error {
 	// A snapshot fixes what is compared; commits that come later are not looked at.
 	snapshot := v.pin()
 	defer snapshot.Close()
+	v.below = snapshot.below
 	v.total = v.engine.journal.Size()
-	if damage := v.engine.journal.Damage(); damage != nil {
+	if damage := v.engine.damage; damage != nil {
 		if err := v.journalDamage(damage); err != nil {
 			return err
 		}
@@ -80,8 +84,11 @@ func (v *verifier) run() error {
 	if err := v.indexFile(); err != nil {
 		return err
 	}
+	if err := v.packs(); err != nil {
+		return err
+	}
 	var again *Engine
-	if v.opt.Deep {
+	if v.opt.Deep && !v.lost {
 		dir, err := os.MkdirTemp(v.engine.scratchDir(), scratchPattern)
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
@@ -92,6 +99,8 @@ func (v *verifier) run() error {
 		}
 		defer again.index.Close()
 		again.barrier.Store(v.pruned)
+		again.beginWith(v.below.last)
+		again.hide(v.pruned)
 	}
 	if err := v.journal(snapshot.State(), again); err != nil {
 		return err
@@ -99,9 +108,9 @@ func (v *verifier) run() error {
 	if again == nil || v.damaged {
 		return nil
 	}
-	fresh := again.index.Snapshot()
+	fresh := again.latest()
 	defer fresh.Close()
-	if err := v.compare(snapshot, fresh); err != nil {
+	if err := v.compare(snapshot.Snapshot, fresh.Snapshot); err != nil {
 		return err
 	}
 	return v.trees(view{engine: v.engine, index: fresh})
@@ -109,14 +118,73 @@ func (v *verifier) run() error {
 
 // pin returns the state to compare with the journal. While a collection has taken
 // from the index what is still in the journal, that is looked at without it.
-func (v *verifier) pin() *index.Snapshot {
+func (v *verifier) pin() *catalog {
 	collecting := &v.engine.collecting
 	collecting.pruned.RLock()
 	defer collecting.pruned.RUnlock()
 	if barrier := v.engine.barrier.Load(); barrier != nil && collecting.done {
 		v.pruned = barrier
 	}
-	return v.engine.index.Snapshot()
+	return v.engine.latest()
+}
+
+// packs checks what finds things in packs. Where that is damaged the index cannot
+// be compared with the journal.
+func (v *verifier) packs() error {
+	files := v.engine.journal.View()
+	defer files.Release()
+	for err := range files.CheckSums(v.below.last) {
+		v.lost = true
+		if err := v.findingFault(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findingFault reports what is wrong with what finds things in a pack. What is
+// wrong with its commits reading the journal tells.
+func (v *verifier) findingFault(err error) error {
+	var damage *backend.CorruptError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &damage):
+		return err
+	case !errors.Is(err, journal.ErrLookup):
+		return nil
+	}
+	return v.found(backend.Finding{
+		Subject: "index", File: damage.File, Offset: damage.Offset, Problem: damage.What, Repair: backend.RebuildIndex,
+	})
+}
+
+// checkFinding hands a commit to the check of its pack.
+func (v *verifier) checkFinding(files *journal.View, segment uint32, c *structure.Commit) error {
+	if v.finding != nil && segment > v.finding.Last() {
+		if err := v.foundAll(); err != nil {
+			return err
+		}
+	}
+	if v.finding == nil && segment <= v.below.last {
+		var err error
+		if v.finding, err = files.NewCheck(segment); err != nil {
+			return err
+		}
+	}
+	if v.finding == nil {
+		return nil
+	}
+	return v.finding.Add(c.Number, c.Records)
+}
+
+// foundAll ends the check of a pack.
+func (v *verifier) foundAll() error {
+	check := v.finding
+	if v.finding = nil; check == nil {
+		return nil
+	}
+	return v.findingFault(check.Done())
 }
 
 // indexFile compares the index file with the checksums made when it was closed.
@@ -172,8 +240,9 @@ func (e *Engine) shadow(dir string) (*Engine, error) {
 func (v *verifier) journal(until index.State, again *Engine) error {
 	number := uint64(0)
 	first := true
-	var offsets []int
-	for f, err := range v.engine.journal.Frames(journal.Position{}) {
+	files := v.engine.journal.View()
+	defer files.Release()
+	for f, err := range files.Frames(journal.Position{}) {
 		if err != nil {
 			return v.journalDamage(err)
 		}
@@ -202,7 +271,9 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 			}
 			continue
 		}
-		if offsets, err = v.replay(again, f, offsets[:0]); err != nil {
+		if err := v.replay(again, files, f); errors.Is(err, errStopped) {
+			return err
+		} else if err != nil {
 			v.damaged = true
 			if err := v.found(v.frameFinding(f, err.Error())); err != nil {
 				return err
@@ -213,6 +284,11 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 			return err
 		}
 	}
+	if !v.damaged {
+		if err := v.foundAll(); err != nil {
+			return err
+		}
+	}
 	if number < until.Number && !v.damaged {
 		v.damaged = true
 		return v.found(backend.Finding{Subject: "journal", Problem: fmt.Sprintf("ends with commit %d, but the index holds commit %d", number, until.Number)})
@@ -220,16 +296,18 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 	return nil
 }
 
-func (v *verifier) replay(again *Engine, f journal.Frame, offsets []int) ([]int, error) {
-	if v.pruned == nil {
-		return again.replayFrame(f, offsets)
-	}
+func (v *verifier) replay(again *Engine, files *journal.View, f journal.Frame) error {
 	c, err := v.engine.decodeFrame(f)
-	if err == nil {
-		v.pruned.live.filter(c.Commit, new(collected))
-		err = again.replayCommit(c)
+	if err != nil {
+		return err
 	}
-	return offsets, err
+	if err := v.checkFinding(files, f.Position.Segment, c.Commit); err != nil {
+		return err
+	}
+	if v.pruned != nil {
+		v.pruned.live.filter(c.Commit, new(collected))
+	}
+	return again.replayCommit(c)
 }
 
 // journalDamage reports the damage that reading the journal ran into, after which
@@ -288,12 +366,22 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			order = -1
 		}
 		var problem string
+		packed := false
+		if order < 0 && u.Key[0] == tablePacked || order > 0 && f.Key[0] == tablePacked {
+			packed = true // entries are being left to packs right now
+		} else if order < 0 {
+			var err error
+			if packed, err = v.engine.matchesPacks(v.below, u.Key, u.Value); err != nil {
+				return err
+			}
+		}
 		switch {
+		case packed: // it is still to leave the index
 		case order < 0:
 			problem = "entry that the journal does not account for"
 		case order > 0:
 			problem = "entry is missing"
-		case !bytes.Equal(u.Value, f.Value):
+		case !bytes.Equal(u.Value, f.Value) && u.Key[0] != tablePacked:
 			problem = "entry differs from what the journal says"
 		}
 		if problem != "" {

@@ -18,7 +18,7 @@ import (
 // make one for each call.
 type view struct {
 	engine *Engine
-	index  *index.Snapshot
+	index  *catalog
 	files  *journal.View // nil for the journal as it is at each read
 }
 
@@ -26,7 +26,8 @@ type view struct {
 // it is, even where the journal is rewritten meanwhile.
 func (e *Engine) now() view {
 	for {
-		v := view{engine: e, files: e.journal.View(), index: e.index.Snapshot()}
+		files := e.journal.View()
+		v := view{engine: e, files: files, index: e.catalog(e.index.Snapshot(), files)}
 		if v.files.Current() {
 			return v
 		}
@@ -241,7 +242,7 @@ func (v view) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structur
 
 // Last implements backend.Reader.
 func (v view) Last(_ context.Context, run structure.RunID) (structure.SpanRef, error) {
-	last, err := lastSpan(v.index, run)
+	last, err := v.index.lastSpan(run)
 	if err == nil && last.IsZero() {
 		_, err = readRunInfo(v.index, run) // empty, or not there at all
 	}
@@ -294,14 +295,4 @@ func (v view) Stats(context.Context) (backend.Stats, error) {
 	s.IndexBytes = uint64(v.engine.index.Size())
 	s.StoredBytes = uint64(v.engine.journal.Size()) + s.IndexBytes
 	return s, nil
-}
-
-// lastSpan returns the last span of a run, or the zero ref of an empty one.
-func lastSpan(s *index.Snapshot, run structure.RunID) (structure.SpanRef, error) {
-	prefix := key(tableSpan, run[:])
-	e, ok, err := s.Last(prefix, prefixEnd(prefix))
-	if err != nil || !ok {
-		return structure.SpanRef{}, err
-	}
-	return structure.SpanRef{Run: run, Seq: be64value(e.Key[len(prefix):])}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -72,40 +73,35 @@ func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, 
 	if err != nil {
 		return nil, err
 	}
-	f := v.newFrames()
-	if err := f.load(p.frame); err != nil {
+	r := v.newReader()
+	frame, err := r.Frame(p.frame)
+	if err != nil {
 		return nil, err
 	}
-	for place := uint32(0); ; {
-		s, err := f.nextSpan()
-		if err != nil || s == nil {
-			return own, err
+	corrupt := func(err error) error {
+		return &backend.CorruptError{File: r.Name(), Offset: p.frame.Offset, What: err.Error()}
+	}
+	d, err := structure.NewDecoder(frame.Payload)
+	if err != nil {
+		return nil, corrupt(err)
+	}
+	for place := uint32(0); d.More(); {
+		_, record, err := d.Next()
+		if err != nil {
+			return nil, corrupt(err)
 		}
-		if behind != nil && behind.span(s.Ref) {
+		s, ok := record.(*structure.Span)
+		if !ok || behind != nil && behind.span(s.Ref) {
 			continue
 		}
 		for i := range s.Usages {
 			if s.Usages[i].Content == id {
-				own = append(own, usage{structure.UsageID{Span: s.Ref, Index: i}, f.number, place})
+				own = append(own, usage{structure.UsageID{Span: s.Ref, Index: i}, frame.Number, place})
 			}
 			place++
 		}
 	}
-}
-
-// nextSpan decodes up to the next span of the frame and returns it, or nil at the
-// frame's end.
-func (f *frames) nextSpan() (*structure.Span, error) {
-	for f.decoder.More() {
-		_, r, err := f.decoder.Next()
-		if err != nil {
-			return nil, f.corrupt(err.Error())
-		}
-		if s, ok := r.(*structure.Span); ok {
-			return s, nil
-		}
-	}
-	return nil, nil
+	return own, nil
 }
 
 // present leaves out the usages in spans that the state does not have: a

@@ -23,19 +23,9 @@ const compactSuffix = ".compact"
 // Readers go on, those of older states with the old file. Systems that cannot
 // replace an open file get an error, and keep the file as it is.
 func (db *DB) Compact(ctx context.Context) error {
-	if err := db.Checkpoint(); err != nil {
+	if err := db.claim(); err != nil {
 		return err
 	}
-	db.mu.Lock()
-	for db.folding {
-		db.idle.Wait()
-	}
-	if db.closed || db.bolt == nil {
-		db.mu.Unlock()
-		return errClosed
-	}
-	db.folding, db.written = true, true // nobody else writes meanwhile
-	db.mu.Unlock()
 	fresh, err := db.writeAnew(ctx)
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tidwall/btree"
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -46,12 +46,14 @@ func (db *DB) foldFrozen(o *overlay) {
 	if err == nil {
 		next, err = db.fold(o)
 	}
+	if err != nil {
+		db.opt.Log(fmt.Sprintf("index checkpoint: %v", err))
+	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.foldErr = err; err != nil {
 		// What is frozen stays readable and is tried again.
 		db.retryAt = time.Now().Add(time.Second)
-		db.opt.Log(fmt.Sprintf("index checkpoint: %v", err))
 	} else {
 		db.base.release()
 		db.base, db.frozen, db.folded = next, nil, o.applied
@@ -86,12 +88,30 @@ func (db *DB) Checkpoint() error {
 	}
 }
 
+// claim folds everything applied so far and then keeps the file for its caller to
+// write, who ends that as a fold ends.
+func (db *DB) claim() error {
+	if err := db.Checkpoint(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for db.folding {
+		db.idle.Wait()
+	}
+	if db.closed || db.bolt == nil {
+		return errClosed
+	}
+	db.folding, db.written = true, true
+	return nil
+}
+
 // fold writes an overlay into bbolt and returns what bbolt then holds. First come
 // the entries that may be there early, in as many transactions as memory asks
 // for, then the others with the state, in the last. A crash in between leaves
 // entries that the state does not account for; the journal is replayed over them.
 func (db *DB) fold(o *overlay) (*base, error) {
-	f := db.newFolder(o.tree)
+	f := db.newFolder(o.Latest())
 	for !f.done {
 		if err := db.foldPart(f, o.state); err != nil {
 			return nil, err
@@ -100,14 +120,14 @@ func (db *DB) fold(o *overlay) (*base, error) {
 	return openBase(db.kept, db.pages)
 }
 
-func (db *DB) newFolder(tree *btree.BTreeG[Entry]) *folder {
-	f := &folder{source: newTreeSource(tree, []byte{}), limits: db.limits}
+func (db *DB) newFolder(m memtable.Moment) *folder {
+	f := &folder{source: newMemorySource(m, nil), limits: db.limits}
 	if early := db.opt.Early; early != nil {
 		changed := make(map[string]bool)
 		f.changed = changed
 		f.source.only(func(e Entry) bool { return e.Value != nil && early(e.Key) })
-		f.late = func() *treeSource {
-			return newTreeSource(tree, []byte{}).only(func(e Entry) bool {
+		f.late = func() *memorySource {
+			return newMemorySource(m, nil).only(func(e Entry) bool {
 				return e.Value == nil || !early(e.Key) || changed[string(e.Key)]
 			})
 		}
@@ -118,12 +138,17 @@ func (db *DB) newFolder(tree *btree.BTreeG[Entry]) *folder {
 // foldPart is one transaction of a fold.
 func (db *DB) foldPart(f *folder, s State) error {
 	f.pages = db.pages
+	return db.update(func(tx *bbolt.Tx) error { return f.fill(tx, s) })
+}
+
+// update is one transaction of bbolt's, after which its pages are checked.
+func (db *DB) update(fn func(tx *bbolt.Tx) error) error {
 	err := guard(func() error {
 		return db.bolt.Update(func(tx *bbolt.Tx) error {
 			if tx.Size() > int64(db.mapped-db.mapped/16) {
 				return errFull
 			}
-			return f.fill(tx, s)
+			return fn(tx)
 		})
 	})
 	switch {
@@ -147,9 +172,9 @@ var errFull = errors.New("index has outgrown the address space set aside for it:
 
 // folder merges a source into the leaves, a transaction at a time.
 type folder struct {
-	source  *treeSource
-	late    func() *treeSource // what follows the source in the last transaction; may be nil
-	changed map[string]bool    // keys of the source that are there with another value: they come late
+	source  *memorySource
+	late    func() *memorySource // what follows the source in the last transaction; may be nil
+	changed map[string]bool      // keys of the source that are there with another value: they come late
 	limits  txLimits
 	done    bool
 
@@ -215,15 +240,8 @@ func (f *folder) leaf(key []byte) error {
 func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 	source := f.source
 	add := func(e Entry) {
+		size += entrySize(merged, e)
 		merged = append(merged, e)
-		shared := 0
-		if n := len(merged); n > 1 {
-			prev := merged[n-2].Key
-			for shared < min(len(prev), len(e.Key)) && prev[shared] == e.Key[shared] {
-				shared++
-			}
-		}
-		size += 3 + len(e.Key) - shared + len(e.Value)
 	}
 	kept, err := old.list(old.low)
 	if err != nil {
@@ -251,6 +269,18 @@ func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 		}
 		source.advance()
 	}
+}
+
+// entrySize is about how many bytes an entry takes behind others.
+func entrySize(before []Entry, e Entry) int {
+	shared := 0
+	if n := len(before); n > 0 {
+		last := before[n-1].Key
+		for shared < min(len(last), len(e.Key)) && last[shared] == e.Key[shared] {
+			shared++
+		}
+	}
+	return 3 + len(e.Key) - shared + len(e.Value)
 }
 
 // write replaces a leaf by as many of about equal size as its entries need. An

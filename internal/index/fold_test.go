@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/tidwall/btree"
 	"go.etcd.io/bbolt"
 
+	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -186,7 +186,7 @@ func TestKillBetweenTransactions(t *testing.T) {
 		db.Apply(at(1), first)
 		require.NoError(t, db.Checkpoint())
 		db.Apply(at(2), second)
-		f := folder{source: newTreeSource(settled(db), []byte{}), limits: txLimits{leaves: 1, bytes: 1 << 20}}
+		f := folder{source: newMemorySource(settled(db), []byte{}), limits: txLimits{leaves: 1, bytes: 1 << 20}}
 		for range transactions {
 			require.NoError(t, db.foldPart(&f, at(2)))
 		}
@@ -280,14 +280,14 @@ func TestThrottle(t *testing.T) {
 		require.NoError(t, db.Throttle())
 	}
 	g.entered.Wait()
-	for db.active.bytes < 40_000-2000 {
+	for db.active.Bytes() < 40_000-2000 {
 		apply()
 		require.NoError(t, db.Throttle())
 		require.NoError(t, m.checkGet(db, key(int(n))))
 	}
 	requireModel(t, m, db)
 	require.False(t, g.released.Load())
-	for db.active.bytes < 40_000 {
+	for db.active.Bytes() < 40_000 {
 		apply()
 	}
 	held := make(chan bool)
@@ -437,11 +437,11 @@ func TestFoldAgain(t *testing.T) {
 }
 
 // settled returns the overlay with everything that was applied.
-func settled(db *DB) *btree.BTreeG[Entry] {
+func settled(db *DB) memtable.Moment {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.settleLocked()
-	return db.active.tree
+	return db.active.Latest()
 }
 
 // Entries that are not early are there with the state and not before, as are

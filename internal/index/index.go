@@ -1,6 +1,6 @@
 // Package index keeps an ordered map of short keys to short values for reads:
-// bbolt for what a checkpoint has folded, and above it an ordered copy-on-write
-// overlay in memory for what came since. It knows nothing of what it maps; it is
+// bbolt for what a checkpoint has folded, and above it an ordered overlay in memory
+// for what came since. It knows nothing of what it maps; it is
 // made from the journal and can be made again.
 //
 // Every byte that is read back is checksummed. In bbolt the entries stand in
@@ -9,7 +9,6 @@
 package index
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,10 +19,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidwall/btree"
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -83,20 +82,22 @@ type DB struct {
 	pages  *pages // as of bbolt's last transaction; belongs to the running fold
 	queue  queue
 
-	mu      sync.RWMutex // held for moments only, never across I/O
-	active  *overlay
-	frozen  *overlay // being folded, or waiting to be
-	base    *base
-	shared  *view // the view of the latest state, when one was taken
-	state   State
-	applied uint64 // how many batches there were
-	spare   []Entry
-	folded  uint64 // how many of them the base has
-	written bool   // the file was written to since it was opened
-	folding bool
-	foldErr error
-	closed  bool
-	idle    sync.Cond // no fold runs; its lock is mu
+	mu         sync.RWMutex // held for moments only, never across I/O
+	active     *overlay
+	frozen     *overlay // being folded, or waiting to be
+	base       *base
+	shared     *view // the view of the latest state, when one was taken
+	state      State
+	applied    uint64 // how many batches there were
+	spare      []byte
+	spareLater []pending
+	scratch    []byte // of makers
+	folded     uint64 // how many of them the base has
+	written    bool   // the file was written to since it was opened
+	folding    bool
+	foldErr    error
+	closed     bool
+	idle       sync.Cond // no fold runs; its lock is mu
 	// replaced are files that were written anew and are still being read.
 	replaced sync.WaitGroup
 	retryAt  time.Time
@@ -264,7 +265,7 @@ func (db *DB) Throttle() error {
 	if db.closed {
 		return errClosed
 	}
-	for db.active.bytes >= 4*db.opt.OverlayBytes && !db.opt.ReadOnly {
+	for db.active.Bytes() >= 4*db.opt.OverlayBytes && !db.opt.ReadOnly {
 		db.startFold()
 		switch {
 		case db.folding:
@@ -286,13 +287,13 @@ func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
 		db.mu.RUnlock()
 		return nil, false, errClosed
 	}
-	e, found := db.active.get(key)
+	value, found := db.active.Latest().Get(key)
 	if !found && db.frozen != nil {
-		e, found = db.frozen.get(key)
+		value, found = db.frozen.Latest().Get(key)
 	}
 	if found || db.base == nil {
 		db.mu.RUnlock()
-		return e.Value, e.Value != nil, nil
+		return value, value != nil, nil
 	}
 	b := db.base
 	b.retain() // it is open while it is db's
@@ -360,29 +361,11 @@ func (db *DB) Size() int64 {
 
 // overlay holds entries in memory, deletions included.
 type overlay struct {
-	tree  *btree.BTreeG[Entry]
-	bytes int64
+	*memtable.Table
 
 	// When frozen: as of which commit and after how many batches.
 	state   State
 	applied uint64
 }
 
-const entryOverhead = 96 // of an entry in the tree, roughly
-
-func newOverlay() *overlay {
-	return &overlay{tree: btree.NewBTreeGOptions(lessEntry, btree.Options{NoLocks: true, Degree: 16})}
-}
-
-func lessEntry(a, b Entry) bool { return bytes.Compare(a.Key, b.Key) < 0 }
-
-func (o *overlay) set(e Entry) {
-	old, replaced := o.tree.Set(e)
-	if replaced {
-		o.bytes += int64(len(e.Value) - len(old.Value))
-		return
-	}
-	o.bytes += int64(len(e.Key)+len(e.Value)) + entryOverhead
-}
-
-func (o *overlay) get(key []byte) (Entry, bool) { return o.tree.Get(Entry{Key: key}) }
+func newOverlay() *overlay { return &overlay{Table: memtable.New()} }

@@ -74,6 +74,16 @@ func (m model) keys() []string {
 	return keys
 }
 
+// between returns the keys with from <= key < to.
+func (m model) between(from, to []byte) (keys []string) {
+	for _, k := range m.keys() {
+		if bytes.Compare([]byte(k), from) >= 0 && (to == nil || bytes.Compare([]byte(k), to) < 0) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
 type getter interface {
 	Get(key []byte) ([]byte, bool, error)
 }
@@ -97,12 +107,7 @@ var errWrong = errors.New("wrong answer")
 // checkScan compares a scan with the model. It returns as soon as one entry
 // is wrong, and the index's error when there is one.
 func (m model) checkScan(s *Snapshot, from, to []byte) error {
-	var want []string
-	for _, k := range m.keys() {
-		if bytes.Compare([]byte(k), from) >= 0 && (to == nil || bytes.Compare([]byte(k), to) < 0) {
-			want = append(want, k)
-		}
-	}
+	want := m.between(from, to)
 	n := 0
 	for e, err := range s.Scan(from, to) {
 		if err != nil {

@@ -92,11 +92,35 @@ func (m *machine) Read(t *rapid.T) {
 	require.NoError(t, p.as.checkLast(p.Snapshot, from, to))
 	require.NoError(t, p.as.checkLast(p.Snapshot, nil, to))
 	require.NoError(t, p.as.checkLast(p.Snapshot, from, nil))
+	p.skip(t, from, to)
+}
+
+// skip reads a range in which it passes over some entries.
+func (p pinned) skip(t *rapid.T, from, to []byte) {
+	c := p.Cursor(from, to)
+	for from != nil {
+		want := p.as.between(from, to)
+		e, ok, err := c.Next()
+		require.NoError(t, err)
+		require.Equal(t, len(want) > 0, ok)
+		if !ok {
+			return
+		}
+		require.Equal(t, want[0], string(e.Key))
+		require.Equal(t, p.as[want[0]], string(e.Value))
+		from = append([]byte(want[0]), 0)
+		if rapid.Bool().Draw(t, "skip") {
+			if key := drawKey(t, p.as); string(key) > string(from) {
+				c.Skip(key)
+				from = key
+			}
+		}
+	}
 }
 
 func (m *machine) Checkpoint(t *rapid.T) {
 	require.NoError(t, m.db.Checkpoint())
-	require.Zero(t, m.db.active.tree.Len())
+	require.Zero(t, m.db.active.Len())
 	require.Nil(t, m.db.frozen)
 }
 

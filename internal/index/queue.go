@@ -1,6 +1,7 @@
 package index
 
 import (
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 )
@@ -10,11 +11,14 @@ import (
 // overlay. Whoever reads settles the queue first, so nobody sees the difference.
 type queue struct {
 	mu      sync.Mutex
-	entries []Entry
+	entries []byte // see appendEntry
+	count   int    // of entries, those that later ones will be included
+	later   []pending
 	state   State // after the last batch
 	batches uint64
 
 	waiting atomic.Int64  // entries
+	number  atomic.Uint64 // of the last commit
 	wake    chan struct{} // tells the goroutine that there is work, or by closing to end
 	done    chan struct{} // closed when it has ended
 }
@@ -28,6 +32,7 @@ const (
 func (db *DB) startQueue() {
 	q := &db.queue
 	q.state = db.state
+	q.number.Store(db.state.Number)
 	q.wake, q.done = make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(q.done)
@@ -53,15 +58,45 @@ func (db *DB) State() State {
 	return db.queue.state
 }
 
+// Number returns the number of the last commit that the index holds.
+func (db *DB) Number() uint64 { return db.queue.number.Load() }
+
+// Maker makes entries when they are wanted. It may be asked by any goroutine, and
+// once for all.
+type Maker interface {
+	// Make calls put with each entry, which is copied. It may build them in the
+	// memory that it is given, and returns that or what it had to replace it with.
+	Make(memory []byte, put func(Entry)) []byte
+	// Count returns about how many entries it makes.
+	Count() int
+}
+
+// pending are entries to be made, behind so many bytes of the queue's.
+type pending struct {
+	after int
+	maker Maker
+}
+
 // Apply makes a batch of entries visible, all at once, as of the state. It keeps
-// the entries' keys and values, but not the batch.
-func (db *DB) Apply(s State, batch []Entry) {
+// nothing of the batch.
+func (db *DB) Apply(s State, batch []Entry) { db.ApplyMade(s, batch, nil) }
+
+// ApplyMade is Apply for a batch and, behind it, what maker makes if it is not nil.
+func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) {
 	q := &db.queue
 	q.mu.Lock()
-	q.entries = append(q.entries, batch...)
+	for i := range batch {
+		q.entries = appendEntry(q.entries, &batch[i])
+	}
+	q.count += len(batch)
+	if maker != nil {
+		q.later = append(q.later, pending{after: len(q.entries), maker: maker})
+		q.count += maker.Count()
+	}
 	q.state = s
+	q.number.Store(s.Number)
 	q.batches++
-	n := len(q.entries)
+	n := q.count
 	q.waiting.Store(int64(max(n, 1))) // a batch without entries has a state to keep
 	q.mu.Unlock()
 	switch {
@@ -88,21 +123,62 @@ func (db *DB) settle() {
 func (db *DB) settleLocked() {
 	q := &db.queue
 	q.mu.Lock()
-	entries, state, batches := q.entries, q.state, q.batches
+	entries, later, state, batches := q.entries, q.later, q.state, q.batches
 	q.entries, db.spare = db.spare, nil
+	q.later, db.spareLater, q.count = db.spareLater, nil, 0
 	q.waiting.Store(0)
 	q.mu.Unlock()
 	if batches != db.applied {
-		for i := range entries {
-			db.active.set(entries[i])
+		done := 0
+		set := func(e Entry) { db.active.Set(e.Key, e.Value) }
+		for _, p := range later {
+			eachEntry(entries[done:p.after], set)
+			done = p.after
+			db.scratch = p.maker.Make(db.scratch[:0], set)
 		}
+		eachEntry(entries[done:], set)
 		db.state, db.applied = state, batches
 		db.dropShared()
-		db.pressure.Store(db.active.bytes)
-		if db.active.bytes >= db.opt.OverlayBytes {
+		db.pressure.Store(db.active.Bytes())
+		if db.active.Bytes() >= db.opt.OverlayBytes {
 			db.startFold()
 		}
 	}
-	clear(entries)
-	db.spare = entries[:0]
+	clear(later)
+	if cap(entries) > mostSpare {
+		entries = nil // do not hold on to the largest batch ever
+	}
+	db.spare, db.spareLater = entries[:0], later[:0]
+}
+
+// mostSpare is how much memory of the queue is kept to be used again.
+const mostSpare = 4 << 20
+
+// appendEntry appends an entry as the queue keeps it: without pointers, which the
+// garbage collector would follow.
+func appendEntry(dst []byte, e *Entry) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(e.Key)))
+	if e.Value == nil {
+		dst = append(dst, 0)
+	} else {
+		dst = binary.AppendUvarint(dst, uint64(len(e.Value))+1)
+	}
+	return append(append(dst, e.Key...), e.Value...)
+}
+
+// eachEntry yields the entries that were appended one after the other.
+func eachEntry(b []byte, yield func(Entry)) {
+	for len(b) > 0 {
+		key, n := binary.Uvarint(b)
+		b = b[n:]
+		value, n := binary.Uvarint(b)
+		b = b[n:]
+		e := Entry{Key: b[:key:key]}
+		b = b[key:]
+		if value > 0 {
+			e.Value = b[: value-1 : value-1]
+			b = b[value-1:]
+		}
+		yield(e)
+	}
 }

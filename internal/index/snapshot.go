@@ -3,17 +3,18 @@ package index
 import (
 	"bytes"
 	"iter"
+	"slices"
+	"sort"
 	"sync/atomic"
 
-	"github.com/tidwall/btree"
+	"github.com/lineage-store/lineage/internal/memtable"
 )
 
 // view is the index as it stood after one commit.
 type view struct {
 	state  State
-	active *btree.BTreeG[Entry]
-	frozen *btree.BTreeG[Entry] // nil when nothing waits to be folded
-	base   *base                // nil in a read-only index without a file
+	memory []memtable.Moment // the latest first
+	base   *base             // nil in a read-only index without a file
 	refs   atomic.Int64
 }
 
@@ -42,9 +43,9 @@ func (db *DB) Snapshot() *Snapshot {
 		return s
 	}
 	if db.shared == nil {
-		v := &view{state: db.state, active: db.active.tree.Copy()}
+		v := &view{state: db.state, memory: []memtable.Moment{db.active.Seal()}}
 		if db.frozen != nil {
-			v.frozen = db.frozen.tree
+			v.memory = append(v.memory, db.frozen.Latest())
 		}
 		if db.base != nil && db.base.retain() {
 			v.base = db.base
@@ -85,12 +86,13 @@ func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
 	if b != nil {
 		defer b.release()
 	}
-	e, found := s.view.active.Get(Entry{Key: key})
-	if !found && s.view.frozen != nil {
-		e, found = s.view.frozen.Get(Entry{Key: key})
+	for _, m := range s.view.memory {
+		if value, found := m.Get(key); found {
+			return value, value != nil, nil
+		}
 	}
-	if found || b == nil {
-		return e.Value, e.Value != nil, nil
+	if b == nil {
+		return nil, false, nil
 	}
 	return b.get(key)
 }
@@ -98,33 +100,66 @@ func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
 // Scan yields the entries with from <= key < to in order; a nil to has no end.
 func (s *Snapshot) Scan(from, to []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if s.closed.Load() {
-			yield(Entry{}, errClosed)
-			return
-		}
-		if from == nil {
-			from = []byte{}
-		}
-		m := merge{layers: []source{newTreeSource(s.view.active, from)}}
-		if s.view.frozen != nil {
-			m.layers = append(m.layers, newTreeSource(s.view.frozen, from))
-		}
-		if s.view.base != nil {
-			m.layers = append(m.layers, &baseSource{snapshot: s, next: from})
-		}
-		for {
-			e, ok, err := m.next()
+		for c := s.Cursor(from, to); ; {
+			e, ok, err := c.Next()
 			if err != nil {
 				yield(Entry{}, err)
 				return
 			}
-			if !ok || to != nil && bytes.Compare(e.Key, to) >= 0 {
-				return
-			}
-			if e.Value != nil && !yield(e, nil) {
+			if !ok || !yield(e, nil) {
 				return
 			}
 		}
+	}
+}
+
+// Cursor reads entries in order and can pass over some. It is not safe for
+// concurrent use.
+type Cursor struct {
+	s  *Snapshot
+	m  merge
+	to []byte
+}
+
+// Cursor returns a cursor over the entries with from <= key < to; a nil to has no
+// end.
+func (s *Snapshot) Cursor(from, to []byte) *Cursor {
+	if from == nil {
+		from = []byte{}
+	}
+	c := &Cursor{s: s, to: to}
+	if s.closed.Load() {
+		return c
+	}
+	for _, m := range s.view.memory {
+		c.m.layers = append(c.m.layers, newMemorySource(m, from))
+	}
+	if s.view.base != nil {
+		c.m.layers = append(c.m.layers, &baseSource{snapshot: s, next: from})
+	}
+	return c
+}
+
+// Next returns the next entry; ok is false when there is none.
+func (c *Cursor) Next() (e Entry, ok bool, err error) {
+	if c.m.layers == nil {
+		return Entry{}, false, errClosed
+	}
+	for {
+		e, ok, err := c.m.next()
+		if err != nil || !ok || c.to != nil && bytes.Compare(e.Key, c.to) >= 0 {
+			return Entry{}, false, err
+		}
+		if e.Value != nil {
+			return e, true, nil
+		}
+	}
+}
+
+// Skip passes over the entries before a key.
+func (c *Cursor) Skip(key []byte) {
+	for _, l := range c.m.layers {
+		l.skipTo(key)
 	}
 }
 
@@ -142,10 +177,10 @@ func (s *Snapshot) Last(from, to []byte) (Entry, bool, error) {
 	inBase, has, err := lastInBase(b, from, to)
 	for err == nil {
 		last, ok := inBase, has
-		for _, t := range []*btree.BTreeG[Entry]{s.view.frozen, s.view.active} { // the newest counts
-			e, found := lastInTree(t, to)
-			if found && bytes.Compare(e.Key, from) >= 0 && (!ok || bytes.Compare(e.Key, last.Key) >= 0) {
-				last, ok = e, true
+		for _, m := range slices.Backward(s.view.memory) { // the newest counts
+			key, value, found := m.Last(to)
+			if found && bytes.Compare(key, from) >= 0 && (!ok || bytes.Compare(key, last.Key) >= 0) {
+				last, ok = Entry{Key: key, Value: value}, true
 			}
 		}
 		if !ok || last.Value != nil {
@@ -165,29 +200,13 @@ func lastInBase(b *base, from, to []byte) (Entry, bool, error) {
 	return b.last(from, to)
 }
 
-// lastInTree returns the entry with the greatest key less than to.
-func lastInTree(t *btree.BTreeG[Entry], to []byte) (last Entry, ok bool) {
-	if t == nil {
-		return Entry{}, false
-	}
-	if to == nil {
-		return t.Max()
-	}
-	t.Descend(Entry{Key: to}, func(e Entry) bool {
-		if bytes.Equal(e.Key, to) {
-			return true
-		}
-		last, ok = e, true
-		return false
-	})
-	return last, ok
-}
-
 // source yields entries in order of their keys.
 type source interface {
 	// peek returns the entry that is next, ok false at the end.
 	peek() (e Entry, ok bool, err error)
 	advance()
+	// skipTo passes over the entries before a key.
+	skipTo(key []byte)
 }
 
 // merge joins layers; where several have a key, the first one's entry counts.
@@ -214,42 +233,56 @@ func (m *merge) next() (least Entry, ok bool, err error) {
 	return least, true, nil
 }
 
-// treeSource reads an overlay that no longer changes.
-type treeSource struct {
-	iter btree.IterG[Entry]
-	ok   bool
+// memorySource reads an overlay as it was at a moment.
+type memorySource struct {
+	at   memtable.Cursor
 	keep func(Entry) bool // nil keeps all
 }
 
-func newTreeSource(t *btree.BTreeG[Entry], from []byte) *treeSource {
-	s := &treeSource{iter: t.Iter()}
-	s.ok = s.iter.Seek(Entry{Key: from})
-	return s
+func newMemorySource(m memtable.Moment, from []byte) *memorySource {
+	return &memorySource{at: m.Seek(from)}
 }
 
 // only leaves out the entries that keep is false for.
-func (s *treeSource) only(keep func(Entry) bool) *treeSource {
+func (s *memorySource) only(keep func(Entry) bool) *memorySource {
 	s.keep = keep
-	s.skip()
+	s.pass()
 	return s
 }
 
-func (s *treeSource) skip() {
-	for s.ok && s.keep != nil && !s.keep(s.iter.Item()) {
-		s.ok = s.iter.Next()
+// pass passes over what is left out.
+func (s *memorySource) pass() {
+	for s.at.Valid() && s.keep != nil && !s.keep(s.entry()) {
+		s.at.Next()
 	}
 }
 
-func (s *treeSource) peek() (Entry, bool, error) {
-	if !s.ok {
+func (s *memorySource) entry() Entry { return Entry{Key: s.at.Key(), Value: s.at.Value()} }
+
+func (s *memorySource) peek() (Entry, bool, error) {
+	if !s.at.Valid() {
 		return Entry{}, false, nil
 	}
-	return s.iter.Item(), true, nil
+	return s.entry(), true, nil
 }
 
-func (s *treeSource) advance() {
-	s.ok = s.iter.Next()
-	s.skip()
+func (s *memorySource) advance() {
+	s.at.Next()
+	s.pass()
+}
+
+func (s *memorySource) skipTo(key []byte) {
+	const near = 4 // entries that are sooner passed than sought
+	for range near {
+		if !s.at.Valid() || bytes.Compare(s.at.Key(), key) >= 0 {
+			return
+		}
+		s.advance()
+	}
+	if s.at.Valid() && bytes.Compare(s.at.Key(), key) < 0 {
+		s.at.Seek(key)
+		s.pass()
+	}
 }
 
 // baseSource reads bbolt a leaf at a time, so that it holds on to no transaction.
@@ -278,3 +311,11 @@ func (s *baseSource) peek() (Entry, bool, error) {
 }
 
 func (s *baseSource) advance() { s.entries = s.entries[1:] }
+
+func (s *baseSource) skipTo(key []byte) {
+	n := sort.Search(len(s.entries), func(i int) bool { return bytes.Compare(s.entries[i].Key, key) >= 0 })
+	s.entries = s.entries[n:]
+	if len(s.entries) == 0 && s.next != nil && bytes.Compare(s.next, key) < 0 {
+		s.next = bytes.Clone(key)
+	}
+}

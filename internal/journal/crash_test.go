@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,17 +63,23 @@ func outlive(m *model, c crashfs.Crash, killed bool, rng *rand.Rand) {
 }
 
 func TestCrashAtEveryOperation(t *testing.T) {
+	for _, how := range []through{calls, memory, both} {
+		crashAtEveryOperation(t, how)
+	}
+}
+
+func crashAtEveryOperation(t *testing.T, how through) {
 	disk := crashfs.New()
-	work(newModel(t, disk))
+	work(newModel(t, disk, how))
 	ops := disk.Ops()
 	require.Greater(t, ops, 40)
 	for n := 1; n <= ops; n++ {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+		t.Run(fmt.Sprint(how, "/", n), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(n), 1))
 			for _, torn := range []int{0, 9, 1000, 1 << 20} {
 				disk := crashfs.New()
 				disk.CrashAfter(n, torn)
-				m := newModel(t, disk)
+				m := newModel(t, disk, how)
 				if !m.dead() {
 					work(m)
 				}
@@ -90,7 +97,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 // The disk has whatever was written up to any byte.
 func TestCrashAtEveryByte(t *testing.T) {
 	disk := crashfs.New()
-	m := newModel(t, disk)
+	m := newModel(t, disk, calls)
 	require.NoError(t, m.append(5))
 	require.NoError(t, m.sync(1))
 	sizes := []int{0, 12, 60, 700, 0, 3}
@@ -117,8 +124,14 @@ func TestCrashAtEveryByte(t *testing.T) {
 
 // Every operation fails once, in several ways, and then there is a crash.
 func TestFailureOfEveryOperation(t *testing.T) {
+	for _, how := range []through{calls, memory, both} {
+		failEveryOperation(t, how)
+	}
+}
+
+func failEveryOperation(t *testing.T, how through) {
 	disk := crashfs.New()
-	work(newModel(t, disk))
+	work(newModel(t, disk, how))
 	for n := 1; n <= disk.Ops(); n++ {
 		rng := rand.New(rand.NewPCG(uint64(n), 2))
 		for _, written := range []int{0, 10, 1 << 20} {
@@ -128,7 +141,7 @@ func TestFailureOfEveryOperation(t *testing.T) {
 				if again > 0 {
 					disk.ShortWrite(n+again, written, errDisk)
 				}
-				m := newModel(t, disk)
+				m := newModel(t, disk, how)
 				work(m)
 				outlive(m, crashfs.KeepAll(), true, rng)
 				outlive(m, crashfs.KeepNone(), false, rng)
@@ -142,12 +155,13 @@ func TestFailureOfEveryOperation(t *testing.T) {
 func TestCrashModel(t *testing.T) {
 	for range rounds(t) {
 		rapid.Check(t, func(t *rapid.T) {
-			m := newModel(t, crashfs.New())
+			m := newModel(t, crashfs.New(), rapid.SampledFrom([]through{calls, memory, both}).Draw(t, "through"))
 			sizes := rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(0, 1200), rapid.IntRange(3900, 9000))
 			t.Repeat(map[string]func(*rapid.T){
-				"append": func(t *rapid.T) { _ = m.append(sizes.Draw(t, "size")) },
-				"sync":   func(t *rapid.T) { _ = m.sync(rapid.Uint64Range(0, uint64(len(m.payloads))).Draw(t, "number")) },
-				"reopen": func(t *rapid.T) { m.reopen(rapid.Uint64Range(0, 50).Draw(t, "known")) },
+				"append":    func(t *rapid.T) { _ = m.append(sizes.Draw(t, "size")) },
+				"otherwise": func(t *rapid.T) { m.through = rapid.SampledFrom([]through{calls, memory, both}).Draw(t, "through") },
+				"sync":      func(t *rapid.T) { _ = m.sync(rapid.Uint64Range(0, uint64(len(m.payloads))).Draw(t, "number")) },
+				"reopen":    func(t *rapid.T) { m.reopen(rapid.Uint64Range(0, 50).Draw(t, "known")) },
 				"pack": func(t *rapid.T) {
 					m.pack(rapid.IntRange(0, 9).Draw(t, "first"), rapid.IntRange(0, 9).Draw(t, "last"), rapid.Bool().Draw(t, "dense"))
 				},
@@ -196,4 +210,73 @@ func drawCrash(t *rapid.T, fsys *crashfs.FS) (crashfs.Crash, bool, uint64) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		return crashfs.Random(rand.New(rand.NewPCG(seed, 0))), false, known
 	}
+}
+
+// A process that dies leaves the room that was reserved behind its last commit.
+func TestReservedRoomIsCutOff(t *testing.T) {
+	fsys := crashfs.New()
+	o := options(fsys)
+	var said []string
+	o.Log = func(message string) { said = append(said, message) }
+	j := open(t, o)
+	_, err := j.Append(payload(1, 50), true)
+	require.NoError(t, err)
+	end := j.End().Offset
+	name := j.lastSegment().name
+	info, err := fsys.Stat(name)
+	require.NoError(t, err)
+	require.Greater(t, info.Size, end)
+
+	killed := fsys.Crash(crashfs.KeepAll())
+	o.FS = killed
+	for _, readOnly := range []bool{true, false} {
+		o.ReadOnly = readOnly
+		again := open(t, o)
+		require.EqualValues(t, 1, again.Last())
+		require.Equal(t, end, again.End().Offset)
+		require.NoError(t, again.Close())
+	}
+	info, err = killed.Stat(name)
+	require.NoError(t, err)
+	require.Less(t, info.Size, end+minFrame+10, "nothing but a mark behind it")
+	require.Empty(t, said)
+}
+
+// A segment is sealed without the room that was reserved, whatever becomes of it.
+func TestSealedSegmentsEndWithTheirFrames(t *testing.T) {
+	fsys := crashfs.New()
+	j := open(t, options(fsys))
+	for i := range 10 {
+		_, err := j.Append(payload(i, 900), i%3 > 0)
+		require.NoError(t, err)
+	}
+	files := j.Segments()
+	require.Greater(t, len(files), 2)
+	sealed := files[:len(files)-1]
+	for _, f := range sealed {
+		info, err := fsys.Stat(f.Name)
+		require.NoError(t, err)
+		require.Equal(t, f.Bytes, info.Size, f.Name)
+	}
+	fsys = fsys.Crash(crashfs.KeepNone())
+	for _, f := range sealed {
+		info, err := fsys.Stat(f.Name)
+		require.NoError(t, err)
+		require.Equal(t, f.Bytes, info.Size, "after power loss: %s", f.Name)
+	}
+}
+
+// Where there is no room for a window there may be some for a frame.
+func TestFullDiskWithoutWindow(t *testing.T) {
+	fsys := crashfs.New()
+	j := open(t, options(fsys))
+	fsys.SetCapacity(fsys.Used() + 300)
+	frame, err := j.Append(payload(1, 50), true)
+	require.NoError(t, err)
+	_, err = j.Append(payload(2, 500), true)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.Equal(t, frame.End, j.End().Offset)
+	fsys.SetCapacity(0)
+	_, err = j.Append(payload(2, 500), true)
+	require.NoError(t, err)
 }

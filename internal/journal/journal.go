@@ -75,7 +75,7 @@ type Journal struct {
 	marked uint64 // the last commit that a mark called durable when opened
 
 	// segments has every file in order; current is the same as a view. The lock
-	// also guards the files and ends of segments, but appending is serialised by tail.
+	// also guards the files of segments. Appending is serialised by tail.
 	segmentsMu sync.RWMutex
 	segments   []*segment
 	current    atomic.Pointer[View]
@@ -91,6 +91,7 @@ type Journal struct {
 		last   uint64 // number of the last commit
 		buf    []byte
 		torn   bool // bytes of a failed write may lie behind the end
+		mapped tailWindow
 		closed bool
 	}
 
@@ -113,10 +114,8 @@ func (j *Journal) Last() uint64 {
 
 // End returns the position after the last frame.
 func (j *Journal) End() Position {
-	j.segmentsMu.RLock()
-	defer j.segmentsMu.RUnlock()
-	s := j.segments[len(j.segments)-1]
-	return Position{Segment: s.segment, Offset: s.end}
+	s := j.lastSegment()
+	return Position{Segment: s.segment, Offset: s.end.Load()}
 }
 
 // Size returns how many bytes the files take.
@@ -125,15 +124,14 @@ func (j *Journal) Size() int64 {
 	defer j.segmentsMu.RUnlock()
 	var n int64
 	for _, s := range j.segments {
-		n += s.end
+		n += s.end.Load()
 	}
 	return n
 }
 
 func (j *Journal) lastSegment() *segment {
-	j.segmentsMu.RLock()
-	defer j.segmentsMu.RUnlock()
-	return j.segments[len(j.segments)-1]
+	segments := j.current.Load().segments
+	return segments[len(segments)-1]
 }
 
 // Append writes the payload as the frame of the next commit and returns its
@@ -155,19 +153,19 @@ func (j *Journal) Append(payload []byte, normal bool) (Frame, error) {
 			return Frame{}, err
 		}
 	}
-	if s.end > headerSize && s.end+int64(len(payload))+frameOverhead > j.opt.SegmentSize {
+	if end := s.end.Load(); end > headerSize && end+int64(len(payload))+frameOverhead > j.opt.SegmentSize {
 		next, err := j.roll(s)
 		if err != nil {
 			return Frame{}, fmt.Errorf("begin journal segment: %w", err)
 		}
 		s = next
 	}
-	f, err := j.write(s, j.tail.last+1, false, payload)
+	f, err := j.write(s, j.tail.last+1, false, payload, normal)
 	if err != nil {
 		return Frame{}, err
 	}
 	j.tail.last = f.Number
-	j.sync.wrote(s.file, f.Number)
+	j.sync.written.Store(f.Number)
 	if normal {
 		j.syncLater()
 	}
@@ -191,12 +189,12 @@ func (j *Journal) writable() error {
 	return j.sync.failure()
 }
 
-// write puts one frame at the end of the segment.
-func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte) (Frame, error) {
+// write puts one frame at the end of the segment, through memory if it may.
+func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte, mapped bool) (Frame, error) {
 	var payloadAt int
 	j.tail.buf, payloadAt = appendFrame(j.tail.buf[:0], s.crc, number, min(j.sync.durableNumber(), number), mark, payload)
-	size := int64(len(j.tail.buf))
-	_, err := s.file.WriteAt(j.tail.buf, s.end)
+	at, size := s.end.Load(), int64(len(j.tail.buf))
+	err := j.put(s, j.tail.buf, at, mapped)
 	if cap(j.tail.buf) > 1<<20 {
 		j.tail.buf = nil // do not hold on to the largest commit ever
 	}
@@ -206,15 +204,13 @@ func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte) (F
 		return Frame{}, errors.Join(err, j.clear(s))
 	}
 	f := Frame{
-		Position:      Position{Segment: s.segment, Offset: s.end},
-		End:           s.end + size,
+		Position:      Position{Segment: s.segment, Offset: at},
+		End:           at + size,
 		Number:        number,
 		Mark:          mark,
-		PayloadOffset: s.end + int64(payloadAt),
+		PayloadOffset: at + int64(payloadAt),
 	}
-	j.segmentsMu.Lock()
-	s.end = f.End
-	j.segmentsMu.Unlock()
+	s.end.Store(f.End)
 	return f, nil
 }
 
@@ -222,13 +218,16 @@ func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte) (F
 // is synced, or else power loss could bring it back in place of a later frame.
 // While it fails nothing is appended.
 func (j *Journal) clear(s *segment) error {
-	if err := s.file.Truncate(s.end); err != nil {
+	if err := j.tail.mapped.close(); err != nil {
+		return err
+	}
+	if err := s.file.Truncate(s.end.Load()); err != nil {
 		return fmt.Errorf("clear a failed write from %s: %w", s.name, err)
 	}
 	if err := j.sync.again(); err != nil {
 		return err
 	}
-	j.tail.torn = false
+	j.tail.torn, j.tail.mapped.grown = false, false
 	return nil
 }
 
@@ -259,10 +258,13 @@ func (j *Journal) Close() error {
 
 // finish leaves every commit durable, and a mark behind the last that says so.
 func (j *Journal) finish() error {
+	s := j.lastSegment()
+	if _, err := j.trim(s); err != nil {
+		j.opt.Log(fmt.Sprintf("close: %v", err)) // opening does it
+	}
 	if err := j.Sync(j.tail.last); err != nil {
 		return err
 	}
-	s := j.lastSegment()
 	if j.tail.torn {
 		if err := j.clear(s); err != nil {
 			return err
@@ -272,7 +274,7 @@ func (j *Journal) finish() error {
 		return nil
 	}
 	// Losing the mark loses nothing but a proof, so it is not synced, and may fail.
-	if _, err := j.write(s, j.tail.last, true, nil); err != nil {
+	if _, err := j.write(s, j.tail.last, true, nil, false); err != nil {
 		j.opt.Log(fmt.Sprintf("close: %v", err))
 	}
 	return nil

@@ -174,7 +174,7 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 		return err
 	}
 	s.init(h)
-	s.end = size
+	s.end.Store(size)
 	return nil
 }
 

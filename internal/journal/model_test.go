@@ -29,10 +29,21 @@ type model struct {
 	maybe [][]byte
 	// bodies makes every payload another.
 	bodies int
+	// through tells how commits are written.
+	through through
 }
 
-func newModel(t require.TestingT, fsys *crashfs.FS) *model {
-	m := &model{t: t, fsys: fsys}
+// through is how a model's commits are written.
+type through int
+
+const (
+	calls  through = iota // with a call each
+	memory                // through memory, as those that nobody waits for
+	both                  // in turn
+)
+
+func newModel(t require.TestingT, fsys *crashfs.FS, how through) *model {
+	m := &model{t: t, fsys: fsys, through: how}
 	m.open(0)
 	return m
 }
@@ -66,7 +77,7 @@ func (m *model) append(n int) error {
 	}
 	m.bodies++
 	body := payload(m.bodies, n)
-	f, err := m.j.Append(body, false)
+	f, err := m.j.Append(body, m.through == memory || m.through == both && m.bodies%2 == 0)
 	switch {
 	case err == nil:
 		require.Equal(m.t, uint64(len(m.payloads)+1), f.Number)

@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 const (
@@ -94,8 +95,40 @@ func (r *Reader) fetch(v *View, number uint32, offset, n int64) ([]byte, error) 
 	return r.buf[:min(n, want):min(n, want)], nil
 }
 
+// File tells the files of the journal apart: at a position there may be something
+// else once its file was replaced.
+type File struct{ s *segment }
+
+// Place returns which file has the segment of a position, and if that file is a pack,
+// spans of the commit there, the given one among them.
+func (r *Reader) Place(p Position, with structure.SpanRef) (File, *pack.Spans, error) {
+	v, release := r.with(p.Segment)
+	defer release()
+	s := v.find(p.Segment)
+	if s == nil || s.pack == nil {
+		return File{s}, nil, nil
+	}
+	r.segment, r.buf = s, nil
+	spans, err := s.pack.Spans(p.Segment, p.Offset, with)
+	return File{s}, spans, err
+}
+
+// ready returns the bytes at a position of a segment that were read ahead, and
+// that no view hides.
+func (r *Reader) ready(p Position) []byte {
+	if skip := p.Offset - r.start; r.view != nil && r.segment != nil && r.segment.segment == p.Segment && skip >= 0 && skip < int64(len(r.buf)) {
+		return r.buf[skip:]
+	}
+	return nil
+}
+
 // Frame returns the frame at a position.
 func (r *Reader) Frame(p Position) (Frame, error) {
+	if b := r.ready(p); len(b) >= frameHeader {
+		if size := frameSize(b); size > 0 && size <= int64(len(b)) {
+			return r.frame(p, b[:size:size])
+		}
+	}
 	v, release := r.with(p.Segment)
 	defer release()
 	if s := v.find(p.Segment); s != nil && s.pack != nil {
@@ -114,18 +147,24 @@ func (r *Reader) Frame(p Position) (Frame, error) {
 	if size == 0 {
 		return Frame{}, r.segment.corrupt(p.Offset, "not a frame")
 	}
-	b, err := r.fetch(v, p.Segment, p.Offset, size)
+	b, err := r.fetch(v, p.Segment, p.Offset, size+frameHeader) // and how long the next is
 	if err != nil {
 		return Frame{}, err
 	}
 	if int64(len(b)) < size {
 		return Frame{}, r.segment.corrupt(p.Offset, "frame is cut short")
 	}
+	b = b[:size:size]
+	return r.frame(p, b)
+}
+
+// frame returns the frame that b consists of.
+func (r *Reader) frame(p Position, b []byte) (Frame, error) {
 	f, ok := decodeFrame(b, r.segment.crc)
 	if !ok {
 		return Frame{}, r.segment.corrupt(p.Offset, "frame checksum does not match")
 	}
-	f.Position, f.End = p, p.Offset+size
+	f.Position, f.End = p, p.Offset+int64(len(b))
 	f.PayloadOffset += p.Offset
 	return f, nil
 }

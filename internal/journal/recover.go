@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (j *Journal) open() error {
 		}
 		j.damage = errors.Join(j.damage, err)
 	}
-	last.end = end.offset
+	last.end.Store(end.offset)
 	j.tail.last = end.number
 	j.marked = end.marked
 	j.sync.init(last.file, end.number)
@@ -88,7 +89,7 @@ func (j *Journal) open() error {
 func (j *Journal) openBehind(last, empty *segment, proven uint64) error {
 	number := last.pack.LastCommit
 	if proven > number {
-		err := last.corrupt(last.end, fmt.Sprintf("commit %d was durable, but the journal ends with commit %d", proven, number))
+		err := last.corrupt(last.end.Load(), fmt.Sprintf("commit %d was durable, but the journal ends with commit %d", proven, number))
 		if !j.opt.ReadOnly {
 			return err
 		}
@@ -96,8 +97,9 @@ func (j *Journal) openBehind(last, empty *segment, proven uint64) error {
 	}
 	j.tail.last = number
 	if j.opt.ReadOnly {
-		s := &segment{name: filepath.Join(j.dir, segmentName(last.last+1)), end: headerSize}
+		s := &segment{name: filepath.Join(j.dir, segmentName(last.last+1))}
 		s.init(header{segment: last.last + 1, first: number + 1, store: j.store})
+		s.end.Store(headerSize)
 		j.segments = append(j.segments, s)
 		j.sync.init(nil, number)
 		return nil
@@ -174,10 +176,10 @@ func (j *Journal) findEnd(s *segment, proven uint64) (tailEnd, error) {
 		return tailEnd{}, err
 	}
 	start := tailEnd{offset: headerSize, number: s.first - 1, durable: max(proven, s.first-1)}
-	if at := j.opt.DurableEnd; at.Segment == s.segment && at.Offset > headerSize && at.Offset < s.end && j.opt.Durable >= s.first {
+	if at := j.opt.DurableEnd; at.Segment == s.segment && at.Offset > headerSize && at.Offset < s.end.Load() && j.opt.Durable >= s.first {
 		end := start
 		end.offset, end.number, end.sure = at.Offset, j.opt.Durable, at.Offset
-		if err := j.scan(s, &end); err != nil || end.offset == s.end {
+		if err := j.scan(s, &end); err != nil || end.offset == s.end.Load() {
 			return end, err
 		}
 	}
@@ -190,7 +192,7 @@ func (j *Journal) scan(s *segment, end *tailEnd) error {
 	v := &View{j: j, segments: j.segments}
 	r := v.NewReader()
 	r.ahead = mostRead
-	for end.offset < s.end {
+	for end.offset < s.end.Load() {
 		f, err := r.Frame(Position{Segment: s.segment, Offset: end.offset})
 		if errors.Is(err, backend.ErrCorrupt) {
 			return nil
@@ -260,12 +262,15 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 	if end.misplaced != nil {
 		return end.misplaced
 	}
-	if end.offset == s.end {
+	if end.offset == s.end.Load() {
 		return nil
 	}
-	rest := make([]byte, s.end-end.offset)
+	rest := make([]byte, s.end.Load()-end.offset)
 	if _, err := s.file.ReadAt(rest, end.offset); err != nil {
 		return fmt.Errorf("read %s: %w", s.name, err)
+	}
+	if len(bytes.Trim(rest, "\x00")) == 0 {
+		return nil // room that was reserved
 	}
 	later := framesAmong(rest, s.crc, end.number)
 	if later.durable > end.number {

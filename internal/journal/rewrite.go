@@ -33,7 +33,7 @@ func (j *Journal) Segments() []SegmentInfo {
 	var out []SegmentInfo
 	for i, s := range j.segments {
 		info := SegmentInfo{
-			First: s.segment, Last: s.last, Commit: s.first, LastCommit: last, Bytes: s.end, Packed: s.pack != nil, Name: s.name,
+			First: s.segment, Last: s.last, Commit: s.first, LastCommit: last, Bytes: s.end.Load(), Packed: s.pack != nil, Name: s.name,
 			Sealed: i < len(j.segments)-1, Dense: s.pack != nil && s.pack.Dense,
 		}
 		if info.Sealed {
@@ -77,6 +77,8 @@ type RewriteOptions struct {
 	// Dense makes the pack smaller, and slower to write and read. A pack that was
 	// dense stays so.
 	Dense bool
+	// Unlisted leaves out what finds content and spans in the pack.
+	Unlisted bool
 	// Progress, when not nil, is told of the bytes of frames done and to do.
 	Progress func(done, total int64)
 }
@@ -106,7 +108,7 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 		return report, err
 	}
 	for _, s := range old {
-		report.Before += s.end
+		report.Before += s.end.Load()
 	}
 	generation := 0
 	for _, s := range old {
@@ -152,6 +154,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 		return 0, 0, err
 	}
 	w := pack.NewWriter(f, h, o.Filter)
+	w.Unlisted = o.Unlisted
 	defer func() {
 		w.Close()
 		if closeErr := f.Close(); err == nil {
@@ -268,7 +271,8 @@ func (j *Journal) openPack(name string) (*segment, error) {
 		return nil, err
 	}
 	s.header = header{segment: s.pack.First, first: s.pack.FirstCommit, store: s.pack.Store}
-	s.last, s.end = s.pack.Last, size
+	s.last = s.pack.Last
+	s.end.Store(size)
 	_, _, s.generation, _ = pack.ParseName(filepath.Base(name))
 	return s, nil
 }

@@ -13,7 +13,16 @@ import (
 // roll seals the last segment and begins the next. The old one is made durable
 // first, so that no commit can survive one that came before it.
 func (j *Journal) roll(old *segment) (*segment, error) {
-	if err := j.Sync(j.tail.last); err != nil {
+	trimmed, err := j.trim(old)
+	switch {
+	case err != nil:
+		return nil, err
+	case trimmed: // its size is to be durable too
+		err = j.sync.again()
+	default:
+		err = j.Sync(j.tail.last)
+	}
+	if err != nil {
 		return nil, err
 	}
 	next, err := j.create(old.segment+1, j.tail.last+1)
@@ -24,7 +33,8 @@ func (j *Journal) roll(old *segment) (*segment, error) {
 	j.use(append(slices.Clip(j.segments), next))
 	j.segmentsMu.Unlock()
 	j.releaseOld()
-	j.sync.wrote(next.file, j.tail.last)
+	j.sync.goOnIn(next.file)
+	j.tail.mapped.none = false
 	return next, nil
 }
 
@@ -33,8 +43,9 @@ func (j *Journal) roll(old *segment) (*segment, error) {
 func (j *Journal) create(number uint32, first uint64) (*segment, error) {
 	h := header{segment: number, first: first, store: j.store, created: time.Now()}
 	rand.Read(h.salt[:])
-	s := &segment{name: filepath.Join(j.dir, segmentName(number)), end: headerSize}
+	s := &segment{name: filepath.Join(j.dir, segmentName(number))}
 	s.init(h)
+	s.end.Store(headerSize)
 	f, err := j.opt.FS.Create(s.name)
 	if errors.Is(err, fs.ErrExist) {
 		// Left by an earlier attempt: segments of ours have smaller numbers.

@@ -122,7 +122,7 @@ type segment struct {
 	crc uint32
 	// end is where its frames end, for a pack its size. It grows while the segment
 	// is the last.
-	end int64
+	end atomic.Int64
 }
 
 func segmentName(number uint32) string { return fmt.Sprintf("%010d%s", number, suffix) }

@@ -9,12 +9,12 @@ func (j *Journal) SizeFrom(p Position) int64 {
 		switch {
 		case s.pack != nil:
 			if s.last >= p.Segment {
-				n += s.end
+				n += s.end.Load()
 			}
 		case s.segment > p.Segment:
-			n += s.end - headerSize
+			n += s.end.Load() - headerSize
 		case s.segment == p.Segment:
-			n += s.end - max(p.Offset, headerSize)
+			n += s.end.Load() - max(p.Offset, headerSize)
 		}
 	}
 	return n

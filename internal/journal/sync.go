@@ -18,33 +18,40 @@ type syncState struct {
 	mu      sync.Mutex
 	done    sync.Cond // a sync ended
 	file    vfs.File  // the segment that holds the last written commit
-	written uint64
 	busy    bool
-	err     error // of a failed sync: the disk's state is unknown, so it stays
 	timer   *time.Timer
 	stopped bool
 
-	durable atomic.Uint64
+	// Writers look at these without the lock. The error is of a failed sync: the
+	// disk's state is unknown then, so it stays. The timer's callback takes back that
+	// it is armed before it looks at what was written.
+	written, durable atomic.Uint64
+	failed           atomic.Pointer[error]
+	armed            atomic.Bool
 }
 
 func (s *syncState) init(file vfs.File, last uint64) {
 	s.done.L = &s.mu
-	s.file, s.written = file, last
+	s.file = file
+	s.written.Store(last)
 	s.durable.Store(last)
 }
 
-func (s *syncState) wrote(file vfs.File, number uint64) {
+// goOnIn says that what is written from here on stands in another file. All that
+// was written before is durable.
+func (s *syncState) goOnIn(file vfs.File) {
 	s.mu.Lock()
-	s.file, s.written = file, number
+	s.file = file
 	s.mu.Unlock()
 }
 
 func (s *syncState) durableNumber() uint64 { return s.durable.Load() }
 
 func (s *syncState) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
+	if err := s.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (s *syncState) stop() {
@@ -73,7 +80,7 @@ func (j *Journal) Sync(number uint64) error {
 
 // until is Sync, called with the lock.
 func (s *syncState) until(number uint64) error {
-	number = min(number, s.written)
+	number = min(number, s.written.Load())
 	for s.durable.Load() < number {
 		if s.busy {
 			s.done.Wait()
@@ -97,34 +104,41 @@ func (s *syncState) again() error {
 // run does one sync. It is called with the lock, which it lets go of meanwhile,
 // and while no other sync runs.
 func (s *syncState) run() error {
-	if s.err != nil {
-		return s.err
+	if err := s.failure(); err != nil {
+		return err
 	}
 	s.busy = true
 	s.gather()
-	file, target := s.file, s.written
+	file, target := s.file, s.written.Load()
 	s.mu.Unlock()
 	err := file.Sync()
 	s.mu.Lock()
 	s.busy = false
 	if err != nil {
-		s.err = fmt.Errorf("sync journal: %w: %w", err, backend.ErrReadOnly)
+		err = s.fail(err)
 	} else {
 		s.durable.Store(max(target, s.durable.Load()))
 	}
 	s.done.Broadcast()
-	return s.err
+	return err
+}
+
+// fail notes that a sync failed and returns what that means.
+func (s *syncState) fail(cause error) error {
+	err := fmt.Errorf("sync journal: %w: %w", cause, backend.ErrReadOnly)
+	s.failed.Store(&err)
+	return err
 }
 
 // gather lets the writers that the last sync woke write what they have next, as
 // long as any does. Without it, every other sync would be for one of them alone.
 func (s *syncState) gather() {
 	for range 16 {
-		before := s.written
+		before := s.written.Load()
 		s.mu.Unlock()
 		runtime.Gosched()
 		s.mu.Lock()
-		if s.written == before {
+		if s.written.Load() == before {
 			return
 		}
 	}
@@ -133,17 +147,22 @@ func (s *syncState) gather() {
 // syncLater sees to it that what is written now is synced within the interval.
 func (j *Journal) syncLater() {
 	s := &j.sync
+	if s.armed.Load() {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timer != nil || s.stopped {
 		return
 	}
+	s.armed.Store(true)
 	s.timer = time.AfterFunc(j.opt.SyncInterval, func() {
 		var err error
 		s.mu.Lock()
 		s.timer = nil
+		s.armed.Store(false)
 		if !s.stopped {
-			err = s.until(s.written)
+			err = s.until(s.written.Load())
 		}
 		s.mu.Unlock()
 		if err != nil {

@@ -114,7 +114,7 @@ func (v *View) at(number uint32) (*segment, vfs.File, int64, error) {
 	}
 	j := v.j
 	j.segmentsMu.RLock()
-	closed, file, end := j.filesGone, s.file, s.end
+	closed, file, end := j.filesGone, s.file, s.end.Load()
 	j.segmentsMu.RUnlock()
 	if closed {
 		return nil, nil, 0, fmt.Errorf("journal: %w", backend.ErrClosed)
@@ -130,7 +130,7 @@ func (v *View) at(number uint32) (*segment, vfs.File, int64, error) {
 	if err := s.open(j.opt.FS); err != nil {
 		return nil, nil, 0, err
 	}
-	return s, s.file, s.end, nil
+	return s, s.file, s.end.Load(), nil
 }
 
 // NewReader returns a reader of the view.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -33,7 +34,7 @@ func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
 	w := walk{r: &Reader{j: v.j, view: v, ahead: mostRead}, yield: yield}
 	for i, s := range segments {
 		if s.pack != nil {
-			if !w.packed(s, from) || i+1 < len(segments) && !w.reaches(s, s.end, segments[i+1]) {
+			if !w.packed(s, from) || i+1 < len(segments) && !w.reaches(s, s.end.Load(), segments[i+1]) {
 				return
 			}
 			continue
@@ -47,7 +48,7 @@ func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
 			return
 		}
 		v.j.segmentsMu.RLock()
-		stop := s.end
+		stop := s.end.Load()
 		v.j.segmentsMu.RUnlock()
 		if !w.segment(s, p, stop) || i+1 == len(segments) || !w.reaches(s, stop, segments[i+1]) {
 			return
@@ -137,6 +138,49 @@ func (j *Journal) Find(number uint64) Position {
 		}
 	}
 	return p
+}
+
+// After returns where to go on reading from a position up to which every commit was
+// read, number being the last of them: behind the pack that it lies in, if that is
+// the pack's last. Nothing of that pack is read then.
+func (j *Journal) After(p Position, number uint64) Position {
+	v := j.View()
+	defer v.Release()
+	if s := v.find(p.Segment); s != nil && s.pack != nil && s.pack.LastCommit <= number {
+		return Position{Segment: s.last + 1, Offset: headerSize}
+	}
+	return p
+}
+
+// Check reads every frame of segments, and every part of packs, up to a position,
+// and returns what first is not what was written. Parts are not decoded.
+func (v *View) Check(ctx context.Context, end Position) (err error) {
+	w := walk{r: &Reader{j: v.j, view: v, ahead: mostRead}, yield: func(_ Frame, frameErr error) bool {
+		err = frameErr
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return err == nil
+	}}
+	for _, s := range v.segments {
+		if s.segment > end.Segment {
+			break
+		}
+		if s.pack != nil {
+			if err := s.pack.CheckParts(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		stop := s.end.Load()
+		if s.segment == end.Segment {
+			stop = end.Offset
+		}
+		if !w.segment(s, Position{Segment: s.segment, Offset: headerSize}, stop) {
+			return err
+		}
+	}
+	return nil
 }
 
 // SegmentName returns the path of the file that has a segment, for messages.

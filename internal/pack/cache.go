@@ -14,6 +14,8 @@ type Cache struct {
 	items map[cacheKey]*list.Element
 	bases shelf
 	rest  shelf
+
+	states sync.Pool // of *state, that chapters were decoded with
 }
 
 // shelf is a list of what was used, the latest first.
@@ -33,6 +35,8 @@ const (
 	cachedIDs
 	cachedChapter
 	cachedGroup
+	cachedRun
+	cachedBegin // where a run begins, by its fingerprint
 )
 
 type cached struct {
@@ -82,6 +86,15 @@ func (c *Cache) drop(e *list.Element) {
 	on.recent.Remove(e)
 	delete(c.items, item.key)
 	on.bytes -= item.size
+}
+
+// Cool lets go of all but bases.
+func (c *Cache) Cool() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.rest.recent.Len() > 0 {
+		c.drop(c.rest.recent.Back())
+	}
 }
 
 // Forget lets go of what was decoded of a pack.

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -25,6 +26,13 @@ type place struct {
 	number  uint64 // of the next commit
 	segment uint32
 	end     int64 // of the frame before
+	rest    *rest // of the commit before, if more of it comes first
+	until   int64 // where the frame ends that goes on in the next chapter; 0 for none
+}
+
+// place is where the coding of a chapter begins.
+func (r *row) place() place {
+	return place{number: r.commit, segment: r.segment, end: r.end, rest: r.rest, until: r.until}
 }
 
 // commits codes the frames of commits one after the other. A reader is handed
@@ -40,7 +48,13 @@ func (f *former) commits(list []*commit, n int, at place) []*commit {
 		if f.c.writing {
 			x = list[i]
 		}
-		at = f.frame(x, at, &e)
+		x.open = i == n-1 && at.until > 0
+		if at.rest != nil {
+			f.rest(x, at, &e)
+			at.rest = nil
+		} else {
+			at = f.frame(x, at, &e)
+		}
 		if !f.c.writing {
 			list = append(list, x)
 		}
@@ -61,11 +75,7 @@ func (f *former) frame(x *commit, at place, e *structure.Encoder) place {
 		if x.offsets != nil {
 			flags |= frameMoved
 		}
-		if err := x.measure(e); err != nil {
-			f.fail(err)
-			return at
-		}
-		if x.end != x.tight() {
+		if !x.open && x.end != x.tight() {
 			flags |= frameTail
 		}
 	}
@@ -80,21 +90,73 @@ func (f *former) frame(x *commit, at place, e *structure.Encoder) place {
 		at.end += int64(f.num(fieldGap, uint64(x.start-at.end)))
 	}
 	x.start = at.end
+	f.within(x, flags, e)
+	if f.err != nil {
+		return at
+	}
+	switch tight := x.tight(); {
+	case x.open:
+		x.end = at.until
+	case flags&frameTail != 0:
+		x.end = tight + f.signed(fieldTail, x.end-tight)
+	default:
+		x.end = tight
+	}
+	if x.end < x.start {
+		f.fail(errForm)
+	}
+	return place{number: at.number + 1, segment: at.segment, end: x.end, until: at.until}
+}
+
+// rest codes what a chapter has of a commit that began before it.
+func (f *former) rest(x *commit, at place, e *structure.Encoder) {
+	flags := 0
+	if f.c.writing {
+		if x.offsets != nil {
+			flags = frameMoved
+		}
+	} else {
+		x.rest = new(before)
+	}
+	x.number, x.segment, x.start, x.end = at.number-1, at.segment, at.rest.start, at.end
+	if flags = f.symbol(symbolFrame, flags); flags&^frameMoved != 0 {
+		f.fail(errForm)
+		return
+	}
+	x.rest.at = f.count(fieldGap, x.rest.at, mostBody)
+	last := &x.rest.last
+	f.at.run = f.anID(idRun, (*[16]byte)(&last.Run))
+	last.Seq = f.num(fieldSeq, last.Seq)
+	f.at.seq, f.at.seqs[f.at.run] = last.Seq, last.Seq
+	f.within(x, flags, e)
+}
+
+// within codes what a frame has behind its head.
+func (f *former) within(x *commit, flags int, e *structure.Encoder) {
 	x.lag = f.symbol(symbolLag, x.lag)
 	x.millis = f.at.millis + f.signed(fieldTime, x.millis-f.at.millis)
 	f.at.millis = x.millis
 	f.records(x)
+	if x.verbatim && (x.rest != nil || x.open) {
+		f.fail(errForm)
+	}
 	if f.err != nil {
-		return at
+		return
 	}
 	if !f.c.writing {
-		if err := x.measure(e); err != nil {
-			f.fail(err)
-			return at
+		x.standIns()
+		if x.rest == nil && !x.open { // which needs it to know where it ends
+			if err := x.measure(e); err != nil {
+				f.fail(err)
+				return
+			}
 		}
 	}
 	if flags&frameMoved != 0 {
 		last := 0
+		if x.rest != nil {
+			last = x.rest.at
+		}
 		for i := range x.records {
 			if !f.c.writing {
 				x.offsets = append(x.offsets, 0)
@@ -103,20 +165,11 @@ func (f *former) frame(x *commit, at place, e *structure.Encoder) place {
 			x.offsets[i] = last
 		}
 	}
-	tight := x.tight()
-	if flags&frameTail != 0 {
-		tight += f.signed(fieldTail, x.end-tight)
-	}
-	x.end = tight
-	if x.end < x.start {
-		f.fail(errForm)
-	}
-	return place{number: at.number + 1, segment: at.segment, end: x.end}
 }
 
 // records codes what a commit says.
 func (f *former) records(x *commit) {
-	f.commit, f.used, f.blocks, f.bodies = x, 0, f.blocks[:0], f.bodies[:0]
+	f.commit, f.used, f.bodies = x, 0, f.bodies[:0]
 	f.at.kind = 0
 	n := len(x.records) + 1
 	if x.verbatim {
@@ -156,8 +209,8 @@ func (f *former) records(x *commit) {
 			body = int64(f.at.nextBody)
 			f.at.nextBody++
 		}
-		if b, ok := r.(*structure.Block); ok {
-			f.blocks, f.bodies = append(f.blocks, b), append(f.bodies, body)
+		if kind == structure.KindBlock {
+			f.bodies = append(f.bodies, body)
 		}
 		switch {
 		case f.c.writing:
@@ -205,26 +258,54 @@ func uvarintSize(v uint64) int {
 	return n
 }
 
-// measure finds out how long the payload is and where its records begin, with
-// bodies of zeros and ids that only tell blocks apart.
+// standIns puts something in the place of what is not known of records that nobody
+// has yet, until they are read: empty bodies, and ids that only tell blocks apart.
+func (x *commit) standIns() {
+	var blocks []content.ID
+	if x.rest != nil {
+		blocks = earlier
+	}
+	used := 0
+	for i, r := range x.records {
+		switch r := r.(type) {
+		case *structure.Block:
+			if x.bodies[i] >= 0 {
+				r.ID, r.Body = standIn(i), noBody
+			}
+			blocks = append(blocks, r.ID)
+		case *structure.Span:
+			for k := range r.Usages {
+				r.Usages[k].Content = idAmong(&x.content[used], blocks)
+				used++
+			}
+		}
+	}
+}
+
+// measure finds out where the records begin in the payload, and where it ends.
 func (x *commit) measure(e *structure.Encoder) error {
 	if x.verbatim {
 		x.payload = x.sizes[0]
 		return nil
 	}
-	payload, begins, err := x.encode(e, func(i int) (content.ID, []byte, error) {
-		return content.ID{0: 0xfe, 31: 0xfe, 1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16), 4: byte(i >> 24)}, nil, nil
-	}, func(r *contentRef, blocks []content.ID) (content.ID, error) {
-		if r.back >= 0 && r.back < len(blocks) {
-			return blocks[len(blocks)-1-r.back], nil
+	c := &structure.Commit{Time: time.UnixMilli(x.millis).UTC(), Records: x.records}
+	if x.rest != nil {
+		payload, begins, err := e.EncodeRest(c, x.rest.last, earlier)
+		if err == nil {
+			x.measured(payload, begins, x.rest.at)
 		}
-		return elsewhere, nil
-	})
-	if err != nil {
 		return err
 	}
+	payload, begins, err := e.Encode(c)
+	if err == nil {
+		x.measured(payload, begins, 0)
+	}
+	return err
+}
+
+// measured notes what a payload without bodies tells, before which so many bytes stand.
+func (x *commit) measured(payload []byte, begins []int, moved int) {
 	x.begins = make([]int, len(begins))
-	moved := 0
 	for i, at := range begins {
 		x.begins[i] = at + moved
 		if size := int(x.sizes[i]); size > 0 {
@@ -236,7 +317,31 @@ func (x *commit) measure(e *structure.Encoder) error {
 		}
 	}
 	x.payload = int64(len(payload) + moved)
-	return nil
+}
+
+// noBody stands for a body that was not read: empty, not gone.
+var noBody = []byte{}
+
+// standIn is the id of a block as long as that is not known.
+func standIn(i int) content.ID {
+	return content.ID{0: 0xfe, 31: 0xfe, 1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16), 4: byte(i >> 24)}
+}
+
+// earlier are the ids of the blocks that the rest of a commit has before it.
+var earlier = func() (ids []content.ID) {
+	for i := range structure.LocalBlocks {
+		ids = append(ids, standIn(i-structure.LocalBlocks))
+	}
+	return slices.Clip(ids)
+}()
+
+// idAmong returns an id of the kind that a usage has: that of a block of the commit,
+// or another.
+func idAmong(r *contentRef, blocks []content.ID) content.ID {
+	if r.back >= 0 && r.back < len(blocks) {
+		return blocks[len(blocks)-1-r.back]
+	}
+	return elsewhere
 }
 
 // elsewhere stands for the id of content that is none of the commit's blocks.

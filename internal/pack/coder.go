@@ -67,7 +67,13 @@ func (c *coder) take() byte {
 
 // bit codes a bit whose chance is learned.
 func (c *coder) bit(p *prob, bit int) int {
-	bound := (c.rng >> probBits) * min(max(p.zero(), 1), 1<<probBits-1)
+	bit = c.split((c.rng>>probBits)*min(max(p.zero(), 1), 1<<probBits-1), bit)
+	p.learn(bit)
+	return bit
+}
+
+// split codes a bit whose part of the range, if it is zero, is below bound.
+func (c *coder) split(bound uint32, bit int) int {
 	if c.writing {
 		if bit == 0 {
 			c.rng = bound
@@ -84,7 +90,6 @@ func (c *coder) bit(p *prob, bit int) int {
 			bit = 1
 		}
 	}
-	p.learn(bit)
 	c.normalize()
 	return bit
 }
@@ -265,3 +270,8 @@ func (c *coder) number(n *number, v uint64) uint64 {
 
 func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// chance codes a bit of which the chance to be zero is given, in 1/65536.
+func (c *coder) chance(zero uint32, bit int) int {
+	return c.split(uint32(uint64(c.rng)*uint64(zero)>>16), bit)
+}

@@ -24,8 +24,11 @@ type File struct {
 	foot  footer
 	cache *Cache
 
-	mu   sync.Mutex // held while the table or the base is read
-	rows []row
+	mu         sync.Mutex // held while the table or the base is read
+	rows       []row
+	foundation foundation
+
+	found atomic.Pointer[directory] // when it was read
 
 	decoded atomic.Int64 // chapters, for tests
 }
@@ -53,7 +56,7 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 	if p.foot, err = decodeFooter(head, foot); err != nil {
 		return nil, p.corrupt(size-footerSize, err.Error())
 	}
-	if p.foot.offset < headerSize || p.foot.offset+int64(p.foot.length)+footerSize != size {
+	if p.foot.offset < headerSize || p.foot.offset > size || p.foot.offset+int64(p.foot.length)+int64(p.foot.finds)+footerSize > size {
 		return nil, p.corrupt(size-footerSize, errTable.Error())
 	}
 	return p, nil
@@ -116,20 +119,19 @@ func (p *File) tableLocked() ([]row, error) {
 	if crc32.Checksum(b, castagnoli) != p.foot.sum {
 		return nil, p.corrupt(p.foot.offset, "checksum of the table does not match")
 	}
-	rows, err := readTable(b, p.Header, p.foot.offset)
+	base, rows, err := readTable(b, p.Header, p.foot.offset)
 	if err != nil {
 		return nil, p.corrupt(p.foot.offset, err.Error())
 	}
-	p.rows = rows
+	p.foundation, p.rows = base, rows
 	return rows, nil
 }
 
-// base is what every chapter but the first starts from.
+// base is what every chapter but the first starts from, and the first chapter.
 type base struct {
 	ids   *idState
 	state *state
 	dict  dictionary
-	bytes []byte // of its bodies
 	first *chapter
 }
 
@@ -140,9 +142,10 @@ type chapter struct {
 	commits []*commit
 	places  []int64 // of the bodies, in their groups
 	sizes   []int64
+	objects []objectAt
 }
 
-// base decodes the first chapter, or finds it decoded.
+// base expands the base and decodes the first chapter, or finds that done.
 func (p *File) base() (*base, error) {
 	k := cacheKey{file: p, kind: cachedBase}
 	if b, ok := p.cache.get(k).(*base); ok {
@@ -166,17 +169,11 @@ func (p *File) base() (*base, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.groups) != 1 || r.groups[0].raw < r.text {
-		return nil, p.corrupt(r.offset, errForm.Error())
-	}
-	g := r.groups[0]
-	if _, err := p.expand(g.part, g.raw, func(c []byte, n int64) ([]byte, error) { return nil, b.dict.first(c, n) }); err != nil {
+	size := p.foundation.raw + p.foundation.texts
+	if _, err := p.expand(p.foundation.part, size, func(c []byte, n int64) ([]byte, error) { return nil, b.dict.first(c, n) }); err != nil {
 		return nil, err
 	}
-	g.raw -= r.text
-	r.groups = []group{g}
-	b.bytes = b.dict.bytes[:g.raw]
-	if b.first, b.state, err = p.decode(&r, newState(), ids, b.dict.bytes[g.raw:], nil); err != nil {
+	if b.first, b.state, err = p.decode(&r, newState(), ids, b.dict.bytes[r.textsAt:][:r.text], nil); err != nil {
 		return nil, err
 	}
 	p.cache.put(k, b, int64(len(b.dict.bytes))+b.first.cost()+1<<19)
@@ -187,7 +184,7 @@ func (p *File) base() (*base, error) {
 func (c *chapter) cost() int64 {
 	n := int64(len(c.newIDs))*16 + c.text + 1024
 	for _, x := range c.commits {
-		n += 256 + 400*int64(len(x.records))
+		n += 256 + 416*int64(len(x.records))
 	}
 	return n
 }
@@ -257,11 +254,13 @@ func (p *File) chapter(n int) (*chapter, *base, error) {
 		return nil, nil, err
 	}
 	ids = slices.Clone(ids)
-	text, err := p.expand(r.parts[partTexts], r.text, b.dict.after)
-	if err != nil {
+	var text []byte
+	if r.inBase {
+		text = b.dict.bytes[r.textsAt:][:r.text]
+	} else if text, err = p.expand(r.parts[partTexts], r.text, b.dict.after); err != nil {
 		return nil, nil, err
 	}
-	c, _, err := p.decode(r, b.state, ids, text, func(id uint32) ([16]byte, error) {
+	c, used, err := p.decode(r, b.state, ids, text, func(id uint32) ([16]byte, error) {
 		at := sort.Search(n, func(i int) bool { return rows[i].id > id }) - 1
 		if at < 0 {
 			return [16]byte{}, errForm
@@ -282,6 +281,7 @@ func (p *File) chapter(n int) (*chapter, *base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	p.cache.states.Put(used)
 	p.cache.put(k, c, c.cost())
 	return c, b, nil
 }
@@ -292,7 +292,11 @@ func (p *File) decode(r *row, s *state, ids [][16]byte, text []byte, far func(ui
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &former{state: s.begin(r.id, r.body), c: newReader(b), text: text}
+	spare, ok := p.cache.states.Get().(*state)
+	if !ok {
+		spare = new(state)
+	}
+	f := &former{state: s.beginIn(spare, r.id, r.body), c: newReader(b), text: text}
 	f.id = func(n uint32) ([16]byte, error) {
 		switch {
 		case n == 0:
@@ -313,7 +317,7 @@ func (p *File) decode(r *row, s *state, ids [][16]byte, text []byte, far func(ui
 	}
 	p.decoded.Add(1)
 	c := &chapter{row: *r, newIDs: ids}
-	c.commits = f.commits(nil, r.commits, place{number: r.commit, segment: r.segment, end: r.end})
+	c.commits = f.commits(nil, r.pieces(), r.place())
 	if f.err == nil && (len(f.text) > 0 || f.at.nextBody != r.body+r.bodies || f.c.spent()) {
 		f.err = errForm
 	}
@@ -323,6 +327,7 @@ func (p *File) decode(r *row, s *state, ids [][16]byte, text []byte, far func(ui
 	if f.err != nil {
 		return nil, nil, p.corrupt(r.parts[partRecords].offset, f.err.Error())
 	}
+	c.objects = numbered(c.commits)
 	return c, f.state, nil
 }
 
@@ -340,7 +345,11 @@ func (c *chapter) lay() error {
 		return errForm
 	}
 	c.sizes = sizes
-	for _, g := range c.groups {
+	groups := c.groups
+	if c.inBase {
+		groups = []group{{bodies: len(sizes), raw: c.raw}}
+	}
+	for _, g := range groups {
 		var at int64
 		if g.bodies > len(sizes) {
 			return errForm
@@ -361,27 +370,28 @@ func (c *chapter) lay() error {
 }
 
 // bodyIn returns a body of a chapter.
-func (p *File) bodyIn(n int, c *chapter, b *base, body uint64) ([]byte, error) {
-	i := sort.Search(len(c.groups), func(i int) bool { return c.groups[i].body > body }) - 1
-	if i < 0 || body-c.body >= c.bodies {
+func (p *File) bodyIn(c *chapter, b *base, body uint64) ([]byte, error) {
+	if body-c.body >= c.bodies {
 		return nil, p.corrupt(c.offset, "a body is not in its chapter")
 	}
-	if c.sizes[body-c.body] == 0 {
-		return []byte{}, nil
-	}
-	raw := b.bytes
-	if n > 0 {
-		k := cacheKey{p, cachedGroup, c.groups[i].body}
-		var ok bool
-		if raw, ok = p.cache.get(k).([]byte); !ok {
-			var err error
-			if raw, err = p.expand(c.groups[i].part, c.groups[i].raw, b.dict.after); err != nil {
-				return nil, err
-			}
-			p.cache.put(k, raw, int64(len(raw))+128)
-		}
-	}
 	at, size := c.places[body-c.body], c.sizes[body-c.body]
+	switch {
+	case size == 0:
+		return []byte{}, nil
+	case c.inBase:
+		at += c.rawAt
+		return b.dict.bytes[at : at+size : at+size], nil
+	}
+	i := sort.Search(len(c.groups), func(i int) bool { return c.groups[i].body > body }) - 1
+	k := cacheKey{p, cachedGroup, c.groups[i].body}
+	raw, ok := p.cache.get(k).([]byte)
+	if !ok {
+		var err error
+		if raw, err = p.expand(c.groups[i].part, c.groups[i].raw, b.dict.after); err != nil {
+			return nil, err
+		}
+		p.cache.put(k, raw, int64(len(raw))+128)
+	}
 	return raw[at : at+size : at+size], nil
 }
 
@@ -402,5 +412,5 @@ func (p *File) body(body uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.bodyIn(n, c, b, body)
+	return p.bodyIn(c, b, body)
 }

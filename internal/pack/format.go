@@ -3,11 +3,12 @@
 // commits under the same positions, with bodies compressed in groups and
 // everything else coded field by field.
 //
-// A pack consists of chapters. A chapter holds consecutive commits in parts: new
-// ids, records, texts, and groups of bodies. The first chapter is the base: it is
-// larger, and what coding it taught, and its texts and bodies as dictionaries, is
-// what every other chapter starts from. So reading a message takes the base once,
-// and then one small chapter.
+// A pack consists of chapters. A chapter holds consecutive records in parts: new
+// ids, records, texts, and groups of bodies. A commit with more records than fit goes
+// on in the next chapter. What coding the first chapter taught is what every other one
+// starts from. The bodies and texts of the first chapters are in one part, the base,
+// which is the dictionary of all others. So reading a message takes the base once, and
+// then one small chapter.
 package pack
 
 import (
@@ -95,17 +96,19 @@ func decodeHeader(b []byte) (h Header, err error) {
 	return h, nil
 }
 
-// footer is the last 32 bytes: where the table of chapters stands.
+// footer is the last 32 bytes: where the table of chapters stands. What finds
+// content and spans stands behind it, with its directory at the end.
 //
 //	 0  offset of the table, 8 bytes
 //	 8  its length, 4 bytes, and CRC-32C, 4 bytes
-//	16  zero, 4 bytes
+//	16  length of the directory of what finds things, 4 bytes; 0 for none
 //	20  CRC-32C of the header and the 20 bytes before, 4 bytes
 //	24  magic "LINPKEND"
 type footer struct {
 	offset int64
 	length uint32
 	sum    uint32
+	finds  uint32
 }
 
 func (f footer) encode(header []byte) []byte {
@@ -113,6 +116,7 @@ func (f footer) encode(header []byte) []byte {
 	binary.LittleEndian.PutUint64(b, uint64(f.offset))
 	binary.LittleEndian.PutUint32(b[8:], f.length)
 	binary.LittleEndian.PutUint32(b[12:], f.sum)
+	binary.LittleEndian.PutUint32(b[16:], f.finds)
 	binary.LittleEndian.PutUint32(b[20:], crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, b[:20]))
 	copy(b[24:], endMagic)
 	return b
@@ -125,6 +129,7 @@ func decodeFooter(header, b []byte) (f footer, err error) {
 	}
 	return footer{
 		offset: int64(binary.LittleEndian.Uint64(b)), length: binary.LittleEndian.Uint32(b[8:]), sum: binary.LittleEndian.Uint32(b[12:]),
+		finds: binary.LittleEndian.Uint32(b[16:]),
 	}, nil
 }
 
@@ -161,16 +166,51 @@ type row struct {
 	// What came before it:
 	commit  uint64
 	segment uint32
-	end     int64 // of the frame before
+	end     int64 // of the frame before, or of the one that goes on here
 	id      uint32
 	body    uint64
 	offset  int64
 
-	commits, ids int
+	commits, ids int // that begin here
 	bodies       uint64
 	text         int64 // size of the texts
 	parts        [3]part
 	groups       []group
+
+	// rest says of which commit the chapter begins with the rest, if with any.
+	rest *rest
+	// until is where the frame ends whose rest is in the next chapter; 0 for none.
+	until int64
+
+	// Of a chapter of the base:
+	inBase         bool
+	raw            int64 // size of the bodies
+	rawAt, textsAt int64 // where they are in the base
+}
+
+// rest is where the part of a commit begins that a chapter begins with.
+type rest struct {
+	start int64 // of the frame
+	begin int64 // of the first record here, when the frame was written, from the start
+	// after is the last span of the commit before: a byte of its run, and its place.
+	run byte
+	seq uint64
+}
+
+// foundation is the part that has the bodies of the first chapters, and behind them
+// the texts.
+type foundation struct {
+	part
+	chapters   int
+	raw, texts int64
+}
+
+// pieces is how many commits the chapter has something of.
+func (r *row) pieces() int {
+	if r.rest != nil {
+		return r.commits + 1
+	}
+	return r.commits
 }
 
 // part is a stretch of the file.
@@ -192,12 +232,19 @@ const (
 	partTexts
 )
 
-// appendTable writes the table: what each row adds to the one before.
-func appendTable(dst []byte, rows []row) []byte {
+// appendTable writes the table: what the base is, and what each row adds to the one
+// before.
+func appendTable(dst []byte, base foundation, rows []row) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(rows)))
+	dst = binary.AppendUvarint(dst, uint64(base.chapters))
+	dst = binary.AppendUvarint(dst, uint64(base.size))
 	segment, end := uint32(0), int64(0)
-	for _, r := range rows {
-		dst = binary.AppendUvarint(dst, uint64(r.commits))
+	for i, r := range rows {
+		head := uint64(r.commits) << 1
+		if r.rest != nil {
+			head |= 1
+		}
+		dst = binary.AppendUvarint(dst, head)
 		dst = binary.AppendUvarint(dst, uint64(r.ids))
 		dst = binary.AppendUvarint(dst, uint64(r.segment-segment))
 		if r.segment != segment {
@@ -205,9 +252,21 @@ func appendTable(dst []byte, rows []row) []byte {
 		}
 		dst = binary.AppendUvarint(dst, uint64(r.end-end))
 		segment, end = r.segment, r.end
+		if x := r.rest; x != nil {
+			dst = binary.AppendUvarint(dst, uint64(r.end-x.start))
+			dst = binary.AppendUvarint(dst, uint64(x.begin))
+			dst = binary.AppendUvarint(append(dst, x.run), x.seq)
+		}
 		dst = binary.AppendUvarint(dst, uint64(r.text))
-		for _, p := range r.parts {
-			dst = binary.AppendUvarint(dst, uint64(p.size))
+		for k, p := range r.parts {
+			if i >= base.chapters || k != partTexts {
+				dst = binary.AppendUvarint(dst, uint64(p.size))
+			}
+		}
+		if i < base.chapters {
+			dst = binary.AppendUvarint(dst, r.bodies)
+			dst = binary.AppendUvarint(dst, uint64(r.raw))
+			continue
 		}
 		dst = binary.AppendUvarint(dst, uint64(len(r.groups)))
 		for _, g := range r.groups {
@@ -223,46 +282,54 @@ var errTable = errors.New("table of chapters makes no sense")
 
 // readTable reads a table that begins behind the header and covers the file up
 // to the given end.
-func readTable(b []byte, h Header, end int64) ([]row, error) {
-	bad := false
-	next := func(most uint64) uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 || v > most {
-			bad, b = true, nil
-			return 0
-		}
-		b = b[n:]
-		return v
-	}
-	n := next(uint64(len(b)) / 8)
-	rows := make([]row, 0, n)
+func readTable(b []byte, h Header, end int64) (base foundation, rows []row, err error) {
+	v := varints{rest: b}
+	n := v.next(uint64(len(b)) / 7)
+	base.chapters, base.size = int(v.next(n)), int64(v.next(mostGroup))
+	rows = make([]row, 0, n)
 	r := row{commit: h.FirstCommit, id: 1, offset: headerSize}
-	for range n {
-		r.commits, r.ids = int(next(1<<40)), int(next(1<<31))
-		if d := next(1<<32 - 1); d > 0 {
+	for i := range int(n) {
+		head := v.next(1 << 40)
+		r.commits, r.ids = int(head>>1), int(v.next(1<<31))
+		if d := v.next(1<<32 - 1); d > 0 {
 			r.segment, r.end = r.segment+uint32(d), 0
 		}
-		r.end += int64(next(1 << 40))
-		r.text = int64(next(mostGroup))
+		r.end += int64(v.next(1 << 40))
+		r.rest, r.until, r.groups, r.bodies = nil, 0, nil, 0
+		if head&1 != 0 {
+			if r.rest, err = readRest(&v, r.end); err != nil || i == 0 {
+				return base, nil, errTable
+			}
+			rows[i-1].until = r.end
+		}
+		r.text = int64(v.next(mostGroup))
 		offset := r.offset
 		take := func(most uint64) part {
-			p := part{offset: offset, size: int64(next(most))}
+			p := part{offset: offset, size: int64(v.next(most))}
 			offset += p.size
 			return p
 		}
-		for i := range r.parts {
-			r.parts[i] = take(mostGroup)
+		r.parts[partIDs], r.parts[partRecords], r.parts[partTexts] = take(mostGroup), take(mostGroup), part{}
+		if r.inBase = i < base.chapters; r.inBase {
+			r.bodies, r.raw = v.next(1<<40), int64(v.next(mostGroup))
+			r.rawAt, r.textsAt = base.raw, base.texts
+			base.raw += r.raw
+			base.texts += r.text
+			if i+1 == base.chapters {
+				base.offset = offset
+				offset += base.size
+			}
+		} else {
+			r.parts[partTexts], r.raw = take(mostGroup), 0
+			for range v.next(uint64(len(v.rest))) {
+				g := group{body: r.body + r.bodies, bodies: int(v.next(1 << 40)), raw: int64(v.next(mostGroup))}
+				g.part = take(mostGroup)
+				r.bodies += uint64(g.bodies)
+				r.groups = append(r.groups, g)
+			}
 		}
-		groups := next(uint64(len(b)))
-		r.groups, r.bodies = nil, 0
-		for range groups {
-			g := group{body: r.body + r.bodies, bodies: int(next(1 << 40)), raw: int64(next(mostGroup))}
-			g.part = take(mostGroup)
-			r.bodies += uint64(g.bodies)
-			r.groups = append(r.groups, g)
-		}
-		if bad || offset > end || uint64(r.id)+uint64(r.ids) > 1<<32-1 || r.segment > h.Last {
-			return nil, errTable
+		if v.bad || offset > end || uint64(r.id)+uint64(r.ids) > 1<<32-1 || r.segment > h.Last || base.raw+base.texts > mostGroup || r.pieces() == 0 {
+			return base, nil, errTable
 		}
 		rows = append(rows, r)
 		r.commit += uint64(r.commits)
@@ -270,8 +337,21 @@ func readTable(b []byte, h Header, end int64) ([]row, error) {
 		r.body += r.bodies
 		r.offset = offset
 	}
-	if bad || len(b) > 0 || r.commit != h.LastCommit+1 || r.offset != end {
+	if v.bad || len(v.rest) > 0 || r.commit != h.LastCommit+1 || r.offset != end || n > 0 && base.chapters == 0 {
+		return base, nil, errTable
+	}
+	for i := range base.chapters {
+		rows[i].textsAt += base.raw
+	}
+	return base, rows, nil
+}
+
+func readRest(v *varints, end int64) (*rest, error) {
+	x := &rest{start: end - int64(v.next(uint64(end))), begin: int64(v.next(1 << 40))}
+	if v.bad || len(v.rest) == 0 {
 		return nil, errTable
 	}
-	return rows, nil
+	x.run, v.rest = v.rest[0], v.rest[1:]
+	x.seq = v.next(1<<64 - 1)
+	return x, nil
 }

@@ -18,10 +18,10 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 				return
 			}
 			for _, x := range c.commits {
-				if !x.behind(segment, offset) {
+				if x.rest != nil || !x.behind(segment, offset) {
 					continue
 				}
-				f, err := p.frame(n, c, b, x)
+				f, err := p.frame(piece{c, b, x, n})
 				if !yield(f, err) || err != nil {
 					return
 				}

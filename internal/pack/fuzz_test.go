@@ -16,7 +16,7 @@ import (
 func samples(t require.TestingT) (out []*memory) {
 	for n := range 4 {
 		var commits []*structure.Commit
-		for i := range 3 + 5*n {
+		for i := range 2 + 5*n { // the first is all base
 			commits = append(commits, structuretest.Commits().Example(100*n+i))
 		}
 		m := &memory{}
@@ -46,23 +46,33 @@ func mend(b []byte) {
 		return
 	}
 	foot := b[len(b)-footerSize:]
-	length := binary.LittleEndian.Uint32(foot[8:]) % uint32(len(b))
-	at := len(b) - footerSize - int(length)
-	if at < headerSize {
+	length, finds := binary.LittleEndian.Uint32(foot[8:])%uint32(len(b)), binary.LittleEndian.Uint32(foot[16:])%uint32(len(b))
+	at := int64(binary.LittleEndian.Uint64(foot))
+	behind, to := at+int64(length), int64(len(b)-footerSize)-int64(finds)
+	if at < headerSize || at > int64(len(b)) || behind > to {
 		return
 	}
 	table := b[at:][:length]
-	copy(foot, footer{offset: int64(at), length: length, sum: crc32.Checksum(table, castagnoli)}.encode(b[:headerSize]))
-	rows, err := readTable(table, h, int64(at))
-	if err != nil {
-		return
-	}
+	copy(foot, footer{offset: at, length: length, sum: crc32.Checksum(table, castagnoli), finds: finds}.encode(b[:headerSize]))
 	sum := func(p part) {
 		if p.size >= 4 {
 			end := p.offset + p.size - 4
 			binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[p.offset:end], castagnoli))
 		}
 	}
+	sum(part{to, int64(finds)})
+	if d, err := readDirectory(b[to:][:max(finds, 4)-4], behind, to); err == nil {
+		for _, offsets := range [][]int64{d.content.offsets, d.runs.offsets, d.lists} {
+			for i := range len(offsets) - 1 {
+				sum(part{offsets[i], offsets[i+1] - offsets[i]})
+			}
+		}
+	}
+	base, rows, err := readTable(table, h, at)
+	if err != nil {
+		return
+	}
+	sum(base.part)
 	for _, r := range rows {
 		for _, p := range r.parts {
 			sum(p)
@@ -91,13 +101,22 @@ func readAll(b []byte) error {
 			}
 		}
 	}
-	_, _, err = p.End()
-	return err
+	if _, _, err = p.End(); err != nil {
+		return err
+	}
+	for i := range 8 {
+		_, _, _ = p.Find(structure.KindBlock, bytes.Repeat([]byte{byte(i << 5)}, 16), 1<<63)
+	}
+	for print := range p.Fingerprints() {
+		_, _, _ = p.Find(structure.KindBlock, binary.BigEndian.AppendUint32(nil, print), 1<<63)
+		_, _, _ = p.Find(structure.KindChunk, binary.BigEndian.AppendUint32(nil, print), 1<<63)
+	}
+	return check(p)
 }
 
 func FuzzOpen(f *testing.F) {
-	baseLimits, chapterLimits = limits{3, 20, 500, 500}, limits{2, 8, 300, 300}
-	denseLimits = baseLimits
+	firstLimits, chapterLimits = limits{3, 20, 500, 500}, limits{2, 8, 300, 300}
+	denseLimits, baseLimits = firstLimits, limits{bodies: 1500, text: 1000}
 	for _, m := range samples(f) {
 		f.Add(m.b, false)
 		f.Add(m.b, true)

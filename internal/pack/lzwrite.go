@@ -33,14 +33,16 @@ func (w *lzWriter) pack(m *lzModel, raw []byte) []byte {
 }
 
 const (
-	lzShortBits = 16
-	lzLongBits  = 17
-	lzLong      = 8   // bytes that the long chains agree in
-	lzTries     = 400 // how many places of a chain are looked at
-	lzNice      = 180 // a copy of this length is taken without a look at others
+	lzShortBits  = 17
+	lzShortest   = 4 // bytes that the short chains agree in
+	lzLongBits   = 17
+	lzLong       = 8   // bytes that the long chains agree in
+	lzShortTries = 24  // how many places of a short chain are looked at
+	lzLongTries  = 48  // and of a long one
+	lzNice       = 180 // a copy of this length is taken without a look at others
 )
 
-// lzFinder finds earlier places of the same bytes: chains of places whose next 3,
+// lzFinder finds earlier places of the same bytes: chains of places whose next 4,
 // and whose next 8, are the same.
 type lzFinder struct {
 	short, long             []int32 // the latest place for a hash, from 1
@@ -55,7 +57,7 @@ func (f *lzFinder) reset(n int) {
 }
 
 func hashShort(b []byte) uint32 {
-	return (uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16) * 0x9e3779b1 >> (32 - lzShortBits)
+	return binary.LittleEndian.Uint32(b) * 0x9e3779b1 >> (32 - lzShortBits)
 }
 
 func hashLong(b []byte) uint32 {
@@ -65,7 +67,7 @@ func hashLong(b []byte) uint32 {
 // insert adds the place at, the next after those that were.
 func (f *lzFinder) insert(b []byte, at int) {
 	var s, l int32
-	if at+3 <= len(b) {
+	if at+lzShortest <= len(b) {
 		h := hashShort(b[at:])
 		s, f.short[h] = f.short[h], int32(at+1)
 	}
@@ -80,7 +82,7 @@ func (f *lzFinder) insert(b []byte, at int) {
 // forget takes out the places from start on, the latest first.
 func (f *lzFinder) forget(b []byte, start int) {
 	for at := len(f.beforeShort) - 1; at >= start; at-- {
-		if at+3 <= len(b) {
+		if at+lzShortest <= len(b) {
 			f.short[hashShort(b[at:])] = f.beforeShort[at]
 		}
 		if at+lzLong <= len(b) {
@@ -101,10 +103,10 @@ type lzMatch struct {
 func (f *lzFinder) find(b []byte, at int, out []lzMatch) []lzMatch {
 	out = out[:0]
 	most := min(len(b)-at, lzMost)
-	if most < 3 {
+	if most < lzShortest {
 		return out
 	}
-	best := 2
+	best := lzShortest - 1
 	look := func(chain []int32, from int32, tries int) {
 		for ; from > 0 && tries > 0; from, tries = chain[from-1], tries-1 {
 			p := int(from - 1)
@@ -125,11 +127,11 @@ func (f *lzFinder) find(b []byte, at int, out []lzMatch) []lzMatch {
 		}
 	}
 	if best < most {
-		look(f.beforeShort, f.short[hashShort(b[at:])], lzTries)
+		look(f.beforeShort, f.short[hashShort(b[at:])], lzShortTries)
 	}
 	if best < most && at+lzLong <= len(b) {
 		best = max(best, lzLong-1)
-		look(f.beforeLong, f.long[hashLong(b[at:])], lzTries)
+		look(f.beforeLong, f.long[hashLong(b[at:])], lzLongTries)
 	}
 	return out
 }

@@ -27,56 +27,74 @@ func (x *commit) behind(segment uint32, offset int64) bool {
 	return x.segment > segment || x.segment == segment && x.start >= offset
 }
 
-// locate returns the commit whose frame starts at a position.
-func (p *File) locate(segment uint32, offset int64) (int, *chapter, *base, *commit, error) {
+// locate returns the commit whose frame started at a position, or the first of it.
+func (p *File) locate(segment uint32, offset int64) (piece, error) {
 	n, err := p.find(segment, offset)
 	if err != nil {
-		return 0, nil, nil, nil, err
+		return piece{}, err
 	}
 	for ; n < len(p.rows); n++ {
 		c, b, err := p.chapter(n)
 		if err != nil {
-			return 0, nil, nil, nil, err
+			return piece{}, err
 		}
 		i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].behind(segment, offset) })
 		if i == len(c.commits) {
 			continue
 		}
 		if x := c.commits[i]; x.segment == segment && x.start == offset {
-			return n, c, b, x, nil
+			return piece{c, b, x, n}, nil
 		}
 		break
 	}
-	return 0, nil, nil, nil, p.corrupt(0, fmt.Sprintf("no commit was at byte %d of segment %d", offset, segment))
+	return piece{}, p.corrupt(0, fmt.Sprintf("no commit was at byte %d of segment %d", offset, segment))
 }
 
 // Frame returns the commit whose frame started at a position.
 func (p *File) Frame(segment uint32, offset int64) (Frame, error) {
-	n, c, b, x, err := p.locate(segment, offset)
+	at, err := p.locate(segment, offset)
 	if err != nil {
 		return Frame{}, err
 	}
-	return p.frame(n, c, b, x)
+	return p.frame(at)
 }
 
-func (p *File) frame(n int, c *chapter, b *base, x *commit) (Frame, error) {
+func (p *File) frame(at piece) (Frame, error) {
+	x := at.x
 	f := Frame{Segment: x.segment, Start: x.start, End: x.end, Number: x.number, PayloadOffset: x.payloadAt(), Offsets: x.offsets}
 	if x.verbatim {
-		body, err := p.bodyIn(n, c, b, uint64(x.bodies[0]))
+		body, err := p.bodyIn(at.c, at.b, uint64(x.bodies[0]))
 		f.Payload = bytes.Clone(body)
 		return f, err
 	}
+	pieces := []piece{at}
+	for at.x.open {
+		var err error
+		if at, err = p.after(at); err != nil {
+			return f, err
+		}
+		pieces = append(pieces, at)
+	}
+	if len(pieces) > 1 {
+		x = joinedPieces(pieces)
+		f.Offsets = x.offsets
+	}
 	var e structure.Encoder
-	var err error
-	f.Payload, _, err = x.encode(&e, func(i int) (content.ID, []byte, error) {
-		body, err := p.bodyIn(n, c, b, uint64(x.bodies[i]))
+	payload, _, err := x.encode(&e, func(i int) (content.ID, []byte, error) {
+		for len(pieces) > 1 && uint64(x.bodies[i]) >= pieces[1].c.body {
+			pieces = pieces[1:]
+		}
+		body, err := p.bodyIn(pieces[0].c, pieces[0].b, uint64(x.bodies[i]))
 		if _, block := x.records[i].(*structure.Block); !block || err != nil {
 			return content.ID{}, body, err
 		}
 		return content.Sum(body), body, nil
 	}, p.contentID)
-	if err == nil && int64(len(f.Payload)) != x.payload {
-		err = p.corrupt(c.offset, errForm.Error())
+	f.Payload = payload
+	if err == nil {
+		if _, err = p.places(at); err == nil && int64(len(payload)) != at.x.payload {
+			err = p.corrupt(at.c.offset, errForm.Error())
+		}
 	}
 	return f, err
 }
@@ -99,13 +117,25 @@ func (p *File) contentID(r *contentRef, blocks []content.ID) (content.ID, error)
 // Object returns the block or chunk whose record was at an offset of a segment, in
 // the frame at another.
 func (p *File) Object(segment uint32, frame, record int64) (structure.Record, error) {
-	n, c, b, x, err := p.locate(segment, frame)
+	n, err := p.find(segment, frame)
 	if err != nil {
 		return nil, err
 	}
+	rests := p.restsAt(n, segment, frame)
+	behind := sort.Search(len(rests), func(i int) bool { return rests[i].rest.start+rests[i].rest.begin > record })
+	var is piece
+	if behind > 0 {
+		is, err = p.restIn(n + behind)
+	} else {
+		is, err = p.locate(segment, frame)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, b, x := is.c, is.b, is.x
 	at := int(record - x.payloadAt())
 	if x.verbatim {
-		body, err := p.bodyIn(n, c, b, uint64(x.bodies[0]))
+		body, err := p.bodyIn(c, b, uint64(x.bodies[0]))
 		if err != nil {
 			return nil, err
 		}
@@ -118,9 +148,9 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 		}
 		return structure.DecodeObject(bytes.Clone(body[at:][:size]))
 	}
-	begins := x.begins
-	if x.offsets != nil {
-		begins = x.offsets
+	begins, err := p.places(is)
+	if err != nil {
+		return nil, err
 	}
 	i := sort.SearchInts(begins, at)
 	if i == len(begins) || begins[i] != at {
@@ -132,7 +162,7 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 			out := *r
 			return &out, nil
 		}
-		body, err := p.bodyIn(n, c, b, uint64(x.bodies[i]))
+		body, err := p.bodyIn(c, b, uint64(x.bodies[i]))
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +170,7 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 		out.Body, out.ID = bytes.Clone(body), content.Sum(body)
 		return &out, nil
 	case *structure.Chunk:
-		body, err := p.bodyIn(n, c, b, uint64(x.bodies[i]))
+		body, err := p.bodyIn(c, b, uint64(x.bodies[i]))
 		if err != nil {
 			return nil, err
 		}

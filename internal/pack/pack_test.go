@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
@@ -71,10 +72,10 @@ func write(t require.TestingT, frames []Frame, filter Filter) *File {
 
 // shrink makes chapters small for a test.
 func shrink(t *testing.T) {
-	b, c, d := baseLimits, chapterLimits, denseLimits
-	baseLimits, chapterLimits = limits{3, 20, 500, 500}, limits{2, 8, 300, 300}
-	denseLimits = baseLimits
-	t.Cleanup(func() { baseLimits, chapterLimits, denseLimits = b, c, d })
+	b, c, d, f := baseLimits, chapterLimits, denseLimits, firstLimits
+	firstLimits, chapterLimits = limits{3, 20, 500, 500}, limits{2, 8, 300, 300}
+	denseLimits, baseLimits = firstLimits, limits{bodies: 1500, text: 1000}
+	t.Cleanup(func() { baseLimits, chapterLimits, denseLimits, firstLimits = b, c, d, f })
 }
 
 func TestPackReadsBack(t *testing.T) {
@@ -233,6 +234,86 @@ func TestChaptersAreDecodedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, chapters, small.decoded.Load(), "the base is decoded once")
+}
+
+// A message of a large commit is read without its neighbours, however it is asked for.
+func TestLargeCommitIsReadInPieces(t *testing.T) {
+	f, d := firstLimits, denseLimits
+	defer func() { firstLimits, denseLimits = f, d }()
+	firstLimits = limits{commits: 100, records: 1000, bodies: 1 << 18, text: 1 << 18}
+	denseLimits = firstLimits
+	for _, dense := range []bool{false, true} {
+		commits := historyOf(3_000, 1_000)
+		run := commits[0].Records[1].(*structure.Span).Ref.Run
+		frames := framesOf(t, 1<<30, commits)
+		m := &memory{}
+		w := NewWriter(m, Header{First: 1, Last: 1, FirstCommit: 1, Dense: dense}, nil)
+		defer w.Close()
+		for _, f := range frames {
+			require.NoError(t, w.Add(f))
+		}
+		size, err := w.Finish()
+		require.NoError(t, err)
+		p, err := Open(m, size, "test.pack", NewCache(1<<24))
+		require.NoError(t, err)
+		_, err = p.base()
+		require.NoError(t, err)
+		require.Greater(t, len(p.rows), 20)
+		for _, r := range p.rows[1:] {
+			require.Less(t, r.bodies, 2*uint64(chapterLimits.records))
+		}
+		decoded := func(read func(number int, r structure.Record, at int64)) {
+			for _, n := range []int{1, 1_234, 1_700, 1_999, 2_500, 2_999} {
+				f, i := frames[n/1_000], 2*(n%1_000)
+				d, err := structure.NewDecoder(f.Payload)
+				require.NoError(t, err)
+				var at int
+				var r structure.Record
+				for range i + 1 {
+					at, r, err = d.Next()
+					require.NoError(t, err)
+				}
+				p.cache.Cool()
+				before := p.decoded.Load()
+				read(n, r, f.PayloadOffset+int64(at))
+				require.LessOrEqual(t, p.decoded.Load()-before, int64(2))
+			}
+		}
+		decoded(func(n int, r structure.Record, _ int64) {
+			f, ref := frames[n/1_000], structure.SpanRef{Run: run, Seq: uint64(n + 1)}
+			s, err := p.Spans(f.Segment, f.Start, ref)
+			require.NoError(t, err)
+			var got structure.Reading
+			require.NoError(t, s.Read(s.Find(ref), true, &got))
+			requireSame(t, r, got.Local[0])
+		})
+		decoded(func(n int, r structure.Record, at int64) {
+			f := frames[n/1_000]
+			got, err := p.Object(f.Segment, f.Start, at)
+			require.NoError(t, err)
+			requireSame(t, r, got)
+			_, err = p.Object(f.Segment, f.Start, at+1)
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+		})
+		decoded(func(n int, r structure.Record, at int64) {
+			id := r.(*structure.Block).ID
+			got, ok, err := p.Find(structure.KindBlock, id[:16], 1<<63)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, at, got.Offset)
+			requireSame(t, r, got.Record)
+		})
+		decoded(func(n int, _ structure.Record, _ int64) {
+			found, err := p.Run(run, uint64(n+1))
+			require.NoError(t, err)
+			segment, offset, err := p.Position(found[0].Commit(uint64(n + 1)))
+			require.NoError(t, err)
+			require.Equal(t, frames[n/1_000].Segment, segment)
+			require.Equal(t, frames[n/1_000].Start, offset)
+		})
+		_, err = p.Object(frames[1].Segment, frames[1].Start, frames[1].End)
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+	}
 }
 
 // A commit that brings many blocks before the spans that use them.

@@ -3,6 +3,7 @@ package pack
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -30,18 +31,30 @@ type commit struct {
 	verbatim bool
 	sizes    []int64 // of the bodies, parallel to bodies
 
-	// Computed from the above:
+	// rest says what comes before the records, where the commit began in a chapter
+	// before this one. Where more follow in the next, open is set.
+	rest *before
+	open bool
+
+	// Computed from the above, of a commit in several chapters when it is needed:
 	begins  []int // where the records begin in the payload
-	payload int64 // its size
+	payload int64 // its size, if nothing follows in another chapter
+	once    sync.Once
+	err     error
+}
+
+// before is what the rest of a commit has before it.
+type before struct {
+	at   int // where the records begin in the payload
+	last structure.SpanRef
 }
 
 // contentRef names the content of a usage: a body of the pack, a block of the
 // commit that was cut into chunks, or an id.
 type contentRef struct {
-	body  int64 // -1 when it is none of the pack's
-	block *structure.Block
-	back  int // when it is a block of the commit: how many blocks back, else -1
-	id    content.ID
+	body int64 // -1 when it is none of the pack's
+	back int   // when it is a block of the commit: how many blocks back, else -1
+	id   content.ID
 }
 
 var errForm = errors.New("not the form of a record")
@@ -66,11 +79,39 @@ type former struct {
 	// threads returns the thread that gave an alias its value, if the writer knows.
 	threads func(run uint32, a structure.Alias, source string) (scope, bool)
 
+	made made
+
 	commit *commit
-	used   int                // usages of the commit so far
-	blocks []*structure.Block // of the commit so far
-	bodies []int64            // of those blocks; -1 for one that was cut
+	used   int     // usages of the commit so far
+	bodies []int64 // of the blocks of the commit so far; -1 for one that was cut
 	err    error
+}
+
+// made is memory for the records that a reader makes, several at a time: a chapter
+// is kept as a whole.
+type made struct {
+	blocks []structure.Block
+	spans  []structure.Span
+	usages []structure.Usage
+}
+
+// mostMade is how many records are made at a time.
+const mostMade = 32
+
+// next returns the next of some memory, more of which it makes when needed.
+func next[T any](of *[]T) *T {
+	if len(*of) == cap(*of) {
+		*of = make([]T, 0, min(2*cap(*of)+1, mostMade))
+	}
+	*of = (*of)[:len(*of)+1]
+	return &(*of)[len(*of)-1]
+}
+
+// usage returns room for one usage.
+func (m *made) usage() []structure.Usage {
+	next(&m.usages)
+	n := len(m.usages) - 1
+	return m.usages[n:n:len(m.usages)]
 }
 
 func (f *former) fail(err error) {
@@ -79,7 +120,7 @@ func (f *former) fail(err error) {
 	}
 }
 
-func (f *former) num(field int, v uint64) uint64 { return f.c.number(&f.numbers[field], v) }
+func (f *former) num(field int, v uint64) uint64 { return f.c.number(f.state.number(field), v) }
 
 func (f *former) signed(field int, v int64) int64 { return unzigzag(f.num(field, zigzag(v))) }
 
@@ -324,7 +365,7 @@ func (f *former) record(kind structure.Kind, r structure.Record, size int64) (st
 	case structure.KindBlock:
 		b, _ := r.(*structure.Block)
 		if b == nil {
-			b = new(structure.Block)
+			b = next(&f.made.blocks)
 		}
 		return b, f.block(b, size)
 	case structure.KindChunk:
@@ -335,7 +376,7 @@ func (f *former) record(kind structure.Kind, r structure.Record, size int64) (st
 	case structure.KindSpan:
 		s, _ := r.(*structure.Span)
 		if s == nil {
-			s = new(structure.Span)
+			s = next(&f.made.spans)
 		}
 		f.span(s)
 		return s, -1
@@ -444,7 +485,9 @@ func (f *former) span(s *structure.Span) {
 			f.fail(errForm)
 			return
 		}
-		s.Usages = nil
+		if s.Usages = nil; n == 1 {
+			s.Usages = f.made.usage()
+		}
 	}
 	for i := range n {
 		if f.err != nil || f.c.spent() {

@@ -12,7 +12,12 @@ const (
 	methodNone = iota
 	methodZstd // fast to read
 	methodLZ   // small
+	methodMix  // smallest, and slow to read
 )
+
+// mostMixed bounds what is mixed, which takes about half a second for a mebibyte,
+// to write and to read.
+const mostMixed = 8 << 20
 
 // mostGroup bounds what one compressed part may expand to.
 const mostGroup = 1 << 30
@@ -43,10 +48,17 @@ func (d *dictionary) close() {
 	}
 }
 
-// begin returns the bytes compressed, which are the dictionary from then on.
-func (d *dictionary) begin(raw []byte) ([]byte, error) {
+// begin returns the bytes compressed, which are the dictionary from then on. When
+// nothing comes after them they can be smaller.
+func (d *dictionary) begin(raw []byte, last bool) ([]byte, error) {
 	d.model = newLZModel()
-	out, err := d.squeeze(raw, d.model)
+	var out []byte
+	var err error
+	if d.dense && last && len(raw) > 0 && len(raw) <= mostMixed {
+		out = believable(append([]byte{methodMix}, mixed(raw)...), raw)
+	} else {
+		out, err = d.squeeze(raw, d.model)
+	}
 	d.close()
 	d.encoder, d.writer, d.bytes = nil, nil, append([]byte(nil), raw...)
 	if len(out) > 0 && out[0] != methodLZ {
@@ -76,10 +88,7 @@ func (d *dictionary) squeeze(raw []byte, m *lzModel) ([]byte, error) {
 		if d.writer == nil {
 			d.writer = newLZWriter(d.bytes)
 		}
-		if out := append([]byte{methodLZ}, d.writer.pack(m, raw)...); len(out) <= len(raw) && !inflated(int64(len(raw)), len(out)) {
-			return out, nil
-		}
-		return append([]byte{methodNone}, raw...), nil
+		return believable(append([]byte{methodLZ}, d.writer.pack(m, raw)...), raw), nil
 	}
 	if d.encoder == nil {
 		o := []zstd.EOption{
@@ -94,11 +103,15 @@ func (d *dictionary) squeeze(raw []byte, m *lzModel) ([]byte, error) {
 			return nil, err
 		}
 	}
-	out := d.encoder.EncodeAll(raw, []byte{methodZstd})
+	return believable(d.encoder.EncodeAll(raw, []byte{methodZstd}), raw), nil
+}
+
+// believable returns compressed bytes if they are less and a reader takes them.
+func believable(out, raw []byte) []byte {
 	if len(out) > len(raw) || inflated(int64(len(raw)), len(out)) {
-		out = append([]byte{methodNone}, raw...)
+		return append([]byte{methodNone}, raw...)
 	}
-	return out, nil
+	return out
 }
 
 // after is the inverse of next.
@@ -128,6 +141,11 @@ func (d *dictionary) expand(b []byte, size int64, m *lzModel) ([]byte, error) {
 		out, err = d.expandZstd(b[1:], size)
 	case methodLZ:
 		out, err = m.unpack(b[1:], d.bytes, int(size))
+	case methodMix:
+		if d.bytes != nil || size > mostMixed {
+			return nil, errForm
+		}
+		out, err = unmixed(b[1:], int(size))
 	default:
 		err = fmt.Errorf("method %d: %w", b[0], errForm)
 	}

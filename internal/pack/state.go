@@ -98,7 +98,9 @@ const (
 // state is what the coding of records has learned. The one at the end of the
 // first chapter begins every other.
 type state struct {
-	numbers [fields]number
+	numbers [fields]*number // until it learns, that of the state that this goes on from
+	own     [fields]bool
+	memory  *[fields]number // of its own
 	symbols [symbols][16]prob
 	records [16][16]prob // kind of a record, given that of the one before
 	roles   [16][16]prob // what a message's role is, given the one before
@@ -107,7 +109,8 @@ type state struct {
 	at progress
 }
 
-// progress is where the coding stands. It begins anew with each chapter.
+// progress is where the coding stands. It begins anew with each chapter, but for the
+// time, which begins as the first chapter ended.
 type progress struct {
 	kind, role  int
 	millis      int64 // the commit's
@@ -157,8 +160,10 @@ func (m *mru) push(s string) {
 
 func newState() *state {
 	s := new(state)
+	n := new(number)
+	n.init()
 	for i := range s.numbers {
-		s.numbers[i].init()
+		s.numbers[i] = n
 	}
 	start := prob{probStart, probStart}
 	for _, table := range []([]([16]prob)){s.symbols[:], s.records[:], s.roles[:]} {
@@ -173,7 +178,28 @@ func newState() *state {
 
 // begin returns a state that goes on from this one with another chapter.
 func (s *state) begin(nextID uint32, nextBody uint64) *state {
-	next := *s
-	next.at = progress{seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody}
-	return &next
+	return s.beginIn(new(state), nextID, nextBody)
+}
+
+// beginIn is begin in the memory of a state that is not needed any more.
+func (s *state) beginIn(next *state, nextID uint32, nextBody uint64) *state {
+	memory := next.memory
+	*next = *s
+	next.own, next.memory = [fields]bool{}, memory
+	next.at = progress{
+		seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody, millis: s.at.millis, when: s.at.when,
+	}
+	return next
+}
+
+// number returns the model of a field, to learn.
+func (s *state) number(field int) *number {
+	if !s.own[field] {
+		if s.memory == nil {
+			s.memory = new([fields]number)
+		}
+		s.memory[field] = *s.numbers[field]
+		s.numbers[field], s.own[field] = &s.memory[field], true
+	}
+	return s.numbers[field]
 }

@@ -103,20 +103,37 @@ func (f *former) contentOf() {
 			how = contentLatest
 		case r.back > 0:
 			how = contentBack
-		case r.body >= 0:
-			how = contentBody
+		default:
+			how = r.named()
 		}
 	}
 	f.used++
-	r.back = -1
-	switch f.symbol(symbolContent, how) {
+	switch how = f.symbol(symbolContent, how); how {
 	case contentLatest:
 		r.back = 0
+		f.blockBack(&r)
 	case contentBack:
-		if f.c.writing {
-			r.back = f.commit.content[f.used-1].back
-		}
-		r.back = int(f.num(fieldBack, uint64(r.back)))
+		r.back = f.count(fieldBack, r.back, mostRecords)
+		f.blockBack(&r)
+	default:
+		r.back = -1
+		f.named(how, &r)
+	}
+	if !f.c.writing {
+		f.commit.content = append(f.commit.content, r)
+	}
+}
+
+// named is how content is coded that is none of the commit's.
+func (r *contentRef) named() int {
+	if r.body >= 0 {
+		return contentBody
+	}
+	return contentID
+}
+
+func (f *former) named(how int, r *contentRef) {
+	switch how {
 	case contentBody:
 		r.body = int64(f.at.nextBody - f.num(fieldBody, f.at.nextBody-uint64(r.body)))
 		if r.body < 0 || uint64(r.body) >= f.at.nextBody {
@@ -128,16 +145,20 @@ func (f *former) contentOf() {
 	default:
 		f.fail(errForm)
 	}
-	if r.back >= 0 {
-		at := len(f.blocks) - 1 - r.back
-		if at < 0 || at >= len(f.blocks) {
-			f.fail(errForm)
-			return
+}
+
+// blockBack finds the block that content is so many back of, which may stand in a
+// chapter before.
+func (f *former) blockBack(r *contentRef) {
+	switch at := len(f.bodies) - 1 - r.back; {
+	case at >= 0 && at < len(f.bodies):
+		if !f.c.writing {
+			r.body = f.bodies[at]
 		}
-		r.block, r.body = f.blocks[at], f.bodies[at]
-	}
-	if !f.c.writing {
-		f.commit.content = append(f.commit.content, r)
+	case f.commit.rest == nil || r.back >= structure.LocalBlocks:
+		f.fail(errForm)
+	default:
+		f.named(f.symbol(symbolContent, r.named()), r)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -18,9 +17,12 @@ type limits struct {
 }
 
 var (
-	baseLimits    = limits{commits: 1 << 13, records: 1 << 15, bodies: 1 << 20, text: 1 << 19}
+	// firstLimits are those of the first chapter, which teaches the coding of records.
+	firstLimits   = limits{commits: 1 << 10, records: 1 << 12, bodies: 1 << 20, text: 1 << 19}
 	denseLimits   = limits{commits: 1 << 14, records: 1 << 16, bodies: 1 << 22, text: 1 << 20}
-	chapterLimits = limits{commits: 32, records: 128, bodies: 1 << 16, text: 1 << 13}
+	chapterLimits = limits{commits: 32, records: 64, bodies: 1 << 16, text: 1 << 13}
+	// baseLimits are those of the chapters of the base, together.
+	baseLimits = limits{bodies: 1 << 20, text: 1 << 19}
 )
 
 // What a group of bodies expands to, if no body is larger.
@@ -49,6 +51,9 @@ type Frame struct {
 
 // Writer makes a pack. It holds one chapter in memory, and what the base taught.
 type Writer struct {
+	// Unlisted packs do without what finds content and spans in them.
+	Unlisted bool
+
 	file   io.WriterAt
 	h      Header
 	filter Filter
@@ -62,12 +67,17 @@ type Writer struct {
 	records int
 	text    int
 
+	foundation foundation
+	founded    bool
+	texts      []byte // of the base, until it is written
+
 	ids     map[[16]byte]uint32
 	newIDs  [][16]byte
 	known   map[content.ID]uint64
 	threads scopes
+	lookup  lookup
 
-	base    *state // nil before the base is written
+	base    *state // nil before the first chapter is written
 	baseIDs *idState
 	dict    dictionary
 
@@ -103,26 +113,75 @@ func (w *Writer) Add(f Frame) error {
 		return fmt.Errorf("pack commit %d: %w", f.Number, err)
 	}
 	w.sums = append(w.sums, crc32.Checksum(payload, castagnoli))
-	w.next++
-	w.list = append(w.list, x)
-	w.row.commits++
-	w.records += len(x.records)
-	w.nextRow = place{number: w.next, segment: f.Segment, end: f.End}
-	limit := chapterLimits
-	if w.base == nil {
-		limit = baseLimits
-		if w.h.Dense {
-			limit = denseLimits
-		}
-	}
-	if len(w.list) >= limit.commits || w.records >= limit.records || len(w.bodies) >= limit.bodies || w.text >= limit.text {
-		return w.flush()
+	w.end(x)
+	if limit := w.limit(); w.full(limit) || w.row.pieces() >= limit.commits {
+		return w.flush(false)
 	}
 	return nil
 }
 
-// commit takes a frame apart, and returns what its payload will be. What is no
-// commit that this program could have written is kept as it is.
+// limit is how large the chapter in the making may get.
+func (w *Writer) limit() limits {
+	switch {
+	case w.base == nil && w.h.Dense:
+		return denseLimits
+	case w.base == nil:
+		return firstLimits
+	case w.h.Dense:
+		limit := chapterLimits
+		limit.records *= 2
+		return limit
+	}
+	return chapterLimits
+}
+
+// full reports whether the chapter in the making is large enough.
+func (w *Writer) full(limit limits) bool {
+	return w.records >= limit.records || int(w.row.raw) >= limit.bodies || w.text >= limit.text
+}
+
+// endsBefore reports whether a chapter ends before a record in the middle of a commit,
+// behind which so many are left: rather before another thread than in one, of which the
+// ids are in the chapter.
+func (w *Writer) endsBefore(r structure.Record, left int) bool {
+	limit := w.limit()
+	if left <= limit.records/8 || r.Kind() == structure.KindSpan {
+		return false
+	}
+	if t, ok := r.(*structure.Thread); ok && w.ids[t.ID] == 0 && !w.threads.last(t.ID) {
+		return 4*w.records >= 3*limit.records || w.full(limit)
+	}
+	return w.full(limit) && 4*w.records >= 5*limit.records || w.full(limits{records: 1 << 30, bodies: limit.bodies, text: limit.text})
+}
+
+// begin makes a commit begin in the chapter in the making.
+func (w *Writer) begin(x *commit) {
+	w.row.commits++
+	w.next++
+	w.nextRow = place{number: w.next, segment: x.segment, end: x.end}
+}
+
+// end adds what the chapter in the making has of a commit.
+func (w *Writer) end(x *commit) { w.list = append(w.list, x) }
+
+// goOn ends a chapter in a commit and returns what the next one has of it.
+func (w *Writer) goOn(x *commit, at, first int, last structure.SpanRef) (*commit, error) {
+	x.open = true
+	w.end(x)
+	w.row.until = x.end
+	if err := w.flush(false); err != nil {
+		return nil, err
+	}
+	begin := x.payloadAt() - x.start + int64(first)
+	w.row.rest = &rest{start: x.start, begin: begin, run: runByte(last.Run), seq: last.Seq}
+	return &commit{
+		number: x.number, segment: x.segment, start: x.start, end: x.end, lag: x.lag, millis: x.millis, rest: &before{at, last},
+	}, nil
+}
+
+// commit takes a frame apart, and returns what its payload will be, and of the commit
+// what the chapter in the making has. What is no commit that this program could have
+// written is kept as it is.
 func (w *Writer) commit(f Frame) (*commit, []byte, error) {
 	x := &commit{number: f.Number, segment: f.Segment, start: f.Start, end: f.End}
 	x.lag = int(f.PayloadOffset - f.Start - int64(frameHeader+uvarintSize(f.Number<<1)))
@@ -148,16 +207,16 @@ func (w *Writer) commit(f Frame) (*commit, []byte, error) {
 		if changed || f.Offsets != nil {
 			return nil, nil, errors.Join(err, errForm)
 		}
-		x.verbatim = true
+		x.verbatim, x.payload = true, int64(len(f.Payload))
+		w.begin(x)
 		w.keep(x, f.Payload)
+		w.lookup.add(f.Number, 0, recordsOf(f.Payload), true)
 		return x, f.Payload, nil
 	}
-	x.millis = c.Time.UnixMilli()
-	if !slices.Equal(begins, now) {
-		x.offsets = slices.Clone(begins)
-	}
-	w.take(x, c)
-	return x, payload, nil
+	x.millis, x.payload = c.Time.UnixMilli(), int64(len(payload))
+	w.begin(x)
+	x, err = w.take(x, c, begins, now)
+	return x, payload, err
 }
 
 // decode returns the commit of a frame and where its records started at first.
@@ -211,115 +270,15 @@ func (w *Writer) filtered(c *structure.Commit, begins []int) (*structure.Commit,
 	return kept, places, true, nil
 }
 
-// keep adds a body.
-func (w *Writer) keep(x *commit, b []byte) {
-	x.bodies = append(x.bodies, int64(w.row.body+w.row.bodies))
-	x.sizes = append(x.sizes, int64(len(b)))
-	w.bodies = append(w.bodies, b...)
-	w.sizes = append(w.sizes, int64(len(b)))
-	w.row.bodies++
-}
-
-// take takes a commit's content out of its records.
-func (w *Writer) take(x *commit, c *structure.Commit) {
-	var blocks []content.ID
-	for _, r := range c.Records {
-		switch r := r.(type) {
-		case *structure.Block:
-			blocks = append(blocks, r.ID)
-			b := *r
-			b.Body = nil
-			x.records = append(x.records, &b)
-			if r.Tree.Size == 0 && !r.Gone() {
-				w.known[r.ID] = w.row.body + w.row.bodies
-				w.keep(x, r.Body)
-				continue
-			}
-		case *structure.Chunk:
-			x.records = append(x.records, &structure.Chunk{})
-			w.keep(x, r.Bytes)
-			continue
-		case *structure.Span:
-			for i := range r.Usages {
-				x.content = append(x.content, w.contentOf(r.Usages[i].Content, blocks))
-				w.text += len(r.Usages[i].Metadata) + len(r.Usages[i].SourceID)
-			}
-			x.records = append(x.records, copySpan(r))
-		case *structure.Thread:
-			w.threads.add(scope{r.ID, r.Incarnation})
-			w.text += len(r.Metadata) + len(r.Title) + len(r.SourceID)
-			x.records = append(x.records, copyPlain(r))
-		default:
-			w.text += 16
-			x.records = append(x.records, copyPlain(r))
-		}
-		x.bodies = append(x.bodies, -1)
-		x.sizes = append(x.sizes, 0)
-	}
-}
-
-// copySpan and copyPlain return records that do not share the payload's memory.
-func copySpan(s *structure.Span) *structure.Span {
-	c := &structure.Span{Ref: s.Ref, Set: s.Set, Usages: append([]structure.Usage(nil), s.Usages...)}
-	for i := range c.Usages {
-		if m := c.Usages[i].Metadata; m != nil {
-			c.Usages[i].Metadata = append([]byte{}, m...)
-		}
-	}
-	return c
-}
-
-func copyPlain(r structure.Record) structure.Record {
-	b, err := structure.MarshalRecord(r)
-	if err != nil {
-		return r // of a kind that has no bytes of its own
-	}
-	c, err := structure.UnmarshalRecord(r.Kind(), b)
-	if err != nil {
-		return r
-	}
-	return c
-}
-
-// contentOf finds out how a usage's content is named: as the encoder of commits
-// does, where that names a block of the commit.
-func (w *Writer) contentOf(id content.ID, blocks []content.ID) contentRef {
-	const look = 64
-	for back := 0; back < len(blocks) && back < look; back++ {
-		if blocks[len(blocks)-1-back] == id {
-			return contentRef{body: -1, back: back}
-		}
-	}
-	if body, ok := w.known[id]; ok {
-		return contentRef{body: int64(body), back: -1}
-	}
-	return contentRef{body: -1, back: -1, id: id}
-}
-
-// number returns the number of an id, which is the next when it is new.
-func (w *Writer) number(id [16]byte) uint32 {
-	if id == ([16]byte{}) {
-		return 0
-	}
-	n, ok := w.ids[id]
-	if !ok {
-		n = w.row.id + uint32(len(w.newIDs))
-		w.ids[id] = n
-		w.newIDs = append(w.newIDs, id)
-	}
-	return n
-}
-
-// flush writes the chapter in the making.
-func (w *Writer) flush() error {
+// flush writes the chapter in the making, the last or one that others may follow.
+func (w *Writer) flush(last bool) error {
 	if len(w.list) == 0 {
-		return nil
+		return w.found(last)
 	}
 	r := &w.row
 	r.offset = w.at
-	isBase := w.base == nil
 	s, ids := newState(), newIDState()
-	if !isBase {
+	if w.base != nil {
 		copied := *w.baseIDs
 		s, ids = w.base, &copied
 	}
@@ -327,7 +286,7 @@ func (w *Writer) flush() error {
 		state: s.begin(r.id, r.body), c: newWriter(), number: w.number,
 		threads: w.threads.find, look: func(id [16]byte) uint32 { return w.ids[id] },
 	}
-	f.commits(w.list, len(w.list), place{number: r.commit, segment: r.segment, end: r.end})
+	f.commits(w.list, len(w.list), r.place())
 	if f.err != nil {
 		return f.err
 	}
@@ -338,48 +297,60 @@ func (w *Writer) flush() error {
 	}
 	ids.ids(c, w.newIDs, len(w.newIDs), derived)
 	r.ids, r.text = len(w.newIDs), int64(len(f.text))
-	var texts []byte
+	parts := [3][]byte{partIDs: c.finish(), partRecords: f.c.finish()}
+	if r.ids == 0 {
+		parts[partIDs] = nil
+	}
 	var err error
-	if isBase { // its texts are kept with its bodies
-		w.bodies = append(w.bodies, f.text...)
-	} else if texts, err = w.dict.next(f.text); err != nil {
+	if r.inBase = !w.founded; r.inBase {
+		w.texts = append(w.texts, f.text...)
+	} else if parts[partTexts], err = w.dict.next(f.text); err != nil {
 		return err
 	}
-	for i, b := range [][]byte{c.finish(), f.c.finish(), texts} {
-		if i == partIDs && r.ids == 0 {
-			b = nil
-		}
+	for i, b := range parts {
 		if r.parts[i], err = w.part(b); err != nil {
 			return err
 		}
 	}
-	if err := w.groups(isBase); err != nil {
-		return err
-	}
-	if isBase {
+	if w.base == nil {
 		w.base, w.baseIDs = f.state, ids
+	}
+	w.lookup.chapter(len(numbered(w.list)))
+	if r.inBase {
+		w.foundation.chapters++
+	} else if err := w.groups(); err != nil {
+		return err
 	}
 	w.rows = append(w.rows, *r)
 	w.row = row{commit: w.next, segment: w.nextRow.segment, end: w.nextRow.end, id: r.id + uint32(r.ids), body: r.body + r.bodies}
-	w.list, w.bodies, w.sizes, w.newIDs, w.records, w.text = nil, w.bodies[:0], w.sizes[:0], nil, 0, 0
+	w.list, w.newIDs, w.records, w.text = nil, nil, 0, 0
+	if !w.rows[len(w.rows)-1].inBase {
+		w.bodies, w.sizes = w.bodies[:0], w.sizes[:0]
+	} else if last || w.h.Dense || len(w.bodies) >= baseLimits.bodies || len(w.texts) >= baseLimits.text {
+		return w.found(last)
+	}
 	return nil
 }
 
-// groups writes the chapter's bodies: those of the base as one group, with its
-// texts behind them.
-func (w *Writer) groups(isBase bool) error {
-	r := &w.row
-	raw := w.bodies
-	if isBase {
-		b, err := w.dict.begin(raw)
-		if err != nil {
-			return err
-		}
-		g := group{bodies: len(w.sizes), raw: int64(len(raw))}
-		g.part, err = w.part(b)
-		r.groups = []group{g}
+// found writes the base, if it is not written yet.
+func (w *Writer) found(last bool) error {
+	if w.founded || w.foundation.chapters == 0 {
+		return nil
+	}
+	w.founded = true
+	b, err := w.dict.begin(append(w.bodies, w.texts...), last)
+	if err != nil {
 		return err
 	}
+	w.foundation.part, err = w.part(b)
+	w.bodies, w.sizes, w.texts = nil, nil, nil
+	return err
+}
+
+// groups writes the chapter's bodies.
+func (w *Writer) groups() error {
+	r := &w.row
+	raw := w.bodies
 	most := int64(groupSize)
 	if w.h.Dense {
 		most = denseGroupSize
@@ -421,17 +392,23 @@ func (w *Writer) part(b []byte) (part, error) {
 // Finish writes what is left and returns the size of the file, which it does not
 // sync.
 func (w *Writer) Finish() (int64, error) {
-	if err := w.flush(); err != nil {
+	if err := w.flush(true); err != nil {
 		return 0, err
 	}
 	w.h.LastCommit = w.next - 1
-	table := appendTable(nil, w.rows)
-	f := footer{offset: w.at, length: uint32(len(table)), sum: crc32.Checksum(table, castagnoli)}
+	end := appendTable(nil, w.foundation, w.rows)
+	f := footer{offset: w.at, length: uint32(len(end)), sum: crc32.Checksum(end, castagnoli)}
+	var finds, directory []byte
+	if !w.Unlisted {
+		finds, directory = w.lookup.encode(w.h.FirstCommit)
+	}
+	f.finds = uint32(len(directory))
 	header := w.h.encode()
-	if _, err := w.file.WriteAt(append(table, f.encode(header)...), w.at); err != nil {
+	end = append(append(append(end, finds...), directory...), f.encode(header)...)
+	if _, err := w.file.WriteAt(end, w.at); err != nil {
 		return 0, err
 	}
-	w.at += int64(len(table)) + footerSize
+	w.at += int64(len(end))
 	if _, err := w.file.WriteAt(header, 0); err != nil {
 		return 0, err
 	}
@@ -458,45 +435,8 @@ func (w *Writer) Prove(file io.ReaderAt, name string) error {
 	if i != len(w.sums) {
 		return fmt.Errorf("pack %s: %d commits of %d read back", name, i, len(w.sums))
 	}
-	return nil
-}
-
-// scopes are the threads that were seen, and which of them a run belongs to.
-type scopes struct {
-	list []scope // the latest last
-	runs map[uint32]int
-}
-
-func (m *scopes) add(s scope) {
-	if n := len(m.list); n == 0 || m.list[n-1] != s {
-		m.list = append(m.list, s)
+	if w.Unlisted {
+		return nil
 	}
-}
-
-// find returns the thread that gives an alias its value. It looks through many of
-// them once for each run.
-func (m *scopes) find(run uint32, a structure.Alias, source string) (scope, bool) {
-	const most = 1 << 12
-	at, tried := m.runs[run]
-	if tried {
-		return m.try(at, a, source)
-	}
-	if m.runs == nil {
-		m.runs = map[uint32]int{}
-	}
-	for i := len(m.list) - 1; i >= 0 && i >= len(m.list)-most; i-- {
-		if s, ok := m.try(i, a, source); ok {
-			m.runs[run] = i
-			return s, true
-		}
-	}
-	m.runs[run] = -1
-	return scope{}, false
-}
-
-func (m *scopes) try(i int, a structure.Alias, source string) (scope, bool) {
-	if i < 0 || aliasOf(m.list[i], source) != a {
-		return scope{}, false
-	}
-	return m.list[i], true
+	return p.CheckSums()
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/internal/pgcluster"
 )
 
 // Variable names the environment variable with the server to use.
@@ -28,20 +30,28 @@ var server = sync.OnceValues(start)
 // database.
 type source struct {
 	admin string
-	// own is the server of this process, if it is one: its leash must not be
-	// collected while the process lives.
-	own *cluster
+	// own is the server of this process, if it is one: it must not be collected while
+	// the process lives.
+	own *pgcluster.Cluster
 }
 
 func start() (source, error) {
 	if dsn := os.Getenv(Variable); dsn != "" {
 		return source{admin: dsn}, nil
 	}
-	c, err := startCluster()
+	c, err := pgcluster.Start(pgcluster.Options{Settings: settings()})
 	if err != nil {
 		return source{}, err
 	}
-	return source{admin: c.dsn("postgres"), own: c}, nil
+	return source{admin: c.DSN("postgres"), own: c}, nil
+}
+
+// settings make the server quick: what is in it need not survive anything.
+func settings() []string {
+	return []string{
+		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=200", "shared_buffers=64MB",
+		"max_wal_size=512MB", "autovacuum=off",
+	}
 }
 
 // DSN returns the connection string of an empty database that is the test's own

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -37,35 +34,6 @@ func TestDatabasesAreDropped(t *testing.T) {
 	_, err := pgx.Connect(ctx, dsn)
 	require.ErrorContains(t, err, "does not exist")
 	_ = left.Close(ctx)
-}
-
-// TestClusterGoesWithItsProcess kills a process that has a cluster.
-func TestClusterGoesWithItsProcess(t *testing.T) {
-	const variable = "PGTEST_CHILD"
-	if at := os.Getenv(variable); at != "" {
-		c, err := startCluster()
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(at+".new", []byte(c.dir), 0o600))
-		require.NoError(t, os.Rename(at+".new", at))
-		select {}
-	}
-	DSN(t) // or skip
-	at := filepath.Join(t.TempDir(), "dir")
-	child := exec.Command(os.Args[0], "-test.run=^TestClusterGoesWithItsProcess$")
-	child.Env = append(os.Environ(), variable+"="+at, Variable+"=")
-	require.NoError(t, child.Start())
-	var dir []byte
-	require.Eventually(t, func() bool {
-		var err error
-		dir, err = os.ReadFile(at)
-		return err == nil
-	}, patience, 20*time.Millisecond)
-	require.NoError(t, child.Process.Kill())
-	require.Error(t, child.Wait())
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(string(dir))
-		return os.IsNotExist(err)
-	}, patience, 20*time.Millisecond)
 }
 
 func TestWithDatabase(t *testing.T) {

@@ -36,6 +36,24 @@ type File interface {
 	Size() (int64, error)
 }
 
+// Mapper is a File that can be written through memory.
+type Mapper interface {
+	// Map returns a window on size bytes from off on. The room is reserved on the
+	// disk, and the file grows to hold it, with zeros.
+	Map(off, size int64) (Window, error)
+}
+
+// Window is a part of a file that is written through memory. What is written is in
+// the file at once, as after File.WriteAt, for the price of copying it. It must be
+// closed before the file is truncated below its end.
+type Window interface {
+	// WriteAt writes all of p at an offset of the file that lies in the window. When
+	// it fails a part may have been written.
+	WriteAt(p []byte, off int64) error
+	// Close lets go of the memory. It is safe to repeat.
+	Close() error
+}
+
 // Info describes a file.
 type Info struct {
 	Size int64 // in bytes; means nothing for a directory

@@ -31,6 +31,7 @@ func TestConformance(t *testing.T) {
 		"read at":        testReadAt,
 		"write at":       testWriteAt,
 		"truncate":       testTruncate,
+		"window":         testWindow,
 		"sync":           testSync,
 		"closed file":    testClosedFile,
 		"rename":         testRename,
@@ -147,6 +148,64 @@ func testWriteAt(t *testing.T, fsys vfs.FS, dir string) {
 
 	_, err = f.WriteAt(p, -1)
 	require.Error(t, err)
+}
+
+// testWindow writes through memory beside WriteAt.
+func testWindow(t *testing.T, fsys vfs.FS, dir string) {
+	name := filepath.Join(dir, "file")
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	defer f.Close()
+	m, ok := f.(vfs.Mapper)
+	if !ok {
+		require.NotEqual(t, "linux", runtime.GOOS)
+		return
+	}
+	_, err = f.WriteAt([]byte("head"), 0)
+	require.NoError(t, err)
+	w, err := m.Map(4, 10_000)
+	require.NoError(t, err)
+	size, err := f.Size()
+	require.NoError(t, err)
+	require.EqualValues(t, 10_004, size)
+	require.NoError(t, w.WriteAt([]byte("first"), 4))
+	require.NoError(t, w.WriteAt([]byte("last"), 10_000))
+	_, err = f.WriteAt([]byte("beside"), 5_000)
+	require.NoError(t, err)
+	for _, off := range []int64{0, 3, 10_001, 1 << 40} {
+		require.ErrorIs(t, w.WriteAt([]byte("outside"), off), fs.ErrInvalid, off)
+	}
+	got := make([]byte, 10_004)
+	_, err = f.ReadAt(got, 0)
+	require.NoError(t, err)
+	want := make([]byte, 10_004)
+	copy(want, "headfirst")
+	copy(want[5_000:], "beside")
+	copy(want[10_000:], "last")
+	require.Equal(t, want, got)
+	require.NoError(t, f.Sync())
+
+	smaller, err := m.Map(8, 100)
+	require.NoError(t, err)
+	size, err = f.Size()
+	require.NoError(t, err)
+	require.EqualValues(t, 10_004, size, "a window inside of the file leaves its size")
+	require.NoError(t, smaller.Close())
+
+	// What was cut off under a window is an error, and no end of the program.
+	require.NoError(t, f.Truncate(0))
+	require.Error(t, w.WriteAt([]byte("gone"), 9_000))
+	require.NoError(t, w.Close())
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, w.WriteAt([]byte("closed"), 4), fs.ErrClosed)
+
+	for _, bad := range [][2]int64{{-1, 10}, {0, 0}, {0, -1}} {
+		_, err = m.Map(bad[0], bad[1])
+		require.ErrorIs(t, err, fs.ErrInvalid, bad)
+	}
+	require.NoError(t, f.Close())
+	_, err = m.Map(0, 10)
+	require.ErrorIs(t, err, fs.ErrClosed)
 }
 
 func testTruncate(t *testing.T, fsys vfs.FS, dir string) {

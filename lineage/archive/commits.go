@@ -10,12 +10,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Bounds of a commit. Reading one message decodes all of its commit's frame, so
-// that should not be large; a commit has a cost of its own, so it should not be
-// small.
+// Bounds of a commit. Whoever reads one message first checks all of its commit's
+// frame, so that should not be large; a commit has a cost of its own, so it should
+// not be small.
 const (
-	commitBytes   = 192 << 10
-	commitRecords = 2048
+	commitBytes   = 64 << 10
+	commitRecords = 512
 )
 
 // pending is a commit that is being put together.

@@ -58,7 +58,9 @@ func (l *loader) finishOpen() error {
 		is.Updated = was.Updated
 	}
 	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum())
-	st.match(heads, older || is.Current == was.Current)
+	known := was.Format != ""
+	stays := known && is.Current == was.Current
+	st.match(heads, older || stays)
 	if err := l.keepOriginals(st); err != nil {
 		return err
 	}
@@ -66,13 +68,13 @@ func (l *loader) finishOpen() error {
 		if is.Title != was.Title {
 			t.record.Title = is.Title
 		}
-		if len(heads) > 0 && heads[0].current && is.Current != was.Current {
+		if len(heads) > 0 && heads[0].current && !stays {
 			t.record.Active = heads[0].context.ID
 		}
-		if was.Format != "" {
+		if known {
 			is.Seen = append(slices.Clone(was.Seen[max(0, len(was.Seen)-maxSeen+1):]), was.sum())
 		}
-		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata)
+		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
 	if !t.existed {
 		l.report.NewConversations++
@@ -97,17 +99,21 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// archiveState returns what the archive says of the conversation.
+// archiveState returns what the archive says of the conversation, but for what
+// nothing can change without a change of its source id.
 func (l *loader) archiveState(st *loading, heads []head) archiveState {
 	s := archiveState{
-		Format: l.format, Title: st.header.Title, Model: st.header.Model, Metadata: checksum(st.header.Metadata), ForkedFrom: st.header.ForkedFrom,
+		Format: l.format, Title: st.header.Title, Model: st.header.Model, ForkedFrom: st.header.ForkedFrom,
+	}
+	if !st.derived {
+		s.Metadata = checksum(st.header.Metadata)
 	}
 	if !st.header.Updated.IsZero() {
 		s.Updated = st.header.Updated.UnixMilli()
 	}
-	if len(heads) > 0 && heads[0].current {
+	if len(heads) > 0 && heads[0].current && (!st.derived || st.header.Current != "") {
 		digest := st.nodes[heads[0].node].digest
-		s.Current = hex.EncodeToString(digest[:8])
+		s.Current = hex.EncodeToString(digest[:4])
 	}
 	return s
 }

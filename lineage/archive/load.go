@@ -139,10 +139,13 @@ func (l *loader) settle() error {
 type loading struct {
 	number uint32
 	header Conversation // what is said of it, without nodes
-	thread *threadState
-	nodes  []loaded
-	byID   map[string]int32
-	asides []string // names; 0 is the conversation proper
+	// derived is set when the source id is made of the metadata and the messages: they
+	// are the same when it comes again.
+	derived bool
+	thread  *threadState
+	nodes   []loaded
+	byID    map[string]int32
+	asides  []string // names; 0 is the conversation proper
 	// named are the nodes that branches were named for.
 	named []namedHead
 	last  []int32 // the last node of each aside, -1 for none
@@ -233,7 +236,7 @@ func (l *loader) conversation(c *Conversation) error {
 		return err
 	}
 	if st.thread == nil {
-		st.header.SourceID = l.options.Prefix + derivedID(l.format, &st.header, nodes)
+		st.header.SourceID, st.derived = l.options.Prefix+derivedID(l.format, &st.header, nodes), true
 		c.More = false
 		if st.thread, err = l.begin(st); err != nil {
 			return err
@@ -274,14 +277,16 @@ func (c *Conversation) merge(part *Conversation) {
 	}
 }
 
-// derivedID returns the source id of a conversation that has none: what it says.
+// derivedID returns the source id of a conversation that has none: what it says. The
+// id is random bytes to whoever packs it, so it is no longer than it takes to tell a
+// billion conversations apart. Two of one id would be branches of one thread.
 func derivedID(format string, c *Conversation, nodes []prepared) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q\n", format, c.Title, c.UserID, c.Metadata)
 	for i := range nodes {
 		h.Write(nodes[i].digest[:])
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)[:16])
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)[:10])
 }
 
 // prepare hashes nodes and finds their parents. It appends them to st.nodes, where

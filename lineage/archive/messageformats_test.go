@@ -559,3 +559,46 @@ func TestProgressOfFolders(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, len(input), read)
 }
+
+// A conversation without an id is found again by what it says, and what was changed
+// of it here stays.
+func TestConversationWithoutID(t *testing.T) {
+	ctx := context.Background()
+	s := storeIn(t)
+	const pair = `{"chosen":"\n\nHuman: a\n\nAssistant: b","rejected":"\n\nHuman: a\n\nAssistant: c","score":%d}` + "\n"
+	add := func(scores ...int) archive.Report {
+		var lines strings.Builder
+		for _, n := range scores {
+			fmt.Fprintf(&lines, pair, n)
+		}
+		report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(lines.String())), nil)
+		require.NoError(t, err)
+		return report
+	}
+	require.EqualValues(t, 1, add(1).NewConversations)
+	var thread *lineage.Thread
+	for found, err := range s.Threads(ctx) {
+		require.NoError(t, err)
+		thread = found
+	}
+	at, err := thread.ActiveBranch(ctx)
+	require.NoError(t, err)
+	require.Equal(t, lineage.MainBranch, at.Name)
+	info, err := thread.Info(ctx)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"score":1,"_archive":{"format":"preferences"}}`, string(info.Metadata))
+	require.Regexp(t, "^sha256:[0-9a-f]{20}$", info.SourceID)
+
+	require.NoError(t, thread.Switch(ctx, "rejected"))
+	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
+	before, err := s.Engine().Head(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 0, add(1, 1).NewConversations)
+	at, err = thread.ActiveBranch(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "rejected", at.Name)
+	after, err := s.Engine().Head(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.EqualValues(t, 1, add(2).NewConversations) // of other metadata: another one
+}

@@ -144,7 +144,8 @@ type Reader interface {
 	// Threads yields every thread in the order of their ids.
 	Threads(ctx context.Context) iter.Seq2[*structure.Thread, error]
 
-	// Context returns a context with its current tip.
+	// Context returns a context with its current tip. It is shared with others that
+	// ask, and must not be changed.
 	Context(ctx context.Context, id structure.ContextID) (*Context, error)
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
@@ -210,6 +211,9 @@ type Context struct {
 type PathOptions struct {
 	// Bodies asks for the blocks of the spans' usages.
 	Bodies bool
+	// Passing lets the engine use the memory of a step for the next, bodies and
+	// metadata excepted: nothing else of it is kept by whoever asks.
+	Passing bool
 }
 
 // Step is a span on a path. It must not be changed: engines may share it.

@@ -2,6 +2,13 @@ package backend
 
 import "context"
 
+// Impaired is implemented by engines that open a store for reading in spite of damage.
+type Impaired interface {
+	// Damage returns what keeps the store from being read to its end, or nil. It
+	// matches ErrCorrupt.
+	Damage() error
+}
+
 // Copier is implemented by engines whose store can be copied as a whole.
 type Copier interface {
 	// Backup writes a copy of the store, as of one commit that is durable, into a

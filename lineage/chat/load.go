@@ -50,10 +50,11 @@ func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) 
 	return s.done, err
 }
 
-// loadCommit is how many messages and bytes one commit takes, about.
+// loadCommit is how many messages and bytes one commit takes, about: whoever reads
+// one of them first checks all of its commit's frame.
 const (
-	loadCommit = 1000
-	loadBytes  = 1 << 20
+	loadCommit = 250
+	loadBytes  = 64 << 10
 )
 
 type loading struct {

@@ -92,14 +92,14 @@ func TestOneLockManyGoroutines(t *testing.T) {
 }
 
 func TestLiveHolderIsNotRobbed(t *testing.T) {
-	opts := &Options{Stale: time.Second, Refresh: 20 * time.Millisecond}
+	opts := &Options{Stale: 3 * time.Second, Refresh: 20 * time.Millisecond} // a busy machine may be late to refresh
 	path := target(t)
 	holder, contender := New(path, opts), New(path, opts)
 	require.NoError(t, holder.Acquire(t.Context()))
 	held, done := holder.Context(t.Context())
 	defer done()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	err := contender.Acquire(ctx)
 	require.ErrorIs(t, err, ErrHeld)
@@ -118,7 +118,7 @@ func TestRefreshRenewsTheStamp(t *testing.T) {
 	require.Eventually(t, func() bool {
 		now, err := l.Holder()
 		return err == nil && now.Since.Equal(first.Since) && now.Refreshed.After(first.Refreshed)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, l.Release())
 }
 
@@ -305,7 +305,7 @@ func requireEnds(t *testing.T, ctx context.Context, cause error) {
 	select {
 	case <-ctx.Done():
 		require.ErrorIs(t, context.Cause(ctx), cause)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "the context goes on")
 	}
 }

@@ -1,6 +1,7 @@
 package crashfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"slices"
@@ -18,7 +19,10 @@ type handle struct {
 	closed   bool
 }
 
-var _ vfs.File = (*handle)(nil)
+var (
+	_ vfs.File   = (*handle)(nil)
+	_ vfs.Mapper = (*handle)(nil)
+)
 
 // ready returns why the handle cannot be used, if so.
 func (h *handle) ready(op string) error {
@@ -141,5 +145,55 @@ func (h *handle) Close() error {
 		return err
 	}
 	h.closed = true
+	return nil
+}
+
+// Map implements vfs.Mapper. What is written through a window counts as a write of
+// its own, which fails as a page does that cannot be had.
+func (h *handle) Map(off, size int64) (vfs.Window, error) {
+	h.fsys.mu.Lock()
+	defer h.fsys.mu.Unlock()
+	if err := h.readyToChange("map", off); err != nil {
+		return nil, err
+	}
+	if size <= 0 {
+		return nil, h.fail("map", fs.ErrInvalid)
+	}
+	if _, err := h.fsys.begin("map", h.name); err != nil {
+		return nil, err
+	}
+	if growth := off + size - int64(len(h.file.live)); growth > 0 {
+		if h.fsys.full(growth) {
+			return nil, h.fail("map", syscall.ENOSPC)
+		}
+		h.fsys.modify(&edit{file: h.file, off: off + size, truncate: true})
+	}
+	return &window{handle: h, from: off, to: off + size}, nil
+}
+
+// window is a part of a file. It is used by one goroutine.
+type window struct {
+	handle   *handle
+	from, to int64
+	closed   bool
+}
+
+func (w *window) WriteAt(p []byte, off int64) error {
+	if w.closed {
+		return w.handle.fail("write", fs.ErrClosed)
+	}
+	end := off + int64(len(p))
+	if off < w.from || end > w.to {
+		return w.handle.fail("write", fs.ErrInvalid)
+	}
+	if size, err := w.handle.Size(); err != nil || size < end {
+		return w.handle.fail("write", errors.Join(syscall.EIO, err)) // it was truncated
+	}
+	_, err := w.handle.WriteAt(p, off)
+	return err
+}
+
+func (w *window) Close() error {
+	w.closed = true
 	return nil
 }

@@ -52,6 +52,19 @@ func (fsys *FS) UnsyncedOps() int {
 	return len(fsys.log)
 }
 
+// UnsyncedSizes returns how many bytes each of those changes wrote.
+func (fsys *FS) UnsyncedSizes() []int {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	sizes := make([]int, len(fsys.log))
+	for i, c := range fsys.log {
+		if c.edit != nil {
+			sizes[i] = len(c.edit.data)
+		}
+	}
+	return sizes
+}
+
 // UnsyncedBytes returns how many bytes were written that are not durable.
 func (fsys *FS) UnsyncedBytes() int64 {
 	fsys.mu.Lock()

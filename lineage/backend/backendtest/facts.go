@@ -211,6 +211,17 @@ func path(t tester, r backend.Reader, tip structure.SpanRef, w structure.Window)
 		}
 		steps = append(steps, one)
 	}
+	// Whoever keeps nothing sees the same pass by.
+	n := 0
+	for s, err := range r.Path(background, tip, w, backend.PathOptions{Bodies: true, Passing: true}) {
+		require.NoError(t, err)
+		require.Less(t, n, len(steps))
+		require.Equal(t, steps[n].Position, s.Position)
+		require.Equal(t, steps[n].Span, *s.Span)
+		require.Len(t, s.Blocks, len(s.Span.Usages))
+		n++
+	}
+	require.Len(t, steps, n)
 	return steps
 }
 

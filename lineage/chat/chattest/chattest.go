@@ -29,6 +29,9 @@ type Config struct {
 	Reformats bool
 	// MaxID is the most characters of an id; 0 is chat.MaxID bytes.
 	MaxID int
+	// LongChain is how many messages the longest chain has. Default 33,000, which is
+	// more than any database takes parameters.
+	LongChain int
 }
 
 // Run runs every test against the implementation.

@@ -1,6 +1,7 @@
 package chattest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -223,11 +224,12 @@ func testOddIDs(t *testing.T, s *store) {
 // testLongChain has more messages than depth limits and lists of parameters
 // elsewhere allow.
 func testLongChain(t *testing.T, s *store) {
-	const count, step = 33_000, 1_000
+	const step = 1_000
+	count := cmp.Or(s.config.LongChain, 33_000)
 	s.createChat("c")
 	main, head := s.active("c"), chat.Ref("")
 	for at := 0; at < count; at += step {
-		messages := make([]chat.Message, step)
+		messages := make([]chat.Message, min(step, count-at))
 		for i := range messages {
 			messages[i] = chat.Message{ID: fmt.Sprint("m", at+i), Name: "user", Data: json.RawMessage(`0`)}
 		}
@@ -244,14 +246,14 @@ func testLongChain(t *testing.T, s *store) {
 		n++
 	}
 	require.Equal(t, count, n)
-	s.createBranch(chat.Branch{ChatID: "c", Name: "fork", HeadMessageID: "m32000", CreatedAt: main.CreatedAt + 1})
+	s.createBranch(chat.Branch{ChatID: "c", Name: "fork", HeadMessageID: chat.Ref(fmt.Sprint("m", count-step)), CreatedAt: main.CreatedAt + 1})
 	infos := s.branches("c")
 	require.Equal(t, count, infos[0].MessageCount)
-	require.Equal(t, 32_001, infos[1].MessageCount)
+	require.Equal(t, count-step+1, infos[1].MessageCount)
 	require.Equal(t, count, collect(t, s.ListChats(background, chat.ListOptions{}))[0].MessageCount)
 
 	deleted, err := s.DeleteChat(background, "c", chat.DeleteOptions{})
 	require.NoError(t, err)
 	require.True(t, deleted)
-	s.requireGone("c", []string{"m0", "m32999"})
+	s.requireGone("c", []string{"m0", fmt.Sprint("m", count-1)})
 }

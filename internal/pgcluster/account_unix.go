@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgtest
+package pgcluster
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// account is who runs the server, nil for who runs the tests. PostgreSQL refuses
+// account is who runs the server, nil for who runs this process. PostgreSQL refuses
 // to be run by root.
 type account struct{ uid, gid int }
 
@@ -65,5 +65,5 @@ func (a *account) runs(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
 }
 
-// detach keeps signals that are meant for the tests from a command.
+// detach keeps signals that are meant for this process from a command.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -1,6 +1,10 @@
-package pgtest
+// Package pgcluster starts a private PostgreSQL server from the binaries that are
+// installed: in a directory of its own, listening on nothing but a socket in it.
+// It goes when the process does, however that ends.
+package pgcluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,14 +24,29 @@ import (
 // role is the superuser of the cluster.
 const role = "lineage"
 
-// cluster is a running server of this process.
-type cluster struct {
+// Options say what a cluster is like. The zero value of each field is a default.
+type Options struct {
+	// Dir is where the cluster's directory is made, if the server's account can use
+	// it and its path is short enough for a socket. Default: the system's temporary
+	// directory.
+	Dir string
+	// Settings are those of the server that are not its defaults, as "name=value".
+	Settings []string
+}
+
+// A Cluster is a running server. It must be kept for as long as it is used: it
+// ends when it is collected.
+type Cluster struct {
 	dir  string // holds everything of it, its socket included
 	port int
 	// leash is held open as long as this process lives. Its other end is with the
 	// keeper, who ends the cluster when it closes.
-	leash *os.File
+	leash  *os.File
+	keeper *exec.Cmd
 }
+
+// patience is how long a server may take to answer.
+const patience = time.Minute
 
 // keeper waits for its input to end, then stops the server and removes the
 // directory. postmaster.pid is there as long as the server runs.
@@ -44,8 +63,8 @@ done
 rm -rf "$1"
 `
 
-// startCluster makes a cluster and starts it.
-func startCluster() (*cluster, error) {
+// Start makes a cluster and starts it.
+func Start(o Options) (*Cluster, error) {
 	if runtime.GOOS == "windows" {
 		return nil, errors.New("a cluster is started on Unix only")
 	}
@@ -57,21 +76,28 @@ func startCluster() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := directory(owner)
+	dir, err := directory(owner, o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	// The port only names the socket.
-	c := &cluster{dir: dir, port: 5432}
+	c := &Cluster{dir: dir, port: 5432}
 	if err := c.keep(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := c.run(bin, owner); err != nil {
-		_ = c.leash.Close() // the keeper clears up
-		return nil, err
+	if err := c.run(bin, owner, o.Settings); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
+
+// Close ends the server and removes what it had.
+func (c *Cluster) Close() error {
+	return errors.Join(c.leash.Close(), c.keeper.Wait())
+}
+
+// Dir returns the directory that has everything of the cluster.
+func (c *Cluster) Dir() string { return c.dir }
 
 // binaries returns the directory with initdb and postgres: of the version in the
 // path, or else of the newest that is installed.
@@ -120,9 +146,9 @@ func isExecutable(path string) bool {
 
 // directory makes a directory of the owner's that is near enough to the root for a
 // socket in it, whose path must be short, and that the owner can get into.
-func directory(owner *account) (string, error) {
+func directory(owner *account, first string) (string, error) {
 	var reasons []error
-	for _, parent := range slices.Compact([]string{os.TempDir(), "/tmp", "/var/tmp"}) {
+	for _, parent := range slices.Compact([]string{cmp.Or(first, os.TempDir()), os.TempDir(), "/tmp", "/var/tmp"}) {
 		dir, err := os.MkdirTemp(parent, "lineage-pg-")
 		if err != nil {
 			reasons = append(reasons, err)
@@ -140,7 +166,7 @@ func directory(owner *account) (string, error) {
 }
 
 // keep starts the keeper.
-func (c *cluster) keep() error {
+func (c *Cluster) keep() error {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return err
@@ -153,11 +179,11 @@ func (c *cluster) keep() error {
 		_ = ours.Close()
 		return err
 	}
-	c.leash = ours
+	c.leash, c.keeper = ours, cmd
 	return nil
 }
 
-func (c *cluster) run(bin string, owner *account) error {
+func (c *Cluster) run(bin string, owner *account, settings []string) error {
 	data := filepath.Join(c.dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata", data, "--username", role, "--auth", "trust",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
@@ -174,24 +200,27 @@ func (c *cluster) run(bin string, owner *account) error {
 		return err
 	}
 	defer log.Close()
-	postgres := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", c.dir, "-p", strconv.Itoa(c.port),
-		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
-		"-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "max_wal_size=512MB", "-c", "autovacuum=off")
+	postgres := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", c.dir, "-p", strconv.Itoa(c.port), "-c", "listen_addresses=")
+	for _, setting := range settings {
+		postgres.Args = append(postgres.Args, "-c", setting)
+	}
 	postgres.Dir, postgres.Stdout, postgres.Stderr = c.dir, log, log
 	detach(postgres)
 	owner.runs(postgres)
 	if err := postgres.Start(); err != nil {
 		return err
 	}
-	return c.await(log.Name())
+	ended := make(chan error, 1)
+	go func() { ended <- postgres.Wait() }()
+	return c.await(log.Name(), ended)
 }
 
-// await returns when the server answers.
-func (c *cluster) await(log string) error {
+// await returns when the server answers, or has ended instead.
+func (c *Cluster) await(log string, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		conn, err := pgx.Connect(ctx, c.dsn("postgres"))
+		conn, err := pgx.Connect(ctx, c.DSN("postgres"))
 		if err == nil {
 			return conn.Close(ctx)
 		}
@@ -199,12 +228,17 @@ func (c *cluster) await(log string) error {
 		case <-ctx.Done():
 			said, _ := os.ReadFile(log)
 			return fmt.Errorf("postgres does not answer: %w: %s", err, said)
+		case err := <-ended:
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("postgres does not start: %w: %s", err, said)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-func (c *cluster) dsn(database string) string {
+// DSN returns the connection string of a database of the cluster. "postgres" is one
+// that is there from the beginning.
+func (c *Cluster) DSN(database string) string {
 	query := url.Values{"host": {c.dir}, "port": {strconv.Itoa(c.port)}, "sslmode": {"disable"}}
 	return "postgres://" + role + "@/" + database + "?" + query.Encode()
 }

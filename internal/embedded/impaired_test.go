@@ -1,0 +1,188 @@
+package embedded
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// A pack that cannot be read is no reason not to open a store whose index has what
+// the pack says: the rest is there, and can be added to.
+func TestDamagedPackIsNoReasonNotToOpen(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 200)
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	_, err = e.Apply(background, message(201), backend.Options{})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	packs, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+	require.NoError(t, err)
+	require.Len(t, packs, 1)
+	info, err := os.Stat(packs[0])
+	require.NoError(t, err)
+	opened := 0
+	for at := info.Size() / 80; at < info.Size(); at += info.Size() / 40 {
+		flip(t, packs[0], at)
+		for _, o := range []Options{{}, {ReadOnly: true}} {
+			e, err := Open(background, dir, &o)
+			require.NoError(t, err, "byte %d", at)
+			head, err := e.Head(background)
+			require.NoError(t, err)
+			require.EqualValues(t, 201, head)
+			require.NoError(t, e.Damage())
+			_, err = e.Backup(background, filepath.Join(t.TempDir(), "backup"), backend.BackupOptions{})
+			require.ErrorIs(t, err, backend.ErrCorrupt, "byte %d", at)
+			require.NoError(t, e.Close())
+			opened++
+		}
+		flip(t, packs[0], at)
+	}
+	require.Greater(t, opened, 60)
+	e = reopen(t, dir, Options{})
+	requireMessages(t, e, 201)
+	requireSound(t, e)
+}
+
+// A pack that cannot even be opened leaves an index that counts on it in use.
+func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 200)
+	pack := func(all bool) { // with all, the packs that there are become one
+		_, err := e.Pack(background, backend.PackOptions{All: all})
+		require.NoError(t, err)
+	}
+	pack(true)
+	for i := range 200 {
+		_, err := e.Apply(background, message(uint64(201+i)), backend.Options{})
+		require.NoError(t, err)
+	}
+	pack(false)
+	require.NoError(t, e.Close())
+	packs, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+	require.NoError(t, err)
+	require.Len(t, packs, 2)
+	flip(t, packs[1], 20)
+	_, err = Open(background, dir, nil)
+	require.ErrorIs(t, err, backend.ErrCorrupt)
+	e, err = Open(background, dir, &Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer e.Close()
+	require.ErrorIs(t, e.Damage(), backend.ErrCorrupt)
+	head, err := e.Head(background)
+	require.NoError(t, err)
+	require.EqualValues(t, 400, head)
+}
+
+// Whoever reads a store only up to damage is told, and gets no copy that would pass
+// for the whole.
+func TestReadingUpToDamage(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: !packed}, 120)
+		file := segments(t, dir)[1]
+		if packed {
+			e := reopen(t, dir, Options{})
+			_, err := e.Pack(background, backend.PackOptions{All: true})
+			require.NoError(t, err)
+			require.NoError(t, e.Close())
+			packs, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+			require.NoError(t, err)
+			file = packs[0]
+		}
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		flip(t, file, info.Size()/3)
+		if err := os.Remove(filepath.Join(dir, indexFile)); err != nil {
+			require.ErrorIs(t, err, os.ErrNotExist)
+		}
+		_, err = Open(background, dir, nil)
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+
+		var said []string
+		e, err := Open(background, dir, &Options{ReadOnly: true, Log: func(message string) { said = append(said, message) }})
+		require.NoError(t, err)
+		var damage *backend.CorruptError
+		require.ErrorAs(t, e.Damage(), &damage)
+		require.Equal(t, file, damage.File)
+		require.Contains(t, strings.Join(said, "\n"), damage.Error())
+		head, err := e.Head(background)
+		require.NoError(t, err)
+		require.Less(t, head, uint64(120))
+		if head > 0 {
+			requireMessages(t, e, head)
+		}
+
+		to := filepath.Join(t.TempDir(), "backup")
+		_, err = e.Backup(background, to, backend.BackupOptions{})
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+		require.NoDirExists(t, to)
+		found := findings(t, e, false)
+		require.NotEmpty(t, found)
+		require.NoError(t, e.Close())
+	}
+}
+
+// A backup is of what was written, also where the index would hide that it is not
+// there any more.
+func TestBackupChecksWhatItCopies(t *testing.T) {
+	dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: true}, 120)
+	for _, name := range segments(t, dir) {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		flip(t, name, info.Size()/2)
+		e, err := Open(background, dir, &Options{SegmentSize: 4 << 10, NoPacking: true})
+		if errors.Is(err, backend.ErrCorrupt) { // the end is looked at when it opens
+			flip(t, name, info.Size()/2)
+			continue
+		}
+		require.NoError(t, err)
+		_, err = e.Backup(background, filepath.Join(t.TempDir(), "backup"), backend.BackupOptions{})
+		var damage *backend.CorruptError
+		require.ErrorAs(t, err, &damage)
+		require.Equal(t, name, damage.File)
+		require.NoError(t, e.Close())
+		flip(t, name, info.Size()/2)
+	}
+}
+
+// Readers keep writers out, not each other, and leave the lock as it was.
+func TestReadersShareTheLock(t *testing.T) {
+	dir := made(t, Options{}, 3)
+	lock := filepath.Join(dir, lockFile)
+	before, err := os.Stat(lock)
+	require.NoError(t, err)
+	read := func() *Engine {
+		e, err := Open(background, dir, &Options{ReadOnly: true})
+		require.NoError(t, err)
+		requireMessages(t, e, 3)
+		return e
+	}
+	first, second := read(), read()
+	_, err = Open(background, dir, nil)
+	var locked *backend.LockedError
+	require.ErrorAs(t, err, &locked)
+	require.Zero(t, locked.PID, "the writer who is named is gone")
+	require.NoError(t, first.Close())
+	_, err = Open(background, dir, nil)
+	require.ErrorIs(t, err, backend.ErrLocked)
+	require.NoError(t, second.Close())
+	after, err := os.Stat(lock)
+	require.NoError(t, err)
+	require.Equal(t, before.ModTime(), after.ModTime())
+
+	writer := reopen(t, dir, Options{})
+	_, err = Open(background, dir, &Options{ReadOnly: true})
+	require.ErrorAs(t, err, &locked)
+	require.Equal(t, os.Getpid(), locked.PID)
+	require.NoError(t, writer.Close())
+
+	// A copy that has no lock file is read as well.
+	require.NoError(t, os.Remove(lock))
+	require.NoError(t, read().Close())
+}

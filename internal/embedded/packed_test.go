@@ -1,0 +1,386 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// entriesOf counts the entries of each table in the index, packs left aside.
+func entriesOf(t *testing.T, e *Engine) map[byte]int {
+	t.Helper()
+	s := e.index.Snapshot()
+	defer s.Close()
+	n := map[byte]int{}
+	for e, err := range s.Scan(nil, nil) {
+		require.NoError(t, err)
+		n[e.Key[0]]++
+	}
+	return n
+}
+
+// requireTalk reads the messages of openPacked in all the ways that lead to them.
+func requireTalk(t *testing.T, r backend.Reader, n uint64) {
+	t.Helper()
+	run := structure.DeriveID[structure.RunID]("run")
+	last, err := r.Last(background, run)
+	require.NoError(t, err)
+	require.Equal(t, structure.SpanRef{Run: run, Seq: n}, last)
+	seq := uint64(0)
+	for step, err := range r.Path(background, last, structure.Window{}, backend.PathOptions{Bodies: true}) {
+		require.NoError(t, err)
+		seq++
+		require.Equal(t, fmt.Sprintf("message %d of a conversation that goes on and on", seq), string(step.Blocks[0].Body))
+	}
+	require.Equal(t, n, seq)
+	for i := uint64(1); i <= n; i += 1 + n/40 {
+		id := content.Sum(fmt.Appendf(nil, "message %d of a conversation that goes on and on", i))
+		blocks, err := r.Blocks(background, []content.ID{id})
+		require.NoError(t, err)
+		require.Equal(t, id, content.Sum(blocks[0].Body))
+		ref := structure.SpanRef{Run: run, Seq: i}
+		_, err = r.Digest(background, ref)
+		require.NoError(t, err)
+		var used []structure.UsageID
+		for u, err := range r.Where(background, id) {
+			require.NoError(t, err)
+			used = append(used, u)
+		}
+		require.Equal(t, []structure.UsageID{{Span: ref}}, used)
+	}
+	has, err := r.Has(background, []content.ID{content.Sum([]byte("never said"))})
+	require.NoError(t, err)
+	require.Equal(t, []bool{false}, has)
+	_, err = r.Digest(background, structure.SpanRef{Run: run, Seq: n + 1})
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	_, err = r.Digest(background, structure.SpanRef{Run: structure.RunID{1}, Seq: 1})
+	require.ErrorIs(t, err, backend.ErrNotFound)
+}
+
+// What packs find leaves the index, and is not in one that is made anew; whoever
+// has a snapshot from before goes on reading the same.
+func TestEntriesLeaveTheIndex(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 600)
+	before := entriesOf(t, e)
+	require.Equal(t, 600, before[tableBlock])
+	require.Equal(t, 600, before[tableSpan])
+	require.Equal(t, 3, before[tableCommit])
+	s, err := e.Snapshot(background)
+	require.NoError(t, err)
+	_, err = e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	for i := uint64(601); i <= 700; i++ {
+		_, err := e.Apply(background, message(i), backend.Options{})
+		require.NoError(t, err)
+	}
+	requireTalk(t, s, 600)
+	check := func(packed int) {
+		t.Helper()
+		requireTalk(t, e, 700)
+		is := entriesOf(t, e)
+		require.Equal(t, 700-packed, is[tableBlock])
+		require.Equal(t, 700-packed+packed/digestEvery, is[tableSpan])
+		require.Equal(t, 1, is[tablePacked])
+		require.Equal(t, before[tableRun], is[tableRun])
+		requireSound(t, e)
+	}
+	check(600)
+	_, err = e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	require.Zero(t, entriesOf(t, e)[tableCommit])
+	check(700)
+	requireTalk(t, s, 600)
+	require.NoError(t, s.Close())
+	require.NoError(t, e.Close())
+	for range 2 {
+		e, err = Open(background, dir, &Options{Durability: backend.Normal})
+		require.NoError(t, err)
+		check(700)
+		require.NoError(t, e.Close())
+		require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
+	}
+}
+
+// Whatever comes between a pack and the end of its entries in the index leaves them
+// there twice at most.
+func TestEntriesTwice(t *testing.T) {
+	for _, name := range []string{"before it is said", "before they go", "half way"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			e := openPacked(t, dir, 300)
+			require.NoError(t, e.journal.Seal())
+			segments := e.journal.Segments()
+			last := segments[len(segments)-2].Last
+			_, err := e.journal.Rewrite(background, 1, last, journal.RewriteOptions{})
+			require.NoError(t, err)
+			if name != "before it is said" {
+				ctx, cancel := context.WithCancel(background)
+				if name == "before they go" {
+					cancel()
+				}
+				e.index.Apply(e.index.State(), []index.Entry{packedEntry(last)})
+				e.below.Store(newLayer(last, e.index.State().Number, nil))
+				err := e.index.Drop(ctx, packedTables, func(key, value []byte) bool {
+					if key[0] == tableCommit {
+						cancel()
+					}
+					return inPacks(key, value, last)
+				})
+				require.ErrorIs(t, err, context.Canceled)
+				cancel()
+			}
+			requireTalk(t, e, 300)
+			requireSound(t, e)
+			require.NoError(t, e.Close())
+			e, err = Open(background, dir, &Options{Durability: backend.Normal})
+			require.NoError(t, err)
+			defer e.Close()
+			requireTalk(t, e, 300)
+			requireSound(t, e)
+			_, err = e.Apply(background, message(301), backend.Options{})
+			require.NoError(t, err)
+			_, err = e.Pack(background, backend.PackOptions{All: true})
+			require.NoError(t, err)
+			requireTalk(t, e, 301)
+			requireSound(t, e)
+			require.Zero(t, entriesOf(t, e)[tableBlock])
+		})
+	}
+}
+
+// A leftover entry that says something else than the packs is found.
+func TestWrongEntryAbovePacks(t *testing.T) {
+	e := openPacked(t, t.TempDir(), 100)
+	defer e.Close()
+	k := blockKey(content.Sum([]byte("message 3 of a conversation that goes on and on")))
+	was, ok, err := e.index.Get(k)
+	require.NoError(t, err)
+	require.True(t, ok)
+	_, err = e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	findings := func() (n int) {
+		for f, err := range e.Verify(background, backend.VerifyOptions{Deep: true}) {
+			require.NoError(t, err)
+			require.Equal(t, "index", f.Subject)
+			n++
+		}
+		return n
+	}
+	e.index.Apply(e.index.State(), []index.Entry{{Key: k, Value: was}})
+	require.Zero(t, findings())
+	p, err := readPlace(was)
+	require.NoError(t, err)
+	p.record++
+	e.index.Apply(e.index.State(), []index.Entry{{Key: k, Value: p.append(nil)}})
+	require.Equal(t, 1, findings())
+}
+
+// Damage to what finds things in a pack is an error that names it, is found by
+// verification, and is mended by making the index anew; packing mends the pack.
+func TestDamagedFinding(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 300)
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	names, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	whole, err := os.ReadFile(names[0])
+	require.NoError(t, err)
+	foot := whole[len(whole)-32:]
+	begin := int(binary.LittleEndian.Uint64(foot)) + int(binary.LittleEndian.Uint32(foot[8:]))
+	kept, err := os.ReadFile(filepath.Join(dir, indexFile))
+	require.NoError(t, err)
+	for at := begin; at < len(whole)-32; at += 1 + (len(whole)-begin)/7 {
+		b := bytes.Clone(whole)
+		b[at] ^= 4
+		require.NoError(t, os.WriteFile(names[0], b, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, indexFile), kept, 0o600))
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, indexFile+".sums")))
+		e, err := Open(background, dir, &Options{Durability: backend.Normal})
+		require.NoError(t, err)
+		for _, deep := range []bool{false, true} {
+			found := 0
+			for f, err := range e.Verify(background, backend.VerifyOptions{Deep: deep}) {
+				require.NoError(t, err)
+				require.Equal(t, names[0], f.File)
+				require.Equal(t, backend.RebuildIndex, f.Repair)
+				found++
+			}
+			require.Equal(t, 1, found)
+		}
+		failed := 0
+		for i := range 300 {
+			id := content.Sum(fmt.Appendf(nil, "message %d of a conversation that goes on and on", i+1))
+			if _, err := e.Blocks(background, []content.ID{id}); err != nil {
+				require.ErrorIs(t, err, backend.ErrCorrupt)
+				require.ErrorContains(t, err, names[0])
+				failed++
+			}
+		}
+		if _, err := e.Digest(background, structure.SpanRef{Run: structure.DeriveID[structure.RunID]("run"), Seq: 5}); err != nil {
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+			failed++
+		}
+		require.NotZero(t, failed)
+		require.NoError(t, e.Close())
+
+		require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
+		var said []string
+		e, err = Open(background, dir, &Options{Durability: backend.Normal, Log: func(s string) { said = append(said, s) }})
+		require.NoError(t, err)
+		require.NotEmpty(t, said)
+		requireTalk(t, e, 300)
+		requireSound(t, e)
+		require.Equal(t, 300, entriesOf(t, e)[tableBlock])
+		_, err = e.Pack(background, backend.PackOptions{})
+		require.NoError(t, err)
+		require.Zero(t, entriesOf(t, e)[tableBlock])
+		requireTalk(t, e, 300)
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+		again, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+		require.NoError(t, err)
+		require.Len(t, again, 1)
+		require.NotEqual(t, names, again, "another generation")
+		require.NoError(t, os.Remove(again[0]))
+	}
+}
+
+// An index that counts on packs that are not there is made anew.
+func TestIndexWithoutItsPacks(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 100)
+	e.index.Apply(e.index.State(), []index.Entry{packedEntry(2)})
+	require.NoError(t, e.Close())
+	var said []string
+	e, err := Open(background, dir, &Options{Log: func(s string) { said = append(said, s) }})
+	require.NoError(t, err)
+	defer e.Close()
+	require.Contains(t, fmt.Sprint(said), errPacks.Error())
+	requireTalk(t, e, 100)
+	requireSound(t, e)
+}
+
+// Content that was erased and said again in packs counts from where it was said
+// last, and its earlier usages are found.
+func TestSaidAgainInPacks(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 3)
+	id := content.Sum([]byte("message 2 of a conversation that goes on and on"))
+	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: id}}}, backend.Options{})
+	require.NoError(t, err)
+	block := message(2).Records[0]
+	_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{block}}, backend.Options{})
+	require.NoError(t, err)
+	usages := func() (used []structure.UsageID) {
+		for u, err := range e.Where(background, id) {
+			require.NoError(t, err)
+			used = append(used, u)
+		}
+		return used
+	}
+	want := usages()
+	require.Len(t, want, 1)
+	for _, all := range []bool{true, false} {
+		_, err = e.Pack(background, backend.PackOptions{All: all})
+		require.NoError(t, err)
+		require.Equal(t, want, usages())
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+		require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
+		e, err = Open(background, dir, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, usages())
+		requireSound(t, e)
+	}
+	require.NoError(t, e.Close())
+}
+
+// A small dense archive does without what finds things; when it has grown, it does not.
+func TestUnlistedUntilItGrows(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 50)
+	_, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	require.NoError(t, err)
+	files := e.journal.View()
+	_, err = files.Findable(0)
+	files.Release()
+	require.ErrorIs(t, err, journal.ErrUnlisted)
+	require.Equal(t, 50, entriesOf(t, e)[tableBlock])
+	requireTalk(t, e, 50)
+	requireSound(t, e)
+	require.NoError(t, e.Close())
+	e, err = Open(background, dir, &Options{SegmentSize: 64 << 10, Durability: backend.Normal, NoPacking: true})
+	require.NoError(t, err)
+	defer e.Close()
+	requireTalk(t, e, 50)
+	n := uint64(50)
+	for n < spareSpans {
+		n++
+		_, err := e.Apply(background, message(n), backend.Options{})
+		require.NoError(t, err)
+	}
+	_, err = e.Pack(background, backend.PackOptions{})
+	require.NoError(t, err)
+	is := entriesOf(t, e)
+	require.Less(t, is[tableBlock], 2000, "of the last segment only")
+	requireTalk(t, e, n)
+	requireSound(t, e)
+}
+
+// What a collection takes out of packs is found nowhere any more, can be said again,
+// and what lives is found as before.
+func TestCollectFromPacks(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 200)
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	require.Zero(t, entriesOf(t, e)[tableBlock])
+	was, err := e.Snapshot(background)
+	require.NoError(t, err)
+	gone := &structure.Commit{}
+	for i := 101; i <= 200; i++ {
+		gone.Records = append(gone.Records, &structure.Deletion{Subject: structure.KindContext, Context: structure.DeriveID[structure.ContextID](fmt.Sprint(i))})
+	}
+	_, err = e.Apply(background, gone, backend.Options{})
+	require.NoError(t, err)
+	report, err := e.Collect(background, backend.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.EqualValues(t, 100, report.Spans)
+	requireTalk(t, was, 200)
+	require.NoError(t, was.Close())
+	dead := message(150).Records[0].(*structure.Block)
+	for range 3 {
+		requireTalk(t, e, 100)
+		has, err := e.Has(background, []content.ID{dead.ID})
+		require.NoError(t, err)
+		require.Equal(t, []bool{false}, has)
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+		e, err = Open(background, dir, &Options{Durability: backend.Normal})
+		require.NoError(t, err)
+	}
+	receipt, err := e.Apply(background, &structure.Commit{Records: []structure.Record{dead}}, backend.Options{})
+	require.NoError(t, err)
+	require.Empty(t, receipt.Known)
+	blocks, err := e.Blocks(background, []content.ID{dead.ID})
+	require.NoError(t, err)
+	require.Equal(t, dead.Body, blocks[0].Body)
+	requireSound(t, e)
+	require.NoError(t, e.Close())
+}

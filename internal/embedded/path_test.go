@@ -1,0 +1,36 @@
+package embedded
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// TestDigestOfAForkIsKept: what is said first in a fork needs the digest of what
+// it was forked from, and the next fork of that place does not read it again.
+func TestDigestOfAForkIsKept(t *testing.T) {
+	e, err := Open(context.Background(), filepath.Join(t.TempDir(), "store"), nil)
+	require.NoError(t, err)
+	defer e.Close()
+	w := newWriter(t, e, backend.Normal)
+	for range 10 {
+		require.NoError(t, w.extend())
+	}
+	at := structure.SpanRef{Run: w.at.Run, Seq: 7}
+	_, known := e.knownDigest(at)
+	require.False(t, known)
+	want, err := e.computeDigest(e.index, at)
+	require.NoError(t, err)
+	_, err = e.Apply(context.Background(), &structure.Commit{Records: []structure.Record{
+		&structure.Run{ID: structure.NewID[structure.RunID](), Parent: at},
+	}}, backend.Options{})
+	require.NoError(t, err)
+	got, known := e.knownDigest(at)
+	require.True(t, known)
+	require.Equal(t, want, got)
+}

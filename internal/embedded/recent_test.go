@@ -1,0 +1,67 @@
+package embedded
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// What is remembered is what was put last, or nothing.
+func TestRecent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRecent[int, string](func(k int) uint64 { return uint64(k) * 5 })
+		is := map[int]string{}
+		keys := rapid.IntRange(0, 600)
+		t.Repeat(map[string]func(*rapid.T){
+			"set": func(t *rapid.T) {
+				for range rapid.IntRange(1, 100).Draw(t, "times") {
+					k, v := keys.Draw(t, "key"), rapid.StringN(1, 3, 3).Draw(t, "value")
+					r.set(k, v)
+					is[k] = v
+					got, ok := r.get(k)
+					require.True(t, ok)
+					require.Equal(t, v, got)
+				}
+			},
+			"forget": func(t *rapid.T) {
+				k := keys.Draw(t, "key")
+				r.forget(k)
+				delete(is, k)
+			},
+			"keep": func(t *rapid.T) {
+				k := keys.Draw(t, "key")
+				a, has := r.get(k)
+				b, kept := r.keep(k)
+				require.Equal(t, a, b)
+				require.Equal(t, has, kept)
+			},
+			"clear": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
+					r.clear()
+					clear(is)
+				}
+			},
+			"": func(t *rapid.T) {
+				for k := range 601 {
+					if v, ok := r.get(k); ok {
+						require.Equal(t, is[k], v)
+					}
+				}
+			},
+		})
+	})
+}
+
+// Keys that follow each other do not drive each other out.
+func TestRecentHoldsNeighbours(t *testing.T) {
+	r := newRecent[int, int](func(k int) uint64 { return uint64(k) })
+	for k := range 2 * mostRecent {
+		r.set(k, k)
+	}
+	for k := mostRecent; k < 2*mostRecent; k++ {
+		_, ok := r.get(k)
+		require.True(t, ok, k)
+	}
+	require.LessOrEqual(t, 2*len(r.sets), mostRecent)
+}

@@ -1,0 +1,252 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// spansOfCommit are the spans of a commit, to be read one by one.
+type spansOfCommit interface {
+	Len() int
+	Ref(i int) structure.SpanRef
+	// Find returns which of them has a place, or -1.
+	Find(structure.SpanRef) int
+	// Read reads one, into memory that it shares with nothing if own is set.
+	Read(i int, own bool, into *structure.Reading) error
+}
+
+// spanReader reads spans where they stand in the journal. Read in order, spans that
+// follow each other in a commit, and commits that follow each other in the journal,
+// need no lookup in the index.
+type spanReader struct {
+	view   view
+	reader *journal.Reader
+	places spanPlaces
+
+	// The commit at hand:
+	at     journal.Position
+	number uint64
+	end    int64         // where the frame starts that the next span is likely in
+	spans  spansOfCommit // nil before the first
+	next   int           // the span after the one that was read last
+	shared bool          // the commit is in the cache, or going there
+
+	layout structure.Layout // of a commit that is not
+	small  bool             // the commit is too small for the cache
+	guess  guess
+}
+
+func (v view) newSpanReader() *spanReader {
+	return &spanReader{view: v, reader: v.newReader(), places: spanPlaces{view: v}}
+}
+
+// read reads a span, after which others of its run up to last are likely wanted.
+func (r *spanReader) read(ref structure.SpanRef, last uint64, into *structure.Reading) error {
+	if r.spans == nil || r.next >= r.spans.Len() || r.spans.Ref(r.next) != ref {
+		if err := r.find(ref, last); err != nil {
+			return err
+		}
+	}
+	if err := r.spans.Read(r.next, r.shared, into); err != nil {
+		return r.corrupt(err.Error())
+	}
+	r.next++
+	return nil
+}
+
+// find goes to a span: to the commit behind the one at hand if it is likely there,
+// or to where the index says.
+func (r *spanReader) find(ref structure.SpanRef, last uint64) error {
+	behind := journal.Position{Segment: r.at.Segment, Offset: r.end}
+	guessed := r.spans != nil && r.guess.worth()
+	if guessed {
+		right := r.load(behind, ref, last) == nil && r.next >= 0
+		r.guess.was(right)
+		if right {
+			return nil
+		}
+	}
+	p, err := r.places.at(ref)
+	if err != nil {
+		return err
+	}
+	if !guessed {
+		r.guess.saw(p == behind)
+	}
+	if r.spans != nil && r.at == p {
+		r.next = r.spans.Find(ref)
+	}
+	if r.spans == nil || r.at != p || r.next < 0 { // in a pack, of a commit at hand others may be elsewhere
+		if err := r.load(p, ref, last); err != nil {
+			return err
+		}
+	}
+	if r.next < 0 {
+		return r.corrupt(fmt.Sprintf("span %v is not in the commit that the index names", ref))
+	}
+	return nil
+}
+
+// load makes the commit at a position the one at hand, and next the span, or -1 if
+// the commit does not have it.
+func (r *spanReader) load(p journal.Position, ref structure.SpanRef, last uint64) error {
+	like := r.small && r.at.Segment == p.Segment
+	r.at, r.spans = p, nil
+	if like { // in no pack, and likely no larger than the one before
+		return r.loadFrame(p, ref, last, journal.File{})
+	}
+	file, packed, err := r.reader.Place(p, ref)
+	if err != nil {
+		return err
+	}
+	if packed != nil {
+		r.number, r.end, r.spans, r.shared, r.small = packed.Number, packed.Next, packed, false, false
+		r.next = packed.Find(ref)
+		return nil
+	}
+	if c := r.view.engine.frames.get(frameKey{file, p}); c != nil {
+		r.number, r.end, r.spans, r.shared, r.small = c.number, c.end, c.layout, true, false
+		r.next = c.layout.Find(ref)
+		return nil
+	}
+	return r.loadFrame(p, ref, last, file)
+}
+
+// loadFrame reads a frame of a segment, and keeps it for others if it is large and
+// little of it is wanted.
+func (r *spanReader) loadFrame(p journal.Position, ref structure.SpanRef, last uint64, file journal.File) error {
+	frame, err := r.reader.Frame(p)
+	if err != nil {
+		return err
+	}
+	r.number, r.end = frame.Number, frame.End
+	if err := r.layout.Reset(frame.Payload); err != nil {
+		return r.corrupt(err.Error())
+	}
+	r.spans, r.shared, r.small = &r.layout, false, len(frame.Payload) < leastCached
+	if r.next = r.layout.Find(ref); r.next < 0 || r.small {
+		return nil
+	}
+	if file == (journal.File{}) {
+		if file, _, err = r.reader.Place(p, ref); err != nil {
+			return err
+		}
+	}
+	wanted := 1
+	for i := r.next + 1; i < r.layout.Len() && ref.Seq+uint64(wanted) <= last && r.layout.Ref(i).Seq == ref.Seq+uint64(wanted); i++ {
+		wanted++
+	}
+	if 2*wanted < r.layout.Len() {
+		c := &cachedFrame{number: r.number, end: r.end, layout: r.layout.Clone()}
+		r.view.engine.frames.put(frameKey{file, p}, c)
+		r.spans, r.shared = c.layout, true
+	}
+	return nil
+}
+
+func (r *spanReader) corrupt(what string) error {
+	return &backend.CorruptError{File: r.reader.Name(), Offset: r.at.Offset, What: what}
+}
+
+// guess decides whether to look behind the commit at hand for the next span of a
+// run before the index is asked. Where one context grows alone it is there; where
+// several take turns it is not, and then that is tried ever less often.
+type guess struct {
+	seen, need int
+}
+
+const mostNeed = 64
+
+func (g *guess) worth() bool { return g.seen > g.need }
+
+// saw notes whether the index named the commit that a guess would have.
+func (g *guess) saw(behind bool) {
+	if g.seen++; !behind {
+		g.seen = 0
+	}
+}
+
+// was notes whether a guess was right.
+func (g *guess) was(right bool) {
+	if right {
+		if g.seen++; g.seen > 2*mostNeed {
+			g.need = 0
+		}
+		return
+	}
+	g.seen, g.need = 0, min(2*g.need+1, mostNeed)
+}
+
+// spanPlaces looks up where spans of a run stand, most of them in order.
+type spanPlaces struct {
+	view   view
+	last   structure.SpanRef
+	cursor *index.Cursor // set once several were asked for
+	ahead  index.Entry   // what it read last: where packs hold some, it may lie ahead
+	packed journal.Spans // of the last run, in the pack that was looked into last
+}
+
+// nearPlace is how far apart places may be for the entries between them to be
+// passed over.
+const nearPlace = 64
+
+func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
+	near := s.last.Run == ref.Run && ref.Seq > s.last.Seq && ref.Seq-s.last.Seq <= nearPlace
+	if s.last.Run != ref.Run {
+		s.packed = journal.Spans{}
+	}
+	s.last = ref
+	if s.packed.Has(ref.Seq) {
+		return s.packed.Position(ref.Seq)
+	}
+	key := spanKey(ref)
+	if !near {
+		s.cursor = nil
+		value, ok, err := s.view.index.Snapshot.Get(key)
+		if err != nil {
+			return journal.Position{}, err
+		}
+		return s.place(ref, value, ok)
+	}
+	if s.cursor == nil {
+		s.cursor, s.ahead = s.view.index.Cursor(key, prefixEnd(key[:len(key)-8])), index.Entry{}
+	} else {
+		s.cursor.Skip(key)
+	}
+	if string(s.ahead.Key) < string(key) {
+		e, ok, err := s.cursor.Next()
+		if err != nil {
+			return journal.Position{}, err
+		}
+		if s.ahead = e; !ok {
+			s.ahead = index.Entry{}
+		}
+	}
+	return s.place(ref, s.ahead.Value, string(s.ahead.Key) == string(key))
+}
+
+// place reads what the index has for a span, or looks into the packs below it.
+func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journal.Position, error) {
+	if ok {
+		p, err := readSpanPlace(value)
+		return p.frame, err
+	}
+	c := s.view.index
+	found, err := c.below.spansAt(c.engine, c.files, ref, c.after())
+	switch {
+	case err != nil:
+		return journal.Position{}, err
+	case found.RunSpans == nil:
+		return journal.Position{}, s.view.missingSpan(ref)
+	case c.files != nil: // which keeps the pack open
+		s.packed = found
+	}
+	return found.Position(ref.Seq)
+}
+
+func be64value(b []byte) uint64 { return binary.BigEndian.Uint64(b) }

@@ -1,0 +1,142 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// Drop takes entries out of the file whose keys begin with one of the prefixes and
+// of which spare says so: entries that the index's user knows from elsewhere, as
+// what was applied before tells it. First everything applied so far is folded, so
+// that this is in the file before they are not; then they go, in transactions of a
+// bounded size. Readers of older states keep them.
+func (db *DB) Drop(ctx context.Context, prefixes []byte, spare func(key, value []byte) bool) error {
+	if err := db.claim(); err != nil {
+		return err
+	}
+	next, err := db.drop(ctx, prefixes, spare)
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if next != nil {
+		db.base.release()
+		db.base = next
+		db.dropShared()
+	}
+	db.folding = false
+	db.idle.Broadcast()
+	if err != nil {
+		return fmt.Errorf("drop from index: %w", err)
+	}
+	return nil
+}
+
+// drop returns the base as of its last transaction, if it made any.
+func (db *DB) drop(ctx context.Context, prefixes []byte, spare func(key, value []byte) bool) (next *base, err error) {
+	if err := removeSums(db.path); err != nil {
+		return nil, err
+	}
+	changed := false
+	for _, p := range prefixes {
+		d := dropper{db: db, next: []byte{p}, to: []byte{p + 1}, spare: spare}
+		for err == nil && d.next != nil {
+			if err = ctx.Err(); err != nil {
+				err = context.Cause(ctx)
+				break
+			}
+			if err = db.update(d.pass); err == nil {
+				changed = true
+			}
+		}
+	}
+	if !changed {
+		return nil, err
+	}
+	next, openErr := openBase(db.kept, db.pages)
+	if err == nil {
+		err = openErr
+	}
+	return next, err
+}
+
+// dropper goes through a range of keys, a transaction at a time.
+type dropper struct {
+	db       *DB
+	next, to []byte // next is nil at the end
+	spare    func(key, value []byte) bool
+}
+
+// pass rewrites as many leaves as one transaction may hold, the next that have
+// anything to lose. What is left of them goes into as few as it needs.
+func (d *dropper) pass(tx *bbolt.Tx) error {
+	f := folder{pages: d.db.pages, leaves: tx.Bucket(leavesBucket)}
+	f.leaves.FillPercent = 0.8
+	for d.next != nil {
+		b, err := d.batch(&f)
+		if err != nil {
+			return err
+		}
+		if !b.dropped {
+			continue
+		}
+		for _, k := range b.old {
+			if err := f.leaves.Delete(k); err != nil {
+				return err
+			}
+		}
+		return f.write(b.low, b.high, b.kept, b.size)
+	}
+	return nil
+}
+
+// dropped is leaves that follow each other, and what is to be left of them.
+type dropped struct {
+	low, high []byte
+	old       [][]byte // keys of the leaves
+	kept      []Entry
+	size      int // about, of what is kept
+	dropped   bool
+}
+
+// batch reads the next leaves.
+func (d *dropper) batch(f *folder) (b dropped, err error) {
+	c := f.leaves.Cursor()
+	l, err := seekLeaf(c, f.pages, d.next)
+	if err != nil {
+		return b, err
+	}
+	b.low = bytes.Clone(l.low)
+	for read := 0; ; {
+		entries, err := l.list(l.low)
+		if err != nil {
+			return b, err
+		}
+		b.old = append(b.old, leafKey(l.low))
+		for _, e := range entries {
+			if bytes.Compare(e.Key, d.next) >= 0 && bytes.Compare(e.Key, d.to) < 0 && d.spare(e.Key, e.Value) {
+				b.dropped = true
+				continue
+			}
+			b.size += entrySize(b.kept, e)
+			b.kept = append(b.kept, e)
+		}
+		b.high = bytes.Clone(l.high)
+		last := b.high == nil || bytes.Compare(b.high, d.to) >= 0
+		read += len(l.entries)
+		if last || read >= d.db.limits.bytes || len(b.old) >= d.db.limits.leaves {
+			if d.next = b.high; last {
+				d.next = nil
+			}
+			return b, nil
+		}
+		k, v := c.Next()
+		if l, err = readLeaf(f.pages, k, v); err != nil {
+			return b, err
+		}
+		if !bytes.Equal(l.low, b.high) {
+			return b, errBounds
+		}
+	}
+}

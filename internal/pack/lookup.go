@@ -1,0 +1,457 @@
+package pack
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A pack finds its own content and spans, so that an index need not. Behind the
+// table of chapters stand:
+//
+//   - buckets of content: the fingerprint of every block and chunk, and its number.
+//     A block or chunk is numbered by where its record comes in the pack; a payload
+//     that is kept as it is has one number for all that it holds;
+//   - buckets of runs: the fingerprint of every run that spans were added to, and its
+//     number;
+//   - lists of runs, some dozens to a list: which places of each came with which
+//     commits;
+//   - the directory: how many numbers each chapter has, and the sizes of the rest.
+//
+// A fingerprint is four bytes of a hash. What it leads to is read and compared
+// with what was looked for, so a pack never answers for something else.
+const (
+	mostInBucket = 128 // on average
+	runsPerList  = 64
+	mostBuckets  = 1 << 24
+)
+
+// Fingerprint is what packs know the hash of content by.
+func Fingerprint(hash []byte) uint32 { return binary.BigEndian.Uint32(hash) }
+
+// runFingerprint mixes the bits of a run's id, which begins with a time.
+func runFingerprint(id structure.RunID) uint32 {
+	x := binary.LittleEndian.Uint64(id[:]) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(id[8:]), 29)
+	x = (x ^ x>>31) * 0x9e3779b97f4a7c15
+	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
+	return uint32(x >> 32)
+}
+
+// finger is a fingerprint and the number of what has it.
+type finger struct{ print, number uint32 }
+
+// stretch is consecutive commits, each of which added the same number of spans to
+// a run.
+type stretch struct {
+	commit, commits uint64
+	spans           uint64 // of each
+	first           uint64 // place of the first of all
+	// piece is the piece of the commit that has the first span: 0 for the one in the
+	// chapter that the commit begins in. It is known of the first stretch of a run.
+	piece int
+}
+
+func (s *stretch) last() uint64 { return s.first + s.commits*s.spans - 1 }
+
+// lookup gathers what finds the content and spans of a pack.
+type lookup struct {
+	content []finger
+	numbers uint32
+	counts  []uint32 // of numbers, for each chapter
+	runs    [][]stretch
+	ids     []structure.RunID
+	latest  map[structure.RunID]int
+}
+
+// add notes what a piece of a commit holds. Of one that is kept verbatim, the records
+// are those that its payload can be decoded to.
+func (l *lookup) add(number uint64, piece int, records []structure.Record, verbatim bool) {
+	for _, r := range records {
+		switch r := r.(type) {
+		case *structure.Block:
+			l.object(r.ID[:], verbatim)
+		case *structure.Chunk:
+			l.object(r.Key[:], verbatim)
+		case *structure.Span:
+			l.span(number, piece, r.Ref)
+		}
+	}
+	if verbatim {
+		l.numbers++
+	}
+}
+
+func (l *lookup) object(hash []byte, verbatim bool) {
+	l.content = append(l.content, finger{Fingerprint(hash), l.numbers})
+	if !verbatim {
+		l.numbers++
+	}
+}
+
+// span adds a span to its run. Where it does not follow the one before, the run is
+// listed once more.
+func (l *lookup) span(commit uint64, piece int, ref structure.SpanRef) {
+	at, ok := l.latest[ref.Run]
+	if ok {
+		run := l.runs[at]
+		s := &run[len(run)-1]
+		switch {
+		case s.last()+1 != ref.Seq:
+			ok = false
+		case s.commit+s.commits-1 != commit:
+			l.runs[at] = append(joined(run), stretch{commit: commit, commits: 1, spans: 1, first: ref.Seq})
+		default: // it is the commit's own stretch still
+			s.spans++
+		}
+	}
+	if !ok {
+		if l.latest == nil {
+			l.latest = map[structure.RunID]int{}
+		}
+		l.latest[ref.Run] = len(l.runs)
+		l.runs = append(l.runs, []stretch{{commit: commit, commits: 1, spans: 1, first: ref.Seq, piece: piece}})
+		l.ids = append(l.ids, ref.Run)
+	}
+}
+
+// joined joins the last stretch, which is complete, to the one before it if it
+// goes on as that did.
+func joined(run []stretch) []stretch {
+	n := len(run) - 1
+	if n == 0 {
+		return run
+	}
+	a, b := &run[n-1], &run[n]
+	if a.spans != b.spans || a.commit+a.commits != b.commit {
+		return run
+	}
+	a.commits += b.commits
+	return run[:n]
+}
+
+// chapter notes how many numbers the next chapter has.
+func (l *lookup) chapter(numbers int) { l.counts = append(l.counts, uint32(numbers)) }
+
+// encode returns the parts, each with its checksum, and the directory.
+func (l *lookup) encode(firstCommit uint64) (parts, index []byte) {
+	d := &directory{counts: l.counts}
+	runs := make([]finger, len(l.runs))
+	for i := range l.runs {
+		l.runs[i] = joined(l.runs[i])
+		runs[i] = finger{runFingerprint(l.ids[i]), uint32(i)}
+	}
+	d.shared = l.shared(runs)
+	parts = d.content.encode(parts, l.content, uint64(l.numbers))
+	parts = d.runs.encode(parts, runs, uint64(len(runs)))
+	for list := range slices.Chunk(l.runs, runsPerList) {
+		start := len(parts)
+		parts = appendRuns(parts, list, firstCommit)
+		parts = summed(parts, start)
+		d.lists = append(d.lists, int64(len(parts)-start))
+	}
+	return parts, d.encode()
+}
+
+// shared returns the runs whose fingerprints others have too, by their numbers.
+func (l *lookup) shared(runs []finger) map[uint32]structure.RunID {
+	by := make(map[uint32]structure.RunID, len(runs))
+	common := map[uint32]bool{}
+	for _, f := range runs {
+		id := l.ids[f.number]
+		if other, ok := by[f.print]; ok && other != id {
+			common[f.print] = true
+		}
+		by[f.print] = id
+	}
+	out := map[uint32]structure.RunID{}
+	for _, f := range runs {
+		if common[f.print] {
+			out[f.number] = l.ids[f.number]
+		}
+	}
+	return out
+}
+
+// summed appends the checksum of what follows the start.
+func summed(b []byte, start int) []byte {
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+// appendRuns writes a list of runs, those of which the first commit comes first
+// before the others. For each: the number of its stretches; its first place; the
+// first commit, as the difference to that of the run before; the piece of it; and for
+// each stretch the commits left out since the one before × 4, plus 1 when it has several commits
+// and 2 when several spans in each; the former less 2, the latter less 2.
+func appendRuns(dst []byte, list [][]stretch, commit uint64) []byte {
+	for _, run := range list {
+		dst = binary.AppendUvarint(dst, uint64(len(run)))
+		dst = binary.AppendUvarint(dst, run[0].first)
+		next := run[0].commit
+		dst = binary.AppendUvarint(dst, next-commit)
+		dst = binary.AppendUvarint(dst, uint64(run[0].piece))
+		commit = next
+		for _, s := range run {
+			v := (s.commit - next) << 2
+			if s.commits > 1 {
+				v |= 1
+			}
+			if s.spans > 1 {
+				v |= 2
+			}
+			dst = binary.AppendUvarint(dst, v)
+			if s.commits > 1 {
+				dst = binary.AppendUvarint(dst, s.commits-2)
+			}
+			if s.spans > 1 {
+				dst = binary.AppendUvarint(dst, s.spans-2)
+			}
+			next = s.commit + s.commits
+		}
+	}
+	return dst
+}
+
+var errLookup = errors.New("index of a pack makes no sense")
+
+// varints reads varints up to a limit each.
+type varints struct {
+	rest []byte
+	bad  bool
+}
+
+func (v *varints) next(most uint64) uint64 {
+	n, w := binary.Uvarint(v.rest)
+	if w <= 0 || n > most {
+		v.bad, v.rest = true, nil
+		return 0
+	}
+	v.rest = v.rest[w:]
+	return n
+}
+
+// readRuns decodes a list of so many runs.
+func readRuns(b []byte, n int, h Header) ([][]stretch, error) {
+	v := varints{rest: b}
+	commit := h.FirstCommit
+	var list [][]stretch
+	for range n {
+		stretches := v.next(uint64(len(v.rest)))
+		if stretches == 0 {
+			return nil, errLookup
+		}
+		run := make([]stretch, 0, stretches)
+		place := v.next(1<<64 - 1)
+		commit += v.next(h.LastCommit)
+		next, piece := commit, int(v.next(1<<31))
+		for range stretches {
+			head := v.next(1 << 62)
+			s := stretch{commit: next + head>>2, commits: 1, spans: 1, first: place, piece: piece}
+			piece = 0
+			if head&1 != 0 {
+				s.commits = v.next(1<<40) + 2
+			}
+			if head&2 != 0 {
+				s.spans = v.next(1<<30) + 2
+			}
+			next = s.commit + s.commits
+			if v.bad || next > h.LastCommit+1 || s.commits > 1<<62/s.spans || place+s.commits*s.spans-1 < place {
+				return nil, errLookup
+			}
+			place += s.commits * s.spans
+			run = append(run, s)
+		}
+		list = append(list, run)
+	}
+	if v.bad || len(v.rest) > 0 {
+		return nil, errLookup
+	}
+	return list, nil
+}
+
+// buckets are where fingers stand: those whose fingerprints begin with the same
+// bits in one, in order.
+type buckets struct {
+	fingers uint64
+	numbers uint64 // are less
+	offsets []int64
+}
+
+// bucketBits is how many bits of a fingerprint tell its bucket.
+func bucketBits(fingers uint64) int { return max(bits.Len64(fingers/mostInBucket), 0) }
+
+// shape is how the fingers of a bucket are coded: bits of a fingerprint that are
+// not in the bucket's number, of which some are written as they are, and of a number.
+func (b *buckets) shape() (bucket, plain, number int) {
+	bucket = bucketBits(b.fingers)
+	rest := 32 - bucket
+	plain = max(rest-bits.Len64(b.fingers>>bucket), 0)
+	return bucket, plain, bits.Len64(max(b.numbers, 1) - 1)
+}
+
+// encode writes buckets one behind the other, each with its checksum; nothing for
+// an empty one. A bucket is the number of its fingers, a varint, and bits, the
+// lowest first: for each finger the difference of its fingerprint to the one before
+// (the higher bits as so many ones and a zero, the lower as they are), and its number.
+func (b *buckets) encode(dst []byte, fingers []finger, numbers uint64) []byte {
+	b.fingers, b.numbers = uint64(len(fingers)), numbers
+	slices.SortFunc(fingers, func(x, y finger) int {
+		return cmp.Or(cmp.Compare(x.print, y.print), cmp.Compare(x.number, y.number))
+	})
+	bucket, plain, number := b.shape()
+	for i := range uint64(1) << bucket {
+		n := 0
+		for n < len(fingers) && uint64(fingers[n].print)>>(32-bucket) == i {
+			n++
+		}
+		if n == 0 {
+			b.offsets = append(b.offsets, 0)
+			continue
+		}
+		start := len(dst)
+		w := bitWriter{b: binary.AppendUvarint(dst, uint64(n))}
+		last := uint32(i << (32 - bucket))
+		for _, f := range fingers[:n] {
+			d := f.print - last
+			for range d >> plain {
+				w.put(1, 1)
+			}
+			w.put(0, 1)
+			w.put(uint64(d)&(1<<plain-1), plain)
+			w.put(uint64(f.number), number)
+			last = f.print
+		}
+		dst = summed(w.finish(), start)
+		b.offsets = append(b.offsets, int64(len(dst)-start))
+		fingers = fingers[n:]
+	}
+	return dst
+}
+
+// read decodes a bucket and shows its fingers, until it is told to stop.
+func (b *buckets) read(raw []byte, i uint64, show func(finger) bool) error {
+	bucket, plain, number := b.shape()
+	n, w := binary.Uvarint(raw)
+	if w <= 0 || n == 0 || n > uint64(len(raw))*8 {
+		return errLookup
+	}
+	r := bitReader{b: raw[w:]}
+	first := i << (32 - bucket)
+	last := first
+	for range n {
+		last += r.ones()<<plain | r.take(plain)
+		f := finger{uint32(last), uint32(r.take(number))}
+		if r.bad || last-first >= 1<<(32-bucket) || uint64(f.number) >= b.numbers {
+			return errLookup
+		}
+		if !show(f) {
+			return nil
+		}
+	}
+	if !r.spent() {
+		return errLookup
+	}
+	return nil
+}
+
+// directory says where in the file everything is that finds things.
+type directory struct {
+	counts        []uint32 // of the numbers of each chapter
+	starts        []uint32 // the first number of each chapter
+	content, runs buckets
+	lists         []int64 // where each begins; while it is written, the sizes
+	// shared are the runs that have a fingerprint in common, by their numbers.
+	shared map[uint32]structure.RunID
+}
+
+// encode writes the directory and its checksum: the number of chapters and of the
+// numbers in each; of content, then runs, the number of fingers and the size of each
+// bucket; the size of each list; how many runs share a fingerprint, and the number
+// and id of each. Numbers are varints.
+func (d *directory) encode() []byte {
+	b := binary.AppendUvarint(nil, uint64(len(d.counts)))
+	for _, n := range d.counts {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	for _, t := range []*buckets{&d.content, &d.runs} {
+		b = binary.AppendUvarint(b, t.fingers)
+		for _, size := range t.offsets {
+			b = binary.AppendUvarint(b, uint64(size))
+		}
+	}
+	for _, size := range d.lists {
+		b = binary.AppendUvarint(b, uint64(size))
+	}
+	b = binary.AppendUvarint(b, uint64(len(d.shared)))
+	for _, n := range slices.Sorted(maps.Keys(d.shared)) {
+		id := d.shared[n]
+		b = append(binary.AppendUvarint(b, uint64(n)), id[:]...)
+	}
+	return summed(b, 0)
+}
+
+// readDirectory reads a directory, without its checksum, of what stands between
+// two offsets of the file.
+func readDirectory(b []byte, from, to int64) (*directory, error) {
+	v := varints{rest: b}
+	d := &directory{shared: map[uint32]structure.RunID{}}
+	var numbers uint64
+	for range v.next(uint64(len(b))) {
+		n := v.next(1<<32 - 1)
+		d.starts = append(d.starts, uint32(numbers))
+		d.counts = append(d.counts, uint32(n))
+		if numbers += n; numbers >= 1<<32 {
+			return nil, errLookup
+		}
+	}
+	at := from
+	size := func() int64 {
+		begin := at
+		at += int64(v.next(uint64(to - from)))
+		if at > to {
+			v.bad = true
+		}
+		return begin
+	}
+	for _, t := range []*buckets{&d.content, &d.runs} {
+		t.fingers, t.numbers = v.next(1<<32-1), numbers
+		if t == &d.runs {
+			t.numbers = t.fingers
+		}
+		bucket := bucketBits(t.fingers)
+		if 1<<bucket > mostBuckets || 1<<bucket > len(v.rest) {
+			return nil, errLookup
+		}
+		t.offsets = make([]int64, 0, 1<<bucket+1)
+		for range 1 << bucket {
+			t.offsets = append(t.offsets, size())
+		}
+		t.offsets = append(t.offsets, at)
+	}
+	lists := (d.runs.fingers + runsPerList - 1) / runsPerList
+	if lists > uint64(len(v.rest)) {
+		return nil, errLookup
+	}
+	for range lists {
+		d.lists = append(d.lists, size())
+	}
+	for range v.next(uint64(len(v.rest))) {
+		n := v.next(1<<32 - 1)
+		var id structure.RunID
+		if v.bad = v.bad || len(v.rest) < len(id); v.bad {
+			return nil, errLookup
+		}
+		v.rest = v.rest[copy(id[:], v.rest):]
+		d.shared[uint32(n)] = id
+	}
+	if v.bad || len(v.rest) > 0 || at != to {
+		return nil, errLookup
+	}
+	d.lists = append(d.lists, at)
+	return d, nil
+}

@@ -1,0 +1,268 @@
+package pack
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
+)
+
+// What a pack finds is what a walk over its commits would.
+func TestFind(t *testing.T) {
+	shrink(t)
+	rapid.Check(t, func(t *rapid.T) {
+		commits := rapid.SliceOfN(structuretest.Commits(), 1, 20).Draw(t, "commits")
+		commits = append(commits, commits[:len(commits)/2]...) // the same again
+		frames := framesOf(t, 7, commits)
+		p := write(t, frames, nil)
+		require.NoError(t, check(p))
+		before := uint64(rapid.IntRange(1, len(commits)+1).Draw(t, "before"))
+		checkFound(t, p, frames, before)
+		checkFound(t, p, frames, 1<<64-1)
+		_, ok, err := p.Find(structure.KindBlock, []byte("no such content."), 1<<64-1)
+		require.NoError(t, err)
+		require.False(t, ok)
+		none, err := p.Run(structure.RunID{1, 2, 3}, 1)
+		require.NoError(t, err)
+		require.Empty(t, none)
+	})
+}
+
+func check(p *File) error {
+	c, err := p.NewCheck()
+	if err != nil {
+		return err
+	}
+	for f, err := range p.Frames(0, 0) {
+		if err == nil {
+			err = c.Add(f.Number, recordsOf(f.Payload))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.Done(); err != nil {
+		return err
+	}
+	return p.CheckSums()
+}
+
+type hashed struct {
+	kind structure.Kind
+	hash [32]byte
+}
+
+func checkFound(t require.TestingT, p *File, frames []Frame, before uint64) {
+	want := map[hashed]Object{}
+	spans := map[structure.SpanRef][]uint64{}
+	for _, f := range frames {
+		d, err := structure.NewDecoder(f.Payload)
+		require.NoError(t, err)
+		for d.More() {
+			at, r, err := d.Next()
+			require.NoError(t, err)
+			if s, ok := r.(*structure.Span); ok {
+				spans[s.Ref] = append(spans[s.Ref], f.Number)
+			}
+			if k := (hashed{r.Kind(), hashOf(r)}); f.Number < before && (k.kind == structure.KindBlock || k.kind == structure.KindChunk) {
+				want[k] = Object{Commit: f.Number, Segment: f.Segment, Frame: f.Start, Offset: f.PayloadOffset + int64(at), Record: r}
+			}
+		}
+	}
+	for k, o := range want {
+		got, ok, err := p.Find(k.kind, k.hash[:16], before)
+		require.NoError(t, err)
+		require.True(t, ok)
+		requireSame(t, o.Record, got.Record)
+		got.Record = o.Record
+		require.Equal(t, o, got)
+	}
+	for ref, commits := range spans {
+		found, err := p.Run(ref.Run, ref.Seq)
+		require.NoError(t, err)
+		var got []uint64
+		for _, s := range found {
+			if s.First <= ref.Seq && ref.Seq <= s.Last {
+				got = append(got, s.Commit(ref.Seq))
+			}
+		}
+		require.Equal(t, commits, got, "%v", ref)
+	}
+	for _, f := range frames {
+		segment, offset, err := p.Position(f.Number)
+		require.NoError(t, err)
+		require.Equal(t, f.Segment, segment)
+		require.Equal(t, f.Start, offset)
+	}
+}
+
+// Runs are told apart that have a fingerprint in common.
+func TestSharedFingerprints(t *testing.T) {
+	var l lookup
+	ids := collidingRuns(t)
+	for i, id := range ids {
+		l.span(uint64(i+1), 0, structure.SpanRef{Run: id, Seq: 1})
+	}
+	l.span(3, 0, structure.SpanRef{Run: structure.RunID{7}, Seq: 1})
+	require.Equal(t, map[uint32]structure.RunID{0: ids[0], 1: ids[1]}, l.shared([]finger{
+		{runFingerprint(ids[0]), 0}, {runFingerprint(ids[1]), 1}, {runFingerprint(structure.RunID{7}), 2},
+	}))
+	var commits []*structure.Commit
+	for _, c := range goldenCommits()[1:2] {
+		for _, id := range ids {
+			own := *c
+			own.Records = nil
+			for _, r := range c.Records {
+				if s, ok := r.(*structure.Span); ok {
+					r = &structure.Span{Ref: structure.SpanRef{Run: id, Seq: 1}, Usages: s.Usages}
+					own.Records = append(own.Records, r)
+				} else if r.Kind() == structure.KindBlock {
+					own.Records = append(own.Records, r)
+				}
+			}
+			commits = append(commits, &own)
+		}
+	}
+	frames := framesOf(t, 7, commits)
+	p := write(t, frames, nil)
+	checkFound(t, p, frames, 1<<64-1)
+}
+
+func collidingRuns(t *testing.T) (ids [2]structure.RunID) {
+	seen := map[uint32]structure.RunID{}
+	for i := range uint64(1 << 22) {
+		id := structure.RunID{}
+		binary.LittleEndian.PutUint64(id[:], i)
+		if other, ok := seen[runFingerprint(id)]; ok {
+			return [2]structure.RunID{other, id}
+		}
+		seen[runFingerprint(id)] = id
+	}
+	t.Fatal("no two runs have the same fingerprint")
+	return ids
+}
+
+func TestBuckets(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 100, 127, 128, 129, 5000, 100000} {
+		r := rand.New(rand.NewPCG(1, uint64(n)))
+		var fingers []finger
+		for i := range n {
+			fingers = append(fingers, finger{r.Uint32(), uint32(i)})
+		}
+		for i := range n / 2 {
+			fingers[i].print >>= i % 32 // crowded ones
+		}
+		var b buckets
+		raw := b.encode(nil, fingers, uint64(n))
+		at := 0
+		for i, size := range b.offsets {
+			if size == 0 {
+				continue
+			}
+			require.NoError(t, b.read(raw[at:][:size-4], uint64(i), func(f finger) bool {
+				require.Equal(t, fingers[0], f)
+				fingers = fingers[1:]
+				return true
+			}))
+			at += int(size)
+		}
+		require.Empty(t, fingers)
+		require.Len(t, raw, at)
+		if n == 100000 {
+			require.Less(t, len(raw), 5*n)
+		}
+	}
+}
+
+// Damage in what finds things is found and named, and the commits still read.
+func TestDamageOfLookup(t *testing.T) {
+	shrink(t)
+	for _, m := range samples(t) {
+		p, err := Open(m, int64(len(m.b)), "sound.pack", NewCache(1<<20))
+		require.NoError(t, err)
+		_, err = p.finds()
+		require.NoError(t, err)
+		from, to := int(p.foot.offset)+int(p.foot.length), len(m.b)-footerSize
+		for at := from; at < to; at += 1 + (to-from)/60 {
+			m.b[at] ^= 0x40
+			damaged, err := Open(m, int64(len(m.b)), "damaged.pack", NewCache(1<<20))
+			require.NoError(t, err)
+			for range 2 {
+				err = damaged.CheckSums()
+				require.ErrorIs(t, err, ErrLookup)
+				var where *backend.CorruptError
+				require.ErrorAs(t, err, &where)
+				require.Equal(t, "damaged.pack", where.File)
+				require.LessOrEqual(t, where.Offset, int64(at))
+			}
+			for _, err := range damaged.Frames(0, 0) {
+				require.NoError(t, err)
+			}
+			m.b[at] ^= 0x40
+		}
+	}
+}
+
+func FuzzLookup(f *testing.F) {
+	var l lookup
+	for i := range uint64(300) {
+		l.span(i+1, 0, structure.SpanRef{Run: structure.RunID{byte(i % 7)}, Seq: i/7 + 1})
+		l.object(binary.BigEndian.AppendUint32(nil, uint32(i*i*77777)), i%9 == 0)
+	}
+	l.chapter(int(l.numbers))
+	parts, index := l.encode(1)
+	f.Add(parts, index[:len(index)-4])
+	f.Add(parts[:len(parts)/3], []byte{0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, parts, index []byte) {
+		d, err := readDirectory(index, 0, int64(len(parts)))
+		if err != nil {
+			return
+		}
+		for _, b := range []*buckets{&d.content, &d.runs} {
+			for i := range len(b.offsets) - 1 {
+				_ = b.read(parts[b.offsets[i]:b.offsets[i+1]], uint64(i), func(finger) bool { return true })
+			}
+		}
+		for i := range len(d.lists) - 1 {
+			_, _ = readRuns(parts[d.lists[i]:d.lists[i+1]], min(runsPerList, int(d.runs.fingers)), Header{FirstCommit: 1, LastCommit: 1 << 20})
+		}
+	})
+}
+
+// What is well formed and wrong is found by comparing it with the commits.
+func TestCheck(t *testing.T) {
+	shrink(t)
+	frames := framesOf(t, 4, goldenCommits())
+	for name, spoil := range map[string]func(*lookup){
+		"nothing":          func(*lookup) {},
+		"of content":       func(l *lookup) { l.content[1].print ^= 1 },
+		"of a number":      func(l *lookup) { l.content[0].number, l.content[1].number = l.content[1].number, l.content[0].number },
+		"of a run":         func(l *lookup) { l.ids[0][5] ^= 1 },
+		"of a place":       func(l *lookup) { l.runs[0][0].first++ },
+		"something missed": func(l *lookup) { l.content = l.content[1:] },
+	} {
+		m := &memory{}
+		w := NewWriter(m, Header{First: 1, Last: 2, FirstCommit: 1}, nil)
+		for _, f := range frames {
+			require.NoError(t, w.Add(f))
+		}
+		spoil(&w.lookup)
+		_, err := w.Finish()
+		require.NoError(t, err)
+		w.Close()
+		p, err := Open(m, int64(len(m.b)), "wrong.pack", NewCache(1<<20))
+		require.NoError(t, err)
+		require.NoError(t, p.CheckSums())
+		if name == "nothing" {
+			require.NoError(t, check(p))
+		} else {
+			require.ErrorIs(t, check(p), ErrLookup, name)
+		}
+	}
+}

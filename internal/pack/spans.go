@@ -1,0 +1,162 @@
+package pack
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Spans are spans of one commit of a pack that are in one chapter, to be read one by
+// one: of its bodies only those are decompressed that a span uses. What is read shares
+// no memory with the pack. They are not safe for concurrent use.
+type Spans struct {
+	// Number is the commit's.
+	Number uint64
+	// Next is where in the segment the frame starts that has the span behind the last:
+	// that of the commit itself when more of it is in another chapter.
+	Next int64
+
+	p      *File
+	at     piece
+	layout *structure.Layout // of a commit that is kept as it was
+	spans  []packedSpan
+	blocks []int // which records are blocks
+}
+
+type packedSpan struct {
+	span   *structure.Span
+	used   int // usages of the commit before it
+	blocks int // blocks of the commit before it
+}
+
+// Spans returns spans of the commit whose frame started at a position, the given one
+// among them if the commit has it.
+func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spans, error) {
+	n, err := p.find(segment, offset)
+	if err != nil {
+		return nil, err
+	}
+	rests := p.restsAt(n, segment, offset)
+	if guess := likely(rests, p.rows[n].commit+uint64(p.rows[n].commits)-1, with, p.begins(rests, with)); guess > 0 {
+		at, err := p.restIn(n + guess)
+		if err != nil {
+			return nil, err
+		}
+		if s := p.spansIn(at); s.Find(with) >= 0 {
+			return s, nil
+		}
+	}
+	at, err := p.locate(segment, offset)
+	if err != nil {
+		return nil, err
+	}
+	if at.x.verbatim {
+		s := &Spans{Number: at.x.number, Next: at.x.end, p: p, at: at, layout: new(structure.Layout)}
+		payload, err := p.bodyIn(at.c, at.b, uint64(at.x.bodies[0]))
+		if err == nil {
+			err = s.layout.Reset(payload)
+		}
+		return s, err
+	}
+	first := p.spansIn(at)
+	for s := first; ; s = p.spansIn(at) {
+		if s.Find(with) >= 0 {
+			return s, nil
+		}
+		if !at.x.open {
+			return first, nil
+		}
+		if at, err = p.after(at); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (p *File) spansIn(at piece) *Spans {
+	s := &Spans{Number: at.x.number, Next: at.x.end, p: p, at: at}
+	if at.x.open {
+		s.Next = at.x.start
+	}
+	used := 0
+	for i, r := range at.x.records {
+		switch r := r.(type) {
+		case *structure.Block:
+			s.blocks = append(s.blocks, i)
+		case *structure.Span:
+			s.spans = append(s.spans, packedSpan{r, used, len(s.blocks)})
+			used += len(r.Usages)
+		}
+	}
+	return s
+}
+
+// Len returns how many spans the commit has.
+func (s *Spans) Len() int {
+	if s.layout != nil {
+		return s.layout.Len()
+	}
+	return len(s.spans)
+}
+
+// Ref returns the place of the i-th span.
+func (s *Spans) Ref(i int) structure.SpanRef {
+	if s.layout != nil {
+		return s.layout.Ref(i)
+	}
+	return s.spans[i].span.Ref
+}
+
+// Find returns which span of the commit has a place, or -1.
+func (s *Spans) Find(ref structure.SpanRef) int {
+	if s.layout != nil {
+		return s.layout.Find(ref)
+	}
+	return slices.IndexFunc(s.spans, func(x packedSpan) bool { return x.span.Ref == ref })
+}
+
+// Read reads the i-th span.
+func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
+	if s.layout != nil {
+		return s.layout.Read(i, true, into)
+	}
+	into.Begin()
+	x := s.spans[i]
+	into.Span.Ref, into.Span.Set = x.span.Ref, x.span.Set
+	into.Span.Usages = append(into.Span.Usages, x.span.Usages...)
+	for k := range into.Span.Usages {
+		u := &into.Span.Usages[k]
+		var err error
+		if u.Content, err = s.content(&x, k, into); err != nil {
+			return err
+		}
+		u.Metadata = bytes.Clone(u.Metadata)
+		if u.Origin != nil {
+			o := *u.Origin
+			u.Origin = &o
+		}
+	}
+	into.End()
+	return nil
+}
+
+// content returns the id of the content of a usage, and the block too if it is one
+// of the commit in the same chapter.
+func (s *Spans) content(x *packedSpan, k int, into *structure.Reading) (content.ID, error) {
+	r := &s.at.x.content[x.used+k]
+	if r.back < 0 || r.back >= x.blocks {
+		return s.p.contentID(&contentRef{body: r.body, back: -1, id: r.id}, nil)
+	}
+	record := s.blocks[x.blocks-1-r.back]
+	block := into.Block(k)
+	*block = *s.at.x.records[record].(*structure.Block)
+	if s.at.x.bodies[record] >= 0 {
+		body, err := s.p.bodyIn(s.at.c, s.at.b, uint64(s.at.x.bodies[record]))
+		if err != nil {
+			return content.ID{}, err
+		}
+		block.Body, block.ID = bytes.Clone(body), content.Sum(body)
+	}
+	return block.ID, nil
+}

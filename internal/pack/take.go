@@ -1,0 +1,128 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// keep adds a body.
+func (w *Writer) keep(x *commit, b []byte) {
+	x.bodies = append(x.bodies, int64(w.row.body+w.row.bodies))
+	x.sizes = append(x.sizes, int64(len(b)))
+	w.bodies = append(w.bodies, b...)
+	w.sizes = append(w.sizes, int64(len(b)))
+	w.row.bodies++
+	w.row.raw += int64(len(b))
+}
+
+// take takes a commit's content out of its records, which began at some places and do
+// so at others now. It returns what the chapter in the making has of it in the end.
+func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commit, error) {
+	moved := !slices.Equal(begins, now)
+	var blocks []content.ID
+	var last structure.SpanRef
+	from, piece := 0, 0
+	for i, r := range c.Records {
+		if i > 0 && w.endsBefore(r, len(c.Records)-i) {
+			w.lookup.add(x.number, piece, c.Records[from:i], false)
+			from, piece = i, piece+1
+			var err error
+			if x, err = w.goOn(x, now[i], begins[i], last); err != nil {
+				return nil, err
+			}
+		}
+		if moved {
+			x.offsets = append(x.offsets, begins[i])
+		}
+		w.records++
+		switch r := r.(type) {
+		case *structure.Block:
+			blocks = append(blocks, r.ID)
+			b := *r
+			b.Body = nil
+			x.records = append(x.records, &b)
+			if r.Tree.Size == 0 && !r.Gone() {
+				w.known[r.ID] = w.row.body + w.row.bodies
+				w.keep(x, r.Body)
+				continue
+			}
+		case *structure.Chunk:
+			x.records = append(x.records, &structure.Chunk{})
+			w.keep(x, r.Bytes)
+			continue
+		case *structure.Span:
+			last = r.Ref
+			for i := range r.Usages {
+				x.content = append(x.content, w.contentOf(r.Usages[i].Content, blocks))
+				w.text += len(r.Usages[i].Metadata) + len(r.Usages[i].SourceID)
+			}
+			x.records = append(x.records, copySpan(r))
+		case *structure.Thread:
+			w.threads.add(scope{r.ID, r.Incarnation})
+			w.text += len(r.Metadata) + len(r.Title) + len(r.SourceID)
+			x.records = append(x.records, copyPlain(r))
+		default:
+			w.text += 16
+			x.records = append(x.records, copyPlain(r))
+		}
+		x.bodies = append(x.bodies, -1)
+		x.sizes = append(x.sizes, 0)
+	}
+	w.lookup.add(x.number, piece, c.Records[from:], false)
+	return x, nil
+}
+
+// copySpan and copyPlain return records that do not share the payload's memory.
+func copySpan(s *structure.Span) *structure.Span {
+	c := &structure.Span{Ref: s.Ref, Set: s.Set, Usages: append([]structure.Usage(nil), s.Usages...)}
+	for i := range c.Usages {
+		if m := c.Usages[i].Metadata; m != nil {
+			c.Usages[i].Metadata = append([]byte{}, m...)
+		}
+	}
+	return c
+}
+
+func copyPlain(r structure.Record) structure.Record {
+	b, err := structure.MarshalRecord(r)
+	if err != nil {
+		return r // of a kind that has no bytes of its own
+	}
+	c, err := structure.UnmarshalRecord(r.Kind(), b)
+	if err != nil {
+		return r
+	}
+	return c
+}
+
+// contentOf finds out how a usage's content is named: as the encoder of commits
+// does, where that names a block of the commit.
+func (w *Writer) contentOf(id content.ID, blocks []content.ID) contentRef {
+	r := contentRef{body: -1, back: -1, id: id}
+	if body, ok := w.known[id]; ok {
+		r.body = int64(body)
+	}
+	for back := 0; back < len(blocks) && back < structure.LocalBlocks; back++ {
+		if blocks[len(blocks)-1-back] == id {
+			r.back = back
+			break
+		}
+	}
+	return r
+}
+
+// number returns the number of an id, which is the next when it is new.
+func (w *Writer) number(id [16]byte) uint32 {
+	if id == ([16]byte{}) {
+		return 0
+	}
+	n, ok := w.ids[id]
+	if !ok {
+		n = w.row.id + uint32(len(w.newIDs))
+		w.ids[id] = n
+		w.newIDs = append(w.newIDs, id)
+	}
+	return n
+}

@@ -1,0 +1,71 @@
+package lineage
+
+import "sync"
+
+// contextLocks serialise appends to a context, so that they need not be tried again.
+// Each context has a lock of its own, as long as somebody wants it: a lock is held
+// through a sync, and whoever shared it with another context would wait for two.
+type contextLocks struct {
+	shards [64]contextShard
+}
+
+type contextShard struct {
+	mu   sync.Mutex
+	held []*contextLock
+	free *contextLock // one that is used again
+}
+
+// contextLock is the lock of a context.
+type contextLock struct {
+	shard *contextShard
+	id    ContextID
+	mu    sync.Mutex
+	users int // who have it or wait for it
+}
+
+// lock takes the lock of a context.
+func (l *contextLocks) lock(id ContextID) *contextLock {
+	// Ids that were made one after the other differ in their last byte, others in all.
+	s := &l.shards[id[len(id)-1]%byte(len(l.shards))]
+	s.mu.Lock()
+	c := s.find(id)
+	c.users++
+	s.mu.Unlock()
+	c.mu.Lock()
+	return c
+}
+
+func (s *contextShard) find(id ContextID) *contextLock {
+	for _, c := range s.held {
+		if c.id == id {
+			return c
+		}
+	}
+	c := s.free
+	if s.free = nil; c == nil {
+		c = &contextLock{shard: s}
+	}
+	c.id = id
+	s.held = append(s.held, c)
+	return c
+}
+
+// Unlock lets go of the lock.
+func (c *contextLock) Unlock() {
+	c.mu.Unlock()
+	s := c.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.users--; c.users > 0 {
+		return
+	}
+	for i := range s.held {
+		if s.held[i] == c {
+			last := len(s.held) - 1
+			s.held[i], s.held[last] = s.held[last], nil
+			s.held = s.held[:last]
+			break
+		}
+	}
+	s.free = c
+}
