@@ -25,7 +25,7 @@ type chatStore struct{ db *DB }
 var chatSQL = struct {
 	byID, userOf, insert, touch, hold, update, remove Statement
 	ids, pageOfIDs, idsOfUser, pageOfIDsOfUser        Statement
-	byIDs, messageCounts, branchCounts                Statement
+	byIDs, messageCounts, branchCounts, titles        Statement
 	removeMessages, removeBranches, removeCheckpoints Statement
 }{
 	byID:   `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ?`,
@@ -42,6 +42,7 @@ var chatSQL = struct {
 	pageOfIDsOfUser: `SELECT "id" FROM "chats" WHERE "userId" = ? ORDER BY "updatedAt" DESC, "createdAt" DESC, "id" {page}`,
 	byIDs:           `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list})`,
 	messageCounts:   `SELECT "chatId", COUNT(*) AS "count" FROM "messages" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
+	titles:          `SELECT "id", "title" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
 	branchCounts:    `SELECT "chatId", COUNT(*) AS "count" FROM "branches" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
 
 	removeMessages:    `DELETE FROM "messages" WHERE "chatId" = ?`,
@@ -294,6 +295,42 @@ func (s *chatStore) chooseChats(ctx context.Context, o *chat.ListOptions) (ids [
 		return err
 	})
 	return ids, err
+}
+
+// titlePage is how many titles are read at once.
+const titlePage = 1000
+
+// Titles yields every chat with its id and title alone, in the order of their ids. It
+// costs less than ListChats, which counts what is in them.
+func (s *chatStore) Titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
+	return func(yield func(chat.Chat, error) bool) {
+		for after := ""; ; {
+			var page []chat.Chat
+			err := s.db.Read(ctx, func(c *Conn) error {
+				rows, err := c.Query(ctx, chatSQL.titles, after, titlePage)
+				page, err = all(rows, err, func(rows *sql.Rows) (found chat.Chat, err error) {
+					var title sql.NullString
+					err = rows.Scan(&found.ID, &title)
+					found.Title = title.String
+					return found, err
+				})
+				return err
+			})
+			if err != nil {
+				yield(chat.Chat{}, err)
+				return
+			}
+			for _, found := range page {
+				if !yield(found, nil) {
+					return
+				}
+			}
+			if len(page) < titlePage {
+				return
+			}
+			after = page[len(page)-1].ID
+		}
+	}
 }
 
 // chatInfos returns chats, in the order of their ids, that pass the filter.

@@ -89,16 +89,26 @@ type SearchSyntax struct {
 	// Numbered says that terms and texts are in tables whose rows are only found by
 	// their number.
 	Numbered bool
+	// Counted says that lineage_chats has how many messages a chat has and how many of
+	// them are in lineage_messages. Others count: with several writers, those who add
+	// to a chat would wait for each other's rows.
+	Counted bool
 	// Unlinked says that rows of lineage_messages stay when other programs delete
 	// messages.
 	Unlinked bool
 	// Known, Texts and Terms insert rows. Where they are numbered: message, chat,
-	// depth, row, whether the text has that row too; row, message, chat, name, text;
-	// row, terms. Otherwise: message, chat, depth, terms; message, chat, name, text;
-	// and nothing.
+	// depth, row, whether the text has that row too, card; row, message, chat, name,
+	// text; row, terms. Otherwise: message, chat, depth, terms, card; message, chat,
+	// name, text; and nothing.
 	Known, Texts, Terms Statement
-	// Candidates finds the messages that may match: a superset of those that do.
-	Candidates Statement
-	// Condition makes the parameters of Candidates, and how many repetitions it has.
-	Condition func(chatID string, q Condition) (args []any, n int)
+	// Forget is run after chats were deleted or content was erased: full-text indexes
+	// may keep the words of deleted rows until then.
+	Forget []Statement
+	// Candidates finds the cards of the messages of a chat that may match: a superset
+	// of those that do. AllCandidates finds those in any chat, each chat's id and card.
+	Candidates, AllCandidates Statement
+	// Condition makes the parameters of Candidates, or of AllCandidates where the chat
+	// is empty and the condition is one, and how many repetitions they have. most says
+	// that most messages are the chat's: not to look for it saves more than it costs.
+	Condition func(chatID string, most bool, q Condition) (args []any, n int)
 }

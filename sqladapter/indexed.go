@@ -9,7 +9,10 @@ import (
 )
 
 // indexed is what finds a message.
-type indexed struct{ text, terms string }
+type indexed struct {
+	text, terms string
+	card        []byte
+}
 
 // indexShare is how many messages are worth a goroutine.
 const indexShare = 32
@@ -32,10 +35,9 @@ func indexAll(messages []chat.Message) []indexed {
 }
 
 func indexSome(messages []chat.Message, into []indexed) {
-	known := make(terms)
-	for i, m := range messages {
-		text := searchText(m.Data)
-		into[i] = indexed{text: text, terms: termsOf(m.ChatID, text, known.of)}
+	c := newCataloguer()
+	for i := range messages {
+		into[i] = c.index(&messages[i])
 	}
 }
 

@@ -14,13 +14,21 @@ import (
 var knownSQL = struct {
 	counts, depths, unknown, forget, remove                          Statement
 	lastRow, lastTextRow, removeTexts, removeTerms, removeOtherTexts Statement
-	textCount                                                        Statement
+	textCount, allCounts, behind, forgetGone                         Statement
+	counted, countedBehind, countedSizes, recount, uncount           Statement
 }{
 	counts: `SELECT (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?) AS "known", ` +
 		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?) AS "messages"`,
 	depths: `SELECT "messageId", "depth" FROM "lineage_messages" WHERE "messageId" IN ({list})`,
 	unknown: `SELECT m."id" FROM "messages" m WHERE m."chatId" = ? ` +
 		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly})`,
+	allCounts: `SELECT (SELECT COUNT(*) FROM "lineage_messages") AS "known", (SELECT COUNT(*) FROM "messages") AS "messages"`,
+	behind: `SELECT m."chatId" {exactly} AS "chatId" FROM "messages" m ` +
+		`WHERE NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly}) ` +
+		`UNION SELECT k."chatId" FROM "lineage_messages" k ` +
+		`WHERE NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId")`,
+	forgetGone: `DELETE FROM "lineage_messages" WHERE "chatId" = ? ` +
+		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId")`,
 	forget: `DELETE FROM "lineage_messages" WHERE "chatId" = ?`,
 	remove: `DELETE FROM "lineage_messages" WHERE "messageId" IN ({list})`,
 
@@ -29,7 +37,14 @@ var knownSQL = struct {
 	removeTexts:      `DELETE FROM "messages_fts" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1)`,
 	removeTerms:      `DELETE FROM "lineage_terms" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "chatId" = ?)`,
 	removeOtherTexts: `DELETE FROM "messages_fts" WHERE "chatId" = ?`,
-	textCount:        `SELECT COUNT(*) AS "count" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1`,
+	counted:          `SELECT "known", "messages" FROM "lineage_chats" WHERE "chatId" = ?`,
+	countedBehind:    `SELECT "chatId" FROM "lineage_chats" WHERE "known" <> "messages"`,
+	countedSizes:     `SELECT "chatId", "messages" FROM "lineage_chats" WHERE "chatId" IN ({list})`,
+	uncount:          `DELETE FROM "lineage_chats" WHERE "chatId" = ?`,
+	recount: `INSERT OR REPLACE INTO "lineage_chats" ("chatId", "messages", "known") VALUES (?, ` +
+		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?), (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?))`,
+
+	textCount: `SELECT COUNT(*) AS "count" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1`,
 }
 
 // depths returns the lengths of the chains of messages of a chat. Those of others'
@@ -112,12 +127,12 @@ func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[str
 		text, words := indexed[i].text, indexed[i].terms
 		if search.Numbered {
 			row++
-			known = append(known, []any{m.ID, m.ChatID, depths[m.ID], row, texts})
+			known = append(known, []any{m.ID, m.ChatID, depths[m.ID], row, texts, indexed[i].card})
 			terms = append(terms, []any{row, words})
 			textRows = append(textRows, []any{row, m.ID, m.ChatID, m.Name, c.db.fitting(text)})
 			continue
 		}
-		known = append(known, []any{m.ID, m.ChatID, depths[m.ID], words})
+		known = append(known, []any{m.ID, m.ChatID, depths[m.ID], words, indexed[i].card})
 		textRows = append(textRows, []any{m.ID, m.ChatID, m.Name, c.db.fitting(text)})
 	}
 	if search.Unlinked {
@@ -218,6 +233,11 @@ func (db *DB) fitting(text string) string {
 
 // forgetChat deletes what is known of the messages of a chat, and their texts.
 func (c *Conn) forgetChat(ctx context.Context, chatID string) error {
+	if c.db.dialect.Search().Counted { // so that nothing is counted down one by one
+		if _, err := c.Exec(ctx, knownSQL.uncount, chatID); err != nil {
+			return err
+		}
+	}
 	if c.db.dialect.Search().Numbered {
 		if err := c.forgetRows(ctx, chatID); err != nil {
 			return err

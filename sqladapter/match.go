@@ -1,100 +1,185 @@
 package sqladapter
 
 import (
-	"math"
+	"slices"
 	"sort"
-	"strings"
 )
-
-// document is a text to be matched.
-type document struct {
-	text   string
-	words  []word
-	places map[string][]int // of each term, in order
-	// sorted are the terms, for prefixes; made when there is need.
-	sorted []string
-}
-
-func newDocument(text string) *document {
-	d := &document{text: text, words: wordsOf(text)}
-	d.places = make(map[string][]int, len(d.words))
-	for i, w := range d.words {
-		d.places[w.term] = append(d.places[w.term], i)
-	}
-	return d
-}
 
 // hit is a phrase found: its first word and how many it has.
 type hit struct{ at, length int }
 
-// find returns where a phrase is.
-func (d *document) find(q *query) []hit {
-	last := len(q.terms) - 1
-	var hits []hit
-	for _, at := range d.starts(q) {
-		if q.initial && at > 0 {
+// A leaf is a word of a query, or the start of one.
+type leaf struct {
+	term   string
+	prefix bool
+}
+
+// matcher finds a query in one message after another. It keeps room from one to the
+// next.
+type matcher struct {
+	q *query
+	// leaves are the words of the query, each once, in order, and places where they
+	// are in the message.
+	leaves []leaf
+	places [][]int32
+	// found has the hits of each phrase, in the order of phrases, as far as they were
+	// looked for.
+	found [][]hit
+	// open are leaves that words may go on to begin with.
+	open []int
+}
+
+// newMatcher returns a matcher of a query, which becomes its own.
+func newMatcher(q *query) *matcher {
+	m := &matcher{q: q}
+	seen := make(map[leaf]bool)
+	q.eachWord(func(_ *query, _ int, l leaf) {
+		if !seen[l] {
+			seen[l] = true
+			m.leaves = append(m.leaves, l)
+		}
+	})
+	sort.Slice(m.leaves, func(i, j int) bool { return m.leaves[i].before(m.leaves[j]) })
+	m.places = make([][]int32, len(m.leaves))
+	q.eachWord(func(phrase *query, i int, l leaf) {
+		phrase.leaves = append(phrase.leaves[:i], sort.Search(len(m.leaves), func(n int) bool { return !m.leaves[n].before(l) }))
+	})
+	return m
+}
+
+func (l leaf) before(o leaf) bool {
+	return l.term < o.term || l.term == o.term && !l.prefix && o.prefix
+}
+
+// eachWord calls a function with each word of each phrase.
+func (q *query) eachWord(do func(phrase *query, i int, l leaf)) {
+	for i, term := range q.terms {
+		do(q, i, leaf{term, q.prefix && i == len(q.terms)-1})
+	}
+	for i := range q.parts {
+		q.parts[i].eachWord(do)
+	}
+}
+
+func (m *matcher) forget() {
+	for i := range m.places {
+		m.places[i] = m.places[i][:0]
+	}
+}
+
+// matchWords reports whether words match, and has what was found of each phrase.
+func (m *matcher) matchWords(words []word) bool {
+	m.forget()
+	for at := range words {
+		m.eachLeaf(words[at].term, func(i int) { m.places[i] = append(m.places[i], int32(at)) })
+	}
+	return m.match()
+}
+
+// eachLeaf calls a function with each leaf that is the term or begins it.
+func (m *matcher) eachLeaf(term string, do func(i int)) {
+	for n := range len(term) {
+		at := sort.Search(len(m.leaves), func(i int) bool { return m.leaves[i].term >= term[:n+1] })
+		if at == len(m.leaves) {
+			return
+		}
+		for ; at < len(m.leaves) && m.leaves[at].term == term[:n+1]; at++ {
+			if m.leaves[at].prefix || n+1 == len(term) {
+				do(at)
+			}
+		}
+	}
+}
+
+// matchCard is matchWords for a card with its words on it. It reports as well
+// whether the card can be read.
+func (m *matcher) matchCard(c *card) (matches, ok bool) {
+	m.forget()
+	m.open = m.open[:0]
+	next := 0
+	for rest := c.entries; len(rest) > 0; {
+		term, after, ok := cutBytes(rest)
+		if !ok {
+			return false, false
+		}
+		places, after, ok := cutBytes(after)
+		if !ok {
+			return false, false
+		}
+		rest = after
+		// Both are in order, and so are the words that begin like a leaf.
+		for len(m.open) > 0 && !begins(term, m.leaves[m.open[len(m.open)-1]].term) {
+			m.open = m.open[:len(m.open)-1]
+		}
+		for ; next < len(m.leaves) && m.leaves[next].term <= string(term); next++ {
+			switch l := &m.leaves[next]; {
+			case l.prefix && begins(term, l.term):
+				m.open = append(m.open, next)
+			case !l.prefix && l.term == string(term):
+				if m.places[next], ok = readPlaces(m.places[next], places, c.words); !ok {
+					return false, false
+				}
+			}
+		}
+		for _, i := range m.open {
+			if m.places[i], ok = readPlaces(m.places[i], places, c.words); !ok {
+				return false, false
+			}
+		}
+		if next == len(m.leaves) && len(m.open) == 0 {
 			break
 		}
-		if at+last < len(d.words) && d.matchesAt(q, at) {
-			hits = append(hits, hit{at, last + 1})
+	}
+	for i := range m.leaves {
+		if m.leaves[i].prefix && !slices.IsSorted(m.places[i]) {
+			slices.Sort(m.places[i])
 		}
 	}
-	return hits
+	return m.match(), true
 }
 
-func (d *document) matchesAt(q *query, at int) bool {
-	last := len(q.terms) - 1
-	for i, term := range q.terms {
-		is := d.words[at+i].term
-		if is != term && !(q.prefix && i == last && strings.HasPrefix(is, term)) {
-			return false
-		}
-	}
-	return true
+func begins(term []byte, with string) bool {
+	return len(term) >= len(with) && string(term[:len(with)]) == with
 }
 
-// starts returns where the first word of a phrase is.
-func (d *document) starts(q *query) []int {
-	term := q.terms[0]
-	if !q.prefix || len(q.terms) > 1 {
-		return d.places[term]
-	}
-	if d.sorted == nil {
-		for t := range d.places {
-			d.sorted = append(d.sorted, t)
-		}
-		sort.Strings(d.sorted)
-	}
-	var starts []int
-	for i := sort.SearchStrings(d.sorted, term); i < len(d.sorted) && strings.HasPrefix(d.sorted[i], term); i++ {
-		starts = append(starts, d.places[d.sorted[i]]...)
-	}
-	sort.Ints(starts)
-	return starts
+// match matches what the leaves' places say.
+func (m *matcher) match() bool {
+	m.found = m.found[:0]
+	return m.matches(m.q, true)
 }
 
-// match reports whether a text is what a query looks for, and where each of its
-// phrases is, in the order of phrases.
-func (d *document) match(q *query, found *[][]hit) bool {
+// room returns room for the hits of another phrase.
+func (m *matcher) room() []hit {
+	if n := len(m.found); n < cap(m.found) {
+		return m.found[:n+1][n][:0]
+	}
+	return nil
+}
+
+// matches reports whether the message is what a query looks for. Where the phrases
+// are is kept for those that are wanted.
+func (m *matcher) matches(q *query, wanted bool) bool {
 	switch q.op {
 	case opPhrase:
-		hits := d.find(q)
-		*found = append(*found, hits)
+		if !wanted {
+			return len(m.find(q, nil)) > 0
+		}
+		hits := m.find(q, m.room())
+		m.found = append(m.found, hits)
 		return len(hits) > 0
 	case opNear:
-		return d.matchNear(q, found)
+		return m.matchesNear(q, wanted)
 	case opNot:
-		matches := d.match(&q.parts[0], found)
+		matches := m.matches(&q.parts[0], wanted)
 		for i := range q.parts[1:] {
-			var ignored [][]hit
-			matches = matches && !d.match(&q.parts[1+i], &ignored)
+			matches = matches && !m.matches(&q.parts[1+i], false)
 		}
 		return matches
 	}
 	matches := q.op == opAnd
 	for i := range q.parts {
 		// Every part is looked at, as every one has its place among the phrases.
-		part := d.match(&q.parts[i], found)
+		part := m.matches(&q.parts[i], wanted)
 		if q.op == opAnd {
 			matches = matches && part
 		} else {
@@ -104,16 +189,40 @@ func (d *document) match(q *query, found *[][]hit) bool {
 	return matches
 }
 
-func (d *document) matchNear(q *query, found *[][]hit) bool {
+// find appends where a phrase is.
+func (m *matcher) find(q *query, hits []hit) []hit {
+	for _, at := range m.places[q.leaves[0]] {
+		if q.initial && at > 0 {
+			break
+		}
+		if m.goesOn(q, at) {
+			hits = append(hits, hit{int(at), len(q.leaves)})
+		}
+	}
+	return hits
+}
+
+// goesOn reports whether a phrase whose first word is at a place has its others
+// behind it.
+func (m *matcher) goesOn(q *query, at int32) bool {
+	for i, l := range q.leaves[1:] {
+		if _, is := slices.BinarySearch(m.places[l], at+1+int32(i)); !is {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *matcher) matchesNear(q *query, wanted bool) bool {
 	groups := make([][]hit, len(q.parts))
 	for i := range q.parts {
-		groups[i] = d.find(&q.parts[i])
+		groups[i] = m.find(&q.parts[i], nil)
 	}
 	near := make([][]hit, len(groups))
+	nearest := make([]hit, len(groups))
 	matches := false
 	for _, firsts := range groups {
 		for _, first := range firsts {
-			nearest := make([]hit, len(groups))
 			complete := true
 			for i, hits := range groups {
 				at := sort.Search(len(hits), func(n int) bool { return hits[n].at >= first.at })
@@ -131,114 +240,8 @@ func (d *document) matchNear(q *query, found *[][]hit) bool {
 			}
 		}
 	}
-	*found = append(*found, near...)
+	if wanted {
+		m.found = append(m.found, near...)
+	}
 	return matches
-}
-
-// A match is a message that a query found.
-type match struct {
-	id        string
-	createdAt int64
-	length    int
-	counts    []int // of each phrase
-	rank      float64
-}
-
-// rankMatches ranks what was found in a chat of so many messages by BM25, the
-// higher the better. Nothing outside of the chat has an influence.
-func rankMatches(matches []match, messages int) {
-	const k1, b = 1.2, 0.75
-	if len(matches) == 0 {
-		return
-	}
-	phrases := len(matches[0].counts)
-	with := make([]int, phrases)
-	words := 0
-	for _, m := range matches {
-		words += m.length
-		for i, n := range m.counts {
-			if n > 0 {
-				with[i]++
-			}
-		}
-	}
-	average := max(1, float64(words)/float64(len(matches)))
-	total := float64(max(messages, len(matches)))
-	for i := range matches {
-		m := &matches[i]
-		m.rank = 0
-		for j, n := range m.counts {
-			if n == 0 {
-				continue
-			}
-			weight := math.Log(1 + (total-float64(with[j])+0.5)/(float64(with[j])+0.5))
-			count := float64(n)
-			m.rank += weight * count * (k1 + 1) / (count + k1*(1-b+b*float64(m.length)/average))
-		}
-	}
-}
-
-// snippetWords is how many words a snippet has.
-const snippetWords = 32
-
-// snippet returns the part of a text with the most of what was found, which stands
-// between <mark> and </mark>.
-func (d *document) snippet(found [][]hit) string {
-	marked := make([]bool, len(d.words))
-	joined := make([]bool, len(d.words)) // with the word before, by one phrase
-	var starts []int
-	for _, hits := range found {
-		for _, h := range hits {
-			starts = append(starts, h.at)
-			for i := range h.length {
-				marked[h.at+i] = true
-				joined[h.at+i] = joined[h.at+i] || i > 0
-			}
-		}
-	}
-	if len(d.words) == 0 {
-		return ""
-	}
-	from := d.bestWindow(starts)
-	to := min(from+snippetWords, len(d.words))
-	var b strings.Builder
-	at := 0
-	if from > 0 {
-		b.WriteString("...")
-		at = d.words[from].start
-	}
-	for i := from; i < to; i++ {
-		w := d.words[i]
-		begins := marked[i] && (i == from || !joined[i])
-		ends := marked[i] && (i+1 == to || !joined[i+1])
-		if begins {
-			b.WriteString(d.text[at:w.start] + "<mark>")
-			at = w.start
-		}
-		if ends {
-			b.WriteString(d.text[at:w.end] + "</mark>")
-			at = w.end
-		}
-	}
-	if to < len(d.words) {
-		b.WriteString(d.text[at:d.words[to-1].end] + "...")
-	} else {
-		b.WriteString(d.text[at:])
-	}
-	return b.String()
-}
-
-// bestWindow returns the first word of the window with the most hits, which are
-// put a little behind its start.
-func (d *document) bestWindow(starts []int) int {
-	sort.Ints(starts)
-	best, most := 0, 0
-	for i, at := range starts {
-		from := max(0, min(at-4, len(d.words)-snippetWords))
-		n := sort.SearchInts(starts, from+snippetWords) - i
-		if n > most {
-			best, most = from, n
-		}
-	}
-	return best
 }

@@ -324,22 +324,35 @@ func (w *projection) bring(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(todo.removed)+len(todo.rewritten) > 0 {
+		for _, s := range w.DB.dialect.Search().Forget {
+			w.batch.before = append(w.batch.before, exec(s))
+		}
+	}
 	w.batch.finish = true
 	return w.flush(ctx)
 }
 
 // checkMark compares the time of the commit that the database has with the store's.
-// They differ if the store is a copy that went on elsewhere.
 func (w *projection) checkMark(ctx context.Context) error {
 	if w.mark.Number == 0 {
 		return nil
 	}
 	at, err := w.commitTime(ctx, w.mark.Number)
-	if err == nil && at != w.mark.Time {
-		err = fmt.Errorf("commit %d of the database was made at %v, the store's at %v: %w",
-			w.mark.Number, time.UnixMilli(w.mark.Time).UTC(), time.UnixMilli(at).UTC(), ErrAhead)
+	if err != nil {
+		return err
 	}
-	return err
+	return w.checkTime(at)
+}
+
+// checkTime is checkMark where the time of the store's is known. They differ if the
+// store is a copy that went on elsewhere.
+func (w *projection) checkTime(at int64) error {
+	if at == w.mark.Time {
+		return nil
+	}
+	return fmt.Errorf("commit %d of the database was made at %v, the store's at %v: %w",
+		w.mark.Number, time.UnixMilli(w.mark.Time).UTC(), time.UnixMilli(at).UTC(), ErrAhead)
 }
 
 func (w *projection) commitTime(ctx context.Context, number uint64) (int64, error) {

@@ -138,7 +138,7 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 		}
 		w.headTime = commit.Time.UnixMilli()
 		if commit.Number == w.mark.Number {
-			if err := w.checkMark(ctx); err != nil {
+			if err := w.checkTime(w.headTime); err != nil {
 				return nil, err
 			}
 		}

@@ -17,6 +17,8 @@ type query struct {
 	prefix  bool
 	initial bool
 	near    int
+	// leaves are the terms as a matcher numbers them.
+	leaves []int
 }
 
 type queryOp int

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
 )
 
 func TestSearchText(t *testing.T) {
@@ -59,9 +61,7 @@ func TestQueries(t *testing.T) {
 	} {
 		q, ok := parseQuery(test.query)
 		require.True(t, ok, test.query)
-		var found [][]hit
-		d := newDocument(test.text)
-		require.Equal(t, test.want, d.match(&q, &found), "%q in %q", test.query, test.text)
+		require.Equal(t, test.want, newMatcher(&q).matchWords(wordsOf(test.text)), "%q in %q", test.query, test.text)
 	}
 	for _, none := range []string{"", " ", "*", `"`, `""`, "()", "-", "👩‍👩‍👧", "^", "NEAR()"} {
 		q, ok := parseQuery(none)
@@ -77,10 +77,9 @@ func TestSnippets(t *testing.T) {
 	snippet := func(query, text string) string {
 		q, ok := parseQuery(query)
 		require.True(t, ok)
-		var found [][]hit
-		d := newDocument(text)
-		require.True(t, d.match(&q, &found))
-		return d.snippet(found)
+		m, words := newMatcher(&q), wordsOf(text)
+		require.True(t, m.matchWords(words))
+		return snippetOf(text, words, m.found)
 	}
 	require.Equal(t, "a <mark>Cat</mark>, and <mark>cats</mark>.", snippet("cat", "a Cat, and cats."))
 	require.Equal(t, "the <mark>black cat</mark> sat", snippet(`"black cat"`, "the black cat sat"))
@@ -102,36 +101,57 @@ func FuzzQuery(f *testing.F) {
 		if !ok {
 			return
 		}
-		d := newDocument(text)
-		var found [][]hit
-		if d.match(&q, &found) {
-			require.True(t, fulfils(q.condition(), d), "%q finds %q", query, text)
-			snippet := d.snippet(found)
+		m, words := newMatcher(&q), wordsOf(text)
+		matches := m.matchWords(words)
+		found := hitsOf(m)
+		if matches {
+			require.True(t, fulfils(q.condition(), words), "%q finds %q", query, text)
+			snippet := snippetOf(text, words, m.found)
 			if utf8.ValidString(text) && !strings.Contains(text, "<mark>") && !strings.Contains(text, "</mark>") {
 				plain := strings.NewReplacer("<mark>", "", "</mark>", "").Replace(snippet)
 				require.Contains(t, "..."+text+"...", plain)
 			}
 		}
-		termsOf("c", text, termOf)
+		card, ok := readCard(cardOf(text))
+		require.True(t, ok)
+		onCard, ok := m.matchCard(&card)
+		require.True(t, ok)
+		require.Equal(t, matches, onCard, "%q in %q", query, text)
+		require.Equal(t, found, hitsOf(m), "%q in %q", query, text)
 		searchText(json.RawMessage(text))
 		searchText(json.RawMessage(query))
 	})
 }
 
-func fulfils(c Condition, d *document) bool {
+// hitsOf returns what a matcher found.
+func hitsOf(m *matcher) (found [][]hit) {
+	for _, hits := range m.found {
+		found = append(found, append([]hit{}, hits...))
+	}
+	return found
+}
+
+// cardOf returns the card of a message with a text.
+func cardOf(text string) []byte {
+	c := newCataloguer()
+	words := c.sort(text)
+	return c.cardOf(&chat.Message{ID: "m", Name: "user", CreatedAt: 1_700_000_000_000}, words)
+}
+
+func fulfils(c Condition, words []word) bool {
 	if c.IsAny() {
 		return true
 	}
 	if len(c.Parts) == 0 {
-		for term := range d.places {
-			if term == c.Term || c.Prefix && strings.HasPrefix(term, c.Term) {
+		for _, w := range words {
+			if w.term == c.Term || c.Prefix && strings.HasPrefix(w.term, c.Term) {
 				return true
 			}
 		}
 		return false
 	}
 	for _, part := range c.Parts {
-		if fulfils(part, d) == c.Or {
+		if fulfils(part, words) == c.Or {
 			return c.Or
 		}
 	}

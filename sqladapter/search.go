@@ -3,6 +3,7 @@ package sqladapter
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 
@@ -12,203 +13,285 @@ import (
 // searchBatch is how many messages are looked at at once.
 const searchBatch = 200
 
-// SearchMessages implements chat.Store. The database's index says which messages
-// may match; whether they do, how well and where is found out here, the same for
-// all databases.
-func (s *chatStore) SearchMessages(ctx context.Context, chatID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+// finding is a search under way. The database's index says which messages may match;
+// their cards say whether they do and how well, the same for all databases. Only the
+// messages among the hits are read.
+type finding struct {
+	db      *DB
+	options chat.SearchOptions
+	q       query
+	matcher *matcher
+	// chat is the one that is searched, empty for all. Of all, it is those of one
+	// user if chats is not nil.
+	chat  string
+	chats map[string]bool
+
+	matches matches
+	// unlisted are messages without a card that has their words.
+	unlisted []string
+}
+
+// newFinding returns a search, nil when there is nothing to look for.
+func (db *DB) newFinding(text string, o chat.SearchOptions) (*finding, error) {
 	if o.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", o.Limit, chat.ErrInvalid)
 	}
-	limit := cmp.Or(o.Limit, chat.DefaultSearchLimit)
+	o.Limit = cmp.Or(o.Limit, chat.DefaultSearchLimit)
 	q, ok := parseQuery(text)
 	if !ok {
 		return nil, nil
 	}
-	ids, messages, err := s.candidates(ctx, chatID, q.condition())
+	f := &finding{db: db, options: o, q: q}
+	f.matcher = newMatcher(&f.q)
+	return f, nil
+}
+
+// SearchMessages implements chat.Store.
+func (s *chatStore) SearchMessages(ctx context.Context, chatID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+	f, err := s.db.newFinding(text, o)
+	if err != nil || f == nil {
+		return nil, err
+	}
+	f.chat = chatID
+	unknown, messages, err := s.db.learn(ctx, chatID)
 	if err != nil {
 		return nil, err
 	}
-	var matches []match
-	for batch := range batches(ids, searchBatch) {
-		found, err := s.readMessages(ctx, batch)
-		if err != nil {
+	most, err := s.db.hasMost(ctx, messages)
+	if err != nil {
+		return nil, err
+	}
+	syntax := s.db.dialect.Search()
+	args, n := syntax.Condition(chatID, most, f.q.condition())
+	err = s.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.QueryN(ctx, syntax.Candidates, n, args...)
+		return f.readCards(rows, err, chatID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.unlisted = append(f.unlisted, unknown...)
+	return f.finish(ctx, map[string]int{chatID: messages})
+}
+
+// hasMost reports whether a chat of so many messages has a good part of all, as far
+// as that is known without counting.
+func (db *DB) hasMost(ctx context.Context, messages int) (most bool, err error) {
+	if !db.dialect.Search().Counted {
+		return false, nil
+	}
+	err = db.Read(ctx, func(c *Conn) error {
+		last := 0
+		_, err := c.Get(ctx, knownSQL.lastRow, []any{1}, &last)
+		most = last <= 4*messages
+		return err
+	})
+	return most, err
+}
+
+// SearchAll returns the messages that match in any chat, or in any of one user's if
+// userID is not empty, best first. Ranks are those within the chats.
+func (db *DB) SearchAll(ctx context.Context, userID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+	f, err := db.newFinding(text, o)
+	if err != nil || f == nil {
+		return nil, err
+	}
+	if userID != "" {
+		if f.chats, err = db.chatsOfUser(ctx, userID); err != nil || len(f.chats) == 0 {
 			return nil, err
 		}
-		for _, m := range found {
-			if m.ChatID != chatID || len(o.Roles) > 0 && !slices.Contains(o.Roles, m.Name) {
-				continue
-			}
-			d := newDocument(searchText(m.Data))
-			var hits [][]hit
-			if !d.match(&q, &hits) {
-				continue
-			}
-			counts := make([]int, len(hits))
-			for i := range hits {
-				counts[i] = len(hits[i])
-			}
-			matches = append(matches, match{id: m.ID, createdAt: m.CreatedAt, length: len(d.words), counts: counts})
-		}
 	}
-	rankMatches(matches, messages)
-	slices.SortFunc(matches, func(a, b match) int {
-		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.createdAt, a.createdAt), cmp.Compare(a.id, b.id))
-	})
-	return s.results(ctx, matches[:min(limit, len(matches))], &q)
-}
-
-func (s *chatStore) readMessages(ctx context.Context, ids []string) (found map[string]chat.Message, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		found, err = c.messages(ctx, ids)
-		return err
-	})
-	return found, err
-}
-
-// candidates returns the ids of the messages of a chat that may match, and how many
-// messages the chat has.
-func (s *chatStore) candidates(ctx context.Context, chatID string, condition Condition) (ids []string, messages int, err error) {
-	unknown, err := s.learn(ctx, chatID)
+	unknown, err := db.learnAll(ctx)
 	if err != nil {
-		return nil, 0, err
-	}
-	search := s.db.dialect.Search()
-	args, n := search.Condition(chatID, condition)
-	err = s.db.Read(ctx, func(c *Conn) error {
-		counts, err := c.counts(ctx, chatSQL.messageCounts, []any{chatID})
-		if err != nil {
-			return err
-		}
-		messages = counts[chatID]
-		rows, err := c.QueryN(ctx, search.Candidates, n, args...)
-		ids, err = all(rows, err, scanString)
-		return err
-	})
-	return append(ids, unknown...), messages, err
-}
-
-// learn makes known what other programs wrote to a chat. It returns what stays
-// unknown, as the database cannot be written: that is looked at itself.
-func (s *chatStore) learn(ctx context.Context, chatID string) ([]string, error) {
-	var unknown []string
-	err := s.db.Read(ctx, func(c *Conn) (err error) {
-		unknown = nil
-		known, messages := 0, 0
-		if _, err := c.Get(ctx, knownSQL.counts, []any{chatID, chatID}, &known, &messages); err != nil || known == messages {
-			return err
-		}
-		unknown, err = c.unknown(ctx, chatID)
-		return err
-	})
-	if err != nil || len(unknown) == 0 {
 		return nil, err
 	}
-	if s.db.Write(ctx, func(c *Conn) error { return c.learn(ctx, chatID) }) == nil {
-		return nil, nil
+	syntax := db.dialect.Search()
+	statement, n, args := searchSQL.cards, 1, []any(nil)
+	if condition := f.q.condition(); !condition.IsAny() {
+		statement = syntax.AllCandidates
+		args, n = syntax.Condition("", false, condition)
 	}
-	return unknown, ctx.Err()
+	err = db.Read(ctx, func(c *Conn) error {
+		rows, err := c.QueryN(ctx, statement, n, args...)
+		return f.readCards(rows, err, "")
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.unlisted = append(f.unlisted, unknown...)
+	return f.finish(ctx, nil)
 }
 
-// unknown returns the ids of the messages of a chat that are not known.
-func (c *Conn) unknown(ctx context.Context, chatID string) ([]string, error) {
-	rows, err := c.Query(ctx, knownSQL.unknown, chatID)
-	return all(rows, err, scanString)
+var searchSQL = struct{ cards Statement }{
+	cards: `SELECT "chatId", "card" FROM "lineage_messages"`,
 }
 
-// learn makes known what others wrote to a chat.
-func (c *Conn) learn(ctx context.Context, chatID string) error {
-	if err := c.hold(ctx, chatID); err != nil {
+func (db *DB) chatsOfUser(ctx context.Context, userID string) (map[string]bool, error) {
+	chats := make(map[string]bool)
+	err := db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, chatSQL.idsOfUser, userID)
+		ids, err := all(rows, err, scanString)
+		for _, id := range ids {
+			chats[id] = true
+		}
 		return err
-	}
-	ids, err := c.unknown(ctx, chatID)
+	})
+	return chats, err
+}
+
+// readCards looks at the cards of candidates, which are all of one chat, or have
+// their chat before them. It begins anew when it is called again.
+func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
+	f.matches, f.unlisted = matches{}, nil
 	if err != nil {
 		return err
 	}
-	depths, err := c.allDepths(ctx, chatID)
-	if err != nil {
-		return err
+	defer rows.Close()
+	var of, b sql.RawBytes
+	into := []any{&of, &b}
+	if chatID != "" {
+		into = into[1:]
 	}
-	for batch := range batches(ids, searchBatch) {
-		found, err := c.messages(ctx, batch)
-		if err != nil {
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		messages := make([]chat.Message, 0, len(batch))
-		for _, id := range batch {
-			if m, ok := found[id]; ok {
-				messages = append(messages, m)
-			}
+		if f.chat == "" && chatID != string(of) {
+			chatID = string(of)
 		}
-		if err := c.know(ctx, messages, depths, false); err != nil {
+		if err := f.readCard(chatID, b); err != nil {
 			return err
 		}
+	}
+	return rows.Err()
+}
+
+func (f *finding) readCard(chatID string, b []byte) error {
+	c, ok := readCard(b)
+	if !ok {
+		return &TableError{Table: "lineage_messages", Err: ErrCorrupt, Detail: "a card that is none"}
+	}
+	if !f.wants(chatID) || len(f.options.Roles) > 0 && !slices.ContainsFunc(f.options.Roles, func(r string) bool { return r == string(c.role) }) {
+		return nil
+	}
+	if !c.listed {
+		f.unlisted = append(f.unlisted, string(c.id))
+		return nil
+	}
+	matches, ok := f.matcher.matchCard(&c)
+	if !ok {
+		return &TableError{Table: "lineage_messages", Err: ErrCorrupt, Detail: fmt.Sprintf("the card of message %q", c.id)}
+	}
+	if matches {
+		f.matches.add(chatID, c.id, c.createdAt, c.words, f.matcher.found)
 	}
 	return nil
 }
 
-// results reads the messages of matches, in order.
-func (s *chatStore) results(ctx context.Context, matches []match, q *query) ([]chat.SearchResult, error) {
-	var results []chat.SearchResult
-	for batch := range batches(matches, searchBatch) {
-		ids := make([]string, len(batch))
-		for i := range batch {
-			ids[i] = batch[i].id
-		}
-		found, err := s.readMessages(ctx, ids)
+// wants reports whether messages of a chat are looked for.
+func (f *finding) wants(chatID string) bool {
+	if f.chat != "" {
+		return chatID == f.chat
+	}
+	return f.chats == nil || f.chats[chatID]
+}
+
+// matchMessage reports whether a message itself is what is looked for.
+func (f *finding) matchMessage(m *chat.Message) (text string, words []word, matches bool) {
+	if !f.wants(m.ChatID) || len(f.options.Roles) > 0 && !slices.Contains(f.options.Roles, m.Name) {
+		return "", nil, false
+	}
+	text = searchText(m.Data)
+	words = wordsOf(text)
+	return text, words, f.matcher.matchWords(words)
+}
+
+// finish looks at what has no cards, and returns the hits. sizes has how many
+// messages there are in the chat that is searched.
+func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.SearchResult, error) {
+	for batch := range batches(f.unlisted, searchBatch) {
+		found, err := f.db.readMessages(ctx, batch)
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range batch {
-			m, ok := found[at.id]
+		for _, m := range found {
+			if _, words, matches := f.matchMessage(&m); matches {
+				f.matches.add(m.ChatID, []byte(m.ID), m.CreatedAt, len(words), f.matcher.found)
+			}
+		}
+	}
+	if sizes == nil {
+		var err error
+		if sizes, err = f.db.sizes(ctx, f.matches.chats); err != nil {
+			return nil, err
+		}
+	}
+	for try := 0; ; try++ {
+		f.matches.rank(sizes)
+		results, gone, err := f.results(ctx, f.matches.best(f.options.Limit))
+		if err != nil || len(gone) == 0 || try == 3 {
+			return results, err
+		}
+		f.matches.drop(gone)
+	}
+}
+
+// sizes returns how many messages chats have.
+func (db *DB) sizes(ctx context.Context, chats []string) (map[string]int, error) {
+	sizes := make(map[string]int, len(chats))
+	statement := chatSQL.messageCounts
+	if db.dialect.Search().Counted {
+		statement = knownSQL.countedSizes
+	}
+	for batch := range batches(chats, maxList) {
+		err := db.Read(ctx, func(c *Conn) error {
+			args := padded(batch)
+			rows, err := c.QueryN(ctx, statement, len(args), args...)
+			return addCounts(sizes, rows, err)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sizes, nil
+}
+
+// results reads the messages of matches, in order. It returns as well which of them
+// other programs have meanwhile deleted or overwritten.
+func (f *finding) results(ctx context.Context, best []match) (results []chat.SearchResult, gone map[string]bool, err error) {
+	for batch := range batches(best, searchBatch) {
+		ids := make([]string, len(batch))
+		for i := range batch {
+			ids[i] = string(f.matches.id(&batch[i]))
+		}
+		found, err := f.db.readMessages(ctx, ids)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, id := range ids {
+			m, ok := found[id]
+			var text string
+			var words []word
+			if ok {
+				text, words, ok = f.matchMessage(&m)
+			}
 			if !ok {
-				continue // deleted since
+				if gone == nil {
+					gone = make(map[string]bool)
+				}
+				gone[id] = true
+				continue
 			}
-			d := newDocument(searchText(m.Data))
-			var hits [][]hit
-			d.match(q, &hits)
-			results = append(results, chat.SearchResult{Message: m, Rank: at.rank, Snippet: d.snippet(hits)})
+			results = append(results, chat.SearchResult{Message: m, Rank: batch[i].rank, Snippet: snippetOf(text, words, f.matcher.found)})
 		}
 	}
-	return results, nil
+	return results, gone, nil
 }
 
-// allDepths returns the lengths of the chains of all messages of a chat.
-func (c *Conn) allDepths(ctx context.Context, chatID string) (map[string]int, error) {
-	rows, err := c.Query(ctx, messageSQL.links, chatID)
-	links, err := all(rows, err, scanLink)
-	if err != nil {
-		return nil, err
-	}
-	return depthsOf(links)
-}
-
-// depthsOf returns the lengths of the chains that links make. A parent that is not
-// among them is not counted.
-func depthsOf(links []link) (map[string]int, error) {
-	parents := make(map[string]string, len(links))
-	for _, l := range links {
-		parents[l.id] = l.parent
-	}
-	depths := make(map[string]int, len(links))
-	var path []string
-	for _, l := range links {
-		path = path[:0]
-		at := l.id
-		for at != "" && depths[at] == 0 {
-			if _, ok := parents[at]; !ok {
-				break
-			}
-			if len(path) > len(links) {
-				return nil, &TableError{Table: "messages", Err: ErrCorrupt, Detail: "message " + l.id + " is its own ancestor"}
-			}
-			path = append(path, at)
-			at = parents[at]
-		}
-		depth := depths[at]
-		for _, id := range slices.Backward(path) {
-			depth++
-			depths[id] = depth
-		}
-	}
-	return depths, nil
+func (db *DB) readMessages(ctx context.Context, ids []string) (found map[string]chat.Message, err error) {
+	err = db.Read(ctx, func(c *Conn) error {
+		found, err = c.messages(ctx, ids)
+		return err
+	})
+	return found, err
 }

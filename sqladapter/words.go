@@ -28,18 +28,30 @@ func wordsOf(text string) []word { return wordsBy(text, termOf) }
 // wordsBy is wordsOf with a way to find terms.
 func wordsBy(text string, termOf func(string) string) []word {
 	var words []word
+	eachWord(text, func(start, end int) { words = append(words, word{termOf(text[start:end]), start, end}) })
+	return words
+}
+
+// eachWord calls a function with the beginning and end of each word.
+func eachWord(text string, found func(start, end int)) {
 	start := -1
 	end := func(at int) {
 		if start >= 0 {
-			words = append(words, word{termOf(text[start:at]), start, at})
+			found(start, at)
 			start = -1
 		}
 	}
 	for at, r := range text {
 		switch {
+		case r < utf8.RuneSelf:
+			if !isWord(r) {
+				end(at)
+			} else if start < 0 {
+				start = at
+			}
 		case isAlone(r):
 			end(at)
-			words = append(words, word{termOf(text[at : at+utf8.RuneLen(r)]), at, at + utf8.RuneLen(r)})
+			found(at, at+utf8.RuneLen(r))
 		case isWord(r) || start >= 0 && unicode.IsMark(r):
 			if start < 0 {
 				start = at
@@ -49,7 +61,6 @@ func wordsBy(text string, termOf func(string) string) []word {
 		}
 	}
 	end(len(text))
-	return words
 }
 
 func isWord(r rune) bool {
@@ -103,23 +114,4 @@ const mostTerms = 512 << 10
 func ChatTerm(chatID string) string {
 	sum := sha256.Sum256([]byte(chatID))
 	return "chat" + hex.EncodeToString(sum[:12])
-}
-
-// termsOf returns the terms of a message, each once, with spaces between and around
-// them.
-func termsOf(chatID, text string, termOf func(string) string) string {
-	seen := make(map[string]bool)
-	var b strings.Builder
-	b.WriteString(" " + ChatTerm(chatID) + " ")
-	for _, w := range wordsBy(text, termOf) {
-		if w.term == "" || seen[w.term] {
-			continue
-		}
-		if b.Len()+len(w.term) > mostTerms {
-			return " " + ChatTerm(chatID) + " " + ManyTerms + " "
-		}
-		seen[w.term] = true
-		b.WriteString(w.term + " ")
-	}
-	return b.String()
 }

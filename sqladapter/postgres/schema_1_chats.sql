@@ -6,15 +6,16 @@ CREATE INDEX "lineage_chats_user" ON "chats" ("userId", "updatedAt" DESC);
 CREATE INDEX "lineage_branches_head" ON "branches" ("headMessageId");
 CREATE INDEX "lineage_checkpoints_message" ON "checkpoints" ("messageId");
 
--- What is known of a message beyond its row: the length of its chain and its terms,
+-- What is known of a message beyond its row: the length of its chain; its terms,
 -- with one that stands for its chat, so that a search costs what its chat holds and
--- not what the table holds. What other programs wrote is not here until it is
--- searched.
+-- not what the table holds; and its card, which has what a search needs to rank it.
+-- What other programs wrote is not here until it is searched.
 CREATE TABLE "lineage_messages" (
   "messageId" TEXT PRIMARY KEY REFERENCES "messages" ("id") ON DELETE CASCADE,
   "chatId" TEXT NOT NULL,
   "depth" BIGINT NOT NULL,
-  "terms" TSVECTOR NOT NULL
+  "terms" TSVECTOR NOT NULL,
+  "card" BYTEA NOT NULL
 );
 CREATE INDEX "lineage_messages_chat" ON "lineage_messages" ("chatId");
 CREATE INDEX "lineage_messages_terms" ON "lineage_messages" USING GIN ("terms");
@@ -27,7 +28,7 @@ BEGIN
 END;
 $$ LANGUAGE plpgsql;
 CREATE TRIGGER "lineage_messages_changed"
-  AFTER UPDATE OF "data" ON "messages"
+  AFTER UPDATE OF "chatId", "name", "data", "createdAt" ON "messages"
   FOR EACH ROW
   EXECUTE FUNCTION "lineage_forget_message"();
 

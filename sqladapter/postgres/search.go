@@ -9,24 +9,38 @@ import (
 // Search implements sqladapter.Dialect.
 func (Dialect) Search() sqladapter.SearchSyntax {
 	return sqladapter.SearchSyntax{
-		Known:      `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "terms") VALUES {rows:4t4}`,
-		Texts:      `INSERT INTO "messages_fts" ("messageId", "chatId", "name", "content") VALUES {rows:4}`,
-		Candidates: `SELECT "messageId" FROM "lineage_messages" WHERE "terms" @@ CAST(? AS tsquery) AND "chatId" = ?`,
-		Condition: func(chatID string, q sqladapter.Condition) ([]any, int) {
+		Known:         `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "terms", "card") VALUES {rows:5t4}`,
+		Texts:         `INSERT INTO "messages_fts" ("messageId", "chatId", "name", "content") VALUES {rows:4}`,
+		Candidates:    `SELECT "card" FROM "lineage_messages" WHERE "terms" @@ CAST(? AS tsquery) AND "chatId" = ?`,
+		AllCandidates: `SELECT "chatId", "card" FROM "lineage_messages" WHERE "terms" @@ CAST(? AS tsquery)`,
+		Condition: func(chatID string, most bool, q sqladapter.Condition) ([]any, int) {
+			switch {
+			case chatID == "":
+				return []any{conditional(q)}, 1
+			case most && !q.IsAny():
+				return []any{conditional(q), chatID}, 1
+			}
 			return []any{expression(chatID, q), chatID}, 1
 		},
 	}
 }
 
-// expression writes a condition for tsquery. Terms have no quotes in them.
+// expression writes a condition on the messages of a chat for tsquery. Terms have no
+// quotes in them.
 func expression(chatID string, q sqladapter.Condition) string {
-	var b strings.Builder
-	b.WriteString("'" + sqladapter.ChatTerm(chatID) + "'")
-	if !q.IsAny() {
-		b.WriteString(" & ('" + sqladapter.ManyTerms + "' | (")
-		write(&b, q)
-		b.WriteString("))")
+	ofChat := "'" + sqladapter.ChatTerm(chatID) + "'"
+	if q.IsAny() {
+		return ofChat
 	}
+	return ofChat + " & (" + conditional(q) + ")"
+}
+
+// conditional writes what messages fulfil, whatever their chat.
+func conditional(q sqladapter.Condition) string {
+	var b strings.Builder
+	b.WriteString("'" + sqladapter.ManyTerms + "' | (")
+	write(&b, q)
+	b.WriteString(")")
 	return b.String()
 }
 

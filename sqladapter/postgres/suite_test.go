@@ -76,3 +76,5 @@ func TestUnquoted(t *testing.T) {
 }
 
 func Benchmark(b *testing.B) { sqltest.Bench(b, config(b, false)) }
+
+func BenchmarkSearch(b *testing.B) { sqltest.BenchSearch(b, config(b, false)) }

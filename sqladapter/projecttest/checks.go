@@ -2,6 +2,7 @@ package projecttest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -308,20 +309,22 @@ func (s *suite) testRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func (s *suite) large() int { return cmp.Or(s.Large, 3000) }
+
 // testLarge brings more than fits in one statement or transaction.
 func (s *suite) testLarge(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
 	defer db.Close()
 	chats := chat.On(store)
-	const n = 3000
+	n := s.large()
 	messages := make([]chat.Message, n)
 	for i := range messages {
 		messages[i] = say(fmt.Sprintf("m%d", i), strings.Repeat("word ", i%20))
 	}
 	converse(t, chats, "large", messages...)
 	seen := 0
-	p := &sqladapter.Projector{Store: store, DB: db, BatchRows: 1000, Progress: func(r sqladapter.ProjectReport) { seen = max(seen, r.Added) }}
+	p := &sqladapter.Projector{Store: store, DB: db, BatchRows: n / 3, Progress: func(r sqladapter.ProjectReport) { seen = max(seen, r.Added) }}
 	report, err := p.Run(bg)
 	require.NoError(t, err)
 	require.Equal(t, n, report.Added)
@@ -396,7 +399,7 @@ func (s *suite) testCompare(t *testing.T) {
 		want sqladapter.Difference
 	}{
 		{`UPDATE "chats" SET "title" = 'x'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "chats", ID: "a", Columns: []string{"title"}}},
-		{`UPDATE "messages" SET "name" = 'x' WHERE "id" = 'm2'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "messages", ID: "m2", Columns: []string{"name"}}},
+		{`UPDATE "messages" SET "type" = 'x' WHERE "id" = 'm2'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "messages", ID: "m2", Columns: []string{"type"}}},
 		{`DELETE FROM "checkpoints"`, sqladapter.Difference{Kind: sqladapter.Missing, Table: "checkpoints"}},
 		{`INSERT INTO "chats" ("id", "userId", "createdAt", "updatedAt") VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "chats", ID: "x"}},
 		{`INSERT INTO "messages" ("id", "chatId", "name", "data", "createdAt") VALUES ('x', 'a', 'user', '1', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "messages", ID: "x"}},

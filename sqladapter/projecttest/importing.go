@@ -164,7 +164,7 @@ func (s *suite) testImportLarge(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
 	defer db.Close()
-	messages := make([]chat.Message, 5000)
+	messages := make([]chat.Message, 5*s.large()/3)
 	for i := range messages {
 		messages[i] = say(fmt.Sprintf("m%d", i), fmt.Sprintf("message %d", i%100))
 	}

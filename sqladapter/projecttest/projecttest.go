@@ -38,6 +38,8 @@ type Config struct {
 	// Checks is how many random histories are tried, unless -rapid.checks says so.
 	// Default 20.
 	Checks int
+	// Large is how many messages a large chat has. Default 3000.
+	Large int
 }
 
 // check is rapid.Check with as many checks as the kind of database can bear: each

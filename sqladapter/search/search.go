@@ -5,13 +5,11 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -153,10 +151,26 @@ func (x *Index) Chats() chat.Store { return chat.OnSearchable(x.store, x) }
 // SearchMessages implements chat.Searcher, over what is in the store when it is
 // called.
 func (x *Index) SearchMessages(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+	return x.search(ctx, func(db *sqladapter.DB) ([]chat.SearchResult, error) {
+		return db.Chats().SearchMessages(ctx, chatID, query, o)
+	})
+}
+
+// SearchAll returns the messages that match in any chat, or in any of one user's if
+// userID is not empty. Ranks are those within the chats.
+func (x *Index) SearchAll(ctx context.Context, userID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+	return x.search(ctx, func(db *sqladapter.DB) ([]chat.SearchResult, error) {
+		return db.SearchAll(ctx, userID, query, o)
+	})
+}
+
+// search brings the index up to date and asks it. One that turns out to be damaged
+// is made anew.
+func (x *Index) search(ctx context.Context, ask func(*sqladapter.DB) ([]chat.SearchResult, error)) ([]chat.SearchResult, error) {
 	if err := x.Update(ctx); err != nil {
 		return nil, err
 	}
-	found, err := x.search(ctx, chatID, query, o)
+	found, err := x.ask(ask)
 	if err == nil || ctx.Err() != nil || errors.Is(err, chat.ErrInvalid) || !isUseless(err) {
 		return found, err
 	}
@@ -166,49 +180,14 @@ func (x *Index) SearchMessages(ctx context.Context, chatID, query string, o chat
 	if err := x.Update(ctx); err != nil {
 		return nil, err
 	}
-	return x.search(ctx, chatID, query, o)
+	return x.ask(ask)
 }
 
-func (x *Index) search(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+func (x *Index) ask(ask func(*sqladapter.DB) ([]chat.SearchResult, error)) ([]chat.SearchResult, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.db == nil {
 		return nil, fmt.Errorf("search index: %w", lineage.ErrClosed)
 	}
-	return x.db.Chats().SearchMessages(ctx, chatID, query, o)
-}
-
-// SearchAll returns the messages that match in any chat, or any of one user's if
-// userID is not empty. Ranks are those within the chats.
-func (x *Index) SearchAll(ctx context.Context, userID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
-	if o.Limit < 0 {
-		return nil, fmt.Errorf("limit %d: %w", o.Limit, chat.ErrInvalid)
-	}
-	limit := cmp.Or(o.Limit, chat.DefaultSearchLimit)
-	var ids []string
-	for t, err := range x.store.Engine().Threads(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if userID == "" || t.UserID == userID {
-			ids = append(ids, chat.IDOfThread(t))
-		}
-	}
-	if err := x.Update(ctx); err != nil {
-		return nil, err
-	}
-	var best []chat.SearchResult
-	for _, id := range ids {
-		found, err := x.search(ctx, id, query, o)
-		if err != nil && ctx.Err() == nil && isUseless(err) && !errors.Is(err, chat.ErrInvalid) {
-			found, err = x.SearchMessages(ctx, id, query, o) // which mends the index
-		}
-		if err != nil {
-			return nil, err
-		}
-		best = append(best, found...)
-		slices.SortStableFunc(best, func(a, b chat.SearchResult) int { return cmp.Compare(b.Rank, a.Rank) })
-		best = best[:min(len(best), limit)]
-	}
-	return best, nil
+	return ask(x.db)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{Search: true, New: func(t testing.TB) chattest.OpenFunc {
+	t.Parallel()
+	chattest.Run(t, chattest.Config{Search: true, LongChain: longChain, New: func(t testing.TB) chattest.OpenFunc {
 		path := filepath.Join(t.TempDir(), "a ?#%41 file.db")
 		return opener(path)
 	}})

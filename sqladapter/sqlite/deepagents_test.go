@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,14 +100,54 @@ func dumpOf(t *testing.T, s chat.Store, chatID string) dump {
 	return d
 }
 
-// same requires that both say the same of a chat.
+// same requires that both say the same of a chat, what was made in the same
+// millisecond in any order.
 func same(t *testing.T, theirs, ours dump) {
 	t.Helper()
-	a, err := json.Marshal(theirs)
+	a, err := json.Marshal(theirs.settled())
 	require.NoError(t, err)
-	b, err := json.Marshal(ours)
+	b, err := json.Marshal(ours.settled())
 	require.NoError(t, err)
 	require.JSONEq(t, string(a), string(b))
+}
+
+// settled returns the dump with everything of one millisecond in the order of its
+// names: both sides list by time, and neither promises an order beyond that.
+func (d dump) settled() dump {
+	branches, checkpoints := map[string]int64{}, map[string]int64{}
+	for _, b := range d.Branches {
+		branches[b.Name] = b.CreatedAt
+	}
+	for _, c := range d.Checkpoints {
+		checkpoints[c.Name] = c.CreatedAt
+	}
+	d.Branches = settle(d.Branches, func(b branchInfo) (int64, string) { return b.CreatedAt, b.Name })
+	d.Checkpoints = settle(d.Checkpoints, func(c chat.Checkpoint) (int64, string) { return c.CreatedAt, c.Name })
+	d.Graph.Nodes = settle(d.Graph.Nodes, func(n chat.GraphNode) (int64, string) { return n.CreatedAt, n.ID })
+	d.Graph.Branches = settle(d.Graph.Branches, func(b chat.GraphBranch) (int64, string) { return branches[b.Name], b.Name })
+	d.Graph.Checkpoints = settle(d.Graph.Checkpoints, func(c chat.GraphCheckpoint) (int64, string) { return checkpoints[c.Name], c.Name })
+	return d
+}
+
+// settle returns the items, neighbours of one time in the order of their names.
+func settle[T any](items []T, of func(T) (at int64, name string)) []T {
+	items = slices.Clone(items)
+	for start := 0; start < len(items); {
+		at, _ := of(items[start])
+		end := start + 1
+		for ; end < len(items); end++ {
+			if next, _ := of(items[end]); next != at {
+				break
+			}
+		}
+		slices.SortFunc(items[start:end], func(a, b T) int {
+			_, x := of(a)
+			_, y := of(b)
+			return strings.Compare(x, y)
+		})
+		start = end
+	}
+	return items
 }
 
 // hits returns the ids of what a search finds.

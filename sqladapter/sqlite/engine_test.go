@@ -12,6 +12,7 @@ import (
 )
 
 func TestEngine(t *testing.T) {
+	t.Parallel()
 	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
 		s, stop, err := opener(filepath.Join(t.TempDir(), "chats.db"))(context.Background())
 		require.NoError(t, err)

@@ -9,7 +9,13 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-const manyMessages = 100_000
+const (
+	manyMessages  = 100_000
+	longChain     = 0 // the defaults
+	rapidChecks   = ""
+	projectChecks = 0
+	projectLarge  = 0
+)
 
 // TestConformanceInMemory is not run under the race detector, which takes minutes for
 // it and sees the same code in TestConformance.

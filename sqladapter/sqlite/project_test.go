@@ -3,17 +3,24 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/projecttest"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-func TestProject(t *testing.T) { projecttest.Run(t, projecttest.Config{New: newPlace}) }
+func TestProject(t *testing.T) {
+	projecttest.Run(t, projecttest.Config{New: newPlace, Checks: projectChecks, Large: projectLarge})
+}
 
 func newPlace(t testing.TB) projecttest.Place {
 	path := filepath.Join(t.TempDir(), "chats.db")
@@ -26,6 +33,54 @@ func newPlace(t testing.TB) projecttest.Place {
 		},
 		SQL: raw,
 	}
+}
+
+// What a store lost for good is in no row, its bytes in no row's place, and its words
+// in no index.
+func TestProjectLeavesNoBytesOfRows(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	path := filepath.Join(dir, "chats.db")
+	store, err := lineage.Open(ctx, filepath.Join(dir, "store"), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	project := func() string {
+		db, err := sqlite.Open(ctx, path, nil)
+		require.NoError(t, err)
+		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(ctx)
+		require.NoError(t, errors.Join(err, db.Close()))
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(b)
+	}
+	var threads []*lineage.Thread
+	for _, title := range []string{"KEPT", "ZEBRA"} {
+		thread, err := store.CreateThread(ctx, lineage.ThreadOptions{Title: title + " title", Metadata: []byte(`{"about":"` + title + `"}`)})
+		require.NoError(t, err)
+		threads = append(threads, thread)
+		main, err := thread.Active(ctx)
+		require.NoError(t, err)
+		for i := range 20 {
+			_, err = main.Extend(ctx, lineage.User(fmt.Sprintf("%s message %d", title, i)))
+			require.NoError(t, err)
+		}
+		_, err = main.Extend(ctx, lineage.User("QUAGGA "+title))
+		require.NoError(t, err)
+	}
+	first := project()
+	require.Contains(t, first, "ZEBRA message 7")
+	require.Contains(t, first, "zebra", "the index has words in lower case")
+
+	kept, err := threads[0].Active(ctx)
+	require.NoError(t, err)
+	last, err := kept.Last(ctx, 1)
+	require.NoError(t, err)
+	require.NoError(t, store.Erase(ctx, last[0].Content))
+	require.NoError(t, threads[1].Delete(ctx))
+	b := project()
+	require.Contains(t, b, "KEPT message 7")
+	b = strings.ToLower(b)
+	require.NotContains(t, b, "zebra")
+	require.NotContains(t, b, "quagga")
 }
 
 func BenchmarkProject(b *testing.B) {

@@ -10,26 +10,46 @@ import (
 func (Dialect) Search() sqladapter.SearchSyntax {
 	return sqladapter.SearchSyntax{
 		Numbered: true,
-		Known:    `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "row", "hasText") VALUES {rows:5}`,
+		Counted:  true,
+		Known:    `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "row", "hasText", "card") VALUES {rows:6}`,
 		Texts:    `INSERT INTO "messages_fts" ("rowid", "messageId", "chatId", "name", "content") VALUES {rows:5}`,
 		Terms:    `INSERT OR REPLACE INTO "lineage_terms" ("rowid", "terms") VALUES {rows:2}`,
-		Candidates: `SELECT k."messageId" FROM "lineage_terms" t JOIN "lineage_messages" k ON k."row" = t."rowid" ` +
+		Forget: []sqladapter.Statement{
+			`INSERT INTO "messages_fts" ("messages_fts") VALUES ('optimize')`,
+			`INSERT INTO "lineage_terms" ("lineage_terms") VALUES ('optimize')`,
+		},
+		Candidates: `SELECT k."card" FROM "lineage_terms" t JOIN "lineage_messages" k ON k."row" = t."rowid" ` +
 			`WHERE t."lineage_terms" MATCH ? AND k."chatId" = ?`,
-		Condition: func(chatID string, q sqladapter.Condition) ([]any, int) {
+		AllCandidates: `SELECT k."chatId", k."card" FROM "lineage_terms" t JOIN "lineage_messages" k ON k."row" = t."rowid" ` +
+			`WHERE t."lineage_terms" MATCH ?`,
+		Condition: func(chatID string, most bool, q sqladapter.Condition) ([]any, int) {
+			switch {
+			case chatID == "":
+				return []any{conditional(q)}, 1
+			case most && !q.IsAny():
+				return []any{conditional(q), chatID}, 1
+			}
 			return []any{expression(chatID, q), chatID}, 1
 		},
 	}
 }
 
-// expression writes a condition for FTS5. Terms have no quotes in them.
+// expression writes a condition on the messages of a chat for FTS5. Terms have no
+// quotes in them.
 func expression(chatID string, q sqladapter.Condition) string {
-	var b strings.Builder
-	b.WriteString(`"` + sqladapter.ChatTerm(chatID) + `"`)
-	if !q.IsAny() {
-		b.WriteString(` AND ("` + sqladapter.ManyTerms + `" OR (`)
-		write(&b, q)
-		b.WriteString("))")
+	ofChat := `"` + sqladapter.ChatTerm(chatID) + `"`
+	if q.IsAny() {
+		return ofChat
 	}
+	return ofChat + " AND (" + conditional(q) + ")"
+}
+
+// conditional writes what messages fulfil, whatever their chat.
+func conditional(q sqladapter.Condition) string {
+	var b strings.Builder
+	b.WriteString(`"` + sqladapter.ManyTerms + `" OR (`)
+	write(&b, q)
+	b.WriteString(")")
 	return b.String()
 }
 

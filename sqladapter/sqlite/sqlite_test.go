@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -150,12 +153,26 @@ func appendForEver(path string) {
 	}
 }
 
-// TestManyMessages deletes a chat of many messages, in the number of statements that
-// a small one takes.
+// TestManyMessages has a chat of many messages read and deleted, in the number of
+// statements that a small one takes, and with no more parameters to one of them than
+// the database with the least takes. Nothing is made for so many at once.
 func TestManyMessages(t *testing.T) {
-	const count = manyMessages
+	t.Parallel()
+	const count, parameters = manyMessages, 2100
+	path := filepath.ToSlash(filepath.Join(t.TempDir(), "chats.db"))
+	pool, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)")
+	require.NoError(t, err)
+	pool.SetMaxOpenConns(1) // the one that is limited
+	conn, err := pool.Conn(background)
+	require.NoError(t, err)
+	_, err = driver.Limit(conn, sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, parameters)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	_, err = pool.Exec("SELECT ?"+strings.Repeat(",?", parameters), make([]any, parameters+1)...)
+	require.ErrorContains(t, err, "too many SQL variables")
+
 	statements := 0
-	db, err := sqlite.Open(background, filepath.Join(t.TempDir(), "chats.db"), &sqladapter.Options{Trace: func(string) { statements++ }})
+	db, err := sqladapter.Open(background, sqladapter.Pools{Write: pool}, sqlite.Dialect{}, &sqladapter.Options{Trace: func(string) { statements++ }})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
@@ -192,6 +209,76 @@ func TestManyMessages(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// TestCounts has other programs add, replace, move and delete messages in every way,
+// and compares the numbers that are kept with the rows.
+func TestCounts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chats.db")
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	for _, id := range []string{"c", "d"} {
+		_, err := db.Chats().CreateChat(background, chat.Chat{ID: id, UserID: "ada"})
+		require.NoError(t, err)
+		for i := range 5 {
+			require.NoError(t, db.Chats().AddMessage(background, chat.Message{ID: fmt.Sprint(id, i), ChatID: id, Name: "user", Data: []byte(`"a word"`)}))
+		}
+	}
+	insert := `INTO messages (id, chatId, name, data, createdAt) VALUES `
+	found := func(chatID string) (ids []string) {
+		results, err := db.Chats().SearchMessages(background, chatID, "word", chat.SearchOptions{})
+		require.NoError(t, err)
+		for _, r := range results {
+			ids = append(ids, r.Message.ID)
+		}
+		return ids
+	}
+	for _, linked := range []string{"ON", "OFF"} {
+		raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=foreign_keys("+linked+")")
+		require.NoError(t, err)
+		for _, script := range []string{
+			`INSERT ` + insert + `('new` + linked + `', 'c', 'user', '"word"', 1)`,
+			`INSERT OR REPLACE ` + insert + `('c1', 'c', 'user', '"other"', 1)`,
+			`INSERT OR REPLACE ` + insert + `('c1', 'c', 'user', '"word"', 1)`,
+			`INSERT ` + insert + `('c1', 'c', 'user', '"other"', 1) ON CONFLICT (id) DO UPDATE SET data = excluded.data`,
+			`UPDATE messages SET chatId = 'd' WHERE id = 'c2'`,
+			`UPDATE messages SET chatId = 'c', name = 'tool' WHERE id = 'c2'`,
+			`DELETE FROM messages WHERE id = 'new` + linked + `'`,
+			`DELETE FROM messages WHERE id LIKE '%3'; INSERT ` + insert + `('c3', 'c', 'user', '"word"', 1), ('d3', 'd', 'user', '"word"', 1)`,
+		} {
+			_, err := raw.Exec(script)
+			require.NoError(t, err, script)
+			for _, chatID := range []string{"c", "d"} {
+				var want []string
+				rows, err := raw.Query(`SELECT id FROM messages WHERE chatId = ? AND data LIKE '%word%'`, chatID)
+				require.NoError(t, err)
+				for rows.Next() {
+					var id string
+					require.NoError(t, rows.Scan(&id))
+					want = append(want, id)
+				}
+				require.NoError(t, rows.Err())
+				require.ElementsMatch(t, want, found(chatID), "%s, foreign keys %s", script, linked)
+				var messages, known, counted, countedKnown int
+				require.NoError(t, raw.QueryRow(`SELECT (SELECT COUNT(*) FROM messages WHERE chatId = c.chatId), `+
+					`(SELECT COUNT(*) FROM lineage_messages WHERE chatId = c.chatId), messages, known FROM lineage_chats c WHERE chatId = ?`, chatID).
+					Scan(&messages, &known, &counted, &countedKnown))
+				require.Equal(t, messages, counted, script)
+				require.Equal(t, known, countedKnown, script)
+				require.Equal(t, messages, known, script)
+			}
+		}
+		require.NoError(t, raw.Close())
+	}
+	for _, id := range []string{"c", "d"} {
+		_, err := db.Chats().DeleteChat(background, id, chat.DeleteOptions{})
+		require.NoError(t, err)
+	}
+	left := -1
+	_, err = db.Reader().Get(background, `SELECT COUNT(*) FROM "lineage_chats"`, nil, &left)
+	require.NoError(t, err)
+	require.Zero(t, left)
 }
 
 // TestCycle tells rows that contradict each other from a long chain.

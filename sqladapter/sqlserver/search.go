@@ -7,13 +7,19 @@ import "github.com/lineage-store/lineage/sqladapter"
 // only some time after it was written, and other words than the other databases.
 func (Dialect) Search() sqladapter.SearchSyntax {
 	return sqladapter.SearchSyntax{
-		Unlinked:   true,
-		Known:      `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "terms") VALUES {rows:4}`,
-		Texts:      `INSERT INTO "messages_fts" ("messageId", "chatId", "name", "content") VALUES {rows:4}`,
-		Candidates: `SELECT "messageId" FROM "lineage_messages" WHERE "chatId" = ? AND ("terms" LIKE ? OR (1 = 1 {likes:terms}))`,
-		Condition: func(chatID string, q sqladapter.Condition) ([]any, int) {
+		Unlinked: true,
+		Known:    `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "terms", "card") VALUES {rows:5}`,
+		Texts:    `INSERT INTO "messages_fts" ("messageId", "chatId", "name", "content") VALUES {rows:4}`,
+		Candidates: `SELECT "card" FROM "lineage_messages" WHERE "chatId" = ? AND ("terms" LIKE ? OR (1 = 1 {likes:terms})) ` +
+			`AND EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId")`,
+		AllCandidates: `SELECT "chatId", "card" FROM "lineage_messages" WHERE ("terms" LIKE ? OR (1 = 1 {likes:terms})) ` +
+			`AND EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId")`,
+		Condition: func(chatID string, _ bool, q sqladapter.Condition) ([]any, int) {
 			patterns := required(q)
-			args := []any{chatID, "% " + sqladapter.ManyTerms + " %"}
+			args := []any{"% " + sqladapter.ManyTerms + " %"}
+			if chatID != "" {
+				args = append([]any{chatID}, args...)
+			}
 			for _, p := range patterns {
 				args = append(args, p)
 			}

@@ -1,8 +1,10 @@
 package sqltest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -117,6 +119,38 @@ func testNewer(t *testing.T, c Config) {
 	require.NoError(t, p.Exec(background, `INSERT INTO lineage_migrations VALUES (99, 'later', 0)`))
 	_, err := p.Open(background)
 	require.ErrorIs(t, err, sqladapter.ErrNewer)
+}
+
+// testTitles reads the titles of more chats than are read at once.
+func testTitles(t *testing.T, c Config) {
+	const count = 1500
+	p := c.New(t)
+	s := open(t, p).Chats()
+	for at := 0; at < count; at += 500 {
+		var script strings.Builder
+		script.WriteString(`INSERT INTO chats (id, "userId", title, "createdAt", "updatedAt") VALUES `)
+		for i := at; i < at+500; i++ {
+			fmt.Fprintf(&script, "('c%04d', 'ada', 'Title %d', 1, 2), ", i, i)
+		}
+		require.NoError(t, p.Exec(background, strings.TrimSuffix(script.String(), ", ")))
+	}
+	_, err := s.CreateChat(background, chat.Chat{ID: "a", UserID: "ada"})
+	require.NoError(t, err)
+	titled, ok := s.(interface {
+		Titles(ctx context.Context) iter.Seq2[chat.Chat, error]
+	})
+	require.True(t, ok)
+	n := -1
+	for found, err := range titled.Titles(background) {
+		require.NoError(t, err)
+		want := chat.Chat{ID: "a"}
+		if n >= 0 {
+			want = chat.Chat{ID: fmt.Sprintf("c%04d", n), Title: fmt.Sprint("Title ", n)}
+		}
+		require.Equal(t, want, found)
+		n++
+	}
+	require.Equal(t, count, n)
 }
 
 // testLongIDs refuses what the database's keys cannot hold, before it tries.

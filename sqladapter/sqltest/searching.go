@@ -2,6 +2,7 @@ package sqltest
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -129,4 +130,113 @@ func testSearchReopened(t *testing.T, c Config) {
 			require.GreaterOrEqual(t, after[i-1].Rank, r.Rank)
 		}
 	}
+}
+
+// testSearchAllChats compares a search in all chats with searches in each of them.
+func testSearchAllChats(t *testing.T, c Config) {
+	p := c.New(t)
+	db := open(t, p)
+	s := db.Chats()
+	said := Corpus(t)
+	for i := range 6 {
+		id, user := fmt.Sprint("c", i), []string{"ada", "bob"}[i%2]
+		created, err := s.CreateChat(background, chat.Chat{ID: id, UserID: user})
+		require.NoError(t, err)
+		b, err := s.ActiveBranch(background, created.ID)
+		require.NoError(t, err)
+		var messages []chat.Message
+		for j, m := range said[i*len(said)/8 : (i+1)*len(said)/8] {
+			added := text(id, fmt.Sprint(id, ".", j), "", m.Text)
+			added.Name = m.Role
+			messages = append(messages, added)
+		}
+		_, err = s.Append(background, chat.AppendRequest{ChatID: id, BranchID: b.ID, Messages: messages})
+		require.NoError(t, err)
+	}
+	// What another program adds is found too.
+	require.NoError(t, p.Exec(background, `INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") `+
+		`VALUES ('theirs', 'c3', NULL, 'user', 'message', '{"parts":[{"type":"text","text":"the plan of a zebra"}]}', 5000)`))
+	many := strings.Repeat("absent OR ", 60) + "the OR plan"
+	for _, query := range []string{"the", "plan", "zebra", `"of the"`, "inv*", "NEAR(the a, 3)", "plan NOT the", many, "absent", ""} {
+		for _, o := range []chat.SearchOptions{{}, {Limit: 3}, {Limit: 1000}, {Roles: []string{"assistant"}, Limit: 30}} {
+			for _, user := range []string{"", "ada", "bob", "nobody"} {
+				var want []chat.SearchResult
+				for info, err := range s.ListChats(background, chat.ListOptions{}) {
+					require.NoError(t, err)
+					if user == "" || info.UserID == user {
+						found, err := s.SearchMessages(background, info.ID, query, chat.SearchOptions{Roles: o.Roles, Limit: 1000})
+						require.NoError(t, err)
+						want = append(want, found...)
+					}
+				}
+				slices.SortFunc(want, func(a, b chat.SearchResult) int {
+					return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.Message.CreatedAt, a.Message.CreatedAt), cmp.Compare(a.Message.ID, b.Message.ID))
+				})
+				want = want[:min(len(want), cmp.Or(o.Limit, chat.DefaultSearchLimit))]
+				found, err := db.SearchAll(background, user, query, o)
+				require.NoError(t, err)
+				require.Equal(t, want, found, "%q of %q with %+v", query, user, o)
+			}
+		}
+	}
+	_, err := db.SearchAll(background, "", "the", chat.SearchOptions{Limit: -1})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+}
+
+// testSearchChanged searches for what other programs change and delete.
+func testSearchChanged(t *testing.T, c Config) {
+	p := c.New(t)
+	db := open(t, p)
+	s := db.Chats()
+	grow(t, s, "c", 30)
+	rank := func() float64 {
+		found, err := s.SearchMessages(background, "c", `"number 3"`, chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		all, err := db.SearchAll(background, "", `"number 3"`, chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Equal(t, found, all)
+		return found[0].Rank
+	}
+	before := rank()
+	if c.Dialect.Name() != "sqlserver" {
+		require.NoError(t, p.Exec(background, `UPDATE messages SET name = 'tool' WHERE id = 'c.3'`))
+		found, err := s.SearchMessages(background, "c", `"number 3"`, chat.SearchOptions{Roles: []string{"tool"}})
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.InDelta(t, before, rank(), 0)
+	}
+	require.NoError(t, p.Exec(background, `UPDATE branches SET "headMessageId" = 'c.9'; `+
+		`DELETE FROM messages WHERE id IN ('c.29', 'c.28', 'c.27')`))
+	require.Less(t, rank(), before, "it is rarer among more")
+	requireFound(t, s, "c", `"number 28"`)
+	require.NoError(t, p.Exec(background, `INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") `+
+		`VALUES ('c.28', 'c', 'c.26', 'user', 'message', '"number 3"', 5000)`))
+	requireFound(t, s, "c", `"number 3"`, "c.3", "c.28")
+	requireFound(t, s, "c", `"number 28"`)
+}
+
+// testSearchLong finds words in a message with more of them than are kept of one.
+func testSearchLong(t *testing.T, c Config) {
+	db := open(t, c.New(t))
+	s := db.Chats()
+	branch := grow(t, s, "c", 3)
+	var says strings.Builder
+	for i := range 9000 {
+		fmt.Fprintf(&says, "%05dx%s ", i, strings.Repeat("y", 120))
+	}
+	_, err := s.Append(background, chat.AppendRequest{
+		ChatID: "c", BranchID: branch.ID, ExpectedHead: branch.HeadMessageID,
+		Messages: []chat.Message{text("c", "long", "", "message of "+says.String()+"many words")},
+	})
+	require.NoError(t, err)
+	requireFound(t, s, "c", "words", "long")
+	requireFound(t, s, "c", `"many words"`, "long")
+	requireFound(t, s, "c", `"words many"`)
+	requireFound(t, s, "c", "00004*", "long")
+	requireFound(t, s, "c", "message", "long", "c.0", "c.1", "c.2")
+	found, err := db.SearchAll(background, "", "messag* NOT says", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Snippet, "<mark>message</mark> of 0000")
 }

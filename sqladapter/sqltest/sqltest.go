@@ -46,7 +46,11 @@ func Run(t *testing.T, c Config) {
 		{"a newer version", testNewer},
 		{"search", testSearch},
 		{"search is the same after reopening", testSearchReopened},
+		{"search in all chats", testSearchAllChats},
+		{"search in what others change", testSearchChanged},
+		{"search in a long message", testSearchLong},
 		{"long ids", testLongIDs},
+		{"titles", testTitles},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}

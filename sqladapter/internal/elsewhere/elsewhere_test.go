@@ -48,6 +48,7 @@ var translations = []struct {
 	{regexp.MustCompile(`IF NOT EXISTS \(SELECT \* FROM sys\.indexes[^\n]*\n`), ""},
 	{regexp.MustCompile(` COLLATE Latin1_General_BIN2`), ""},
 	{regexp.MustCompile(`NVARCHAR\(MAX\)`), "TEXT"},
+	{regexp.MustCompile(`VARBINARY\(MAX\)`), "BLOB"},
 	{regexp.MustCompile(`DEFAULT DATEDIFF_BIG\([^)]*\(\)\)`), "DEFAULT 0"},
 }
 

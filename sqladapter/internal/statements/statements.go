@@ -27,9 +27,10 @@ func (s Statement) Repeats() bool {
 	return strings.Contains(string(s.Text), "{list}") || strings.Contains(string(s.Text), "{rows") || strings.Contains(string(s.Text), "{likes")
 }
 
-// OnlyNumbered reports whether the statement is for databases with numbered rows.
+// OnlyNumbered reports whether the statement is for databases with numbered rows or
+// numbers of messages.
 func (s Statement) OnlyNumbered() bool {
-	for _, name := range []string{`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`} {
+	for _, name := range []string{`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`} {
 		if strings.Contains(string(s.Text), name) {
 			return true
 		}

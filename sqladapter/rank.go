@@ -1,0 +1,177 @@
+package sqladapter
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// A match is a message that a query found. Its id and how often it has each phrase
+// are in the room of the matches it is among.
+type match struct {
+	chat      int32
+	idSize    int32
+	words     int32
+	counts    int32 // the bytes of them
+	at        int
+	createdAt int64
+	rank      float64
+}
+
+// matches are those of one search.
+type matches struct {
+	phrases int
+	all     []match
+	// bytes are the ids and, of each phrase that is there, how many phrases after the
+	// one before, and how often.
+	bytes []byte
+	// chats are those that have matches.
+	chats   []string
+	chatsAt map[string]int32
+	last    int32
+}
+
+// add adds a message in which the phrases were found.
+func (s *matches) add(chatID string, id []byte, createdAt int64, words int, found [][]hit) {
+	s.phrases = len(found)
+	m := match{chat: s.chat(chatID), idSize: int32(len(id)), words: int32(words), at: len(s.bytes), createdAt: createdAt}
+	s.bytes = append(s.bytes, id...)
+	before := 0
+	for i, hits := range found {
+		if len(hits) > 0 {
+			s.bytes = binary.AppendUvarint(s.bytes, uint64(i-before))
+			s.bytes = binary.AppendUvarint(s.bytes, uint64(len(hits)))
+			before = i
+		}
+	}
+	m.counts = int32(len(s.bytes) - m.at - len(id))
+	s.all = append(s.all, m)
+}
+
+func (s *matches) chat(id string) int32 {
+	if len(s.chats) > 0 && s.chats[s.last] == id {
+		return s.last
+	}
+	at, ok := s.chatsAt[id]
+	if !ok {
+		if s.chatsAt == nil {
+			s.chatsAt = make(map[string]int32)
+		}
+		at = int32(len(s.chats))
+		s.chats = append(s.chats, id)
+		s.chatsAt[id] = at
+	}
+	s.last = at
+	return at
+}
+
+func (s *matches) id(m *match) []byte { return s.bytes[m.at : m.at+int(m.idSize)] }
+
+// eachCount calls a function with each phrase that a match has.
+func (s *matches) eachCount(m *match, do func(phrase, count int)) {
+	at := m.at + int(m.idSize)
+	counts := s.bytes[at : at+int(m.counts)]
+	for phrase := 0; len(counts) > 0; {
+		step, n := binary.Uvarint(counts)
+		count, n2 := binary.Uvarint(counts[n:])
+		counts = counts[n+n2:]
+		phrase += int(step)
+		do(phrase, int(count))
+	}
+}
+
+// drop takes the messages of these ids out.
+func (s *matches) drop(ids map[string]bool) {
+	s.all = slices.DeleteFunc(s.all, func(m match) bool { return ids[string(s.id(&m))] })
+}
+
+// rank ranks the matches of each chat by BM25, the higher the better. Nothing
+// outside of a chat has an influence. sizes has how many messages the chats have.
+func (s *matches) rank(sizes map[string]int) {
+	if len(s.chats) > 1 {
+		slices.SortStableFunc(s.all, func(a, b match) int { return cmp.Compare(a.chat, b.chat) })
+	}
+	weights := make([]float64, s.phrases)
+	for rest := s.all; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].chat == rest[0].chat {
+			n++
+		}
+		s.rankChat(rest[:n], sizes[s.chats[rest[0].chat]], weights)
+		rest = rest[n:]
+	}
+}
+
+// rankChat ranks the matches in a chat of so many messages. weights is room for a
+// number for each phrase.
+func (s *matches) rankChat(found []match, messages int, weights []float64) {
+	const k1, b = 1.2, 0.75
+	clear(weights)
+	words := 0
+	for i := range found {
+		words += int(found[i].words)
+		s.eachCount(&found[i], func(phrase, _ int) { weights[phrase]++ })
+	}
+	average := max(1, float64(words)/float64(len(found)))
+	total := float64(max(messages, len(found)))
+	for i, with := range weights {
+		weights[i] = math.Log(1 + (total-with+0.5)/(with+0.5))
+	}
+	for i := range found {
+		m := &found[i]
+		m.rank = 0
+		s.eachCount(m, func(phrase, n int) {
+			count := float64(n)
+			m.rank += weights[phrase] * count * (k1 + 1) / (count + k1*(1-b+b*float64(m.words)/average))
+		})
+	}
+}
+
+// compare orders matches: the best first, and of the same rank the one made last.
+func (s *matches) compare(a, b *match) int {
+	if a.rank != b.rank {
+		return cmp.Compare(b.rank, a.rank)
+	}
+	return cmp.Or(cmp.Compare(b.createdAt, a.createdAt), bytes.Compare(s.id(a), s.id(b)))
+}
+
+// best returns the first matches in their order.
+func (s *matches) best(limit int) []match {
+	limit = min(limit, len(s.all))
+	byOrder := func(a, b match) int { return s.compare(&a, &b) }
+	if limit > len(s.all)/4 {
+		sorted := slices.Clone(s.all)
+		slices.SortFunc(sorted, byOrder)
+		return sorted[:limit]
+	}
+	// The first so far are a heap, with the last of them on top.
+	heap := slices.Clone(s.all[:limit])
+	sink := func(at int) {
+		for {
+			last := at
+			for child := 2*at + 1; child <= 2*at+2 && child < len(heap); child++ {
+				if s.compare(&heap[child], &heap[last]) > 0 {
+					last = child
+				}
+			}
+			if last == at {
+				return
+			}
+			heap[at], heap[last] = heap[last], heap[at]
+			at = last
+		}
+	}
+	for at := limit/2 - 1; at >= 0; at-- {
+		sink(at)
+	}
+	for i := limit; i < len(s.all) && limit > 0; i++ {
+		if m := &s.all[i]; s.compare(m, &heap[0]) < 0 {
+			heap[0] = *m
+			sink(0)
+		}
+	}
+	slices.SortFunc(heap, byOrder)
+	return heap
+}

@@ -1,0 +1,71 @@
+package sqladapter
+
+import (
+	"sort"
+	"strings"
+)
+
+// snippetWords is how many words a snippet has.
+const snippetWords = 32
+
+// snippetOf returns the part of a text with the most of what was found, which stands
+// between <mark> and </mark>.
+func snippetOf(text string, words []word, found [][]hit) string {
+	marked := make([]bool, len(words))
+	joined := make([]bool, len(words)) // with the word before, by one phrase
+	var starts []int
+	for _, hits := range found {
+		for _, h := range hits {
+			starts = append(starts, h.at)
+			for i := range h.length {
+				marked[h.at+i] = true
+				joined[h.at+i] = joined[h.at+i] || i > 0
+			}
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	from := bestWindow(starts, len(words))
+	to := min(from+snippetWords, len(words))
+	var b strings.Builder
+	at := 0
+	if from > 0 {
+		b.WriteString("...")
+		at = words[from].start
+	}
+	for i := from; i < to; i++ {
+		w := words[i]
+		begins := marked[i] && (i == from || !joined[i])
+		ends := marked[i] && (i+1 == to || !joined[i+1])
+		if begins {
+			b.WriteString(text[at:w.start] + "<mark>")
+			at = w.start
+		}
+		if ends {
+			b.WriteString(text[at:w.end] + "</mark>")
+			at = w.end
+		}
+	}
+	if to < len(words) {
+		b.WriteString(text[at:words[to-1].end] + "...")
+	} else {
+		b.WriteString(text[at:])
+	}
+	return b.String()
+}
+
+// bestWindow returns the first word of the window with the most hits, of so many
+// words. The hits are put a little behind its start.
+func bestWindow(starts []int, words int) int {
+	sort.Ints(starts)
+	best, most := 0, 0
+	for i, at := range starts {
+		from := max(0, min(at-4, words-snippetWords))
+		n := sort.SearchInts(starts, from+snippetWords) - i
+		if n > most {
+			best, most = from, n
+		}
+	}
+	return best
+}
