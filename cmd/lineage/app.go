@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,8 @@ type app struct {
 	// repairs are what a store said while it was opened that it had to make up for.
 	repairs []string
 
+	// args is the command line.
+	args []string
 	// began is set when a command's own work begins: errors before it are about how
 	// the command was written.
 	began bool
@@ -51,11 +54,15 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) strin
 // run runs a command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
+	a.args = args
 	root.SetArgs(args)
 	root.SetContext(ctx)
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.began {
 		err = &usageError{err}
+	}
+	if asUsage := (*usageError)(nil); errors.As(err, &asUsage) && hintOf(err) == "" {
+		err = hint(err, "'%s --help' shows how it is written", c.CommandPath())
 	}
 	// What was printed before an error is printed whole.
 	if flushed := a.buffer.Flush(); err == nil && flushed != nil {
@@ -113,7 +120,11 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	help := helpCommand(a)
 	root.SetHelpCommand(help)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		// What follows the flag that is wrong was not looked at.
+		a.json = a.json || slices.Contains(a.args, "--json")
+		return &usageError{err}
+	})
 	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
 	}
@@ -126,7 +137,25 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	}
 	help.GroupID = "program"
 	a.completeArguments(root)
+	countArguments(root)
 	return root
+}
+
+// countArguments has commands say how they are written when they are given too many
+// arguments or too few.
+func countArguments(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		countArguments(below)
+	}
+	if fits := c.Args; fits != nil && c.RunE != nil && !c.HasSubCommands() {
+		c.Args = func(c *cobra.Command, args []string) error {
+			err := fits(c, args)
+			if err == nil || len(c.ValidArgs) > 0 {
+				return err
+			}
+			return usagef("%s: it is written '%s %s'", screen.Plural(int64(len(args)), "argument"), c.Parent().CommandPath(), c.Use)
+		}
+	}
 }
 
 // knownCommand refuses what is no command, and tells what was close.

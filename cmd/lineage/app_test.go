@@ -102,6 +102,44 @@ func TestWatchHearsOfLaterChanges(t *testing.T) {
 	require.Equal(t, exitInterrupted, <-done)
 }
 
+func TestProjectFollows(t *testing.T) {
+	dir := newStore(t)
+	db := "sqlite:" + filepath.Join(t.TempDir(), "chats.db")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &notifyingBuffer{wrote: make(chan string, 100)}
+	done := make(chan int)
+	go func() {
+		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- a.run(ctx, []string{"project", db, "--follow", "--interval", "5ms", "--store", dir, "--json"})
+	}()
+	require.Contains(t, <-out.wrote, `"added":1`)
+	for range 3 {
+		require.Equal(t, 0, runLine(t.Context(), "append", "more", "--store", dir).code)
+		require.Contains(t, <-out.wrote, `"added":1`)
+		require.Equal(t, 0, runLine(t.Context(), "compare", db, "--store", dir).code)
+	}
+	// While somebody else has the store it waits, and hears of everything afterwards.
+	holder, err := lineage.Open(t.Context(), dir, nil)
+	require.NoError(t, err)
+	for thread, err := range holder.Threads(t.Context()) {
+		require.NoError(t, err)
+		active, err := thread.Active(t.Context())
+		require.NoError(t, err)
+		for range 2 {
+			_, err = active.Extend(t.Context(), lineage.Item{Role: "user", Body: []byte("held")})
+			require.NoError(t, err)
+		}
+	}
+	time.Sleep(20 * time.Millisecond)
+	require.Empty(t, out.wrote)
+	require.NoError(t, holder.Close())
+	require.Contains(t, <-out.wrote, `"added":2`)
+	stop()
+	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, 0, runLine(t.Context(), "compare", db, "--store", dir).code)
+}
+
 // notifyingBuffer passes on what is written to it.
 type notifyingBuffer struct{ wrote chan string }
 

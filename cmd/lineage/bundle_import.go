@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
 )
 
@@ -72,6 +73,10 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		var missing *bundle.MissingError
 		if errors.As(err, &missing) {
 			return hint(err, "it was written against another store's inventory: write it against this one's, or whole")
+		}
+		var damage *lineage.CorruptError
+		if errors.As(err, &damage) && damage.File == "bundle" {
+			return hint(err, "nothing was added; 'lineage bundle create' in the other store writes it anew")
 		}
 		if err != nil {
 			return err

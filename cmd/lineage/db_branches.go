@@ -56,8 +56,9 @@ func (d *database) listBranches(ctx context.Context) error {
 	return table.Print()
 }
 
-// printBranch tells about a branch by its name.
-func (d *database) printBranch(ctx context.Context, name string) error {
+// printBranch tells about a branch by its name. moved says what the command did if the
+// branch is the active one.
+func (d *database) printBranch(ctx context.Context, name, moved string) error {
 	branches, err := d.chats.ListBranches(ctx, d.current)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (d *database) printBranch(ctx context.Context, name string) error {
 		}
 		now := "branch"
 		if b.IsActive {
-			now = "now on branch"
+			now = moved
 		}
 		d.printf("%s %s, %s\n", now, screen.Line(b.Name), screen.Plural(int64(b.MessageCount), "message"))
 		return nil
@@ -102,7 +103,7 @@ func (d *database) branchAt(ctx context.Context, name, head string, active bool)
 	if err != nil {
 		return err
 	}
-	return d.printBranch(ctx, b.Name)
+	return d.printBranch(ctx, b.Name, "now on branch")
 }
 
 func (d *database) switchTo(ctx context.Context, name string) error {
@@ -113,7 +114,7 @@ func (d *database) switchTo(ctx context.Context, name string) error {
 	if err := d.chats.SetActiveBranch(ctx, d.current, b.ID); err != nil {
 		return err
 	}
-	return d.printBranch(ctx, b.Name)
+	return d.printBranch(ctx, b.Name, "now on branch")
 }
 
 func (d *database) rewind(ctx context.Context, o *rewindOptions) error {

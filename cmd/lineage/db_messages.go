@@ -111,7 +111,7 @@ func (d *database) show(ctx context.Context, name string) error {
 		return err
 	}
 	if found.Branch != nil && !found.Moved {
-		return d.printBranch(ctx, found.Branch.Name)
+		return d.printBranch(ctx, found.Branch.Name, "active branch")
 	}
 	if found.Message == "" {
 		return fmt.Errorf("message %q: %w", name, lineage.ErrNotFound)

@@ -118,7 +118,7 @@ func hintOf(err error) string {
 	case errors.Is(err, errInterrupted):
 		return "what was done so far is kept"
 	case errors.As(err, &usage):
-		return "'lineage COMMAND --help' shows how a command is written"
+		return "" // the command is named where it is known
 	case errors.Is(err, lineage.ErrLocked):
 		return "one process at a time can have a store open; --wait 1m waits for it"
 	case errors.Is(err, lineage.ErrCorrupt):

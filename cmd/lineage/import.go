@@ -175,7 +175,9 @@ func (s *session) printImported(r *importedRecord, whole bool) error {
 		}
 		table.Row(name, text)
 	}
-	table.Row("read as", strings.Join(r.Formats, ", "))
+	if len(r.Formats) > 0 {
+		table.Row("read as", strings.Join(r.Formats, ", "))
+	}
 	row("conversations", r.Conversations, r.NewConversations, "of them new")
 	row("messages", r.Messages, r.NewMessages, "of them new")
 	if r.SharedMessages > 0 {

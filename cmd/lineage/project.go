@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,8 @@ import (
 type projectOptions struct {
 	dsn       string
 	chatsOnly bool
+	follow    bool
+	interval  time.Duration
 }
 
 func projectCommand(a *app) *cobra.Command {
@@ -22,7 +25,10 @@ func projectCommand(a *app) *cobra.Command {
 		Short: "Bring a store's history into a SQL database",
 		Long: `Brings the history of a store into the documented tables of a database: a SQLite file
 (sqlite:FILE), Postgres (postgres://…) or SQL Server (sqlserver://…). A database that was filled before gets
-what is new. It can be stopped at any point and goes on from there; running it twice changes nothing.`,
+what is new. It can be stopped at any point and goes on from there; running it twice changes nothing.
+
+With --follow it keeps the database up to date until it is interrupted. As with 'lineage watch', other
+processes can change the store meanwhile, and one that keeps it open all the time is heard when it lets go.`,
 		Example: `  lineage project sqlite:chats.db
   lineage project sqlite:only-chats.db --chats-only --json`,
 		Args: cobra.ExactArgs(1),
@@ -31,12 +37,13 @@ what is new. It can be stopped at any point and goes on from there; running it t
 			if !isDSN(o.dsn) {
 				return hint(usagef("%s: not a database", o.dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
 			}
-			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
-				return runProject(ctx, s, o)
-			})
+			return runProject(ctx, a, o)
 		}),
 	}
-	c.Flags().BoolVar(&o.chatsOnly, "chats-only", false, "leave out the tables of content and structure")
+	f := c.Flags()
+	f.BoolVar(&o.chatsOnly, "chats-only", false, "leave out the tables of content and structure")
+	f.BoolVar(&o.follow, "follow", false, "go on bringing what is new, until interrupted")
+	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow")
 	return c
 }
 
@@ -67,32 +74,67 @@ func databaseHint(err error) error {
 	return err
 }
 
-func runProject(ctx context.Context, s *session, o *projectOptions) (err error) {
-	db, err := openDB(ctx, o.dsn)
-	if err != nil {
-		return databaseHint(err)
+func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
+	if o.interval <= 0 {
+		return usagef("--interval: has to be more than nothing")
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	dir, err := a.findStore(false)
+	if err != nil {
+		return err
+	}
+	var db *sqladapter.DB
+	defer func() {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	runs := 0
+	project := func() error {
+		return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+			if db == nil { // a store that cannot be opened makes no file
+				opened, err := openDB(ctx, o.dsn)
+				if err != nil {
+					return databaseHint(err)
+				}
+				db = opened
+			}
+			r, err := projectOnce(ctx, s, o, db)
+			if err != nil {
+				return err
+			}
+			if runs++; runs > 1 && r.From == r.To {
+				return nil // such as after a collection, which changes files only
+			}
+			return s.tellProjected(r)
+		})
+	}
+	if !o.follow {
+		return project()
+	}
+	return a.follow(ctx, dir, o.interval, project)
+}
+
+func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladapter.DB) (*projectedRecord, error) {
 	line := s.progress("projecting", func(n int64) string { return screen.Plural(n, "chat") })
 	report, err := (&sqladapter.Projector{Store: s.store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r sqladapter.ProjectReport) {
 		line.Show(int64(r.Threads), int64(r.Total))
 	}}).Run(ctx)
 	line.Done()
-	if err != nil {
-		return databaseHint(err)
-	}
-	r := projectedRecord{
+	return &projectedRecord{
 		Database: redact(o.dsn), From: report.From, To: report.To, Threads: report.Threads,
 		Added: report.Added, Changed: report.Changed, Removed: report.Removed,
-	}
-	if s.json {
-		return s.emit(&r)
+	}, databaseHint(err)
+}
+
+func (a *app) tellProjected(r *projectedRecord) error {
+	if a.json {
+		return a.emit(r)
 	}
 	if r.From == r.To {
-		s.printf("%s has everything up to commit %d already\n", r.Database, r.To)
+		a.printf("%s has everything up to commit %d already\n", r.Database, r.To)
 		return nil
 	}
-	s.printf("%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
+	a.printf("%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
 		screen.Plural(int64(r.Added), "message"), r.Changed, r.Removed, screen.Plural(int64(r.Threads), "chat"))
 	return nil
 }

@@ -21,7 +21,7 @@ func repairCommand(a *app) *cobra.Command {
 		Short: "Make the index anew from the journal",
 		Long: `Makes the index anew from the journal, which holds everything. The old index is kept beside it
 as index.bolt.before-repair until the next repair. Damage to the journal itself is not
-something this can mend: 'lineage verify' tells which is which.`,
+something this can mend: 'lineage verify' tells which is which, and the index stays as it is.`,
 		Example: `  lineage repair`,
 		Args:    cobra.NoArgs,
 		RunE:    a.does(func(ctx context.Context, _ []string) error { return runRepair(ctx, a) }),
@@ -50,16 +50,12 @@ func runRepair(ctx context.Context, a *app) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	const index = "index.bolt"
-	old := filepath.Join(dir, index+".before-repair")
-	if err := os.Rename(filepath.Join(dir, index), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Remove(filepath.Join(dir, index+".sums")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	restore, err := setIndexAside(dir)
+	if err != nil {
 		return err
 	}
 	if store, err = a.openStore(ctx, dir, openMode{}); err != nil {
-		return err
+		return errors.Join(err, restore())
 	}
 	defer store.Close()
 	head, err := store.Engine().Head(ctx)
@@ -77,4 +73,34 @@ func runRepair(ctx context.Context, a *app) error {
 	}
 	a.printf("made the index anew from %d commits\n", head)
 	return nil
+}
+
+// setIndexAside puts the index where it is kept until the next repair, and returns
+// what brings it back: where the journal cannot be read it may be all that still
+// tells what is there.
+func setIndexAside(dir string) (restore func() error, err error) {
+	index := filepath.Join(dir, "index.bolt")
+	sums, aside := index+".sums", index+".before-repair"
+	kept, err := os.ReadFile(sums)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := os.Rename(index, aside); errors.Is(err, fs.ErrNotExist) {
+		return func() error { return nil }, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(sums); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return func() error {
+		err := os.Remove(sums)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if kept != nil {
+			err = os.WriteFile(sums, kept, 0o600)
+		}
+		return errors.Join(err, os.Rename(aside, index))
+	}, nil
 }

@@ -124,7 +124,7 @@ func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
 		}
 		s.printf("\n")
 	}
-	if resolved.Omitted > 0 {
+	if resolved.Omitted > 0 && o.budget > 0 {
 		s.warn("%s did not fit and are not summarized; 'lineage summarize' makes a summary that stands for them",
 			screen.Plural(int64(resolved.Omitted), "message"))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,9 @@ func runRestore(ctx context.Context, a *app, from, dir string) error {
 	line := a.progress("restoring", screen.Bytes)
 	report, err := lineage.Restore(ctx, from, dir, lineage.RestoreOptions{Progress: line.Show})
 	line.Done()
+	if errors.Is(err, lineage.ErrCorrupt) {
+		return hint(err, "nothing was restored; 'lineage verify --deep --store %s' lists what is damaged", from)
+	}
 	if err != nil {
 		return err
 	}

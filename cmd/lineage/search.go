@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -121,23 +119,5 @@ func (d *database) search(ctx context.Context, o *searchOptions) ([]chat.SearchR
 	if d.namedChat() != "" {
 		return d.chats.SearchMessages(ctx, d.current, o.query, options)
 	}
-	limit := cmp.Or(o.limit, chat.DefaultSearchLimit)
-	var ids []string
-	for c, err := range d.chats.ListChats(ctx, chat.ListOptions{UserID: o.user}) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, c.ID)
-	}
-	var best []chat.SearchResult
-	for _, id := range ids {
-		found, err := d.chats.SearchMessages(ctx, id, o.query, options)
-		if err != nil {
-			return nil, err
-		}
-		best = append(best, found...)
-		slices.SortStableFunc(best, func(a, b chat.SearchResult) int { return cmp.Compare(b.Rank, a.Rank) })
-		best = best[:min(len(best), limit)]
-	}
-	return best, nil
+	return d.db.SearchAll(ctx, o.user, o.query, options)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,8 @@ type openMode struct {
 	readOnly bool
 	// create makes a store where none is, if it was named.
 	create bool
+	// damaged says that the command is about damage, and needs no word about it.
+	damaged bool
 	// noChat leaves the current chat alone: the command is about the store.
 	noChat bool
 }
@@ -52,6 +55,14 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if damage := store.Damage(); damage != nil && !mode.damaged {
+		defer func() {
+			if err == nil {
+				err = hint(fmt.Errorf("what this shows of %s is not all: %w", dir, damage),
+					"'lineage verify' says what is damaged, and 'lineage repair' what can be done")
+			}
+		}()
+	}
 	s := &session{app: a, dir: dir, store: store}
 	if !mode.noChat {
 		if s.thread, err = s.currentChat(ctx); err != nil {
@@ -79,11 +90,14 @@ func (a *app) findStore(create bool) (string, error) {
 	}
 	if isDSN(dir) {
 		return "", hint(usagef("%s: this command needs a store in a directory, not a database", redact(dir)),
-			"'lineage chat', 'log', 'show', 'append', 'branch', 'switch', 'checkpoint', 'rewind' and 'search' work on databases too")
+			"'lineage chat', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
 	}
 	if dir != "" {
 		if isStore(dir) || create {
 			return dir, nil
+		}
+		if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
+			return "", fmt.Errorf("store %s: %w", dir, err)
 		}
 		// A folder may be named that has its store below it.
 		if below := filepath.Join(dir, storeDir); isStore(below) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +24,15 @@ mends it, and exits with 6 if anything is.`,
   lineage verify --deep --json`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+			opened := false
+			err := a.open(ctx, openMode{readOnly: true, noChat: true, damaged: true}, func(ctx context.Context, s *session) error {
+				opened = true
 				return runVerify(ctx, s, o)
 			})
+			if !opened && errors.Is(err, lineage.ErrCorrupt) {
+				return hint(err, "the store cannot be opened, not even to read: 'lineage restore' makes one of a backup")
+			}
+			return err
 		}),
 	}
 	c.Flags().BoolVar(&o.deep, "deep", false, "check every byte")
@@ -65,8 +72,13 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		return err
 	}
 	r := verifiedRecord{Deep: o.deep, Commits: head}
-	// An index that cannot be used was made anew for this command alone.
-	for _, message := range s.repairs {
+	// An index that cannot be used was made anew for this command alone. Damage to the
+	// journal is told below, where it is.
+	repairs := s.repairs
+	if s.store.Damage() != nil {
+		repairs = nil
+	}
+	for _, message := range repairs {
 		f := lineage.Finding{Subject: "index", Problem: message, Repair: rebuildIndex}
 		if err := s.finding(f, &r); err != nil {
 			return err

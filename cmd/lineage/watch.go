@@ -91,29 +91,40 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 	if err != nil {
 		return err
 	}
-	next, seen := o.from, ""
-	for {
-		// What changes while it is read is seen the next time.
-		state := journalState(dir)
-		if state != seen {
-			last, err := a.printChanges(ctx, dir, next)
-			switch {
-			case err == nil:
-				next, seen = last+1, state
-			case !o.follow || !errors.Is(err, lineage.ErrLocked):
+	next := o.from
+	look := func() error {
+		last, err := a.printChanges(ctx, dir, next)
+		if err == nil {
+			next = last + 1
+		}
+		return err
+	}
+	if !o.follow {
+		return look()
+	}
+	return a.follow(ctx, dir, o.interval, look)
+}
+
+// follow does something at once and whenever the store has changed, until it fails or
+// is interrupted. While another process has the store open, it waits.
+func (a *app) follow(ctx context.Context, dir string, interval time.Duration, do func() error) error {
+	for seen := ""; ; {
+		// What changes meanwhile is seen the next time.
+		if state := journalState(dir); state != seen {
+			err := do()
+			if err == nil {
+				seen = state
+			} else if !errors.Is(err, lineage.ErrLocked) {
 				return err
 			}
 			if err := a.buffer.Flush(); err != nil {
 				return err
 			}
 		}
-		if !o.follow {
-			return nil
-		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(o.interval):
+		case <-time.After(interval):
 		}
 	}
 }

@@ -3,6 +3,7 @@ package refs
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -39,9 +40,9 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	if c != nil || err != nil {
 		return c, err
 	}
-	var found []chat.ChatInfo
+	var found []chat.Chat
 	var names []string
-	for c, err := range r.store.ListChats(ctx, chat.ListOptions{}) {
+	for c, err := range r.titles(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -52,14 +53,37 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 			names = append(names, c.ID, c.Title)
 		}
 	}
-	one, err := one("chat", text, found, func(c chat.ChatInfo) string { return c.ID })
+	one, err := one("chat", text, found, func(c chat.Chat) string { return c.ID })
 	if err != nil {
 		return nil, err
 	}
 	if one == nil {
 		return nil, &UnknownError{Kind: "chat", Text: text, Near: Nearest(text, names)}
 	}
-	return &one.Chat, nil
+	if c, err = r.store.Chat(ctx, one.ID); c == nil && err == nil {
+		err = &UnknownError{Kind: "chat", Text: text} // deleted meanwhile
+	}
+	return c, err
+}
+
+// titled is a store that yields the ids and titles of chats at less than ListChats
+// costs.
+type titled interface {
+	Titles(ctx context.Context) iter.Seq2[chat.Chat, error]
+}
+
+// titles yields at least the id and title of every chat.
+func (r *Chats) titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
+	if s, ok := r.store.(titled); ok {
+		return s.Titles(ctx)
+	}
+	return func(yield func(chat.Chat, error) bool) {
+		for c, err := range r.store.ListChats(ctx, chat.ListOptions{}) {
+			if !yield(c.Chat, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Find returns what a name stands for.

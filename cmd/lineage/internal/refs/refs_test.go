@@ -1,12 +1,16 @@
 package refs
 
 import (
+	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
 func open(t *testing.T) *lineage.Store {
@@ -136,4 +140,29 @@ func FuzzCutStep(f *testing.F) {
 			require.Less(t, len(name), len(text))
 		}
 	})
+}
+
+func TestChatsOfADatabaseAreFoundByTheirTitles(t *testing.T) {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "chats.db"), nil)
+	require.NoError(t, err)
+	defer db.Close()
+	for id, title := range map[string]string{"first": "Trip to Porto", "second": "Trip to Lisbon", "third": "Groceries", "fourth": "groceries"} {
+		_, err := db.Chats().CreateChat(ctx, chat.Chat{ID: id, UserID: "ada", Title: title})
+		require.NoError(t, err)
+	}
+	r := NewChats(db.Chats(), "")
+	for _, name := range []string{"second", "trip TO lisbon", "seco", "cond"} {
+		found, err := r.Chat(ctx, name)
+		require.NoError(t, err, name)
+		require.Equal(t, "second", found.ID)
+		require.Equal(t, "ada", found.UserID, "all of the chat is answered")
+	}
+	_, err = r.Chat(ctx, "groceries")
+	var ambiguous *AmbiguousError
+	require.ErrorAs(t, err, &ambiguous)
+	_, err = r.Chat(ctx, "Trip to Lisbo")
+	var unknown *UnknownError
+	require.ErrorAs(t, err, &unknown)
+	require.Contains(t, unknown.Near, "Trip to Lisbon")
 }
