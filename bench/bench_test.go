@@ -10,15 +10,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
 )
 
 func small(t *testing.T) Config {
-	return Config{Dir: t.TempDir(), Sizes: []int{10, 60}, Rounds: 2, StoreMessages: 12_000, MessageBytes: 100, Forks: 2_000}
+	return Config{Dir: t.TempDir(), Sizes: []int{10, 60}, Rounds: 2, StoreMessages: 12_000, MessageBytes: 100, Forks: 2_000, Sustained: 3_000}
 }
 
 // Every system has to do what is measured, or the comparison is of nothing.
@@ -27,7 +29,7 @@ func TestSystemsKeepHistories(t *testing.T) {
 	c := small(t)
 	c.Postgres = pgtest.DSN(t)
 	c.setDefaults()
-	r := &run{config: c, dir: c.Dir}
+	r := &run{config: c, dir: c.Dir, postgres: c.Postgres}
 	for _, s := range r.systems() {
 		t.Run(s.name+" "+s.durability, func(t *testing.T) {
 			o, err := r.open(ctx, s)
@@ -86,13 +88,15 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 
 	found := map[string]bool{}
 	for _, row := range report.Rows {
-		found[row.Workload] = true
+		found[row.Workload], found[row.Workload+row.System] = true, true
 		require.False(t, math.IsNaN(row.Value), row)
 		require.GreaterOrEqual(t, row.High, row.Low, row)
 	}
 	for _, w := range []string{
-		workExtend, workFork, workRead, workWindow, workEdit, workLength, "writers", "fanout", "read through 1,000 forks", "fork among forks",
-		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workPacked, workImport, workDedupe, workSearch, workIndex,
+		workExtend, workFork, workRead, workWindow, workEdit, workLength, "writers", "fanout", "read through 1,000 forks", workWide,
+		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workPacked, workPackedBeside, workLargeFork, workLargeWindow, workFill,
+		workExtendOn, workForkOn, workLimits, workLimitsRead, workLimitsPacked, workImport, workDedupe, workSearch, workIndex,
+		workCold + dedupeFast, workCold + dedupePacked, workColdMost + dedupePacked, workColdOpen + dedupeFast,
 	} {
 		require.True(t, found[w], w)
 	}
@@ -112,12 +116,99 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 	names, err := report.WritePlots(dir)
 	require.NoError(t, err)
 	require.Contains(t, names, "extend.svg")
+	require.Contains(t, names, "archives.svg")
 	for _, name := range names {
 		wellFormed(t, filepath.Join(dir, name))
 	}
 	for _, change := range Compare(report, report) {
 		require.False(t, change.Worse, change)
 		require.InDelta(t, 1, change.Factor, 1e-9)
+	}
+}
+
+// A server of the run's own is started, measured and gone afterwards.
+func TestPrivatePostgres(t *testing.T) {
+	pgtest.DSN(t) // or skip
+	c := small(t)
+	c.Postgres = PrivatePostgres
+	c.Workloads, c.Systems, c.Sizes = []string{"history", "writers"}, []string{nameLineage, namePostgres}, []int{10}
+	report, err := Run(context.Background(), c)
+	require.NoError(t, err)
+	measured := map[string]bool{}
+	for _, row := range report.Rows {
+		if row.System == namePostgres {
+			measured[row.Workload+" "+row.Durability] = true
+			require.Zero(t, row.CPUNanos, "the server's processor time is not this process's")
+		}
+	}
+	for _, w := range []string{workExtend, workFork, workRead, workWindow, workEdit} {
+		require.True(t, measured[w+" "+normal], w)
+		require.True(t, measured[w+" "+full], w)
+	}
+	left, err := os.ReadDir(c.Dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestNoPostgresIsReported(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	c := small(t)
+	c.Postgres = PrivatePostgres
+	r := &run{config: c}
+	r.config.setDefaults()
+	r.startPostgres()()
+	if r.postgres != "" {
+		t.Skip("there is one outside of the path")
+	}
+	require.Contains(t, r.noPostgres, "no server could be started")
+	r.systems()
+	require.Contains(t, r.report.Skipped, Skipped{System: namePostgres, Why: r.noPostgres})
+}
+
+func TestAddressesWithSettings(t *testing.T) {
+	for address, want := range map[string]string{
+		"postgres://h/db":                   "postgres://h/db?a=b",
+		"postgres://h/db?sslmode=disable":   "postgres://h/db?sslmode=disable&a=b",
+		"host=/run/postgresql dbname=bench": "host=/run/postgresql dbname=bench a=b",
+	} {
+		require.Equal(t, want, withSetting(address, "a", "b"))
+	}
+}
+
+func TestArchivesPlot(t *testing.T) {
+	of := func(system, archive string, bytes float64) Row {
+		return Row{Workload: workDedupe, System: system, Archive: archive, Unit: unitBytes, Value: bytes}
+	}
+	r := &Report{Rows: []Row{
+		of(dedupeRaw, "a & b", 1000), of(dedupePacked, "a & b", 40), of(nameSQLite, "a & b", 2500),
+		of(dedupeRaw, "c", 100), of(dedupePacked, "c", 20), of(dedupeZstd, "c", 25), of(dedupeRaw, "empty", 0),
+	}}
+	p := r.archivesPlot()
+	require.Equal(t, []string{"a & b", "c"}, p.archives)
+	require.Len(t, p.series, 3)
+	require.Equal(t, line{name: dedupePacked, ys: []float64{0.04, 0.2}}, p.series[0])
+	require.Equal(t, line{name: dedupeZstd, ys: []float64{0, 0.25}}, p.series[1])
+	dir := t.TempDir()
+	names, err := r.WritePlots(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"archives.svg"}, names)
+	wellFormed(t, filepath.Join(dir, "archives.svg"))
+	b, err := os.ReadFile(filepath.Join(dir, "archives.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(b), "a &amp; b")
+	require.Equal(t, 3+4, strings.Count(string(b), "<circle"))
+
+	names, err = (&Report{}).WritePlots(t.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, names)
+	for _, x := range []struct {
+		low, high float64
+		first     float64
+		last      float64
+	}{{0.04, 2.5, 0.02, 5}, {1, 1, 1, 2}, {0.3, 1, 0.2, 1}, {0.012, 7, 0.01, 10}} {
+		ticks := sharesAround(x.low, x.high)
+		require.InDelta(t, x.first, ticks[0], 1e-9, x)
+		require.InDelta(t, x.last, ticks[len(ticks)-1], 1e-9, x)
 	}
 }
 
@@ -194,6 +285,36 @@ func TestCompareSeesWhatBecameWorse(t *testing.T) {
 	require.Empty(t, Compare(&Report{}, of(4)))
 }
 
+func TestCompareSeesBytesGrow(t *testing.T) {
+	of := func(system, workload string, bytes float64) *Report {
+		return &Report{Rows: []Row{{Workload: workload, System: system, Archive: "a", Unit: unitBytes, Value: bytes}}}
+	}
+	for _, x := range []struct {
+		now   float64
+		worse bool
+	}{{1000, false}, {1040, false}, {1060, true}, {800, false}} {
+		changes := Compare(of(dedupePacked, workDedupe, 1000), of(dedupePacked, workDedupe, x.now))
+		require.Len(t, changes, 1)
+		require.Equal(t, x.worse, changes[0].Worse, x)
+		require.InDelta(t, x.now/1000, changes[0].Factor, 1e-9)
+		var out bytes.Buffer
+		require.NoError(t, WriteChanges(&out, changes))
+		require.Equal(t, x.worse, strings.Contains(out.String(), "WORSE"))
+	}
+	require.Empty(t, Compare(of(dedupeZstd, workDedupe, 1000), of(dedupeZstd, workDedupe, 2000)), "not of this store")
+	require.Empty(t, Compare(of(nameLineage, workOpenMemory, 1000), of(nameLineage, workOpenMemory, 2000)), "memory is not on disk")
+}
+
+// A row that can be compared has to be found again in the same report.
+func TestCompareKnowsEveryRowOnDisk(t *testing.T) {
+	r := &Report{Rows: []Row{
+		{Workload: workBeside, System: nameLineage, Unit: unitPerItem, Value: 90}, {Workload: workPackedBeside, System: nameLineage, Unit: unitPerItem, Value: 50},
+		{Workload: workForkBytes, System: nameLineage, Size: 10, Unit: unitBytes, Value: 90}, {Workload: workForkBytes, System: nameLineage, Size: 100, Unit: unitBytes, Value: 90},
+		{Workload: workDedupe, System: dedupeFresh, Archive: "a", Unit: unitBytes, Value: 9}, {Workload: workDedupe, System: dedupeFresh, Archive: "b", Unit: unitBytes, Value: 9},
+	}}
+	require.Len(t, Compare(r, r), len(r.Rows))
+}
+
 func TestGoalsAreJudged(t *testing.T) {
 	r := &Report{
 		Ratios: []Ratio{
@@ -208,9 +329,74 @@ func TestGoalsAreJudged(t *testing.T) {
 		byName[g.Goal] = g
 	}
 	require.Len(t, byName, 3)
-	extend := byName["extend, normal durability, against one bare write of the same bytes"]
+	extend := byName["extend, normal durability, in bursts, against one bare write of the same bytes"]
 	require.Equal(t, 4.0, extend.Ratio, "the worst counts")
 	require.False(t, extend.Reached)
 	require.True(t, byName["read a whole history against the recursive query on the documented SQLite schema"].Reached)
 	require.InDelta(t, 120, byName["opening the largest store, milliseconds"].Ratio, 1e-9)
+}
+
+// Beside a goal stands what its parts come to, where they were measured.
+func TestGoalsAtBest(t *testing.T) {
+	part := func(workload, name string, ns float64) Row { return Row{Workload: workload, System: name, Value: ns} }
+	r := &Report{
+		Ratios: []Ratio{
+			{Workload: workExtend, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5, Low: 2.5, High: 6},
+			{Workload: workExtendOn, Size: 200_000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 9, Low: 8, High: 10},
+			{Workload: workFork, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5},
+			{Workload: workRead, Size: 100_000, System: nameSQLite, Against: nameLineage, Durability: normal, Ratio: 2},
+			{Workload: workWriters, Durability: full, System: nameLineage + oneWriter, Against: nameLineage + manyWriters, Ratio: 10},
+			{Workload: workWriters, Durability: full, System: nameGroupCommit + oneWriter, Against: nameGroupCommit + manyWriters, Ratio: 30},
+		},
+		Rows: []Row{
+			part(workLimits, partExtendWrite, 100), part(workLimits, partExtendHash, 50), part(workLimits, partExtendEncode, 30), part(workLimits, partExtendIndex, 200),
+			part(workLimits, partForkWrite, 100), // and no others
+			part(workLimitsRead, partRead, 10), part(workLimitsRead, partChecksum, 20), part(workLimitsRead, partHash, 40), part(workLimitsRead, partResult, 30),
+			part(workLimitsRead, partRecursive, 400),
+			{Workload: workExtendOn, System: nameLineage, Size: 200_000, CPUNanos: 7000}, {Workload: workExtendOn, System: nameWrite, Size: 200_000, CPUNanos: 700},
+			{Workload: workPackedBeside, System: nameLineage, Size: 10, Value: 54}, part(workLimitsPacked, partPackedHashes, 9),
+		},
+	}
+	var found []Goal
+	for _, g := range goals(r) {
+		require.False(t, g.Reached, g)
+		found = append(found, g)
+	}
+	require.Len(t, found, 6)
+	for i, want := range []float64{1.8, 3.8, 30, 0, 4, 9} {
+		require.InDelta(t, want, found[i].AtBest, 1e-9, found[i])
+		require.Equal(t, want > 0, found[i].AtBestOf != "", found[i])
+	}
+	require.True(t, found[0].Unsure, "the limit is among the rounds")
+	require.False(t, found[1].Unsure)
+	require.Contains(t, found[1].Measured, "7.00 µs")
+	var out bytes.Buffer
+	require.NoError(t, (&Report{Goals: found}).WriteGoals(&out))
+	require.Contains(t, out.String(), "at best 3.80")
+	require.Contains(t, out.String(), "within the noise")
+}
+
+// Sharing syncs loses nothing and answers everybody.
+func TestSharedSyncs(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer f.Close()
+	g := &groupCommit{file: f}
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			done := make(chan error, 1)
+			for range 50 {
+				assert.NoError(t, g.write([]byte{byte('a' + w)}, done))
+			}
+		})
+	}
+	wg.Wait()
+	b, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	for w := range 8 {
+		require.Equal(t, 50, bytes.Count(b, []byte{byte('a' + w)}))
+	}
+	require.NoError(t, f.Close())
+	require.Error(t, g.write([]byte("x"), make(chan error, 1)))
 }

@@ -8,7 +8,8 @@ import (
 
 // A Change is a ratio that two runs measured. Times of different runs are not
 // compared: machines differ, and the same machine from hour to hour. Ratios that
-// were taken side by side are.
+// were taken side by side are, and so are bytes on disk: their ratio says against
+// what they are by an empty Against, and is the bytes themselves.
 type Change struct {
 	Ratio  Ratio   `json:"now"`
 	Before Ratio   `json:"before"`
@@ -42,6 +43,39 @@ func Compare(before, now *Report) []Change {
 		factor := x.Ratio / was.Ratio
 		all = append(all, Change{Ratio: x, Before: was, Factor: factor, Worse: factor > worseAt && x.Low > was.High})
 	}
+	return append(all, compareBytes(before, now)...)
+}
+
+// bytesWorseAt is how much what is on disk may grow before it counts: it does not
+// depend on the machine, and hardly on chance.
+const bytesWorseAt = 1.05
+
+// compareBytes compares what the store takes on disk in two runs.
+func compareBytes(before, now *Report) []Change {
+	type key struct {
+		workload, system, archive string
+		size                      int
+	}
+	keyOf := func(row Row) key { return key{row.Workload, row.System, row.Archive, row.Size} }
+	onDisk := func(row Row) bool {
+		return isLineage(row.System) && (row.Unit == unitBytes || row.Unit == unitPerItem) && row.Workload != workOpenMemory
+	}
+	old := make(map[key]Row)
+	for _, row := range before.Rows {
+		if onDisk(row) {
+			old[keyOf(row)] = row
+		}
+	}
+	asRatio := func(row Row) Ratio {
+		return Ratio{Workload: row.Workload, Size: row.Size, Archive: row.Archive, System: row.System, Ratio: row.Value, Low: row.Low, High: row.High}
+	}
+	var all []Change
+	for _, row := range now.Rows {
+		if was, ok := old[keyOf(row)]; ok && onDisk(row) && was.Value > 0 {
+			factor := row.Value / was.Value
+			all = append(all, Change{Ratio: asRatio(row), Before: asRatio(was), Factor: factor, Worse: factor > bytesWorseAt})
+		}
+	}
 	return all
 }
 
@@ -55,8 +89,16 @@ func WriteChanges(w io.Writer, changes []Change) error {
 			verdict = " WORSE"
 		}
 		x := c.Ratio
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%+.0f %%%s\t\n", x.Workload, sizeText(x.Size), x.Against, x.Durability,
-			figure(c.Before.Ratio, unitRatio), figure(x.Ratio, unitRatio), 100*(c.Factor-1), verdict)
+		unit, against := unitRatio, x.Against
+		if against == "" {
+			unit, against = unitBytes, "(bytes)"
+		}
+		about := sizeText(x.Size)
+		if x.Archive != "" {
+			about = x.Archive
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%+.0f %%%s\t\n", x.Workload, about, against, x.Durability,
+			figure(c.Before.Ratio, unit), figure(x.Ratio, unit), 100*(c.Factor-1), verdict)
 	}
 	return t.Flush()
 }

@@ -20,7 +20,7 @@ type Config struct {
 	Systems []string
 	// Sizes are the lengths of history to measure at. Default 10, 1,000, 100,000.
 	Sizes []int
-	// Rounds is how often each measurement is repeated. Default 15.
+	// Rounds is how often each measurement is repeated, slow ones less often. Default 7.
 	Rounds int
 	// MessageBytes is the size of a message. Default 500.
 	MessageBytes int
@@ -29,10 +29,14 @@ type Config struct {
 	StoreMessages int
 	// Forks is how many forks of one place are made at most. Default 100,000.
 	Forks int
+	// Sustained is how many extends and forks a round of the workload sustained has.
+	// Default 200,000: more than the queues and buffers take in.
+	Sustained int
 	// Archives are files or folders of conversations for the import and dedupe
 	// workloads. Without any, conversations are made up.
 	Archives []string
-	// Postgres is the address of a server to measure; without it, it is left out.
+	// Postgres is the address of a server to measure, or PrivatePostgres. Without it,
+	// Postgres is left out.
 	Postgres string
 	// NodeModules is a folder whose node_modules has @deepagents/context; without it,
 	// that package is left out.
@@ -42,6 +46,11 @@ type Config struct {
 	// Progress, when not nil, is told what is being measured.
 	Progress func(what string)
 }
+
+// PrivatePostgres is the address of a server that is started for the run, in a
+// directory beside the stores, from the programs that are installed. Where none
+// are, Postgres is left out, and the report says so.
+const PrivatePostgres = "private"
 
 func (c *Config) setDefaults() {
 	if c.Dir == "" {
@@ -54,7 +63,7 @@ func (c *Config) setDefaults() {
 		c.Sizes = []int{10, 1_000, 100_000}
 	}
 	if c.Rounds <= 0 {
-		c.Rounds = 15
+		c.Rounds = 7
 	}
 	if c.MessageBytes <= 0 {
 		c.MessageBytes = 500
@@ -64,6 +73,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Forks <= 0 {
 		c.Forks = 100_000
+	}
+	if c.Sustained <= 0 {
+		c.Sustained = 200_000
 	}
 	if c.Seed == 0 {
 		c.Seed = 1

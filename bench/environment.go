@@ -19,6 +19,10 @@ func environment(c *Config) Environment {
 	if kib, err := strconv.ParseUint(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
 		e.MemoryBytes = kib << 10
 	}
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		first, _, _ := strings.Cut(string(b), " ")
+		e.Load, _ = strconv.ParseFloat(first, 64) // 0 where it cannot be told
+	}
 	return e
 }
 

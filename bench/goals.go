@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Goal is a figure that the store is to reach, and what was measured of it.
@@ -17,6 +18,15 @@ type Goal struct {
 	Reached bool `json:"reached"`
 	// Measured says at what.
 	Measured string `json:"measured"`
+	// Low and High are the quartiles of the rounds, where it was measured in rounds.
+	// Unsure is set when the limit lies between them.
+	Low    float64 `json:"low,omitempty"`
+	High   float64 `json:"high,omitempty"`
+	Unsure bool    `json:"unsure,omitempty"`
+	// AtBest is what the parts that cannot be left out would come to, each measured by
+	// itself in the same run, and AtBestOf says which: 0 where that was not measured.
+	AtBest   float64 `json:"at_best,omitempty"`
+	AtBestOf string  `json:"at_best_of,omitempty"`
 }
 
 func (g Goal) judged() Goal {
@@ -24,6 +34,7 @@ func (g Goal) judged() Goal {
 	if g.AtLeast {
 		g.Reached = g.Ratio >= g.Limit
 	}
+	g.Unsure = g.Low < g.Limit && g.Limit < g.High
 	return g
 }
 
@@ -36,16 +47,18 @@ func goals(r *Report) []Goal {
 			all = append(all, g.judged())
 		}
 	}
-	add(r.worst("extend, normal durability, against one bare write of the same bytes", 3, workExtend, normal))
+	add(r.best(workExtend, "the write, hashes and encoding")(r.worst("extend, normal durability, in bursts, against one bare write of the same bytes", 3, workExtend, normal)))
+	add(r.best(workExtendOn, "these and the entries of an index")(r.worst("extend, normal durability, sustained, against the same", 3, workExtendOn, normal)))
 	add(r.worst("extend, full durability, one writer, against bare write and sync of the same bytes", 1.3, workExtend, full))
 	add(r.writersGoal())
-	add(r.worst("fork, normal durability, against one bare write of the same bytes", 2, workFork, normal))
-	add(r.between("fork of the longest history against the shortest", 1.2, workLength))
+	add(r.best(workFork, "the write, an id and encoding")(r.worst("fork, normal durability, in bursts, against one bare write of the same bytes", 2, workFork, normal)))
+	add(r.best(workForkOn, "these and the entries of an index")(r.worst("fork, normal durability, sustained, against the same", 2, workForkOn, normal)))
+	add(r.between("fork of a long history against one of ten messages", 1.2, workLength))
 	add(r.between("extend in the largest store against one of 10,000 messages", 1.5, workLargeStore))
 	add(r.readGoal())
 	add(r.importGoal())
 	add(r.value("bytes beside content for a message, fresh", 128, workBeside, 1))
-	add(r.value("bytes beside content for a message, packed: of the index alone", 24, workPacked, 1))
+	add(r.packedGoal())
 	for _, g := range r.archiveGoals() {
 		add(g, true)
 	}
@@ -59,7 +72,10 @@ func (r *Report) worst(goal string, limit float64, workload, durability string) 
 	g := Goal{Goal: goal, Limit: limit}
 	for _, x := range r.Ratios {
 		if x.Workload == workload && x.System == nameLineage && x.Against == nameWrite && x.Durability == durability && x.Ratio > g.Ratio {
-			g.Ratio, g.Measured = x.Ratio, "history of "+count(x.Size)+" messages"
+			g.Ratio, g.Low, g.High, g.Measured = x.Ratio, x.Low, x.High, "history of "+count(x.Size)+" messages"
+			if workload == workExtendOn || workload == workForkOn {
+				g.Measured = r.sustainedAt(workload, x.Size)
+			}
 		}
 	}
 	return g, g.Ratio > 0
@@ -69,22 +85,85 @@ func (r *Report) worst(goal string, limit float64, workload, durability string) 
 func (r *Report) between(goal string, limit float64, workload string) (Goal, bool) {
 	for _, x := range r.Ratios {
 		if x.Workload == workload && isLineage(x.System) && x.System != x.Against && sizeIn(x.System) > sizeIn(x.Against) {
-			return Goal{Goal: goal, Limit: limit, Ratio: x.Ratio, Measured: x.System + " against " + x.Against}, true
+			return Goal{Goal: goal, Limit: limit, Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: x.System + " against " + x.Against}, true
 		}
 	}
 	return Goal{}, false
 }
 
-func (r *Report) writersGoal() (Goal, bool) {
+// writersGoal is how much more 64 writers get done than one. At best, they get done
+// what sharing syncs alone lets them.
+func (r *Report) writersGoal() (g Goal, ok bool) {
 	for _, x := range r.Ratios {
-		if x.Workload == "writers" && x.Durability == full && x.System == nameLineage+", 1 writer" {
-			return Goal{
-				Goal: "extend, full durability, 64 writers against the throughput of one", Limit: 20, AtLeast: true,
-				Ratio: x.Ratio, Measured: "64 histories in one store",
-			}, true
+		if x.Workload != workWriters || x.Durability != full {
+			continue
+		}
+		switch {
+		case x.System == nameLineage+oneWriter && x.Against == nameLineage+manyWriters:
+			g.Goal, g.Limit, g.AtLeast = "extend, full durability, 64 writers against the throughput of one", 20, true
+			g.Ratio, g.Low, g.High, g.Measured, ok = x.Ratio, x.Low, x.High, "64 histories in one store", true
+		case x.System == nameGroupCommit+oneWriter && x.Against == nameGroupCommit+manyWriters:
+			g.AtBest, g.AtBestOf = x.Ratio, "a shared write and sync, and nothing else"
 		}
 	}
-	return Goal{}, false
+	return g, ok
+}
+
+// sustainedAt says at what an operation was measured sustained.
+func (r *Report) sustainedAt(workload string, times int) string {
+	cpu := map[string]float64{}
+	for _, row := range r.Rows {
+		if row.Workload == workload && row.Size == times {
+			cpu[row.System] = row.CPUNanos
+		}
+	}
+	return fmt.Sprintf("%s in a row; %s of processor time each, background included, against %s",
+		count(times), figure(cpu[nameLineage], unitNanos), figure(cpu[nameWrite], unitNanos))
+}
+
+// parts returns what parts of an operation took together, in nanoseconds, false where
+// one of them was not measured.
+func (r *Report) parts(workload string, names ...string) (sum float64, ok bool) {
+	for _, name := range names {
+		i := slices.IndexFunc(r.Rows, func(row Row) bool { return row.Workload == workload && row.System == name })
+		if i < 0 {
+			return 0, false
+		}
+		sum += r.Rows[i].Value
+	}
+	return sum, true
+}
+
+// best adds to a goal about extends or forks what its parts come to, against the
+// write among them.
+func (r *Report) best(workload, of string) func(Goal, bool) (Goal, bool) {
+	var names []string
+	switch workload {
+	case workExtend:
+		names = []string{partExtendWrite, partExtendHash, partExtendEncode}
+	case workExtendOn:
+		names = []string{partExtendWrite, partExtendHash, partExtendEncode, partExtendIndex}
+	case workFork:
+		names = []string{partForkWrite, partForkID, partForkEncode}
+	case workForkOn:
+		names = []string{partForkWrite, partForkID, partForkEncode, partForkIndex}
+	}
+	return func(g Goal, ok bool) (Goal, bool) {
+		sum, measured := r.parts(workLimits, names...)
+		if write, _ := r.parts(workLimits, names[0]); measured && write > 0 {
+			g.AtBest, g.AtBestOf = sum/write, of
+		}
+		return g, ok
+	}
+}
+
+// packedGoal is what a packed store takes beside content that cannot be compressed.
+func (r *Report) packedGoal() (Goal, bool) {
+	g, ok := r.value("bytes beside content for a message, packed", 24, workPackedBeside, 1)
+	if sum, measured := r.parts(workLimitsPacked, partPackedHashes); measured {
+		g.AtBest, g.AtBestOf = sum, "shortened hashes of content and their places, nothing else"
+	}
+	return g, ok
 }
 
 func (r *Report) readGoal() (g Goal, ok bool) {
@@ -92,9 +171,14 @@ func (r *Report) readGoal() (g Goal, ok bool) {
 		if x.Workload == workRead && x.System == nameSQLite && x.Against == nameLineage && x.Durability == normal && x.Size >= 100_000 && !ok {
 			g, ok = Goal{
 				Goal: "read a whole history against the recursive query on the documented SQLite schema", Limit: 20, AtLeast: true,
-				Ratio: x.Ratio, Measured: "history of " + count(x.Size) + " messages",
+				Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: "history of " + count(x.Size) + " messages",
 			}, true
 		}
+	}
+	least, ok1 := r.parts(workLimitsRead, partRead, partChecksum, partHash, partResult)
+	query, ok2 := r.parts(workLimitsRead, partRecursive)
+	if ok1 && ok2 {
+		g.AtBest, g.AtBestOf = query/least, "reading, both checksums and memory for the result"
 	}
 	return g, ok
 }
@@ -104,7 +188,7 @@ func (r *Report) importGoal() (Goal, bool) {
 		if x.Workload == workImport && x.System == importIntoSQLite && x.Against == importIntoLineage {
 			return Goal{
 				Goal: "import against a prepared, batched insert of the same messages into the documented SQLite schema", Limit: 5, AtLeast: true,
-				Ratio: x.Ratio, Measured: fmt.Sprintf("%s messages", count(x.Size)),
+				Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: count(x.Size) + " messages",
 			}, true
 		}
 	}
@@ -122,5 +206,5 @@ func (r *Report) value(goal string, limit float64, workload string, scale float6
 	if found == nil {
 		return Goal{}, false
 	}
-	return Goal{Goal: goal, Limit: limit, Ratio: found.Value * scale, Measured: "store of " + count(found.Size) + " messages"}, true
+	return Goal{Goal: goal, Limit: limit, Ratio: found.Value * scale, Low: found.Low * scale, High: found.High * scale, Measured: "store of " + count(found.Size) + " messages"}, true
 }

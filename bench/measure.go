@@ -12,10 +12,15 @@ import (
 type contender struct {
 	system     string
 	durability string
+	// elsewhere is set where the work is done by another process.
+	elsewhere bool
 	// before, when not nil, prepares a round outside of the timing.
 	before func(ctx context.Context) error
 	// round does the work and returns how many operations it was.
 	round func(ctx context.Context) (operations int, err error)
+	// after, when not nil, ends what a round left to the background. Its processor
+	// time is the round's, but not its duration.
+	after func(ctx context.Context) error
 	// size, when not nil, returns how many bytes are on disk.
 	size func() (int64, error)
 }
@@ -33,6 +38,9 @@ type subject struct {
 	warm   bool // already warm: no round is thrown away
 }
 
+// slow is how many rounds what takes long has.
+func slow(rounds int) int { return min(rounds, max(3, rounds/2)) }
+
 // Units of rows.
 const (
 	unitNanos   = "ns/op"
@@ -46,6 +54,7 @@ const (
 type sample struct {
 	wall, cpu   float64 // nanoseconds of one operation
 	allocs, mem float64
+	grown       float64 // bytes on disk
 	ops         int
 }
 
@@ -57,16 +66,6 @@ func (r *run) compare(ctx context.Context, s subject, contenders []contender) er
 		rounds = s.rounds
 	}
 	samples := make([][]sample, len(contenders))
-	before := make([]int64, len(contenders))
-	ops := make([]int, len(contenders))
-	for i := range contenders {
-		if contenders[i].size != nil {
-			var err error
-			if before[i], err = contenders[i].size(); err != nil {
-				return err
-			}
-		}
-	}
 	start := 0
 	if s.warm {
 		start = 1
@@ -83,23 +82,13 @@ func (r *run) compare(ctx context.Context, s subject, contenders []contender) er
 			if err != nil {
 				return fmt.Errorf("%s of %s at %d: %w", s.workload, c.system, s.size, err)
 			}
-			ops[i] += one.ops
 			if round > 0 {
 				samples[i] = append(samples[i], one)
 			}
 		}
 	}
 	for i := range contenders {
-		c := &contenders[i]
-		row := rowOf(s, c, samples[i])
-		if c.size != nil {
-			after, err := c.size()
-			if err != nil {
-				return err
-			}
-			row.WrittenBytes = float64(after-before[i]) / float64(ops[i])
-		}
-		r.report.Rows = append(r.report.Rows, row)
+		r.report.Rows = append(r.report.Rows, rowOf(s, &contenders[i], samples[i]))
 	}
 	for i := range contenders {
 		for k := range contenders {
@@ -117,12 +106,23 @@ func sampleRound(ctx context.Context, c *contender) (sample, error) {
 			return sample{}, err
 		}
 	}
+	size := c.size
+	if size == nil {
+		size = func() (int64, error) { return 0, nil }
+	}
+	bytes, err := size()
+	if err != nil {
+		return sample{}, err
+	}
 	var m0, m1 runtime.MemStats
 	runtime.ReadMemStats(&m0)
 	cpu := processTime()
 	start := time.Now()
 	n, err := c.round(ctx)
 	wall := time.Since(start)
+	if err == nil && c.after != nil {
+		err = c.after(ctx)
+	}
 	cpu = processTime() - cpu
 	runtime.ReadMemStats(&m1)
 	if err != nil {
@@ -131,15 +131,20 @@ func sampleRound(ctx context.Context, c *contender) (sample, error) {
 	if n == 0 {
 		return sample{}, fmt.Errorf("%s did nothing", c.system)
 	}
+	grown, err := size()
+	if err != nil {
+		return sample{}, err
+	}
 	each := float64(n)
 	return sample{
 		wall: float64(wall.Nanoseconds()) / each, cpu: float64(cpu.Nanoseconds()) / each,
-		allocs: float64(m1.Mallocs-m0.Mallocs) / each, mem: float64(m1.TotalAlloc-m0.TotalAlloc) / each, ops: n,
+		allocs: float64(m1.Mallocs-m0.Mallocs) / each, mem: float64(m1.TotalAlloc-m0.TotalAlloc) / each, grown: float64(grown-bytes) / each, ops: n,
 	}, nil
 }
 
 func rowOf(s subject, c *contender, samples []sample) Row {
 	var wall, cpu, allocs, mem []float64
+	var grown float64
 	for _, one := range samples {
 		value := one.wall
 		if s.rate {
@@ -147,12 +152,16 @@ func rowOf(s subject, c *contender, samples []sample) Row {
 		}
 		wall, cpu = append(wall, value), append(cpu, one.cpu)
 		allocs, mem = append(allocs, one.allocs), append(mem, one.mem)
+		grown += one.grown / float64(len(samples)) // files grow in steps: the median says nothing
 	}
 	row := Row{
 		Workload: s.workload, System: c.system, Durability: c.durability, Size: s.size, Archive: s.archive, Unit: unitNanos,
 		Value: median(wall), Low: quantile(wall, 0.25), High: quantile(wall, 0.75),
-		CPUNanos: median(cpu), Allocations: math.Round(median(allocs)*10) / 10, AllocBytes: math.Round(median(mem)),
+		CPUNanos: median(cpu), Allocations: math.Round(median(allocs)*10) / 10, AllocBytes: math.Round(median(mem)), WrittenBytes: grown,
 		Rounds: len(samples), Operations: samples[0].ops,
+	}
+	if c.elsewhere {
+		row.CPUNanos, row.Allocations, row.AllocBytes = 0, 0, 0 // they would be of asking
 	}
 	if s.unit != "" {
 		row.Unit = s.unit

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -18,22 +19,25 @@ func (r *Report) WritePlots(dir string) ([]string, error) {
 		return nil, err
 	}
 	var names []string
+	save := func(name string, write func(io.Writer) error) error {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		names = append(names, name)
+		return errors.Join(write(f), f.Close())
+	}
 	for _, p := range r.plots() {
 		if len(p.lines) == 0 {
 			continue
 		}
-		f, err := os.Create(filepath.Join(dir, p.file))
-		if err != nil {
+		if err := save(p.file, p.write); err != nil {
 			return names, err
 		}
-		err = p.write(f)
-		if closeErr := f.Close(); err == nil {
-			err = closeErr
-		}
-		if err != nil {
-			return names, err
-		}
-		names = append(names, p.file)
+	}
+	if p := r.archivesPlot(); !p.empty() {
+		err := save("archives.svg", p.write)
+		return names, err
 	}
 	return names, nil
 }

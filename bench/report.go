@@ -26,6 +26,10 @@ type Environment struct {
 	Seed         uint64    `json:"seed"`
 	Rounds       int       `json:"rounds"`
 	MessageBytes int       `json:"message_bytes"`
+	// Load is how many processes wanted a core when the run began: above 0, others
+	// worked here too. Seconds is how long the run took.
+	Load    float64 `json:"load,omitempty"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Row is one measurement of one system.
@@ -44,7 +48,8 @@ type Row struct {
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 	// Of one operation: processor time of the whole process, what was allocated,
-	// and by how many bytes the files grew.
+	// and by how many bytes the files grew. Time and memory of systems that work in
+	// another process are not known.
 	CPUNanos     float64 `json:"cpu_ns,omitempty"`
 	Allocations  float64 `json:"allocations,omitempty"`
 	AllocBytes   float64 `json:"alloc_bytes,omitempty"`
@@ -84,6 +89,8 @@ type Growth struct {
 type Skipped struct {
 	Workload string `json:"workload,omitempty"`
 	System   string `json:"system,omitempty"`
-	Size     int    `json:"size,omitempty"`
-	Why      string `json:"why"`
+	// Durability is set where the system was measured at the other.
+	Durability string `json:"durability,omitempty"`
+	Size       int    `json:"size,omitempty"`
+	Why        string `json:"why"`
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // run is a benchmark under way.
@@ -17,6 +19,8 @@ type run struct {
 	// extendBytes and forkBytes are what an extend and a fork add to the journal.
 	extendBytes, forkBytes int64
 	dirs                   int
+	// postgres is the server to measure, and noPostgres why there is none.
+	postgres, noPostgres string
 }
 
 // Streams of messages: each use draws its own.
@@ -26,6 +30,7 @@ const (
 	streamExtend
 	streamStore
 	streamImport
+	streamCold
 )
 
 // A workload is one kind of work, measured for all systems and sizes.
@@ -39,15 +44,16 @@ func workloads() []workload {
 	return []workload{
 		{"history", "extend, fork, read, window and edit at each length of history", (*run).histories},
 		{"limits", "what an extend and a fork cannot do without, each by itself", (*run).limits},
-		{"length", "fork the longest history against the shortest, in turn", (*run).lengths},
+		{"sustained", "extends and forks without a pause, until the background has done its share", (*run).sustained},
+		{"length", "fork a history of a million messages against the shortest, in turn", (*run).lengths},
 		{"writers", "64 writers at once against one", (*run).writers},
 		{"fanout", "100 subagents, each with the whole history, that say something", (*run).fanout},
 		{"deep", "1,000 forks of forks", (*run).deep},
 		{"wide", "forks of one place, among few and among many", (*run).wide},
 		{"forkbytes", "what forks of a history take on disk", (*run).forkStorage},
-		{"store", "extend in a large store against a small one; opening and verifying it; bytes beside content", (*run).stores},
+		{"store", "extend, fork and window in a large store against a small one; opening and verifying it; bytes beside content", (*run).stores},
 		{"import", "importing conversations, against inserting them", (*run).imports},
-		{"dedupe", "what archives take on disk", (*run).dedupe},
+		{"dedupe", "what archives take on disk, and reading a message of them that nothing is cached of", (*run).dedupe},
 		{"search", "full-text search in a long conversation", (*run).search},
 	}
 }
@@ -78,13 +84,19 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	if err := c.checkRoom(); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp(c.Dir, "lineage-bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	r := &run{config: c, dir: dir}
+	stop := r.startPostgres()
+	defer stop()
 	r.report.Environment = environment(&c)
+	began := time.Now()
 	for _, w := range workloads() {
 		if !c.wants(w.name) {
 			continue
@@ -94,6 +106,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 			break
 		}
 	}
+	r.report.Environment.Seconds = math.Round(time.Since(began).Seconds())
 	r.report.Growth = growth(r.report.Rows)
 	r.report.Goals = goals(&r.report)
 	return &r.report, err

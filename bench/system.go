@@ -16,13 +16,18 @@ const (
 type system struct {
 	name       string
 	durability string
-	// most is the longest history that it is measured at, 0 for any: those that
-	// write all of a history at each step would take hours at the longest.
-	most int
+	// most is the longest history that it is measured at, 0 for any, and tooLong says
+	// why: those that write all of a history at each step would take hours at the
+	// longest.
+	most    int
+	tooLong string
 	// bare is set for what does not keep histories, only writes: it is measured
 	// where histories are written.
 	bare bool
-	open func(ctx context.Context, dir string) (store, error)
+	// elsewhere is set for what works in another process, whose processor time and
+	// memory are not this one's.
+	elsewhere bool
+	open      func(ctx context.Context, dir string) (store, error)
 }
 
 // A store has histories.
@@ -54,10 +59,28 @@ type reopener interface {
 	openAgain(ctx context.Context) error
 }
 
+// settler is a store that leaves work to the background, such as sorting into an
+// index. What a round leaves is done before another system's round begins.
+type settler interface {
+	settle(ctx context.Context) error
+}
+
+// settling returns how a store's background work is waited for, nil for those that
+// leave none.
+func settling(s store) func(ctx context.Context) error {
+	if s, ok := s.(settler); ok {
+		return s.settle
+	}
+	return nil
+}
+
 // Systems returns the names of what can be compared.
 func Systems() []string {
 	return []string{nameLineage, nameWrite, nameBolt, nameSQLite, namePostgres, nameFiles, nameSnapshots, nameDeepAgents}
 }
+
+// rewrites says why a system is not measured at long histories.
+const rewrites = "it writes or reads the whole history at each step: too slow at this length"
 
 // Names of systems.
 const (
@@ -81,10 +104,10 @@ func (r *run) systems() []system {
 		filesSystem(normal), filesSystem(full),
 		snapshotSystem(normal), snapshotSystem(full),
 	}
-	if r.config.Postgres != "" {
-		all = append(all, postgresSystem(r.config.Postgres, normal), postgresSystem(r.config.Postgres, full))
+	if r.postgres != "" {
+		all = append(all, postgresSystem(r.postgres, normal), postgresSystem(r.postgres, full))
 	} else {
-		r.skip(Skipped{System: namePostgres, Why: "no server was named"})
+		r.skip(Skipped{System: namePostgres, Why: r.noPostgres})
 	}
 	if node, err := r.nodeSystem(); err == nil {
 		all = append(all, node)

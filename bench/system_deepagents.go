@@ -38,7 +38,7 @@ func (r *run) nodeSystem() (system, error) {
 		return system{}, err
 	}
 	// It saves with the settings of the documented schema: normal durability.
-	return system{name: nameDeepAgents, durability: normal, most: 1_000, open: func(ctx context.Context, dir string) (store, error) {
+	return system{name: nameDeepAgents, durability: normal, most: 1_000, tooLong: rewrites, elsewhere: true, open: func(ctx context.Context, dir string) (store, error) {
 		script := filepath.Join(dir, "deepagents.mjs")
 		if err := os.WriteFile(script, deepAgentsScript, 0o600); err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 // filesSystem keeps each branch in a file of its own, written anew at each step,
 // as branch managers on JSON files do. A fork copies the file.
 func filesSystem(durability string) system {
-	return system{name: nameFiles, durability: durability, most: 10_000, open: func(_ context.Context, dir string) (store, error) {
+	return system{name: nameFiles, durability: durability, most: 10_000, tooLong: rewrites, open: func(_ context.Context, dir string) (store, error) {
 		return &fileStore{dir: dir, sync: durability == full}, nil
 	}}
 }

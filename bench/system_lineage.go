@@ -42,6 +42,12 @@ func (s *lineageStore) size() (int64, error) { return diskUse(s.dir) }
 
 func (s *lineageStore) close() error { return s.store.Close() }
 
+// settle waits for the queue of the index: whoever counts reads all of it.
+func (s *lineageStore) settle(ctx context.Context) error {
+	_, err := s.store.Stats(ctx)
+	return err
+}
+
 func (s *lineageStore) shut() error { return s.store.Close() }
 
 func (s *lineageStore) openAgain(ctx context.Context) error { return s.open(ctx) }

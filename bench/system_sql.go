@@ -3,19 +3,17 @@ package bench
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	_ "modernc.org/sqlite"             // the driver "sqlite"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/sqladapter/postgres"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -24,7 +22,7 @@ import (
 // settings, ids kept by the program, full text maintained.
 func sqliteSystem(durability string) system {
 	return system{name: nameSQLite, durability: durability, open: func(ctx context.Context, dir string) (store, error) {
-		s := &sqlStore{dir: dir, driver: "sqlite", mark: func(int) string { return "?" }, textRow: sqliteText}
+		s := &sqlStore{dir: dir, driver: "sqlite", one: true, mark: func(int) string { return "?" }, textRow: sqliteText}
 		synchronous := "FULL"
 		if durability == normal {
 			synchronous = "NORMAL"
@@ -33,34 +31,6 @@ func sqliteSystem(durability string) system {
 			"&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")&_pragma=cache_size(-64000)" +
 			"&_pragma=temp_store(MEMORY)&_pragma=mmap_size(268435456)&_pragma=foreign_keys(ON)&_pragma=busy_timeout(10000)"
 		return s, s.open(ctx, sqlite.Dialect{}.Migrations()[0].Documented)
-	}}
-}
-
-// postgresSystem is the same on a Postgres server, in a schema of its own. Its
-// normal durability is asynchronous commit: it survives the death of the program,
-// and may lose what was acknowledged last if the server dies.
-func postgresSystem(address, durability string) system {
-	return system{name: namePostgres, durability: durability, most: 100_000, open: func(ctx context.Context, dir string) (store, error) {
-		s := &sqlStore{driver: "pgx", mark: func(n int) string { return "$" + strconv.Itoa(n) }, textRow: postgresText}
-		s.schema = "bench_" + strings.NewReplacer("-", "_", ".", "_").Replace(filepath.Base(dir))
-		admin, err := sql.Open("pgx", address)
-		if err != nil {
-			return nil, err
-		}
-		defer admin.Close()
-		if _, err := admin.ExecContext(ctx, `CREATE SCHEMA "`+s.schema+`"`); err != nil {
-			return nil, err
-		}
-		s.drop = address
-		separator := "?"
-		if strings.Contains(address, "?") {
-			separator = "&"
-		}
-		s.address = address + separator + "search_path=" + s.schema
-		if durability == normal {
-			s.address += "&synchronous_commit=off"
-		}
-		return s, s.open(ctx, postgres.Dialect{}.Migrations()[0].Documented)
 	}}
 }
 
@@ -75,11 +45,17 @@ type sqlStore struct {
 	address string
 	schema  string // of Postgres, dropped at the end
 	drop    string
+	// bulk inserts many messages where that is quicker otherwise than row by row.
+	bulk    func(ctx context.Context, h *sqlHistory, messages [][]byte) error
 	mark    func(n int) string // the n-th parameter, from 1
 	textRow string
 	noText  bool // leave the full text out
 	db      *sql.DB
 	next    atomic.Int64
+	// one is set where only one can write at a time: waiting for each other here is
+	// quicker than in the database, and nobody waits for ever.
+	one     bool
+	writing sync.Mutex
 
 	message, text, head, touch, branch, chat, chain *sql.Stmt
 }
@@ -192,6 +168,10 @@ type sqlRow struct {
 
 // insert inserts rows in one transaction, with the new heads.
 func (s *sqlStore) insert(ctx context.Context, rows []sqlRow) error {
+	if s.one {
+		s.writing.Lock()
+		defer s.writing.Unlock()
+	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -292,6 +272,9 @@ func (h *sqlHistory) add(ctx context.Context, messages ...[]byte) error {
 func (h *sqlHistory) extend(ctx context.Context, message []byte) error { return h.add(ctx, message) }
 
 func (h *sqlHistory) load(ctx context.Context, messages [][]byte) error {
+	if h.store.bulk != nil {
+		return h.store.bulk(ctx, h, messages)
+	}
 	for batch := range slices.Chunk(messages, 10_000) {
 		if err := h.add(ctx, batch...); err != nil {
 			return err
@@ -320,12 +303,16 @@ func (h *sqlHistory) read(ctx context.Context, last int) (int, error) {
 	if last == 0 {
 		last = len(h.ids)
 	}
-	rows, err := h.store.chain.QueryContext(ctx, h.ids[len(h.ids)-1], last)
+	return rowsOf(ctx, h.store.chain, h.ids[len(h.ids)-1], last)
+}
+
+// rowsOf reads the rows that a query answers with, each of one column.
+func rowsOf(ctx context.Context, query *sql.Stmt, args ...any) (n int, err error) {
+	rows, err := query.QueryContext(ctx, args...)
 	if err != nil {
 		return 0, err
 	}
 	defer rows.Close()
-	n := 0
 	var data sql.RawBytes
 	for rows.Next() {
 		if err := rows.Scan(&data); err != nil {
@@ -334,115 +321,4 @@ func (h *sqlHistory) read(ctx context.Context, last int) (int, error) {
 		n++
 	}
 	return n, rows.Err()
-}
-
-// snapshotSystem writes the whole state at each step, as checkpointers of agent
-// graphs do, into SQLite.
-func snapshotSystem(durability string) system {
-	return system{name: nameSnapshots, durability: durability, most: 1_000, open: func(ctx context.Context, dir string) (store, error) {
-		synchronous := "FULL"
-		if durability == normal {
-			synchronous = "NORMAL"
-		}
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "checkpoints.db")+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous("+synchronous+")")
-		if err != nil {
-			return nil, err
-		}
-		db.SetMaxOpenConns(1)
-		if _, err := db.ExecContext(ctx, `CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_id INTEGER NOT NULL, parent_checkpoint_id INTEGER,
-			checkpoint BLOB, PRIMARY KEY (thread_id, checkpoint_id))`); err != nil {
-			return nil, err
-		}
-		insert, err := db.PrepareContext(ctx, `INSERT INTO checkpoints VALUES (?, ?, ?, ?)`)
-		return &snapshotStore{dir: dir, db: db, insert: insert}, err
-	}}
-}
-
-type snapshotStore struct {
-	dir    string
-	db     *sql.DB
-	insert *sql.Stmt
-	next   int
-}
-
-func (s *snapshotStore) start(context.Context) (history, error) {
-	s.next++
-	return &snapshotHistory{store: s, thread: strconv.Itoa(s.next)}, nil
-}
-
-func (s *snapshotStore) size() (int64, error) { return diskUse(s.dir) }
-
-func (s *snapshotStore) close() error { return s.db.Close() }
-
-type snapshotHistory struct {
-	store  *snapshotStore
-	thread string
-	step   int
-	state  []byte // the messages so far, as one JSON array without its end
-}
-
-// save writes the state as the next step.
-func (h *snapshotHistory) save(ctx context.Context) error {
-	h.step++
-	_, err := h.store.insert.ExecContext(ctx, h.thread, h.step, h.step-1, append(slices.Clip(h.state), ']'))
-	return err
-}
-
-func (h *snapshotHistory) add(message []byte) {
-	before := byte(',')
-	if len(h.state) == 0 {
-		before = '['
-	}
-	h.state = append(append(h.state, before), messageJSON("", roleOf(h.step), message)...)
-}
-
-func (h *snapshotHistory) extend(ctx context.Context, message []byte) error {
-	h.add(message)
-	return h.save(ctx)
-}
-
-func (h *snapshotHistory) load(ctx context.Context, messages [][]byte) error {
-	for _, m := range messages {
-		h.add(m)
-	}
-	return h.save(ctx)
-}
-
-func (h *snapshotHistory) fork(ctx context.Context, n int) (history, error) {
-	s := h.store
-	s.next++
-	f := &snapshotHistory{store: s, thread: strconv.Itoa(s.next), state: slices.Clone(h.state)}
-	if n > 0 {
-		all, err := splitArray(append(slices.Clip(h.state), ']'))
-		if err != nil {
-			return nil, err
-		}
-		f.state = nil
-		for i, m := range all[:n] {
-			before := byte(',')
-			if i == 0 {
-				before = '['
-			}
-			f.state = append(append(f.state, before), m...)
-		}
-	}
-	return f, f.save(ctx)
-}
-
-func (h *snapshotHistory) read(ctx context.Context, last int) (int, error) {
-	var state []byte
-	if err := h.store.db.QueryRowContext(ctx, `SELECT checkpoint FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC LIMIT 1`, h.thread).Scan(&state); err != nil {
-		return 0, err
-	}
-	all, err := splitArray(state)
-	if last > 0 && len(all) > last {
-		all = all[len(all)-last:]
-	}
-	return len(all), err
-}
-
-func splitArray(b []byte) ([]json.RawMessage, error) {
-	var all []json.RawMessage
-	err := json.Unmarshal(b, &all)
-	return all, err
 }

@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // WriteTable writes the report for people.
 func (r *Report) WriteTable(w io.Writer) error {
 	e := r.Environment
-	fmt.Fprintf(w, "%s, %s/%s, %d cores%s, %s; %d rounds, messages of %d bytes, seed %d\n",
-		e.Time.Format("2006-01-02 15:04 MST"), e.OS, e.Arch, e.Cores, prefixed(" of ", e.CPU), e.Go, e.Rounds, e.MessageBytes, e.Seed)
+	fmt.Fprintf(w, "%s, %s/%s, %d cores%s, %s; %d rounds, messages of %d bytes, seed %d; took %v, load %.1f when it began\n",
+		e.Time.Format("2006-01-02 15:04 MST"), e.OS, e.Arch, e.Cores, prefixed(" of ", e.CPU), e.Go, e.Rounds, e.MessageBytes, e.Seed,
+		time.Duration(e.Seconds)*time.Second, e.Load)
 	for _, name := range r.workloads() {
 		if err := r.writeWorkload(w, name); err != nil {
 			return err
@@ -30,7 +32,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if i == 0 {
 			fmt.Fprintln(w, "\nNot measured:")
 		}
-		fmt.Fprintf(w, "  %s: %s\n", strings.Join(strings.Fields(s.Workload+" "+s.System+" "+sizeText(s.Size)), " "), s.Why)
+		fmt.Fprintf(w, "  %s: %s\n", strings.Join(strings.Fields(s.Workload+" "+s.System+" "+s.Durability+" "+sizeText(s.Size)), " "), s.Why)
 	}
 	return nil
 }
@@ -123,7 +125,17 @@ func (r *Report) WriteGoals(w io.Writer) error {
 		if !g.Reached {
 			verdict = "NOT reached"
 		}
-		fmt.Fprintf(t, "  %s\t%.2f\t%s %g\t%s\t%s\n", g.Goal, g.Ratio, sign, g.Limit, verdict, g.Measured)
+		if g.Unsure {
+			verdict += ", within the noise"
+		}
+		spread, best := "", ""
+		if g.Low != g.High {
+			spread = fmt.Sprintf("%.2f – %.2f", g.Low, g.High)
+		}
+		if g.AtBest != 0 {
+			best = fmt.Sprintf("at best %.2f: %s", g.AtBest, g.AtBestOf)
+		}
+		fmt.Fprintf(t, "  %s\t%.2f\t%s\t%s %g\t%s\t%s\t%s\n", g.Goal, g.Ratio, spread, sign, g.Limit, verdict, g.Measured, best)
 	}
 	return t.Flush()
 }

@@ -22,6 +22,7 @@ const (
 	dedupeRaw     = "raw files"
 	dedupeZstd    = "zstd -19 --long=27"
 	dedupeFresh   = nameLineage + ", as imported"
+	dedupeFast    = nameLineage + ", packed"
 	dedupePacked  = nameLineage + ", packed densely"
 	dedupeUnique  = "distinct content, uncompressed"
 	dedupeLogical = "all messages of all histories"
@@ -83,16 +84,25 @@ func (r *run) dedupeOf(ctx context.Context, path string) error {
 		return err
 	}
 	bytes(dedupeFresh, fresh)
-	if _, err := s.Pack(ctx, lineage.PackOptions{All: true, Dense: true}); err != nil {
-		return errors.Join(err, s.Close())
-	}
-	packed, err := closedSize(ctx, &s, storeDir)
-	if err != nil {
-		return err
-	}
-	bytes(dedupePacked, packed)
 	if err := s.Close(); err != nil {
 		return err
+	}
+	for _, p := range []struct {
+		system string
+		dense  bool
+	}{{dedupeFast, false}, {dedupePacked, true}} {
+		packedDir, err := r.directory("packed")
+		if err != nil {
+			return err
+		}
+		n, err := packedCopy(ctx, storeDir, packedDir, p.dense)
+		if err == nil {
+			bytes(p.system, n)
+			err = r.cold(ctx, p.system, name, packedDir)
+		}
+		if err := errors.Join(err, os.RemoveAll(packedDir)); err != nil {
+			return err
+		}
 	}
 	n, err := sqliteOf(ctx, path, filepath.Join(dir, "sqlite"))
 	if err != nil {
@@ -114,6 +124,22 @@ func closedSize(ctx context.Context, s **lineage.Store, dir string) (int64, erro
 	}
 	*s, err = lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
 	return n, err
+}
+
+// packedCopy packs a copy of a closed store and returns what that takes, closed.
+func packedCopy(ctx context.Context, from, to string, dense bool) (int64, error) {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return 0, err
+	}
+	s, err := lineage.Open(ctx, to, &lineage.Options{Durability: lineage.Normal})
+	if err != nil {
+		return 0, err
+	}
+	_, err = s.Pack(ctx, lineage.PackOptions{All: true, Dense: dense})
+	if err := errors.Join(err, s.Close()); err != nil {
+		return 0, err
+	}
+	return diskUse(to)
 }
 
 // joined puts a file, or the files of a folder one after the other, into one file

@@ -23,6 +23,7 @@ const (
 type base struct {
 	*opened
 	history history
+	length  int
 }
 
 // bases builds a history of n messages in each system that is measured at that length.
@@ -33,7 +34,7 @@ func (r *run) bases(ctx context.Context, n int, bare bool) ([]*base, error) {
 			continue
 		}
 		if s.most > 0 && n > s.most {
-			r.skip(Skipped{System: s.name, Size: n, Why: "it rewrites the whole history at each step: too slow at this length"})
+			r.skip(Skipped{System: s.name, Durability: s.durability, Size: n, Why: s.tooLong})
 			continue
 		}
 		r.config.Progress("building a history of " + count(n) + " messages in " + s.name)
@@ -41,7 +42,7 @@ func (r *run) bases(ctx context.Context, n int, bare bool) ([]*base, error) {
 		if err != nil {
 			return all, err
 		}
-		b := &base{opened: o}
+		b := &base{opened: o, length: n}
 		all = append(all, b)
 		if b.history, err = o.store.start(ctx); err != nil {
 			return all, err
@@ -78,7 +79,7 @@ func (r *run) onHistories(ctx context.Context, n int, bases []*base) error {
 	var extends, forks, reads, windows, edits []contender
 	for _, b := range bases {
 		extends = append(extends, r.extends(b))
-		forks = append(forks, r.forks(b))
+		forks = append(forks, r.forks(b, b.each()))
 		if b.bare {
 			continue
 		}
@@ -94,7 +95,7 @@ func (r *run) onHistories(ctx context.Context, n int, bases []*base) error {
 		rounds     int
 	}{
 		{workExtend, extends, 0}, {workFork, forks, 0},
-		{workRead, reads, max(3, r.config.Rounds/3)}, {workWindow, windows, 0}, {workEdit, edits, 0},
+		{workRead, reads, slow(r.config.Rounds)}, {workWindow, windows, 0}, {workEdit, edits, 0},
 	} {
 		if len(w.contenders) == 0 {
 			continue
@@ -106,40 +107,60 @@ func (r *run) onHistories(ctx context.Context, n int, bases []*base) error {
 	return nil
 }
 
-// each is how often an operation is done in a round: often enough to be timed, and
-// so seldom that a history of ten messages stays about that.
+// each is how often an operation is done in a round: a burst that is long enough to
+// be timed. What a store leaves to the background fits its queue; the workload
+// sustained measures what cannot.
 func (b *base) each() int {
-	if b.durability == full {
+	switch {
+	case b.durability == full:
 		return 10
+	case b.name == nameLineage || b.name == nameWrite:
+		return 200 // they are quick
 	}
 	return 20
 }
 
-// extends appends to a fork of the base made for each round, so that the length
-// stays what it is. The fork's first message, which may cost more, is not timed.
+// extends appends to forks of the base made for each round, so that the length stays
+// what it is: a short history gets no more than twenty. A fork's first message, which
+// may cost more, is not timed.
 func (r *run) extends(b *base) contender {
 	m := newMessages(&r.config, streamExtend)
-	var h history
+	times, perFork := b.each(), b.each()
+	if b.length < 1_000 {
+		perFork = min(perFork, 20)
+	}
+	forks := make([]history, times/perFork)
 	var batch [][]byte
 	return contender{
-		system: b.name, durability: b.durability, size: b.store.size,
+		system: b.name, durability: b.durability, elsewhere: b.elsewhere, size: b.store.size, after: settling(b.store),
 		before: func(ctx context.Context) (err error) {
-			if h, err = b.history.fork(ctx, 0); err != nil {
-				return err
-			}
-			batch = m.some(b.each())
-			return h.extend(ctx, m.one())
-		},
-		round: func(ctx context.Context) (int, error) {
-			if e, ok := h.(batcher); ok {
-				return len(batch), e.extendEach(ctx, batch)
-			}
-			for _, one := range batch {
-				if err := h.extend(ctx, one); err != nil {
-					return 0, err
+			for i := range forks {
+				if forks[i], err = b.history.fork(ctx, 0); err != nil {
+					return err
+				}
+				if err := forks[i].extend(ctx, m.one()); err != nil {
+					return err
 				}
 			}
-			return len(batch), nil
+			batch = m.some(times)
+			return nil
+		},
+		round: func(ctx context.Context) (int, error) {
+			for i, h := range forks {
+				part := batch[i*perFork : (i+1)*perFork]
+				if e, ok := h.(batcher); ok {
+					if err := e.extendEach(ctx, part); err != nil {
+						return 0, err
+					}
+					continue
+				}
+				for _, one := range part {
+					if err := h.extend(ctx, one); err != nil {
+						return 0, err
+					}
+				}
+			}
+			return times, nil
 		},
 	}
 }
@@ -151,20 +172,20 @@ type batcher interface {
 	forkTimes(ctx context.Context, n int) error
 }
 
-func (r *run) forks(b *base) contender {
+// forks forks the base so often a round.
+func (r *run) forks(b *base, times int) contender {
 	return contender{
-		system: b.name, durability: b.durability, size: b.store.size,
+		system: b.name, durability: b.durability, elsewhere: b.elsewhere, size: b.store.size, after: settling(b.store),
 		round: func(ctx context.Context) (int, error) {
-			n := b.each()
 			if e, ok := b.history.(batcher); ok {
-				return n, e.forkTimes(ctx, n)
+				return times, e.forkTimes(ctx, times)
 			}
-			for range n {
+			for range times {
 				if _, err := b.history.fork(ctx, 0); err != nil {
 					return 0, err
 				}
 			}
-			return n, nil
+			return times, nil
 		},
 	}
 }
@@ -172,7 +193,7 @@ func (r *run) forks(b *base) contender {
 // reading reads the last messages of the base and checks that they are there.
 func reading(b *base, last, times, expected int) contender {
 	return contender{
-		system: b.name, durability: b.durability,
+		system: b.name, durability: b.durability, elsewhere: b.elsewhere,
 		round: func(ctx context.Context) (int, error) {
 			for range times {
 				n, err := b.history.read(ctx, last)
@@ -195,7 +216,7 @@ func (r *run) edits(b *base, n int) contender {
 	var batch [][]byte
 	times := 5
 	return contender{
-		system: b.name, durability: b.durability, size: b.store.size,
+		system: b.name, durability: b.durability, elsewhere: b.elsewhere, size: b.store.size, after: settling(b.store),
 		before: func(context.Context) error { batch = m.some(times * replayed); return nil },
 		round: func(ctx context.Context) (int, error) {
 			for i := range times {

@@ -27,13 +27,13 @@ const (
 // durability and start with an empty store.
 func (r *run) imports(ctx context.Context) error {
 	const perConversation = 20
-	conversations := min(r.config.StoreMessages, 100_000) / perConversation
+	conversations := min(r.config.StoreMessages, 50_000) / perConversation
 	r.config.Progress("writing conversations to import")
 	path, texts, err := r.conversationFile(conversations, perConversation)
 	if err != nil {
 		return err
 	}
-	all := subject{workload: workImport, size: len(texts), unit: unitPerSec, rate: true, rounds: 3}
+	all := subject{workload: workImport, size: len(texts), unit: unitPerSec, rate: true, rounds: 3, warm: true}
 	return r.compare(ctx, all, []contender{
 		r.importing(importIntoLineage, func(ctx context.Context, dir string) error {
 			s, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})

@@ -4,17 +4,28 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"runtime"
 	"time"
 
-	"github.com/tidwall/btree"
-
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/structure"
 )
 
-const workLimits = "what an operation cannot do without"
+const (
+	workLimits = "what an operation cannot do without"
+
+	partForkWrite    = "fork: write"
+	partForkID       = "fork: making an id"
+	partForkEncode   = "fork: encoding, checksum"
+	partForkIndex    = "fork: 3 entries that rise, into an ordered index"
+	partExtendWrite  = "extend: write"
+	partExtendHash   = "extend: SHA-256 of message and history"
+	partExtendEncode = "extend: encoding, checksum"
+	partExtendIndex  = "extend: 2 entries by hash, into an ordered index"
+)
 
 // limits measures by themselves the parts that no fork or extend of this design
 // can leave out. Their sum is the floor under both.
@@ -47,12 +58,12 @@ func (r *run) limits(ctx context.Context) error {
 			return times, nil
 		}}, s.close, nil
 	}
-	forkWrite, closeFork, err := writing("fork: write", r.forkBytes)
+	forkWrite, closeFork, err := writing(partForkWrite, r.forkBytes)
 	if err != nil {
 		return err
 	}
 	defer closeFork() //nolint:errcheck // it is thrown away
-	extendWrite, closeExtend, err := writing("extend: write", r.extendBytes)
+	extendWrite, closeExtend, err := writing(partExtendWrite, r.extendBytes)
 	if err != nil {
 		return err
 	}
@@ -83,39 +94,66 @@ func (r *run) limits(ctx context.Context) error {
 			checksum += crc32.Checksum(payload, castagnoli)
 		}
 	}
-	return r.compare(ctx, subject{workload: workLimits}, []contender{
+	err = r.compare(ctx, subject{workload: workLimits}, []contender{
 		forkWrite,
-		part("fork: making an id", func() { fork.ID = structure.NewID[structure.ContextID]() }),
-		part("fork: encoding, checksum", encode(fork)),
-		part("fork: 4 entries into an ordered index", indexEntries(4, 1+16+16, 60)),
+		part(partForkID, func() { fork.ID = structure.NewID[structure.ContextID]() }),
+		part(partForkEncode, encode(fork)),
+		part(partForkIndex, indexEntries(3, 1+16+16, 60, false)),
 		extendWrite,
-		part("extend: SHA-256 of message and history", func() {
+		part(partExtendHash, func() {
 			sum := sha256.Sum256(message)
 			sum = sha256.Sum256(append(sum[:], sum[:]...))
 			checksum += uint32(sum[0])
 		}),
-		part("extend: encoding, checksum", encode(extend...)),
-		part("extend: 3 entries into an ordered index", indexEntries(3, 1+16+8, 12)),
+		part(partExtendEncode, encode(extend...)),
+		part(partExtendIndex, indexEntries(2, 1+16+8, 12, true)),
+		waking(times),
 	})
+	return errors.Join(err, r.limitsOfReading(ctx), r.limitsOfPacking(ctx))
 }
 
-// indexEntries puts entries of random keys into an ordered index in memory, as
-// whatever is to be found by key and listed in order has to be.
-func indexEntries(n, keySize, valueSize int) func() {
-	type entry struct{ key, value string }
-	less := func(a, b entry) bool { return a.key < b.key }
-	tree := btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
-	var state uint64
-	return func() {
-		if tree.Len() > 100_000 { // about what an overlay holds
-			tree.Clear()
+// waking measures how long it takes to wake a goroutine that sleeps, as each of many
+// writers has to be after a sync.
+func waking(times int) contender {
+	return contender{system: "writers: waking one", durability: normal, round: func(context.Context) (int, error) {
+		there, back := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(back)
+			for range there {
+				back <- struct{}{}
+			}
+		}()
+		for range times {
+			there <- struct{}{}
+			<-back
 		}
-		for range n {
-			state += 0x9e3779b97f4a7c15
-			z := (state ^ state>>30) * 0xbf58476d1ce4e5b9
-			key := make([]byte, keySize)
-			binary.BigEndian.PutUint64(key[1:], z^z>>27)
-			tree.Set(entry{string(key), string(make([]byte, valueSize))})
+		close(there)
+		<-back
+		return 2 * times, nil // there and back
+	}}
+}
+
+// indexEntries puts entries into the store's own ordered index in memory, as whatever
+// is to be found by key and listed in order has to be: as many tables have one each.
+// Their keys are hashes or rise.
+func indexEntries(tables, keySize, valueSize int, hashes bool) func() {
+	table, state := memtable.New(), uint64(0)
+	key, value := make([]byte, keySize), make([]byte, valueSize)
+	return func() {
+		if table.Len() > 100_000 { // about what an overlay holds
+			table = memtable.New()
+		}
+		state++
+		for i := range tables {
+			z := state
+			if hashes {
+				z = (z*uint64(tables) + uint64(i)) * 0x9e3779b97f4a7c15
+				z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+				z ^= z >> 27
+			}
+			key[0] = 'a' + byte(i)
+			binary.BigEndian.PutUint64(key[1:], z)
+			table.Set(key, value)
 		}
 	}
 }

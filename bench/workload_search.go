@@ -67,7 +67,7 @@ func (r *run) search(ctx context.Context) (err error) {
 		return err
 	}
 	query := func(i int) string { return words[(7*i)%len(words)] + " " + words[(11*i+3)%len(words)] }
-	return r.compare(ctx, subject{workload: workSearch, size: n}, []contender{
+	return r.compare(ctx, subject{workload: workSearch, size: n, rounds: slow(r.config.Rounds)}, []contender{
 		{system: nameLineage, durability: normal, round: searching(query, func(q string) (int, error) {
 			found, err := index.SearchMessages(ctx, id, q, chat.SearchOptions{})
 			return len(found), err
@@ -78,19 +78,16 @@ func (r *run) search(ctx context.Context) (err error) {
 	})
 }
 
-// searching does some searches a round, each of which has to find something.
+// searching searches once a round, for something else each time that has to be found.
 func searching(query func(int) string, find func(string) (int, error)) func(context.Context) (int, error) {
-	const times = 5
 	next := 0
 	return func(context.Context) (int, error) {
-		for range times {
-			q := query(next)
-			next++
-			if n, err := find(q); err != nil || n == 0 {
-				return 0, errors.Join(err, fmt.Errorf("%d messages found for %q", n, q))
-			}
+		q := query(next)
+		next++
+		if n, err := find(q); err != nil || n == 0 {
+			return 0, errors.Join(err, fmt.Errorf("%d messages found for %q", n, q))
 		}
-		return times, nil
+		return 1, nil
 	}
 }
 

@@ -2,106 +2,146 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 )
 
 // Names of rows about stores.
 const (
-	workLength     = "fork, long history against short"
-	workLargeStore = "extend, large store against small"
-	workOpen       = "open"
-	workOpenMemory = "resident after opening"
-	workVerify     = "verify"
-	workVerifyDeep = "verify deeply"
-	workBeside     = "bytes beside content"
-	workPacked     = "index bytes after packing"
+	workLength       = "fork, long history against short"
+	workFill         = "filling a store"
+	workLargeStore   = "extend, large store against small"
+	workLargeFork    = "fork, large store against small"
+	workLargeWindow  = "window, large store against small"
+	workOpen         = "open"
+	workOpenMemory   = "resident after opening"
+	workVerify       = "verify"
+	workVerifyDeep   = "verify deeply"
+	workBeside       = "bytes beside content"
+	workPackedBeside = "bytes beside content, packed"
+	workPacked       = "index bytes after packing"
 )
 
 // smallStore is how much the small store holds.
 const smallStore = 10_000
 
-// stores measures what depends on the size of the store: extends and forks in a
-// large one and a small one in turn, opening, verifying, and the bytes that are
-// not content.
+// Sizes up to which things are measured that take minutes beyond.
+const (
+	mostOfSQLite = 100_000   // messages in a store, full text and all
+	mostOfBolt   = 1_000_000 // the file grows to several times the content
+	mostRead     = 1_000_000 // messages that are all hashed or packed
+)
+
+// stores measures what depends on the size of the store: extends, forks and windows
+// in a large one and a small one in turn, opening, verifying, and the bytes that
+// are not content.
 func (r *run) stores(ctx context.Context) error {
-	sizes := []int{smallStore, r.config.StoreMessages}
 	for _, s := range r.systems() {
-		if s.durability != normal || s.name != nameLineage && s.name != nameSQLite && s.name != nameBolt {
+		most := r.config.StoreMessages
+		switch {
+		case s.durability != normal:
+			continue
+		case s.name == nameLineage:
+		case s.name == nameSQLite:
+			most = min(most, mostOfSQLite)
+		case s.name == nameBolt:
+			most = min(most, mostOfBolt)
+		default:
 			continue
 		}
-		var bases []*base
-		var err error
-		for _, n := range sizes {
-			if s.name == nameSQLite && n > 1_000_000 {
-				r.skip(Skipped{Workload: "store", System: s.name, Size: n, Why: "building it takes the better part of an hour"})
-				continue
-			}
-			var b *base
-			if b, err = r.filled(ctx, s, n); b != nil {
-				bases = append(bases, b)
-			}
-			if err != nil {
-				break
-			}
+		if most < r.config.StoreMessages {
+			r.skip(Skipped{Workload: "store", System: s.name, Size: r.config.StoreMessages, Why: "building it takes too long; measured at " + count(most)})
 		}
-		if err == nil && len(bases) == 2 {
-			err = r.onStores(ctx, sizes, bases)
-		}
-		if err := closeAll(bases, err); err != nil {
+		if err := r.storesOf(ctx, s, []int{min(smallStore, most), most}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// filled opens a store and gives it n messages, in histories of a thousand and one
-// that holds the rest.
+func (r *run) storesOf(ctx context.Context, s system, sizes []int) error {
+	var bases []*base
+	for _, n := range sizes {
+		b, err := r.filled(ctx, s, n)
+		if b != nil {
+			bases = append(bases, b)
+		}
+		if err != nil {
+			return closeAll(bases, err)
+		}
+	}
+	if err := closeAll(bases, r.onStores(ctx, sizes, bases)); err != nil || s.name != nameLineage {
+		return err
+	}
+	return r.packedOverhead(ctx)
+}
+
+// filled opens a store and gives it n messages: half of them in histories of a
+// thousand, the others in a single long one, which is measured.
 func (r *run) filled(ctx context.Context, s system, n int) (*base, error) {
 	o, err := r.open(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	b := &base{opened: o}
+	b := &base{opened: o, length: n}
 	m := newMessages(&r.config, streamStore)
+	began := time.Now()
 	for done := 0; done < n; {
-		k := min(1_000, n-done)
-		if b.history, err = o.store.start(ctx); err != nil {
+		if err := ctx.Err(); err != nil {
 			return b, err
+		}
+		k := min(1_000, n-done)
+		if done <= n/2 {
+			if b.history, err = o.store.start(ctx); err != nil {
+				return b, err
+			}
 		}
 		if err := b.history.load(ctx, m.some(k)); err != nil {
 			return b, err
 		}
-		if done += k; done%100_000 == 0 {
-			r.config.Progress("filling " + s.name + ": " + count(done) + " of " + count(n) + " messages")
+		if done += k; done%50_000 == 0 {
+			r.config.Progress(fmt.Sprintf("filling %s: %s of %s messages, %s/s", s.name, count(done), count(n), count(int(float64(done)/time.Since(began).Seconds()))))
 		}
 	}
+	row := Row{Workload: workFill, System: s.name, Durability: s.durability, Size: n, Unit: unitPerSec, Value: float64(n) / time.Since(began).Seconds()}
+	r.fact(row)
 	return b, nil
 }
 
 func (r *run) onStores(ctx context.Context, sizes []int, bases []*base) error {
-	var extends []contender
+	var extends, forks, windows []contender
 	for i, b := range bases {
-		c := r.extends(b)
-		c.system += ", " + count(sizes[i]) + " messages"
-		extends = append(extends, c)
+		named := func(c contender) contender {
+			c.system += ", " + count(sizes[i]) + " messages"
+			return c
+		}
+		extends = append(extends, named(r.extends(b)))
+		forks = append(forks, named(r.forks(b, b.each())))
+		windows = append(windows, named(reading(b, windowLast, 20, min(windowLast, sizes[i]))))
 	}
-	large := bases[len(bases)-1]
-	if err := r.compare(ctx, subject{workload: workLargeStore, size: sizes[len(sizes)-1]}, extends); err != nil {
-		return err
+	last := len(sizes) - 1
+	for _, w := range []struct {
+		name       string
+		contenders []contender
+	}{{workLargeStore, extends}, {workLargeFork, forks}, {workLargeWindow, windows}} {
+		if err := r.compare(ctx, subject{workload: w.name, size: sizes[last]}, w.contenders); err != nil {
+			return err
+		}
 	}
 	for i, b := range bases {
 		if err := r.opening(ctx, sizes[i], b); err != nil {
 			return err
 		}
 	}
-	if st, ok := large.store.(*lineageStore); ok {
-		return r.onLineage(ctx, sizes[len(sizes)-1], large, st)
+	if st, ok := bases[last].store.(*lineageStore); ok {
+		return r.onLineage(ctx, sizes[last], bases[last], st)
 	}
 	return nil
 }
@@ -136,6 +176,10 @@ func (r *run) onLineage(ctx context.Context, n int, b *base, st *lineageStore) e
 	}
 	if err := r.verifying(ctx, n, b, st); err != nil {
 		return err
+	}
+	if n > mostRead {
+		r.skip(Skipped{Workload: workPacked, System: nameLineage, Size: n, Why: "packing it takes minutes"})
+		return nil
 	}
 	if _, err := st.store.Pack(ctx, lineage.PackOptions{All: true}); err != nil {
 		return err
@@ -172,6 +216,10 @@ func (r *run) verifying(ctx context.Context, n int, b *base, st *lineageStore) e
 		name := workVerify
 		if deep {
 			name = workVerifyDeep
+		}
+		if deep && n > mostRead {
+			r.skip(Skipped{Workload: name, System: b.name, Size: n, Why: "hashing all of it takes minutes"})
+			continue
 		}
 		err := r.compare(ctx, subject{workload: name, size: n, rounds: 1, warm: true}, []contender{{
 			system: b.name, durability: b.durability,

@@ -2,6 +2,10 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -20,7 +24,6 @@ func (r *run) writers(ctx context.Context) error {
 }
 
 func (r *run) writersOf(ctx context.Context, s system) error {
-	const many = 64
 	o, err := r.open(ctx, s)
 	if err != nil {
 		return err
@@ -35,11 +38,57 @@ func (r *run) writersOf(ctx context.Context, s system) error {
 			return err
 		}
 	}
+	extend := func(ctx context.Context, w int, message []byte) error { return histories[w].extend(ctx, message) }
+	each := [2]int{64, 20}
+	if s.name == nameLineage {
+		each = [2]int{256, 100} // it is quick: more, for a steadier figure
+	}
+	sides := r.sidesOf(s, s.name, each, extend)
+	if s.name == nameLineage && s.durability == full {
+		least, err := r.groupCommit(ctx)
+		if err != nil {
+			return err
+		}
+		defer least.file.Close()
+		var answers [many]chan error
+		for i := range answers {
+			answers[i] = make(chan error, 1)
+		}
+		extra := make([]byte, max(0, r.extendBytes-int64(r.config.MessageBytes)))
+		sides = append(sides, r.sidesOf(s, nameGroupCommit, each, func(_ context.Context, w int, message []byte) error {
+			return least.write(append(slices.Clip(message), extra...), answers[w])
+		})...)
+	}
+	return r.compare(ctx, subject{workload: workWriters, unit: unitPerSec, rate: true}, sides)
+}
+
+const (
+	workWriters     = "writers"
+	nameGroupCommit = "shared syncs alone"
+	many            = 64
+	oneWriter       = ", 1 writer"
+	manyWriters     = ", 64 writers"
+)
+
+func (r *run) groupCommit(ctx context.Context) (*groupCommit, error) {
+	if err := r.calibrate(ctx); err != nil {
+		return nil, err
+	}
+	dir, err := r.directory("shared-syncs")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Create(filepath.Join(dir, "log"))
+	return &groupCommit{file: f}, err
+}
+
+// sidesOf are one writer and many, who extend as often as each says.
+func (r *run) sidesOf(s system, name string, each [2]int, extend func(ctx context.Context, w int, message []byte) error) []contender {
 	m := newMessages(&r.config, streamExtend)
 	side := func(writers, each int) contender {
 		var batch [][]byte
 		return contender{
-			system: s.name, durability: s.durability,
+			durability: s.durability, elsewhere: s.elsewhere,
 			before: func(context.Context) error { batch = m.some(writers * each); return nil },
 			round: func(ctx context.Context) (int, error) {
 				var wg sync.WaitGroup
@@ -47,23 +96,18 @@ func (r *run) writersOf(ctx context.Context, s system) error {
 				for w := range writers {
 					wg.Go(func() {
 						for _, one := range batch[w*each : (w+1)*each] {
-							if errs[w] = histories[w].extend(ctx, one); errs[w] != nil {
+							if errs[w] = extend(ctx, w, one); errs[w] != nil {
 								return
 							}
 						}
 					})
 				}
 				wg.Wait()
-				for _, err := range errs {
-					if err != nil {
-						return 0, err
-					}
-				}
-				return writers * each, nil
+				return writers * each, errors.Join(errs...)
 			},
 		}
 	}
-	one, all := side(1, 64), side(many, 20)
-	one.system, all.system = s.name+", 1 writer", s.name+", 64 writers"
-	return r.compare(ctx, subject{workload: "writers", unit: unitPerSec, rate: true}, []contender{one, all})
+	one, all := side(1, each[0]), side(many, each[1])
+	one.system, all.system = name+oneWriter, name+manyWriters
+	return []contender{one, all}
 }

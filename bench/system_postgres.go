@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/lineage-store/lineage/internal/pgcluster"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+)
+
+// startPostgres finds the server to measure, if there is one, and returns how it
+// is let go.
+func (r *run) startPostgres() (stop func()) {
+	stop = func() {}
+	switch {
+	case r.config.Postgres == "":
+		r.noPostgres = "no server was named"
+	case !r.wantsSystem(namePostgres):
+	case r.config.Postgres != PrivatePostgres:
+		r.postgres = r.config.Postgres
+	default:
+		r.config.Progress("starting a Postgres server")
+		c, err := pgcluster.Start(pgcluster.Options{Dir: r.config.Dir, Settings: []string{
+			"max_connections=200", "shared_buffers=512MB", "max_wal_size=4GB", "checkpoint_timeout=15min",
+		}})
+		if err != nil {
+			r.noPostgres = "no server could be started: " + err.Error()
+			return stop
+		}
+		r.postgres = c.DSN("postgres")
+		stop = func() { _ = c.Close() } // its keeper clears up in any case
+	}
+	return stop
+}
+
+// postgresSystem is the same on a Postgres server, in a schema of its own. Its
+// normal durability is asynchronous commit: it survives the death of the program,
+// and may lose what was acknowledged last if the server dies.
+func postgresSystem(address, durability string) system {
+	most := 100_000
+	if durability == full {
+		most = 1_000 // which does not change with the length; building another long one would take a minute
+	}
+	return system{name: namePostgres, durability: durability, most: most, tooLong: "building it takes minutes", elsewhere: true, open: func(ctx context.Context, dir string) (store, error) {
+		s := &sqlStore{driver: "pgx", mark: func(n int) string { return "$" + strconv.Itoa(n) }, textRow: postgresText}
+		// The run's directory has a name of its own: a run that was killed leaves a schema.
+		s.schema = strings.NewReplacer("-", "_", ".", "_").Replace("bench_" + filepath.Base(filepath.Dir(dir)) + "_" + filepath.Base(dir))
+		admin, err := sql.Open("pgx", address)
+		if err != nil {
+			return nil, err
+		}
+		defer admin.Close()
+		if _, err := admin.ExecContext(ctx, `CREATE SCHEMA "`+s.schema+`"`); err != nil {
+			return nil, err
+		}
+		s.drop = address
+		s.address = withSetting(address, "search_path", s.schema)
+		if durability == normal {
+			s.address = withSetting(s.address, "synchronous_commit", "off")
+		}
+		s.bulk = postgresBulk
+		return s, s.open(ctx, postgres.Dialect{}.Migrations()[0].Documented)
+	}}
+}
+
+// postgresBulk inserts messages with one statement for each table, so that no row
+// costs a request.
+func postgresBulk(ctx context.Context, h *sqlHistory, messages [][]byte) error {
+	var ids, parents, names, data, texts []string
+	parent := ""
+	if len(h.ids) > 0 {
+		parent = h.ids[len(h.ids)-1]
+	}
+	for i, m := range messages {
+		id, role := h.store.id("m"), roleOf(len(h.ids)+i)
+		ids, parents, names = append(ids, id), append(parents, parent), append(names, role)
+		data, texts = append(data, string(messageJSON(id, role, m))), append(texts, string(m))
+		parent = id
+	}
+	tx, err := h.store.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	for _, s := range []struct {
+		query string
+		args  []any
+	}{
+		{`INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt")
+			SELECT id, $1, NULLIF(parent, ''), name, 'message', data::jsonb, $2
+			FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS m(id, parent, name, data)`,
+			[]any{h.chat, h.store.next.Load(), ids, parents, names, data}},
+		{`INSERT INTO messages_fts ("messageId", "chatId", name, content)
+			SELECT id, $1, name, content FROM unnest($2::text[], $3::text[], $4::text[]) AS m(id, name, content)`,
+			[]any{h.chat, ids, names, texts}},
+		{`UPDATE branches SET "headMessageId" = $1 WHERE id = $2`, []any{parent, h.branch}},
+		{`UPDATE chats SET "updatedAt" = $1 WHERE id = $2`, []any{h.store.next.Load(), h.chat}},
+	} {
+		if _, err := tx.ExecContext(ctx, s.query, s.args...); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	h.ids = append(h.ids, ids...)
+	// As the server does by itself, a minute later.
+	_, err = h.store.db.ExecContext(ctx, "ANALYZE messages")
+	return err
+}
+
+// withSetting adds a setting to the address of a server.
+func withSetting(address, name, value string) string {
+	switch {
+	case !strings.Contains(address, "://"):
+		return address + " " + name + "=" + value
+	case strings.Contains(address, "?"):
+		return address + "&" + name + "=" + value
+	}
+	return address + "?" + name + "=" + value
+}

@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// snapshotSystem writes the whole state at each step, as checkpointers of agent
+// graphs do, into SQLite.
+func snapshotSystem(durability string) system {
+	return system{name: nameSnapshots, durability: durability, most: 1_000, tooLong: rewrites, open: func(ctx context.Context, dir string) (store, error) {
+		synchronous := "FULL"
+		if durability == normal {
+			synchronous = "NORMAL"
+		}
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "checkpoints.db")+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous("+synchronous+")")
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(1)
+		if _, err := db.ExecContext(ctx, `CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_id INTEGER NOT NULL, parent_checkpoint_id INTEGER,
+			checkpoint BLOB, PRIMARY KEY (thread_id, checkpoint_id))`); err != nil {
+			return nil, err
+		}
+		insert, err := db.PrepareContext(ctx, `INSERT INTO checkpoints VALUES (?, ?, ?, ?)`)
+		return &snapshotStore{dir: dir, db: db, insert: insert}, err
+	}}
+}
+
+type snapshotStore struct {
+	dir    string
+	db     *sql.DB
+	insert *sql.Stmt
+	next   int
+}
+
+func (s *snapshotStore) start(context.Context) (history, error) {
+	s.next++
+	return &snapshotHistory{store: s, thread: strconv.Itoa(s.next)}, nil
+}
+
+func (s *snapshotStore) size() (int64, error) { return diskUse(s.dir) }
+
+func (s *snapshotStore) close() error { return s.db.Close() }
+
+type snapshotHistory struct {
+	store  *snapshotStore
+	thread string
+	step   int
+	state  []byte // the messages so far, as one JSON array without its end
+}
+
+// save writes the state as the next step.
+func (h *snapshotHistory) save(ctx context.Context) error {
+	h.step++
+	_, err := h.store.insert.ExecContext(ctx, h.thread, h.step, h.step-1, append(slices.Clip(h.state), ']'))
+	return err
+}
+
+func (h *snapshotHistory) add(message []byte) {
+	before := byte(',')
+	if len(h.state) == 0 {
+		before = '['
+	}
+	h.state = append(append(h.state, before), messageJSON("", roleOf(h.step), message)...)
+}
+
+func (h *snapshotHistory) extend(ctx context.Context, message []byte) error {
+	h.add(message)
+	return h.save(ctx)
+}
+
+func (h *snapshotHistory) load(ctx context.Context, messages [][]byte) error {
+	for _, m := range messages {
+		h.add(m)
+	}
+	return h.save(ctx)
+}
+
+func (h *snapshotHistory) fork(ctx context.Context, n int) (history, error) {
+	s := h.store
+	s.next++
+	f := &snapshotHistory{store: s, thread: strconv.Itoa(s.next), state: slices.Clone(h.state)}
+	if n > 0 {
+		all, err := splitArray(append(slices.Clip(h.state), ']'))
+		if err != nil {
+			return nil, err
+		}
+		f.state = nil
+		for i, m := range all[:n] {
+			before := byte(',')
+			if i == 0 {
+				before = '['
+			}
+			f.state = append(append(f.state, before), m...)
+		}
+	}
+	return f, f.save(ctx)
+}
+
+func (h *snapshotHistory) read(ctx context.Context, last int) (int, error) {
+	var state []byte
+	if err := h.store.db.QueryRowContext(ctx, `SELECT checkpoint FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC LIMIT 1`, h.thread).Scan(&state); err != nil {
+		return 0, err
+	}
+	all, err := splitArray(state)
+	if last > 0 && len(all) > last {
+		all = all[len(all)-last:]
+	}
+	return len(all), err
+}
+
+func splitArray(b []byte) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	err := json.Unmarshal(b, &all)
+	return all, err
+}
