@@ -49,10 +49,11 @@ cross: ## Compile for the other operating systems
 	done
 
 .PHONY: bench
-bench: ## Measure the store beside others, with plots, into .bin/bench (about twenty minutes)
+bench: ## Measure the store beside others, with plots, into .bin/bench (about ten minutes)
+	@scripts/postgres.sh
 	scripts/deepagents.sh
 	go build -o $(BIN)/ ./cmd/lineage
-	$(BIN)/lineage bench --deepagents $(BIN)/deepagents --save $(BIN)/bench/results.jsonl --plots $(BIN)/bench $(BENCH)
+	$(BIN)/lineage bench --deepagents $(BIN)/deepagents --postgres private --save $(BIN)/bench/results.jsonl --plots $(BIN)/bench $(BENCH)
 
 .PHONY: microbench
 microbench: ## Run the Go benchmarks COUNT times each (default 6)
