@@ -87,6 +87,7 @@ func (s *loading) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.done.Messages++
 		if err := s.add(ctx, m); err != nil {
 			return err
 		}
@@ -142,7 +143,6 @@ func (s *loading) skip(id string, err error) {
 }
 
 func (s *loading) add(ctx context.Context, m Message) error {
-	s.done.Messages++
 	m.ChatID = s.from.Chat.ID
 	if err := m.Check(); err != nil {
 		s.skip(m.ID, err)
@@ -220,21 +220,20 @@ func (s *loading) flush(ctx context.Context) error {
 	}
 	for freshRun := false; ; {
 		records, last, err := s.grow(ctx, growth{thread: s.thread, at: s.tip, freshRun: freshRun}, w)
-		if err != nil {
-			return err
-		}
-		for _, r := range records {
-			if c, ok := r.(*structure.Context); ok {
-				c.CreatedAt = s.at
+		if err == nil {
+			for _, r := range records {
+				if c, ok := r.(*structure.Context); ok {
+					c.CreatedAt = s.at
+				}
 			}
+			err = s.commit(ctx, records, backend.Options{})
 		}
-		err = s.commit(ctx, records, backend.Options{})
 		switch {
 		case isOccupied(err) && !freshRun:
 			freshRun = true
 			continue
 		case isRace(err):
-			continue
+			return s.again(ctx)
 		case err != nil:
 			return err
 		}
@@ -244,6 +243,18 @@ func (s *loading) flush(ctx context.Context) error {
 	s.done.New += len(s.pending)
 	s.pending, s.bytes = s.pending[:0], 0
 	return nil
+}
+
+// again looks at the pending messages anew: somebody else was faster with some of them.
+func (s *loading) again(ctx context.Context) error {
+	pending := s.pending
+	s.pending, s.bytes, s.tip = nil, 0, structure.SpanRef{}
+	for _, m := range pending {
+		if err := s.add(ctx, m); err != nil {
+			return err
+		}
+	}
+	return s.flush(ctx)
 }
 
 // finish brings the chat itself, its branches and its checkpoints to where they are.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -115,19 +116,31 @@ func (s *onStore) grow(ctx context.Context, g growth, w *material) ([]structure.
 }
 
 // aliasIsFree reports whether no message, not even one of a deleted chat, has the
-// alias of an id.
+// alias of an id. A message that is there, which its caller has found not to be, was
+// added since: that is errAddedSince, for an alias taken is no sign by itself that its
+// message is gone.
 func (s *onStore) aliasIsFree(ctx context.Context, id string) (bool, error) {
-	_, err := s.engine.Find(ctx, messageAlias(id))
+	ref, err := s.engine.Find(ctx, messageAlias(id))
 	if isNotFound(err) {
 		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	thread, err := s.strand(ctx, ref.Run)
+	if err == nil && !thread.IsZero() {
+		err = errAddedSince
 	}
 	return false, err
 }
 
+// errAddedSince is a race lost before a commit was tried.
+var errAddedSince = errors.New("a message with this id was added meanwhile")
+
 // isRace reports whether a commit was refused because somebody else was faster,
 // in a way that looking again resolves.
 func isRace(err error) bool {
-	return isAbout(err, "alias", ErrExists) || isAbout(err, "context", ErrExists) ||
+	return errors.Is(err, errAddedSince) || isAbout(err, "alias", ErrExists) || isAbout(err, "context", ErrExists) ||
 		isAbout(err, "context", ErrNotFound) || isAbout(err, "thread", ErrNotFound)
 }
 
@@ -177,10 +190,9 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 			}
 		}
 		records, _, err := s.grow(ctx, growth{thread: thread, at: parent, freshRun: freshRun}, w)
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.apply(ctx, records, backend.Options{})
 		}
-		err = s.apply(ctx, records, backend.Options{})
 		switch {
 		case isOccupied(err) && !freshRun:
 			freshRun = true
