@@ -155,7 +155,8 @@ func (e *Engine) commitTogether(t *turn) {
 
 // commit writes a turn's commit and makes it visible. The lock on writing is held.
 func (e *Engine) commit(t *turn) (uint64, error) {
-	if err := e.expect(t.o); err != nil {
+	expected, err := e.expect(t.o)
+	if err != nil {
 		return 0, err
 	}
 	p := &t.p
@@ -179,6 +180,7 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 	number := e.index.Number() + 1
 	b := &e.builder
 	b.begin(e, &p.commit, number, false)
+	b.expected = expected
 	if err := b.check(t.ctx); err != nil {
 		return 0, err
 	}
@@ -194,41 +196,41 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 	return number, nil
 }
 
-// expect compares the state with what a commit was made for.
-func (e *Engine) expect(o backend.Options) error {
+// expect compares the state with what a commit was made for. It returns the last
+// context that it looked at, if any.
+func (e *Engine) expect(o backend.Options) (c *backend.Context, err error) {
 	for _, expect := range o.Tips {
-		c, err := e.context(expect.Context)
-		if err != nil {
-			return err
+		if c, err = e.context(expect.Context); err != nil {
+			return nil, err
 		}
 		if c.Tip != expect.Tip {
-			return &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}
+			return nil, &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}
 		}
 	}
 	for _, expect := range o.Threads {
 		is, exists, err := e.index.Get(key(tableThread, expect.ID[:]))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		refusal := &backend.SubjectError{Subject: "thread", ID: expect.ID.String(), Err: backend.ErrConflict, Detail: "it has changed"}
 		switch {
 		case expect.Was == nil && exists:
 			refusal.Err, refusal.Detail = backend.ErrExists, ""
-			return refusal
+			return nil, refusal
 		case expect.Was != nil && !exists:
 			refusal.Err, refusal.Detail = backend.ErrNotFound, ""
-			return refusal
+			return nil, refusal
 		case expect.Was != nil:
 			was, err := structure.MarshalRecord(expect.Was)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !bytes.Equal(was, is) {
-				return refusal
+				return nil, refusal
 			}
 		}
 	}
-	return nil
+	return c, nil
 }
 
 // preparation is a commit without the content that the store already has.

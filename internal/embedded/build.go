@@ -44,6 +44,9 @@ type builder struct {
 	cuts     []structure.RunID
 	created  []structure.ContextID
 
+	// expected is a context as it was found before the commit, if one was.
+	expected *backend.Context
+
 	// below is the packs below the index, and packed whether the commit is in one of
 	// them and found there.
 	below  *layer
@@ -67,6 +70,7 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 	b.contexts.reset()
 	b.cuts = b.cuts[:0]
 	b.created = b.created[:0]
+	b.expected = nil
 }
 
 // put adds an entry; a nil value deletes the key.
@@ -372,6 +376,9 @@ func (b *builder) tip(t *structure.Tip) error {
 // contextState returns a context as the commit so far leaves it.
 func (b *builder) contextState(id structure.ContextID) (*backend.Context, error) {
 	c, ok := b.contexts.get(id)
+	if !ok && b.expected != nil && b.expected.ID == id {
+		c, ok = b.expected, true
+	}
 	if !ok {
 		c, ok = b.engine.contexts.keep(id)
 	}
@@ -429,19 +436,19 @@ func (b *builder) requireSpan(r structure.SpanRef) error {
 	if b.replay || r.IsZero() {
 		return nil
 	}
-	if end, ok := b.end(r.Run); ok && r.Seq != 0 && r.Seq <= end {
+	if end, ok := b.end(r.Run); ok && r.Seq != 0 && r.Seq <= end.seq {
 		return nil
 	}
 	return b.require(spanKey(r), "span", r)
 }
 
-// end returns the last place of a run when it is known without a lookup.
-func (b *builder) end(run structure.RunID) (uint64, bool) {
+// end returns where a run ends when that is known without a lookup.
+func (b *builder) end(run structure.RunID) (runEnd, bool) {
 	end, ok := b.ends.get(run)
 	if !ok {
 		end, ok = b.engine.ends.get(run)
 	}
-	return end.seq, ok
+	return end, ok
 }
 
 // digest returns the digest of the history that ends at a span.
@@ -463,12 +470,12 @@ func (b *builder) span(s *structure.Span) error {
 	end, known := b.end(s.Ref.Run)
 	if !known {
 		var err error
-		if end, err = b.findEnd(s.Ref); err != nil {
+		if end.seq, err = b.findEnd(s.Ref); err != nil {
 			return err
 		}
 	}
-	if s.Ref.Seq != end+1 && !b.replay {
-		return &backend.SubjectError{Subject: "span", ID: s.Ref.String(), Err: backend.ErrConflict, Detail: fmt.Sprintf("the run ends at %d", end)}
+	if s.Ref.Seq != end.seq+1 && !b.replay {
+		return &backend.SubjectError{Subject: "span", ID: s.Ref.String(), Err: backend.ErrConflict, Detail: fmt.Sprintf("the run ends at %d", end.seq)}
 	}
 	if !s.Set.IsZero() {
 		if err := b.require(b.scratch(tableSpanSet, s.Set[:]), "span set", s.Set); err != nil {
@@ -478,11 +485,13 @@ func (b *builder) span(s *structure.Span) error {
 	if err := b.checkUsages(s); err != nil {
 		return err
 	}
-	parent, err := b.parentDigest(s.Ref)
-	if err != nil {
-		return err
+	if !known || s.Ref.Seq != end.seq+1 {
+		var err error
+		if end.digest, err = b.parentDigest(s.Ref); err != nil {
+			return err
+		}
 	}
-	digest := structure.NextDigest(parent, s.Usages)
+	digest := structure.NextDigest(end.digest, s.Usages)
 	b.digests.set(s.Ref, digest)
 	b.ends.set(s.Ref.Run, runEnd{seq: s.Ref.Seq, digest: digest})
 	return nil

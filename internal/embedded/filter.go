@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/lineage-store/lineage/internal/journal"
@@ -10,55 +11,56 @@ import (
 )
 
 // filter tells for most keys that the store does not have them, without a lookup:
-// the fingerprints of content, and the ids of contexts. It is a Bloom filter in which the bits of a key share a cache line. It
-// may be added to and asked from many goroutines.
+// the fingerprints of content, and the ids of contexts. It is a Bloom filter in which
+// the bits of a key are in two words of one cache line, so that a key costs one access
+// to memory. It may be added to and asked from many goroutines.
 type filter struct {
-	words []atomic.Uint64
-	lines uint64
+	lines []filterLine
 	room  int64 // keys that may still come before it tells too little
 }
 
+type filterLine [8]atomic.Uint64
+
 const (
 	filterBitsPerKey = 20
-	filterProbes     = 7
-	wordsPerLine     = 8
+	filterProbes     = 4 // in each word
 	leastFilterKeys  = 1 << 16
 )
 
 func newFilter(keys uint64) *filter {
 	keys = max(keys, leastFilterKeys)
-	lines := keys*filterBitsPerKey/(64*wordsPerLine) + 1
-	return &filter{words: make([]atomic.Uint64, lines*wordsPerLine), lines: lines, room: int64(keys)}
+	return &filter{lines: make([]filterLine, keys*filterBitsPerKey/(64*uint64(len(filterLine{})))+1), room: int64(keys)}
 }
 
-// locate returns the line of a key of 16 bytes and the bits from which its places
-// in it are taken. Of an id that begins with a time the second half is random.
-func (f *filter) locate(key []byte) (line []atomic.Uint64, bits uint64) {
-	low := binary.LittleEndian.Uint64(key[8:])
-	i := low % f.lines * wordsPerLine
-	bits = (binary.LittleEndian.Uint64(key) ^ low) * 0x9e3779b97f4a7c15
-	return f.words[i : i+wordsPerLine], bits ^ bits>>32
+// locate returns the words of a key of 16 bytes and its bits there. Ids count up in one
+// half, and have a time in the other.
+func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
+	h := binary.LittleEndian.Uint64(key)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(key[8:])
+	h = (h ^ h>>32) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>29) * 0x94d049bb133111eb
+	h ^= h >> 32
+	at, _ := bits.Mul64(h, uint64(len(f.lines)))
+	h *= 0x9e3779b97f4a7c15 // what is left of it does not follow from the line
+	line, first := &f.lines[at], h>>61
+	words = [2]*atomic.Uint64{&line[first], &line[(first+1+h>>56&31%7)&7]}
+	for i := range 2 * filterProbes {
+		masks[i&1] |= 1 << (h >> (6 * uint(i)) & 63)
+	}
+	return words, masks
 }
 
 func (f *filter) add(key []byte) {
-	line, bits := f.locate(key)
-	for range filterProbes {
-		if w, bit := &line[bits&7], uint64(1)<<(bits>>3&63); w.Load()&bit == 0 {
-			w.Or(bit)
+	words, masks := f.locate(key)
+	for i, w := range words {
+		if w.Load()&masks[i] != masks[i] {
+			w.Or(masks[i])
 		}
-		bits >>= 9
 	}
 }
 
 func (f *filter) has(key []byte) bool {
-	line, bits := f.locate(key)
-	for range filterProbes {
-		if line[bits&7].Load()&(1<<(bits>>3&63)) == 0 {
-			return false
-		}
-		bits >>= 9
-	}
-	return true
+	words, masks := f.locate(key)
+	return words[0].Load()&masks[0] == masks[0] && words[1].Load()&masks[1] == masks[1]
 }
 
 // storeFilter is the filter over a store. It is made when writing begins, in the
