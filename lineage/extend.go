@@ -63,8 +63,11 @@ const mostTries = 5
 // isChunkGone reports whether a piece of a body, known or stored when the body was
 // cut, was collected before the body was used.
 func isChunkGone(err error) bool {
+	if err == nil {
+		return false // without memory for what is not there
+	}
 	var e *backend.SubjectError
-	return err != nil && errors.As(err, &e) && e.Subject == "chunk" && errors.Is(e.Err, ErrNotFound)
+	return errors.As(err, &e) && e.Subject == "chunk" && errors.Is(e.Err, ErrNotFound)
 }
 
 // repeatable reports whether the items can be read again.
