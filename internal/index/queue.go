@@ -24,7 +24,7 @@ type queue struct {
 }
 
 const (
-	wakeAt   = 256     // entries that are worth waking the goroutine for
+	wakeAt   = 1024    // entries that are worth waking the goroutine for: it may take the writer's processor
 	settleAt = 1 << 14 // entries at which the writer sees to it itself
 )
 
