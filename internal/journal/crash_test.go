@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
 
@@ -168,6 +170,7 @@ func TestCrashModel(t *testing.T) {
 				"fail an operation": func(t *rapid.T) {
 					m.fsys.ShortWrite(rapid.IntRange(1, 6).Draw(t, "operation"), rapid.IntRange(0, 5000).Draw(t, "written"), errDisk)
 				},
+				"make room":  func(*rapid.T) { m.makeRoom() },
 				"fail syncs": func(t *rapid.T) { m.fsys.FailSyncs(errDisk) },
 				"mend syncs": func(t *rapid.T) { m.fsys.FailSyncs(nil) },
 				"fill the disk": func(t *rapid.T) {
@@ -263,6 +266,47 @@ func TestSealedSegmentsEndWithTheirFrames(t *testing.T) {
 		info, err := fsys.Stat(f.Name)
 		require.NoError(t, err)
 		require.Equal(t, f.Bytes, info.Size, "after power loss: %s", f.Name)
+	}
+}
+
+// After a sync there is room for as much as was written before it, and none of what
+// was written is lost to that.
+func TestRoomForTheNextBurst(t *testing.T) {
+	for name, fsys := range map[string]vfs.FS{"memory": crashfs.New(), "disk": vfs.OS()} {
+		t.Run(name, func(t *testing.T) {
+			o := options(fsys)
+			o.SegmentSize = 1 << 20
+			j, err := Open(filepath.Join(t.TempDir(), "journal"), o)
+			require.NoError(t, err)
+			j.makeRoom() // before anything was written
+			var frames []Frame
+			for burst := range 12 {
+				start := j.End().Offset
+				for i := range 10 {
+					f, err := j.Append(payload(10*burst+i, 200*burst), true)
+					require.NoError(t, err)
+					frames = append(frames, f)
+				}
+				j.makeRoom()
+				if w := &j.tail.mapped; w.window != nil {
+					end := j.End().Offset
+					require.GreaterOrEqual(t, w.end, min(2*end-start, o.SegmentSize))
+				}
+			}
+			require.NotNil(t, j.tail.mapped.window)
+			require.NoError(t, j.Close())
+			j.makeRoom() // too late
+			o.ReadOnly = true
+			j, err = Open(j.dir, o)
+			require.NoError(t, err)
+			defer j.Close()
+			r := j.NewReader()
+			for i, f := range frames {
+				got, err := r.Frame(f.Position)
+				require.NoError(t, err)
+				require.Equal(t, payload(i, 200*(i/10)), got.Payload)
+			}
+		})
 	}
 }
 

@@ -102,6 +102,13 @@ func (m *model) see() {
 	m.durable = durable
 }
 
+func (m *model) makeRoom() {
+	if m.j != nil {
+		m.j.makeRoom()
+		m.see()
+	}
+}
+
 func (m *model) sync(number uint64) error {
 	if m.j == nil {
 		return nil

@@ -167,6 +167,8 @@ func (j *Journal) syncLater() {
 		s.mu.Unlock()
 		if err != nil {
 			j.opt.Log(err.Error())
+			return
 		}
+		j.makeRoom()
 	})
 }

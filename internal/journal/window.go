@@ -18,6 +18,8 @@ type tailWindow struct {
 	next   int64 // size of the next
 	grown  bool  // the file may be larger than what is in it
 	none   bool  // this segment cannot have one
+	// readied is where the segment ended when room was made last.
+	readied Position
 }
 
 const (
@@ -63,6 +65,32 @@ func (j *Journal) mapped(s *segment, at, size int64) bool {
 	w.window, w.end = window, at+room
 	w.next *= 2
 	return true
+}
+
+// makeRoom has as much room made ready for writing as was written through memory since
+// it was done last, so that a burst of commits like the last one need not wait for it.
+// It is called after a sync, when there mostly is a pause. Whoever is writing is not
+// kept waiting.
+func (j *Journal) makeRoom() {
+	if !j.tail.TryLock() {
+		return
+	}
+	defer j.tail.Unlock()
+	w := &j.tail.mapped
+	if w.window == nil || j.tail.torn || j.writable() != nil {
+		return
+	}
+	s := j.lastSegment()
+	at := Position{s.segment, s.end.Load()}
+	used := at.Offset - w.readied.Offset
+	if at.Segment != w.readied.Segment {
+		used = at.Offset
+	}
+	w.readied = at
+	used = min(used, mostWindow/4, j.opt.SegmentSize-at.Offset)
+	if used > 0 && j.mapped(s, at.Offset, used) {
+		w.window.Expect(at.Offset, used)
+	}
 }
 
 func (w *tailWindow) close() error {

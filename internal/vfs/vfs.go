@@ -50,6 +50,9 @@ type Window interface {
 	// WriteAt writes all of p at an offset of the file that lies in the window. When
 	// it fails a part may have been written.
 	WriteAt(p []byte, off int64) error
+	// Expect makes it cheaper to write the next n bytes from an offset on, as far as
+	// they lie in the window. It changes nothing else.
+	Expect(off, n int64)
 	// Close lets go of the memory. It is safe to repeat.
 	Close() error
 }

@@ -32,6 +32,7 @@ func TestConformance(t *testing.T) {
 		"write at":       testWriteAt,
 		"truncate":       testTruncate,
 		"window":         testWindow,
+		"window filled":  testWindowFilled,
 		"sync":           testSync,
 		"closed file":    testClosedFile,
 		"rename":         testRename,
@@ -206,6 +207,48 @@ func testWindow(t *testing.T, fsys vfs.FS, dir string) {
 	require.NoError(t, f.Close())
 	_, err = m.Map(0, 10)
 	require.ErrorIs(t, err, fs.ErrClosed)
+}
+
+// testWindowFilled fills windows piece by piece, which asks for their pages on the way,
+// and lets go of them at any moment.
+func testWindowFilled(t *testing.T, fsys vfs.FS, dir string) {
+	const size = 1 << 20
+	name := filepath.Join(dir, "filled")
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	defer f.Close()
+	m, ok := f.(vfs.Mapper)
+	if !ok {
+		require.NotEqual(t, "linux", runtime.GOOS)
+		return
+	}
+	piece := make([]byte, 579)
+	var want []byte
+	for round := range 20 {
+		w, err := m.Map(int64(len(want)), size)
+		require.NoError(t, err)
+		upTo := len(want) + size/20*(round+1)
+		for len(want)+len(piece) <= upTo {
+			for i := range piece {
+				piece[i] = byte(len(want) + i*round + 1)
+			}
+			require.NoError(t, w.WriteAt(piece, int64(len(want))))
+			want = append(want, piece...)
+			switch len(want) / len(piece) % 100 {
+			case 0:
+				w.Expect(int64(len(want)), int64(round)*10_000)
+			case 50:
+				w.Expect(int64(upTo), 10*size)
+			case 75:
+				w.Expect(-1, 1)
+				w.Expect(10*size, 1)
+			}
+		}
+		require.NoError(t, w.Close())
+		w.Expect(int64(len(want)), 1)
+		require.NoError(t, f.Truncate(int64(len(want))))
+	}
+	require.True(t, string(want) == contentOf(t, fsys, name))
 }
 
 func testTruncate(t *testing.T, fsys vfs.FS, dir string) {

@@ -88,11 +88,26 @@ func (w *window) askAhead(end int) {
 		return
 	}
 	w.ahead = min(max(2*w.ahead, leastAhead), mostAhead)
-	from, page := w.ready, os.Getpagesize()
-	w.ready = min((end+w.ahead+page-1)/page*page, len(w.mem))
+	w.ask(w.ready, end+w.ahead)
+}
+
+// ask has the system provide the pages of a part, which starts with one.
+func (w *window) ask(from, to int) {
+	page := os.Getpagesize()
+	w.ready = min((to+page-1)/page*page, len(w.mem))
 	if err := unix.Madvise(w.mem[from:w.ready], unix.MADV_POPULATE_WRITE); err != nil {
 		w.ready = len(w.mem)
 	}
+}
+
+// Expect implements Window. It asks also for pages that were there already: once they
+// were synced, the next write to each is a fault again.
+func (w *window) Expect(off, n int64) {
+	if w.mem == nil || off < w.from || n <= 0 || off-w.base > int64(len(w.mem)) {
+		return
+	}
+	from, to := int(off-w.base), int(min(off-w.base+n, int64(len(w.mem))))
+	w.ask(from-from%os.Getpagesize(), max(to, w.ready))
 }
 
 func (w *window) Close() error {

@@ -193,6 +193,8 @@ func (w *window) WriteAt(p []byte, off int64) error {
 	return err
 }
 
+func (w *window) Expect(int64, int64) {}
+
 func (w *window) Close() error {
 	w.closed = true
 	return nil
