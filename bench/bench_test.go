@@ -343,6 +343,8 @@ func TestGoalsAtBest(t *testing.T) {
 		Ratios: []Ratio{
 			{Workload: workExtend, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5, Low: 2.5, High: 6},
 			{Workload: workExtendOn, Size: 200_000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 9, Low: 8, High: 10},
+			{Workload: workExtend, Size: 1000, System: nameLeast, Against: nameWrite, Durability: normal, Ratio: 1.8},
+			{Workload: workExtend, Size: 10, System: nameLeast, Against: nameWrite, Durability: normal, Ratio: 1.5}, // not where the store is worst
 			{Workload: workFork, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5},
 			{Workload: workRead, Size: 100_000, System: nameSQLite, Against: nameLineage, Durability: normal, Ratio: 2},
 			{Workload: workWriters, Durability: full, System: nameLineage + oneWriter, Against: nameLineage + manyWriters, Ratio: 10},

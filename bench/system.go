@@ -76,7 +76,7 @@ func settling(s store) func(ctx context.Context) error {
 
 // Systems returns the names of what can be compared.
 func Systems() []string {
-	return []string{nameLineage, nameWrite, nameBolt, nameSQLite, namePostgres, nameFiles, nameSnapshots, nameDeepAgents}
+	return []string{nameLineage, nameWrite, nameLeast, nameBolt, nameSQLite, namePostgres, nameFiles, nameSnapshots, nameDeepAgents}
 }
 
 // rewrites says why a system is not measured at long histories.
@@ -86,6 +86,7 @@ const rewrites = "it writes or reads the whole history at each step: too slow at
 const (
 	nameLineage    = "lineage"
 	nameWrite      = "write"
+	nameLeast      = "least"
 	nameBolt       = "bbolt"
 	nameSQLite     = "sqlite"
 	namePostgres   = "postgres"
@@ -99,6 +100,7 @@ func (r *run) systems() []system {
 	all := []system{
 		lineageSystem(normal), lineageSystem(full),
 		r.writeSystem(normal), r.writeSystem(full),
+		r.leastSystem(),
 		boltSystem(normal), boltSystem(full),
 		sqliteSystem(normal), sqliteSystem(full),
 		filesSystem(normal), filesSystem(full),

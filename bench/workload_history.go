@@ -114,7 +114,7 @@ func (b *base) each() int {
 	switch {
 	case b.durability == full:
 		return 10
-	case b.name == nameLineage || b.name == nameWrite:
+	case b.name == nameLineage || b.bare:
 		return 200 // they are quick
 	}
 	return 20

@@ -83,7 +83,6 @@ func (r *run) limits(ctx context.Context) error {
 	}
 	var checksum uint32 // keeps what is measured from being optimised away
 	defer func() { runtime.KeepAlive(checksum) }()
-	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	var encoder structure.Encoder
 	encode := func(records ...structure.Record) func() {
 		return func() {

@@ -46,7 +46,6 @@ func (r *run) limitsOfReading(ctx context.Context) (err error) {
 	defer f.Close()
 	frame := make([]byte, r.extendBytes)
 	buf := make([]byte, together*len(frame))
-	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	kept, at := make([][]byte, together), 0
 	var seen uint32
 	defer func() { runtime.KeepAlive(seen) }()

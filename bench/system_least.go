@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// leastSystem is what no store of this design can leave out, as one program that does
+// nothing else: a message is hashed, and its history; the commit is encoded, framed
+// with a checksum and copied to the end of a file in memory; what an index would need
+// is left in a buffer that nobody sorts. It looks nothing up, checks nothing, has no
+// locks, and could not be read from. Its rounds are those of the others, so that the
+// processor's caches are as cold for it as for them.
+func (r *run) leastSystem() system {
+	return system{name: nameLeast, durability: normal, bare: true, open: func(_ context.Context, dir string) (store, error) {
+		file, err := vfs.OS().Create(filepath.Join(dir, "least"))
+		if err != nil {
+			return nil, err
+		}
+		return &leastLog{path: filepath.Join(dir, "least"), file: file}, nil
+	}}
+}
+
+type leastLog struct {
+	path    string
+	file    vfs.File
+	window  vfs.Window
+	at, end int64 // of what is written, and of the window
+	encoder structure.Encoder
+	frame   []byte
+	entries []byte
+	commit  structure.Commit
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+const leastWindow = 1 << 20
+
+// write adds a commit of the records, and what an index would need of them.
+func (l *leastLog) write(now time.Time, records []structure.Record, entries ...[]byte) error {
+	l.commit = structure.Commit{Time: now, Records: records}
+	payload, _, err := l.encoder.Encode(&l.commit)
+	if err != nil {
+		return err
+	}
+	l.frame = append(append(l.frame[:0], make([]byte, 8)...), payload...)
+	binary.LittleEndian.PutUint32(l.frame, uint32(len(payload)))
+	binary.LittleEndian.PutUint32(l.frame[4:], crc32.Checksum(payload, castagnoli))
+	if err := l.put(); err != nil {
+		return err
+	}
+	if len(l.entries) > 64<<10 {
+		l.entries = l.entries[:0]
+	}
+	for _, e := range entries {
+		l.entries = append(l.entries, e...)
+	}
+	return nil
+}
+
+// put writes the frame to the end of the file, through memory where the system has that.
+func (l *leastLog) put() error {
+	size := int64(len(l.frame))
+	mapper, ok := l.file.(vfs.Mapper)
+	if !ok {
+		_, err := l.file.WriteAt(l.frame, l.at)
+		l.at += size
+		return err
+	}
+	if l.at+size > l.end {
+		if l.window != nil {
+			if err := l.window.Close(); err != nil {
+				return err
+			}
+		}
+		var err error
+		if l.window, err = mapper.Map(l.at, leastWindow); err != nil {
+			return err
+		}
+		l.end = l.at + leastWindow
+	}
+	err := l.window.WriteAt(l.frame, l.at)
+	l.at += size
+	return err
+}
+
+func (l *leastLog) start(context.Context) (history, error) {
+	return &leastHistory{log: l, context: structure.NewID[structure.ContextID](), at: structure.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}}, nil
+}
+
+func (l *leastLog) size() (int64, error) {
+	info, err := os.Stat(l.path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (l *leastLog) close() error {
+	var err error
+	if l.window != nil {
+		err = l.window.Close()
+	}
+	return errors.Join(err, l.file.Close())
+}
+
+// leastHistory is where a history stands. Its records are used again.
+type leastHistory struct {
+	log     *leastLog
+	context structure.ContextID
+	at      structure.SpanRef
+	digest  structure.Digest
+
+	block   structure.Block
+	usages  [1]structure.Usage
+	span    structure.Span
+	tip     structure.Tip
+	records [3]structure.Record
+}
+
+func (h *leastHistory) extend(_ context.Context, message []byte) error {
+	now := time.Now()
+	id := content.ID(sha256.Sum256(message))
+	h.block = structure.Block{
+		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(message)), Origin: content.Origin{Kind: content.OriginUser}, CreatedAt: now},
+		Body:  message,
+	}
+	h.at.Seq++
+	h.usages[0] = structure.Usage{Kind: structure.MessageUsage, Content: id, Role: roleOf(0), CreatedAt: now}
+	h.digest = structure.NextDigest(h.digest, h.usages[:])
+	h.span = structure.Span{Ref: h.at, Usages: h.usages[:]}
+	h.tip = structure.Tip{Context: h.context, Span: h.at}
+	h.records = [3]structure.Record{&h.block, &h.span, &h.tip}
+	return h.log.write(now, h.records[:], id[:], h.at.Run[:], h.context[:])
+}
+
+func (h *leastHistory) load(context.Context, [][]byte) error { return nil } // nothing here knows histories
+
+func (h *leastHistory) fork(context.Context, int) (history, error) {
+	now := time.Now()
+	fork := &leastHistory{log: h.log, context: structure.NewIDAt[structure.ContextID](now), at: h.at, digest: h.digest}
+	h.records[0] = &structure.Context{ID: fork.context, Parent: h.context, Base: h.at, Tip: h.at, CreatedAt: now}
+	return fork, h.log.write(now, h.records[:1], fork.context[:])
+}
+
+func (h *leastHistory) read(context.Context, int) (int, error) { return 0, errors.ErrUnsupported }
