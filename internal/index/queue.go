@@ -17,7 +17,7 @@ type queue struct {
 	state   State // after the last batch
 	batches uint64
 
-	waiting atomic.Int64  // entries
+	waiting atomic.Bool   // there is a batch
 	number  atomic.Uint64 // of the last commit
 	wake    chan struct{} // tells the goroutine that there is work, or by closing to end
 	done    chan struct{} // closed when it has ended
@@ -97,7 +97,9 @@ func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) {
 	q.number.Store(s.Number)
 	q.batches++
 	n := q.count
-	q.waiting.Store(int64(max(n, 1))) // a batch without entries has a state to keep
+	if !q.waiting.Load() { // setting it is a barrier for the processor
+		q.waiting.Store(true)
+	}
 	q.mu.Unlock()
 	switch {
 	case n >= settleAt:
@@ -112,7 +114,7 @@ func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) {
 
 // settle brings what waits in the queue into the overlay.
 func (db *DB) settle() {
-	if db.queue.waiting.Load() > 0 {
+	if db.queue.waiting.Load() {
 		db.mu.Lock()
 		defer db.mu.Unlock()
 		db.settleLocked()
@@ -126,7 +128,7 @@ func (db *DB) settleLocked() {
 	entries, later, state, batches := q.entries, q.later, q.state, q.batches
 	q.entries, db.spare = db.spare, nil
 	q.later, db.spareLater, q.count = db.spareLater, nil, 0
-	q.waiting.Store(0)
+	q.waiting.Store(false)
 	q.mu.Unlock()
 	if batches != db.applied {
 		done := 0

@@ -153,7 +153,8 @@ func (j *Journal) After(p Position, number uint64) Position {
 }
 
 // Check reads every frame of segments, and every part of packs, up to a position,
-// and returns what first is not what was written. Parts are not decoded.
+// and returns what first is not what was written, or that commits are missing between
+// two of them. Parts are not decoded.
 func (v *View) Check(ctx context.Context, end Position) (err error) {
 	w := walk{r: &Reader{j: v.j, view: v, ahead: mostRead}, yield: func(_ Frame, frameErr error) bool {
 		err = frameErr
@@ -162,21 +163,26 @@ func (v *View) Check(ctx context.Context, end Position) (err error) {
 		}
 		return err == nil
 	}}
-	for _, s := range v.segments {
+	for i, s := range v.segments {
 		if s.segment > end.Segment {
 			break
 		}
-		if s.pack != nil {
+		stop := s.end.Load()
+		switch {
+		case s.pack != nil:
 			if err := s.pack.CheckParts(ctx); err != nil {
 				return err
 			}
-			continue
+			w.number, w.known = s.pack.LastCommit, true
+		default:
+			if s.segment == end.Segment {
+				stop = end.Offset
+			}
+			if !w.segment(s, Position{Segment: s.segment, Offset: headerSize}, stop) {
+				return err
+			}
 		}
-		stop := s.end.Load()
-		if s.segment == end.Segment {
-			stop = end.Offset
-		}
-		if !w.segment(s, Position{Segment: s.segment, Offset: headerSize}, stop) {
+		if i+1 < len(v.segments) && v.segments[i+1].segment <= end.Segment && !w.reaches(s, stop, v.segments[i+1]) {
 			return err
 		}
 	}
