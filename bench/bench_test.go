@@ -198,6 +198,7 @@ func TestArchivesPlot(t *testing.T) {
 	require.Contains(t, string(b), "a &amp; b")
 	require.Equal(t, 3+4, strings.Count(string(b), "<circle"))
 
+	require.GreaterOrEqual(t, len(colours), len(Systems()), "two lines of one colour")
 	names, err = (&Report{}).WritePlots(t.TempDir())
 	require.NoError(t, err)
 	require.Empty(t, names)

@@ -92,7 +92,7 @@ const (
 )
 
 // colours of lines, the first for this store; they differ in lightness too.
-var colours = []string{"#0b6bcb", "#8a8f98", "#c2410c", "#15803d", "#7c3aed", "#b45309", "#be185d", "#0f766e"}
+var colours = []string{"#0b6bcb", "#8a8f98", "#c2410c", "#15803d", "#7c3aed", "#b45309", "#be185d", "#0f766e", "#4d5b00"}
 
 func (p *plot) write(w io.Writer) error {
 	var all strings.Builder
