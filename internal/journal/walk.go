@@ -168,19 +168,16 @@ func (v *View) Check(ctx context.Context, end Position) (err error) {
 			break
 		}
 		stop := s.end.Load()
-		switch {
-		case s.pack != nil:
+		if s.segment == end.Segment {
+			stop = end.Offset
+		}
+		if s.pack != nil {
 			if err := s.pack.CheckParts(ctx); err != nil {
 				return err
 			}
 			w.number, w.known = s.pack.LastCommit, true
-		default:
-			if s.segment == end.Segment {
-				stop = end.Offset
-			}
-			if !w.segment(s, Position{Segment: s.segment, Offset: headerSize}, stop) {
-				return err
-			}
+		} else if !w.segment(s, Position{Segment: s.segment, Offset: headerSize}, stop) {
+			return err
 		}
 		if i+1 < len(v.segments) && v.segments[i+1].segment <= end.Segment && !w.reaches(s, stop, v.segments[i+1]) {
 			return err

@@ -82,9 +82,9 @@ func (j *Journal) makeRoom() {
 	}
 	s := j.lastSegment()
 	at := Position{s.segment, s.end.Load()}
-	used := at.Offset - w.readied.Offset
-	if at.Segment != w.readied.Segment {
-		used = at.Offset
+	used := int64(leastWindow) // of a segment that is new to it
+	if at.Segment == w.readied.Segment {
+		used = at.Offset - w.readied.Offset
 	}
 	w.readied = at
 	used = min(used, mostWindow/4, j.opt.SegmentSize-at.Offset)
