@@ -151,18 +151,24 @@ func testWriteAt(t *testing.T, fsys vfs.FS, dir string) {
 	require.Error(t, err)
 }
 
-// testWindow writes through memory beside WriteAt.
-func testWindow(t *testing.T, fsys vfs.FS, dir string) {
-	name := filepath.Join(dir, "file")
+// mappable makes a file that can be written through memory, where there are such.
+func mappable(t *testing.T, fsys vfs.FS, name string) (vfs.File, vfs.Mapper) {
+	t.Helper()
 	f, err := fsys.Create(name)
 	require.NoError(t, err)
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
 	m, ok := f.(vfs.Mapper)
-	if !ok {
-		require.NotEqual(t, "linux", runtime.GOOS)
+	require.True(t, ok || runtime.GOOS != "linux")
+	return f, m
+}
+
+// testWindow writes through memory beside WriteAt.
+func testWindow(t *testing.T, fsys vfs.FS, dir string) {
+	f, m := mappable(t, fsys, filepath.Join(dir, "file"))
+	if m == nil {
 		return
 	}
-	_, err = f.WriteAt([]byte("head"), 0)
+	_, err := f.WriteAt([]byte("head"), 0)
 	require.NoError(t, err)
 	w, err := m.Map(4, 10_000)
 	require.NoError(t, err)
@@ -214,12 +220,8 @@ func testWindow(t *testing.T, fsys vfs.FS, dir string) {
 func testWindowFilled(t *testing.T, fsys vfs.FS, dir string) {
 	const size = 1 << 20
 	name := filepath.Join(dir, "filled")
-	f, err := fsys.Create(name)
-	require.NoError(t, err)
-	defer f.Close()
-	m, ok := f.(vfs.Mapper)
-	if !ok {
-		require.NotEqual(t, "linux", runtime.GOOS)
+	f, m := mappable(t, fsys, name)
+	if m == nil {
 		return
 	}
 	piece := make([]byte, 579)
