@@ -61,8 +61,6 @@ type loading struct {
 	onStore
 	from   *Loading
 	thread structure.ThreadID
-	// fresh is set when the store had nothing of the chat.
-	fresh bool
 	// later is set when the chat was updated later than what the store has of it.
 	later bool
 	at    time.Time
@@ -113,24 +111,30 @@ func (s *loading) begin(ctx context.Context) error {
 	c := s.from.Chat
 	// What commits change counts as changed then.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
-	known, err := s.onStore.Chat(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	if known != nil {
-		if known.UserID != c.UserID {
-			return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+	for {
+		known, err := s.onStore.Chat(ctx, c.ID)
+		if err != nil {
+			return err
 		}
-		s.later = c.UpdatedAt > known.UpdatedAt
-		s.thread, err = s.mustThread(ctx, c.ID)
+		if known != nil {
+			if known.UserID != c.UserID {
+				return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+			}
+			s.later = c.UpdatedAt > known.UpdatedAt
+			s.thread, err = s.mustThread(ctx, c.ID)
+			return err
+		}
+		thread := &structure.Thread{
+			ID: lineage.SourceThread(c.ID), SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata,
+			CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.at, Incarnation: structure.NewIncarnation(),
+		}
+		err = s.commit(ctx, []structure.Record{thread}, backend.Options{Threads: []backend.ExpectThread{{ID: thread.ID}}})
+		if isAbout(err, "thread", ErrExists) {
+			continue // somebody else made it
+		}
+		s.thread, s.later = thread.ID, true
 		return err
 	}
-	s.fresh, s.later = true, true
-	s.thread = lineage.SourceThread(c.ID)
-	return s.commit(ctx, []structure.Record{&structure.Thread{
-		ID: s.thread, SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata,
-		CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.at, Incarnation: structure.NewIncarnation(),
-	}}, backend.Options{Threads: []backend.ExpectThread{{ID: s.thread}}})
 }
 
 // skip leaves a message out, and so whatever follows it.
@@ -232,6 +236,8 @@ func (s *loading) flush(ctx context.Context) error {
 		case isOccupied(err) && !freshRun:
 			freshRun = true
 			continue
+		case isAbout(err, "thread", ErrNotFound):
+			return noChat(s.from.Chat.ID) // it was deleted meanwhile
 		case isRace(err):
 			return s.again(ctx)
 		case err != nil:
@@ -261,22 +267,28 @@ func (s *loading) again(ctx context.Context) error {
 func (s *loading) finish(ctx context.Context) error {
 	for {
 		was, err := s.engine.Thread(ctx, s.thread)
+		if isNotFound(err) {
+			return noChat(s.from.Chat.ID)
+		}
 		if err != nil {
 			return err
 		}
 		is := *was
-		records, err := s.names(ctx, &is)
+		n, err := s.names(ctx, &is)
 		if err != nil {
 			return err
 		}
 		if s.later {
 			is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 		}
-		if len(records) == 0 && sameThread(was, &is) {
+		if len(n.records) == 0 && sameThread(was, &is) {
 			return nil
 		}
-		records = append(records, &is)
-		err = s.commit(ctx, records, backend.Options{Threads: []backend.ExpectThread{{ID: s.thread, Was: was}}})
+		if sameThread(was, &is) {
+			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs: see change
+		}
+		n.records = append(n.records, &is)
+		err = s.commit(ctx, n.records, backend.Options{Tips: n.tips, Threads: []backend.ExpectThread{{ID: s.thread, Was: was}}})
 		if !isAbout(err, "thread", lineage.ErrConflict) && !isTipMoved(err) {
 			return err
 		}
@@ -288,18 +300,25 @@ func sameThread(a, b *structure.Thread) bool {
 		a.Active == b.Active && a.UpdatedAt.Equal(b.UpdatedAt)
 }
 
-// names returns the records of what is new of branches and checkpoints.
-func (s *loading) names(ctx context.Context, t *structure.Thread) ([]structure.Record, error) {
-	var records []structure.Record
+// naming is what is new of branches and checkpoints, and where the branches stand that
+// it moves.
+type naming struct {
+	records []structure.Record
+	tips    []backend.Expect
+}
+
+// names returns what is new of branches and checkpoints.
+func (s *loading) names(ctx context.Context, t *structure.Thread) (*naming, error) {
+	n := &naming{}
 	branches := s.from.Branches
-	if s.fresh && len(branches) == 0 {
+	if t.Active.IsZero() && len(branches) == 0 {
 		branches = []Branch{{Name: MainBranch, IsActive: true, CreatedAt: s.from.Chat.CreatedAt}}
 	}
 	active := t.Active
 	for i := range branches {
 		b := branches[i]
 		b.ChatID = s.from.Chat.ID
-		more, id, err := s.branch(ctx, t, b)
+		id, err := s.branch(ctx, t, b, n)
 		if err != nil {
 			if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
 				s.from.Problem(err)
@@ -307,7 +326,6 @@ func (s *loading) names(ctx context.Context, t *structure.Thread) ([]structure.R
 			}
 			return nil, err
 		}
-		records = append(records, more...)
 		if active.IsZero() || b.IsActive && s.later {
 			active = id
 		}
@@ -323,50 +341,52 @@ func (s *loading) names(ctx context.Context, t *structure.Thread) ([]structure.R
 			}
 			return nil, err
 		}
-		records = append(records, more...)
+		n.records = append(n.records, more...)
 	}
-	return records, nil
+	return n, nil
 }
 
-// branch returns the records that bring a branch to where it is.
-func (s *loading) branch(ctx context.Context, t *structure.Thread, b Branch) ([]structure.Record, structure.ContextID, error) {
+// branch adds what brings a branch to where it is, and returns its context.
+func (s *loading) branch(ctx context.Context, t *structure.Thread, b Branch, n *naming) (structure.ContextID, error) {
 	if err := b.Check(); err != nil {
-		return nil, structure.ContextID{}, err
+		return structure.ContextID{}, err
 	}
 	known, err := s.engine.Branch(ctx, t.ID, b.Name)
 	if isNotFound(err) {
 		b.IsActive = false // that is the caller's to say
 		record, c, err := s.newBranch(ctx, t, &b)
 		if err != nil {
-			return nil, structure.ContextID{}, err
+			return structure.ContextID{}, err
 		}
-		return []structure.Record{c, record}, c.ID, nil
+		n.records = append(n.records, c, record)
+		return c.ID, nil
 	}
 	if err != nil {
-		return nil, structure.ContextID{}, err
+		return structure.ContextID{}, err
 	}
 	c, err := s.engine.Context(ctx, known.Context)
 	if err != nil {
-		return nil, structure.ContextID{}, err
+		return structure.ContextID{}, err
 	}
 	head, err := s.position(ctx, t.ID, b.ChatID, b.HeadMessageID)
 	if err != nil {
-		return nil, structure.ContextID{}, err
+		return structure.ContextID{}, err
 	}
 	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
 	passed, err := structure.IsAncestor(head, c.Tip, runs)
 	if err != nil || passed {
-		return nil, c.ID, err
+		return c.ID, err
 	}
-	records := []structure.Record{&structure.Tip{Context: c.ID, Span: head}}
 	forward, err := structure.IsAncestor(c.Tip, head, runs)
 	if err != nil {
-		return nil, structure.ContextID{}, err
+		return structure.ContextID{}, err
 	}
+	n.tips = append(n.tips, backend.Expect{Context: c.ID, Tip: c.Tip})
+	n.records = append(n.records, &structure.Tip{Context: c.ID, Span: head})
 	if !forward {
-		records = append(records, &structure.Reflog{Context: c.ID, From: c.Tip, To: head, Reason: "load", At: s.at})
+		n.records = append(n.records, &structure.Reflog{Context: c.ID, From: c.Tip, To: head, Reason: "load", At: s.at})
 	}
-	return records, c.ID, nil
+	return c.ID, nil
 }
 
 // checkpoint returns the records that bring a checkpoint to where it is.

@@ -117,3 +117,145 @@ func pairs(messages []Message) iter.Seq2[Message, error] {
 		}
 	}
 }
+
+// interrupted is an engine on which somebody else does something right before a commit.
+type interrupted struct {
+	backend.Engine
+	before func(c *structure.Commit)
+	tried  int
+}
+
+func (e *interrupted) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if e.tried++; e.tried > 100 {
+		panic("it tries again without end")
+	}
+	if do := e.before; do != nil {
+		do(c)
+	}
+	return e.Engine.Apply(ctx, c, o)
+}
+
+// once does something before the first commit that has a record of a kind.
+func (e *interrupted) once(is func(structure.Record) bool, do func()) {
+	e.before = func(c *structure.Commit) {
+		if slices.ContainsFunc(c.Records, is) {
+			e.before = nil
+			do()
+		}
+	}
+}
+
+func isKind[R structure.Record](r structure.Record) bool {
+	_, ok := r.(R)
+	return ok
+}
+
+// A loading moves nothing that others moved since it looked, and says so when there is
+// nothing left to load into.
+func TestLoadBesideOthers(t *testing.T) {
+	ctx := context.Background()
+	said := func(id, parent string) Message {
+		return Message{ID: id, ChatID: "c", ParentID: Ref(parent), Name: "user", Data: json.RawMessage(`"` + id + `"`), CreatedAt: 1}
+	}
+	start := func(t *testing.T) (Store, *interrupted, *onStore) {
+		store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, store.Close()) })
+		e := &interrupted{Engine: store.Engine()}
+		return On(store), e, &onStore{store: store, engine: e}
+	}
+	load := func(s *onStore, l Loading) error {
+		l.Chat = Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}
+		l.Problem = func(err error) { require.NoError(t, err) }
+		return (&loading{from: &l, onStore: *s}).load(ctx)
+	}
+	ids := func(t *testing.T, s Store) (ids []string) {
+		for m, err := range s.Messages(ctx, "c") {
+			require.NoError(t, err)
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}
+
+	t.Run("a branch that moves on", func(t *testing.T) {
+		other, e, s := start(t)
+		_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+		require.NoError(t, err)
+		b, err := other.ActiveBranch(ctx, "c")
+		require.NoError(t, err)
+		_, err = other.Append(ctx, AppendRequest{ChatID: "c", BranchID: b.ID, Messages: []Message{said("m1", "")}})
+		require.NoError(t, err)
+		e.once(isKind[*structure.Thread], func() {
+			_, err := other.Append(ctx, AppendRequest{ChatID: "c", BranchID: b.ID, ExpectedHead: "m1", Messages: []Message{said("theirs", "m1")}})
+			require.NoError(t, err)
+		})
+		require.NoError(t, load(s, Loading{
+			Messages: pairs([]Message{said("m1", ""), said("m2", "m1")}), Branches: []Branch{{Name: "main", HeadMessageID: "m2", CreatedAt: 1}},
+		}))
+		require.Nil(t, e.before)
+		moved := 0
+		for r, err := range s.engine.Reflog(ctx, pointerID[structure.ContextID](SubjectBranch, b.ID)) {
+			require.NoError(t, err)
+			require.Equal(t, "load", r.Reason)
+			moved++
+		}
+		require.Equal(t, 1, moved, "what it moved away from is noted")
+		require.Equal(t, []string{"m1", "m2"}, ids(t, other))
+	})
+
+	t.Run("a chat that is deleted", func(t *testing.T) {
+		other, _, s := start(t)
+		err := load(s, Loading{Messages: func(yield func(Message, error) bool) {
+			if yield(said("m1", ""), nil) {
+				deleted, err := other.DeleteChat(ctx, "c", DeleteOptions{})
+				require.NoError(t, err)
+				require.True(t, deleted)
+			}
+		}})
+		require.ErrorIs(t, err, ErrNotFound)
+		require.ErrorContains(t, err, `chat "c"`)
+	})
+
+	t.Run("a chat that somebody else makes", func(t *testing.T) {
+		other, e, s := start(t)
+		e.once(isKind[*structure.Thread], func() {
+			_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada", Title: "theirs", UpdatedAt: 3})
+			require.NoError(t, err)
+		})
+		require.NoError(t, load(s, Loading{Messages: pairs([]Message{said("m1", "")})}))
+		c, err := other.Chat(ctx, "c")
+		require.NoError(t, err)
+		require.Equal(t, "theirs", c.Title)
+		m, err := other.Message(ctx, "m1")
+		require.NoError(t, err)
+		require.NotNil(t, m)
+	})
+
+	t.Run("after one that was interrupted", func(t *testing.T) {
+		other, _, s := start(t)
+		err := load(s, Loading{Messages: func(yield func(Message, error) bool) { yield(Message{}, context.Canceled) }})
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, load(s, Loading{Messages: pairs([]Message{said("m1", "")})}))
+		b, err := other.ActiveBranch(ctx, "c")
+		require.NoError(t, err)
+		require.NotNil(t, b)
+		require.Equal(t, MainBranch, b.Name)
+	})
+
+	t.Run("a checkpoint that others move", func(t *testing.T) {
+		other, e, s := start(t)
+		messages := []Message{said("m1", ""), said("m2", "m1")}
+		at := func(id string, time int64) Loading {
+			return Loading{Messages: pairs(messages), Checkpoints: []Checkpoint{{ID: "k", Name: "here", MessageID: id, CreatedAt: time}}}
+		}
+		require.NoError(t, load(s, at("m1", 5)))
+		e.once(isKind[*structure.Checkpoint], func() {
+			require.NoError(t, load(&onStore{store: s.store, engine: e.Engine}, at("m2", 20)))
+		})
+		require.NoError(t, load(s, at("m1", 10)))
+		require.Nil(t, e.before)
+		k, err := other.Checkpoint(ctx, "c", "here")
+		require.NoError(t, err)
+		require.Equal(t, "m2", k.MessageID, "the one that was set last")
+	})
+}
