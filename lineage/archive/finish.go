@@ -379,9 +379,7 @@ func (l *loader) write(t *threadState) {
 	if same {
 		return
 	}
-	if t.existed {
-		p.options.Threads = append(p.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
-	}
+	p.options.Threads = append(p.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
 	t.record.UpdatedAt = l.now()
 	if !t.record.UpdatedAt.After(t.was.UpdatedAt) {
 		t.record.UpdatedAt = t.was.UpdatedAt.Add(time.Millisecond)

@@ -433,3 +433,56 @@ func TestImportWhileCollecting(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, stats.Contexts, "what held on to the branches is gone")
 }
+
+// meddling is an engine on which somebody else does something before the nth commit.
+type meddling struct {
+	backend.Engine
+	left   int
+	meddle func()
+}
+
+func (m *meddling) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if m.left--; m.left == 0 {
+		m.meddle()
+	}
+	return m.Engine.Apply(ctx, c, o)
+}
+
+// What others do to a thread while it is imported, also to one that the same import
+// made, is not overwritten: the import ends and says why, and the next goes on.
+func TestImportDoesNotOverwriteOthers(t *testing.T) {
+	c := &archive.Conversation{SourceID: "c", Title: "theirs"}
+	for k := range 900 {
+		c.Nodes = append(c.Nodes, archive.Node{Role: "user", Body: []byte(fmt.Sprint("message ", k, strings.Repeat(" x", 200)))})
+	}
+	ctx, conflicts := context.Background(), 0
+	for left := 1; ; left++ {
+		s := storeIn(t)
+		meddled := false
+		engine := &meddling{Engine: s.Engine(), left: left, meddle: func() {
+			thread, err := s.Thread(ctx, lineage.SourceThread("c"))
+			if errors.Is(err, lineage.ErrNotFound) {
+				return // nobody can see it yet
+			}
+			require.NoError(t, err)
+			require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
+			meddled = true
+		}}
+		_, err := archive.Import(ctx, lineage.New(engine), archive.Stream("made", strings.NewReader("made")), madeFormat([]*archive.Conversation{c}))
+		if err != nil {
+			require.ErrorIs(t, err, lineage.ErrConflict)
+			conflicts++
+		}
+		if meddled {
+			thread, err := s.Thread(ctx, lineage.SourceThread("c"))
+			require.NoError(t, err)
+			info, err := thread.Info(ctx)
+			require.NoError(t, err)
+			require.Equal(t, "mine", info.Title, "before commit %d", left)
+		}
+		if engine.left > 0 { // it was over before
+			break
+		}
+	}
+	require.Positive(t, conflicts)
+}
