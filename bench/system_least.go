@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -27,12 +26,11 @@ func (r *run) leastSystem() system {
 		if err != nil {
 			return nil, err
 		}
-		return &leastLog{path: filepath.Join(dir, "least"), file: file}, nil
+		return &leastLog{file: file}, nil
 	}}
 }
 
 type leastLog struct {
-	path    string
 	file    vfs.File
 	window  vfs.Window
 	at, end int64 // of what is written, and of the window
@@ -98,13 +96,7 @@ func (l *leastLog) start(context.Context) (history, error) {
 	return &leastHistory{log: l, context: structure.NewID[structure.ContextID](), at: structure.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}}, nil
 }
 
-func (l *leastLog) size() (int64, error) {
-	info, err := os.Stat(l.path)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
+func (l *leastLog) size() (int64, error) { return l.file.Size() }
 
 func (l *leastLog) close() error {
 	var err error

@@ -325,7 +325,7 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 			}
 			thread.Active = next.Context
 		}
-		if err := (&Context{store: t.store, id: gone.Context}).handDown(ctx, func(*backend.Context) bool { return true }); err != nil {
+		if err := (&Context{store: t.store, id: gone.Context}).handDown(ctx, ThreadID{}); err != nil {
 			return nil, err
 		}
 		now := t.store.timestamp()

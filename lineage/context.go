@@ -133,7 +133,7 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context)) e
 // overrides that they inherited now their own; its summaries they lose. What nothing
 // else leads to leaves the store's files with the next Collect.
 func (c *Context) Delete(ctx context.Context) error {
-	if err := c.handDown(ctx, func(*backend.Context) bool { return true }); err != nil {
+	if err := c.handDown(ctx, ThreadID{}); err != nil {
 		return err
 	}
 	_, err := c.store.apply(ctx, []structure.Record{
@@ -142,16 +142,16 @@ func (c *Context) Delete(ctx context.Context) error {
 	return err
 }
 
-// handDown gives children of the context, those that it is to, what they inherit
-// from it as their own. It comes before the context is deleted, not with that: what
+// handDown gives children of the context what they inherit from it as their own, but
+// for those in a thread that goes too, if it is not zero. It comes before the context is deleted, not with that: what
 // is in force for them stays the same.
-func (c *Context) handDown(ctx context.Context, to func(child *backend.Context) bool) error {
+func (c *Context) handDown(ctx context.Context, gone ThreadID) error {
 	var inherited *Overrides // what it takes to tell grows with how deeply c is nested
 	for child, err := range c.store.engine.Children(ctx, c.id) {
 		if err != nil {
 			return err
 		}
-		if !to(child) {
+		if !gone.IsZero() && child.Thread == gone {
 			continue
 		}
 		if inherited == nil {

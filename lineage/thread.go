@@ -192,7 +192,7 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 func (t *Thread) Delete(ctx context.Context) error {
 	for c, err := range t.Contexts(ctx) {
 		if err == nil {
-			err = c.handDown(ctx, func(child *backend.Context) bool { return child.Thread != t.id })
+			err = c.handDown(ctx, t.id)
 		}
 		if err != nil {
 			return err

@@ -88,12 +88,8 @@ func contentKey(print uint32) (key [16]byte) {
 
 // lacksContent is lacks for the start of a content id or chunk key.
 func (s *storeFilter) lacksContent(start []byte) bool {
-	f := s.ready.Load()
-	if f == nil {
-		return false
-	}
 	k := contentKey(journal.Fingerprint(start))
-	return !f.has(k[:])
+	return s.lacks(k[:])
 }
 
 // addContents notes the content that a commit brings.

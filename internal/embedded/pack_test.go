@@ -169,22 +169,30 @@ func feedOf(t *testing.T, e *Engine) (out [][]byte) {
 	return out
 }
 
-// Every byte of a pack counts: damage is found, and named.
-func TestPackDamage(t *testing.T) {
-	dir := t.TempDir()
-	e := openPacked(t, dir, 40)
+// onePack makes a store of messages that are all in one pack, closes it, and returns
+// the pack's name and what is in it.
+func onePack(t *testing.T, dir string, messages int) (name string, whole []byte) {
+	t.Helper()
+	e := openPacked(t, dir, messages)
 	_, err := e.Pack(background, backend.PackOptions{All: true})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	names, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
 	require.NoError(t, err)
 	require.Len(t, names, 1)
-	whole, err := os.ReadFile(names[0])
+	whole, err = os.ReadFile(names[0])
 	require.NoError(t, err)
+	return names[0], whole
+}
+
+// Every byte of a pack counts: damage is found, and named.
+func TestPackDamage(t *testing.T) {
+	dir := t.TempDir()
+	name, whole := onePack(t, dir, 40)
 	for at := 0; at < len(whole); at += 1 + len(whole)/97 {
 		b := bytes.Clone(whole)
 		b[at] ^= 0x10
-		require.NoError(t, os.WriteFile(names[0], b, 0o600))
+		require.NoError(t, os.WriteFile(name, b, 0o600))
 		e, err := Open(background, dir, &Options{ReadOnly: true})
 		if err != nil {
 			require.True(t, errors.Is(err, backend.ErrCorrupt) || at >= 8 && at < 12, "byte %d: %v", at, err)
@@ -193,7 +201,7 @@ func TestPackDamage(t *testing.T) {
 		found := false
 		for f, err := range e.Verify(background, backend.VerifyOptions{}) {
 			require.NoError(t, err)
-			found = found || f.File == names[0]
+			found = found || f.File == name
 		}
 		require.True(t, found, "byte %d", at)
 		require.NoError(t, e.Close())

@@ -121,7 +121,7 @@ func (t *Table) Set(key, value []byte) {
 	t.seek(f, prefix, key)
 	if next := t.next(f[0], 0); next != 0 {
 		n := t.node(next)
-		if n.moment == t.now && n.prefix == prefix && bytes.Equal(t.bytes(n.key), key) {
+		if n.moment == t.now && t.has(n, prefix, key) {
 			n.value = t.keep(value)
 			return
 		}
@@ -181,6 +181,11 @@ func (t *Table) less(id uint32, prefix uint64, key []byte) bool {
 		return n.prefix < prefix
 	}
 	return bytes.Compare(t.bytes(n.key), key) < 0
+}
+
+// has reports whether a node's key is another.
+func (t *Table) has(n *node, prefix uint64, key []byte) bool {
+	return n.prefix == prefix && bytes.Equal(t.bytes(n.key), key)
 }
 
 // prefixOf returns the first bytes of a key as a number. Of keys whose numbers differ

@@ -1,7 +1,5 @@
 package memtable
 
-import "bytes"
-
 // Moment is a table as it was when it was sealed. It is safe for concurrent use.
 type Moment struct {
 	table *Table
@@ -17,7 +15,7 @@ func (m Moment) Get(key []byte) (value []byte, ok bool) {
 		return nil, false
 	}
 	n := m.table.node(id)
-	if n.prefix != prefix || !bytes.Equal(m.table.bytes(n.key), key) {
+	if !m.table.has(n, prefix, key) {
 		return nil, false
 	}
 	return m.table.bytes(n.value), true
@@ -116,7 +114,7 @@ func (c *Cursor) Next() {
 			return
 		}
 		// Older values of the same key stand behind the one that was shown.
-		if n := t.node(c.id); n.prefix != was.prefix || !bytes.Equal(t.bytes(n.key), t.bytes(was.key)) {
+		if !t.has(t.node(c.id), was.prefix, t.bytes(was.key)) {
 			return
 		}
 	}

@@ -307,6 +307,12 @@ type naming struct {
 	tips    []backend.Expect
 }
 
+// isProblem reports whether an error is about one thing that cannot be loaded, and not
+// about the store.
+func isProblem(err error) bool {
+	return errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat)
+}
+
 // names returns what is new of branches and checkpoints.
 func (s *loading) names(ctx context.Context, t *structure.Thread) (*naming, error) {
 	n := &naming{}
@@ -320,7 +326,7 @@ func (s *loading) names(ctx context.Context, t *structure.Thread) (*naming, erro
 		b.ChatID = s.from.Chat.ID
 		id, err := s.branch(ctx, t, b, n)
 		if err != nil {
-			if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
+			if isProblem(err) {
 				s.from.Problem(err)
 				continue
 			}
@@ -335,7 +341,7 @@ func (s *loading) names(ctx context.Context, t *structure.Thread) (*naming, erro
 		k.ChatID = s.from.Chat.ID
 		more, err := s.checkpoint(ctx, t, k)
 		if err != nil {
-			if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
+			if isProblem(err) {
 				s.from.Problem(err)
 				continue
 			}
