@@ -12,44 +12,48 @@ func (r *run) forkStorage(ctx context.Context) error {
 		if s.bare || s.durability == full {
 			continue // durability changes no size
 		}
-		if err := r.forkStorageIn(ctx, s, length); err != nil {
-			return err
+		for _, forks := range []int{1, 10, 100, 1_000} {
+			r.config.Progress("bytes after " + count(forks) + " forks, " + s.name)
+			bytes, err := r.forkStorageIn(ctx, s, length, forks)
+			if err != nil {
+				return err
+			}
+			r.fact(Row{Workload: workForkBytes, System: s.name, Size: forks, Unit: unitBytes, Value: float64(bytes)})
 		}
 	}
 	return nil
 }
 
-func (r *run) forkStorageIn(ctx context.Context, s system, length int) error {
+// forkStorageIn returns what a store takes once it is closed. An open one has room
+// reserved, or a log to copy from, and how much of it depends on when it came to do
+// what it does in the background.
+func (r *run) forkStorageIn(ctx context.Context, s system, length, forks int) (int64, error) {
 	o, err := r.open(ctx, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer o.close() //nolint:errcheck // it is thrown away
 	h, err := o.store.start(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	m := newMessages(&r.config, streamBase)
 	if err := h.load(ctx, m.some(length)); err != nil {
-		return err
+		return 0, err
 	}
-	done := 0
-	for _, forks := range []int{1, 10, 100, 1_000} {
-		r.config.Progress("bytes after " + count(forks) + " forks, " + s.name)
-		for ; done < forks; done++ {
-			f, err := h.fork(ctx, 0)
-			if err != nil {
-				return err
-			}
-			if err := f.extend(ctx, m.one()); err != nil {
-				return err
-			}
-		}
-		bytes, err := o.store.size()
+	for range forks {
+		f, err := h.fork(ctx, 0)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		r.fact(Row{Workload: workForkBytes, System: s.name, Size: forks, Unit: unitBytes, Value: float64(bytes)})
+		if err := f.extend(ctx, m.one()); err != nil {
+			return 0, err
+		}
 	}
-	return nil
+	if again, ok := o.store.(reopener); ok {
+		if err := again.shut(); err != nil {
+			return 0, err
+		}
+	}
+	return o.store.size()
 }
