@@ -2,6 +2,7 @@ package lineage_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -475,4 +476,94 @@ func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
 	_, err = s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 	require.NoError(t, err)
 	check()
+}
+
+// collecting is an engine on which a collection takes all that is unused just before
+// a commit that uses something.
+type collecting struct {
+	backend.Engine
+	collect func()
+}
+
+func (c *collecting) Apply(ctx context.Context, commit *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	uses := func(r structure.Record) bool {
+		kind := r.Kind()
+		return kind == structure.KindSpan || kind == structure.KindSummary
+	}
+	if do := c.collect; do != nil && slices.ContainsFunc(commit.Records, uses) {
+		c.collect = nil
+		do()
+	}
+	return c.Engine.Apply(ctx, commit, o)
+}
+
+// A body that is stored in pieces is stored again if a collection takes them before
+// they are used, whatever uses it.
+func TestStoredAgainAfterCollection(t *testing.T) {
+	below := open(t, t.TempDir())
+	engine := &collecting{Engine: below.Engine()}
+	s := lineage.New(engine)
+	collected := 0
+	arm := func() {
+		engine.collect = func() {
+			report, err := below.Collect(bg, lineage.CollectOptions{KeepUnused: -1})
+			require.NoError(t, err)
+			require.NotZero(t, report.Chunks)
+			collected++
+		}
+	}
+	large := func(of string) string { return strings.Repeat("a large "+of+"\n", 100_000) }
+	_, c := newThread(t, s)
+	say(t, c, "first")
+	spans, err := c.Extend(bg, lineage.User("second"))
+	require.NoError(t, err)
+	for name, do := range map[string]func(t *testing.T, text string) (*lineage.Context, error){
+		"extend": func(_ *testing.T, text string) (*lineage.Context, error) {
+			_, err := c.Extend(bg, lineage.User(text))
+			return c, err
+		},
+		"replace": func(t *testing.T, text string) (*lineage.Context, error) {
+			tip, err := c.Tip(bg)
+			require.NoError(t, err)
+			_, err = c.ReplaceAfter(bg, tip, spans[0], "test", lineage.User(text))
+			return c, err
+		},
+		"say": func(t *testing.T, text string) (*lineage.Context, error) {
+			_, to := newThread(t, s)
+			_, _, err := c.Say(bg, to, lineage.Assistant(text), lineage.User(""))
+			return to, err
+		},
+		"edit": func(_ *testing.T, text string) (*lineage.Context, error) {
+			return c.Edit(bg, spans[0], lineage.User(text), lineage.EditOptions{})
+		},
+		"summarize": func(t *testing.T, text string) (*lineage.Context, error) {
+			summary, err := c.Summarize(bg, saying(text), lineage.SummarizeOptions{Whole: true})
+			if err != nil {
+				return nil, err
+			}
+			require.Equal(t, content.Sum([]byte(text)), summary.Content)
+			return nil, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arm()
+			before := collected
+			in, err := do(t, large(name))
+			require.NoError(t, err)
+			require.Equal(t, before+1, collected)
+			if in != nil {
+				said, err := in.All(bg)
+				require.NoError(t, err)
+				require.Equal(t, content.Sum([]byte(large(name))), said[len(said)-1].Content)
+			}
+		})
+	}
+	requireSound(t, below)
+}
+
+// saying is a summarizer that always says the same.
+type saying string
+
+func (s saying) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {
+	return lineage.SummaryText{Text: string(s), Model: "test"}, nil
 }

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -203,4 +204,40 @@ func TestConversationsAtOnce(t *testing.T) {
 		require.Empty(t, result.Added)
 	}
 	requireSound(t, s)
+}
+
+// Changes of a context's metadata do not lose each other's.
+func TestMetadataChangedByMany(t *testing.T) {
+	s := open(t, t.TempDir())
+	c := newContext(t, s, "one")
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			err := c.ChangeMetadata(bg, func(was []byte) ([]byte, error) {
+				all := map[string]int{}
+				if was != nil {
+					if err := json.Unmarshal(was, &all); err != nil {
+						return nil, err
+					}
+				}
+				all[fmt.Sprint(w)] = w
+				return json.Marshal(all)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	info, err := c.Info(bg)
+	require.NoError(t, err)
+	all := map[string]int{}
+	require.NoError(t, json.Unmarshal(info.Metadata, &all))
+	require.Len(t, all, writers)
+
+	failed := errors.New("no")
+	require.ErrorIs(t, c.ChangeMetadata(bg, func([]byte) ([]byte, error) { return nil, failed }), failed)
+	again, err := c.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, info.Metadata, again.Metadata)
 }

@@ -103,16 +103,28 @@ func (c *Context) Children(ctx context.Context) iter.Seq2[*Context, error] {
 
 // SetOverrides replaces what the context sets differently from what it inherits.
 func (c *Context) SetOverrides(ctx context.Context, o Overrides) error {
-	return c.update(ctx, func(r *structure.Context) { r.Overrides = o })
+	return c.update(ctx, func(r *structure.Context) error {
+		r.Overrides = o
+		return nil
+	})
 }
 
 // SetMetadata replaces the context's metadata.
 func (c *Context) SetMetadata(ctx context.Context, metadata []byte) error {
-	return c.update(ctx, func(r *structure.Context) { r.Metadata = metadata })
+	return c.ChangeMetadata(ctx, func([]byte) ([]byte, error) { return metadata, nil })
+}
+
+// ChangeMetadata replaces the context's metadata with what change makes of it, without
+// losing what somebody else changes at the same time: change may be called again.
+func (c *Context) ChangeMetadata(ctx context.Context, change func(was []byte) ([]byte, error)) error {
+	return c.update(ctx, func(r *structure.Context) (err error) {
+		r.Metadata, err = change(r.Metadata)
+		return err
+	})
 }
 
 // update states a context anew where it stands.
-func (c *Context) update(ctx context.Context, change func(*structure.Context)) error {
+func (c *Context) update(ctx context.Context, change func(*structure.Context) error) error {
 	defer c.store.lockContext(c.id).Unlock()
 	for {
 		state, err := c.store.engine.Context(ctx, c.id)
@@ -120,7 +132,9 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context)) e
 			return err
 		}
 		record := state.Context
-		change(&record)
+		if err := change(&record); err != nil {
+			return err
+		}
 		_, err = c.store.apply(ctx, []structure.Record{&record}, backend.Expect{Context: c.id, Tip: state.Tip})
 		if !isTipMoved(err) {
 			return err
@@ -143,8 +157,8 @@ func (c *Context) Delete(ctx context.Context) error {
 }
 
 // handDown gives children of the context what they inherit from it as their own, but
-// for those in a thread that goes too, if it is not zero. It comes before the context is deleted, not with that: what
-// is in force for them stays the same.
+// for those in a thread that goes too, if it is not zero. It comes before the context
+// is deleted, not with that: what is in force for them stays the same.
 func (c *Context) handDown(ctx context.Context, gone ThreadID) error {
 	var inherited *Overrides // what it takes to tell grows with how deeply c is nested
 	for child, err := range c.store.engine.Children(ctx, c.id) {
@@ -165,7 +179,10 @@ func (c *Context) handDown(ctx context.Context, gone ThreadID) error {
 			continue
 		}
 		heir := &Context{store: c.store, id: child.ID}
-		err := heir.update(ctx, func(r *structure.Context) { r.Overrides = r.Overrides.Or(*inherited) })
+		err := heir.update(ctx, func(r *structure.Context) error {
+			r.Overrides = r.Overrides.Or(*inherited)
+			return nil
+		})
 		if err != nil && !isNotFound(err) {
 			return err
 		}

@@ -40,17 +40,12 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	if err != nil {
 		return nil, err
 	}
-	d := new(draft)
-	if err := c.takeEdited(ctx, d, span, edited, o); err != nil {
-		return nil, err
-	}
-	usages := d.steps
+	var replayed [][]structure.Usage
 	if o.Replay != nil {
-		again, err := c.store.choose(ctx, state.Tip, Filter{Window: Window{From: position + 1}, Keep: o.Replay})
+		replayed, err = c.store.choose(ctx, state.Tip, Filter{Window: Window{From: position + 1}, Keep: o.Replay})
 		if err != nil {
 			return nil, err
 		}
-		usages = append(usages, again...)
 	}
 	fork := o.Fork
 	fork.At = before
@@ -58,12 +53,21 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	if before.IsZero() {
 		record.Base, record.Tip = SpanRef{}, SpanRef{}
 	}
-	if err := c.store.makeFindable(ctx, record.Thread, usages); err != nil {
+	d := new(draft)
+	err = storing(func() error {
+		if err := c.takeEdited(ctx, d, span, edited, o); err != nil {
+			return err
+		}
+		usages := append(d.steps, replayed...)
+		if err := c.store.makeFindable(ctx, record.Thread, usages); err != nil {
+			return err
+		}
+		d.grow(record, d.content, usages, true)
+		_, err := c.store.apply(ctx, append([]structure.Record{record}, d.records...))
+		return takenSourceID(err, usages)
+	}, edited)
+	if err != nil {
 		return nil, err
-	}
-	d.grow(record, d.content, usages, true)
-	if _, err := c.store.apply(ctx, append([]structure.Record{record}, d.records...)); err != nil {
-		return nil, takenSourceID(err, usages)
 	}
 	return &Context{store: c.store, id: record.ID}, nil
 }

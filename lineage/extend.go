@@ -43,15 +43,27 @@ func (c *Context) ExtendTogether(ctx context.Context, items ...Item) (SpanRef, e
 func (c *Context) extend(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
 	d := c.store.draft()
 	defer c.store.discard(d)
-	for try := 1; ; try++ {
-		if err := d.take(ctx, c.store, items, together); err != nil {
-			return nil, err
+	var spans []SpanRef
+	err := storing(func() error {
+		err := d.take(ctx, c.store, items, together)
+		if err != nil {
+			return err
 		}
 		lock := c.store.lockContext(c.id)
-		spans, err := c.store.append(ctx, c.id, d, expected)
+		spans, err = c.store.append(ctx, c.id, d, expected)
 		lock.Unlock()
+		return err
+	}, items...)
+	return spans, err
+}
+
+// storing calls store, which stores the bodies of items and then uses them. It does so
+// again where a collection took pieces of a body in between.
+func storing(store func() error, items ...Item) error {
+	for try := 1; ; try++ {
+		err := store()
 		if !isChunkGone(err) || try == mostTries || !repeatable(items) {
-			return spans, err
+			return err
 		}
 	}
 }

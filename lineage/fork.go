@@ -224,6 +224,14 @@ func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here,
 	if to.id == c.id {
 		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
 	}
+	err = storing(func() error {
+		here, there, err = c.say(ctx, to, said, heard)
+		return err
+	}, said)
+	return here, there, err
+}
+
+func (c *Context) say(ctx context.Context, to *Context, said, heard Item) (here, there SpanRef, err error) {
 	ours, theirs := new(draft), new(draft)
 	if err := ours.take(ctx, c.store, []Item{said}, true); err != nil {
 		return SpanRef{}, SpanRef{}, err

@@ -12,15 +12,24 @@ import (
 // it. It is one change: unless the context stands at tip nothing is done and the
 // error matches ErrTipMoved. Where it stood is kept in its reflog under the reason.
 func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason string, items ...Item) ([]SpanRef, error) {
-	d := new(draft)
-	if err := d.take(ctx, c.store, items, false); err != nil {
-		return nil, err
-	}
 	if on, err := structure.IsAncestor(after, tip, c.store.runs(ctx)); err != nil {
 		return nil, err
 	} else if !on {
 		return nil, subjectError("span", after.String(), ErrInvalid, "it is not on the history that ends at "+tip.String())
 	}
+	d := new(draft)
+	var spans []SpanRef
+	err := storing(func() (err error) {
+		if err = d.take(ctx, c.store, items, false); err == nil {
+			spans, err = c.replaceAfter(ctx, tip, after, reason, d)
+		}
+		return err
+	}, items...)
+	return spans, err
+}
+
+// replaceAfter is ReplaceAfter of a span that is on the history.
+func (c *Context) replaceAfter(ctx context.Context, tip, after SpanRef, reason string, d *draft) ([]SpanRef, error) {
 	defer c.store.lockContext(c.id).Unlock()
 	var spans []SpanRef
 	err := c.store.grow(ctx, false, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {

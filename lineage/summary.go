@@ -192,13 +192,17 @@ func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedde
 	item := Item{Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, CreatedAt: now, Origin: Origin{
 		Kind: content.OriginAssistant, ModelID: text.Model, SourceID: contextSource(c.id, record.To),
 	}}
+	record.ID, record.Context, record.Model, record.CreatedAt = structure.NewID[structure.SummaryID](), c.id, text.Model, now
 	block := new(structure.Block)
-	if err := c.store.block(ctx, &item, block); err != nil {
-		return nil, err
-	}
-	record.ID, record.Context, record.Content = structure.NewID[structure.SummaryID](), c.id, block.ID
-	record.Model, record.CreatedAt = text.Model, now
-	if _, err := c.store.apply(ctx, []structure.Record{block, record}); err != nil {
+	err = storing(func() error {
+		if err := c.store.block(ctx, &item, block); err != nil {
+			return err
+		}
+		record.Content = block.ID
+		_, err := c.store.apply(ctx, []structure.Record{block, record})
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return c.store.summaryInfo(ctx, c.store.engine, record, c.store.runs(ctx))

@@ -33,13 +33,12 @@ type Branch struct {
 // branch is a branch with what it is made of.
 type branch struct {
 	Branch
-	context  lineage.ContextID
-	tip      lineage.SpanRef
-	commit   uint64 // that last moved the tip
-	metadata []byte
-	parent   *branch // nil if there is none, or no longer
-	from     lineage.ContextID
-	base     lineage.SpanRef
+	context lineage.ContextID
+	tip     lineage.SpanRef
+	commit  uint64  // that last moved the tip
+	parent  *branch // nil if there is none, or no longer
+	from    lineage.ContextID
+	base    lineage.SpanRef
 }
 
 // listing is all branches of a conversation at one moment, by their ids.
@@ -97,7 +96,7 @@ func newBranch(record *structure.Branch, state *backend.Context, runs structure.
 			ID: record.Name, Name: said.Name, ParentID: said.ParentID, ParentMessageIndex: said.ParentMessageIndex,
 			MessageCount: int(length), CreatedAt: record.CreatedAt.UTC(), UpdatedAt: time.UnixMilli(state.MovedAt).UTC(),
 		},
-		context: state.ID, tip: state.Tip, commit: state.Moved, metadata: state.Metadata, base: state.Base,
+		context: state.ID, tip: state.Tip, commit: state.Moved, base: state.Base,
 	}
 	if from := readImported(state.Metadata); from.At != "" {
 		if !from.File.CreatedAt.IsZero() {

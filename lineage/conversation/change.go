@@ -232,15 +232,13 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	if err != nil {
 		return err
 	}
-	data, err := renamed(b.metadata, &b.Branch, name, c.store.Now().UTC().Truncate(time.Millisecond))
-	if err != nil {
-		return err
-	}
 	handle, err := c.handle(ctx, b)
 	if err != nil {
 		return err
 	}
-	if err := handle.SetMetadata(ctx, data); err != nil {
+	at := c.store.Now().UTC().Truncate(time.Millisecond)
+	err = handle.ChangeMetadata(ctx, func(was []byte) ([]byte, error) { return renamed(was, &b.Branch, name, at) })
+	if err != nil {
 		return err
 	}
 	c.events.enqueue(Event{Kind: BranchRenamed, ID: id, Name: name})

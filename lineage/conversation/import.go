@@ -335,9 +335,5 @@ func (c *Conversation) noteImport(ctx context.Context, on *lineage.Context, b *b
 	if err != nil || !news && readImported(info.Metadata).At != "" {
 		return err
 	}
-	data, err := b.withImported(info.Metadata, info.Tip)
-	if err != nil {
-		return err
-	}
-	return on.SetMetadata(ctx, data)
+	return on.ChangeMetadata(ctx, func(was []byte) ([]byte, error) { return b.withImported(was, info.Tip) })
 }
