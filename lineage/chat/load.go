@@ -6,7 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -61,6 +60,9 @@ type loading struct {
 	onStore
 	from   *Loading
 	thread structure.ThreadID
+	// incarnation tells the chat from one of the same id that is made when it was
+	// deleted.
+	incarnation uint64
 	// later is set when the chat was updated later than what the store has of it.
 	later bool
 	at    time.Time
@@ -112,16 +114,15 @@ func (s *loading) begin(ctx context.Context) error {
 	// What commits change counts as changed then.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	for {
-		known, err := s.onStore.Chat(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		if known != nil {
+		known, err := s.threadNow(ctx, c.ID)
+		if err == nil {
 			if known.UserID != c.UserID {
 				return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
 			}
-			s.later = c.UpdatedAt > known.UpdatedAt
-			s.thread, err = s.mustThread(ctx, c.ID)
+			s.thread, s.incarnation, s.later = known.ID, known.Incarnation, c.UpdatedAt > known.UpdatedAt.UnixMilli()
+			return nil
+		}
+		if !isNotFound(err) {
 			return err
 		}
 		thread := &structure.Thread{
@@ -132,9 +133,19 @@ func (s *loading) begin(ctx context.Context) error {
 		if isAbout(err, "thread", ErrExists) {
 			continue // somebody else made it
 		}
-		s.thread, s.later = thread.ID, true
+		s.thread, s.incarnation, s.later = thread.ID, thread.Incarnation, true
 		return err
 	}
+}
+
+// chatNow returns the chat's thread as it is now. The chat may have been deleted
+// meanwhile, and another made with its id.
+func (s *loading) chatNow(ctx context.Context) (*structure.Thread, error) {
+	t, err := s.engine.Thread(ctx, s.thread)
+	if isNotFound(err) || err == nil && t.Incarnation != s.incarnation {
+		return nil, noChat(s.from.Chat.ID)
+	}
+	return t, err
 }
 
 // skip leaves a message out, and so whatever follows it.
@@ -206,48 +217,43 @@ func (s *loading) flush(ctx context.Context) error {
 	if len(s.pending) == 0 {
 		return nil
 	}
-	w, err := s.material(ctx, s.pending)
+	p := &placing{messages: s.pending, moment: func(millis int64) time.Time { return time.UnixMilli(millis).UTC() }}
+	for {
+		err := s.flushOnce(ctx, p)
+		switch {
+		case err == nil:
+			s.done.New += len(s.pending)
+			s.pending, s.bytes = s.pending[:0], 0
+			return nil
+		case isAbout(err, "thread", ErrNotFound):
+			return noChat(s.from.Chat.ID)
+		case isAbout(err, "thread", lineage.ErrConflict): // it is looked at again
+		case isRace(err):
+			return s.again(ctx)
+		case !p.again(err):
+			return err
+		}
+	}
+}
+
+func (s *loading) flushOnce(ctx context.Context, p *placing) error {
+	t, err := s.chatNow(ctx)
 	if err != nil {
 		return err
 	}
-	created := make(map[content.ID]time.Time)
-	for i := range w.usages {
-		u := &w.usages[i]
-		u.CreatedAt = time.UnixMilli(s.pending[i].CreatedAt).UTC()
-		if _, ok := created[u.Content]; !ok {
-			created[u.Content] = u.CreatedAt
+	records, last, err := s.grow(ctx, growth{thread: s.thread, at: s.tip}, p)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if c, ok := r.(*structure.Context); ok {
+			c.CreatedAt = s.at
 		}
 	}
-	for _, r := range w.blocks {
-		b := r.(*structure.Block)
-		b.CreatedAt = created[b.ID]
+	if err := s.commit(ctx, records, asIs(t)); err != nil {
+		return err
 	}
-	for freshRun := false; ; {
-		records, last, err := s.grow(ctx, growth{thread: s.thread, at: s.tip, freshRun: freshRun}, w)
-		if err == nil {
-			for _, r := range records {
-				if c, ok := r.(*structure.Context); ok {
-					c.CreatedAt = s.at
-				}
-			}
-			err = s.commit(ctx, records, backend.Options{})
-		}
-		switch {
-		case isOccupied(err) && !freshRun:
-			freshRun = true
-			continue
-		case isAbout(err, "thread", ErrNotFound):
-			return noChat(s.from.Chat.ID) // it was deleted meanwhile
-		case isRace(err):
-			return s.again(ctx)
-		case err != nil:
-			return err
-		}
-		s.tip = last
-		break
-	}
-	s.done.New += len(s.pending)
-	s.pending, s.bytes = s.pending[:0], 0
+	s.tip = last
 	return nil
 }
 
@@ -266,10 +272,7 @@ func (s *loading) again(ctx context.Context) error {
 // finish brings the chat itself, its branches and its checkpoints to where they are.
 func (s *loading) finish(ctx context.Context) error {
 	for {
-		was, err := s.engine.Thread(ctx, s.thread)
-		if isNotFound(err) {
-			return noChat(s.from.Chat.ID)
-		}
+		was, err := s.chatNow(ctx)
 		if err != nil {
 			return err
 		}
@@ -288,7 +291,9 @@ func (s *loading) finish(ctx context.Context) error {
 			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs: see change
 		}
 		n.records = append(n.records, &is)
-		err = s.commit(ctx, n.records, backend.Options{Tips: n.tips, Threads: []backend.ExpectThread{{ID: s.thread, Was: was}}})
+		o := asIs(was)
+		o.Tips = n.tips
+		err = s.commit(ctx, n.records, o)
 		if !isAbout(err, "thread", lineage.ErrConflict) && !isTipMoved(err) {
 			return err
 		}

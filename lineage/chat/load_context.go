@@ -29,14 +29,24 @@ type LoadingContext struct {
 // moves on along its history. A parent that is not there is left out.
 func LoadContext(ctx context.Context, store *lineage.Store, l LoadingContext) (changed bool, err error) {
 	s := &onStore{store: store, engine: store.Engine()}
-	id, err := s.mustThread(ctx, l.ChatID)
+	return s.loadContext(ctx, &l)
+}
+
+func (s *onStore) loadContext(ctx context.Context, l *LoadingContext) (bool, error) {
+	for {
+		changed, err := s.loadContextOnce(ctx, l)
+		if !isRace(err) && !isTipMoved(err) {
+			return changed, err
+		}
+	}
+}
+
+func (s *onStore) loadContextOnce(ctx context.Context, l *LoadingContext) (changed bool, err error) {
+	t, err := s.threadNow(ctx, l.ChatID)
 	if err != nil {
 		return false, err
 	}
-	t, err := s.engine.Thread(ctx, id)
-	if err != nil {
-		return false, err
-	}
+	id := t.ID
 	base, err := s.position(ctx, id, l.ChatID, l.Base)
 	if err != nil {
 		return false, err
@@ -50,7 +60,7 @@ func LoadContext(ctx context.Context, store *lineage.Store, l LoadingContext) (c
 		return false, err
 	}
 	var is structure.Context
-	var o backend.Options
+	o := asIs(t)
 	if isNotFound(err) {
 		is = structure.Context{
 			ID: l.ID, Thread: id, Base: base, Tip: tip, Overrides: l.Overrides, Metadata: l.Metadata, CreatedAt: time.UnixMilli(l.CreatedAt).UTC(),

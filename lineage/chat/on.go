@@ -102,7 +102,7 @@ func (s *onStore) change(ctx context.Context, id structure.ThreadID, make func(*
 		if !is.UpdatedAt.After(was.UpdatedAt) {
 			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs
 		}
-		err = s.apply(ctx, append(records, &is), backend.Options{Threads: []backend.ExpectThread{{ID: id, Was: was}}})
+		err = s.apply(ctx, append(records, &is), asIs(was))
 		if !isAbout(err, "thread", lineage.ErrConflict) {
 			return err
 		}
@@ -117,6 +117,12 @@ func moment(millis int64) time.Time {
 		return now()
 	}
 	return time.UnixMilli(millis).UTC()
+}
+
+// isCollected reports whether a collection took a body, or a piece of one, between its
+// being stored and its being used.
+func isCollected(err error) bool {
+	return isAbout(err, "block", ErrNotFound) || isAbout(err, "chunk", ErrNotFound)
 }
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }

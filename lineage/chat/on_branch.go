@@ -68,6 +68,11 @@ func (s *onStore) newBranch(ctx context.Context, t *structure.Thread, b *Branch)
 		ID: pointerID[structure.ContextID](SubjectBranch, b.ID), Thread: t.ID, Parent: t.Active, Base: head, Tip: head,
 		Metadata: label{Branch: b.ID}.metadata(), CreatedAt: moment(b.CreatedAt),
 	}
+	if _, err := s.engine.Context(ctx, t.Active); isNotFound(err) {
+		c.Parent = structure.ContextID{} // it was deleted
+	} else if err != nil {
+		return nil, nil, err
+	}
 	if _, err := s.engine.Context(ctx, c.ID); err == nil {
 		return nil, nil, &Error{Subject: SubjectBranch, ID: b.ID, Err: ErrExists}
 	} else if !isNotFound(err) {
@@ -221,7 +226,9 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 		if !forward {
 			records = append(records, &structure.Reflog{Context: c.ID, From: c.Tip, To: to, Reason: "update branch head", At: now()})
 		}
-		err = s.apply(ctx, records, backend.Options{Tips: []backend.Expect{{Context: c.ID, Tip: c.Tip}}})
+		o := asIs(t)
+		o.Tips = []backend.Expect{{Context: c.ID, Tip: c.Tip}}
+		err = s.apply(ctx, records, o)
 		if !isTipMoved(err) && !isRace(err) {
 			return err
 		}

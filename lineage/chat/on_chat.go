@@ -33,6 +33,26 @@ func (s *onStore) mustThread(ctx context.Context, chatID string) (structure.Thre
 	return t.ID(), nil
 }
 
+// threadNow returns the thread of a chat as it is now, for changes that asIs holds to
+// that. A chat that was deleted and made anew meanwhile has the same thread, but its
+// messages are others.
+func (s *onStore) threadNow(ctx context.Context, chatID string) (*structure.Thread, error) {
+	id, err := s.mustThread(ctx, chatID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.engine.Thread(ctx, id)
+	if isNotFound(err) {
+		err = noChat(chatID)
+	}
+	return t, err
+}
+
+// asIs holds a commit to a thread being as it was looked at.
+func asIs(t *structure.Thread) backend.Options {
+	return backend.Options{Threads: []backend.ExpectThread{{ID: t.ID, Was: t}}}
+}
+
 func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: ErrNotFound} }
 
 // chatOf returns the chat that a thread is.
@@ -211,7 +231,7 @@ func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (b
 		}
 		err = s.apply(ctx, []structure.Record{
 			&structure.Deletion{Subject: structure.KindThread, Thread: was.ID, At: now()},
-		}, backend.Options{Threads: []backend.ExpectThread{{ID: was.ID, Was: was}}})
+		}, asIs(was))
 		if !isAbout(err, "thread", lineage.ErrConflict) && !isAbout(err, "thread", ErrNotFound) {
 			return err == nil, err
 		}

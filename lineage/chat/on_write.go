@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -32,13 +33,51 @@ type material struct {
 	usages []structure.Usage
 }
 
-// material stores what is too large for a commit on the way.
-func (s *onStore) material(ctx context.Context, messages []Message) (*material, error) {
-	w := &material{usages: make([]structure.Usage, len(messages))}
+// placing is the adding of messages, tried until nobody is in the way.
+type placing struct {
+	messages []Message
+	// moment is when a message was made, by what it says of that.
+	moment func(millis int64) time.Time
+	// freshRun begins a run even if the one at hand could go on.
+	freshRun bool
+	made     *material
+	stored   int // how often
+}
+
+// mostStored is how often large bodies are stored that collections take before they
+// are used.
+const mostStored = 5
+
+// material returns what the messages are made of, which is made when it is first
+// wanted.
+func (s *onStore) material(ctx context.Context, p *placing) (_ *material, err error) {
+	if p.made == nil {
+		p.stored++
+		p.made, err = s.prepare(ctx, p)
+	}
+	return p.made, err
+}
+
+// again reports whether to try again after an error, with everything looked at anew.
+func (p *placing) again(err error) bool {
+	switch {
+	case isOccupied(err) && !p.freshRun:
+		p.freshRun = true
+		return true
+	case isCollected(err) && p.stored < mostStored:
+		p.made = nil
+		return true
+	}
+	return isRace(err) || isTipMoved(err)
+}
+
+// prepare makes the material. It stores what is too large for a commit on the way.
+func (s *onStore) prepare(ctx context.Context, p *placing) (*material, error) {
+	w := &material{usages: make([]structure.Usage, len(p.messages))}
 	offered := make(map[content.ID]content.Origin)
-	for i := range messages {
-		m, u := &messages[i], &w.usages[i]
-		*u = structure.Usage{Kind: structure.MessageUsage, Role: m.Name, SourceID: m.ID, CreatedAt: moment(m.CreatedAt)}
+	for i := range p.messages {
+		m, u := &p.messages[i], &w.usages[i]
+		*u = structure.Usage{Kind: structure.MessageUsage, Role: m.Name, SourceID: m.ID, CreatedAt: p.moment(m.CreatedAt)}
 		if m.Type != TypeMessage {
 			u.Metadata, _ = json.Marshal(kind{m.Type}) // a string always marshals
 		}
@@ -71,15 +110,17 @@ func (s *onStore) material(ctx context.Context, messages []Message) (*material, 
 type growth struct {
 	thread structure.ThreadID
 	at     structure.SpanRef
-	// freshRun begins a run even if the one at hand could go on.
-	freshRun bool
 }
 
 // grow returns the records that add messages one after another, and the last span.
 // It continues the strand that it starts in; whether it may, because it is at its
 // end, the engine tells when it refuses.
-func (s *onStore) grow(ctx context.Context, g growth, w *material) ([]structure.Record, structure.SpanRef, error) {
-	fresh := g.freshRun || g.at.IsZero()
+func (s *onStore) grow(ctx context.Context, g growth, p *placing) ([]structure.Record, structure.SpanRef, error) {
+	w, err := s.material(ctx, p)
+	if err != nil {
+		return nil, structure.SpanRef{}, err
+	}
+	fresh := p.freshRun || g.at.IsZero()
 	if !fresh {
 		thread, err := s.strand(ctx, g.at.Run)
 		if err != nil {
@@ -141,7 +182,7 @@ var errAddedSince = errors.New("a message with this id was added meanwhile")
 // in a way that looking again resolves.
 func isRace(err error) bool {
 	return errors.Is(err, errAddedSince) || isAbout(err, "alias", ErrExists) || isAbout(err, "context", ErrExists) ||
-		isAbout(err, "context", ErrNotFound) || isAbout(err, "thread", ErrNotFound)
+		isAbout(err, "context", ErrNotFound) || isAbout(err, "thread", ErrNotFound) || isAbout(err, "thread", lineage.ErrConflict)
 }
 
 // isOccupied reports whether a commit was refused because a run goes on elsewhere.
@@ -167,40 +208,35 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	var w *material
-	for freshRun := false; ; {
-		thread, err := s.mustThread(ctx, m.ChatID)
-		if err != nil {
-			return err
-		}
-		known, err := s.Message(ctx, m.ID)
-		if err != nil {
-			return err
-		}
-		if known != nil {
-			return m.AgreesWith(*known)
-		}
-		parent, err := s.position(ctx, thread, m.ChatID, m.ParentID)
-		if err != nil {
-			return err
-		}
-		if w == nil {
-			if w, err = s.material(ctx, []Message{m}); err != nil {
-				return err
-			}
-		}
-		records, _, err := s.grow(ctx, growth{thread: thread, at: parent, freshRun: freshRun}, w)
-		if err == nil {
-			err = s.apply(ctx, records, backend.Options{})
-		}
-		switch {
-		case isOccupied(err) && !freshRun:
-			freshRun = true
-		case isRace(err):
-		default:
+	p := &placing{messages: []Message{m}, moment: moment}
+	for {
+		if err := s.addOnce(ctx, &m, p); !p.again(err) {
 			return err
 		}
 	}
+}
+
+func (s *onStore) addOnce(ctx context.Context, m *Message, p *placing) error {
+	t, err := s.threadNow(ctx, m.ChatID)
+	if err != nil {
+		return err
+	}
+	known, err := s.Message(ctx, m.ID)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		return m.AgreesWith(*known)
+	}
+	parent, err := s.position(ctx, t.ID, m.ChatID, m.ParentID)
+	if err != nil {
+		return err
+	}
+	records, _, err := s.grow(ctx, growth{thread: t.ID, at: parent}, p)
+	if err != nil {
+		return err
+	}
+	return s.apply(ctx, records, asIs(t))
 }
 
 // Append implements Store.
@@ -209,32 +245,26 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	if err != nil {
 		return "", err
 	}
-	w, err := s.material(ctx, r.Messages)
-	if err != nil {
-		return "", err
-	}
-	for freshRun := false; ; {
-		err := s.appendOnce(ctx, &r, w, freshRun)
-		switch {
-		case err == nil:
+	p := &placing{messages: r.Messages, moment: moment}
+	for {
+		err := s.appendOnce(ctx, &r, p)
+		if err == nil {
 			return Ref(r.Messages[len(r.Messages)-1].ID), nil
-		case isOccupied(err) && !freshRun:
-			freshRun = true
-		case isRace(err) || isTipMoved(err):
-		default:
+		}
+		if !p.again(err) {
 			return "", err
 		}
 	}
 }
 
-func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, w *material, freshRun bool) error {
+func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, p *placing) error {
 	thread, err := s.mustThread(ctx, r.ChatID)
 	if err != nil {
 		return err
 	}
-	g := growth{thread: thread, freshRun: freshRun}
+	g := growth{thread: thread}
 	if r.NewBranch != nil {
-		return s.appendToNew(ctx, r, w, g)
+		return s.appendToNew(ctx, r, p, g)
 	}
 	c, err := s.branchContext(ctx, r.BranchID)
 	if err != nil {
@@ -256,7 +286,7 @@ func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, w *material,
 		}
 		return &HeadError{BranchID: r.BranchID, Expected: r.ExpectedHead, Actual: actual}
 	}
-	records, last, err := s.growNew(ctx, r, w, g)
+	records, last, err := s.growNew(ctx, r, p, g)
 	if err != nil {
 		return err
 	}
@@ -265,14 +295,14 @@ func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, w *material,
 }
 
 // appendToNew appends to a branch that the same change makes.
-func (s *onStore) appendToNew(ctx context.Context, r *AppendRequest, w *material, g growth) error {
+func (s *onStore) appendToNew(ctx context.Context, r *AppendRequest, p *placing, g growth) error {
 	return s.change(ctx, g.thread, func(t *structure.Thread) ([]structure.Record, error) {
 		branch, c, err := s.newBranch(ctx, t, r.NewBranch)
 		if err != nil {
 			return nil, err
 		}
 		g.at = c.Tip
-		records, last, err := s.growNew(ctx, r, w, g)
+		records, last, err := s.growNew(ctx, r, p, g)
 		if err != nil {
 			return nil, err
 		}
@@ -282,13 +312,13 @@ func (s *onStore) appendToNew(ctx context.Context, r *AppendRequest, w *material
 }
 
 // growNew is grow for messages that must not be there.
-func (s *onStore) growNew(ctx context.Context, r *AppendRequest, w *material, g growth) ([]structure.Record, structure.SpanRef, error) {
+func (s *onStore) growNew(ctx context.Context, r *AppendRequest, p *placing, g growth) ([]structure.Record, structure.SpanRef, error) {
 	for i := range r.Messages {
 		id := r.Messages[i].ID
-		p, ok, err := s.find(ctx, id)
+		at, ok, err := s.find(ctx, id)
 		if err == nil && ok {
 			err = &Error{Subject: SubjectMessage, ID: id, ChatID: r.ChatID, Err: ErrExists}
-			if p.thread != g.thread {
+			if at.thread != g.thread {
 				err = &Error{Subject: SubjectMessage, ID: id, ChatID: r.ChatID, Err: ErrOtherChat}
 			}
 		}
@@ -296,5 +326,5 @@ func (s *onStore) growNew(ctx context.Context, r *AppendRequest, w *material, g 
 			return nil, structure.SpanRef{}, err
 		}
 	}
-	return s.grow(ctx, g, w)
+	return s.grow(ctx, g, p)
 }

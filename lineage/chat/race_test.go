@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -150,20 +151,24 @@ func isKind[R structure.Record](r structure.Record) bool {
 	return ok
 }
 
+// besideOthers returns a chat store, and another on the same store that is interrupted.
+func besideOthers(t *testing.T) (Store, *interrupted, *onStore) {
+	store, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	e := &interrupted{Engine: store.Engine()}
+	return On(store), e, &onStore{store: store, engine: e}
+}
+
+// said is a message of the chat "c" that says its id.
+func said(id, parent string) Message {
+	return Message{ID: id, ChatID: "c", ParentID: Ref(parent), Name: "user", Data: json.RawMessage(`"` + id + `"`), CreatedAt: 1}
+}
+
 // A loading moves nothing that others moved since it looked, and says so when there is
 // nothing left to load into.
 func TestLoadBesideOthers(t *testing.T) {
 	ctx := context.Background()
-	said := func(id, parent string) Message {
-		return Message{ID: id, ChatID: "c", ParentID: Ref(parent), Name: "user", Data: json.RawMessage(`"` + id + `"`), CreatedAt: 1}
-	}
-	start := func(t *testing.T) (Store, *interrupted, *onStore) {
-		store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, store.Close()) })
-		e := &interrupted{Engine: store.Engine()}
-		return On(store), e, &onStore{store: store, engine: e}
-	}
 	load := func(s *onStore, l Loading) error {
 		l.Chat = Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}
 		l.Problem = func(err error) { require.NoError(t, err) }
@@ -178,7 +183,7 @@ func TestLoadBesideOthers(t *testing.T) {
 	}
 
 	t.Run("a branch that moves on", func(t *testing.T) {
-		other, e, s := start(t)
+		other, e, s := besideOthers(t)
 		_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
 		require.NoError(t, err)
 		b, err := other.ActiveBranch(ctx, "c")
@@ -204,7 +209,7 @@ func TestLoadBesideOthers(t *testing.T) {
 	})
 
 	t.Run("a chat that is deleted", func(t *testing.T) {
-		other, _, s := start(t)
+		other, _, s := besideOthers(t)
 		err := load(s, Loading{Messages: func(yield func(Message, error) bool) {
 			if yield(said("m1", ""), nil) {
 				deleted, err := other.DeleteChat(ctx, "c", DeleteOptions{})
@@ -217,7 +222,7 @@ func TestLoadBesideOthers(t *testing.T) {
 	})
 
 	t.Run("a chat that somebody else makes", func(t *testing.T) {
-		other, e, s := start(t)
+		other, e, s := besideOthers(t)
 		e.once(isKind[*structure.Thread], func() {
 			_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada", Title: "theirs", UpdatedAt: 3})
 			require.NoError(t, err)
@@ -232,7 +237,7 @@ func TestLoadBesideOthers(t *testing.T) {
 	})
 
 	t.Run("after one that was interrupted", func(t *testing.T) {
-		other, _, s := start(t)
+		other, _, s := besideOthers(t)
 		err := load(s, Loading{Messages: func(yield func(Message, error) bool) { yield(Message{}, context.Canceled) }})
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, load(s, Loading{Messages: pairs([]Message{said("m1", "")})}))
@@ -243,7 +248,7 @@ func TestLoadBesideOthers(t *testing.T) {
 	})
 
 	t.Run("a checkpoint that others move", func(t *testing.T) {
-		other, e, s := start(t)
+		other, e, s := besideOthers(t)
 		messages := []Message{said("m1", ""), said("m2", "m1")}
 		at := func(id string, time int64) Loading {
 			return Loading{Messages: pairs(messages), Checkpoints: []Checkpoint{{ID: "k", Name: "here", MessageID: id, CreatedAt: time}}}
@@ -258,4 +263,111 @@ func TestLoadBesideOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "m2", k.MessageID, "the one that was set last")
 	})
+}
+
+// What was looked up in a chat is not used in another that was made with the same id
+// when the chat was deleted.
+func TestChatMadeAnewMeanwhile(t *testing.T) {
+	ctx := context.Background()
+	for name, way := range map[string]struct {
+		with   func(structure.Record) bool // what its commit has
+		change func(s *onStore) error
+	}{
+		"add":  {isKind[*structure.Run], func(s *onStore) error { return s.AddMessage(ctx, said("late", "m1")) }},
+		"move": {isKind[*structure.Tip], func(s *onStore) error { return s.UpdateBranchHead(ctx, "b", "m1") }},
+		"load": {isKind[*structure.Run], func(s *onStore) error {
+			return (&loading{onStore: *s, from: &Loading{
+				Chat: Chat{ID: "c", UserID: "ada", UpdatedAt: 2}, Messages: pairs([]Message{said("late", "m1")}),
+				Problem: func(err error) { require.NoError(t, err) },
+			}}).load(ctx)
+		}},
+		"load context": {isKind[*structure.Context], func(s *onStore) error {
+			_, err := s.loadContext(ctx, &LoadingContext{ID: structure.NewID[structure.ContextID](), ChatID: "c", Base: "m1", Tip: "m1"})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other, e, s := besideOthers(t)
+			begin := func(messages ...Message) {
+				_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+				require.NoError(t, err)
+				_, err = other.CreateBranch(ctx, Branch{ID: "b", ChatID: "c", Name: "b"})
+				require.NoError(t, err)
+				for _, m := range messages {
+					require.NoError(t, other.AddMessage(ctx, m))
+				}
+			}
+			begin(said("m1", ""), said("m2", "m1"))
+			e.once(way.with, func() {
+				deleted, err := other.DeleteChat(ctx, "c", DeleteOptions{})
+				require.NoError(t, err)
+				require.True(t, deleted)
+				begin()
+			})
+			require.ErrorIs(t, way.change(s), ErrNotFound)
+			require.Nil(t, e.before)
+			graph, err := other.Graph(ctx, "c")
+			require.NoError(t, err)
+			require.Empty(t, graph.Nodes, "nothing of the chat that is gone")
+		})
+	}
+}
+
+// A large message whose body a collection takes before it is used is stored again.
+func TestStoredAgainAfterCollection(t *testing.T) {
+	ctx := context.Background()
+	data, err := json.Marshal(strings.Repeat("a large message\n", 100_000))
+	require.NoError(t, err)
+	large := Message{ID: "m", ChatID: "c", Name: "user", Data: data, CreatedAt: 1}
+	for name, add := range map[string]func(s *onStore, branch string) error{
+		"add": func(s *onStore, _ string) error { return s.AddMessage(ctx, large) },
+		"append": func(s *onStore, branch string) error {
+			_, err := s.Append(ctx, AppendRequest{ChatID: "c", BranchID: branch, Messages: []Message{large}})
+			return err
+		},
+		"load": func(s *onStore, _ string) error {
+			return (&loading{onStore: *s, from: &Loading{
+				Chat: Chat{ID: "c", UserID: "ada", UpdatedAt: 2}, Messages: pairs([]Message{large}),
+				Problem: func(err error) { require.NoError(t, err) },
+			}}).load(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other, e, s := besideOthers(t)
+			_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+			require.NoError(t, err)
+			b, err := other.ActiveBranch(ctx, "c")
+			require.NoError(t, err)
+			e.once(isKind[*structure.Span], func() {
+				report, err := s.store.Collect(ctx, lineage.CollectOptions{KeepUnused: -1})
+				require.NoError(t, err)
+				require.NotZero(t, report.Chunks)
+			})
+			require.NoError(t, add(s, b.ID))
+			require.Nil(t, e.before)
+			m, err := other.Message(ctx, "m")
+			require.NoError(t, err)
+			require.Equal(t, string(data), string(m.Data))
+		})
+	}
+}
+
+// A thread whose active context is gone, which an import of contexts can bring about,
+// can be given a branch.
+func TestBranchWithoutActiveContext(t *testing.T) {
+	ctx := context.Background()
+	other, _, s := besideOthers(t)
+	_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	thread, err := s.threadNow(ctx, "c")
+	require.NoError(t, err)
+	c := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID, CreatedAt: now()}
+	thread.Active = c.ID
+	require.NoError(t, s.apply(ctx, []structure.Record{c, thread}, backend.Options{}))
+	require.NoError(t, s.apply(ctx, []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: c.ID, At: now()}}, backend.Options{}))
+	b, err := s.CreateBranch(ctx, Branch{ChatID: "c", Name: "new", IsActive: true})
+	require.NoError(t, err)
+	active, err := other.ActiveBranch(ctx, "c")
+	require.NoError(t, err)
+	require.Equal(t, b.ID, active.ID)
 }
