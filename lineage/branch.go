@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -302,6 +303,23 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
 	}
+	its := func(from backend.Reader) iter.Seq2[*backend.Context, error] {
+		return func(yield func(*backend.Context, error) bool) {
+			b, err := from.Branch(ctx, t.id, name)
+			if isNotFound(err) {
+				return // that is said below
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			yield(from.Context(ctx, b.Context))
+		}
+	}
+	return t.store.bequeath(ctx, its, ThreadID{}, func() error { return t.deleteBranch(ctx, name) })
+}
+
+func (t *Thread) deleteBranch(ctx context.Context, name string) error {
 	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
 		branches, err := t.Branches(ctx)
 		if err != nil {
@@ -324,9 +342,6 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 				}
 			}
 			thread.Active = next.Context
-		}
-		if err := (&Context{store: t.store, id: gone.Context}).handDown(ctx, ThreadID{}); err != nil {
-			return nil, err
 		}
 		now := t.store.timestamp()
 		return []structure.Record{

@@ -478,34 +478,32 @@ func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
 	check()
 }
 
-// collecting is an engine on which a collection takes all that is unused just before
-// a commit that uses something.
-type collecting struct {
+// interrupted is an engine on which something happens just before a commit that has a
+// record of certain kinds.
+type interrupted struct {
 	backend.Engine
-	collect func()
+	at []structure.Kind
+	do func()
 }
 
-func (c *collecting) Apply(ctx context.Context, commit *structure.Commit, o backend.Options) (backend.Receipt, error) {
-	uses := func(r structure.Record) bool {
-		kind := r.Kind()
-		return kind == structure.KindSpan || kind == structure.KindSummary
-	}
-	if do := c.collect; do != nil && slices.ContainsFunc(commit.Records, uses) {
-		c.collect = nil
+func (e *interrupted) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	wanted := func(r structure.Record) bool { return slices.Contains(e.at, r.Kind()) }
+	if do := e.do; do != nil && slices.ContainsFunc(c.Records, wanted) {
+		e.do = nil
 		do()
 	}
-	return c.Engine.Apply(ctx, commit, o)
+	return e.Engine.Apply(ctx, c, o)
 }
 
 // A body that is stored in pieces is stored again if a collection takes them before
 // they are used, whatever uses it.
 func TestStoredAgainAfterCollection(t *testing.T) {
 	below := open(t, t.TempDir())
-	engine := &collecting{Engine: below.Engine()}
+	engine := &interrupted{Engine: below.Engine(), at: []structure.Kind{structure.KindSpan, structure.KindSummary}}
 	s := lineage.New(engine)
 	collected := 0
 	arm := func() {
-		engine.collect = func() {
+		engine.do = func() {
 			report, err := below.Collect(bg, lineage.CollectOptions{KeepUnused: -1})
 			require.NoError(t, err)
 			require.NotZero(t, report.Chunks)

@@ -147,59 +147,109 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context) er
 // overrides that they inherited now their own; its summaries they lose. What nothing
 // else leads to leaves the store's files with the next Collect.
 func (c *Context) Delete(ctx context.Context) error {
-	if err := c.handDown(ctx, ThreadID{}); err != nil {
-		return err
+	one := func(from backend.Reader) iter.Seq2[*backend.Context, error] {
+		return func(yield func(*backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
 	}
-	_, err := c.store.apply(ctx, []structure.Record{
-		&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},
+	return c.store.bequeath(ctx, one, ThreadID{}, func() error {
+		_, err := c.store.apply(ctx, []structure.Record{
+			&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},
+		})
+		return err
 	})
-	return err
 }
 
-// handDown gives children of the context what they inherit from it as their own, but
-// for those in a thread that goes too, if it is not zero. It comes before the context
-// is deleted, not with that: what is in force for them stays the same.
-func (c *Context) handDown(ctx context.Context, gone ThreadID) error {
-	var inherited *Overrides // what it takes to tell grows with how deeply c is nested
-	for child, err := range c.store.engine.Children(ctx, c.id) {
+// bequeath deletes contexts, and gives those that were forked from them what they
+// inherit as their own, but for those in a thread that goes too, if it is not zero. It
+// does so before, for what is in force for them must not lapse, and afterwards for
+// those that were forked meanwhile.
+func (s *Store) bequeath(ctx context.Context, contexts func(backend.Reader) iter.Seq2[*backend.Context, error], gone ThreadID, remove func() error) error {
+	before, err := s.engine.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer before.Close()
+	head, err := before.Head(ctx)
+	if err != nil {
+		return err
+	}
+	commits := uint64(1) // the deletion
+	handDown := func() error {
+		for c, err := range contexts(before) {
+			if err != nil {
+				return err
+			}
+			n, err := s.handDown(ctx, before, c.ID, gone)
+			if err != nil {
+				return err
+			}
+			commits += n
+		}
+		return nil
+	}
+	if err := handDown(); err != nil {
+		return err
+	}
+	if err := remove(); err != nil {
+		return err
+	}
+	now, err := s.engine.Head(ctx)
+	if err != nil || now == head+commits {
+		return err
+	}
+	return handDown() // others made commits
+}
+
+// handDown gives children of a context what they inherit from it as their own, but for
+// those in a thread that goes too. It returns to how many.
+func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextID, gone ThreadID) (heirs uint64, err error) {
+	var inherited *Overrides // what it takes to tell grows with how deeply the context is nested
+	for child, err := range s.engine.Children(ctx, id) {
 		if err != nil {
-			return err
+			return heirs, err
 		}
 		if !gone.IsZero() && child.Thread == gone {
 			continue
 		}
 		if inherited == nil {
-			o, err := c.Effective(ctx)
+			o, err := effective(ctx, before, id)
 			if err != nil {
-				return err
+				return heirs, err
 			}
 			inherited = &o
 		}
 		if !inherited.Adds(child.Overrides) {
 			continue
 		}
-		heir := &Context{store: c.store, id: child.ID}
+		heir := &Context{store: s, id: child.ID}
 		err := heir.update(ctx, func(r *structure.Context) error {
 			r.Overrides = r.Overrides.Or(*inherited)
 			return nil
 		})
-		if err != nil && !isNotFound(err) {
-			return err
+		if isNotFound(err) {
+			continue
 		}
+		if err != nil {
+			return heirs, err
+		}
+		heirs++
 	}
-	return nil
+	return heirs, nil
 }
 
 // Effective returns the overrides in force: the context's own, and what it does
 // not set from the nearest parent that does. Ancestry is followed through
 // parents, so its cost grows with how deeply contexts are nested.
 func (c *Context) Effective(ctx context.Context) (Overrides, error) {
+	return effective(ctx, c.store.engine, c.id)
+}
+
+func effective(ctx context.Context, from backend.Reader, of ContextID) (Overrides, error) {
 	var o Overrides
 	seen := make(map[ContextID]bool)
-	for id := c.id; !id.IsZero() && !seen[id]; {
+	for id := of; !id.IsZero() && !seen[id]; {
 		seen[id] = true
-		state, err := c.store.engine.Context(ctx, id)
-		if isNotFound(err) && id != c.id {
+		state, err := from.Context(ctx, id)
+		if isNotFound(err) && id != of {
 			break // a parent that was deleted has nothing more to give
 		}
 		if err != nil {

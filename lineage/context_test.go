@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func TestEffectiveOverridesInherit(t *testing.T) {
@@ -246,4 +247,50 @@ func TestOverridesOutliveTheirContext(t *testing.T) {
 	requireForce(far, &prompt, nil)
 	require.ErrorIs(t, thread.Delete(bg), lineage.ErrNotFound)
 	require.ErrorIs(t, middle.Delete(bg), lineage.ErrNotFound)
+}
+
+// What is forked from a context while that is being deleted keeps what was in force.
+func TestForkedWhileDeleted(t *testing.T) {
+	for name, remove := range map[string]func(*lineage.Thread, *lineage.Context) error{
+		"context": func(_ *lineage.Thread, c *lineage.Context) error {
+			aside, err := c.Fork(bg, lineage.ForkOptions{})
+			if err != nil {
+				return err
+			}
+			return aside.Delete(bg)
+		},
+		"branch": func(thread *lineage.Thread, _ *lineage.Context) error { return thread.DeleteBranch(bg, "aside") },
+		"thread": func(thread *lineage.Thread, _ *lineage.Context) error { return thread.Delete(bg) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			below := open(t, t.TempDir())
+			engine := &interrupted{Engine: below.Engine(), at: []structure.Kind{structure.KindDeletion}}
+			s := lineage.New(engine)
+			thread, c := newThread(t, s)
+			say(t, c, "one")
+			require.NoError(t, c.SetOverrides(bg, lineage.Overrides{Model: pointer("large")}))
+			_, err := thread.CreateBranch(bg, "aside", lineage.BranchOptions{From: c})
+			require.NoError(t, err)
+			elsewhere, _ := newThread(t, s)
+			var heirs []*lineage.Context
+			engine.do = func() {
+				for parent, err := range thread.Contexts(bg) {
+					require.NoError(t, err)
+					heir, err := parent.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+					require.NoError(t, err)
+					heirs = append(heirs, heir)
+				}
+			}
+			require.NoError(t, remove(thread, c))
+			require.Nil(t, engine.do)
+			require.NotEmpty(t, heirs)
+			for _, heir := range heirs {
+				o, err := heir.Effective(bg)
+				require.NoError(t, err)
+				require.NotNil(t, o.Model)
+				require.Equal(t, "large", *o.Model)
+			}
+			requireSound(t, below)
+		})
+	}
 }

@@ -129,10 +129,7 @@ func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 	if err != nil {
 		return ThreadInfo{}, err
 	}
-	info := ThreadInfo{
-		ID: r.ID, SourceID: r.SourceID, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata,
-		Active: r.Active, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
-	}
+	info := *threadInfo(r)
 	for c, err := range t.store.engine.Contexts(ctx, t.id) {
 		if err != nil {
 			return ThreadInfo{}, err
@@ -144,12 +141,19 @@ func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 	return info, nil
 }
 
+func threadInfo(r *structure.Thread) *ThreadInfo {
+	return &ThreadInfo{
+		ID: r.ID, SourceID: r.SourceID, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata,
+		Active: r.Active, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+}
+
 // Update changes a thread's title, metadata and user. What change leaves alone
 // stays. It may be called more than once if others change the thread meanwhile.
 func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
 	return t.change(ctx, func(r *structure.Thread) ([]structure.Record, error) {
-		info := ThreadInfo{ID: r.ID, SourceID: r.SourceID, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata, Active: r.Active, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
-		change(&info)
+		info := threadInfo(r)
+		change(info)
 		r.Title, r.Metadata, r.UserID = info.Title, info.Metadata, info.UserID
 		return nil, nil
 	})
@@ -178,30 +182,46 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 		}
 		_, err = t.store.engine.Apply(ctx, &structure.Commit{Time: t.store.now(), Records: append(records, &is)},
 			backend.Options{Threads: []backend.ExpectThread{{ID: t.id, Was: was}}, Tips: tips})
-		var subject *SubjectError
-		if errors.As(err, &subject) && subject.Subject == "thread" && errors.Is(err, ErrConflict) {
-			continue
+		if !isThreadChanged(err) {
+			return tipMoved(err)
 		}
-		return tipMoved(err)
 	}
+}
+
+// isThreadChanged reports whether a commit was refused because a thread is not as it was.
+func isThreadChanged(err error) bool {
+	var subject *SubjectError
+	return errors.As(err, &subject) && subject.Subject == "thread" && errors.Is(err, ErrConflict)
 }
 
 // Delete takes the thread out of the store with its branches, contexts and
 // checkpoints. What other threads share with it stays theirs; what they do not
 // leaves the store's files with the next Collect.
 func (t *Thread) Delete(ctx context.Context) error {
-	for c, err := range t.Contexts(ctx) {
-		if err == nil {
-			err = c.handDown(ctx, t.id)
+	return t.DeleteIf(ctx, func(*ThreadInfo) error { return nil })
+}
+
+// DeleteIf is Delete unless may refuses the thread as it is then, with an error that is
+// returned. It may be called more than once if others change the thread meanwhile.
+func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) error {
+	all := func(from backend.Reader) iter.Seq2[*backend.Context, error] { return from.Contexts(ctx, t.id) }
+	return t.store.bequeath(ctx, all, t.id, func() error {
+		for {
+			was, err := t.store.engine.Thread(ctx, t.id)
+			if err != nil {
+				return err
+			}
+			if err := may(threadInfo(was)); err != nil {
+				return err
+			}
+			_, err = t.store.engine.Apply(ctx, &structure.Commit{Time: t.store.now(), Records: []structure.Record{
+				&structure.Deletion{Subject: structure.KindThread, Thread: t.id, At: t.store.timestamp()},
+			}}, backend.Options{Threads: []backend.ExpectThread{{ID: t.id, Was: was}}})
+			if !isThreadChanged(err) {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := t.store.apply(ctx, []structure.Record{
-		&structure.Deletion{Subject: structure.KindThread, Thread: t.id, At: t.store.timestamp()},
 	})
-	return err
 }
 
 // Contexts yields the thread's contexts, those without a name included, oldest

@@ -214,26 +214,20 @@ func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo
 
 // DeleteChat implements Store.
 func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (bool, error) {
-	for {
-		t, err := s.thread(ctx, id)
-		if err != nil || t == nil {
-			return false, err
-		}
-		was, err := s.engine.Thread(ctx, t.ID())
-		if isNotFound(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if o.UserID != "" && o.UserID != was.UserID {
-			return false, nil
-		}
-		err = s.apply(ctx, []structure.Record{
-			&structure.Deletion{Subject: structure.KindThread, Thread: was.ID, At: now()},
-		}, asIs(was))
-		if !isAbout(err, "thread", lineage.ErrConflict) && !isAbout(err, "thread", ErrNotFound) {
-			return err == nil, err
-		}
+	t, err := s.thread(ctx, id)
+	if err != nil || t == nil {
+		return false, err
 	}
+	err = t.DeleteIf(ctx, func(t *lineage.ThreadInfo) error {
+		if o.UserID != "" && o.UserID != t.UserID {
+			return errNotTheirs
+		}
+		return nil
+	})
+	if errors.Is(err, errNotTheirs) || isAbout(err, "thread", ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
+
+var errNotTheirs = errors.New("the chat is another user's")
