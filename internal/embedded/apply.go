@@ -320,7 +320,8 @@ func (p *preparation) filter() (changed bool, err error) {
 			kept, dropped = append(make([]structure.Record, 0, len(kept)), kept[:i]...), true
 		}
 	}
-	var gone []content.ID // erased by a record before
+	var gone []content.ID       // erased by a record before
+	var left []*structure.Block // left out
 	for i, r := range p.source.Records {
 		known := false
 		switch r := r.(type) {
@@ -337,7 +338,7 @@ func (p *preparation) filter() (changed bool, err error) {
 				return false, &backend.SubjectError{Subject: "block", ID: r.ID.String(), Err: backend.ErrExists, Detail: "it was not erased here"}
 			}
 			if known {
-				p.known = append(p.known, r.ID)
+				p.known, left = append(p.known, r.ID), append(left, r)
 			}
 		case *structure.Chunk:
 			if known = p.earlier(i, r); !known {
@@ -359,7 +360,7 @@ func (p *preparation) filter() (changed bool, err error) {
 			kept = append(kept, r)
 		}
 	}
-	p.keepOrigins(kept)
+	keepOrigins(kept, left)
 	p.commit.Records = kept
 	return !slices.Equal(kept, before), nil
 }
@@ -395,14 +396,14 @@ func hashOf(r structure.Record) (content.ID, bool) {
 }
 
 // keepOrigins gives usages that leave type and origin to a block of the commit
-// what that block says, where the store has it from elsewhere.
-func (p *preparation) keepOrigins(kept []structure.Record) {
-	if len(p.known) == 0 {
+// what that block says, if it was left out for the store has it from elsewhere.
+func keepOrigins(kept []structure.Record, left []*structure.Block) {
+	if len(left) == 0 {
 		return
 	}
-	offered := make(map[content.ID]*structure.Block, len(p.known))
-	for _, r := range p.source.Records {
-		if b, ok := r.(*structure.Block); ok && offered[b.ID] == nil {
+	offered := make(map[content.ID]*structure.Block, len(left))
+	for _, b := range left {
+		if offered[b.ID] == nil {
 			offered[b.ID] = b
 		}
 	}

@@ -143,6 +143,8 @@ func testEraseWithin(t *testing.T, c Config) {
 	s.apply(erase("brief"), text("brief"))
 	s.apply(erase("brief"), text("brief"), erase("brief"), says(at("r", 6), "brief"))
 	s.apply(text("new"), erase("new"), text("new"), says(at("r", 7), "new"))
+	// A span says nothing of what is stored behind it, whatever else of the commit is known.
+	s.apply(erase("new"), says(at("r", 8), "new"), text("one"), text("new"))
 	s.restart()
 	s.check()
 }
