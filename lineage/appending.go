@@ -1,18 +1,23 @@
 package lineage
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
-// contextLocks serialise appends to a context, so that they need not be tried again.
-// Each context has a lock of its own, as long as somebody wants it: a lock is held
-// through a sync, and whoever shared it with another context would wait for two.
+// contextLocks serialise appends to contexts where they met, so that they need not be
+// tried again and again. Each context has a lock of its own, as long as somebody wants
+// it: a lock is held through a sync, and whoever shared it with another context would
+// wait for two.
 type contextLocks struct {
 	shards [64]contextShard
 }
 
 type contextShard struct {
-	mu   sync.Mutex
-	held []*contextLock
-	free *contextLock // one that is used again
+	wanted atomic.Int32 // how many have a lock of the shard or wait for it
+	mu     sync.Mutex
+	held   []*contextLock
+	free   *contextLock // one that is used again
 }
 
 // contextLock is the lock of a context.
@@ -23,10 +28,18 @@ type contextLock struct {
 	users int // who have it or wait for it
 }
 
+func (l *contextLocks) shard(id ContextID) *contextShard {
+	// Ids that were made one after the other differ in their last byte, others in all.
+	return &l.shards[id[len(id)-1]%byte(len(l.shards))]
+}
+
+// wanted reports whether somebody may have the lock of a context.
+func (l *contextLocks) wanted(id ContextID) bool { return l.shard(id).wanted.Load() > 0 }
+
 // lock takes the lock of a context.
 func (l *contextLocks) lock(id ContextID) *contextLock {
-	// Ids that were made one after the other differ in their last byte, others in all.
-	s := &l.shards[id[len(id)-1]%byte(len(l.shards))]
+	s := l.shard(id)
+	s.wanted.Add(1)
 	s.mu.Lock()
 	c := s.find(id)
 	c.users++
@@ -50,12 +63,16 @@ func (s *contextShard) find(id ContextID) *contextLock {
 	return c
 }
 
-// Unlock lets go of the lock.
+// Unlock lets go of the lock. A lock that is nil is none.
 func (c *contextLock) Unlock() {
+	if c == nil {
+		return
+	}
 	c.mu.Unlock()
 	s := c.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.wanted.Add(-1)
 	if c.users--; c.users > 0 {
 		return
 	}

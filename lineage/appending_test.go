@@ -38,5 +38,6 @@ func TestContextLocks(t *testing.T) {
 	require.Equal(t, []int{800, 800, 800}, counts)
 	for i := range l.shards {
 		require.Empty(t, l.shards[i].held)
+		require.Zero(t, l.shards[i].wanted.Load())
 	}
 }

@@ -49,9 +49,7 @@ func (c *Context) extend(ctx context.Context, items []Item, together bool, expec
 		if err != nil {
 			return err
 		}
-		lock := c.store.lockContext(c.id)
 		spans, err = c.store.append(ctx, c.id, d, expected)
-		lock.Unlock()
 		return err
 	}, items...)
 	return spans, err
@@ -87,9 +85,15 @@ func repeatable(items []Item) bool {
 	return !slices.ContainsFunc(items, func(i Item) bool { return i.Reader != nil })
 }
 
-// append adds the usages of a draft to a context. Its lock is held.
+// append adds the usages of a draft to a context. It takes the context's lock if
+// others want it, or were faster.
 func (s *Store) append(ctx context.Context, id ContextID, d *draft, expected *SpanRef) ([]SpanRef, error) {
-	for freshRun, again := false, true; ; {
+	var lock *contextLock
+	defer func() { lock.Unlock() }()
+	for freshRun, again := false, s.appending.wanted(id); ; {
+		if again && lock == nil {
+			lock = s.lockContext(id)
+		}
 		c, err := s.engine.Context(ctx, id)
 		if err != nil {
 			return nil, err

@@ -77,8 +77,8 @@ type Options struct {
 type Store struct {
 	engine backend.Engine
 	now    func() time.Time
-	// appending has the locks of contexts that are appended to. Writers who do without
-	// are not wrong: the engine decides if two meet all the same.
+	// appending has the locks of contexts whose writers meet. Those who do without are
+	// not wrong: the engine decides if two meet all the same.
 	appending contextLocks
 	drafts    sync.Pool
 }
@@ -129,7 +129,7 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, 
 	return s.engine.Verify(ctx, o)
 }
 
-// lockContext serialises appends to a context.
+// lockContext keeps others from changing a context, but for those who are at it.
 func (s *Store) lockContext(id ContextID) *contextLock { return s.appending.lock(id) }
 
 // apply adds a commit of these records.
