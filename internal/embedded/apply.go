@@ -33,14 +33,18 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		return backend.Receipt{}, err
 	}
 	t := e.turns.Get().(*turn)
-	defer e.free(t)
 	t.ctx, t.o, t.p = ctx, o, preparation{engine: e, source: c}
-	t.number, t.err = 0, nil
+	receipt, err := e.apply(t)
+	e.free(t)
+	return receipt, err
+}
+
+func (e *Engine) apply(t *turn) (backend.Receipt, error) {
 	p := &t.p
 	if err := p.prepare(); err != nil {
 		return backend.Receipt{}, err
 	}
-	t.durability = o.Durability
+	t.durability = t.o.Durability
 	if t.durability == backend.DefaultDurability {
 		t.durability = e.opt.Durability
 	}
@@ -48,6 +52,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	if t.payload, t.offsets, err = t.encoder.Encode(&p.commit); err != nil {
 		return backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
 	}
+	t.number, t.err = 0, nil
 	if t.durability == backend.Full {
 		e.commitTogether(t)
 	} else {
@@ -200,8 +205,11 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 // context that it looked at, if any.
 func (e *Engine) expect(o backend.Options) (c *backend.Context, err error) {
 	for _, expect := range o.Tips {
-		if c, err = e.context(expect.Context); err != nil {
-			return nil, err
+		var ok bool
+		if c, ok = e.contexts.own(expect.Context); !ok {
+			if c, err = readContext(e.index, expect.Context); err != nil {
+				return nil, err
+			}
 		}
 		if c.Tip != expect.Tip {
 			return nil, &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}

@@ -53,7 +53,5 @@ func (a *assoc[K, V]) each(fn func(K, V)) {
 	}
 }
 
-func (a *assoc[K, V]) reset() {
-	clear(a.few)
-	a.few, a.many = a.few[:0], nil
-}
+// reset empties it. What is in the few places stays there until others come.
+func (a *assoc[K, V]) reset() { a.few, a.many = a.few[:0], nil }

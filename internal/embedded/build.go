@@ -62,7 +62,9 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 	if cap(b.batch) > 1<<12 {
 		b.batch = nil // do not hold on to the largest commit ever
 	}
-	clear(b.batch)
+	if len(b.batch) > 64 {
+		clear(b.batch) // of a few it may hold on to what they were
+	}
 	b.batch, b.pending, b.later = b.batch[:0], nil, nil
 	b.blocks.reset()
 	b.ends.reset()
@@ -446,7 +448,7 @@ func (b *builder) requireSpan(r structure.SpanRef) error {
 func (b *builder) end(run structure.RunID) (runEnd, bool) {
 	end, ok := b.ends.get(run)
 	if !ok {
-		end, ok = b.engine.ends.get(run)
+		end, ok = b.engine.ends.own(run)
 	}
 	return end, ok
 }

@@ -7,7 +7,7 @@ func (e *Engine) Cool() {
 	e.journal.Cool()
 	e.frames.clear()
 	e.below.Load().places.clear()
-	e.ends.clear()
-	e.digests.clear()
-	e.contexts.clear()
+	e.write.Lock()
+	defer e.write.Unlock()
+	e.forgetRecent()
 }

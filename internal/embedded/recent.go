@@ -103,6 +103,19 @@ func (r *recent[K, V]) get(k K) (v V, ok bool) {
 	return v, ok
 }
 
+// own is get for the only one who changes the table, and knows that nobody else does.
+func (r *recent[K, V]) own(k K) (v V, ok bool) {
+	if len(r.sets) == 0 {
+		return v, false
+	}
+	for i := range r.setOf(k) {
+		if e := &r.setOf(k)[i]; e.used && e.key == k {
+			return e.value, true
+		}
+	}
+	return v, false
+}
+
 // keep is get for what is going to be used again.
 func (r *recent[K, V]) keep(k K) (v V, ok bool) {
 	r.mu.Lock()
