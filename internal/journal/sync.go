@@ -156,19 +156,37 @@ func (j *Journal) syncLater() {
 		return
 	}
 	s.armed.Store(true)
-	s.timer = time.AfterFunc(j.opt.SyncInterval, func() {
-		var err error
-		s.mu.Lock()
-		s.timer = nil
-		s.armed.Store(false)
-		if !s.stopped {
-			err = s.until(s.written.Load())
-		}
-		s.mu.Unlock()
-		if err != nil {
+	j.tendLater(time.Now().Add(j.opt.SyncInterval))
+}
+
+// pausesPerSync is how often within the interval the journal looks for pauses.
+const pausesPerSync = 10
+
+// tendLater has the journal make room for more in the pauses of those who write, and
+// sync when that is due. It is called with the lock of the sync state.
+func (j *Journal) tendLater(due time.Time) {
+	s := &j.sync
+	s.timer = time.AfterFunc(min(j.opt.SyncInterval/pausesPerSync, time.Until(due)), func() {
+		if err := j.tend(due); err != nil {
 			j.opt.Log(err.Error())
 			return
 		}
 		j.makeRoom()
 	})
+}
+
+func (j *Journal) tend(due time.Time) error {
+	s := &j.sync
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped && time.Now().Before(due) {
+		j.tendLater(due)
+		return nil
+	}
+	s.timer = nil
+	s.armed.Store(false)
+	if s.stopped {
+		return nil
+	}
+	return s.until(s.written.Load())
 }

@@ -69,8 +69,8 @@ func (j *Journal) mapped(s *segment, at, size int64) bool {
 
 // makeRoom has as much room made ready for writing as was written through memory since
 // it was done last, so that a burst of commits like the last one need not wait for it.
-// It is called after a sync, when there mostly is a pause. Who comes meanwhile waits for
-// what they would have done themselves; for who is writing already, it is left out.
+// It is called now and then, mostly in a pause. Who comes meanwhile waits for what they
+// would have done themselves; for who is writing already, it is left out.
 func (j *Journal) makeRoom() {
 	if !j.tail.TryLock() {
 		return
