@@ -22,7 +22,7 @@ type recent[K comparable, V any] struct {
 
 	mu    sync.Mutex
 	sets  []recentSet[K, V] // as many as a power of two
-	count int               // how many were put since the table has its size
+	count int               // how many new keys were put since the table has its size
 }
 
 // recentSet has the two places of its keys, the one that was put last first.
@@ -52,10 +52,15 @@ func placeOfSpan(r structure.SpanRef) uint64 { return placeOfID(r.Run) + r.Seq }
 
 func (r *recent[K, V]) set(k K, v V) {
 	r.mu.Lock()
-	if r.count++; r.count > len(r.sets) && 2*len(r.sets) < mostRecent {
+	if len(r.sets) == 0 || r.count > len(r.sets) && 2*len(r.sets) < mostRecent {
 		r.grow()
 	}
-	r.put(k, v)
+	if s := &r.setOf(k)[0]; s.used && s.key == k {
+		s.value = v
+	} else {
+		r.put(k, v)
+		r.count++
+	}
 	r.mu.Unlock()
 }
 
