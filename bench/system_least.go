@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -16,28 +17,67 @@ import (
 
 // leastSystem is what no store of this design can leave out, as one program that does
 // nothing else: a message is hashed, and its history; the commit is encoded, framed
-// with a checksum and copied to the end of a file in memory; what an index would need
-// is left in a buffer that nobody sorts. It looks nothing up, checks nothing, has no
-// locks, and could not be read from. Its rounds are those of the others, so that the
-// processor's caches are as cold for it as for them.
+// with a checksum and copied to the end of a file in memory; one lock is taken, under
+// which it is known where contexts stand and, mostly, that content is new; what an index
+// would need is left in a buffer that nobody sorts, under a lock of its own. It has one
+// check, that a context stands where its writer believes, and could not be read from.
+// Its rounds are those of the others, so that the processor's caches are as cold for it
+// as for them.
 func (r *run) leastSystem() system {
 	return system{name: nameLeast, durability: normal, bare: true, open: func(_ context.Context, dir string) (store, error) {
 		file, err := vfs.OS().Create(filepath.Join(dir, "least"))
 		if err != nil {
 			return nil, err
 		}
-		return &leastLog{file: file}, nil
+		return &leastLog{file: file, tips: make(map[structure.ContextID]leastTip)}, nil
 	}}
 }
 
 type leastLog struct {
+	mu      sync.Mutex
 	file    vfs.File
 	window  vfs.Window
 	at, end int64 // of what is written, and of the window
 	encoder structure.Encoder
 	frame   []byte
-	entries []byte
 	commit  structure.Commit
+	tips    map[structure.ContextID]leastTip
+	known   [1 << 15]uint64 // two bits of a word for each content: a filter
+	doubled int             // content that the filter may have had
+
+	queue struct {
+		sync.Mutex
+		entries []byte
+	}
+}
+
+// leastTip is where a context stands.
+type leastTip struct {
+	at     structure.SpanRef
+	digest structure.Digest
+}
+
+var errLeastMoved = errors.New("the context stands elsewhere")
+
+// stand moves a context, or makes it where was is zero.
+func (l *leastLog) stand(context structure.ContextID, was structure.SpanRef, is leastTip) error {
+	if t, ok := l.tips[context]; ok && t.at != was {
+		return errLeastMoved
+	}
+	l.tips[context] = is
+	return nil
+}
+
+// learn notes content. Whether it was known would be looked up where the filter may have
+// had it.
+func (l *leastLog) learn(id content.ID) {
+	h := binary.LittleEndian.Uint64(id[:])
+	bits := uint64(1)<<(h>>15&63) | uint64(1)<<(h>>21&63)
+	word := &l.known[h%uint64(len(l.known))]
+	if *word&bits == bits {
+		l.doubled++
+	}
+	*word |= bits
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -57,12 +97,15 @@ func (l *leastLog) write(now time.Time, records []structure.Record, entries ...[
 	if err := l.put(); err != nil {
 		return err
 	}
-	if len(l.entries) > 64<<10 {
-		l.entries = l.entries[:0]
+	q := &l.queue
+	q.Lock()
+	if len(q.entries) > 64<<10 {
+		q.entries = q.entries[:0]
 	}
 	for _, e := range entries {
-		l.entries = append(l.entries, e...)
+		q.entries = append(q.entries, e...)
 	}
+	q.Unlock()
 	return nil
 }
 
@@ -93,7 +136,8 @@ func (l *leastLog) put() error {
 }
 
 func (l *leastLog) start(context.Context) (history, error) {
-	return &leastHistory{log: l, context: structure.NewID[structure.ContextID](), at: structure.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}}, nil
+	h := &leastHistory{log: l, context: structure.NewID[structure.ContextID](), at: structure.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}}
+	return h, l.stand(h.context, structure.SpanRef{}, leastTip{at: h.at})
 }
 
 func (l *leastLog) size() (int64, error) { return l.file.Size() }
@@ -118,6 +162,7 @@ type leastHistory struct {
 	span    structure.Span
 	tip     structure.Tip
 	records [3]structure.Record
+	spans   []structure.SpanRef // what it returned last
 }
 
 func (h *leastHistory) extend(_ context.Context, message []byte) error {
@@ -127,12 +172,20 @@ func (h *leastHistory) extend(_ context.Context, message []byte) error {
 		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(message)), Origin: content.Origin{Kind: content.OriginUser}, CreatedAt: now},
 		Body:  message,
 	}
+	was := h.at
 	h.at.Seq++
 	h.usages[0] = structure.Usage{Kind: structure.MessageUsage, Content: id, Role: roleOf(0), CreatedAt: now}
 	h.digest = structure.NextDigest(h.digest, h.usages[:])
 	h.span = structure.Span{Ref: h.at, Usages: h.usages[:]}
 	h.tip = structure.Tip{Context: h.context, Span: h.at}
 	h.records = [3]structure.Record{&h.block, &h.span, &h.tip}
+	h.spans = []structure.SpanRef{h.at}
+	h.log.mu.Lock()
+	defer h.log.mu.Unlock()
+	if err := h.log.stand(h.context, was, leastTip{h.at, h.digest}); err != nil {
+		return err
+	}
+	h.log.learn(id)
 	return h.log.write(now, h.records[:], id[:], h.at.Run[:], h.context[:])
 }
 
@@ -141,6 +194,11 @@ func (h *leastHistory) load(context.Context, [][]byte) error { return nil } // n
 func (h *leastHistory) fork(context.Context, int) (history, error) {
 	now := time.Now()
 	fork := &leastHistory{log: h.log, context: structure.NewIDAt[structure.ContextID](now), at: h.at, digest: h.digest}
+	h.log.mu.Lock()
+	defer h.log.mu.Unlock()
+	if err := h.log.stand(fork.context, structure.SpanRef{}, leastTip{h.at, h.digest}); err != nil {
+		return nil, err
+	}
 	h.records[0] = &structure.Context{ID: fork.context, Parent: h.context, Base: h.at, Tip: h.at, CreatedAt: now}
 	return fork, h.log.write(now, h.records[:1], fork.context[:])
 }
