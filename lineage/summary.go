@@ -79,7 +79,8 @@ type SummarizeOptions struct {
 
 // Summarize makes a summary of what the context's history has gained since its
 // last one, and returns it. There being nothing new is ErrNotFound. The messages
-// stay: a summary only stands for them where Resolve has to save room.
+// stay: a summary only stands for them where Resolve has to save room. Two at the same
+// time do not wait for each other's model, and may both make one of what is new.
 func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
