@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -258,6 +260,31 @@ func TestConflict(t *testing.T) {
 	require.Len(t, branches, 3)
 	bringAgain(t, b, theirs)
 	requireSound(t, b)
+}
+
+// TestConflictBothWays brings each of two stores what the other did, at the same time:
+// what came here as a copy of a context meets the copy that is made of it there.
+func TestConflictBothWays(t *testing.T) {
+	now := func() time.Time { return time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC) }
+	a, b := open(t, t.TempDir(), now), open(t, t.TempDir(), now)
+	defer func() { require.NoError(t, errors.Join(a.Close(), b.Close())) }()
+	_, c := newThread(t, a, "one")
+	say(t, c, "1")
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	say(t, c, "a's")
+	say(t, on(t, b, c.ID()), "b's")
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	theirs := write(t, b, bundle.WriteOptions{})
+	bring(t, a, theirs)
+	bringAgain(t, a, theirs)
+	for _, s := range []*lineage.Store{a, b} {
+		said := map[string]bool{}
+		for id := range digests(t, s) {
+			said[strings.Join(texts(t, on(t, s, id)), " ")] = true
+		}
+		require.Equal(t, map[string]bool{"1 a's": true, "1 b's": true}, said)
+		requireSound(t, s)
+	}
 }
 
 func TestTakeTheirs(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 type change struct {
 	records []structure.Record
 	options backend.Options
+	stated  map[structure.ContextID]struct{} // contexts by their ids in the bundle
 	made    map[structure.ContextID]struct{} // contexts that it makes
 	absent  map[structure.ContextID]struct{} // parents that it makes and deletes again
 	report  ImportReport
@@ -22,7 +23,8 @@ type change struct {
 
 // facts adds what is new of threads and contexts.
 func (im *importer) facts(c *structure.Commit) error {
-	to := change{made: make(map[structure.ContextID]struct{}), absent: make(map[structure.ContextID]struct{})}
+	set := func() map[structure.ContextID]struct{} { return make(map[structure.ContextID]struct{}) }
+	to := change{stated: set(), made: set(), absent: set()}
 	for i := 0; i < len(c.Records); {
 		end := i + 1
 		switch r := c.Records[i].(type) {
@@ -114,26 +116,33 @@ func (im *importer) translate(c *structure.Context, about []structure.Record) th
 func (im *importer) context(to *change, at time.Time, c *structure.Context, about []structure.Record) error {
 	t := im.translate(c, about)
 	id := c.ID
+	if _, twice := to.stated[id]; twice {
+		return im.corrupt("context %v is there twice", id)
+	}
+	to.stated[id] = struct{}{}
 	for depth := 0; ; depth++ {
-		if _, made := to.made[t.ID]; made {
-			return im.corrupt("context %v is there twice", id)
-		}
-		ours, err := im.engine.Context(im.ctx, t.ID)
-		if errors.Is(err, backend.ErrNotFound) {
-			return im.newContext(to, &t)
-		}
-		if err != nil {
-			return err
-		}
-		verdict, reflog, err := im.compare(ours, &t)
-		if err != nil {
-			return err
+		var ours *backend.Context
+		var reflog []*structure.Reflog
+		verdict := apart
+		// The id may be that of another context of the bundle that got it in this change.
+		if _, made := to.made[t.ID]; !made {
+			var err error
+			ours, err = im.engine.Context(im.ctx, t.ID)
+			if errors.Is(err, backend.ErrNotFound) {
+				return im.newContext(to, &t)
+			}
+			if err != nil {
+				return err
+			}
+			if verdict, reflog, err = im.compare(ours, &t); err != nil {
+				return err
+			}
 		}
 		if verdict == apart {
 			switch {
-			case depth == 0 && im.o.OnConflict == Fail:
+			case ours != nil && depth == 0 && im.o.OnConflict == Fail:
 				return &ConflictError{Context: id, Ours: ours.Tip, Theirs: t.Tip}
-			case depth == 0 && im.o.OnConflict == TakeTheirs && sameOrigin(ours, &t):
+			case ours != nil && depth == 0 && im.o.OnConflict == TakeTheirs && sameOrigin(ours, &t):
 				im.report.Conflicts = append(im.report.Conflicts, Conflict{id, id})
 				reflog = append(reflog, &structure.Reflog{Context: t.ID, From: ours.Tip, To: t.Tip, Reason: "import", At: im.store.Now()})
 				verdict = behind
