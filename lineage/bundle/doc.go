@@ -14,7 +14,9 @@
 //
 // A bundle is a function of what it holds: the same threads give the same bytes,
 // and a store that was made from a bundle gives that bundle again. The bytes also
-// depend on the compressor, which another version of the program may bring.
+// depend on the compressor, which another version of the program may bring. Content
+// that was erased and then said again is described as the first in the bundle to use
+// it has it; a store that got it with an earlier bundle keeps the description of that.
 //
 // # Leaving out what is known
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,10 @@ type machine struct {
 	dir string
 	n   int
 	// often is what is said often. What was erased must not be said again where two
-	// stores are compared: what a store then says of its first uses is its own.
-	often []string
+	// stores are compared byte by byte: what a store then says of its first uses is its
+	// own.
+	often  []string
+	erased []content.ID
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -182,7 +185,9 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"erase": func(t *rapid.T) {
-			ok(t, m.s.Erase(bg, content.Sum([]byte(rapid.SampledFrom(m.often).Draw(t, "erased")))))
+			word := content.Sum([]byte(rapid.SampledFrom(m.often).Draw(t, "erased")))
+			ok(t, m.s.Erase(bg, word))
+			m.erased = append(m.erased, word)
 		},
 		"erase large": func(t *rapid.T) {
 			for _, e := range must(t)(m.context(t).All(bg)) {
@@ -269,10 +274,15 @@ func TestModel(t *testing.T) {
 		}
 		bring(t, third.s, full)
 		bring(t, other.s, part)
+		has, err := m.s.Engine().Has(bg, m.erased)
+		require.NoError(t, err)
+		again := slices.Contains(has, true) // what was erased was said again
 		for _, s := range []*lineage.Store{other.s, third.s} {
 			require.Equal(t, digests(t, m.s), digests(t, s))
 			requireSame(t, m.s, s)
-			requireSameBundle(t, full, write(t, s, bundle.WriteOptions{}))
+			if !again {
+				requireSameBundle(t, full, write(t, s, bundle.WriteOptions{}))
+			}
 			bringAgain(t, s, full)
 			bringAgain(t, s, part)
 			bringAgain(t, s, early)
