@@ -33,7 +33,7 @@ type system struct {
 // A store has histories.
 type store interface {
 	start(ctx context.Context) (history, error)
-	// size is how many bytes are on disk, also after the store was shut.
+	// size is how many bytes are on disk, of what is in files also when it is closed.
 	size() (int64, error)
 	close() error
 }
@@ -53,8 +53,7 @@ type history interface {
 	read(ctx context.Context, last int) (int, error)
 }
 
-// reopener is a store that can be closed and opened again: what is timed, and what
-// a store takes when nobody has it open.
+// reopener is a store that can be closed and opened again, for timing.
 type reopener interface {
 	shut() error
 	openAgain(ctx context.Context) error

@@ -127,13 +127,8 @@ func (s *sqlStore) size() (int64, error) {
 	if s.schema == "" {
 		return diskUse(s.dir)
 	}
-	admin, err := sql.Open(s.driver, s.drop) // the store may be shut
-	if err != nil {
-		return 0, err
-	}
-	defer admin.Close()
 	var n int64
-	err = admin.QueryRow(`SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	err := s.db.QueryRow(`SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind = 'r'`, s.schema).Scan(&n)
 	return n, err
 }

@@ -50,10 +50,11 @@ func (r *run) forkStorageIn(ctx context.Context, s system, length, forks int) (i
 			return 0, err
 		}
 	}
-	if again, ok := o.store.(reopener); ok {
-		if err := again.shut(); err != nil {
-			return 0, err
-		}
+	if s, ok := o.store.(*sqlStore); ok && s.schema != "" {
+		return s.size() // closing it takes it out of the server
+	}
+	if err := o.store.close(); err != nil {
+		return 0, err
 	}
 	return o.store.size()
 }

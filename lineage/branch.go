@@ -303,7 +303,7 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
 	}
-	its := func(from backend.Reader) iter.Seq2[*backend.Context, error] {
+	its := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
 		return func(yield func(*backend.Context, error) bool) {
 			b, err := from.Branch(ctx, t.id, name)
 			if isNotFound(err) {
@@ -316,25 +316,36 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 			yield(from.Context(ctx, b.Context))
 		}
 	}
-	return t.store.bequeath(ctx, its, ThreadID{}, func() error { return t.deleteBranch(ctx, name) })
+	may := func() error {
+		_, _, err := t.deletable(ctx, name)
+		return err
+	}
+	return t.store.bequeath(ctx, its, ThreadID{}, may, func() error { return t.deleteBranch(ctx, name) })
+}
+
+// deletable returns a branch that can be deleted, and the others.
+func (t *Thread) deletable(ctx context.Context, name string) (gone BranchInfo, rest []BranchInfo, err error) {
+	branches, err := t.Branches(ctx)
+	if err != nil {
+		return BranchInfo{}, nil, err
+	}
+	i := slices.IndexFunc(branches, func(b BranchInfo) bool { return b.Name == name })
+	if i < 0 {
+		return BranchInfo{}, nil, subjectError("branch", fmt.Sprintf("%q", name), ErrNotFound, "")
+	}
+	if len(branches) == 1 {
+		return BranchInfo{}, nil, subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "it is the only branch")
+	}
+	return branches[i], slices.Delete(slices.Clone(branches), i, i+1), nil
 }
 
 func (t *Thread) deleteBranch(ctx context.Context, name string) error {
 	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
-		branches, err := t.Branches(ctx)
+		gone, rest, err := t.deletable(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(branches, func(b BranchInfo) bool { return b.Name == name })
-		if i < 0 {
-			return nil, subjectError("branch", fmt.Sprintf("%q", name), ErrNotFound, "")
-		}
-		if len(branches) == 1 {
-			return nil, subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "it is the only branch")
-		}
-		gone := branches[i]
 		if gone.Active {
-			rest := slices.Delete(branches, i, i+1)
 			next := rest[0]
 			for _, b := range rest {
 				if b.Name == MainBranch {

@@ -115,10 +115,11 @@ func (c *Context) SetMetadata(ctx context.Context, metadata []byte) error {
 }
 
 // ChangeMetadata replaces the context's metadata with what change makes of it, without
-// losing what somebody else changes at the same time: change may be called again.
+// losing what another call changes at the same time. change may be called again, and
+// must not change the context itself, which waits for it.
 func (c *Context) ChangeMetadata(ctx context.Context, change func(was []byte) ([]byte, error)) error {
 	return c.update(ctx, func(r *structure.Context) (err error) {
-		r.Metadata, err = change(r.Metadata)
+		r.Metadata, err = change(bytes.Clone(r.Metadata))
 		return err
 	})
 }
@@ -147,10 +148,11 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context) er
 // overrides that they inherited now their own; its summaries they lose. What nothing
 // else leads to leaves the store's files with the next Collect.
 func (c *Context) Delete(ctx context.Context) error {
-	one := func(from backend.Reader) iter.Seq2[*backend.Context, error] {
+	one := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
 		return func(yield func(*backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
 	}
-	return c.store.bequeath(ctx, one, ThreadID{}, func() error {
+	may := func() error { return nil }
+	return c.store.bequeath(ctx, one, ThreadID{}, may, func() error {
 		_, err := c.store.apply(ctx, []structure.Record{
 			&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},
 		})
@@ -158,45 +160,73 @@ func (c *Context) Delete(ctx context.Context) error {
 	})
 }
 
-// bequeath deletes contexts, and gives those that were forked from them what they
-// inherit as their own, but for those in a thread that goes too, if it is not zero. It
-// does so before, for what is in force for them must not lapse, and afterwards for
-// those that were forked meanwhile.
-func (s *Store) bequeath(ctx context.Context, contexts func(backend.Reader) iter.Seq2[*backend.Context, error], gone ThreadID, remove func() error) error {
+// mostBequests is how often contexts that are to be deleted are looked at anew, because
+// others made commits meanwhile.
+const mostBequests = 3
+
+// chosenContexts yields contexts as a state has them.
+type chosenContexts func(context.Context, backend.Reader) iter.Seq2[*backend.Context, error]
+
+// bequeath removes contexts, if they may go, and gives those that were forked from them
+// what they inherit as their own, but for those in a thread that goes too, if it is not
+// zero. It does so before, for what is in force for them must not lapse, and once more
+// afterwards if others made commits just then: they may have forked.
+func (s *Store) bequeath(ctx context.Context, contexts chosenContexts, gone ThreadID, may, remove func() error) error {
+	if err := may(); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		done, err := s.tryToBequeath(ctx, contexts, gone, remove, try == mostBequests)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// tryToBequeath is bequeath, unless others make commits before the contexts are removed
+// and it is not the last try.
+func (s *Store) tryToBequeath(ctx context.Context, contexts chosenContexts, gone ThreadID, remove func() error, last bool) (done bool, err error) {
 	before, err := s.engine.Snapshot(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer before.Close()
-	head, err := before.Head(ctx)
+	expected, err := s.handDownAll(ctx, before, contexts, gone)
 	if err != nil {
-		return err
+		return false, err
 	}
-	commits := uint64(1) // the deletion
-	handDown := func() error {
-		for c, err := range contexts(before) {
-			if err != nil {
-				return err
-			}
-			n, err := s.handDown(ctx, before, c.ID, gone)
-			if err != nil {
-				return err
-			}
-			commits += n
-		}
-		return nil
-	}
-	if err := handDown(); err != nil {
-		return err
+	if head, err := s.engine.Head(ctx); err != nil || head != expected && !last {
+		return false, err
 	}
 	if err := remove(); err != nil {
-		return err
+		return false, err
 	}
-	now, err := s.engine.Head(ctx)
-	if err != nil || now == head+commits {
-		return err
+	ctx = context.WithoutCancel(ctx) // nobody else can do the rest
+	if head, err := s.engine.Head(ctx); err != nil || head == expected+1 {
+		return true, err
 	}
-	return handDown() // others made commits
+	_, err = s.handDownAll(ctx, before, contexts, gone)
+	return true, err
+}
+
+// handDownAll gives what is inherited from contexts, as they were before, to those that
+// were forked from them. It returns the number that the last commit has if nobody else
+// made one since then.
+func (s *Store) handDownAll(ctx context.Context, before backend.Reader, contexts chosenContexts, gone ThreadID) (head uint64, err error) {
+	if head, err = before.Head(ctx); err != nil {
+		return 0, err
+	}
+	for c, err := range contexts(ctx, before) {
+		if err != nil {
+			return 0, err
+		}
+		heirs, err := s.handDown(ctx, before, c.ID, gone)
+		if err != nil {
+			return 0, err
+		}
+		head += heirs
+	}
+	return head, nil
 }
 
 // handDown gives children of a context what they inherit from it as their own, but for

@@ -294,3 +294,47 @@ func TestForkedWhileDeleted(t *testing.T) {
 		})
 	}
 }
+
+// What is forked while a thread is being deleted, from what was forked in it while that
+// went on, keeps what was in force.
+func TestForkedFromForkWhileDeleted(t *testing.T) {
+	below := open(t, t.TempDir())
+	engine := &interrupted{Engine: below.Engine(), at: []structure.Kind{structure.KindContext}}
+	s := lineage.New(engine)
+	thread, c := newThread(t, s)
+	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{Model: pointer("large")}))
+	elsewhere, _ := newThread(t, s)
+	first, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+	require.NoError(t, err)
+	var second *lineage.Context
+	engine.do = func() { // when the first is given what it inherits
+		inside, err := c.Fork(bg, lineage.ForkOptions{})
+		require.NoError(t, err)
+		second, err = inside.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+		require.NoError(t, err)
+	}
+	require.NoError(t, thread.Delete(bg))
+	for _, heir := range []*lineage.Context{first, second} {
+		o, err := heir.Effective(bg)
+		require.NoError(t, err)
+		require.NotNil(t, o.Model)
+		require.Equal(t, "large", *o.Model)
+	}
+}
+
+// A branch that may not be deleted is left as it is, and what was forked from it.
+func TestProtectedBranchHandsNothingDown(t *testing.T) {
+	s := newStore(t)
+	thread, c := newThread(t, s)
+	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{Model: pointer("large")}))
+	require.NoError(t, thread.RenameBranch(bg, lineage.MainBranch, "only"))
+	elsewhere, _ := newThread(t, s)
+	heir, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+	require.NoError(t, err)
+	require.ErrorIs(t, thread.DeleteBranch(bg, "only"), lineage.ErrProtected)
+	require.ErrorIs(t, thread.DeleteBranch(bg, "none"), lineage.ErrNotFound)
+	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{Model: pointer("small")}))
+	o, err := heir.Effective(bg)
+	require.NoError(t, err)
+	require.Equal(t, "small", *o.Model)
+}

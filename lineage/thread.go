@@ -168,6 +168,9 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 			return err
 		}
 		is := *was
+		if _, err := t.store.engine.Context(ctx, is.Active); isNotFound(err) {
+			is.Active = ContextID{} // it was deleted: a thread cannot be stated with it
+		}
 		records, err := make(&is)
 		if err != nil {
 			// It may have been made for a state that passed while it was made.
@@ -204,8 +207,17 @@ func (t *Thread) Delete(ctx context.Context) error {
 // DeleteIf is Delete unless may refuses the thread as it is then, with an error that is
 // returned. It may be called more than once if others change the thread meanwhile.
 func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) error {
-	all := func(from backend.Reader) iter.Seq2[*backend.Context, error] { return from.Contexts(ctx, t.id) }
-	return t.store.bequeath(ctx, all, t.id, func() error {
+	all := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
+		return from.Contexts(ctx, t.id)
+	}
+	mayNow := func() error {
+		is, err := t.store.engine.Thread(ctx, t.id)
+		if err != nil {
+			return err
+		}
+		return may(threadInfo(is))
+	}
+	return t.store.bequeath(ctx, all, t.id, mayNow, func() error {
 		for {
 			was, err := t.store.engine.Thread(ctx, t.id)
 			if err != nil {

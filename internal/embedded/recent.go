@@ -55,11 +55,13 @@ func (r *recent[K, V]) set(k K, v V) {
 	if len(r.sets) == 0 || r.count > len(r.sets) && 2*len(r.sets) < mostRecent {
 		r.grow()
 	}
-	if s := &r.setOf(k)[0]; s.used && s.key == k {
-		s.value = v
+	if s := r.setOf(k); s[0].used && s[0].key == k {
+		s[0].value = v
 	} else {
+		if !s[1].used || s[1].key != k {
+			r.count++
+		}
 		r.put(k, v)
-		r.count++
 	}
 	r.mu.Unlock()
 }

@@ -278,7 +278,7 @@ func TestRoomForTheNextBurst(t *testing.T) {
 			o.SegmentSize = 1 << 20
 			j, err := Open(filepath.Join(t.TempDir(), "journal"), o)
 			require.NoError(t, err)
-			j.makeRoom() // before anything was written
+			j.makeRoom(false) // before anything was written
 			var frames []Frame
 			for burst := range 12 {
 				start := j.End().Offset
@@ -287,7 +287,7 @@ func TestRoomForTheNextBurst(t *testing.T) {
 					require.NoError(t, err)
 					frames = append(frames, f)
 				}
-				j.makeRoom()
+				j.makeRoom(false)
 				if w := &j.tail.mapped; w.window != nil {
 					end := j.End().Offset
 					require.GreaterOrEqual(t, w.end, min(2*end-start, o.SegmentSize))
@@ -295,7 +295,7 @@ func TestRoomForTheNextBurst(t *testing.T) {
 			}
 			require.NotNil(t, j.tail.mapped.window)
 			require.NoError(t, j.Close())
-			j.makeRoom() // too late
+			j.makeRoom(false) // too late
 			o.ReadOnly = true
 			j, err = Open(j.dir, o)
 			require.NoError(t, err)

@@ -104,7 +104,7 @@ func (m *model) see() {
 
 func (m *model) makeRoom() {
 	if m.j != nil {
-		m.j.makeRoom()
+		m.j.makeRoom(false)
 		m.see()
 	}
 }

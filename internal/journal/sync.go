@@ -167,26 +167,28 @@ const pausesPerSync = 10
 func (j *Journal) tendLater(due time.Time) {
 	s := &j.sync
 	s.timer = time.AfterFunc(min(j.opt.SyncInterval/pausesPerSync, time.Until(due)), func() {
-		if err := j.tend(due); err != nil {
+		synced, err := j.tend(due)
+		if err != nil {
 			j.opt.Log(err.Error())
 			return
 		}
-		j.makeRoom()
+		j.makeRoom(synced)
 	})
 }
 
-func (j *Journal) tend(due time.Time) error {
+// tend syncs if that is due.
+func (j *Journal) tend(due time.Time) (synced bool, err error) {
 	s := &j.sync
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped && time.Now().Before(due) {
 		j.tendLater(due)
-		return nil
+		return false, nil
 	}
 	s.timer = nil
 	s.armed.Store(false)
 	if s.stopped {
-		return nil
+		return false, nil
 	}
-	return s.until(s.written.Load())
+	return true, s.until(s.written.Load())
 }

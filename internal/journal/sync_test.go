@@ -327,3 +327,88 @@ func TestCloseWhileInUse(t *testing.T) {
 		require.NoError(t, j.Close())
 	}
 }
+
+// expectingFS notes what room its files are asked to make ready.
+type expectingFS struct {
+	vfs.FS
+	expected chan int64 // how many bytes
+}
+
+type expectingFile struct {
+	vfs.File
+	expected chan int64
+}
+
+type expectingWindow struct {
+	vfs.Window
+	expected chan int64
+}
+
+func (f expectingFS) Create(name string) (vfs.File, error) {
+	file, err := f.FS.Create(name)
+	return expectingFile{file, f.expected}, err
+}
+
+func (f expectingFile) Map(off, size int64) (vfs.Window, error) {
+	w, err := f.File.(vfs.Mapper).Map(off, size)
+	return expectingWindow{w, f.expected}, err
+}
+
+func (w expectingWindow) Expect(off, n int64) {
+	w.Window.Expect(off, n)
+	w.expected <- n
+}
+
+// Room is made for as much as was written since the last time, and after a sync, which
+// takes away what there was, for as much as since the last sync.
+func TestRoomForWhatWasWritten(t *testing.T) {
+	fsys := expectingFS{crashfs.New(), make(chan int64, 100)}
+	o := options(fsys)
+	o.SegmentSize = 1 << 20
+	j := open(t, o)
+	burst := func(n int) (size int64) {
+		start := j.End().Offset
+		for i := range n {
+			_, err := j.Append(payload(i, 300), true)
+			require.NoError(t, err)
+		}
+		return j.End().Offset - start
+	}
+	for _, synced := range []bool{false, true} { // the segment is new to both
+		burst(1)
+		j.makeRoom(synced)
+		<-fsys.expected
+	}
+	one := burst(10)
+	j.makeRoom(false)
+	require.Equal(t, one, <-fsys.expected)
+	two := burst(20)
+	j.makeRoom(false)
+	require.Equal(t, two, <-fsys.expected)
+	j.makeRoom(false)
+	require.Empty(t, fsys.expected, "nothing was written")
+	j.makeRoom(true)
+	require.Equal(t, one+two, <-fsys.expected)
+	j.makeRoom(true)
+	require.Empty(t, fsys.expected)
+	require.NoError(t, j.Close())
+}
+
+// Those who write have room made in their pauses, without waiting for the sync.
+func TestRoomIsMadeInPauses(t *testing.T) {
+	fsys := expectingFS{crashfs.New(), make(chan int64, 100)}
+	o := options(fsys)
+	o.SyncInterval = time.Minute
+	j := open(t, o)
+	_, err := j.Append(payload(1, 300), true)
+	require.NoError(t, err)
+	synced, err := j.tend(time.Now().Add(time.Millisecond)) // it comes again
+	require.NoError(t, err)
+	require.False(t, synced)
+	select {
+	case <-fsys.expected:
+	case <-patience(t).Done():
+		require.FailNow(t, "no room was made")
+	}
+	require.NoError(t, j.Close())
+}

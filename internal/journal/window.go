@@ -18,8 +18,9 @@ type tailWindow struct {
 	next   int64 // size of the next
 	grown  bool  // the file may be larger than what is in it
 	none   bool  // this segment cannot have one
-	// readied is where the segment ended when room was made last.
-	readied Position
+	// readied is where the segment ended when room was made last, and synced where it
+	// did so after a sync.
+	readied, synced Position
 }
 
 const (
@@ -69,9 +70,10 @@ func (j *Journal) mapped(s *segment, at, size int64) bool {
 
 // makeRoom has as much room made ready for writing as was written through memory since
 // it was done last, so that a burst of commits like the last one need not wait for it.
-// It is called now and then, mostly in a pause. Who comes meanwhile waits for what they
-// would have done themselves; for who is writing already, it is left out.
-func (j *Journal) makeRoom() {
+// A sync takes away what room there was, so after one it is as much as since the last
+// sync. It is called now and then, mostly in a pause. Who comes meanwhile waits for what
+// they would have done themselves; for who is writing already, it is left out.
+func (j *Journal) makeRoom(synced bool) {
 	if !j.tail.TryLock() {
 		return
 	}
@@ -82,11 +84,15 @@ func (j *Journal) makeRoom() {
 	}
 	s := j.lastSegment()
 	at := Position{s.segment, s.end.Load()}
-	used := int64(leastWindow) // of a segment that is new to it
-	if at.Segment == w.readied.Segment {
-		used = at.Offset - w.readied.Offset
+	since := w.readied
+	if synced {
+		since, w.synced = w.synced, at
 	}
 	w.readied = at
+	used := int64(leastWindow) // of a segment that is new to it
+	if at.Segment == since.Segment {
+		used = at.Offset - since.Offset
+	}
 	used = min(used, mostWindow/4, j.opt.SegmentSize-at.Offset)
 	if used > 0 && j.mapped(s, at.Offset, used) {
 		w.window.Expect(at.Offset, used)

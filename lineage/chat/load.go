@@ -114,12 +114,19 @@ func (s *loading) begin(ctx context.Context) error {
 	// What commits change counts as changed then.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	for {
-		known, err := s.threadNow(ctx, c.ID)
+		t, err := s.threadNow(ctx, c.ID)
 		if err == nil {
+			known, err := s.onStore.Chat(ctx, c.ID) // whose messages count, too
+			if err != nil {
+				return err
+			}
+			if known == nil {
+				continue // it was deleted just now
+			}
 			if known.UserID != c.UserID {
 				return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
 			}
-			s.thread, s.incarnation, s.later = known.ID, known.Incarnation, c.UpdatedAt > known.UpdatedAt.UnixMilli()
+			s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
 			return nil
 		}
 		if !isNotFound(err) {
@@ -277,6 +284,9 @@ func (s *loading) finish(ctx context.Context) error {
 			return err
 		}
 		is := *was
+		if err := s.forgetGone(ctx, &is); err != nil {
+			return err
+		}
 		n, err := s.names(ctx, &is)
 		if err != nil {
 			return err

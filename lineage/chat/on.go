@@ -94,6 +94,9 @@ func (s *onStore) change(ctx context.Context, id structure.ThreadID, make func(*
 			return err
 		}
 		is := *was
+		if err := s.forgetGone(ctx, &is); err != nil {
+			return err
+		}
 		records, err := make(&is)
 		if err != nil {
 			return err
@@ -107,6 +110,20 @@ func (s *onStore) change(ctx context.Context, id structure.ThreadID, make func(*
 			return err
 		}
 	}
+}
+
+// forgetGone leaves a thread without an active context if that was deleted, as an import
+// of contexts can bring about: a thread cannot be stated with one that is not there.
+func (s *onStore) forgetGone(ctx context.Context, t *structure.Thread) error {
+	if t.Active.IsZero() {
+		return nil
+	}
+	_, err := s.engine.Context(ctx, t.Active)
+	if isNotFound(err) {
+		t.Active = structure.ContextID{}
+		return nil
+	}
+	return err
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

@@ -68,11 +68,6 @@ func (s *onStore) newBranch(ctx context.Context, t *structure.Thread, b *Branch)
 		ID: pointerID[structure.ContextID](SubjectBranch, b.ID), Thread: t.ID, Parent: t.Active, Base: head, Tip: head,
 		Metadata: label{Branch: b.ID}.metadata(), CreatedAt: moment(b.CreatedAt),
 	}
-	if _, err := s.engine.Context(ctx, t.Active); isNotFound(err) {
-		c.Parent = structure.ContextID{} // it was deleted
-	} else if err != nil {
-		return nil, nil, err
-	}
 	if _, err := s.engine.Context(ctx, c.ID); err == nil {
 		return nil, nil, &Error{Subject: SubjectBranch, ID: b.ID, Err: ErrExists}
 	} else if !isNotFound(err) {
@@ -83,7 +78,7 @@ func (s *onStore) newBranch(ctx context.Context, t *structure.Thread, b *Branch)
 	} else if !isNotFound(err) {
 		return nil, nil, err
 	}
-	if b.IsActive {
+	if b.IsActive = b.IsActive || t.Active.IsZero(); b.IsActive {
 		t.Active = c.ID
 	}
 	return &structure.Branch{Thread: t.ID, Name: b.Name, Context: c.ID, CreatedAt: c.CreatedAt}, c, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -353,21 +354,116 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 }
 
 // A thread whose active context is gone, which an import of contexts can bring about,
-// can be given a branch.
-func TestBranchWithoutActiveContext(t *testing.T) {
+// can be changed, and be given a branch, which then is the active one.
+func TestWithoutActiveContext(t *testing.T) {
 	ctx := context.Background()
-	other, _, s := besideOthers(t)
-	_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+	title := "changed"
+	for name, change := range map[string]func(s *onStore) error{
+		"update": func(s *onStore) error { _, err := s.UpdateChat(ctx, "c", ChatUpdate{Title: &title}); return err },
+		"branch": func(s *onStore) error { _, err := s.CreateBranch(ctx, Branch{ChatID: "c", Name: "new"}); return err },
+		"active branch": func(s *onStore) error {
+			_, err := s.CreateBranch(ctx, Branch{ChatID: "c", Name: "new", IsActive: true})
+			return err
+		},
+		"append": func(s *onStore) error {
+			_, err := s.Append(ctx, AppendRequest{ChatID: "c", NewBranch: &Branch{Name: "new"}, Messages: []Message{said("m", "")}})
+			return err
+		},
+		"load": func(s *onStore) error {
+			l := Loading{Chat: Chat{ID: "c", UserID: "ada"}, Branches: []Branch{{Name: "new"}}, Problem: func(err error) { require.NoError(t, err) }, Messages: pairs(nil)}
+			return (&loading{from: &l, onStore: *s}).load(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other, _, s := besideOthers(t)
+			_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+			require.NoError(t, err)
+			thread, err := s.threadNow(ctx, "c")
+			require.NoError(t, err)
+			c := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID, CreatedAt: now()}
+			thread.Active = c.ID
+			gone := &structure.Deletion{Subject: structure.KindContext, Context: c.ID, At: now()}
+			for _, r := range [][]structure.Record{{c, thread}, {gone}} {
+				_, err := s.store.Engine().Apply(ctx, &structure.Commit{Records: r}, backend.Options{})
+				require.NoError(t, err)
+			}
+			require.NoError(t, change(s))
+			active, err := other.ActiveBranch(ctx, "c")
+			require.NoError(t, err)
+			if name == "update" {
+				require.Nil(t, active)
+			} else {
+				require.Equal(t, "new", active.Name)
+			}
+			threadNow, err := s.store.FindThread(ctx, "c")
+			require.NoError(t, err)
+			require.NoError(t, threadNow.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "again" }))
+		})
+	}
+}
+
+// What a chat says of itself counts if it was updated later than the chat here, to which
+// something may have been added.
+func TestLoadOlder(t *testing.T) {
+	ctx := context.Background()
+	store, _, s := besideOthers(t)
+	_, err := store.CreateChat(ctx, Chat{ID: "c", UserID: "ada", Title: "here", CreatedAt: 1})
 	require.NoError(t, err)
-	thread, err := s.threadNow(ctx, "c")
+	made, err := store.Chat(ctx, "c")
 	require.NoError(t, err)
-	c := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID, CreatedAt: now()}
-	thread.Active = c.ID
-	require.NoError(t, s.apply(ctx, []structure.Record{c, thread}, backend.Options{}))
-	require.NoError(t, s.apply(ctx, []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: c.ID, At: now()}}, backend.Options{}))
-	b, err := s.CreateBranch(ctx, Branch{ChatID: "c", Name: "new", IsActive: true})
+	time.Sleep(20 * time.Millisecond)
+	b, err := store.ActiveBranch(ctx, "c")
 	require.NoError(t, err)
-	active, err := other.ActiveBranch(ctx, "c")
+	_, err = store.Append(ctx, AppendRequest{ChatID: "c", BranchID: b.ID, Messages: []Message{said("m", "")}})
 	require.NoError(t, err)
-	require.Equal(t, b.ID, active.ID)
+	now, err := store.Chat(ctx, "c")
+	require.NoError(t, err)
+	require.Greater(t, now.UpdatedAt, made.UpdatedAt+1)
+	load := func(c Chat) Loaded {
+		done, err := Load(ctx, s.store, Loading{Chat: c, Messages: pairs(nil), Problem: func(err error) { require.NoError(t, err) }})
+		require.NoError(t, err)
+		return done
+	}
+	require.False(t, load(*now).Changed, "it says what is here")
+	older := *made
+	older.Title, older.UpdatedAt = "older", made.UpdatedAt+1
+	require.False(t, load(older).Changed)
+	newer := *now
+	newer.Title, newer.UpdatedAt = "newer", now.UpdatedAt+1
+	require.True(t, load(newer).Changed)
+	is, err := store.Chat(ctx, "c")
+	require.NoError(t, err)
+	require.Equal(t, "newer", is.Title)
+}
+
+// A chat that somebody else may not delete is left as it is, and what was forked from it.
+func TestDeletionRefused(t *testing.T) {
+	ctx := context.Background()
+	chats, _, s := besideOthers(t)
+	_, err := chats.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	thread, err := s.store.FindThread(ctx, "c")
+	require.NoError(t, err)
+	c, err := thread.Active(ctx)
+	require.NoError(t, err)
+	large, small := "large", "small"
+	require.NoError(t, c.SetOverrides(ctx, lineage.Overrides{Model: &large}))
+	elsewhere, err := s.store.CreateThread(ctx, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	heir, err := c.Fork(ctx, lineage.ForkOptions{Thread: elsewhere.ID()})
+	require.NoError(t, err)
+	deleted, err := chats.DeleteChat(ctx, "c", DeleteOptions{UserID: "eve"})
+	require.NoError(t, err)
+	require.False(t, deleted)
+	require.NoError(t, c.SetOverrides(ctx, lineage.Overrides{Model: &small}))
+	o, err := heir.Effective(ctx)
+	require.NoError(t, err)
+	require.Equal(t, small, *o.Model)
+
+	deleted, err = chats.DeleteChat(ctx, "c", DeleteOptions{UserID: "ada"})
+	require.NoError(t, err)
+	require.True(t, deleted)
+	o, err = heir.Effective(ctx)
+	require.NoError(t, err)
+	require.Equal(t, small, *o.Model)
 }
