@@ -27,6 +27,8 @@ type machine struct {
 	// own.
 	often  []string
 	erased []content.ID
+	// collected is set once content went that nothing used, but something was made of.
+	collected bool
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -224,6 +226,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			if rapid.IntRange(0, 4).Draw(t, "really") == 0 {
 				_, err := m.s.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
 				require.NoError(t, err)
+				m.collected = true
 			}
 		},
 	}
@@ -309,6 +312,9 @@ func TestModelApart(t *testing.T) {
 		require.NoError(t, err)
 		if rapid.Bool().Draw(t, "leave out what is known") {
 			bring(t, other.s, write(t, m.s, bundle.WriteOptions{Have: have}))
+			if other.collected {
+				bring(t, other.s, theirs) // with what known messages were made of
+			}
 		} else {
 			bring(t, other.s, theirs)
 		}
