@@ -52,7 +52,7 @@ func (s *onStore) branchOf(ctx context.Context, c *backend.Context) (*structure.
 }
 
 // newBranch returns the records of a branch to be made, which must follow those of
-// its head. An active one is made so in the thread.
+// its head. An active one is made so in the thread, and so is one where none is active.
 func (s *onStore) newBranch(ctx context.Context, t *structure.Thread, b *Branch) (*structure.Branch, *structure.Context, error) {
 	head, err := s.position(ctx, t.ID, b.ChatID, b.HeadMessageID)
 	if err != nil {
@@ -94,12 +94,14 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (Branch, error) {
 		if err != nil {
 			return Branch{}, err
 		}
+		var made Branch
 		err = s.change(ctx, thread, func(t *structure.Thread) ([]structure.Record, error) {
-			branch, c, err := s.newBranch(ctx, t, &b)
+			made = b
+			branch, c, err := s.newBranch(ctx, t, &made)
 			return []structure.Record{c, branch}, err
 		})
 		if err == nil {
-			return b, nil
+			return made, nil
 		}
 		if !isRace(err) {
 			return Branch{}, err

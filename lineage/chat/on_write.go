@@ -297,7 +297,8 @@ func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, p *placing) 
 // appendToNew appends to a branch that the same change makes.
 func (s *onStore) appendToNew(ctx context.Context, r *AppendRequest, p *placing, g growth) error {
 	return s.change(ctx, g.thread, func(t *structure.Thread) ([]structure.Record, error) {
-		branch, c, err := s.newBranch(ctx, t, r.NewBranch)
+		made := *r.NewBranch
+		branch, c, err := s.newBranch(ctx, t, &made)
 		if err != nil {
 			return nil, err
 		}
