@@ -461,6 +461,32 @@ func TestOriginsOfKnownContent(t *testing.T) {
 }
 
 // TestDerived carries along what content was edited from.
+// TestOriginsLeftToKnownContent is about a message that leaves its origin to content
+// which the other store has from elsewhere, and which the bundle brings with messages
+// that are there.
+func TestOriginsLeftToKnownContent(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	context := func(s *lineage.Store, items ...lineage.Item) *lineage.Context {
+		c, err := s.NewContext(bg, lineage.ContextOptions{})
+		require.NoError(t, err)
+		_, err = c.Extend(bg, items...)
+		require.NoError(t, err)
+		return c
+	}
+	context(b, lineage.Assistant("said by both"))
+	context(a, lineage.User("said by both"))
+	context(a, lineage.User("something else"))
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	c := context(a, lineage.Item{Kind: lineage.Asset, Filename: "said.txt", Content: content.Sum([]byte("said by both"))})
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	for _, s := range []*lineage.Store{a, b} {
+		entries, err := on(t, s, c.ID()).All(bg)
+		require.NoError(t, err)
+		require.Equal(t, content.OriginUser, entries[0].Origin.Kind)
+	}
+	requireSound(t, b)
+}
+
 func TestDerived(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	_, main := newThread(t, a, "one")

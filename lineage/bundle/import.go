@@ -246,7 +246,7 @@ func (im *importer) entry(tag byte, b []byte) error {
 	case entryChunks:
 		return im.chunks(commit)
 	case entryLeft:
-		return im.describe(commit.Records[0].(*structure.Block))
+		return im.keep(commit.Records[0].(*structure.Block))
 	case entryErased:
 		return im.erased(commit.Records[0].(*structure.Block))
 	case entryFacts:

@@ -41,9 +41,13 @@ func (im *importer) history(c *structure.Commit) error {
 		if !ok {
 			continue
 		}
-		// What only spans use that are here is here too, or was erased.
+		// What only spans use that are here is here too, or was erased. Spans that are
+		// added later may leave it to this block what it says.
 		added, some := used[b.ID]
 		if some && !added {
+			if _, err := im.describe(b); err != nil && !errors.Is(err, backend.ErrNotFound) {
+				return err
+			}
 			continue
 		}
 		wanted, err := im.wants(b, added)
@@ -191,7 +195,7 @@ func (im *importer) wants(b *structure.Block, added bool) (bool, error) {
 		}
 	}
 	if settled {
-		return false, im.describe(b)
+		return false, im.keep(b)
 	}
 	return true, im.checkTree(b)
 }
@@ -228,19 +232,26 @@ func (im *importer) chunks(c *structure.Commit) error {
 	return err
 }
 
-// describe remembers what the bundle says of content that is here, if the store says
-// otherwise: usages there left it to the block.
-func (im *importer) describe(b *structure.Block) error {
-	is, err := im.engine.Blocks(im.ctx, []content.ID{b.ID})
-	if errors.Is(err, backend.ErrErased) {
+// keep leaves content as it is here, and counts it if it was erased.
+func (im *importer) keep(b *structure.Block) error {
+	erased, err := im.describe(b)
+	if erased {
 		im.report.Kept++
-	} else if err != nil {
-		return err
-	} else if is[0].Type == b.Type && is[0].Origin == b.Origin {
-		return nil
 	}
-	im.differ[b.ID] = b.Block
-	return nil
+	return err
+}
+
+// describe remembers what the bundle says of content that is here, if the store says
+// otherwise: usages there left it to the block. It reports whether it was erased here.
+func (im *importer) describe(b *structure.Block) (erased bool, err error) {
+	is, err := im.engine.Blocks(im.ctx, []content.ID{b.ID})
+	if erased = errors.Is(err, backend.ErrErased); err != nil && !erased {
+		return false, err
+	}
+	if erased || is[0].Type != b.Type || is[0].Origin != b.Origin {
+		im.differ[b.ID] = b.Block
+	}
+	return erased, nil
 }
 
 // fill gives the usages of a span that is added what they left to their blocks.
@@ -276,7 +287,7 @@ func (im *importer) erased(b *structure.Block) error {
 			return err
 		}
 		im.report.Kept++
-		return im.describe(b)
+		return im.keep(b)
 	}
 	if b.Size == 0 {
 		b = structure.NewBlock(b.Type, b.Origin, b.CreatedAt, nil)
