@@ -303,7 +303,8 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
 	}
-	its := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
+	var its ContextID // as it was looked at last
+	contexts := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
 		return func(yield func(*backend.Context, error) bool) {
 			b, err := from.Branch(ctx, t.id, name)
 			if isNotFound(err) {
@@ -313,14 +314,15 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 				yield(nil, err)
 				return
 			}
-			yield(from.Context(ctx, b.Context))
+			its = b.Context
+			yield(from.Context(ctx, its))
 		}
 	}
 	may := func() error {
 		_, _, err := t.deletable(ctx, name)
 		return err
 	}
-	return t.store.bequeath(ctx, its, ThreadID{}, may, func() error { return t.deleteBranch(ctx, name) })
+	return t.store.bequeath(ctx, contexts, ThreadID{}, may, func() error { return t.deleteBranch(ctx, name, its) })
 }
 
 // deletable returns a branch that can be deleted, and the others.
@@ -339,11 +341,15 @@ func (t *Thread) deletable(ctx context.Context, name string) (gone BranchInfo, r
 	return branches[i], slices.Delete(slices.Clone(branches), i, i+1), nil
 }
 
-func (t *Thread) deleteBranch(ctx context.Context, name string) error {
+// deleteBranch deletes a branch that is still that of a context.
+func (t *Thread) deleteBranch(ctx context.Context, name string, its ContextID) error {
 	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
 		gone, rest, err := t.deletable(ctx, name)
 		if err != nil {
 			return nil, err
+		}
+		if gone.Context != its {
+			return nil, subjectError("branch", fmt.Sprintf("%q", name), ErrConflict, "it was made anew just now")
 		}
 		if gone.Active {
 			next := rest[0]

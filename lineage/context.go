@@ -3,6 +3,7 @@ package lineage
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -151,7 +152,21 @@ func (c *Context) Delete(ctx context.Context) error {
 	one := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
 		return func(yield func(*backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
 	}
-	may := func() error { return nil }
+	may := func() error {
+		state, err := c.store.engine.Context(ctx, c.id)
+		if err != nil || state.Thread.IsZero() {
+			return err
+		}
+		for b, err := range c.store.engine.Branches(ctx, state.Thread) {
+			if err != nil {
+				return err
+			}
+			if b.Context == c.id {
+				return subjectError("context", c.id.String(), ErrConflict, fmt.Sprintf("branch %q is it", b.Name))
+			}
+		}
+		return nil
+	}
 	return c.store.bequeath(ctx, one, ThreadID{}, may, func() error {
 		_, err := c.store.apply(ctx, []structure.Record{
 			&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},

@@ -333,6 +333,7 @@ func TestProtectedBranchHandsNothingDown(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, thread.DeleteBranch(bg, "only"), lineage.ErrProtected)
 	require.ErrorIs(t, thread.DeleteBranch(bg, "none"), lineage.ErrNotFound)
+	require.ErrorIs(t, c.Delete(bg), lineage.ErrConflict)
 	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{Model: pointer("small")}))
 	o, err := heir.Effective(bg)
 	require.NoError(t, err)

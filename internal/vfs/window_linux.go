@@ -94,20 +94,22 @@ func (w *window) askAhead(end int) {
 // ask has the system provide the pages of a part, which starts with one.
 func (w *window) ask(from, to int) {
 	page := os.Getpagesize()
-	w.ready = min((to+page-1)/page*page, len(w.mem))
-	if err := unix.Madvise(w.mem[from:w.ready], unix.MADV_POPULATE_WRITE); err != nil {
+	to = min((to+page-1)/page*page, len(w.mem))
+	w.ready = max(w.ready, to)
+	if err := unix.Madvise(w.mem[from:to], unix.MADV_POPULATE_WRITE); err != nil {
 		w.ready = len(w.mem)
 	}
 }
 
 // Expect implements Window. It asks also for pages that were there already: once they
-// were synced, the next write to each is a fault again.
+// were synced, the next write to each is a fault again. It asks for no more than that,
+// for the next sync writes what was asked for.
 func (w *window) Expect(off, n int64) {
 	if w.mem == nil || off < w.from || n <= 0 || off-w.base > int64(len(w.mem)) {
 		return
 	}
 	from, to := int(off-w.base), int(min(off-w.base+n, int64(len(w.mem))))
-	w.ask(from-from%os.Getpagesize(), max(to, w.ready))
+	w.ask(from-from%os.Getpagesize(), to)
 }
 
 func (w *window) Close() error {

@@ -3,6 +3,7 @@ package bundle_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -262,28 +263,45 @@ func TestConflict(t *testing.T) {
 	requireSound(t, b)
 }
 
-// TestConflictBothWays brings each of two stores what the other did, at the same time:
-// what came here as a copy of a context meets the copy that is made of it there.
+// TestConflictBothWays brings each of two stores what the other did, at the same time or
+// not: what came here as a copy of a context meets the copy that is made of it there.
 func TestConflictBothWays(t *testing.T) {
-	now := func() time.Time { return time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC) }
-	a, b := open(t, t.TempDir(), now), open(t, t.TempDir(), now)
-	defer func() { require.NoError(t, errors.Join(a.Close(), b.Close())) }()
-	_, c := newThread(t, a, "one")
-	say(t, c, "1")
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
-	say(t, c, "a's")
-	say(t, on(t, b, c.ID()), "b's")
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
-	theirs := write(t, b, bundle.WriteOptions{})
-	bring(t, a, theirs)
-	bringAgain(t, a, theirs)
-	for _, s := range []*lineage.Store{a, b} {
-		said := map[string]bool{}
-		for id := range digests(t, s) {
-			said[strings.Join(texts(t, on(t, s, id)), " ")] = true
+	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
+	for name, clock := range map[string]func() func() time.Time{
+		"at the same time": func() func() time.Time { return func() time.Time { return start } },
+		"apart":            ticking,
+	} {
+		for _, more := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", more ", more), func(t *testing.T) {
+				a, b := open(t, t.TempDir(), clock()), open(t, t.TempDir(), clock())
+				defer func() { require.NoError(t, errors.Join(a.Close(), b.Close())) }()
+				_, c := newThread(t, a, "one")
+				say(t, c, "1")
+				bring(t, b, write(t, a, bundle.WriteOptions{}))
+				say(t, c, "a's")
+				say(t, on(t, b, c.ID()), "b's")
+				copied := bring(t, b, write(t, a, bundle.WriteOptions{})).Conflicts[0].Theirs
+				want := map[string]bool{"1 a's": true, "1 b's": true}
+				if more { // the copy goes on from what it was apart from
+					tip, err := on(t, b, c.ID()).Tip(bg)
+					require.NoError(t, err)
+					require.NoError(t, on(t, b, copied).MoveTo(bg, tip, "test"))
+					say(t, on(t, b, copied), "more")
+					want = map[string]bool{"1 a's": true, "1 b's": true, "1 b's more": true}
+				}
+				theirs := write(t, b, bundle.WriteOptions{})
+				bring(t, a, theirs)
+				bringAgain(t, a, theirs)
+				bringAgain(t, a, theirs)
+				said := map[string]bool{}
+				for id := range digests(t, a) {
+					said[strings.Join(texts(t, on(t, a, id)), " ")] = true
+				}
+				require.Equal(t, want, said)
+				requireSound(t, a)
+				requireSound(t, b)
+			})
 		}
-		require.Equal(t, map[string]bool{"1 a's": true, "1 b's": true}, said)
-		requireSound(t, s)
 	}
 }
 

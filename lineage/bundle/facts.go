@@ -124,11 +124,13 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 		var ours *backend.Context
 		var reflog []*structure.Reflog
 		verdict := apart
-		// The id may be that of another context of the bundle that got it in this change.
-		if _, made := to.made[t.ID]; !made {
+		// The id may be that of another context of the bundle: a copy that came along, or
+		// one that is made of what stood apart.
+		if _, taken := im.taken[t.ID]; !taken {
 			var err error
 			ours, err = im.engine.Context(im.ctx, t.ID)
 			if errors.Is(err, backend.ErrNotFound) {
+				im.taken[t.ID] = struct{}{}
 				return im.newContext(to, &t)
 			}
 			if err != nil {
@@ -156,6 +158,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 				continue
 			}
 		}
+		im.taken[t.ID] = struct{}{}
 		return im.update(to, at, ours, &t, verdict, reflog)
 	}
 }

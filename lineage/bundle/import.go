@@ -151,7 +151,7 @@ func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
 // importer applies a bundle that was checked. What it remembers is in proportion to
-// the runs and contexts that are not under their own ids here, the content that is
+// its contexts, the runs that are not under their own ids here, the content that is
 // described differently, and a commit.
 type importer struct {
 	ctx    context.Context
@@ -167,6 +167,7 @@ type importer struct {
 	closed   map[structure.RunID]struct{}
 	moved    map[structure.RunID][]stretch
 	contexts map[structure.ContextID]structure.ContextID
+	taken    map[structure.ContextID]struct{} // contexts here that are one of the bundle's
 	differ   map[content.ID]content.Block
 	revive   map[content.ID]struct{} // erased here, and used by spans that were added
 	reviving bool
@@ -192,6 +193,7 @@ func (im *importer) read(r io.Reader) error {
 		return err
 	}
 	im.fresh = head == 0
+	im.taken = make(map[structure.ContextID]struct{})
 	if im.in, err = newReader(r); err != nil {
 		return err
 	}

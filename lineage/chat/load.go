@@ -65,8 +65,10 @@ type loading struct {
 	incarnation uint64
 	// later is set when the chat was updated later than what the store has of it.
 	later bool
-	at    time.Time
-	done  Loaded
+	// at is when the chat was updated, and underway the time of all that is loaded until
+	// that is known of it.
+	at, underway time.Time
+	done         Loaded
 
 	// pending follow one another; the first follows tip.
 	pending []Message
@@ -98,12 +100,12 @@ func (s *loading) load(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-func (s *loading) commit(ctx context.Context, records []structure.Record, o backend.Options) error {
+func (s *loading) commit(ctx context.Context, at time.Time, records []structure.Record, o backend.Options) error {
 	if len(records) == 0 {
 		return nil
 	}
 	o.Durability = backend.Normal
-	_, err := s.engine.Apply(ctx, &structure.Commit{Time: s.at, Records: records}, o)
+	_, err := s.engine.Apply(ctx, &structure.Commit{Time: at, Records: records}, o)
 	s.done.Changed = s.done.Changed || err == nil
 	return err
 }
@@ -111,8 +113,10 @@ func (s *loading) commit(ctx context.Context, records []structure.Record, o back
 // begin makes the thread, if it is not there.
 func (s *loading) begin(ctx context.Context) error {
 	c := s.from.Chat
-	// What commits change counts as changed then.
+	// What commits change counts as changed then; before the last of them as changed
+	// before that, or a loading that goes on would find what it loads no later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
+	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
 	for {
 		t, err := s.threadNow(ctx, c.ID)
 		if err == nil {
@@ -134,9 +138,9 @@ func (s *loading) begin(ctx context.Context) error {
 		}
 		thread := &structure.Thread{
 			ID: lineage.SourceThread(c.ID), SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata,
-			CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.at, Incarnation: structure.NewIncarnation(),
+			CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.underway, Incarnation: structure.NewIncarnation(),
 		}
-		err = s.commit(ctx, []structure.Record{thread}, backend.Options{Threads: []backend.ExpectThread{{ID: thread.ID}}})
+		err = s.commit(ctx, s.underway, []structure.Record{thread}, backend.Options{Threads: []backend.ExpectThread{{ID: thread.ID}}})
 		if isAbout(err, "thread", ErrExists) {
 			continue // somebody else made it
 		}
@@ -257,7 +261,7 @@ func (s *loading) flushOnce(ctx context.Context, p *placing) error {
 			c.CreatedAt = s.at
 		}
 	}
-	if err := s.commit(ctx, records, asIs(t)); err != nil {
+	if err := s.commit(ctx, s.underway, records, asIs(t)); err != nil {
 		return err
 	}
 	s.tip = last
@@ -303,7 +307,7 @@ func (s *loading) finish(ctx context.Context) error {
 		n.records = append(n.records, &is)
 		o := asIs(was)
 		o.Tips = n.tips
-		err = s.commit(ctx, n.records, o)
+		err = s.commit(ctx, s.at, n.records, o)
 		if !isAbout(err, "thread", lineage.ErrConflict) && !isTipMoved(err) {
 			return err
 		}

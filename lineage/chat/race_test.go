@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -466,4 +467,53 @@ func TestDeletionRefused(t *testing.T) {
 	o, err = heir.Effective(ctx)
 	require.NoError(t, err)
 	require.Equal(t, small, *o.Model)
+}
+
+// A loading that was interrupted goes on where it ended: what the chat says of itself
+// still counts.
+func TestLoadResumed(t *testing.T) {
+	ctx := context.Background()
+	for _, known := range []bool{false, true} {
+		store, _, s := besideOthers(t)
+		if known {
+			_, err := store.CreateChat(ctx, Chat{ID: "c", UserID: "ada", Title: "old", CreatedAt: 1})
+			require.NoError(t, err)
+		}
+		messages := make([]Message, 2*loadCommit)
+		for i := range messages {
+			messages[i] = said(fmt.Sprint("m", i), "")
+			if i > 0 {
+				messages[i].ParentID = Ref(messages[i-1].ID)
+			}
+		}
+		load := func(messages iter.Seq2[Message, error]) error {
+			_, err := Load(ctx, s.store, Loading{
+				Chat:     Chat{ID: "c", UserID: "ada", Title: "newer", CreatedAt: 1, UpdatedAt: time.Now().Add(time.Hour).Truncate(time.Hour).UnixMilli()},
+				Messages: messages, Branches: []Branch{{Name: "main"}, {Name: "side", HeadMessageID: "m1", IsActive: true}},
+				Problem: func(err error) { require.NoError(t, err) },
+			})
+			return err
+		}
+		err := load(func(yield func(Message, error) bool) {
+			for m, err := range pairs(messages) {
+				if !yield(m, err) {
+					return
+				}
+			}
+			yield(Message{}, context.Canceled)
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		m, err := store.Message(ctx, "m0")
+		require.NoError(t, err)
+		require.NotNil(t, m, "a part is there")
+		for range 2 {
+			require.NoError(t, load(pairs(messages)))
+			c, err := store.Chat(ctx, "c")
+			require.NoError(t, err)
+			require.Equal(t, "newer", c.Title)
+			b, err := store.ActiveBranch(ctx, "c")
+			require.NoError(t, err)
+			require.Equal(t, "side", b.Name)
+		}
+	}
 }
