@@ -167,15 +167,18 @@ func said(id, parent string) Message {
 	return Message{ID: id, ChatID: "c", ParentID: Ref(parent), Name: "user", Data: json.RawMessage(`"` + id + `"`), CreatedAt: 1}
 }
 
+// loadInto loads what is of the chat "c" and can be loaded.
+func loadInto(t *testing.T, s *onStore, l Loading) error {
+	l.Chat = Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}
+	l.Problem = func(err error) { require.NoError(t, err) }
+	return (&loading{from: &l, onStore: *s}).load(context.Background())
+}
+
 // A loading moves nothing that others moved since it looked, and says so when there is
 // nothing left to load into.
 func TestLoadBesideOthers(t *testing.T) {
 	ctx := context.Background()
-	load := func(s *onStore, l Loading) error {
-		l.Chat = Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}
-		l.Problem = func(err error) { require.NoError(t, err) }
-		return (&loading{from: &l, onStore: *s}).load(ctx)
-	}
+	load := func(s *onStore, l Loading) error { return loadInto(t, s, l) }
 	ids := func(t *testing.T, s Store) (ids []string) {
 		for m, err := range s.Messages(ctx, "c") {
 			require.NoError(t, err)
@@ -278,10 +281,7 @@ func TestChatMadeAnewMeanwhile(t *testing.T) {
 		"add":  {isKind[*structure.Run], func(s *onStore) error { return s.AddMessage(ctx, said("late", "m1")) }},
 		"move": {isKind[*structure.Tip], func(s *onStore) error { return s.UpdateBranchHead(ctx, "b", "m1") }},
 		"load": {isKind[*structure.Run], func(s *onStore) error {
-			return (&loading{onStore: *s, from: &Loading{
-				Chat: Chat{ID: "c", UserID: "ada", UpdatedAt: 2}, Messages: pairs([]Message{said("late", "m1")}),
-				Problem: func(err error) { require.NoError(t, err) },
-			}}).load(ctx)
+			return loadInto(t, s, Loading{Messages: pairs([]Message{said("late", "m1")})})
 		}},
 		"load context": {isKind[*structure.Context], func(s *onStore) error {
 			_, err := s.loadContext(ctx, &LoadingContext{ID: structure.NewID[structure.ContextID](), ChatID: "c", Base: "m1", Tip: "m1"})
@@ -328,10 +328,7 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 			return err
 		},
 		"load": func(s *onStore, _ string) error {
-			return (&loading{onStore: *s, from: &Loading{
-				Chat: Chat{ID: "c", UserID: "ada", UpdatedAt: 2}, Messages: pairs([]Message{large}),
-				Problem: func(err error) { require.NoError(t, err) },
-			}}).load(ctx)
+			return loadInto(t, s, Loading{Messages: pairs([]Message{large})})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -371,8 +368,7 @@ func TestWithoutActiveContext(t *testing.T) {
 			return err
 		},
 		"load": func(s *onStore) error {
-			l := Loading{Chat: Chat{ID: "c", UserID: "ada"}, Branches: []Branch{{Name: "new"}}, Problem: func(err error) { require.NoError(t, err) }, Messages: pairs(nil)}
-			return (&loading{from: &l, onStore: *s}).load(ctx)
+			return loadInto(t, s, Loading{Branches: []Branch{{Name: "new"}}, Messages: pairs(nil)})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -486,9 +482,10 @@ func TestLoadResumed(t *testing.T) {
 				messages[i].ParentID = Ref(messages[i-1].ID)
 			}
 		}
+		later := time.Now().Add(time.Hour).UnixMilli()
 		load := func(messages iter.Seq2[Message, error]) error {
 			_, err := Load(ctx, s.store, Loading{
-				Chat:     Chat{ID: "c", UserID: "ada", Title: "newer", CreatedAt: 1, UpdatedAt: time.Now().Add(time.Hour).Truncate(time.Hour).UnixMilli()},
+				Chat:     Chat{ID: "c", UserID: "ada", Title: "newer", CreatedAt: 1, UpdatedAt: later},
 				Messages: messages, Branches: []Branch{{Name: "main"}, {Name: "side", HeadMessageID: "m1", IsActive: true}},
 				Problem: func(err error) { require.NoError(t, err) },
 			})
