@@ -55,14 +55,10 @@ func (r *recent[K, V]) set(k K, v V) {
 	if len(r.sets) == 0 || r.count > len(r.sets) && 2*len(r.sets) < mostRecent {
 		r.grow()
 	}
-	if s := r.setOf(k); s[0].used && s[0].key == k {
-		s[0].value = v
-	} else {
-		if !s[1].used || s[1].key != k {
-			r.count++
-		}
-		r.put(k, v)
+	if _, known := r.own(k); !known {
+		r.count++
 	}
+	r.put(k, v)
 	r.mu.Unlock()
 }
 
@@ -98,25 +94,19 @@ func (r *recent[K, V]) grow() {
 
 func (r *recent[K, V]) get(k K) (v V, ok bool) {
 	r.mu.Lock()
-	if len(r.sets) > 0 {
-		s := r.setOf(k)
-		if s[0].used && s[0].key == k {
-			v, ok = s[0].value, true
-		} else if s[1].used && s[1].key == k {
-			v, ok = s[1].value, true
-		}
-	}
+	v, ok = r.own(k)
 	r.mu.Unlock()
 	return v, ok
 }
 
-// own is get for the only one who changes the table, and knows that nobody else does.
+// own is get for who has the lock, or is the only one to change the table.
 func (r *recent[K, V]) own(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
 	}
-	for i := range r.setOf(k) {
-		if e := &r.setOf(k)[i]; e.used && e.key == k {
+	s := r.setOf(k)
+	for i := range s {
+		if e := &s[i]; e.used && e.key == k {
 			return e.value, true
 		}
 	}
