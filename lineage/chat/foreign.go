@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -26,7 +25,7 @@ func chatID(sourceID string, id structure.ThreadID) string {
 
 // unnamedThread returns the thread without a source id that goes by its own, nil
 // if there is none.
-func (s *onStore) unnamedThread(ctx context.Context, id string) (*lineage.Thread, error) {
+func (s *onStore) unnamedThread(ctx context.Context, id string) (*structure.Thread, error) {
 	parsed, err := structure.ParseID[structure.ThreadID](id)
 	if err != nil || parsed.String() != id {
 		return nil, nil
@@ -35,10 +34,7 @@ func (s *onStore) unnamedThread(ctx context.Context, id string) (*lineage.Thread
 	if isNotFound(err) || err == nil && r.SourceID != "" {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.store.Thread(ctx, parsed)
+	return r, err
 }
 
 // foreignID names a span as a message of a thread.

@@ -305,9 +305,7 @@ func (s *loading) finish(ctx context.Context) error {
 			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs: see change
 		}
 		n.records = append(n.records, &is)
-		o := asIs(was)
-		o.Tips = n.tips
-		err = s.commit(ctx, s.at, n.records, o)
+		err = s.commit(ctx, s.at, n.records, asIs(was, n.tips...))
 		if !isAbout(err, "thread", lineage.ErrConflict) && !isTipMoved(err) {
 			return err
 		}

@@ -223,9 +223,7 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 		if !forward {
 			records = append(records, &structure.Reflog{Context: c.ID, From: c.Tip, To: to, Reason: "update branch head", At: now()})
 		}
-		o := asIs(t)
-		o.Tips = []backend.Expect{{Context: c.ID, Tip: c.Tip}}
-		err = s.apply(ctx, records, o)
+		err = s.apply(ctx, records, asIs(t, backend.Expect{Context: c.ID, Tip: c.Tip}))
 		if !isTipMoved(err) && !isRace(err) {
 			return err
 		}

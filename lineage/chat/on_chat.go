@@ -18,39 +18,39 @@ func (s *onStore) thread(ctx context.Context, chatID string) (*lineage.Thread, e
 	if !isNotFound(err) {
 		return t, err
 	}
-	return s.unnamedThread(ctx, chatID)
+	r, err := s.unnamedThread(ctx, chatID)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return s.store.Thread(ctx, r.ID)
 }
 
-// mustThread is thread for changes: without a chat they cannot be.
+// mustThread returns the thread of a chat for changes: without a chat they cannot be.
 func (s *onStore) mustThread(ctx context.Context, chatID string) (structure.ThreadID, error) {
-	t, err := s.thread(ctx, chatID)
-	if err == nil && t == nil {
-		err = noChat(chatID)
-	}
+	t, err := s.threadNow(ctx, chatID)
 	if err != nil {
 		return structure.ThreadID{}, err
 	}
-	return t.ID(), nil
+	return t.ID, nil
 }
 
 // threadNow returns the thread of a chat as it is now, for changes that asIs holds to
 // that. A chat that was deleted and made anew meanwhile has the same thread, but its
 // messages are others.
 func (s *onStore) threadNow(ctx context.Context, chatID string) (*structure.Thread, error) {
-	id, err := s.mustThread(ctx, chatID)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.engine.Thread(ctx, id)
+	t, err := s.engine.Thread(ctx, lineage.SourceThread(chatID))
 	if isNotFound(err) {
-		err = noChat(chatID)
+		if t, err = s.unnamedThread(ctx, chatID); err == nil && t == nil {
+			err = noChat(chatID)
+		}
 	}
 	return t, err
 }
 
-// asIs holds a commit to a thread being as it was looked at.
-func asIs(t *structure.Thread) backend.Options {
-	return backend.Options{Threads: []backend.ExpectThread{{ID: t.ID, Was: t}}}
+// asIs holds a commit to a thread being as it was looked at, and to contexts standing
+// where they did.
+func asIs(t *structure.Thread, tips ...backend.Expect) backend.Options {
+	return backend.Options{Threads: []backend.ExpectThread{{ID: t.ID, Was: t}}, Tips: tips}
 }
 
 func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: ErrNotFound} }
