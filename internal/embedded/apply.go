@@ -89,70 +89,100 @@ func (e *Engine) free(t *turn) {
 	e.turns.Put(t)
 }
 
-// line is where commits of full durability gather. The first to come leads: it
-// writes those that have gathered, one after the other, until there are none, then
-// syncs for all of them. Those that come during its sync are led by their own first.
-// So each commit waits once, and not in turn for a lock and for a sync.
+// line is where commits of full durability gather, in groups that share a sync. The
+// first of a group leads it: when the group before is durable, it writes its own
+// commit and those that have gathered, one after the other, until no more come, and
+// syncs for all of them. So each commit waits once, and not in turn for a lock and for
+// a sync; and nothing is written while a sync runs, which would have to wait for that
+// too.
 type line struct {
-	mu      sync.Mutex
-	waiting []*turn
-	led     bool
-	done    chan struct{} // closed by the leader when it has synced; nil while nobody waits for that
+	mu        sync.Mutex
+	gathering *group // takes who comes; nil when the next to come begins one
+	syncing   *group // was written last and is not durable yet
+	free      *group // one that is used again
+}
+
+// group is commits that share a sync.
+type group struct {
+	waiting []*turn // not written yet
+	written []*turn
+	done    chan struct{} // closed when the group is durable; nil while nobody waits for that
+}
+
+// wait returns what is closed when the group is durable. The line's lock is held.
+func (g *group) wait() <-chan struct{} {
+	if g.done == nil {
+		g.done = make(chan struct{})
+	}
+	return g.done
 }
 
 // commitTogether commits a turn so that it survives power loss, with those of others.
 func (e *Engine) commitTogether(t *turn) {
 	l := &e.line
 	l.mu.Lock()
-	l.waiting = append(l.waiting, t)
-	if l.led {
-		if l.done == nil {
-			l.done = make(chan struct{})
-		}
-		done := l.done
+	if g := l.gathering; g != nil {
+		g.waiting = append(g.waiting, t)
+		done := g.wait()
 		l.mu.Unlock()
 		<-done
 		return
 	}
-	l.led = true
-	l.mu.Unlock()
+	g := l.free
+	if l.free = nil; g == nil {
+		g = &group{}
+	}
+	g.waiting = append(g.waiting, t)
+	l.gathering = g
+	if l.syncing != nil {
+		before := l.syncing.wait()
+		l.mu.Unlock()
+		<-before
+	} else {
+		l.mu.Unlock()
+	}
+	e.lead(g)
+}
 
-	var written []*turn
+// lead writes a group and makes it durable.
+func (e *Engine) lead(g *group) {
+	l := &e.line
 	var last uint64
-	var done chan struct{}
 	for {
 		for range 2 {
 			runtime.Gosched() // those that are about to join come first
 		}
 		l.mu.Lock()
-		turns := l.waiting
-		l.waiting = nil
-		if len(turns) == 0 {
-			done, l.done, l.led = l.done, nil, false
+		from := len(g.written)
+		g.written, g.waiting = append(g.written, g.waiting...), g.waiting[:0]
+		if len(g.written) == from {
+			l.gathering, l.syncing = nil, g
 			l.mu.Unlock()
 			break
 		}
 		l.mu.Unlock()
 		e.write.Lock()
-		for _, t := range turns {
+		for _, t := range g.written[from:] {
 			if t.number, t.err = e.commit(t); t.err == nil {
 				last = max(last, t.number)
 			}
 		}
 		e.write.Unlock()
-		if written == nil {
-			written = turns
-		} else {
-			written = append(written, turns...)
-		}
 	}
 	if err := e.journal.Sync(last); err != nil {
-		for _, t := range written {
+		for _, t := range g.written {
 			if t.err == nil {
 				t.err = fmt.Errorf("commit %d: %w: %w", t.number, backend.ErrUncertain, err)
 			}
 		}
 	}
+	l.mu.Lock()
+	l.syncing = nil
+	done := g.done
+	clear(g.written)
+	g.written, g.done = g.written[:0], nil
+	l.free = g
+	l.mu.Unlock()
 	if done != nil {
 		close(done)
 	}
