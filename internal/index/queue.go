@@ -112,50 +112,6 @@ func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) {
 	}
 }
 
-// settle brings what waits in the queue into the overlay.
-func (db *DB) settle() {
-	if db.queue.waiting.Load() {
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		db.settleLocked()
-	}
-}
-
-// settleLocked is settle for a caller that holds mu.
-func (db *DB) settleLocked() {
-	q := &db.queue
-	q.mu.Lock()
-	entries, later, state, batches := q.entries, q.later, q.state, q.batches
-	q.entries, db.spare = db.spare, nil
-	q.later, db.spareLater, q.count = db.spareLater, nil, 0
-	q.waiting.Store(false)
-	q.mu.Unlock()
-	if batches != db.applied {
-		done := 0
-		set := func(e Entry) { db.active.Set(e.Key, e.Value) }
-		for _, p := range later {
-			eachEntry(entries[done:p.after], set)
-			done = p.after
-			db.scratch = p.maker.Make(db.scratch[:0], set)
-		}
-		eachEntry(entries[done:], set)
-		db.state, db.applied = state, batches
-		db.dropShared()
-		db.pressure.Store(db.active.Bytes())
-		if db.active.Bytes() >= db.opt.OverlayBytes {
-			db.startFold()
-		}
-	}
-	clear(later)
-	if cap(entries) > mostSpare {
-		entries = nil // do not hold on to the largest batch ever
-	}
-	db.spare, db.spareLater = entries[:0], later[:0]
-}
-
-// mostSpare is how much memory of the queue is kept to be used again.
-const mostSpare = 4 << 20
-
 // appendEntry appends an entry as the queue keeps it: without pointers, which the
 // garbage collector would follow.
 func appendEntry(dst []byte, e *Entry) []byte {

@@ -113,7 +113,7 @@ func (t *Table) Latest() Moment { return Moment{t, t.now} }
 // Set gives a key a value; a nil one is a deletion. Key and value are copied. Only
 // the writer may call it.
 func (t *Table) Set(key, value []byte) {
-	prefix := prefixOf(key)
+	prefix := Prefix(key)
 	f := &t.fingers[0]
 	if len(key) > 0 {
 		f = &t.fingers[key[0]%byte(len(t.fingers))]
@@ -188,9 +188,9 @@ func (t *Table) has(n *node, prefix uint64, key []byte) bool {
 	return n.prefix == prefix && bytes.Equal(t.bytes(n.key), key)
 }
 
-// prefixOf returns the first bytes of a key as a number. Of keys whose numbers differ
+// Prefix returns the first bytes of a key as a number. Of keys whose numbers differ
 // the less has the less.
-func prefixOf(key []byte) uint64 {
+func Prefix(key []byte) uint64 {
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)
 	}

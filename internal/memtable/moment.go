@@ -9,7 +9,7 @@ type Moment struct {
 // Get returns the value of a key; ok with a nil value is a deletion. It must not be
 // changed.
 func (m Moment) Get(key []byte) (value []byte, ok bool) {
-	prefix := prefixOf(key)
+	prefix := Prefix(key)
 	id := m.shown(m.table.next(m.before(prefix, key), 0))
 	if id == 0 {
 		return nil, false
@@ -29,7 +29,7 @@ func (m Moment) Last(to []byte) (key, value []byte, ok bool) {
 		if to == nil {
 			id = t.end()
 		} else {
-			id = m.before(prefixOf(to), to)
+			id = m.before(Prefix(to), to)
 		}
 		if id == 0 {
 			return nil, nil, false
@@ -92,7 +92,7 @@ func (m Moment) Seek(from []byte) Cursor {
 
 // Seek moves to the first entry whose key is not less than from.
 func (c *Cursor) Seek(from []byte) {
-	c.id = c.moment.shown(c.moment.table.next(c.moment.before(prefixOf(from), from), 0))
+	c.id = c.moment.shown(c.moment.table.next(c.moment.before(Prefix(from), from), 0))
 }
 
 // Valid reports whether the cursor is at an entry.

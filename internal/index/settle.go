@@ -1,0 +1,106 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/memtable"
+)
+
+// settle brings what waits in the queue into the overlay.
+func (db *DB) settle() {
+	if db.queue.waiting.Load() {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		db.settleLocked()
+	}
+}
+
+// settleLocked is settle for a caller that holds mu.
+func (db *DB) settleLocked() {
+	q := &db.queue
+	q.mu.Lock()
+	entries, later, state, batches := q.entries, q.later, q.state, q.batches
+	q.entries, db.spare = db.spare, nil
+	q.later, db.spareLater, q.count = db.spareLater, nil, 0
+	q.waiting.Store(false)
+	q.mu.Unlock()
+	if batches != db.applied {
+		db.sorter.take(entries, later)
+		db.sorter.each(func(e Entry) { db.active.Set(e.Key, e.Value) })
+		db.sorter.forget()
+		db.state, db.applied = state, batches
+		db.dropShared()
+		db.pressure.Store(db.active.Bytes())
+		if db.active.Bytes() >= db.opt.OverlayBytes {
+			db.startFold()
+		}
+	}
+	clear(later)
+	if cap(entries) > mostSpare {
+		entries = nil // do not hold on to the largest batch ever
+	}
+	db.spare, db.spareLater = entries[:0], later[:0]
+}
+
+// mostSpare is how much memory of the queue is kept to be used again.
+const mostSpare = 4 << 20
+
+// sorter puts the entries of a queue in the order of their keys, which is the order in
+// which they cost the overlay least: the place of one is near that of the one before.
+type sorter struct {
+	entries []Entry
+	order   []rank
+	made    []byte // memory of what makers made
+}
+
+// rank stands for an entry while it is sorted. Most keys are told apart by their prefix.
+type rank struct {
+	prefix uint64
+	entry  int
+}
+
+// take gathers the entries and, between them, those that are still to be made.
+func (s *sorter) take(entries []byte, later []pending) {
+	put := func(e Entry) {
+		s.order = append(s.order, rank{memtable.Prefix(e.Key), len(s.entries)})
+		s.entries = append(s.entries, e)
+	}
+	done := 0
+	for _, p := range later {
+		eachEntry(entries[done:p.after], put)
+		done = p.after
+		s.made = p.maker.Make(s.made, put)
+	}
+	eachEntry(entries[done:], put)
+}
+
+// each yields what was taken in the order of the keys, what has the same key in the
+// order in which it came.
+func (s *sorter) each(yield func(Entry)) {
+	slices.SortFunc(s.order, func(a, b rank) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		if c := bytes.Compare(s.entries[a.entry].Key, s.entries[b.entry].Key); c != 0 {
+			return c
+		}
+		return a.entry - b.entry
+	})
+	for _, r := range s.order {
+		yield(s.entries[r.entry])
+	}
+}
+
+// forget lets go of what was taken.
+func (s *sorter) forget() {
+	clear(s.entries)
+	s.entries, s.order, s.made = s.entries[:0], s.order[:0], s.made[:0]
+	if cap(s.entries) > settleAt { // do not hold on to the largest batch ever
+		s.entries, s.order = nil, nil
+	}
+	if cap(s.made) > mostSpare {
+		s.made = nil
+	}
+}
