@@ -304,14 +304,14 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
 	}
 	var its ContextID // as it was looked at last
-	contexts := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
-		return func(yield func(*backend.Context, error) bool) {
+	contexts := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
+		return func(yield func(backend.Context, error) bool) {
 			b, err := from.Branch(ctx, t.id, name)
 			if isNotFound(err) {
 				return // that is said below
 			}
 			if err != nil {
-				yield(nil, err)
+				yield(backend.Context{}, err)
 				return
 			}
 			its = b.Context

@@ -75,7 +75,7 @@ func (c *Context) Info(ctx context.Context) (ContextInfo, error) {
 	if err != nil {
 		return ContextInfo{}, err
 	}
-	return contextInfo(state), nil
+	return contextInfo(&state), nil
 }
 
 // Tip returns where the context stands; the zero ref while it is empty.
@@ -149,8 +149,8 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context) er
 // overrides that they inherited now their own; its summaries they lose. What nothing
 // else leads to leaves the store's files with the next Collect.
 func (c *Context) Delete(ctx context.Context) error {
-	one := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
-		return func(yield func(*backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
+	one := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
+		return func(yield func(backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
 	}
 	may := func() error {
 		state, err := c.store.engine.Context(ctx, c.id)
@@ -180,7 +180,7 @@ func (c *Context) Delete(ctx context.Context) error {
 const mostBequests = 3
 
 // chosenContexts yields contexts as a state has them.
-type chosenContexts func(context.Context, backend.Reader) iter.Seq2[*backend.Context, error]
+type chosenContexts func(context.Context, backend.Reader) iter.Seq2[backend.Context, error]
 
 // bequeath removes contexts, if they may go, and gives those that were forked from them
 // what they inherit as their own, but for those in a thread that goes too, if it is not

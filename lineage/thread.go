@@ -207,7 +207,7 @@ func (t *Thread) Delete(ctx context.Context) error {
 // DeleteIf is Delete unless may refuses the thread as it is then, with an error that is
 // returned. It may be called more than once if others change the thread meanwhile.
 func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) error {
-	all := func(ctx context.Context, from backend.Reader) iter.Seq2[*backend.Context, error] {
+	all := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
 		return from.Contexts(ctx, t.id)
 	}
 	mayNow := func() error {

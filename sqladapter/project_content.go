@@ -224,7 +224,7 @@ func (w *projection) linkContexts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		parent, err := w.parentOf(ctx, c)
+		parent, err := w.parentOf(ctx, c.Parent)
 		if err != nil {
 			return err
 		}
@@ -237,16 +237,16 @@ func (w *projection) linkContexts(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
-// parentOf returns the id of a context's parent, null if it has none any more.
-func (w *projection) parentOf(ctx context.Context, c *backend.Context) (any, error) {
-	if c.Parent.IsZero() {
+// parentOf returns the id of a context's parent, null if there is none, or none any more.
+func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (any, error) {
+	if parent.IsZero() {
 		return nil, nil
 	}
-	_, err := w.state.Context(ctx, c.Parent)
+	_, err := w.state.Context(ctx, parent)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil, nil
 	}
-	return c.Parent.String(), err
+	return parent.String(), err
 }
 
 // sweepStep is how much content one transaction looks at.

@@ -246,14 +246,14 @@ func (v *view) writeContexts(ctx context.Context) error {
 		if v.w.ChatsOnly {
 			continue
 		}
-		row, err := v.contextRow(ctx, c)
+		row, err := v.contextRow(ctx, &c)
 		if err != nil {
 			return err
 		}
 		var parent any
 		switch {
 		case v.w.check != nil:
-			if parent, err = v.w.parentOf(ctx, c); err != nil {
+			if parent, err = v.w.parentOf(ctx, c.Parent); err != nil {
 				return err
 			}
 		case placed[c.Parent] && !pins[pinID]:

@@ -80,7 +80,7 @@ type view struct {
 	reader *chat.ThreadReader
 	lines  map[structure.RunID]*line
 	// contexts are those to be written.
-	written []*backend.Context
+	written []backend.Context
 }
 
 // open reads the thread of a scope.
@@ -135,13 +135,13 @@ func (v *view) look(ctx context.Context) error {
 			}
 		}
 	}
-	slices.SortFunc(v.written, func(a, b *backend.Context) int {
+	slices.SortFunc(v.written, func(a, b backend.Context) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ID.Compare(b.ID))
 	})
 	return nil
 }
 
-func (v *view) contextsToLookAt(ctx context.Context) func(yield func(*backend.Context, error) bool) {
+func (v *view) contextsToLookAt(ctx context.Context) func(yield func(backend.Context, error) bool) {
 	if v.record != nil && v.full {
 		return v.w.state.Contexts(ctx, v.thread)
 	}
@@ -149,7 +149,7 @@ func (v *view) contextsToLookAt(ctx context.Context) func(yield func(*backend.Co
 	if v.record == nil {
 		ids = []structure.ContextID{v.context}
 	}
-	return func(yield func(*backend.Context, error) bool) {
+	return func(yield func(backend.Context, error) bool) {
 		for _, id := range ids {
 			c, err := v.w.state.Context(ctx, id)
 			if errors.Is(err, lineage.ErrNotFound) {

@@ -233,11 +233,12 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 
 // expect compares the state with what a commit was made for. It returns the last
 // context that it looked at, if any.
-func (e *Engine) expect(o backend.Options) (c *backend.Context, err error) {
+func (e *Engine) expect(o backend.Options) (c *liveContext, err error) {
 	for _, expect := range o.Tips {
 		var ok bool
 		if c, ok = e.contexts.own(expect.Context); !ok {
-			if c, err = readContext(e.index, expect.Context); err != nil {
+			c = &liveContext{}
+			if c.Context, err = readContext(e.index, expect.Context); err != nil {
 				return nil, err
 			}
 		}

@@ -40,12 +40,16 @@ type builder struct {
 	// context is one that was deleted.
 	ends     assoc[structure.RunID, runEnd]
 	digests  assoc[structure.SpanRef, structure.Digest] // of its spans; not all are kept
-	contexts assoc[structure.ContextID, *backend.Context]
-	cuts     []structure.RunID
-	created  []structure.ContextID
+	contexts assoc[structure.ContextID, *liveContext]
+	moved    struct { // one that was there before
+		context *liveContext
+		to      tip
+	}
+	cuts    []structure.RunID
+	created []structure.ContextID
 
 	// expected is a context as it was found before the commit, if one was.
-	expected *backend.Context
+	expected *liveContext
 
 	// below is the packs below the index, and packed whether the commit is in one of
 	// them and found there.
@@ -72,7 +76,7 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 	b.contexts.reset()
 	b.cuts = b.cuts[:0]
 	b.created = b.created[:0]
-	b.expected = nil
+	b.expected, b.moved.context = nil, nil
 }
 
 // put adds an entry; a nil value deletes the key.
@@ -222,17 +226,18 @@ func (b *builder) context(c *structure.Context) error {
 		return invalid("context", c.ID, "no id")
 	}
 	k := b.slab.key(tableContext, c.ID[:])
-	var was *backend.Context
+	known := false
+	var was backend.Context
 	if _, mine := b.contexts.get(c.ID); mine || b.replay || !b.engine.isNew(c.ID) {
-		value, known, err := b.get(k)
-		if err == nil && known {
+		value, ok, err := b.get(k)
+		if err == nil && ok {
 			was, err = contextOf(b, c.ID, value)
 		}
 		if err != nil {
 			return err
 		}
+		known = ok
 	}
-	known := was != nil
 	if known && !b.replay && (was.Thread != c.Thread || was.Parent != c.Parent || was.Base != c.Base) {
 		return &backend.SubjectError{Subject: "context", ID: c.ID.String(), Err: backend.ErrExists, Detail: "under the same id with another thread, parent or base"}
 	}
@@ -249,17 +254,18 @@ func (b *builder) context(c *structure.Context) error {
 		b.counts.contexts++
 		b.created = append(b.created, c.ID)
 	}
-	stated := &statedContext{Moved: is.commit, MovedAt: is.at}
-	ownContext(&stated.Context, c)
+	stated := &liveContext{}
+	ownContext(&stated.Context.Context, c)
+	stated.Moved, stated.MovedAt = is.commit, is.at
 	if !b.replay {
-		b.contexts.set(c.ID, (*backend.Context)(stated))
+		b.contexts.set(c.ID, stated)
 	}
 	if known {
 		start := b.slab.begin()
 		b.slab.buf = stated.append(b.slab.buf)
 		b.put(k, b.slab.end(start))
 	} else if len(b.commit.Records) == 1 { // so nothing here looks for them
-		b.later = stated
+		b.later, stated.shared = stated, true
 	} else {
 		b.slab.begin()
 		b.slab.buf = stated.Make(b.slab.buf, func(e index.Entry) { b.put(e.Key, e.Value) })
@@ -267,42 +273,39 @@ func (b *builder) context(c *structure.Context) error {
 	return nil
 }
 
-// statedContext is a context as a commit states it. Its entries are made from it.
-type statedContext backend.Context
-
-// append writes its value: since when it stands where its record lets it stand, and
-// the record.
-func (s *statedContext) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, s.Moved)
-	dst = binary.AppendUvarint(dst, uint64(s.MovedAt))
+// append writes the value of a context as it was stated: since when it stands where its
+// record lets it stand, and the record.
+func (c *liveContext) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, c.Moved)
+	dst = binary.AppendUvarint(dst, uint64(c.MovedAt))
 	// It was part of a commit that could be written, or read.
-	dst, _ = structure.AppendRecord(dst, &s.Context)
+	dst, _ = structure.AppendRecord(dst, &c.Context.Context)
 	return dst
 }
 
 // Make implements index.Maker, for a context that is new.
-func (s *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
+func (c *liveContext) Make(memory []byte, put func(index.Entry)) []byte {
 	entry := func(table byte, of []byte, value func([]byte) []byte) {
 		start := len(memory)
 		memory = append(memory, table)
 		memory = append(memory, of...)
-		memory = append(memory, s.ID[:]...)
+		memory = append(memory, c.ID[:]...)
 		end := len(memory)
 		if value != nil {
 			memory = value(memory)
 		}
 		put(index.Entry{Key: memory[start:end:end], Value: memory[end:len(memory):len(memory)]})
 	}
-	entry(tableMember, s.Thread[:], nil)
-	if !s.Parent.IsZero() {
-		entry(tableChild, s.Parent[:], nil)
+	entry(tableMember, c.Thread[:], nil)
+	if !c.Parent.IsZero() {
+		entry(tableChild, c.Parent[:], nil)
 	}
-	entry(tableContext, nil, s.append)
+	entry(tableContext, nil, c.append)
 	return memory
 }
 
 // Count implements index.Maker.
-func (s *statedContext) Count() int { return 3 }
+func (c *liveContext) Count() int { return 3 }
 
 // ownContext makes own the context as it would be read back, without memory of its
 // caller's. That is what decoding its record returns, for less.
@@ -320,7 +323,7 @@ func (b *builder) contextRefs(c *structure.Context, known bool) error {
 		return nil
 	}
 	// What a parent points at exists.
-	parent := &backend.Context{}
+	parent := &liveContext{}
 	if !c.Parent.IsZero() && !known {
 		var err error
 		if parent, err = b.contextState(c.Parent); err != nil {
@@ -361,23 +364,29 @@ func (b *builder) tip(t *structure.Tip) error {
 		b.putTip(t.Context, moved)
 		return nil
 	}
-	was, err := b.contextState(t.Context)
+	c, err := b.contextState(t.Context)
 	if err != nil {
 		return err
 	}
 	if err := b.requireSpan(t.Span); err != nil {
 		return err
 	}
-	is := *was
-	is.Tip, is.Moved, is.MovedAt = moved.span, moved.commit, moved.at
-	b.contexts.set(t.Context, &is)
+	if _, mine := b.contexts.get(t.Context); !mine && b.moved.context == nil {
+		b.moved.context, b.moved.to = c, moved
+	} else {
+		b.contexts.set(t.Context, c.at(moved))
+	}
 	b.putTip(t.Context, moved)
 	return nil
 }
 
-// contextState returns a context as the commit so far leaves it.
-func (b *builder) contextState(id structure.ContextID) (*backend.Context, error) {
+// contextState returns a context as the commit so far leaves it. It must not be changed.
+func (b *builder) contextState(id structure.ContextID) (*liveContext, error) {
 	c, ok := b.contexts.get(id)
+	if moved := b.moved.context; !ok && moved != nil && moved.ID == id {
+		c, ok = moved.at(b.moved.to), true
+		b.contexts.set(id, c)
+	}
 	if !ok && b.expected != nil && b.expected.ID == id {
 		c, ok = b.expected, true
 	}
@@ -385,7 +394,10 @@ func (b *builder) contextState(id structure.ContextID) (*backend.Context, error)
 		c, ok = b.engine.contexts.keep(id)
 	}
 	if !ok {
-		return readContext(b, id)
+		c = &liveContext{}
+		var err error
+		c.Context, err = readContext(b, id)
+		return c, err
 	}
 	if c == nil {
 		return nil, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}

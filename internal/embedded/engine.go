@@ -84,7 +84,7 @@ type Engine struct {
 	// are now, so only commits put them here.
 	ends     *recent[structure.RunID, runEnd]
 	digests  *recent[structure.SpanRef, structure.Digest]
-	contexts *recent[structure.ContextID, *backend.Context]
+	contexts liveContexts
 
 	// barrier is there from when a collection knows what is dead until it is gone.
 	barrier atomic.Pointer[barrier]
@@ -148,7 +148,7 @@ func newEngine(dir string) *Engine {
 		ends:     newRecent[structure.RunID, runEnd](func(id structure.RunID) uint64 { return placeOfID(id) }),
 		digests:  newRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 		newest:   structure.LastMade(),
-		contexts: newRecent[structure.ContextID, *backend.Context](func(id structure.ContextID) uint64 { return placeOfID(id) }),
+		contexts: newLiveContexts(),
 	}
 	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
@@ -325,7 +325,10 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
 		Counts: b.counts.values(),
 	}, b.batch, b.later)
-	b.contexts.each(func(id structure.ContextID, c *backend.Context) {
+	if b.moved.context != nil {
+		e.contexts.move(b.moved.context, b.moved.to)
+	}
+	b.contexts.each(func(id structure.ContextID, c *liveContext) {
 		if c == nil {
 			e.contexts.forget(id)
 		} else {

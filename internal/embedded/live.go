@@ -47,19 +47,14 @@ func (e *Engine) Head(context.Context) (uint64, error) {
 }
 
 // Context implements backend.Reader.
-func (e *Engine) Context(_ context.Context, id structure.ContextID) (*backend.Context, error) {
+func (e *Engine) Context(_ context.Context, id structure.ContextID) (backend.Context, error) {
 	if c, ok := e.contexts.get(id); ok && !e.closed.Load() { // no file is needed
 		return c, nil
 	}
 	if err := e.begin(); err != nil {
-		return nil, err
+		return backend.Context{}, err
 	}
 	defer e.end()
-	return e.context(id)
-}
-
-// context returns a context as it is now.
-func (e *Engine) context(id structure.ContextID) (*backend.Context, error) {
 	if c, ok := e.contexts.get(id); ok {
 		return c, nil
 	}
@@ -77,13 +72,13 @@ func (e *Engine) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error
 }
 
 // Contexts implements backend.Reader.
-func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[*backend.Context, error] {
-	return sequence(e, func(v view) iter.Seq2[*backend.Context, error] { return v.Contexts(ctx, thread) })
+func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
+	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })
 }
 
 // Children implements backend.Reader.
-func (e *Engine) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[*backend.Context, error] {
-	return sequence(e, func(v view) iter.Seq2[*backend.Context, error] { return v.Children(ctx, parent) })
+func (e *Engine) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
+	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent) })
 }
 
 // Branch implements backend.Reader.

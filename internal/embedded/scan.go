@@ -47,38 +47,38 @@ func (b *builder) scan(prefix []byte) iter.Seq2[index.Entry, error] {
 }
 
 // readContext returns a context with its tip as the state has it.
-func readContext(state kv, id structure.ContextID) (*backend.Context, error) {
+func readContext(state kv, id structure.ContextID) (backend.Context, error) {
 	v, ok, err := state.Get(key(tableContext, id[:]))
 	if err != nil {
-		return nil, err
+		return backend.Context{}, err
 	}
 	if !ok {
-		return nil, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
+		return backend.Context{}, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
 	}
 	return contextOf(state, id, v)
 }
 
 // contextOf returns a context, given its value: as it was stated, and where it
 // stands since.
-func contextOf(state kv, id structure.ContextID, value []byte) (*backend.Context, error) {
+func contextOf(state kv, id structure.ContextID, value []byte) (c backend.Context, err error) {
 	v := varints{rest: value}
-	c := &backend.Context{Moved: v.next(), MovedAt: int64(v.next())}
+	c.Moved, c.MovedAt = v.next(), int64(v.next())
 	if err := v.err(); err != nil {
-		return nil, err
+		return c, err
 	}
 	r, err := decodeRecord[*structure.Context](structure.KindContext, v.rest, id.String())
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	c.Context = *r
 	moved, ok, err := state.Get(key(tableTip, id[:]))
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if ok {
 		is, err := readTip(moved)
 		if err != nil {
-			return nil, err
+			return c, err
 		}
 		c.Tip, c.Moved, c.MovedAt = is.span, is.commit, is.at
 	}

@@ -136,12 +136,12 @@ func (v view) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
 }
 
 // Context implements backend.Reader.
-func (v view) Context(_ context.Context, id structure.ContextID) (*backend.Context, error) {
+func (v view) Context(_ context.Context, id structure.ContextID) (backend.Context, error) {
 	return readContext(v.index, id)
 }
 
 // Contexts implements backend.Reader.
-func (v view) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[*backend.Context, error] {
+func (v view) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
 	if thread.IsZero() {
 		return v.contexts(ctx, key(tableContext))
 	}
@@ -149,15 +149,15 @@ func (v view) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2
 }
 
 // Children implements backend.Reader.
-func (v view) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[*backend.Context, error] {
+func (v view) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
 	return v.contexts(ctx, key(tableChild, parent[:]))
 }
 
 // contexts yields the contexts whose ids end the keys under a prefix.
-func (v view) contexts(ctx context.Context, prefix []byte) iter.Seq2[*backend.Context, error] {
-	return func(yield func(*backend.Context, error) bool) {
+func (v view) contexts(ctx context.Context, prefix []byte) iter.Seq2[backend.Context, error] {
+	return func(yield func(backend.Context, error) bool) {
 		for e, err := range v.entries(ctx, prefix) {
-			var c *backend.Context
+			var c backend.Context
 			if err == nil {
 				c, err = readContext(v.index, structure.ContextID(e.Key[len(prefix):]))
 			}

@@ -144,14 +144,14 @@ type Reader interface {
 	// Threads yields every thread in the order of their ids.
 	Threads(ctx context.Context) iter.Seq2[*structure.Thread, error]
 
-	// Context returns a context with its current tip. It is shared with others that
-	// ask, and must not be changed.
-	Context(ctx context.Context, id structure.ContextID) (*Context, error)
+	// Context returns a context with its current tip. What its overrides and metadata
+	// point at is shared with others that ask, and must not be changed.
+	Context(ctx context.Context, id structure.ContextID) (Context, error)
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
-	Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[*Context, error]
+	Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[Context, error]
 	// Children yields the contexts whose parent is the given one.
-	Children(ctx context.Context, parent structure.ContextID) iter.Seq2[*Context, error]
+	Children(ctx context.Context, parent structure.ContextID) iter.Seq2[Context, error]
 
 	Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error)
 	// Branches yields a thread's branches in the order of their names.

@@ -127,8 +127,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 		// The id may be that of another context of the bundle: a copy that came along, or
 		// one that is made of what stood apart.
 		if _, taken := im.taken[t.ID]; !taken {
-			var err error
-			ours, err = im.engine.Context(im.ctx, t.ID)
+			is, err := im.engine.Context(im.ctx, t.ID)
 			if errors.Is(err, backend.ErrNotFound) {
 				im.taken[t.ID] = struct{}{}
 				return im.newContext(to, &t)
@@ -136,6 +135,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 			if err != nil {
 				return err
 			}
+			ours = &is
 			if verdict, reflog, err = im.compare(ours, &t); err != nil {
 				return err
 			}

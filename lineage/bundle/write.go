@@ -289,7 +289,7 @@ func (e *exporter) flushFacts() error {
 
 // lineOf writes a context after those of its parents that come along.
 func (e *exporter) lineOf(id structure.ContextID) error {
-	var line []*backend.Context
+	var line []backend.Context
 	for !id.IsZero() && e.has(id) {
 		if _, written := e.done[id]; written {
 			break
@@ -305,7 +305,7 @@ func (e *exporter) lineOf(id structure.ContextID) error {
 		line, id = append(line, c), c.Parent
 	}
 	for _, c := range slices.Backward(line) {
-		if err := e.context(c); err != nil {
+		if err := e.context(&c); err != nil {
 			return fmt.Errorf("context %v: %w", c.ID, err)
 		}
 	}

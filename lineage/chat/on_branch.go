@@ -23,19 +23,19 @@ func (s *onStore) branchContext(ctx context.Context, id string) (*backend.Contex
 		if l.Branch != id {
 			return nil, nil
 		}
-		return c, nil
+		return &c, nil
 	}
 	// It was not made here: a thread's first branch, or one made by other means.
 	if b, err := s.engine.Branch(ctx, c.Thread, MainBranch); err == nil && b.Context == c.ID {
-		return c, nil
+		return &c, nil
 	} else if err != nil && !isNotFound(err) {
 		return nil, err
 	}
-	b, err := s.branchOf(ctx, c)
+	b, err := s.branchOf(ctx, &c)
 	if err != nil || b == nil {
 		return nil, err
 	}
-	return c, nil
+	return &c, nil
 }
 
 // branchOf returns the branch that a context is, nil if it is none.
@@ -147,7 +147,7 @@ func (s *onStore) ActiveBranch(ctx context.Context, chatID string) (*Branch, err
 		if err != nil {
 			return nil, err
 		}
-		return s.branchOf(ctx, c)
+		return s.branchOf(ctx, &c)
 	})
 }
 

@@ -65,7 +65,7 @@ func (c *Conversation) list(ctx context.Context) (listing, error) {
 		if err != nil {
 			return nil, err
 		}
-		b, err := newBranch(record, state, runs)
+		b, err := newBranch(record, &state, runs)
 		if err != nil {
 			return nil, err
 		}

@@ -86,7 +86,7 @@ func (f facts) threads(t tester, r backend.Reader, seen *census) {
 	for _, id := range seen.threads.list() {
 		thread, err := r.Thread(background, id)
 		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
-		f[fmt.Sprint("contexts of ", id)] = values(t, r.Contexts(background, id))
+		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id))
 		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id))
 		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id))
 		for _, name := range seen.names.list() {
@@ -100,11 +100,11 @@ func (f facts) threads(t tester, r backend.Reader, seen *census) {
 
 func (f facts) contexts(t tester, r backend.Reader, seen *census) {
 	t.Helper()
-	f["contexts"] = values(t, r.Contexts(background, structure.ThreadID{}))
+	f["contexts"] = list(t, r.Contexts(background, structure.ThreadID{}))
 	for _, id := range seen.contexts.list() {
 		c, err := r.Context(background, id)
-		f[fmt.Sprint("context ", id)] = answer(t, deref(c), err)
-		children := values(t, r.Children(background, id))
+		f[fmt.Sprint("context ", id)] = answer(t, c, err)
+		children := list(t, r.Children(background, id))
 		slices.SortFunc(children, func(a, b backend.Context) int { return a.ID.Compare(b.ID) })
 		f[fmt.Sprint("children of ", id)] = children
 		f[fmt.Sprint("summaries of ", id)] = values(t, r.Summaries(background, id))

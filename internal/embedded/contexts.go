@@ -1,0 +1,56 @@
+package embedded
+
+import (
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// liveContexts remembers contexts used lately, as they are now. Readers get copies, so
+// that a commit that moves a tip changes what is here in place. Only who has the lock
+// on writing changes anything; they may also read what own and keep return.
+type liveContexts struct {
+	*recent[structure.ContextID, *liveContext]
+}
+
+type liveContext struct {
+	backend.Context
+	// shared says that its entries are made from it, by another goroutine and at some
+	// time: it must stay as it was stated.
+	shared bool
+}
+
+func newLiveContexts() liveContexts {
+	return liveContexts{newRecent[structure.ContextID, *liveContext](func(id structure.ContextID) uint64 { return placeOfID(id) })}
+}
+
+// get returns a copy of a context.
+func (l liveContexts) get(id structure.ContextID) (c backend.Context, ok bool) {
+	l.mu.Lock()
+	is, ok := l.own(id)
+	if ok {
+		c = is.Context
+	}
+	l.mu.Unlock()
+	return c, ok
+}
+
+// move has a context, found here or elsewhere, stand at a tip.
+func (l liveContexts) move(c *liveContext, to tip) {
+	if is, ok := l.own(c.ID); !ok || is != c || c.shared {
+		c = c.at(to)
+		l.set(c.ID, c)
+		return
+	}
+	l.mu.Lock()
+	c.stand(to)
+	l.mu.Unlock()
+}
+
+func (c *liveContext) stand(at tip) { c.Tip, c.Moved, c.MovedAt = at.span, at.commit, at.at }
+
+// at returns a copy that stands at a tip.
+func (c *liveContext) at(t tip) *liveContext {
+	moved := &liveContext{Context: c.Context}
+	moved.stand(t)
+	return moved
+}
