@@ -48,9 +48,21 @@ func (e *Engine) apply(t *turn) (backend.Receipt, error) {
 	if t.durability == backend.DefaultDurability {
 		t.durability = e.opt.Durability
 	}
-	var err error
-	if t.payload, t.offsets, err = t.encoder.Encode(&p.commit); err != nil {
-		return backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	// A few blocks are mostly new, and asked for after they were encoded: by then the
+	// processor has what the filter looks at. Many are encoded without those known.
+	few := p.contents <= fewContents
+	if !few {
+		if _, err := p.filter(); err != nil {
+			return backend.Receipt{}, err
+		}
+	}
+	if err := t.encode(); err != nil {
+		return backend.Receipt{}, err
+	}
+	if few {
+		if err := t.filter(); err != nil {
+			return backend.Receipt{}, err
+		}
 	}
 	t.number, t.err = 0, nil
 	if t.durability == backend.Full {
@@ -80,6 +92,24 @@ type turn struct {
 
 	number uint64
 	err    error
+}
+
+// fewContents is how many blocks and chunks are few.
+const fewContents = 4
+
+func (t *turn) encode() (err error) {
+	if t.payload, t.offsets, err = t.encoder.Encode(&t.p.commit); err != nil {
+		err = fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	}
+	return err
+}
+
+// filter leaves out what the store has, and encodes the rest anew if that is less.
+func (t *turn) filter() error {
+	if changed, err := t.p.filter(); err != nil || !changed {
+		return err
+	}
+	return t.encode()
 }
 
 // free lets go of what the caller gave to a turn.
@@ -198,14 +228,8 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 	if p.hasContent() && (e.index.Number() != p.seen || e.barrier.Load() != p.behind) {
 		// Another commit may have brought the same content in the meantime, or a
 		// collection may be about to take out what was known.
-		changed, err := p.filter()
-		if err != nil {
+		if err := t.filter(); err != nil {
 			return 0, err
-		}
-		if changed {
-			if t.payload, t.offsets, err = t.encoder.Encode(&p.commit); err != nil {
-				return 0, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
-			}
 		}
 	}
 	if len(p.commit.Records) == 0 {
@@ -287,11 +311,12 @@ type preparation struct {
 
 func (p *preparation) hasContent() bool { return p.contents > 0 }
 
-// prepare checks the content of a commit and filters it.
+// prepare checks the content of a commit.
 func (p *preparation) prepare() error {
 	if len(p.source.Records) == 0 {
 		return fmt.Errorf("commit without records: %w", backend.ErrInvalid)
 	}
+	p.commit.Records = p.source.Records
 	p.commit.Time = p.source.Time
 	if p.commit.Time.IsZero() {
 		p.commit.Time = time.Now()
@@ -302,6 +327,7 @@ func (p *preparation) prepare() error {
 			return fmt.Errorf("record %d is nil: %w", i, backend.ErrInvalid)
 		case *structure.Block:
 			p.contents++
+			p.engine.filter.expectContent(r.ID[:])
 			if r.Gone() && erasedAfter(p.source.Records[i:], r.ID) {
 				continue
 			}
@@ -310,13 +336,13 @@ func (p *preparation) prepare() error {
 			}
 		case *structure.Chunk:
 			p.contents++
+			p.engine.filter.expectContent(r.Key[:])
 			if content.KeyOf(r.Bytes) != r.Key {
 				return invalid("chunk", r.Key, "key does not match the bytes")
 			}
 		}
 	}
-	_, err := p.filter()
-	return err
+	return nil
 }
 
 // erasedAfter reports whether records erase content.

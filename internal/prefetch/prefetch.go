@@ -1,0 +1,3 @@
+// Package prefetch tells the processor which memory will be looked at soon, so that it is
+// there by then.
+package prefetch
