@@ -42,7 +42,7 @@ var rooms = []room{
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "lineage/lock", libs: []string{sys, uuid}},
-	{path: "internal/vfs", libs: []string{sys}},
+	{path: "internal/vfs", ours: []string{"internal/prefetch"}, libs: []string{sys}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
 	{path: "internal/pack", ours: belowEngines, libs: []string{compress}},
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
