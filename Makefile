@@ -10,7 +10,7 @@ COUNT ?= 6
 BENCH ?=
 
 # The packages whose behaviour depends on the operating system, vetted for each of them.
-PORTABLE := $(wildcard lineage/lock internal/vfs)
+PORTABLE := $(wildcard lineage/lock internal/vfs internal/prefetch structure)
 
 .PHONY: help
 help: ## List the targets
@@ -42,10 +42,11 @@ lint: tools ## Check the formatting, vet, staticcheck
 	cd tools && ../$(BIN)/staticcheck ./...
 
 .PHONY: cross
-cross: ## Compile for the other operating systems
-	for os in darwin windows; do \
-	  GOOS=$$os go build ./...; \
-	  $(if $(PORTABLE),GOOS=$$os go vet $(PORTABLE:%=./%/...);) \
+cross: ## Compile for other operating systems and processors
+	for target in darwin/arm64 windows/amd64 linux/386; do \
+	  export GOOS=$${target%/*} GOARCH=$${target#*/}; \
+	  go build ./...; \
+	  $(if $(PORTABLE),go vet $(PORTABLE:%=./%/...);) \
 	done
 
 .PHONY: bench

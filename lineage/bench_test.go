@@ -78,7 +78,7 @@ func BenchmarkExtendInLargeStore(b *testing.B) {
 		grown(b, s, length, 500, messageOf)
 		contexts[i] = newContext(b, s)
 	}
-	next := 1 << 40
+	next := 1 << 30 // no message was made of a number as high
 	extend := func(c *lineage.Context) float64 {
 		start := time.Now()
 		for range extends {

@@ -84,7 +84,7 @@ func (l *Layout) Reset(payload []byte) error {
 	if err := d.Reset(payload); err != nil {
 		return err
 	}
-	if len(payload) > math.MaxUint32 {
+	if uint64(len(payload)) > math.MaxUint32 {
 		return fmt.Errorf("%w: %d bytes", ErrMalformed, len(payload))
 	}
 	l.Time = d.Time

@@ -104,7 +104,7 @@ func historyOf(messages, together int) []*structure.Commit {
 	run, tip := structure.NewID[structure.RunID](), structure.NewID[structure.ContextID]()
 	var commits []*structure.Commit
 	for n := 0; n < messages; {
-		c := &structure.Commit{Time: time.UnixMilli(int64(1_700_000_000_000 + 1000*n)).UTC()}
+		c := &structure.Commit{Time: time.UnixMilli(1_700_000_000_000 + 1000*int64(n)).UTC()}
 		var ref structure.SpanRef
 		for range together {
 			var text strings.Builder

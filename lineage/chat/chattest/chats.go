@@ -179,8 +179,8 @@ func testMetadataFilter(t *testing.T, s *store) {
 		{"nested.n", 0, []string{"nested"}},
 		{"nested.k.deeper", "v", nil},
 		{"nested", 7, []string{"null"}},
-		{"big", 9007199254740993, []string{"null"}},
-		{"big", 9007199254740992, nil},
+		{"big", int64(9007199254740993), []string{"null"}},
+		{"big", int64(9007199254740992), nil},
 		{"missing", "v", nil},
 	} {
 		got := s.list(chat.ListOptions{Metadata: &chat.MetadataFilter{Key: test.key, Value: test.value}})
