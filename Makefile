@@ -9,7 +9,7 @@ COUNT ?= 6
 # More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
 BENCH ?=
 
-# The packages whose behaviour depends on the operating system, vetted for each of them.
+# The packages that depend on the operating system or the processor, vetted for several.
 PORTABLE := $(wildcard lineage/lock internal/vfs internal/prefetch structure)
 
 .PHONY: help

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -218,6 +219,7 @@ func (f *folder) finish(tx *bbolt.Tx, s State) error {
 // leaf merges the next entries of the source into the leaf that the first
 // belongs to.
 func (f *folder) leaf(key []byte) error {
+	runtime.Gosched() // a fold can wait; who cannot comes first
 	c := f.leaves.Cursor()
 	old, err := seekLeaf(c, f.pages, key)
 	if err != nil {

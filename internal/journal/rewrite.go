@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/pack"
@@ -187,6 +188,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 			continue
 		}
 		commits++
+		runtime.Gosched() // who writes to the journal comes first
 		if err := w.Add(pack.Frame{
 			Segment: frame.Position.Segment, Start: frame.Position.Offset, End: frame.End, Number: frame.Number,
 			Payload: frame.Payload, PayloadOffset: frame.PayloadOffset, Offsets: frame.Offsets,
