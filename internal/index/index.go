@@ -91,6 +91,7 @@ type DB struct {
 	applied    uint64 // how many batches there were
 	spare      []byte
 	spareLater []pending
+	scratch    []byte // of makers
 	sorter     sorter
 	folded     uint64 // how many of them the base has
 	written    bool   // the file was written to since it was opened

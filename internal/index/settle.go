@@ -27,9 +27,14 @@ func (db *DB) settleLocked() {
 	q.waiting.Store(false)
 	q.mu.Unlock()
 	if batches != db.applied {
-		db.sorter.take(entries, later)
-		db.sorter.each(func(e Entry) { db.active.Set(e.Key, e.Value) })
-		db.sorter.forget()
+		set := func(e Entry) { db.active.Set(e.Key, e.Value) }
+		done := 0
+		for _, p := range later {
+			db.sorter.each(entries[done:p.after], set)
+			done = p.after
+			db.scratch = p.maker.Make(db.scratch[:0], set)
+		}
+		db.sorter.each(entries[done:], set)
 		db.state, db.applied = state, batches
 		db.dropShared()
 		db.pressure.Store(db.active.Bytes())
@@ -47,12 +52,11 @@ func (db *DB) settleLocked() {
 // mostSpare is how much memory of the queue is kept to be used again.
 const mostSpare = 4 << 20
 
-// sorter puts the entries of a queue in the order of their keys, which is the order in
-// which they cost the overlay least: the place of one is near that of the one before.
+// sorter yields entries in the order of their keys, which is the order in which they cost
+// the overlay least: the place of one is near that of the one before.
 type sorter struct {
 	entries []Entry
 	order   []rank
-	made    []byte // memory of what makers made
 }
 
 // rank stands for an entry while it is sorted. Most keys are told apart by their prefix.
@@ -61,24 +65,15 @@ type rank struct {
 	entry  int
 }
 
-// take gathers the entries and, between them, those that are still to be made.
-func (s *sorter) take(entries []byte, later []pending) {
-	put := func(e Entry) {
+// each yields what a queue holds, entries of the same key in the order in which they came.
+func (s *sorter) each(queued []byte, yield func(Entry)) {
+	if len(queued) == 0 {
+		return
+	}
+	eachEntry(queued, func(e Entry) {
 		s.order = append(s.order, rank{memtable.Prefix(e.Key), len(s.entries)})
 		s.entries = append(s.entries, e)
-	}
-	done := 0
-	for _, p := range later {
-		eachEntry(entries[done:p.after], put)
-		done = p.after
-		s.made = p.maker.Make(s.made, put)
-	}
-	eachEntry(entries[done:], put)
-}
-
-// each yields what was taken in the order of the keys, what has the same key in the
-// order in which it came.
-func (s *sorter) each(yield func(Entry)) {
+	})
 	slices.SortFunc(s.order, func(a, b rank) int {
 		if a.prefix != b.prefix {
 			return cmp.Compare(a.prefix, b.prefix)
@@ -91,16 +86,9 @@ func (s *sorter) each(yield func(Entry)) {
 	for _, r := range s.order {
 		yield(s.entries[r.entry])
 	}
-}
-
-// forget lets go of what was taken.
-func (s *sorter) forget() {
 	clear(s.entries)
-	s.entries, s.order, s.made = s.entries[:0], s.order[:0], s.made[:0]
+	s.entries, s.order = s.entries[:0], s.order[:0]
 	if cap(s.entries) > settleAt { // do not hold on to the largest batch ever
 		s.entries, s.order = nil, nil
-	}
-	if cap(s.made) > mostSpare {
-		s.made = nil
 	}
 }
