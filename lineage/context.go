@@ -104,9 +104,15 @@ func (c *Context) Children(ctx context.Context) iter.Seq2[*Context, error] {
 
 // SetOverrides replaces what the context sets differently from what it inherits.
 func (c *Context) SetOverrides(ctx context.Context, o Overrides) error {
-	return c.update(ctx, func(r *structure.Context) error {
-		r.Overrides = o
-		return nil
+	return c.ChangeOverrides(ctx, func(Overrides) (Overrides, error) { return o, nil })
+}
+
+// ChangeOverrides is ChangeMetadata for what the context sets differently from what it
+// inherits.
+func (c *Context) ChangeOverrides(ctx context.Context, change func(was Overrides) (Overrides, error)) error {
+	return c.update(ctx, func(r *structure.Context) (err error) {
+		r.Overrides, err = change(r.Overrides.Clone())
+		return err
 	})
 }
 

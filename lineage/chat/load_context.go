@@ -33,8 +33,9 @@ func LoadContext(ctx context.Context, store *lineage.Store, l LoadingContext) (c
 }
 
 func (s *onStore) loadContext(ctx context.Context, l *LoadingContext) (bool, error) {
-	for {
-		changed, err := s.loadContextOnce(ctx, l)
+	for changed := false; ; {
+		now, err := s.loadContextOnce(ctx, l)
+		changed = changed || now
 		if !isRace(err) && !isTipMoved(err) {
 			return changed, err
 		}
@@ -56,48 +57,68 @@ func (s *onStore) loadContextOnce(ctx context.Context, l *LoadingContext) (chang
 		return false, err
 	}
 	known, err := s.engine.Context(ctx, l.ID)
-	if err != nil && !isNotFound(err) {
+	switch {
+	case isNotFound(err):
+		return s.newContext(ctx, l, t, base, tip)
+	case err != nil:
 		return false, err
+	case known.Thread != id:
+		return false, &Error{Subject: "context", ID: l.ID.String(), ChatID: l.ChatID, Err: ErrOtherChat}
 	}
-	var is structure.Context
-	o := asIs(t)
-	if isNotFound(err) {
-		is = structure.Context{
-			ID: l.ID, Thread: id, Base: base, Tip: tip, Overrides: l.Overrides, Metadata: l.Metadata, CreatedAt: time.UnixMilli(l.CreatedAt).UTC(),
+	if isNone(known.Overrides) && !isNone(l.Overrides) {
+		if changed, err = s.giveOverrides(ctx, l); err != nil {
+			return changed, err
 		}
-		if !l.Parent.IsZero() {
-			_, err := s.engine.Context(ctx, l.Parent)
-			if err == nil {
-				is.Parent = l.Parent
-			} else if !isNotFound(err) {
-				return false, err
-			}
-		}
-	} else {
-		if known.Thread != id {
-			return false, &Error{Subject: "context", ID: l.ID.String(), ChatID: l.ChatID, Err: ErrOtherChat}
-		}
-		is = known.Context
-		runs := func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
-		forward, err := structure.IsAncestor(known.Tip, tip, runs)
-		if err != nil {
+	}
+	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
+	forward, err := structure.IsAncestor(known.Tip, tip, runs)
+	if err != nil || !forward || known.Tip == tip {
+		return changed, err
+	}
+	o := asIs(t, backend.Expect{Context: l.ID, Tip: known.Tip})
+	err = s.bring(ctx, t, &structure.Tip{Context: l.ID, Span: tip}, o)
+	return changed || err == nil, err
+}
+
+// newContext makes a context that is not there.
+func (s *onStore) newContext(ctx context.Context, l *LoadingContext, t *structure.Thread, base, tip structure.SpanRef) (made bool, err error) {
+	is := structure.Context{
+		ID: l.ID, Thread: t.ID, Base: base, Tip: tip, Overrides: l.Overrides, Metadata: l.Metadata, CreatedAt: time.UnixMilli(l.CreatedAt).UTC(),
+	}
+	if !l.Parent.IsZero() {
+		_, err := s.engine.Context(ctx, l.Parent)
+		if err == nil {
+			is.Parent = l.Parent
+		} else if !isNotFound(err) {
 			return false, err
 		}
-		hasNone := is.Overrides.SystemPrompt == nil && is.Overrides.Model == nil && is.Overrides.JSON == nil
-		gets := hasNone && (l.Overrides.SystemPrompt != nil || l.Overrides.Model != nil || l.Overrides.JSON != nil)
-		if !gets && (!forward || known.Tip == tip) {
-			return false, nil
-		}
-		if gets {
-			is.Overrides = l.Overrides
-		}
-		if forward {
-			is.Tip = tip
-		}
-		o.Tips = []backend.Expect{{Context: l.ID, Tip: known.Tip}}
 	}
-	// It is no change of the chat that anybody made now.
-	o.Durability = backend.Normal
-	_, err = s.engine.Apply(ctx, &structure.Commit{Time: t.UpdatedAt, Records: []structure.Record{&is}}, o)
+	err = s.bring(ctx, t, &is, asIs(t))
 	return err == nil, err
+}
+
+// bring commits what is no change of a chat that anybody made now.
+func (s *onStore) bring(ctx context.Context, t *structure.Thread, r structure.Record, o backend.Options) error {
+	o.Durability = backend.Normal
+	_, err := s.engine.Apply(ctx, &structure.Commit{Time: t.UpdatedAt, Records: []structure.Record{r}}, o)
+	return err
+}
+
+func isNone(o structure.Overrides) bool {
+	return o.SystemPrompt == nil && o.Model == nil && o.JSON == nil
+}
+
+// giveOverrides gives a context those that were loaded, unless it has got some.
+func (s *onStore) giveOverrides(ctx context.Context, l *LoadingContext) (gave bool, err error) {
+	c, err := s.store.Context(ctx, l.ID)
+	if err != nil {
+		return false, err
+	}
+	err = c.ChangeOverrides(ctx, func(was structure.Overrides) (structure.Overrides, error) {
+		if gave = isNone(was); gave {
+			return l.Overrides, nil
+		}
+		return was, nil
+	})
+	return gave, err
 }

@@ -514,3 +514,66 @@ func TestLoadResumed(t *testing.T) {
 		}
 	}
 }
+
+// beforeContext is an engine on which somebody else does something right before a
+// context is stated.
+type beforeContext struct {
+	backend.Engine
+	meant func()
+}
+
+func (b *beforeContext) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if _, ok := c.Records[0].(*structure.Context); ok && b.meant != nil {
+		do := b.meant
+		b.meant = nil
+		do()
+	}
+	return b.Engine.Apply(ctx, c, o)
+}
+
+// Overrides that a context is loaded with, and metadata that it gets at the same time, do
+// not lose each other.
+func TestContextLoadedAndChanged(t *testing.T) {
+	ctx := context.Background()
+	in, err := lineage.Open(ctx, t.TempDir(), nil)
+	require.NoError(t, err)
+	engine := &beforeContext{Engine: in.Engine()}
+	store := lineage.New(engine)
+	defer func() { require.NoError(t, store.Close()) }()
+	s := On(store).(*onStore)
+	_, err = s.CreateChat(ctx, Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 1})
+	require.NoError(t, err)
+	id := structure.NewID[lineage.ContextID]()
+	changed, err := LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1})
+	require.NoError(t, err)
+	require.True(t, changed)
+	c, err := store.Context(ctx, id)
+	require.NoError(t, err)
+
+	done := make(chan error, 1)
+	engine.meant = func() {
+		finished := make(chan struct{})
+		go func() {
+			defer close(finished)
+			done <- c.SetMetadata(ctx, []byte(`{"theirs":1}`))
+		}()
+		select {
+		case <-finished:
+		case <-time.After(50 * time.Millisecond): // it waits for its turn
+		}
+	}
+	model := "small"
+	changed, err = LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1, Overrides: lineage.Overrides{Model: &model}})
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Nil(t, engine.meant)
+	require.NoError(t, <-done)
+	info, err := c.Info(ctx)
+	require.NoError(t, err)
+	require.Equal(t, `{"theirs":1}`, string(info.Metadata))
+	require.Equal(t, &model, info.Overrides.Model)
+
+	changed, err = LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1, Overrides: lineage.Overrides{SystemPrompt: &model}})
+	require.NoError(t, err)
+	require.False(t, changed, "it has overrides of its own")
+}
