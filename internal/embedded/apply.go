@@ -49,7 +49,7 @@ func (e *Engine) apply(t *turn) (backend.Receipt, error) {
 		t.durability = e.opt.Durability
 	}
 	// A few blocks are mostly new, and asked for after they were encoded: by then the
-	// processor has what the filter looks at. Many are encoded without those known.
+	// processor has what the filter looks at. Of many, those known are left out first.
 	few := p.contents <= fewContents
 	if !few {
 		if _, err := p.filter(); err != nil {
@@ -184,7 +184,9 @@ func (e *Engine) lead(g *group) {
 		}
 		l.mu.Lock()
 		from := len(g.written)
-		g.written, g.waiting = append(g.written, g.waiting...), g.waiting[:0]
+		g.written = append(g.written, g.waiting...)
+		clear(g.waiting)
+		g.waiting = g.waiting[:0]
 		if len(g.written) == from {
 			l.gathering, l.syncing = nil, g
 			l.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 )
 
 // liveContexts remembers contexts used lately, as they are now. Readers get copies, so
-// that a commit that moves a tip changes what is here in place. Only who has the lock
-// on writing changes anything; they may also read what own and keep return.
+// that a commit that moves a tip changes what is here in place. Only who has the lock on
+// writing changes anything: they may read what own and keep return without a lock.
 type liveContexts struct {
 	*recent[structure.ContextID, *liveContext]
 }
@@ -15,7 +15,7 @@ type liveContexts struct {
 type liveContext struct {
 	backend.Context
 	// shared says that its entries are made from it, by another goroutine and at some
-	// time: it must stay as it was stated.
+	// time: it must stay as it was stated. That is so before it is put here.
 	shared bool
 }
 

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/lineage-store/lineage/internal/memtable"
+	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -178,6 +178,7 @@ type folder struct {
 	changed map[string]bool      // keys of the source that are there with another value: they come late
 	limits  txLimits
 	done    bool
+	yielder yielding.Yielder // asked after each leaf
 
 	// Of one transaction:
 	pages  *pages // as of the one before
@@ -219,7 +220,7 @@ func (f *folder) finish(tx *bbolt.Tx, s State) error {
 // leaf merges the next entries of the source into the leaf that the first
 // belongs to.
 func (f *folder) leaf(key []byte) error {
-	runtime.Gosched() // a fold can wait; who cannot comes first
+	f.yielder.Yield()
 	c := f.leaves.Cursor()
 	old, err := seekLeaf(c, f.pages, key)
 	if err != nil {

@@ -88,7 +88,7 @@ func (s *sorter) each(queued []byte, yield func(Entry)) {
 	}
 	clear(s.entries)
 	s.entries, s.order = s.entries[:0], s.order[:0]
-	if cap(s.entries) > settleAt { // do not hold on to the largest batch ever
+	if cap(s.entries) > 2*settleAt { // do not hold on to the largest batch ever
 		s.entries, s.order = nil, nil
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -170,6 +170,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 	next := v.find(h.Last + 1)
 	total := j.SizeFrom(Position{Segment: h.First}) - j.SizeFrom(Position{Segment: h.Last + 1})
 	var done int64
+	var yielder yielding.Yielder
 	for frame, err := range v.Frames(Position{Segment: h.First}) {
 		switch {
 		case err != nil:
@@ -188,7 +189,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 			continue
 		}
 		commits++
-		runtime.Gosched() // who writes to the journal comes first
+		yielder.Yield() // who writes to the journal comes first
 		if err := w.Add(pack.Frame{
 			Segment: frame.Position.Segment, Start: frame.Position.Offset, End: frame.End, Number: frame.Number,
 			Payload: frame.Payload, PayloadOffset: frame.PayloadOffset, Offsets: frame.Offsets,
@@ -202,7 +203,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 	if size, err = w.Finish(); err != nil {
 		return 0, 0, err
 	}
-	if err := w.Prove(f, tmp); err != nil {
+	if err := w.Prove(ctx, f, tmp); err != nil {
 		return 0, 0, err
 	}
 	return commits, size, f.Sync()

@@ -74,7 +74,7 @@ func goldenPack(t *testing.T, name string, dense bool) {
 	}
 	_, err := w.Finish()
 	require.NoError(t, err)
-	require.NoError(t, w.Prove(m, name))
+	require.NoError(t, w.Prove(t.Context(), m, name))
 	w.Close()
 	file := filepath.Join("testdata", name+".golden")
 	got := hex.Dump(m.b)

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"testing"
@@ -64,7 +65,10 @@ func write(t require.TestingT, frames []Frame, filter Filter) *File {
 	size, err := w.Finish()
 	require.NoError(t, err)
 	require.EqualValues(t, len(m.b), size)
-	require.NoError(t, w.Prove(m, "test.pack"))
+	require.NoError(t, w.Prove(context.Background(), m, "test.pack"))
+	given, giveUp := context.WithCancel(context.Background())
+	giveUp()
+	require.ErrorIs(t, w.Prove(given, m, "test.pack"), context.Canceled)
 	p, err := Open(m, size, "test.pack", NewCache(1<<20))
 	require.NoError(t, err)
 	return p

@@ -1,14 +1,15 @@
 package pack
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"runtime"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -418,17 +419,21 @@ func (w *Writer) Finish() (int64, error) {
 
 // Prove reads back everything that was written and compares it with what was
 // handed in.
-func (w *Writer) Prove(file io.ReaderAt, name string) error {
+func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error {
 	p, err := Open(file, w.at, name, NewCache(32<<20))
 	if err != nil {
 		return err
 	}
 	i := 0
+	var yielder yielding.Yielder
 	for f, err := range p.Frames(0, 0) {
 		if err != nil {
 			return err
 		}
-		runtime.Gosched() // this can wait, as whatever is done for a pack
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		yielder.Yield()
 		if i >= len(w.sums) || f.Number != w.h.FirstCommit+uint64(i) || crc32.Checksum(f.Payload, castagnoli) != w.sums[i] {
 			return fmt.Errorf("pack %s: commit %d does not read back", name, f.Number)
 		}

@@ -1,0 +1,57 @@
+package yielding
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// work has a yielder asked after each step of ten microseconds of a second's work, and
+// returns how often it yielded and how long it was away in all.
+func work(away func(n int) time.Duration) (yields int, lost time.Duration) {
+	const step = 10 * time.Microsecond
+	now := time.Now()
+	var y Yielder
+	for done := time.Duration(0); done < time.Second; done += step {
+		now = now.Add(step)
+		if y.owed(now) {
+			continue
+		}
+		left := now
+		now = now.Add(away(yields))
+		y.returned(left, now)
+		yields++
+		lost += now.Sub(left)
+	}
+	return yields, lost
+}
+
+// Others who are soon done go on after each step.
+func TestYieldsOftenToTheQuick(t *testing.T) {
+	yields, lost := work(func(int) time.Duration { return 5 * time.Microsecond })
+	require.Equal(t, 100_000, yields)
+	require.Equal(t, time.Second/2, lost)
+}
+
+// Others who keep the processor as long as they get it do not keep the work from it for
+// longer than it takes, but for the last time.
+func TestIsNotStarved(t *testing.T) {
+	for _, slice := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
+		_, lost := work(func(int) time.Duration { return slice })
+		require.LessOrEqual(t, lost, time.Second+slice, "%v", slice)
+	}
+	_, lost := work(func(n int) time.Duration {
+		if n%2 == 0 {
+			return 20 * time.Millisecond
+		}
+		return time.Microsecond
+	})
+	require.LessOrEqual(t, lost, time.Second+20*time.Millisecond)
+}
+
+func TestYield(t *testing.T) {
+	var y Yielder
+	require.Zero(t, testing.AllocsPerRun(100, y.Yield))
+	require.False(t, y.back.IsZero())
+}
