@@ -122,7 +122,10 @@ func (db *DB) fold(o *overlay) (*base, error) {
 }
 
 func (db *DB) newFolder(m memtable.Moment) *folder {
-	f := &folder{source: newMemorySource(m, nil), limits: db.limits}
+	f := &folder{
+		source: newMemorySource(m, nil), limits: db.limits,
+		wanted: func() bool { return db.pressure.Load() >= 2*db.opt.OverlayBytes },
+	}
 	if early := db.opt.Early; early != nil {
 		changed := make(map[string]bool)
 		f.changed = changed
@@ -179,6 +182,7 @@ type folder struct {
 	limits  txLimits
 	done    bool
 	yielder yielding.Yielder // asked after each leaf
+	wanted  func() bool      // somebody waits for it, or soon will
 
 	// Of one transaction:
 	pages  *pages // as of the one before
@@ -220,7 +224,9 @@ func (f *folder) finish(tx *bbolt.Tx, s State) error {
 // leaf merges the next entries of the source into the leaf that the first
 // belongs to.
 func (f *folder) leaf(key []byte) error {
-	f.yielder.Yield()
+	if !f.wanted() {
+		f.yielder.Yield()
+	}
 	c := f.leaves.Cursor()
 	old, err := seekLeaf(c, f.pages, key)
 	if err != nil {
