@@ -39,14 +39,18 @@ type builder struct {
 	// What a commit adds to the engine's recent state once it is written. A nil
 	// context is one that was deleted.
 	ends     assoc[structure.RunID, runEnd]
+	runs     assoc[structure.RunID, structure.RunInfo]  // it begins, or begins others after
 	digests  assoc[structure.SpanRef, structure.Digest] // of its spans; not all are kept
 	contexts assoc[structure.ContextID, *liveContext]
-	moved    struct { // one that was there before
+	// moved is a context that was there before and that the commit moves, if nothing else
+	// of the commit looks at it: it need not be copied. Most commits move one at most.
+	moved struct {
 		context *liveContext
 		to      tip
 	}
 	cuts    []structure.RunID
 	created []structure.ContextID
+	began   []structure.RunID
 
 	// expected is a context as it was found before the commit, if one was.
 	expected *liveContext
@@ -72,10 +76,12 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 	b.batch, b.pending, b.later = b.batch[:0], nil, nil
 	b.blocks.reset()
 	b.ends.reset()
+	b.runs.reset()
 	b.digests.reset()
 	b.contexts.reset()
 	b.cuts = b.cuts[:0]
 	b.created = b.created[:0]
+	b.began = b.began[:0]
 	b.expected, b.moved.context = nil, nil
 }
 
@@ -410,12 +416,17 @@ func (b *builder) run(r *structure.Run) error {
 		return invalid("run", r.ID, "no id")
 	}
 	k := b.slab.key(tableRun, r.ID[:])
-	if known, err := b.has(k); err != nil {
-		return err
-	} else if known && !b.replay {
-		return &backend.SubjectError{Subject: "run", ID: r.ID.String(), Err: backend.ErrExists}
+	if _, mine := b.runs.get(r.ID); !b.replay && (mine || !b.engine.isNewRun(r.ID)) {
+		known, err := b.has(k)
+		if err == nil && known {
+			err = &backend.SubjectError{Subject: "run", ID: r.ID.String(), Err: backend.ErrExists}
+		}
+		if err != nil {
+			return err
+		}
 	}
 	b.counts.runs++
+	b.began = append(b.began, r.ID)
 	if err := b.requireSpan(r.Parent); err != nil {
 		return err
 	}
@@ -435,11 +446,23 @@ func (b *builder) run(r *structure.Run) error {
 	b.put(k, b.slab.end(start))
 	b.put(b.slab.key(tableFork, r.Parent.Run[:], be64(r.Parent.Seq), r.ID[:]), present)
 	b.ends.set(r.ID, runEnd{digest: info.Digest})
+	b.runs.set(r.ID, info)
 	return nil
 }
 
+// runInfo returns what is known of a run as the commit so far leaves it.
 func (b *builder) runInfo(id structure.RunID) (structure.RunInfo, error) {
-	return readRunInfo(b, id)
+	if info, ok := b.runs.get(id); ok {
+		return info, nil
+	}
+	if info, ok := b.engine.runs.own(id); ok {
+		return info, nil
+	}
+	info, err := readRunInfo(b, id)
+	if err == nil {
+		b.runs.set(id, info)
+	}
+	return info, err
 }
 
 // Get makes the builder a reader of its own state.

@@ -224,6 +224,7 @@ func (c *collection) follow() error {
 // forgetRecent makes everything be looked up anew. The lock on writing is held.
 func (e *Engine) forgetRecent() {
 	e.ends.clear()
+	e.runs.clear()
 	e.digests.clear()
 	e.contexts.clear()
 }

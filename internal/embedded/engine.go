@@ -71,18 +71,21 @@ type Engine struct {
 
 	turns sync.Pool
 
-	// write serialises commits. It guards counts, builder and newest.
-	write   sync.Mutex
-	counts  counters
-	builder builder
-	line    line
-	newest  uint64 // contexts whose ids were made later are new: see structure.Made
-	closed  atomic.Bool
+	// write serialises commits. It guards counts, builder and what was made.
+	write        sync.Mutex
+	counts       counters
+	builder      builder
+	madeContexts madeIDs
+	madeRuns     madeIDs
+	line         line
+	closed       atomic.Bool
 
-	// What was used lately. ends has where runs end, digests those of spans that
-	// others were forked from or that were asked for. Contexts are as they
+	// What was used lately. ends has where runs end, runs what is known of those that
+	// others were forked from, digests those of spans that others were forked from or
+	// that were asked for. Contexts are as they
 	// are now, so only commits put them here.
 	ends     *recent[structure.RunID, runEnd]
+	runs     *recent[structure.RunID, structure.RunInfo]
 	digests  *recent[structure.SpanRef, structure.Digest]
 	contexts liveContexts
 
@@ -146,9 +149,12 @@ func newEngine(dir string) *Engine {
 	e := &Engine{
 		dir:      dir,
 		ends:     newRecent[structure.RunID, runEnd](func(id structure.RunID) uint64 { return placeOfID(id) }),
+		runs:     newRecent[structure.RunID, structure.RunInfo](func(id structure.RunID) uint64 { return placeOfID(id) }),
 		digests:  newRecent[structure.SpanRef, structure.Digest](placeOfSpan),
-		newest:   structure.LastMade(),
 		contexts: newLiveContexts(),
+
+		madeContexts: newMadeIDs(structure.LastMade()),
+		madeRuns:     newMadeIDs(structure.LastMade()),
 	}
 	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
@@ -307,9 +313,15 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 func (e *Engine) publish(b *builder, f journal.Frame) {
 	e.filter.addContents(b.commit)
 	b.ends.each(e.ends.set)
+	b.runs.each(e.runs.set)
+	for i := range b.began {
+		if made, ok := structure.Made(b.began[i]); ok {
+			e.madeRuns.add(made)
+		}
+	}
 	for i := range b.created {
 		if made, ok := structure.Made(b.created[i]); ok {
-			e.newest = max(e.newest, made)
+			e.madeContexts.add(made)
 		} else {
 			e.filter.add(b.created[i][:])
 		}
@@ -325,7 +337,7 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
 		Counts: b.counts.values(),
 	}, b.batch, b.later)
-	if b.moved.context != nil {
+	if b.moved.context != nil { // before the others: a later record may have stated it, too
 		e.contexts.move(b.moved.context, b.moved.to)
 	}
 	b.contexts.each(func(id structure.ContextID, c *liveContext) {
@@ -343,9 +355,15 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 // The lock on writing is held.
 func (e *Engine) isNew(id structure.ContextID) bool {
 	if made, ok := structure.Made(id); ok {
-		return made > e.newest
+		return e.madeContexts.isNew(made)
 	}
 	return e.filter.lacks(id[:])
+}
+
+// isNewRun is isNew for runs, of which the filter knows nothing.
+func (e *Engine) isNewRun(id structure.RunID) bool {
+	made, ok := structure.Made(id)
+	return ok && e.madeRuns.isNew(made)
 }
 
 // Close implements backend.Engine. It waits for snapshots and sequences that are

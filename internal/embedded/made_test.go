@@ -1,0 +1,88 @@
+package embedded
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// What is told to be new was never added, and neither was it made before the store was
+// opened. Of the last that were made nothing is missed.
+func TestMadeIDs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		opened := rapid.Uint64Range(0, 3*madeWindow).Draw(t, "opened")
+		m := newMadeIDs(opened)
+		added := map[uint64]bool{}
+		last := opened
+		near := func(label string) uint64 {
+			return max(last+100, rapid.Uint64Range(0, 1000+2*madeWindow).Draw(t, label)) - 100
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				n := last + rapid.Uint64Range(0, 70).Draw(t, "on")
+				n -= min(n, rapid.Uint64Range(0, 70).Draw(t, "back"))
+				m.add(n)
+				added[n] = true
+				last = max(last, n)
+			},
+			"add far away": func(t *rapid.T) {
+				n := near("far")
+				if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
+					n = last + rapid.Uint64Range(0, 3*madeWindow).Draw(t, "on")
+				}
+				m.add(n)
+				added[n] = true
+				last = max(last, n)
+			},
+			"": func(t *rapid.T) {
+				for n := uint64(0); n <= last+2; n++ {
+					isNew := m.isNew(n)
+					if isNew {
+						require.False(t, added[n] || n <= opened, "%d", n)
+					} else if n > opened && n+madeWindow > last {
+						require.True(t, added[n], "%d", n)
+					}
+				}
+			},
+		})
+	})
+}
+
+// A run cannot begin twice, nor a context be stated as another, also where their ids were
+// made in this process, in any order, and before the store was opened.
+func TestMadeIDsAreThereOnce(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Open(background, dir, nil)
+	require.NoError(t, err)
+	apply := func(records ...structure.Record) error {
+		_, err := e.Apply(background, &structure.Commit{Records: records}, backend.Options{Durability: backend.Normal})
+		return err
+	}
+	runs, contexts := make([]structure.RunID, 5), make([]structure.ContextID, 5)
+	for i := range runs {
+		runs[i], contexts[i] = structure.NewID[structure.RunID](), structure.NewID[structure.ContextID]()
+	}
+	parent := structure.NewID[structure.ContextID]()
+	require.NoError(t, apply(&structure.Context{ID: parent}))
+	require.ErrorIs(t, apply(&structure.Run{ID: runs[2]}, &structure.Run{ID: runs[2]}), backend.ErrExists)
+	again := func() {
+		for i := range runs {
+			require.ErrorIs(t, apply(&structure.Run{ID: runs[i]}), backend.ErrExists, "%d", i)
+			require.ErrorIs(t, apply(&structure.Context{ID: contexts[i], Parent: parent}), backend.ErrExists, "%d", i)
+		}
+	}
+	for _, i := range []int{3, 0, 4, 2, 1} {
+		require.NoError(t, apply(&structure.Run{ID: runs[i]}))
+		require.NoError(t, apply(&structure.Context{ID: contexts[i]}))
+	}
+	again()
+	require.NoError(t, e.Close())
+	e, err = Open(background, dir, nil)
+	require.NoError(t, err)
+	again()
+	require.NoError(t, e.Close())
+}
