@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -137,6 +138,26 @@ type group struct {
 	waiting []*turn // not written yet
 	written []*turn
 	done    chan struct{} // closed when the group is durable; nil while nobody waits for that
+}
+
+// busy reports whether somebody waits for a commit of full durability.
+func (l *line) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gathering != nil || l.syncing != nil
+}
+
+// giveWay returns what work in the background calls after every step, to let those go on
+// who wait for commits of full durability: they wake from each sync, and need a processor
+// for a moment. Others are not given way to: what they write is to be packed and folded,
+// too.
+func (e *Engine) giveWay() func() {
+	var y yielding.Yielder
+	return func() {
+		if e.line.busy() {
+			y.Yield()
+		}
+	}
 }
 
 // wait returns what is closed when the group is durable. The line's lock is held.

@@ -347,6 +347,7 @@ func (c *collection) rewrite(s journal.SegmentInfo) error {
 	defer cancel(nil)
 	before := c.done
 	_, err := c.engine.journal.Rewrite(ctx, s.First, s.Last, journal.RewriteOptions{
+		Yield:  c.engine.giveWay(),
 		Filter: c.filterCommit, Unlisted: c.engine.unlisted(s.First, s.Dense),
 		Progress: func(done, total int64) {
 			if err := c.progress(before + s.Bytes*done/max(total, 1) - c.done); err != nil {

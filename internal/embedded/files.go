@@ -34,6 +34,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		OverlayBytes: e.opt.OverlayBytes,
 		ReadOnly:     e.opt.ReadOnly,
 		Log:          e.opt.Log,
+		Yield:        e.giveWay(),
 		Early:        early,
 		// A checkpoint begins only after commits, so the journal is there.
 		Durable: func(number uint64) error { return e.journal.Sync(number) },

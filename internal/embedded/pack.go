@@ -51,6 +51,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 	}
 	for _, p := range plan {
 		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
+			Yield: e.giveWay(),
 			Dense: o.Dense, Unlisted: e.unlisted(p.first, o.Dense),
 			Progress: func(n, _ int64) {
 				if o.Progress != nil {

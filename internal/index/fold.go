@@ -10,7 +10,6 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/lineage-store/lineage/internal/memtable"
-	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -122,10 +121,7 @@ func (db *DB) fold(o *overlay) (*base, error) {
 }
 
 func (db *DB) newFolder(m memtable.Moment) *folder {
-	f := &folder{
-		source: newMemorySource(m, nil), limits: db.limits,
-		wanted: func() bool { return db.pressure.Load() >= 2*db.opt.OverlayBytes },
-	}
+	f := &folder{source: newMemorySource(m, nil), limits: db.limits, yield: db.opt.Yield}
 	if early := db.opt.Early; early != nil {
 		changed := make(map[string]bool)
 		f.changed = changed
@@ -181,8 +177,7 @@ type folder struct {
 	changed map[string]bool      // keys of the source that are there with another value: they come late
 	limits  txLimits
 	done    bool
-	yielder yielding.Yielder // asked after each leaf
-	wanted  func() bool      // somebody waits for it, or soon will
+	yield   func() // called after each leaf, if it is not nil
 
 	// Of one transaction:
 	pages  *pages // as of the one before
@@ -224,8 +219,8 @@ func (f *folder) finish(tx *bbolt.Tx, s State) error {
 // leaf merges the next entries of the source into the leaf that the first
 // belongs to.
 func (f *folder) leaf(key []byte) error {
-	if !f.wanted() {
-		f.yielder.Yield()
+	if f.yield != nil {
+		f.yield()
 	}
 	c := f.leaves.Cursor()
 	old, err := seekLeaf(c, f.pages, key)

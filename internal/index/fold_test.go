@@ -186,7 +186,7 @@ func TestKillBetweenTransactions(t *testing.T) {
 		db.Apply(at(1), first)
 		require.NoError(t, db.Checkpoint())
 		db.Apply(at(2), second)
-		f := folder{source: newMemorySource(settled(db), []byte{}), limits: txLimits{leaves: 1, bytes: 1 << 20}, wanted: func() bool { return true }}
+		f := folder{source: newMemorySource(settled(db), []byte{}), limits: txLimits{leaves: 1, bytes: 1 << 20}}
 		for range transactions {
 			require.NoError(t, db.foldPart(&f, at(2)))
 		}

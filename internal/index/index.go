@@ -57,6 +57,8 @@ type Options struct {
 	// over a later state. A checkpoint writes them in several transactions, to bound
 	// its memory, and all others in one with the state. Nil means all keys.
 	Early func(key []byte) bool
+	// Yield, when not nil, is called by a fold after every few microseconds of work.
+	Yield func()
 	// ReadOnly never writes the file.
 	ReadOnly bool
 	// Log is told what went wrong in the background; nil discards it.

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/pack"
-	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -80,6 +79,8 @@ type RewriteOptions struct {
 	Dense bool
 	// Unlisted leaves out what finds content and spans in the pack.
 	Unlisted bool
+	// Yield, when not nil, is called after every few microseconds of work.
+	Yield func()
 	// Progress, when not nil, is told of the bytes of frames done and to do.
 	Progress func(done, total int64)
 }
@@ -156,6 +157,9 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 	}
 	w := pack.NewWriter(f, h, o.Filter)
 	w.Unlisted = o.Unlisted
+	if o.Yield != nil {
+		w.Yield = o.Yield
+	}
 	defer func() {
 		w.Close()
 		if closeErr := f.Close(); err == nil {
@@ -170,7 +174,6 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 	next := v.find(h.Last + 1)
 	total := j.SizeFrom(Position{Segment: h.First}) - j.SizeFrom(Position{Segment: h.Last + 1})
 	var done int64
-	var yielder yielding.Yielder
 	for frame, err := range v.Frames(Position{Segment: h.First}) {
 		switch {
 		case err != nil:
@@ -189,7 +192,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 			continue
 		}
 		commits++
-		yielder.Yield() // who writes to the journal comes first
+		w.Yield()
 		if err := w.Add(pack.Frame{
 			Segment: frame.Position.Segment, Start: frame.Position.Offset, End: frame.End, Number: frame.Number,
 			Payload: frame.Payload, PayloadOffset: frame.PayloadOffset, Offsets: frame.Offsets,

@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -55,6 +54,8 @@ type Frame struct {
 type Writer struct {
 	// Unlisted packs do without what finds content and spans in them.
 	Unlisted bool
+	// Yield is called after each frame that is proven.
+	Yield func()
 
 	file   io.WriterAt
 	h      Header
@@ -95,7 +96,7 @@ func NewWriter(file io.WriterAt, h Header, filter Filter) *Writer {
 	w := &Writer{
 		dict: dictionary{dense: h.Dense},
 		file: file, h: h, filter: filter, at: headerSize, ids: map[[16]byte]uint32{}, known: map[content.ID]uint64{},
-		next: h.FirstCommit, row: row{commit: h.FirstCommit, id: 1, offset: headerSize},
+		next: h.FirstCommit, row: row{commit: h.FirstCommit, id: 1, offset: headerSize}, Yield: func() {},
 	}
 	return w
 }
@@ -425,7 +426,6 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 		return err
 	}
 	i := 0
-	var yielder yielding.Yielder
 	for f, err := range p.Frames(0, 0) {
 		if err != nil {
 			return err
@@ -433,7 +433,7 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		yielder.Yield()
+		w.Yield()
 		if i >= len(w.sums) || f.Number != w.h.FirstCommit+uint64(i) || crc32.Checksum(f.Payload, castagnoli) != w.sums[i] {
 			return fmt.Errorf("pack %s: commit %d does not read back", name, f.Number)
 		}

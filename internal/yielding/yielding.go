@@ -9,7 +9,7 @@ import (
 // Yielder is what a goroutine that works for long asks to let others go on. Its zero
 // value is ready for use. Those who block soon, such as writers that wait for the disk,
 // find a processor when they wake; those who do not get no more than eight times as much
-// of its time as the work.
+// of its time as the work. It is for one goroutine at a time.
 type Yielder struct {
 	back time.Time     // when it went on last
 	away time.Duration // how long it was away then
