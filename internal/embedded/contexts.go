@@ -23,15 +23,15 @@ func newLiveContexts() liveContexts {
 	return liveContexts{newRecent[structure.ContextID, *liveContext](func(id structure.ContextID) uint64 { return placeOfID(id) })}
 }
 
-// get returns a copy of a context.
-func (l liveContexts) get(id structure.ContextID) (c backend.Context, ok bool) {
+// copy puts a copy of a context where to points, if it is there.
+func (l liveContexts) copy(id structure.ContextID, to *backend.Context) bool {
 	l.mu.Lock()
 	is, ok := l.own(id)
 	if ok {
-		c = is.Context
+		*to = is.Context
 	}
 	l.mu.Unlock()
-	return c, ok
+	return ok
 }
 
 // move has a context, found here or elsewhere, stand at a tip.

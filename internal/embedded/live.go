@@ -47,15 +47,15 @@ func (e *Engine) Head(context.Context) (uint64, error) {
 }
 
 // Context implements backend.Reader.
-func (e *Engine) Context(_ context.Context, id structure.ContextID) (backend.Context, error) {
-	if c, ok := e.contexts.get(id); ok && !e.closed.Load() { // no file is needed
+func (e *Engine) Context(_ context.Context, id structure.ContextID) (c backend.Context, err error) {
+	if !e.closed.Load() && e.contexts.copy(id, &c) { // no file is needed
 		return c, nil
 	}
 	if err := e.begin(); err != nil {
 		return backend.Context{}, err
 	}
 	defer e.end()
-	if c, ok := e.contexts.get(id); ok {
+	if e.contexts.copy(id, &c) {
 		return c, nil
 	}
 	return readContext(e.index, id)
