@@ -20,7 +20,7 @@ type liveContext struct {
 }
 
 func newLiveContexts() liveContexts {
-	return liveContexts{newRecent[structure.ContextID, *liveContext](func(id structure.ContextID) uint64 { return placeOfID(id) })}
+	return liveContexts{newRecentByID[structure.ContextID, *liveContext]()}
 }
 
 // copy puts a copy of a context where to points, if it is there.

@@ -148,8 +148,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 func newEngine(dir string) *Engine {
 	e := &Engine{
 		dir:      dir,
-		ends:     newRecent[structure.RunID, runEnd](func(id structure.RunID) uint64 { return placeOfID(id) }),
-		runs:     newRecent[structure.RunID, structure.RunInfo](func(id structure.RunID) uint64 { return placeOfID(id) }),
+		ends:     newRecentByID[structure.RunID, runEnd](),
+		runs:     newRecentByID[structure.RunID, structure.RunInfo](),
 		digests:  newRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 		contexts: newLiveContexts(),
 

@@ -41,6 +41,11 @@ func newRecent[K comparable, V any](place func(K) uint64) *recent[K, V] {
 	return &recent[K, V]{place: place}
 }
 
+// newRecentByID is newRecent for ids.
+func newRecentByID[K ~[16]byte, V any]() *recent[K, V] {
+	return newRecent[K, V](func(id K) uint64 { return placeOfID(id) })
+}
+
 // placeOfID is the place of an id: those made by structure.NewID end in a number
 // that counts up.
 func placeOfID(id [16]byte) uint64 {

@@ -192,7 +192,6 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 			continue
 		}
 		commits++
-		w.Yield()
 		if err := w.Add(pack.Frame{
 			Segment: frame.Position.Segment, Start: frame.Position.Offset, End: frame.End, Number: frame.Number,
 			Payload: frame.Payload, PayloadOffset: frame.PayloadOffset, Offsets: frame.Offsets,

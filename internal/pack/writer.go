@@ -54,7 +54,7 @@ type Frame struct {
 type Writer struct {
 	// Unlisted packs do without what finds content and spans in them.
 	Unlisted bool
-	// Yield is called after each frame that is proven.
+	// Yield is called before each frame that is added or proven.
 	Yield func()
 
 	file   io.WriterAt
@@ -111,6 +111,7 @@ func (w *Writer) Add(f Frame) error {
 	if f.Number != w.next {
 		return fmt.Errorf("pack: commit %d where %d is due", f.Number, w.next)
 	}
+	w.Yield()
 	x, payload, err := w.commit(f)
 	if err != nil {
 		return fmt.Errorf("pack commit %d: %w", f.Number, err)

@@ -105,7 +105,7 @@ func (s *onStore) bring(ctx context.Context, t *structure.Thread, r structure.Re
 }
 
 func isNone(o structure.Overrides) bool {
-	return o.SystemPrompt == nil && o.Model == nil && o.JSON == nil
+	return !o.Adds(structure.Overrides{})
 }
 
 // giveOverrides gives a context those that were loaded, unless it has got some.
