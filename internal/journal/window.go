@@ -24,8 +24,12 @@ type tailWindow struct {
 }
 
 const (
-	leastWindow = 64 << 10
+	// Reserving room costs about as much for little as for much, so windows begin with
+	// what a burst of some hundred messages takes.
+	leastWindow = 256 << 10
 	mostWindow  = 1 << 20
+	// newRoom is made ready in a segment about which nothing is known yet.
+	newRoom = 64 << 10
 )
 
 // put writes a frame at the end of the segment, through memory if it may.
@@ -89,7 +93,7 @@ func (j *Journal) makeRoom(synced bool) {
 		since, w.synced = w.synced, at
 	}
 	w.readied = at
-	used := int64(leastWindow) // of a segment that is new to it
+	used := int64(newRoom)
 	if at.Segment == since.Segment {
 		used = at.Offset - since.Offset
 	}
