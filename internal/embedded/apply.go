@@ -283,7 +283,7 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 func (e *Engine) expect(o backend.Options) (c *liveContext, err error) {
 	for _, expect := range o.Tips {
 		var ok bool
-		if c, ok = e.contexts.own(expect.Context); !ok {
+		if c, ok = e.current.contexts.get(expect.Context); !ok {
 			c = &liveContext{}
 			if c.Context, err = readContext(e.index, expect.Context); err != nil {
 				return nil, err

@@ -397,7 +397,7 @@ func (b *builder) contextState(id structure.ContextID) (*liveContext, error) {
 		c, ok = b.expected, true
 	}
 	if !ok {
-		c, ok = b.engine.contexts.keep(id)
+		c, ok = b.engine.current.keep(id)
 	}
 	if !ok {
 		c = &liveContext{}
@@ -455,7 +455,7 @@ func (b *builder) runInfo(id structure.RunID) (structure.RunInfo, error) {
 	if info, ok := b.runs.get(id); ok {
 		return info, nil
 	}
-	if info, ok := b.engine.runs.own(id); ok {
+	if info, ok := b.engine.runs.get(id); ok {
 		return info, nil
 	}
 	info, err := readRunInfo(b, id)
@@ -483,7 +483,7 @@ func (b *builder) requireSpan(r structure.SpanRef) error {
 func (b *builder) end(run structure.RunID) (runEnd, bool) {
 	end, ok := b.ends.get(run)
 	if !ok {
-		end, ok = b.engine.ends.own(run)
+		end, ok = b.engine.current.ends.get(run)
 	}
 	return end, ok
 }

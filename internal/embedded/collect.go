@@ -223,10 +223,9 @@ func (c *collection) follow() error {
 
 // forgetRecent makes everything be looked up anew. The lock on writing is held.
 func (e *Engine) forgetRecent() {
-	e.ends.clear()
+	e.current.forget()
 	e.runs.clear()
 	e.digests.clear()
-	e.contexts.clear()
 }
 
 // prune makes the index that the journal will have, and changes the one in use
@@ -297,7 +296,7 @@ func (c *collection) change(is, will *index.Snapshot) error {
 	return p.flush(func() {
 		e := c.engine
 		e.counts = e.counts.since(countersOf(is.State().Counts), countersOf(will.State().Counts))
-		e.contexts.clear()
+		e.current.forget()
 	})
 }
 

@@ -80,14 +80,12 @@ type Engine struct {
 	line         line
 	closed       atomic.Bool
 
-	// What was used lately. ends has where runs end, runs what is known of those that
-	// others were forked from, digests those of spans that others were forked from or
-	// that were asked for. Contexts are as they
-	// are now, so only commits put them here.
-	ends     *recent[structure.RunID, runEnd]
-	runs     *recent[structure.RunID, structure.RunInfo]
-	digests  *recent[structure.SpanRef, structure.Digest]
-	contexts liveContexts
+	// What was used lately. runs is what is known of those that others were forked from,
+	// for who has the lock on writing; digests are those of spans that others were forked
+	// from or that were asked for.
+	current current
+	runs    recent[structure.RunID, structure.RunInfo]
+	digests *sharedRecent[structure.SpanRef, structure.Digest]
 
 	// barrier is there from when a collection knows what is dead until it is gone.
 	barrier atomic.Pointer[barrier]
@@ -147,11 +145,10 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 
 func newEngine(dir string) *Engine {
 	e := &Engine{
-		dir:      dir,
-		ends:     newRecentByID[structure.RunID, runEnd](),
-		runs:     newRecentByID[structure.RunID, structure.RunInfo](),
-		digests:  newRecent[structure.SpanRef, structure.Digest](placeOfSpan),
-		contexts: newLiveContexts(),
+		dir:     dir,
+		current: newCurrent(),
+		runs:    recentByID[structure.RunID, structure.RunInfo](),
+		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 
 		madeContexts: newMadeIDs(structure.LastMade()),
 		madeRuns:     newMadeIDs(structure.LastMade()),
@@ -312,7 +309,6 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 // publish makes a written commit visible.
 func (e *Engine) publish(b *builder, f journal.Frame) {
 	e.filter.addContents(b.commit)
-	b.ends.each(e.ends.set)
 	b.runs.each(e.runs.set)
 	for i := range b.began {
 		if made, ok := structure.Made(b.began[i]); ok {
@@ -326,9 +322,6 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 			e.filter.add(b.created[i][:])
 		}
 	}
-	for _, run := range b.cuts {
-		e.ends.forget(run)
-	}
 	if barrier := e.barrier.Load(); barrier != nil && !b.replay {
 		barrier.passed(b.commit)
 	}
@@ -337,16 +330,7 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
 		Counts: b.counts.values(),
 	}, b.batch, b.later)
-	if b.moved.context != nil { // before the others: a later record may have stated it, too
-		e.contexts.move(b.moved.context, b.moved.to)
-	}
-	b.contexts.each(func(id structure.ContextID, c *liveContext) {
-		if c == nil {
-			e.contexts.forget(id)
-		} else {
-			e.contexts.set(id, c)
-		}
-	})
+	e.current.take(b)
 	e.arrivals.announce()
 }
 

@@ -48,14 +48,14 @@ func (e *Engine) Head(context.Context) (uint64, error) {
 
 // Context implements backend.Reader.
 func (e *Engine) Context(_ context.Context, id structure.ContextID) (c backend.Context, err error) {
-	if !e.closed.Load() && e.contexts.copy(id, &c) { // no file is needed
+	if !e.closed.Load() && e.current.context(id, &c) { // no file is needed
 		return c, nil
 	}
 	if err := e.begin(); err != nil {
 		return backend.Context{}, err
 	}
 	defer e.end()
-	if e.contexts.copy(id, &c) {
+	if e.current.context(id, &c) {
 		return c, nil
 	}
 	return readContext(e.index, id)

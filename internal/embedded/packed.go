@@ -28,7 +28,7 @@ type layer struct {
 	number uint64   // no commit that packs answer for is later
 	// places are where content was found lately: looking again would mean reading and
 	// hashing it again.
-	places *recent[contentStart, foundPlace]
+	places *sharedRecent[contentStart, foundPlace]
 }
 
 // contentStart is a table and the start of a hash.
@@ -44,7 +44,7 @@ type foundPlace struct {
 }
 
 func newLayer(last uint32, number uint64, hidden *barrier) *layer {
-	return &layer{last: last, number: number, hidden: hidden, places: newRecent[contentStart, foundPlace](contentStart.place)}
+	return &layer{last: last, number: number, hidden: hidden, places: newSharedRecent[contentStart, foundPlace](contentStart.place)}
 }
 
 // mostPlace is behind every place of a run.

@@ -152,7 +152,7 @@ func (v view) Digest(_ context.Context, r structure.SpanRef) (structure.Digest, 
 
 // knownDigest returns the digest of a span when it is at hand.
 func (e *Engine) knownDigest(r structure.SpanRef) (structure.Digest, bool) {
-	if end, ok := e.ends.get(r.Run); ok && end.seq == r.Seq && r.Seq != 0 {
+	if end, ok := e.current.end(r.Run); ok && end.seq == r.Seq && r.Seq != 0 {
 		return end.digest, true
 	}
 	return e.digests.get(r)

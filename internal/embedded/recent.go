@@ -7,20 +7,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// runEnd is where a run ends and the digest of the history up to there.
-type runEnd struct {
-	seq    uint64
-	digest structure.Digest
-}
-
 // recent remembers what was used lately, to save lookups. What it holds can always
 // be looked up, so it forgets things for others: a key has two places in a table
 // that grows up to a size. Ids that were made one after the other stand side by
-// side there.
+// side there. See sharedRecent for one that several goroutines use.
 type recent[K comparable, V any] struct {
 	place func(K) uint64
-
-	mu    sync.Mutex
 	sets  []recentSet[K, V] // as many as a power of two
 	count int               // how many new keys were put since the table has its size
 }
@@ -37,13 +29,9 @@ const (
 	mostRecent  = 1 << 14
 )
 
-func newRecent[K comparable, V any](place func(K) uint64) *recent[K, V] {
-	return &recent[K, V]{place: place}
-}
-
-// newRecentByID is newRecent for ids.
-func newRecentByID[K ~[16]byte, V any]() *recent[K, V] {
-	return newRecent[K, V](func(id K) uint64 { return placeOfID(id) })
+// recentByID returns a recent for ids.
+func recentByID[K ~[16]byte, V any]() recent[K, V] {
+	return recent[K, V]{place: func(id K) uint64 { return placeOfID(id) }}
 }
 
 // placeOfID is the place of an id: those made by structure.NewID end in a number
@@ -56,15 +44,19 @@ func placeOfID(id [16]byte) uint64 {
 func placeOfSpan(r structure.SpanRef) uint64 { return placeOfID(r.Run) + r.Seq }
 
 func (r *recent[K, V]) set(k K, v V) {
-	r.mu.Lock()
+	if len(r.sets) > 0 {
+		if s := r.setOf(k); s[0].used && s[0].key == k {
+			s[0].value = v
+			return
+		}
+	}
 	if len(r.sets) == 0 || r.count > len(r.sets) && 2*len(r.sets) < mostRecent {
 		r.grow()
 	}
-	if _, known := r.own(k); !known {
+	if _, known := r.get(k); !known {
 		r.count++
 	}
 	r.put(k, v)
-	r.mu.Unlock()
 }
 
 func (r *recent[K, V]) setOf(k K) *recentSet[K, V] {
@@ -98,14 +90,6 @@ func (r *recent[K, V]) grow() {
 }
 
 func (r *recent[K, V]) get(k K) (v V, ok bool) {
-	r.mu.Lock()
-	v, ok = r.own(k)
-	r.mu.Unlock()
-	return v, ok
-}
-
-// own is get for who has the lock, or is the only one to change the table.
-func (r *recent[K, V]) own(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
 	}
@@ -120,23 +104,20 @@ func (r *recent[K, V]) own(k K) (v V, ok bool) {
 
 // keep is get for what is going to be used again.
 func (r *recent[K, V]) keep(k K) (v V, ok bool) {
-	r.mu.Lock()
-	if len(r.sets) > 0 {
-		s := r.setOf(k)
-		if s[1].used && s[1].key == k {
-			s[0], s[1] = s[1], s[0]
-		}
-		if s[0].used && s[0].key == k {
-			v, ok = s[0].value, true
-		}
+	if len(r.sets) == 0 {
+		return v, false
 	}
-	r.mu.Unlock()
+	s := r.setOf(k)
+	if s[1].used && s[1].key == k {
+		s[0], s[1] = s[1], s[0]
+	}
+	if s[0].used && s[0].key == k {
+		v, ok = s[0].value, true
+	}
 	return v, ok
 }
 
 func (r *recent[K, V]) forget(k K) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if len(r.sets) == 0 {
 		return
 	}
@@ -149,8 +130,32 @@ func (r *recent[K, V]) forget(k K) {
 	}
 }
 
-func (r *recent[K, V]) clear() {
+func (r *recent[K, V]) clear() { r.sets, r.count = nil, 0 }
+
+// sharedRecent is a recent for many goroutines.
+type sharedRecent[K comparable, V any] struct {
+	mu sync.Mutex
+	is recent[K, V]
+}
+
+func newSharedRecent[K comparable, V any](place func(K) uint64) *sharedRecent[K, V] {
+	return &sharedRecent[K, V]{is: recent[K, V]{place: place}}
+}
+
+func (r *sharedRecent[K, V]) set(k K, v V) {
 	r.mu.Lock()
-	r.sets, r.count = nil, 0
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.is.set(k, v)
+}
+
+func (r *sharedRecent[K, V]) get(k K) (V, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.is.get(k)
+}
+
+func (r *sharedRecent[K, V]) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.is.clear()
 }

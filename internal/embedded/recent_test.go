@@ -10,7 +10,7 @@ import (
 // What is remembered is what was put last, or nothing.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRecent[int, string](func(k int) uint64 { return uint64(k) * 5 })
+		r := recent[int, string]{place: func(k int) uint64 { return uint64(k) * 5 }}
 		is := map[int]string{}
 		keys := rapid.IntRange(0, 600)
 		t.Repeat(map[string]func(*rapid.T){
@@ -55,7 +55,7 @@ func TestRecent(t *testing.T) {
 
 // Keys that follow each other do not drive each other out.
 func TestRecentHoldsNeighbours(t *testing.T) {
-	r := newRecent[int, int](func(k int) uint64 { return uint64(k) })
+	r := recent[int, int]{place: func(k int) uint64 { return uint64(k) }}
 	for k := range 2 * mostRecent {
 		r.set(k, k)
 	}
