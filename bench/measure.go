@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"time"
 )
@@ -66,13 +67,13 @@ func (r *run) compare(ctx context.Context, s subject, contenders []contender) er
 		rounds = s.rounds
 	}
 	samples := make([][]sample, len(contenders))
+	order := rand.New(rand.NewPCG(r.config.Seed, streamOrder))
 	start := 0
 	if s.warm {
 		start = 1
 	}
 	for round := start; round <= rounds; round++ { // round 0 warms up
-		for k := range contenders {
-			i := (k + round) % len(contenders)
+		for _, i := range order.Perm(len(contenders)) { // what one leaves behind, in caches and to do, is not always for the same
 			c := &contenders[i]
 			r.config.Progress(fmt.Sprintf("%s, %s, size %d, round %d of %d", s.workload, c.system, s.size, round, rounds))
 			if err := ctx.Err(); err != nil {

@@ -31,6 +31,7 @@ const (
 	streamStore
 	streamImport
 	streamCold
+	streamOrder
 )
 
 // A workload is one kind of work, measured for all systems and sizes.
