@@ -171,6 +171,10 @@ func (r *run) opening(ctx context.Context, n int, b *base) error {
 
 // onLineage measures what only this store has.
 func (r *run) onLineage(ctx context.Context, n int, b *base, st *lineageStore) error {
+	// What is sealed is packed in the background, sooner or later: closing ends that.
+	if _, err := st.store.Pack(ctx, lineage.PackOptions{}); err != nil {
+		return err
+	}
 	if err := r.beside(ctx, workBeside, n, st.store); err != nil {
 		return err
 	}

@@ -56,7 +56,8 @@ type Options struct {
 	// Default 100 ms.
 	SyncInterval time.Duration
 	// NoPacking keeps full segments as they are until Pack is called. Otherwise they
-	// are packed in the background, some at a time.
+	// are packed in the background, some at a time, and those that were left from before
+	// once the store has been open for a second.
 	NoPacking bool
 	// ReadOnly opens a store without writing to it, damaged ones included.
 	ReadOnly bool

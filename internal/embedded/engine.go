@@ -103,7 +103,9 @@ type Engine struct {
 	background struct {
 		ctx    context.Context
 		cancel context.CancelCauseFunc
-		busy   atomic.Bool
+		busy   atomic.Bool // packing
+		sealed atomic.Bool // more since packing last looked
+		opened *time.Timer // looks at what was sealed before
 		wait   sync.WaitGroup
 	}
 
@@ -193,10 +195,14 @@ func (e *Engine) open(ctx context.Context) error {
 		}
 		err = e.openFiles(ctx, true)
 	}
-	if err == nil && e.damage != nil {
+	if err != nil {
+		return err
+	}
+	if e.damage != nil {
 		e.opt.Log(fmt.Sprintf("%v; the store is read up to there, to commit %d", e.damage, e.index.Number()))
 	}
-	return err
+	e.packWhatWasLeft()
+	return nil
 }
 
 // Damage implements backend.Impaired.
@@ -357,6 +363,9 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.background.cancel(errClosing)
+	if e.background.opened != nil {
+		e.background.opened.Stop()
+	}
 	e.arrivals.announce()
 	e.files.Lock()
 	e.background.wait.Wait()

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/journal"
@@ -17,9 +16,6 @@ const (
 	mostPacked = 64 << 20
 	// packedRatio is how much smaller a pack is taken to be than its segments.
 	packedRatio = 4
-	// backgroundBytes is how many bytes of sealed segments packing in the background
-	// waits for.
-	backgroundBytes = 32 << 20
 )
 
 // Pack implements backend.Packer.
@@ -125,37 +121,6 @@ func packPlan(files []journal.SegmentInfo, all bool) []packJob {
 	flush()
 	return plan
 }
-
-// packLater packs in the background what was sealed, when there is enough of it.
-func (e *Engine) packLater() {
-	if e.opt.NoPacking || e.opt.ReadOnly || e.background.busy.Swap(true) {
-		return
-	}
-	e.background.wait.Add(1)
-	go func() {
-		defer e.background.wait.Done()
-		defer e.background.busy.Store(false)
-		if err := e.begin(); err != nil {
-			return
-		}
-		defer e.end()
-		e.packing.Lock()
-		defer e.packing.Unlock()
-		var waiting int64
-		for _, p := range packPlan(e.journal.Segments(), false) {
-			waiting += p.bytes
-		}
-		if waiting < backgroundBytes {
-			return
-		}
-		if _, err := e.pack(e.background.ctx, backend.PackOptions{}); err != nil && !errors.Is(err, errClosing) {
-			e.opt.Log(fmt.Sprintf("in the background: %v", err))
-		}
-	}()
-}
-
-// errClosing ends what runs in the background.
-var errClosing = fmt.Errorf("closing: %w", backend.ErrClosed)
 
 // spareSpans is how many spans, contexts and threads a store may have whose index
 // is not kept: making it takes little more time than expanding its packs.

@@ -1,0 +1,91 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// fillTo stores content that nothing shortens, as much as fills so many bytes of segments.
+func fillTo(t *testing.T, e *Engine, random *rand.ChaCha8, bytes int) {
+	t.Helper()
+	const each = content.InlineLimit
+	body := make([]byte, each)
+	for done := 0; done < bytes; done += each {
+		random.Read(body)
+		b := &structure.Block{Block: content.Block{ID: content.Sum(body), Type: content.TypeText, Size: each}, Body: body}
+		_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{b}}, backend.Options{Durability: backend.Normal})
+		require.NoError(t, err)
+	}
+}
+
+func newRandom(seed uint64) *rand.ChaCha8 {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	return rand.NewChaCha8(key)
+}
+
+// packsInTime waits until less is left than packing waits for.
+func packsInTime(t *testing.T, e *Engine) {
+	t.Helper()
+	require.Eventually(t, func() bool { return e.waitingToPack() < backgroundBytes }, time.Minute, 10*time.Millisecond)
+}
+
+// What was sealed and not packed when a store was closed is packed when it is open again,
+// without anything being written.
+func TestWhatWasLeftIsPackedAfterOpening(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Open(background, dir, &Options{SegmentSize: 16 << 20, NoPacking: true})
+	require.NoError(t, err)
+	fillTo(t, e, newRandom(1), backgroundBytes+20<<20)
+	require.NoError(t, e.Close())
+
+	e, err = Open(background, dir, &Options{SegmentSize: 16 << 20})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, e.waitingToPack(), int64(backgroundBytes))
+	packsInTime(t, e)
+	require.NoError(t, e.Close())
+}
+
+// heldFS keeps the first pack from being begun until it is let go.
+type heldFS struct {
+	vfs.FS
+	once  *sync.Once
+	begun chan struct{}
+	letGo chan struct{}
+}
+
+func (h heldFS) Create(name string) (vfs.File, error) {
+	if strings.HasSuffix(name, pack.Unfinished) {
+		h.once.Do(func() {
+			close(h.begun)
+			<-h.letGo
+		})
+	}
+	return h.FS.Create(name)
+}
+
+// What is sealed while packing is at work is packed after that, though nothing more comes.
+func TestWhatIsSealedDuringPackingIsPacked(t *testing.T) {
+	held := heldFS{FS: vfs.OS(), once: new(sync.Once), begun: make(chan struct{}), letGo: make(chan struct{})}
+	e, err := Open(background, t.TempDir(), &Options{SegmentSize: 16 << 20, FS: held})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	random := newRandom(2)
+	fillTo(t, e, random, backgroundBytes+20<<20)
+	<-held.begun
+	fillTo(t, e, random, backgroundBytes+20<<20)
+	close(held.letGo)
+	packsInTime(t, e)
+}
