@@ -273,7 +273,7 @@ func TestThrottle(t *testing.T) {
 		batch := batchOf(int(n), int(n)+10, same(fmt.Sprint("v", n)))
 		m.apply(batch)
 		db.Apply(at(n), batch)
-		db.settle()
+		db.Settle()
 	}
 	for db.frozen == nil {
 		apply()

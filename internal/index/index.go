@@ -284,7 +284,7 @@ func (db *DB) Throttle() error {
 
 // Get returns the latest value of a key. The value must not be changed.
 func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
-	db.settle()
+	db.Settle()
 	db.mu.RLock()
 	if db.closed {
 		db.mu.RUnlock()

@@ -37,7 +37,7 @@ func (db *DB) startQueue() {
 	go func() {
 		defer close(q.done)
 		for range q.wake {
-			db.settle()
+			db.Settle()
 		}
 	}()
 }
@@ -79,10 +79,16 @@ type pending struct {
 
 // Apply makes a batch of entries visible, all at once, as of the state. It keeps
 // nothing of the batch.
-func (db *DB) Apply(s State, batch []Entry) { db.ApplyMade(s, batch, nil) }
+func (db *DB) Apply(s State, batch []Entry) {
+	if db.ApplyMade(s, batch, nil) {
+		db.Settle()
+	}
+}
 
-// ApplyMade is Apply for a batch and, behind it, what maker makes if it is not nil.
-func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) {
+// ApplyMade is Apply for a batch and, behind it, what maker makes if it is not nil. It
+// only leaves them in the queue, and reports whether so many are there that the caller is
+// to settle it.
+func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) (many bool) {
 	q := &db.queue
 	q.mu.Lock()
 	for i := range batch {
@@ -94,22 +100,23 @@ func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) {
 		q.count += maker.Count()
 	}
 	q.state = s
-	q.number.Store(s.Number)
 	q.batches++
 	n := q.count
 	if !q.waiting.Load() { // setting it is a barrier for the processor
 		q.waiting.Store(true)
 	}
+	q.number.Store(s.Number) // after that: who sees the number finds what it brought
 	q.mu.Unlock()
-	switch {
-	case n >= settleAt:
-		db.settle()
-	case n >= wakeAt:
+	if n >= settleAt {
+		return true
+	}
+	if n >= wakeAt {
 		select {
 		case q.wake <- struct{}{}:
 		default: // it is awake
 		}
 	}
+	return false
 }
 
 // appendEntry appends an entry as the queue keeps it: without pointers, which the

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/internal/memtable"
 )
 
-// settle brings what waits in the queue into the overlay.
-func (db *DB) settle() {
+// Settle brings what waits in the queue into the overlay.
+func (db *DB) Settle() {
 	if db.queue.waiting.Load() {
 		db.mu.Lock()
 		defer db.mu.Unlock()
@@ -17,7 +17,7 @@ func (db *DB) settle() {
 	}
 }
 
-// settleLocked is settle for a caller that holds mu.
+// settleLocked is Settle for a caller that holds mu.
 func (db *DB) settleLocked() {
 	q := &db.queue
 	q.mu.Lock()

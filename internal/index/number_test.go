@@ -1,0 +1,45 @@
+package index
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever sees the number of a commit finds what it put.
+func TestNumberIsSeenWithItsEntries(t *testing.T) {
+	const looks = 600
+	db, err := Open(filepath.Join(t.TempDir(), "index"), Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	keyOf := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+	var enough atomic.Bool
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for n := uint64(1); !enough.Load(); n++ {
+			if err := db.Throttle(); err != nil {
+				t.Error(err)
+				return
+			}
+			db.Apply(State{Number: n}, []Entry{{Key: keyOf(n), Value: keyOf(n)}})
+		}
+	})
+	defer writing.Wait()
+	defer enough.Store(true)
+	seen := uint64(0)
+	for look := 0; look < looks && !t.Failed(); {
+		n := db.Number()
+		if n == seen {
+			continue
+		}
+		seen = n
+		look++
+		_, ok, err := db.Get(keyOf(n))
+		require.NoError(t, err)
+		require.True(t, ok, n)
+	}
+}
