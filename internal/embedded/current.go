@@ -61,9 +61,8 @@ func (c *current) keep(id structure.ContextID) (*liveContext, bool) {
 	return c.contexts.keep(id)
 }
 
-// take takes over what a commit changed.
+// take takes over what a commit changed. mu is held.
 func (c *current) take(b *builder) {
-	c.mu.Lock()
 	b.ends.each(c.ends.set)
 	for _, run := range b.cuts {
 		c.ends.forget(run)
@@ -78,7 +77,6 @@ func (c *current) take(b *builder) {
 			c.contexts.set(id, is)
 		}
 	})
-	c.mu.Unlock()
 }
 
 // move has a context, found here or elsewhere, stand at a tip.

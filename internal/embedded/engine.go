@@ -151,9 +151,6 @@ func newEngine(dir string) *Engine {
 		current: newCurrent(),
 		runs:    recentByID[structure.RunID, structure.RunInfo](),
 		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
-
-		madeContexts: newMadeIDs(structure.LastMade()),
-		madeRuns:     newMadeIDs(structure.LastMade()),
 	}
 	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
@@ -178,6 +175,8 @@ func (e *Engine) open(ctx context.Context) error {
 	if e.lock, err = lockDir(e.dir, e.opt.ReadOnly); err != nil {
 		return err
 	}
+	// Until then another engine of this process may have had the store.
+	e.madeContexts, e.madeRuns = newMadeIDs(structure.LastMade()), newMadeIDs(structure.LastMade())
 	if !e.opt.ReadOnly {
 		if err := e.removeScratch(); err != nil {
 			return err
@@ -332,11 +331,17 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 		barrier.passed(b.commit)
 	}
 	e.counts = b.counts
-	e.index.ApplyMade(index.State{
+	// Whoever sees the commit's number finds contexts as it leaves them.
+	e.current.mu.Lock()
+	many := e.index.ApplyMade(index.State{
 		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
 		Counts: b.counts.values(),
 	}, b.batch, b.later)
 	e.current.take(b)
+	e.current.mu.Unlock()
+	if many {
+		e.index.Settle()
+	}
 	e.arrivals.announce()
 }
 

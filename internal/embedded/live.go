@@ -47,18 +47,11 @@ func (e *Engine) Head(context.Context) (uint64, error) {
 }
 
 // Context implements backend.Reader.
-func (e *Engine) Context(_ context.Context, id structure.ContextID) (c backend.Context, err error) {
+func (e *Engine) Context(ctx context.Context, id structure.ContextID) (c backend.Context, err error) {
 	if !e.closed.Load() && e.current.context(id, &c) { // no file is needed
 		return c, nil
 	}
-	if err := e.begin(); err != nil {
-		return backend.Context{}, err
-	}
-	defer e.end()
-	if e.current.context(id, &c) {
-		return c, nil
-	}
-	return readContext(e.index, id)
+	return read(e, func(v view) (backend.Context, error) { return v.Context(ctx, id) })
 }
 
 // Thread implements backend.Reader.

@@ -1,0 +1,115 @@
+package embedded
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Whoever sees the number of a commit sees contexts as it left them.
+func TestHeadIsSeenWithItsContexts(t *testing.T) {
+	const commits = 100_000
+	e, err := Open(background, t.TempDir(), &Options{Durability: backend.Normal})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	k := &talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+	require.NoError(t, k.say(e, backend.Normal))
+	var talking sync.WaitGroup
+	talking.Go(func() {
+		for range commits {
+			if err := k.say(e, backend.Normal); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer talking.Wait()
+	for seen := uint64(0); seen < commits && !t.Failed(); {
+		n, err := e.Head(background)
+		require.NoError(t, err)
+		if n == seen {
+			continue
+		}
+		seen = n
+		c, err := e.Context(background, k.context)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, c.Moved, n)
+	}
+}
+
+// onListFS calls what do points to when it is first asked for names.
+type onListFS struct {
+	vfs.FS
+	do *func()
+}
+
+func (l onListFS) List(dir string) ([]string, error) {
+	if do := *l.do; do != nil {
+		*l.do = nil
+		do()
+	}
+	return l.FS.List(dir)
+}
+
+// Ids that another engine of this process stored, while a store was being opened, do not
+// pass for new ones.
+func TestIDsMadeWhileOpeningAreKnown(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	first, err := Open(background, dir, nil)
+	require.NoError(t, err)
+	var k talker
+	do := func() {
+		k = talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+		require.NoError(t, k.say(first, backend.Full))
+		require.NoError(t, first.Close())
+	}
+	e, err := Open(background, dir, &Options{FS: onListFS{vfs.OS(), &do}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{&structure.Run{ID: k.run}}}, backend.Options{})
+	require.ErrorIs(t, err, backend.ErrExists)
+	c, err := e.Context(background, k.context)
+	require.NoError(t, err)
+	_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{&c.Context}}, backend.Options{})
+	require.NoError(t, err)
+	stats, err := e.Stats(background)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, stats.Contexts)
+}
+
+// A context that is deleted while it is read is shown as it was last, or not at all.
+func TestContextReadWhileDeleted(t *testing.T) {
+	e, err := Open(background, t.TempDir(), &Options{Durability: backend.Normal})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	for range 3_000 {
+		k := &talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+		require.NoError(t, k.say(e, backend.Normal))
+		require.NoError(t, k.say(e, backend.Normal))
+		e.write.Lock()
+		e.forgetRecent() // so that it is looked up
+		e.write.Unlock()
+		var deleting sync.WaitGroup
+		deleting.Go(func() {
+			_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{
+				&structure.Deletion{Subject: structure.KindContext, Context: k.context},
+			}}, backend.Options{})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		c, err := e.Context(background, k.context)
+		if err == nil {
+			require.Equal(t, structure.SpanRef{Run: k.run, Seq: 2}, c.Tip)
+		} else {
+			require.ErrorIs(t, err, backend.ErrNotFound)
+		}
+		deleting.Wait()
+	}
+}
