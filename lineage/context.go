@@ -143,8 +143,9 @@ func (c *Context) update(ctx context.Context, change func(*structure.Context) er
 		if err := change(&record); err != nil {
 			return err
 		}
-		_, err = c.store.apply(ctx, []structure.Record{&record}, backend.Expect{Context: c.id, Tip: state.Tip})
-		if !isTipMoved(err) {
+		_, err = c.store.engine.Apply(ctx, &structure.Commit{Time: c.store.now(), Records: []structure.Record{&record}},
+			backend.Options{Contexts: []backend.ExpectContext{{ID: c.id, Was: &state.Context}}})
+		if !isChanged(err, "context") {
 			return err
 		}
 	}

@@ -185,16 +185,17 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 		}
 		_, err = t.store.engine.Apply(ctx, &structure.Commit{Time: t.store.now(), Records: append(records, &is)},
 			backend.Options{Threads: []backend.ExpectThread{{ID: t.id, Was: was}}, Tips: tips})
-		if !isThreadChanged(err) {
+		if !isChanged(err, "thread") {
 			return tipMoved(err)
 		}
 	}
 }
 
-// isThreadChanged reports whether a commit was refused because a thread is not as it was.
-func isThreadChanged(err error) bool {
-	var subject *SubjectError
-	return errors.As(err, &subject) && subject.Subject == "thread" && errors.Is(err, ErrConflict)
+// isChanged reports whether a commit was refused because a thread or context is not as it
+// was.
+func isChanged(err error, subject string) bool {
+	var is *SubjectError
+	return errors.As(err, &is) && is.Subject == subject && errors.Is(err, ErrConflict)
 }
 
 // Delete takes the thread out of the store with its branches, contexts and
@@ -229,7 +230,7 @@ func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) erro
 			_, err = t.store.engine.Apply(ctx, &structure.Commit{Time: t.store.now(), Records: []structure.Record{
 				&structure.Deletion{Subject: structure.KindThread, Thread: t.id, At: t.store.timestamp()},
 			}}, backend.Options{Threads: []backend.ExpectThread{{ID: t.id, Was: was}}})
-			if !isThreadChanged(err) {
+			if !isChanged(err, "thread") {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -115,7 +116,7 @@ func (t *turn) filter() error {
 
 // free lets go of what the caller gave to a turn.
 func (e *Engine) free(t *turn) {
-	t.ctx, t.o.Tips, t.o.Threads, t.err = nil, nil, nil, nil
+	t.ctx, t.o, t.err = nil, backend.Options{}, nil
 	t.p.source, t.p.commit.Records, t.p.known, t.p.first = nil, nil, nil, nil
 	e.turns.Put(t)
 }
@@ -279,44 +280,85 @@ func (e *Engine) commit(t *turn) (uint64, error) {
 }
 
 // expect compares the state with what a commit was made for. It returns the last
-// context that it looked at, if any.
+// context whose tip it looked at, if any.
 func (e *Engine) expect(o backend.Options) (c *liveContext, err error) {
 	for _, expect := range o.Tips {
-		var ok bool
-		if c, ok = e.current.contexts.get(expect.Context); !ok {
-			c = &liveContext{}
-			if c.Context, err = readContext(e.index, expect.Context); err != nil {
-				return nil, err
-			}
+		if c, err = e.contextNow(expect.Context); err != nil {
+			return nil, err
 		}
 		if c.Tip != expect.Tip {
 			return nil, &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}
 		}
 	}
 	for _, expect := range o.Threads {
-		is, exists, err := e.index.Get(key(tableThread, expect.ID[:]))
+		is, _, err := e.index.Get(key(tableThread, expect.ID[:]))
 		if err != nil {
 			return nil, err
 		}
-		refusal := &backend.SubjectError{Subject: "thread", ID: expect.ID.String(), Err: backend.ErrConflict, Detail: "it has changed"}
-		switch {
-		case expect.Was == nil && exists:
-			refusal.Err, refusal.Detail = backend.ErrExists, ""
-			return nil, refusal
-		case expect.Was != nil && !exists:
-			refusal.Err, refusal.Detail = backend.ErrNotFound, ""
-			return nil, refusal
-		case expect.Was != nil:
-			was, err := structure.MarshalRecord(expect.Was)
-			if err != nil {
-				return nil, err
-			}
-			if !bytes.Equal(was, is) {
-				return nil, refusal
-			}
+		var was structure.Record
+		if expect.Was != nil {
+			was = expect.Was
+		}
+		if err := asExpected("thread", expect.ID, was, is); err != nil {
+			return nil, err
+		}
+	}
+	for _, expect := range o.Contexts {
+		if err := e.expectContext(expect); err != nil {
+			return nil, err
 		}
 	}
 	return c, nil
+}
+
+func (e *Engine) expectContext(expect backend.ExpectContext) error {
+	var was structure.Record
+	if expect.Was != nil {
+		was = expect.Was
+	}
+	c, err := e.contextNow(expect.ID)
+	if errors.Is(err, backend.ErrNotFound) {
+		return asExpected("context", expect.ID, was, nil)
+	}
+	if err != nil {
+		return err
+	}
+	is, err := structure.MarshalRecord(&c.Context.Context)
+	if err != nil {
+		return err
+	}
+	return asExpected("context", expect.ID, was, is)
+}
+
+// contextNow returns a context for who has the lock on writing. It must not be changed.
+func (e *Engine) contextNow(id structure.ContextID) (*liveContext, error) {
+	if c, ok := e.current.contexts.get(id); ok {
+		return c, nil
+	}
+	c := &liveContext{}
+	var err error
+	c.Context, err = readContext(e.index, id)
+	return c, err
+}
+
+// asExpected compares what a subject was to be, nil for not there, with the record that it is.
+func asExpected(subject string, id fmt.Stringer, was structure.Record, is []byte) error {
+	refuse := func(why error, detail string) error {
+		return &backend.SubjectError{Subject: subject, ID: id.String(), Err: why, Detail: detail}
+	}
+	switch {
+	case was == nil && is == nil:
+		return nil
+	case was == nil:
+		return refuse(backend.ErrExists, "")
+	case is == nil:
+		return refuse(backend.ErrNotFound, "")
+	}
+	b, err := structure.MarshalRecord(was)
+	if err == nil && !bytes.Equal(b, is) {
+		err = refuse(backend.ErrConflict, "it has changed")
+	}
+	return err
 }
 
 // preparation is a commit without the content that the store already has.

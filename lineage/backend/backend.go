@@ -50,12 +50,21 @@ type Options struct {
 	// another, nothing is applied and the error matches ErrConflict, or ErrExists
 	// when it should not have been there.
 	Threads []ExpectThread
+	// Contexts are states that contexts must have just before the commit, in the same way.
+	Contexts []ExpectContext
 }
 
 // ExpectThread is the state that a thread must have: nil when it must not exist.
 type ExpectThread struct {
 	ID  structure.ThreadID
 	Was *structure.Thread
+}
+
+// ExpectContext is the state that a context must have, tip included: nil when it must not
+// exist.
+type ExpectContext struct {
+	ID  structure.ContextID
+	Was *structure.Context
 }
 
 // Expect is a position that a context must have.

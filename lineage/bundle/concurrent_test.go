@@ -2,7 +2,9 @@ package bundle_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // TestMeanwhile copies from a store that is written to, into one that is written to
@@ -76,4 +80,41 @@ func TestMeanwhile(t *testing.T) {
 		require.Equal(t, texts(t, c), texts(t, on(t, b, c.ID())))
 	}
 	requireSound(t, b)
+}
+
+// beforeContexts calls meant before the first commit that states a context.
+type beforeContexts struct {
+	backend.Engine
+	meant func()
+}
+
+func (b *beforeContexts) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if meant := b.meant; meant != nil && slices.ContainsFunc(c.Records, func(r structure.Record) bool { return r.Kind() == structure.KindContext }) {
+		b.meant = nil
+		meant()
+	}
+	return b.Engine.Apply(ctx, c, o)
+}
+
+// An import does not take back what came into a context since it looked for that.
+func TestImportedTwiceAtOnce(t *testing.T) {
+	a := newStore(t)
+	_, c := newThread(t, a, "thread")
+	say(t, c, "one")
+	both := write(t, a, bundle.WriteOptions{})
+
+	in, err := lineage.Open(bg, t.TempDir(), nil)
+	require.NoError(t, err)
+	engine := &beforeContexts{Engine: in.Engine()}
+	b := lineage.New(engine)
+	defer func() { require.NoError(t, b.Close()) }()
+	var here *lineage.Context
+	engine.meant = func() {
+		bring(t, b, both)
+		here, err = b.Context(bg, c.ID())
+		require.NoError(t, err)
+		say(t, here, "said here")
+	}
+	bring(t, b, both)
+	require.Equal(t, []string{"one", "said here"}, texts(t, here))
 }

@@ -65,6 +65,7 @@ func (im *importer) newThread(to *change, t *structure.Thread) error {
 	_, err := im.engine.Thread(im.ctx, t.ID)
 	if errors.Is(err, backend.ErrNotFound) {
 		to.records = append(to.records, t)
+		to.options.Threads = append(to.options.Threads, backend.ExpectThread{ID: t.ID})
 		to.report.Threads++
 		return nil
 	}
@@ -175,6 +176,7 @@ func (im *importer) newContext(to *change, t *theirs) error {
 		if errors.Is(err, backend.ErrNotFound) {
 			if _, there := to.absent[t.Parent]; !there {
 				to.absent[t.Parent] = struct{}{}
+				to.options.Contexts = append(to.options.Contexts, backend.ExpectContext{ID: t.Parent})
 				to.records = append(to.records, &structure.Context{ID: t.Parent, CreatedAt: t.CreatedAt})
 			}
 		} else if err != nil {
@@ -185,6 +187,7 @@ func (im *importer) newContext(to *change, t *theirs) error {
 		return im.corrupt("context %v stands behind its child", t.ID)
 	}
 	to.made[t.ID] = struct{}{}
+	to.options.Contexts = append(to.options.Contexts, backend.ExpectContext{ID: t.ID})
 	to.records = append(to.records, t.Context)
 	for _, r := range t.reflog {
 		to.records = append(to.records, r)
@@ -326,7 +329,7 @@ func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *t
 	}
 	added := slices.DeleteFunc(t.summaries, func(s *structure.Summary) bool { return slices.Contains(known, s.ID) })
 	if len(records)+len(added) > 0 {
-		to.options.Tips = append(to.options.Tips, backend.Expect{Context: ours.ID, Tip: ours.Tip})
+		to.options.Contexts = append(to.options.Contexts, backend.ExpectContext{ID: ours.ID, Was: &ours.Context})
 		to.records = append(to.records, records...)
 	}
 	return im.summaries(to, added)

@@ -93,7 +93,9 @@ func (s *onStore) newContext(ctx context.Context, l *LoadingContext, t *structur
 			return false, err
 		}
 	}
-	err = s.bring(ctx, t, &is, asIs(t))
+	o := asIs(t)
+	o.Contexts = []backend.ExpectContext{{ID: l.ID}}
+	err = s.bring(ctx, t, &is, o)
 	return err == nil, err
 }
 

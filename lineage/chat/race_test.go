@@ -577,3 +577,40 @@ func TestContextLoadedAndChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, changed, "it has overrides of its own")
 }
+
+// A context that somebody else loaded just before, and changed, keeps what it was changed to.
+func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
+	ctx := context.Background()
+	in, err := lineage.Open(ctx, t.TempDir(), nil)
+	require.NoError(t, err)
+	engine := &beforeContext{Engine: in.Engine()}
+	store := lineage.New(engine)
+	defer func() { require.NoError(t, store.Close()) }()
+	s := On(store).(*onStore)
+	_, err = s.CreateChat(ctx, Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 1})
+	require.NoError(t, err)
+	id := structure.NewID[lineage.ContextID]()
+	model := "theirs"
+	var tip lineage.SpanRef
+	engine.meant = func() {
+		changed, err := LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1})
+		require.NoError(t, err)
+		require.True(t, changed)
+		c, err := store.Context(ctx, id)
+		require.NoError(t, err)
+		require.NoError(t, c.SetMetadata(ctx, []byte(`{"theirs":1}`)))
+		require.NoError(t, c.SetOverrides(ctx, lineage.Overrides{Model: &model}))
+		x, err := c.Extend(ctx, lineage.User("hello"))
+		require.NoError(t, err)
+		tip = x[0]
+	}
+	_, err = LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1})
+	require.NoError(t, err)
+	c, err := store.Context(ctx, id)
+	require.NoError(t, err)
+	info, err := c.Info(ctx)
+	require.NoError(t, err)
+	require.Equal(t, `{"theirs":1}`, string(info.Metadata))
+	require.Equal(t, &model, info.Overrides.Model)
+	require.Equal(t, tip, info.Tip)
+}

@@ -328,6 +328,32 @@ func testThreads(t *testing.T, c Config) {
 	s.refuseCommit(backend.ErrConflict, s.commit(thread("t")), expect("t", was))
 }
 
+// testExpectedContexts makes commits for states of contexts that are and are not.
+func testExpectedContexts(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	expect := func(name string, was *structure.Context) backend.Options {
+		return backend.Options{Contexts: []backend.ExpectContext{{ID: id[structure.ContextID](name), Was: was}}}
+	}
+	now := func() *structure.Context {
+		is, err := s.Context(background, id[structure.ContextID]("c"))
+		require.NoError(t, err)
+		return &is.Context
+	}
+	was := now()
+	s.applyCommit(s.commit(move("c", at("r", 1))), expect("c", was))
+	s.refuseCommit(backend.ErrConflict, s.commit(move("c", at("r", 2))), expect("c", was))
+	restated := now()
+	restated.Metadata = []byte(`{"new":true}`)
+	was = now()
+	s.applyCommit(s.commit(restated), expect("c", was))
+	s.refuseCommit(backend.ErrConflict, s.commit(restated), expect("c", was))
+	s.applyCommit(s.commit(restated), expect("c", now()))
+	s.applyCommit(s.commit(view("new", "t", at("r", 1))), expect("new", nil))
+	s.refuseCommit(backend.ErrExists, s.commit(view("new", "t", at("r", 1))), expect("new", nil))
+	s.refuseCommit(nil, s.commit(move("c", at("r", 2))), expect("missing", was))
+}
+
 // testMoved sees that a context tells when its tip moved last, and that stating
 // the rest of it anew is no move.
 func testMoved(t *testing.T, c Config) {

@@ -106,6 +106,15 @@ func (m *model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 			return out, backend.ErrConflict
 		}
 	}
+	for _, expect := range o.Contexts {
+		is, ok := m.views[expect.ID]
+		switch {
+		case ok && expect.Was == nil:
+			return out, backend.ErrExists
+		case expect.Was != nil && (!ok || !equalFacts(is.Context, *expect.Was)):
+			return out, backend.ErrConflict
+		}
+	}
 	applied := structure.Commit{Number: next.number, Time: c.Time}
 	offered := next.clone().offered(c, m)
 	for _, r := range c.Records {

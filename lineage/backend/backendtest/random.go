@@ -63,6 +63,13 @@ func (s *store) randomCommit(t *rapid.T) {
 		}
 		o.Tips = []backend.Expect{expect}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "expects a context") == 0 {
+		expect := backend.ExpectContext{ID: d.context()}
+		if v, ok := s.model.views[expect.ID]; ok && !d.faulty {
+			expect.Was = &v.Context
+		}
+		o.Contexts = []backend.ExpectContext{expect}
+	}
 	if _, err := s.model.clone().apply(commit, o); err != nil {
 		s.refuseCommit(nil, commit, o)
 		return
