@@ -95,6 +95,15 @@ func TestCrashIndexDiskFull(t *testing.T) {
 	require.NoError(t, s.close())
 	require.NoError(t, s.open())
 	s.check()
+
+	empty = fillDisk(t, s.indexSize())
+	for range 8 {
+		require.NoError(t, s.apply(s.bulk(), backend.Full))
+	}
+	require.NoError(t, s.close(), "what was acknowledged is there; only the index is behind")
+	empty()
+	require.NoError(t, s.open())
+	s.check()
 	require.NoError(t, s.close())
 }
 

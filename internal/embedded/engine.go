@@ -377,12 +377,17 @@ func (e *Engine) Close() error {
 	return e.release()
 }
 
-// release lets go of whatever was opened.
+// release lets go of whatever was opened. An index that cannot be brought up to date, as
+// on a full disk, is no failure: what it lacks, or all of it, is made when the store is
+// opened again.
 func (e *Engine) release() error {
 	var errs []error
 	spare := e.indexIsSpare()
 	if e.index != nil {
-		errs = append(errs, e.index.Close())
+		if err := e.index.Close(); err != nil {
+			e.opt.Log(fmt.Sprintf("the index stays behind until the store is opened again: %v", err))
+			spare = false
+		}
 	}
 	if e.journal != nil {
 		errs = append(errs, e.journal.Close())

@@ -54,9 +54,7 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 	if shared {
 		return l, nil
 	}
-	if err := l.describe(); err != nil {
-		return nil, errors.Join(err, l.release())
-	}
+	_ = l.describe() // where the disk is full, too, the lock is held
 	return l, nil
 }
 
