@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -67,7 +66,7 @@ type heldFS struct {
 }
 
 func (h heldFS) Create(name string) (vfs.File, error) {
-	if strings.HasSuffix(name, pack.Unfinished) {
+	if strings.HasSuffix(name, ".tmp") {
 		h.once.Do(func() {
 			close(h.begun)
 			<-h.letGo
