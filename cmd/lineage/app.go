@@ -138,6 +138,7 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	help.GroupID = "program"
 	a.completeArguments(root)
 	countArguments(root)
+	requireNames(root)
 	return root
 }
 

@@ -92,6 +92,8 @@ func (o *appendOptions) positional(args []string) error {
 	switch {
 	case len(args) == 2 && elsewhere:
 		return usagef("the text is given twice")
+	case len(args) > 0 && args[0] == "" && (len(args) == 2 || elsewhere):
+		return emptyName("CONTEXT")
 	case len(args) == 2:
 		o.context = args[0]
 		args = args[1:]

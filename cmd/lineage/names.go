@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// requireNames has commands refuse a name that is given and empty. What is not named is
+// the active branch or the current chat: a script whose variable is unset must not end up
+// there.
+func requireNames(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		requireNames(below)
+	}
+	fits := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if fits != nil {
+			if err := fits(c, args); err != nil {
+				return err
+			}
+		}
+		if err := namesInFlags(c); err != nil {
+			return err
+		}
+		return namesInArguments(c, args)
+	}
+}
+
+// namesInFlags refuses an empty name in the flags that were given.
+func namesInFlags(c *cobra.Command) (err error) {
+	naming := []string{"store", "chat", "in", "from", "at", "into", "after", "branch"}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(naming, f.Name) && f.Value.String() == "" {
+			err = emptyName("--" + f.Name)
+		}
+	})
+	return err
+}
+
+// namesInArguments refuses an empty name in the arguments. Texts may be empty; append,
+// whose one argument is the text, looks itself.
+func namesInArguments(c *cobra.Command, args []string) error {
+	words := strings.Fields(c.Use)[1:]
+	if len(words) == 0 || c.Name() == "append" {
+		return nil
+	}
+	for i, given := range args {
+		word := strings.Trim(words[min(i, len(words)-1)], "[].")
+		if given == "" && word != "TEXT" && word != "QUERY" {
+			return emptyName(word)
+		}
+	}
+	return nil
+}
+
+// emptyName says that a name was given and is empty.
+func emptyName(what string) error {
+	return hint(usagef("%s: the name is empty", what), "it may come from a variable that is not set; the active branch is written @")
+}
