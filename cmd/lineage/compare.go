@@ -29,6 +29,9 @@ what differs: rows that are missing, extra or different. Exits with 8 if any do.
 			if !isDSN(o.dsn) {
 				return hint(usagef("%s: not a database", o.dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
 			}
+			if err := mustExist(o.dsn); err != nil {
+				return err
+			}
 			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
 				return runCompare(ctx, s, o)
 			})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
@@ -41,12 +43,12 @@ func (a *app) dsn() string {
 func openDB(ctx context.Context, dsn string) (*sqladapter.DB, error) {
 	var db *sqladapter.DB
 	var err error
-	path, isFile := strings.CutPrefix(dsn, "sqlite:")
+	path, isFile := sqliteFile(dsn)
 	switch {
-	case isFile && strings.TrimPrefix(path, "//") == "":
+	case isFile && path == "":
 		return nil, usagef("sqlite: the file is missing")
 	case isFile:
-		db, err = sqlite.Open(ctx, strings.TrimPrefix(path, "//"), nil)
+		db, err = sqlite.Open(ctx, path, nil)
 	case strings.HasPrefix(dsn, "sqlserver://"):
 		db, err = sqlserver.Open(ctx, dsn, nil)
 	default:
@@ -57,6 +59,18 @@ func openDB(ctx context.Context, dsn string) (*sqladapter.DB, error) {
 		return nil, &databaseError{name: redact(dsn), err: err, secret: dsn}
 	}
 	return db, nil
+}
+
+// mustExist refuses a database in a file that is not there, which opening it would make.
+func mustExist(dsn string) error {
+	path, isFile := sqliteFile(dsn)
+	if !isFile || path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return &databaseError{name: redact(dsn), err: fs.ErrNotExist, secret: dsn}
+	}
+	return nil
 }
 
 // databaseError says which database cannot be used.

@@ -15,6 +15,12 @@ func isDSN(store string) bool {
 	return false
 }
 
+// sqliteFile returns the file of a database that is one.
+func sqliteFile(dsn string) (path string, isFile bool) {
+	path, isFile = strings.CutPrefix(dsn, "sqlite:")
+	return strings.TrimPrefix(path, "//"), isFile
+}
+
 // redact returns the name of a database without its password.
 func redact(dsn string) string {
 	u, err := url.Parse(dsn)

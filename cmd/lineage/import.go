@@ -108,6 +108,9 @@ func runImport(ctx context.Context, a *app, o *importOptions) error {
 	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
 	mode := openMode{create: named, noChat: true}
 	if isDSN(o.path) {
+		if err := mustExist(o.path); err != nil {
+			return err
+		}
 		return a.open(ctx, mode, func(ctx context.Context, s *session) error { return runImportDB(ctx, s, o) })
 	}
 	source := archive.Stream("", a.stdin)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -15,11 +13,6 @@ import (
 func runImportDB(ctx context.Context, s *session, o *importOptions) (err error) {
 	if o.format != "" || o.prefix != "" {
 		return usagef("--format and --prefix are for archives, not for databases")
-	}
-	if path, isFile := strings.CutPrefix(o.path, "sqlite:"); isFile {
-		if _, err := os.Stat(strings.TrimPrefix(path, "//")); err != nil {
-			return err
-		}
 	}
 	db, err := openDB(ctx, o.path)
 	if err != nil {
