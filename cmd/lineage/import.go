@@ -34,7 +34,8 @@ sqlserver://…). The format is told from the content, file by file:
 
 What the store has is not stored again: importing an archive twice adds nothing, and a newer
 export adds what is new. Items that cannot be used are left out and listed, and the exit
-code is 7. A store that is named by --store is made if it is not there.`,
+code is 7, or 1 if nothing could be imported. A store that is named by --store is made if it
+is not there.`,
 		Example: `  lineage import chats.jsonl
   lineage import chats.jsonl --store imported.lineage --json
   cat chats.jsonl | lineage import - --format openai
@@ -162,13 +163,26 @@ func (s *session) imported(report *archive.Report, whole bool) error {
 	return s.printImported(&r, whole)
 }
 
+// failure says that items were left out: it is done in part, or not at all where nothing
+// was left to import.
+func (r *importedRecord) failure() error {
+	left := screen.Plural(r.SkippedCount, "item") + " left out"
+	switch {
+	case r.SkippedCount == 0:
+		return nil
+	case r.Conversations == 0:
+		return fmt.Errorf("nothing could be imported: %s", left)
+	}
+	return fmt.Errorf("%s: %w", left, errPartial)
+}
+
 func (s *session) printImported(r *importedRecord, whole bool) error {
-	partial := error(nil)
-	if r.SkippedCount > 0 && whole {
-		partial = fmt.Errorf("%s: %w", screen.Plural(r.SkippedCount, "item")+" left out", errPartial)
+	failure := error(nil)
+	if whole {
+		failure = r.failure()
 	}
 	if s.json {
-		return errors.Join(s.emit(r), partial)
+		return errors.Join(s.emit(r), failure)
 	}
 	table := screen.NewTable(s.out, "", "")
 	row := func(name string, n, more int64, what string) {
@@ -197,7 +211,7 @@ func (s *session) printImported(r *importedRecord, whole bool) error {
 	}
 	s.listItems("repaired", r.Repaired, r.RepairedCount)
 	s.listItems("skipped", r.Skipped, r.SkippedCount)
-	return partial
+	return failure
 }
 
 // maxItems bounds how many items are listed for a person.
