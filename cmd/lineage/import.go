@@ -209,13 +209,27 @@ func (s *session) printImported(r *importedRecord, whole bool) error {
 	if err := table.Print(); err != nil {
 		return err
 	}
+	s.listIgnored(r.Ignored, r.IgnoredCount)
 	s.listItems("repaired", r.Repaired, r.RepairedCount)
 	s.listItems("skipped", r.Skipped, r.SkippedCount)
 	return failure
 }
 
-// maxItems bounds how many items are listed for a person.
-const maxItems = 20
+// maxItems and maxIgnored bound how many items, and how many files of no known format,
+// are listed for a person.
+const (
+	maxItems   = 20
+	maxIgnored = 10
+)
+
+func (s *session) listIgnored(names []string, count int64) {
+	for _, name := range names[:min(len(names), maxIgnored)] {
+		s.printf("%s  %s\n", s.out.Paint(screen.Yellow, "ignored"), screen.Line(name))
+	}
+	if count > maxIgnored {
+		s.printf("ignored  … and %s more; --json lists them\n", screen.Count(count-maxIgnored))
+	}
+}
 
 func (s *session) listItems(what string, items []skippedItem, count int64) {
 	for i, item := range items {
