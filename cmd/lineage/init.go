@@ -45,6 +45,9 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 	if isDSN(dir) {
 		return usagef("%s: a database is made ready by the first command that uses it", redact(dir))
 	}
+	if err := notAFile(dir); err != nil {
+		return err
+	}
 	if isStore(dir) {
 		return hint(fmt.Errorf("store %s: %w", dir, lineage.ErrExists), "'lineage info --store %s' tells about it", dir)
 	}

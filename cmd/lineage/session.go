@@ -93,6 +93,9 @@ func (a *app) findStore(create bool) (string, error) {
 			"'lineage chat', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
 	}
 	if dir != "" {
+		if err := notAFile(dir); err != nil {
+			return "", err
+		}
 		if isStore(dir) || create {
 			return dir, nil
 		}
@@ -121,6 +124,14 @@ func (a *app) findStore(create bool) (string, error) {
 				"'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
 		}
 	}
+}
+
+// notAFile refuses a store that cannot be one, because a file has its name.
+func notAFile(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return hint(usagef("store %s: it is not a directory", dir), "a store is a directory, made by 'lineage init DIR'")
+	}
+	return nil
 }
 
 // isStore reports whether a directory looks like a store.
