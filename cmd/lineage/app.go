@@ -41,6 +41,9 @@ type app struct {
 	// began is set when a command's own work begins: errors before it are about how
 	// the command was written.
 	began bool
+	// keeps is set when something is open that a command leaves changed, also where it
+	// is interrupted.
+	keeps bool
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *app {
@@ -70,6 +73,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
 		err = errInterrupted
+		if a.keeps {
+			err = hint(err, "what was done so far is kept")
+		}
 	}
 	return a.fail(err)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,6 +85,29 @@ func TestInterruptsEndACommand(t *testing.T) {
 	defer stop()
 	require.Equal(t, exitInterrupted, runLine(ctx, "log", "--store", dir, "--wait", "1h").code)
 }
+
+// That something is kept is told by commands that leave something.
+func TestInterruptsTellWhatIsKept(t *testing.T) {
+	dir := newStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var told bytes.Buffer
+	a := newApp(readerFunc(func([]byte) (int, error) { stop(); return 0, io.EOF }), io.Discard, &told, func(string) string { return "" })
+	require.Equal(t, exitInterrupted, a.run(ctx, []string{"import", "-", "--store", dir}))
+	require.Contains(t, told.String(), "interrupted\nhint: what was done so far is kept")
+
+	file := filepath.Join(t.TempDir(), "file")
+	for _, line := range [][]string{
+		{"export", "-o", file}, {"backup", file}, {"bundle", "create", file}, {"verify"}, {"search", "hello"},
+	} {
+		got := runLine(ctx, append(line, "--store", dir)...)
+		require.Equal(t, exitInterrupted, got.code, line)
+		require.Equal(t, "lineage: interrupted\n", got.err, line)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestWatchHearsOfLaterChanges(t *testing.T) {
 	dir := newStore(t)

@@ -115,8 +115,6 @@ func hintOf(err error) string {
 	}
 	var usage *usageError
 	switch {
-	case errors.Is(err, errInterrupted):
-		return "what was done so far is kept"
 	case errors.As(err, &usage):
 		return "" // the command is named where it is known
 	case errors.Is(err, lineage.ErrLocked):

@@ -96,7 +96,7 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 				if err != nil {
 					return databaseHint(err)
 				}
-				db = opened
+				db, a.keeps = opened, true
 			}
 			r, err := projectOnce(ctx, s, o, db)
 			if err != nil {

@@ -163,6 +163,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 			},
 		})
 		line.Done()
+		a.keeps = a.keeps || err == nil && !mode.readOnly
 		if err == nil || !errors.Is(err, lineage.ErrLocked) || !time.Now().Before(deadline) {
 			return store, err
 		}
