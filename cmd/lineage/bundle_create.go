@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
 )
 
@@ -56,6 +58,17 @@ type bundledRecord struct {
 
 func (*bundledRecord) recordType() string { return "bundled" }
 
+// inventoryFailure says why a file cannot be taken as an inventory. That it is none, or
+// damaged, is no damage of the store.
+func inventoryFailure(file string, err error) error {
+	var damage *lineage.CorruptError
+	if errors.As(err, &damage) {
+		return hint(usagef("%s is no inventory, or a damaged one", file),
+			"'lineage bundle inventory FILE' in the other store writes one")
+	}
+	return fmt.Errorf("inventory %s: %w", file, err)
+}
+
 func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) error {
 	line := s.progress("writing", func(n int64) string { return screen.Plural(n, "message") })
 	options := bundle.WriteOptions{Progress: func(spans uint64) { line.Show(int64(spans), 0) }}
@@ -67,7 +80,7 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 		defer f.Close()
 		options.Have = bundle.NewInventory()
 		if _, err := options.Have.ReadFrom(f); err != nil {
-			return fmt.Errorf("inventory %s: %w", o.against, err)
+			return inventoryFailure(o.against, err)
 		}
 	}
 	if !o.all {
