@@ -129,7 +129,7 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		// What follows the flag that is wrong was not looked at.
 		a.json = a.json || slices.Contains(a.args, "--json")
-		return &usageError{err}
+		return flagFailure(err)
 	})
 	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
