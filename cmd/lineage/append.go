@@ -358,7 +358,7 @@ func (o *appendOptions) lines(a *app) ([]lineage.Item, error) {
 		}
 		var m inputMessage
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			return nil, usagef("%s, line %d: %v", o.jsonl, n, err)
+			return nil, usagef("%s, line %d: %s", o.jsonl, n, wrongLine(err))
 		}
 		item, err := o.item(&m)
 		if err != nil {
@@ -376,6 +376,22 @@ func (o *appendOptions) lines(a *app) ([]lineage.Item, error) {
 		return nil, usagef("%s: no messages", o.jsonl)
 	}
 	return items, nil
+}
+
+// wrongLine says in words why a line is no inputMessage.
+func wrongLine(err error) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return "not valid JSON: " + syntax.Error()
+	case errors.As(err, &kind) && kind.Field == "":
+		return "it is not a JSON object"
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%s has to be a string; this one is of the type %s", kind.Field, kind.Value)
+	}
+	// Nothing else is more than a string or any JSON.
+	return "created_at has to be a time such as 2006-01-02T15:04:05Z"
 }
 
 func (o *appendOptions) item(m *inputMessage) (lineage.Item, error) {
