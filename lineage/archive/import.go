@@ -236,11 +236,11 @@ func (r *reading) input(in *Input) error {
 	}
 	if !ok {
 		if _, err := in.reader.Peek(1); err == nil {
-			return r.send(event{ignored: in.Name + emptyName(in.Name)})
+			return r.send(event{ignored: in.place() + emptyName(in.place())})
 		}
 		return nil // an empty file
 	}
-	if err := r.send(event{format: f.Name, file: in.Name}); err != nil {
+	if err := r.send(event{format: f.Name, file: in.place()}); err != nil {
 		return err
 	}
 	for c, err := range f.all(r.ctx, in) {

@@ -3,6 +3,7 @@ package archive
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Input struct {
 
 	reader   *bufio.Reader // decompressed
 	openFile func(ctx context.Context, name string) (io.ReadCloser, error)
+	at       string // the name under which it lies, for reports; empty for Name
 	path     string // on disk, when it lies there as it is read
 	limits   Limits
 	folder   string // the name of the folder, for files that are read together
@@ -48,6 +50,10 @@ func (in *Input) Head() Head {
 	head, _ := in.reader.Peek(HeadSize) // what is wrong with it, reading will tell
 	return Head{Name: baseName(in.Name), Bytes: head}
 }
+
+// place returns the name that reports have for the input: that of the file it is in, also
+// when that is compressed.
+func (in *Input) place() string { return cmp.Or(in.at, in.Name) }
 
 // Open returns the input as it is, decompressed. It can be read once.
 func (in *Input) Open() io.Reader { return in.reader }
@@ -109,7 +115,7 @@ func (r *cancelReader) Read(p []byte) (int, error) {
 // a *Damage.
 func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		at := Position{File: in.Name}
+		at := Position{File: in.place()}
 		var offset int64
 		for {
 			if err := context.Cause(ctx); err != nil {
@@ -186,7 +192,7 @@ func readLine(r *bufio.Reader, limit int64) (line []byte, size int64, err error)
 // can be read. A value that is damaged or too large is a *Damage.
 func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		s := splitter{r: in.reader, limit: in.limits.Item, at: Position{File: in.Name}}
+		s := splitter{r: in.reader, limit: in.limits.Item, at: Position{File: in.place()}}
 		if s.begin() != nil {
 			return // empty
 		}

@@ -292,22 +292,28 @@ func (r *guardedReader) Read(p []byte) (int, error) {
 // file reads one file, whatever it is compressed with. onDisk is the file where it
 // lies on a disk as it is, else nil. within guards what it is inside of, nil at the outermost.
 func (o *opening) file(name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
+	return o.layer(name, name, r, onDisk, depth, within)
+}
+
+// layer is file for what may be inside of compression: at is the name of the file as it
+// lies in its folder or archive, and name that without the endings of what was taken off.
+func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
 	counter := &countingReader{r: r}
 	buffered := bufio.NewReaderSize(counter, HeadSize)
 	head, err := buffered.Peek(4)
 	if err != nil && err != io.EOF {
-		return o.damage(name, err)
+		return o.damage(at, err)
 	}
 	kind := compression(head)
 	if kind == "" {
-		in := &Input{Name: name, reader: buffered, limits: o.limits}
+		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits}
 		if onDisk != nil {
 			in.path = onDisk.Name()
 		}
 		return o.read(in)
 	}
 	if depth >= o.limits.Depth {
-		return o.damage(name, fmt.Errorf("archive in %d archives: %w", depth, ErrTooDeep))
+		return o.damage(at, fmt.Errorf("archive in %d archives: %w", depth, ErrTooDeep))
 	}
 	g := within
 	if g == nil {
@@ -317,24 +323,24 @@ func (o *opening) file(name string, r io.Reader, onDisk *os.File, depth int, wit
 	case "gzip":
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
-			return o.damage(name, fmt.Errorf("gzip: %w", err))
+			return o.damage(at, fmt.Errorf("gzip: %w", err))
 		}
 		defer z.Close()
-		return o.file(strings.TrimSuffix(name, ".gz"), g.reader(z), nil, depth+1, g)
+		return o.layer(at, strings.TrimSuffix(name, ".gz"), g.reader(z), nil, depth+1, g)
 	case "zstd":
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
 		if err != nil {
-			return o.damage(name, fmt.Errorf("zstd: %w", err))
+			return o.damage(at, fmt.Errorf("zstd: %w", err))
 		}
 		defer z.Close()
-		return o.file(strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".zstd"), g.reader(z), nil, depth+1, g)
+		return o.layer(at, strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".zstd"), g.reader(z), nil, depth+1, g)
 	}
 	f := onDisk
 	if f != nil {
 		o.passedAll(f)
 	} else {
 		if f, err = spool(o.ctx, buffered); err != nil {
-			return o.damage(name, err)
+			return o.damage(at, err)
 		}
 		defer os.Remove(f.Name())
 		defer f.Close()
