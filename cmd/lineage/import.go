@@ -200,9 +200,7 @@ func (s *session) printImported(r *importedRecord, whole bool) error {
 	if r.SharedMessages > 0 {
 		table.Row("shared", screen.Count(r.SharedMessages)+" that another conversation begins with too")
 	}
-	if whole {
-		table.Row("new bytes", screen.Bytes(r.NewBytes))
-	}
+	table.Row("new bytes", screen.Bytes(r.NewBytes))
 	if r.IgnoredCount > 0 {
 		table.Row("ignored", screen.Plural(r.IgnoredCount, "file")+" of no known format")
 	}

@@ -23,6 +23,20 @@ type pending struct {
 	records []structure.Record
 	bytes   int
 	options backend.Options
+	added   added
+}
+
+// added counts what a commit adds to a store, and what it shares of what is there.
+type added struct {
+	conversations, messages, shared int64
+	bytes                           int64 // of content that the store did not have
+}
+
+func (a *added) add(more added) {
+	a.conversations += more.conversations
+	a.messages += more.messages
+	a.shared += more.shared
+	a.bytes += more.bytes
 }
 
 // newPending returns an empty commit. It need not survive power loss by itself:
@@ -44,10 +58,11 @@ type committer struct {
 	queue  chan work
 	done   chan struct{}
 	failed chan struct{}
-	// err and newBytes are the goroutine's until a barrier was reached.
-	err      error
-	newBytes int64 // of content that the store did not have
-	applied  bool  // something was
+	// err and added are the goroutine's until a barrier was reached. Added is what is in
+	// the store: a commit that fails adds nothing to it.
+	err     error
+	added   added
+	applied bool // something was
 }
 
 // work is a commit, or a barrier that is closed when all before it are applied.
@@ -84,6 +99,7 @@ func (c *committer) apply(p *pending) error {
 		return fmt.Errorf("storing what was read: %w", err)
 	}
 	c.applied = true
+	c.added.add(p.added)
 	known := make(map[content.ID]int, len(receipt.Known))
 	for _, id := range receipt.Known {
 		known[id]++
@@ -94,7 +110,7 @@ func (c *committer) apply(p *pending) error {
 				known[b.ID]--
 				continue
 			}
-			c.newBytes += b.Size
+			c.added.bytes += b.Size
 		}
 	}
 	return nil

@@ -76,9 +76,6 @@ func (l *loader) finishOpen() error {
 		}
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
-	if !t.existed {
-		l.report.NewConversations++
-	}
 	l.write(t)
 	l.nodes = st.nodes
 	switch {
@@ -358,6 +355,7 @@ func (l *loader) write(t *threadState) {
 		first.Active = structure.ContextID{}
 		first.Metadata = nil // it comes with the whole, below
 		p.add(&first, 64)
+		p.added.conversations++
 		for _, r := range records {
 			p.add(r, 64)
 		}

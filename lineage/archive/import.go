@@ -50,7 +50,9 @@ type Report struct {
 	// Conversations and Messages are what the archive has.
 	Conversations, Messages int64
 	// NewConversations and NewMessages are what was added. Messages at the start of
-	// a conversation that another one has too are not added but shared.
+	// a conversation that another one has too are not added but shared. When an import
+	// fails, these and NewBytes are what is in the store nevertheless; a conversation
+	// counts as soon as the beginning of it is there.
 	NewConversations, NewMessages, SharedMessages int64
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64

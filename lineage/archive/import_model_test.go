@@ -395,6 +395,47 @@ func TestImportGoesOnWhereItEnded(t *testing.T) {
 	}
 }
 
+// What an import reports that ended early is what the store has then, also of a
+// conversation that is there in part.
+func TestReportOfAnImportThatEndedEarly(t *testing.T) {
+	var all []*archive.Conversation
+	for i := range 12 {
+		c := &archive.Conversation{SourceID: fmt.Sprintf("c-%d", i)}
+		for k := range 20 + 400*(i/11) {
+			c.Nodes = append(c.Nodes, archive.Node{Role: "user", Body: []byte(fmt.Sprintf("%d %d %s", i, k, strings.Repeat("x", 800)))})
+		}
+		if i == 6 {
+			c.Nodes[3].Body = []byte(strings.Repeat("large ", 400_000))
+		}
+		all = append(all, c)
+	}
+	ends := map[string]func(below backend.Engine, left int, cancel func()) backend.Engine{
+		"failing": func(below backend.Engine, left int, _ func()) backend.Engine { return &failing{below, left} },
+		"cancelled": func(below backend.Engine, left int, cancel func()) backend.Engine {
+			return &meddling{below, left + 1, cancel}
+		},
+	}
+	for name, engine := range ends {
+		t.Run(name, func(t *testing.T) {
+			for left := 0; ; left++ {
+				s := storeIn(t)
+				ctx, cancel := context.WithCancel(context.Background())
+				report, err := archive.Import(ctx, lineage.New(engine(s.Engine(), left, cancel)), archive.Stream("made", strings.NewReader("made")), madeFormat(all))
+				cancel()
+				stats, statsErr := s.Stats(context.Background())
+				require.NoError(t, statsErr)
+				require.EqualValues(t, stats.Threads, report.NewConversations, "conversations after %d commits", left)
+				require.EqualValues(t, stats.Spans, report.NewMessages, "messages after %d commits", left)
+				require.EqualValues(t, stats.UniqueBytes, report.NewBytes, "bytes after %d commits", left)
+				if err == nil {
+					require.Greater(t, left, 5)
+					return
+				}
+			}
+		})
+	}
+}
+
 // collecting is an engine that takes out what nothing uses after every commit.
 type collecting struct {
 	backend.Engine

@@ -39,6 +39,7 @@ type loader struct {
 	read   int64
 	tick   int
 	serial uint32 // of the conversation begun last
+	made   int64  // messages that the store did not have
 
 	open *loading // the conversation that is to be continued
 	// Memory that is used again for the next conversation.
@@ -97,12 +98,21 @@ func (l *loader) all(events <-chan event, b *budget) error {
 	if err := l.commits.sync(); err != nil {
 		return err
 	}
-	l.report.NewBytes = l.commits.newBytes
+	// Conversations that share messages may have had nothing to add.
+	l.commits.added.shared += l.next.added.shared
 	l.progress(true)
 	return nil
 }
 
-func (l *loader) close() error { return l.commits.close() }
+// close waits for the commits under way. Thereafter the report says what is in the
+// store: what was made for a commit that failed, or that was not begun, is not there.
+func (l *loader) close() error {
+	err := l.commits.close()
+	is := l.commits.added
+	l.report.NewConversations, l.report.NewMessages = is.conversations, is.messages
+	l.report.SharedMessages, l.report.NewBytes = is.shared, is.bytes
+	return err
+}
 
 func (l *loader) progress(last bool) {
 	if l.options.Progress == nil {
@@ -110,7 +120,7 @@ func (l *loader) progress(last bool) {
 	}
 	if l.tick++; last || l.tick%256 == 0 {
 		l.options.Progress(Progress{
-			Read: l.read, File: l.file, Conversations: l.report.Conversations, Messages: l.report.Messages, NewMessages: l.report.NewMessages,
+			Read: l.read, File: l.file, Conversations: l.report.Conversations, Messages: l.report.Messages, NewMessages: l.made,
 		})
 	}
 }

@@ -99,7 +99,7 @@ func (l *loader) share(st *loading, p *prepared, index int32, at place, foreign 
 		st.root(p.digest, at)
 	}
 	if foreign && p.Aside != asideLog {
-		l.report.SharedMessages++
+		l.next.added.shared++
 	}
 	if p.own.differs(at.own) {
 		st.original(p)
@@ -189,7 +189,8 @@ func (l *loader) emit(st *loading, p *prepared, index int32) error {
 	}
 	l.prefixes.put(p.digest, at)
 	if p.Aside != asideLog {
-		l.report.NewMessages++
+		l.next.added.messages++
+		l.made++
 	}
 	return nil
 }

@@ -264,6 +264,7 @@ func (l *loader) state(t *threadState) {
 	active := first.Active
 	first.Active = structure.ContextID{}
 	l.next.add(&first, 64)
+	l.next.added.conversations++
 	context := main.Context
 	context.Tip, context.Base = structure.SpanRef{}, structure.SpanRef{}
 	l.next.add(&context, 64)
