@@ -109,6 +109,33 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
+// waitingInput is a standard input that nothing comes from, and tells when somebody
+// waits for it.
+type waitingInput struct{ idle func() }
+
+func (w waitingInput) Read([]byte) (int, error) {
+	w.idle()
+	select {}
+}
+
+func TestInterruptsEndWaitingForInput(t *testing.T) {
+	dir := newStore(t)
+	for _, line := range []string{
+		"import -", "import - --format openai", "append -", "append --file -", "append --file - --asset notes.txt", "append --jsonl -",
+		"edit @ --file -", "bundle import -",
+	} {
+		t.Run(line, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			var out, errOut bytes.Buffer
+			in := waitingInput{func() { cancel(errors.New("interrupt")) }}
+			code := newApp(in, &out, &errOut, func(string) string { return "" }).run(ctx, append(strings.Fields(line), "--store", dir))
+			require.Equal(t, exitInterrupted, code, errOut.String())
+			require.Contains(t, errOut.String(), "interrupted")
+		})
+	}
+	require.Equal(t, 0, runLine(t.Context(), "log", "--store", dir, "--wait", "0s").code, "nobody keeps the store open")
+}
+
 func TestWatchHearsOfLaterChanges(t *testing.T) {
 	dir := newStore(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/awaited"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -130,7 +131,7 @@ func (*appendedRecord) recordType() string { return "appended" }
 
 func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 	// Input is read before the store is opened: whoever types it keeps nobody out.
-	items, closeAll, err := o.items(a)
+	items, closeAll, err := o.items(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func (s *session) firstChat(ctx context.Context, items []lineage.Item) error {
 }
 
 // items returns what is to be added. closeAll lets go of the files it is read from.
-func (o *appendOptions) items(a *app) (items []lineage.Item, closeAll func(), err error) {
+func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item, closeAll func(), err error) {
 	closeAll = func() {}
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
@@ -228,7 +229,7 @@ func (o *appendOptions) items(a *app) (items []lineage.Item, closeAll func(), er
 		return nil, nil, usagef("only one of a text, --file and --jsonl can be given")
 	}
 	if o.jsonl != "" {
-		items, err = o.lines(a)
+		items, err = o.lines(ctx, a)
 		return items, closeAll, err
 	}
 	item := lineage.Item{
@@ -247,7 +248,7 @@ func (o *appendOptions) items(a *app) (items []lineage.Item, closeAll func(), er
 		item.Body = []byte(o.text)
 		return []lineage.Item{item}, closeAll, nil
 	}
-	in, closeAll, err := a.input(o.file)
+	in, closeAll, err := a.input(ctx, o.file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -273,18 +274,18 @@ func (o *appendOptions) items(a *app) (items []lineage.Item, closeAll func(), er
 // maxInput bounds a message from standard input, and a line of --jsonl.
 const maxInput = 256 << 20
 
-// input opens a file that was named, or standard input.
-func (a *app) input(name string) (io.Reader, func(), error) {
+// input opens a file that was named, or standard input. Waiting for what a terminal or
+// a pipe is to bring ends with the context.
+func (a *app) input(ctx context.Context, name string) (io.Reader, func(), error) {
 	if name == "-" {
-		return a.stdin, func() {}, nil
+		return awaited.NewReader(ctx, a.stdin), func() {}, nil
 	}
-	f, err := os.Open(name)
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return nil, nil, usagef("%s: is a folder", name)
+	}
+	f, err := awaited.Open(ctx, name)
 	if err != nil {
 		return nil, nil, err
-	}
-	if info, err := f.Stat(); err != nil || info.IsDir() {
-		f.Close()
-		return nil, nil, usagef("%s: is a folder", name)
 	}
 	return f, func() { f.Close() }, nil
 }
@@ -342,8 +343,8 @@ type inputMessage struct {
 }
 
 // lines reads the messages of --jsonl.
-func (o *appendOptions) lines(a *app) ([]lineage.Item, error) {
-	in, closeInput, err := a.input(o.jsonl)
+func (o *appendOptions) lines(ctx context.Context, a *app) ([]lineage.Item, error) {
+	in, closeInput, err := a.input(ctx, o.jsonl)
 	if err != nil {
 		return nil, err
 	}

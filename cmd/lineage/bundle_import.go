@@ -60,7 +60,7 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 	if !known {
 		return usagef("--on-conflict %q: it is keep-both, take-theirs or fail", o.onConflict)
 	}
-	in, closeInput, err := a.input(o.file)
+	in, closeInput, err := a.input(ctx, o.file)
 	if err != nil {
 		return err
 	}

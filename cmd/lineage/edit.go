@@ -53,7 +53,7 @@ everything. Prints the new context's id.`,
 func runEdit(ctx context.Context, a *app, o *editOptions) error {
 	body := []byte(o.text)
 	if o.file != "" {
-		in, closeInput, err := a.input(o.file)
+		in, closeInput, err := a.input(ctx, o.file)
 		if err != nil {
 			return err
 		}

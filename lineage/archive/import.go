@@ -240,7 +240,7 @@ func (r *reading) input(in *Input) error {
 		if _, err := in.reader.Peek(1); err == nil {
 			return r.send(event{ignored: in.place() + emptyName(in.place())})
 		}
-		return nil // an empty file
+		return context.Cause(r.ctx) // an empty file, if nothing else
 	}
 	if err := r.send(event{format: f.Name, file: in.place()}); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (r *reading) input(in *Input) error {
 			return err
 		}
 	}
-	return nil
+	return context.Cause(r.ctx) // what seems to be the end may be of the context
 }
 
 func emptyName(name string) string {

@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lineage-store/lineage/internal/awaited"
 )
 
 // Source is where an archive comes from. Files may be compressed with gzip or zstd
@@ -34,7 +36,8 @@ type Source struct {
 func Path(path string) Source { return Source{path: path} }
 
 // Stream returns the source that reads what r holds, such as standard input. The
-// name, which may be empty, helps to tell the format and stands in reports.
+// name, which may be empty, helps to tell the format and stands in reports. When the
+// context of the reading ends while r has nothing to read yet, r is left waiting.
 func Stream(name string, r io.Reader) Source { return Source{name: name, stream: r} }
 
 // Limits bound what an archive can make an import do. The zero value of each field
@@ -78,7 +81,7 @@ var errTooManyFiles = fmt.Errorf("number of files: %w", ErrTooLarge)
 
 func (o *opening) source(s Source) error {
 	if s.stream != nil {
-		return o.file(s.name, o.counted(s.stream), nil, 0, nil)
+		return o.file(s.name, o.counted(awaited.NewReader(o.ctx, s.stream)), nil, 0, nil)
 	}
 	info, err := os.Stat(s.path)
 	if err != nil {
@@ -93,15 +96,12 @@ func (o *opening) source(s Source) error {
 		o.root = s.path
 		return o.folder(root.FS(), ".", 0)
 	}
-	f, err := os.Open(s.path)
+	f, err := awaited.Open(o.ctx, s.path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	var onDisk *os.File
-	if info.Mode().IsRegular() {
-		onDisk = f
-	}
+	onDisk, _ := f.(*os.File)
 	return o.file(baseName(s.path), o.counted(f), onDisk, 0, nil)
 }
 
@@ -474,15 +474,16 @@ func detect(formats []Format, in *Input) (Format, bool) {
 func (f Format) all(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		for c, err := range f.Read(ctx, in) {
+			if cause := context.Cause(ctx); err != nil && cause != nil {
+				yield(nil, cause) // whatever was made of it
+				return
+			}
 			var damage *Damage
 			if err == nil || errors.As(err, &damage) {
 				if !yield(c, err) {
 					return
 				}
 				continue
-			}
-			if cause := context.Cause(ctx); cause != nil {
-				err = cause
 			}
 			yield(nil, err)
 			return

@@ -368,6 +368,50 @@ func TestImportIsCancelled(t *testing.T) {
 	requireSound(t, s)
 }
 
+// waiting is a pipe that brings some text and nothing more, and tells when that is
+// waited for.
+type waiting struct {
+	io.Reader
+	idle func()
+}
+
+func (w *waiting) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != io.EOF {
+		return n, err
+	}
+	w.idle()
+	select {}
+}
+
+// What a pipe that nobody writes to has not brought is not waited for when the context
+// has ended, in whatever state that finds the reading.
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	line := `{"messages":[{"role":"user","content":"hi"}]}` + "\n"
+	whole := zipped(t, file{"a.jsonl", []byte(line)})
+	errEnough := errors.New("enough")
+	for name, text := range map[string]string{
+		"nothing": "", "a beginning": "[", "a line": line, "lines": strings.Repeat(line, 10_000), "half a zip": string(whole[:len(whole)/2]),
+		"gzip": string(gzipped(t, []byte(line))[:12]), "zstd": string(zstdCompressed(t, []byte(line))[:8]),
+	} {
+		for _, format := range []string{"", "openai"} {
+			t.Run(name+format, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(context.Background())
+				src := archive.Stream("", &waiting{strings.NewReader(text), func() { cancel(errEnough) }})
+				report, err := archive.Import(ctx, storeIn(t), src, &archive.Options{Format: format})
+				require.ErrorIs(t, err, errEnough)
+				require.Empty(t, report.Skipped, "what was not brought is not damaged")
+			})
+		}
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	var last error
+	for _, err := range archive.Read(ctx, archive.Stream("", &waiting{strings.NewReader(line), func() { cancel(errEnough) }}), nil) {
+		last = err
+	}
+	require.ErrorIs(t, last, errEnough)
+}
+
 func TestProgressAndOptions(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
