@@ -157,6 +157,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 	}
 	w := pack.NewWriter(f, h, o.Filter)
 	w.Unlisted = o.Unlisted
+	w.Stop = func() error { return context.Cause(ctx) }
 	if o.Yield != nil {
 		w.Yield = o.Yield
 	}

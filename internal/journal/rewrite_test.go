@@ -153,6 +153,42 @@ func TestRewriteRefuses(t *testing.T) {
 	require.Equal(t, frames, commitsOf(t, j))
 }
 
+// ending is a context that ends when it is looked at for the nth time.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A dense rewrite can be given up wherever it is, also when all frames were handed over,
+// and leaves nothing.
+func TestDenseRewriteIsCancelled(t *testing.T) {
+	fs := crashfs.New()
+	j := open(t, options(fs))
+	appendAll(t, j, commitPayload(t, 1, 30_000), commitPayload(t, 2, 30_000), commitPayload(t, 3, 30_000))
+	require.NoError(t, j.Seal())
+	frames := commitsOf(t, j)
+	last := j.End().Segment
+	for left := 0; ; left++ {
+		_, err := j.Rewrite(&ending{t.Context(), left}, 1, last-1, RewriteOptions{Dense: true})
+		if err == nil {
+			require.Greater(t, left, 20, "it is looked at more often than at each commit")
+			break
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		names, err := fs.List(dir)
+		require.NoError(t, err)
+		require.Len(t, names, int(last))
+	}
+	require.Equal(t, frames, commitsOf(t, j))
+}
+
 // The power fails, or the disk, at each operation of work that packs.
 func TestRewriteCrashAtEveryOperation(t *testing.T) {
 	work := func(fs *crashfs.FS) (durable uint64) {

@@ -23,6 +23,7 @@ type File struct {
 	size  int64
 	foot  footer
 	cache *Cache
+	stop  func() error // asked now and then while the base is expanded; may be nil
 
 	mu         sync.Mutex // held while the table or the base is read
 	rows       []row
@@ -164,7 +165,7 @@ func (p *File) base() (*base, error) {
 		return nil, p.corrupt(p.foot.offset, "no chapters")
 	}
 	r := rows[0]
-	b := &base{ids: newIDState()}
+	b := &base{ids: newIDState(), dict: dictionary{stop: p.stop}}
 	ids, err := p.ids(&r, b.ids)
 	if err != nil {
 		return nil, err

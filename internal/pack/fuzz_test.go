@@ -151,17 +151,17 @@ func TestDamageBehindChecksums(t *testing.T) {
 
 func FuzzLZ(f *testing.F) {
 	f.Add([]byte("abcabcabc"), []byte("dictionary"), 100)
-	f.Add(newLZWriter([]byte("some words")).pack(newLZModel(), []byte("some words and some more words")), []byte("some words"), 30)
+	f.Add(packedWhole(newLZWriter([]byte("some words")), newLZModel(), []byte("some words and some more words")), []byte("some words"), 30)
 	f.Fuzz(func(t *testing.T, b, dict []byte, size int) {
 		if size < 0 || size > 1<<20 {
 			return
 		}
-		out, err := newLZModel().unpack(b, dict, size)
+		out, err := newLZModel().unpack(b, dict, size, nil)
 		if err == nil {
 			require.Len(t, out, size)
 		}
-		packed := newLZWriter(dict).pack(newLZModel(), b)
-		back, err := newLZModel().unpack(packed, dict, len(b))
+		packed := packedWhole(newLZWriter(dict), newLZModel(), b)
+		back, err := newLZModel().unpack(packed, dict, len(b), nil)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(b, back))
 	})

@@ -219,13 +219,24 @@ func (c *coder) lit(m *lzModel, state int, before, match, b byte) byte {
 	return byte(at)
 }
 
-// unpack returns the bytes of a size that were packed after a dictionary.
-func (m *lzModel) unpack(packed, dict []byte, size int) ([]byte, error) {
+// lzAsks is after how many bytes unpacking asks whether to go on.
+const lzAsks = 1 << 16
+
+// unpack returns the bytes of a size that were packed after a dictionary. Stop, when not
+// nil, is asked now and then whether to go on.
+func (m *lzModel) unpack(packed, dict []byte, size int, stop func() error) ([]byte, error) {
 	c := newReader(packed)
 	buf := make([]byte, 0, size)
 	var reps [4]uint32
 	state := 0
+	asks := 0
 	for len(buf) < size {
+		if stop != nil && len(buf) >= asks {
+			if err := stop(); err != nil {
+				return nil, err
+			}
+			asks = len(buf) + lzAsks
+		}
 		if c.spent() {
 			return nil, errForm
 		}

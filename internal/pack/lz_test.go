@@ -19,9 +19,9 @@ func TestLZReadsBack(t *testing.T) {
 		dict := join(rapid.SliceOfN(piece, 0, 8).Draw(t, "dictionary"))
 		m := newLZModel()
 		w := newLZWriter(nil)
-		packed := w.pack(m, dict)
+		packed := packedWhole(w, m, dict)
 		r := newLZModel()
-		out, err := r.unpack(packed, nil, len(dict))
+		out, err := r.unpack(packed, nil, len(dict), nil)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(dict, out))
 		require.Equal(t, m, r)
@@ -29,8 +29,8 @@ func TestLZReadsBack(t *testing.T) {
 		for range 3 {
 			raw := join(rapid.SliceOfN(piece, 0, 8).Draw(t, "raw"))
 			mw, mr := *m, *m
-			packed := w.pack(&mw, raw)
-			out, err := mr.unpack(packed, dict, len(raw))
+			packed := packedWhole(w, &mw, raw)
+			out, err := mr.unpack(packed, dict, len(raw), nil)
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(raw, out))
 		}
@@ -59,8 +59,8 @@ func TestLZReadsBackWhatIsLong(t *testing.T) {
 		}
 		dict := b[:r.IntN(len(b)+1)]
 		raw := b[len(dict):]
-		packed := newLZWriter(dict).pack(newLZModel(), raw)
-		out, err := newLZModel().unpack(packed, dict, len(raw))
+		packed := packedWhole(newLZWriter(dict), newLZModel(), raw)
+		out, err := newLZModel().unpack(packed, dict, len(raw), nil)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(raw, out), "seed %d", seed)
 	}

@@ -21,15 +21,16 @@ func newLZWriter(dict []byte) *lzWriter {
 	return w
 }
 
-// pack packs bytes and leaves the writer as it was.
-func (w *lzWriter) pack(m *lzModel, raw []byte) []byte {
+// pack packs bytes and leaves the writer as it was. Stop, when not nil, is asked at each
+// window whether to go on.
+func (w *lzWriter) pack(m *lzModel, raw []byte, stop func() error) ([]byte, error) {
 	start := len(w.buf)
 	w.buf = append(w.buf, raw...)
 	p := lzParse{w: w, m: m, c: newWriter()}
-	p.run(start)
+	err := p.run(start, stop)
 	w.finder.forget(w.buf, start)
 	w.buf = w.buf[:start]
-	return p.c.finish()
+	return p.c.finish(), err
 }
 
 const (
@@ -214,12 +215,18 @@ const (
 	lzShort   = -2
 )
 
-func (p *lzParse) run(at int) {
+func (p *lzParse) run(at int, stop func() error) error {
 	end := len(p.w.buf)
 	p.nodes = make([]lzNode, lzWindow+lzMost+2)
 	for at < end {
+		if stop != nil {
+			if err := stop(); err != nil {
+				return err
+			}
+		}
 		at = p.window(at, min(end-at, lzWindow))
 	}
+	return nil
 }
 
 func (p *lzParse) prices() {

@@ -8,14 +8,15 @@ import "math/bits"
 // the bit is coded with what comes of it. Where a copy has held for long, a byte
 // takes one bit: whether it goes on. The scheme is that of the PAQ family.
 const (
-	mixOrders  = 5   // forecasts by contexts; one more is that of the copy
-	mixLeast   = 7   // bytes that agree where a copy begins
-	mixSure    = 20  // a copy of this length is asked whether it goes on
-	mixMisses  = 16  // after so many wrong bytes a copy is given up
-	mixSlots   = 16  // histories of four bits of a byte, by those before; and the check
-	mixHeads   = 18  // bits of the hash of places
-	mixWrong   = 128 // the first of copyChances, by bit, when the byte is known to be another
-	mixRefined = 16  // steps of logits that forecasts are corrected for
+	mixOrders  = 5       // forecasts by contexts; one more is that of the copy
+	mixLeast   = 7       // bytes that agree where a copy begins
+	mixSure    = 20      // a copy of this length is asked whether it goes on
+	mixMisses  = 16      // after so many wrong bytes a copy is given up
+	mixSlots   = 16      // histories of four bits of a byte, by those before; and the check
+	mixHeads   = 18      // bits of the hash of places
+	mixWrong   = 128     // the first of copyChances, by bit, when the byte is known to be another
+	mixRefined = 16      // steps of logits that forecasts are corrected for
+	mixAsks    = 1 << 12 // bytes after which it is asked whether to go on
 )
 
 // mixer codes bytes, in the direction of its coder.
@@ -188,9 +189,15 @@ func (m *mixer) push(b byte) {
 	m.copy.look(m.out, m.last)
 }
 
-// code codes bytes, of which a reader knows the number.
-func (m *mixer) code(in []byte, size int) error {
+// code codes bytes, of which a reader knows the number. Stop, when not nil, is asked now
+// and then whether to go on.
+func (m *mixer) code(in []byte, size int, stop func() error) error {
 	for at := range size {
+		if at%mixAsks == 0 && stop != nil {
+			if err := stop(); err != nil {
+				return err
+			}
+		}
 		if m.c.spent() {
 			return errForm
 		}
@@ -211,15 +218,15 @@ func (m *mixer) code(in []byte, size int) error {
 }
 
 // mixed returns bytes compressed.
-func mixed(raw []byte) []byte {
+func mixed(raw []byte, stop func() error) ([]byte, error) {
 	m := newMixer(newWriter(), len(raw))
-	_ = m.code(raw, len(raw)) // a writer is never spent
-	return m.c.finish()
+	err := m.code(raw, len(raw), stop)
+	return m.c.finish(), err
 }
 
 // unmixed is the inverse.
-func unmixed(b []byte, size int) ([]byte, error) {
+func unmixed(b []byte, size int, stop func() error) ([]byte, error) {
 	m := newMixer(newReader(b), size)
-	err := m.code(nil, size)
+	err := m.code(nil, size, stop)
 	return m.out, err
 }

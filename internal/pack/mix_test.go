@@ -22,7 +22,7 @@ func TestMixReadsBack(t *testing.T) {
 			rapid.Map(rapid.IntRange(0, 700), func(n int) []byte { return bytes.Repeat([]byte("ab"), n) }),
 		)
 		raw := bytes.Join(rapid.SliceOfN(piece, 0, 8).Draw(t, "raw"), nil)
-		back, err := unmixed(mixed(raw), len(raw))
+		back, err := unmixed(mixedWhole(raw), len(raw), nil)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(raw, back))
 	})
@@ -61,7 +61,7 @@ func TestMixReadsBackWhatIsLong(t *testing.T) {
 				}
 			}
 		}
-		back, err := unmixed(mixed(b), len(b))
+		back, err := unmixed(mixedWhole(b), len(b), nil)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(b, back), "seed %d", seed)
 	}
@@ -81,7 +81,7 @@ func TestMixSeesThroughEscapes(t *testing.T) {
 	quoted, err := json.Marshal(string(text))
 	require.NoError(t, err)
 	for _, both := range [][2][]byte{{text, quoted}, {quoted, text}, {quoted, quoted}} {
-		once, twice := len(mixed(both[0])), len(mixed(bytes.Join(both[:], nil)))
+		once, twice := len(mixedWhole(both[0])), len(mixedWhole(bytes.Join(both[:], nil)))
 		require.Less(t, twice-once, 300, "of %d", once)
 	}
 }
@@ -105,16 +105,16 @@ func TestMixTables(t *testing.T) {
 
 func FuzzMix(f *testing.F) {
 	f.Add([]byte("abcabcabc"), 100)
-	f.Add(mixed([]byte("some words and some more words and some more words and some more words")), 71)
+	f.Add(mixedWhole([]byte("some words and some more words and some more words and some more words")), 71)
 	f.Fuzz(func(t *testing.T, b []byte, size int) {
 		if size < 0 || size > 1<<16 {
 			return
 		}
-		out, err := unmixed(b, size)
+		out, err := unmixed(b, size, nil)
 		if err == nil {
 			require.Len(t, out, size)
 		}
-		back, err := unmixed(mixed(b), len(b))
+		back, err := unmixed(mixedWhole(b), len(b), nil)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(b, back))
 	})

@@ -32,6 +32,7 @@ type dictionary struct {
 	bytes []byte
 	model *lzModel // at the end of the bytes
 	dense bool
+	stop  func() error // asked now and then while bytes are compressed or expanded; may be nil
 
 	writer  *lzWriter
 	encoder *zstd.Encoder
@@ -55,7 +56,9 @@ func (d *dictionary) begin(raw []byte, last bool) ([]byte, error) {
 	var out []byte
 	var err error
 	if d.dense && last && len(raw) > 0 && len(raw) <= mostMixed {
-		out = believable(append([]byte{methodMix}, mixed(raw)...), raw)
+		var b []byte
+		b, err = mixed(raw, d.stop)
+		out = believable(append([]byte{methodMix}, b...), raw)
 	} else {
 		out, err = d.squeeze(raw, d.model)
 	}
@@ -70,7 +73,7 @@ func (d *dictionary) begin(raw []byte, last bool) ([]byte, error) {
 // first is the inverse of begin.
 func (d *dictionary) first(b []byte, size int64) (err error) {
 	d.model = newLZModel()
-	d.bytes, err = (&dictionary{}).expand(b, size, d.model)
+	d.bytes, err = (&dictionary{stop: d.stop}).expand(b, size, d.model)
 	return err
 }
 
@@ -88,7 +91,8 @@ func (d *dictionary) squeeze(raw []byte, m *lzModel) ([]byte, error) {
 		if d.writer == nil {
 			d.writer = newLZWriter(d.bytes)
 		}
-		return believable(append([]byte{methodLZ}, d.writer.pack(m, raw)...), raw), nil
+		b, err := d.writer.pack(m, raw, d.stop)
+		return believable(append([]byte{methodLZ}, b...), raw), err
 	}
 	if d.encoder == nil {
 		o := []zstd.EOption{
@@ -140,12 +144,12 @@ func (d *dictionary) expand(b []byte, size int64, m *lzModel) ([]byte, error) {
 	case methodZstd:
 		out, err = d.expandZstd(b[1:], size)
 	case methodLZ:
-		out, err = m.unpack(b[1:], d.bytes, int(size))
+		out, err = m.unpack(b[1:], d.bytes, int(size), d.stop)
 	case methodMix:
 		if d.bytes != nil || size > mostMixed {
 			return nil, errForm
 		}
-		out, err = unmixed(b[1:], int(size))
+		out, err = unmixed(b[1:], int(size), d.stop)
 	default:
 		err = fmt.Errorf("method %d: %w", b[0], errForm)
 	}

@@ -56,6 +56,9 @@ type Writer struct {
 	Unlisted bool
 	// Yield is called before each frame that is added or proven.
 	Yield func()
+	// Stop, when not nil, is asked every few milliseconds while bytes are compressed,
+	// which may take seconds. Its error ends the work, and nothing can be added any more.
+	Stop func() error
 
 	file   io.WriterAt
 	h      Header
@@ -342,6 +345,7 @@ func (w *Writer) found(last bool) error {
 		return nil
 	}
 	w.founded = true
+	w.dict.stop = w.Stop
 	b, err := w.dict.begin(append(w.bodies, w.texts...), last)
 	if err != nil {
 		return err
@@ -426,13 +430,14 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 	if err != nil {
 		return err
 	}
+	p.stop = func() error { return context.Cause(ctx) }
 	i := 0
 	for f, err := range p.Frames(0, 0) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // which looks like damage where it ended the expanding
+		}
 		if err != nil {
 			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
 		}
 		w.Yield()
 		if i >= len(w.sums) || f.Number != w.h.FirstCommit+uint64(i) || crc32.Checksum(f.Payload, castagnoli) != w.sums[i] {

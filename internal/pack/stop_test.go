@@ -1,0 +1,103 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// packedWhole packs without being asked to stop.
+func packedWhole(w *lzWriter, m *lzModel, raw []byte) []byte {
+	b, _ := w.pack(m, raw, nil)
+	return b
+}
+
+// mixedWhole mixes without being asked to stop.
+func mixedWhole(raw []byte) []byte {
+	b, _ := mixed(raw, nil)
+	return b
+}
+
+// ending is a context that ends when it is looked at for the nth time.
+type ending struct {
+	context.Context
+	left, looked int
+}
+
+func (e *ending) Err() error {
+	if e.looked++; e.looked > e.left {
+		return context.Canceled
+	}
+	return nil
+}
+
+// wordy returns commits of a large text each.
+func wordy(number, size int) []*structure.Commit {
+	r := rand.New(rand.NewPCG(1, 2))
+	when := time.UnixMilli(1_700_000_000_000).UTC()
+	var commits []*structure.Commit
+	for range number {
+		var text []byte
+		for len(text) < size {
+			text = fmt.Appendf(text, "%x ", r.Uint32N(1<<12))
+		}
+		b := structure.NewBlock("text/plain", content.Origin{Kind: content.OriginUser}, when, text)
+		commits = append(commits, &structure.Commit{Time: when, Records: []structure.Record{b}})
+	}
+	return commits
+}
+
+// Compressing a dense pack, and proving it, takes seconds at a time: both can be ended in
+// the middle, and do no more then.
+func TestDensePacksCanBeStopped(t *testing.T) {
+	errEnough := errors.New("enough")
+	for name, most := range map[string]int{"mixed": 1 << 22, "behind a base": 1 << 15} {
+		t.Run(name, func(t *testing.T) {
+			was := denseLimits
+			defer func() { denseLimits = was }()
+			denseLimits.bodies = most
+			frames := framesOf(t, 1<<30, wordy(6, 20_000))
+			m := &memory{}
+			pack := func(left int) (w *Writer, asked int, err error) {
+				*m = memory{}
+				w = NewWriter(m, Header{First: 1, Last: 1, FirstCommit: 1, Dense: true}, nil)
+				t.Cleanup(w.Close)
+				w.Stop = func() error {
+					if asked++; asked > left {
+						return errEnough
+					}
+					return nil
+				}
+				for _, f := range frames {
+					if err := w.Add(f); err != nil {
+						return w, asked, err
+					}
+				}
+				_, err = w.Finish()
+				return w, asked, err
+			}
+			w, asked, err := pack(1 << 30)
+			require.NoError(t, err)
+			require.Greater(t, asked, 6*20_000/(8<<10))
+			ctx := &ending{t.Context(), 1 << 30, 0}
+			require.NoError(t, w.Prove(ctx, m, "test.pack"))
+			require.Greater(t, ctx.looked, len(frames), "more often than there are commits")
+			for _, left := range []int{0, 1, ctx.looked / 2, ctx.looked - 1} {
+				require.ErrorIs(t, w.Prove(&ending{t.Context(), left, 0}, m, "test.pack"), context.Canceled)
+			}
+			for _, left := range []int{0, asked / 2, asked - 1} {
+				_, again, err := pack(left)
+				require.ErrorIs(t, err, errEnough)
+				require.Equal(t, left+1, again)
+			}
+		})
+	}
+}
