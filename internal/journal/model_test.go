@@ -169,6 +169,9 @@ func (m *model) check(least uint64) {
 // crash returns the model of what comes after one of the crashes that there may
 // have been. m is not changed.
 func (m *model) crash(c crashfs.Crash, killed bool, known uint64) *model {
+	if m.j != nil {
+		m.j.sync.stop() // its timer would keep what is abandoned in memory
+	}
 	after := *m
 	after.fsys = m.fsys.Crash(c)
 	after.open(known)
