@@ -44,7 +44,7 @@ func exitCodes() []exitCode {
 		{exitCorrupt, "stored bytes are not what was written"},
 		{exitPartial, "done in part: some items were skipped, and are listed"},
 		{exitDiffers, "a comparison found differences"},
-		{exitInterrupted, "interrupted; what was done so far is kept"},
+		{exitInterrupted, "interrupted; a store keeps what was done so far"},
 	}
 }
 
