@@ -94,7 +94,7 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 	}
 	for _, w := range []string{
 		workExtend, workFork, workRead, workWindow, workEdit, workLength, "writers", "fanout", "read through 1,000 forks", workWide,
-		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workPacked, workPackedBeside, workLargeFork, workLargeWindow, workFill,
+		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workBesideEach, workPacked, workPackedBeside, workLargeFork, workLargeWindow, workFill,
 		workExtendOn, workForkOn, workLimits, workLimitsRead, workLimitsPacked, workImport, workDedupe, workSearch, workIndex,
 		workCold + dedupeFast, workCold + dedupePacked, workColdMost + dedupePacked, workColdOpen + dedupeFast,
 	} {
@@ -309,7 +309,7 @@ func TestCompareSeesBytesGrow(t *testing.T) {
 // A row that can be compared has to be found again in the same report.
 func TestCompareKnowsEveryRowOnDisk(t *testing.T) {
 	r := &Report{Rows: []Row{
-		{Workload: workBeside, System: nameLineage, Unit: unitPerItem, Value: 90}, {Workload: workPackedBeside, System: nameLineage, Unit: unitPerItem, Value: 50},
+		{Workload: workBeside, System: nameLineage, Unit: unitPerItem, Value: 90}, {Workload: workBesideEach, System: nameLineage, Unit: unitPerItem, Value: 90}, {Workload: workPackedBeside, System: nameLineage, Unit: unitPerItem, Value: 50},
 		{Workload: workForkBytes, System: nameLineage, Size: 10, Unit: unitBytes, Value: 90}, {Workload: workForkBytes, System: nameLineage, Size: 100, Unit: unitBytes, Value: 90},
 		{Workload: workDedupe, System: dedupeFresh, Archive: "a", Unit: unitBytes, Value: 9}, {Workload: workDedupe, System: dedupeFresh, Archive: "b", Unit: unitBytes, Value: 9},
 	}}

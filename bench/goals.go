@@ -58,7 +58,8 @@ func goals(r *Report) []Goal {
 	add(r.between("extend in the largest store against one of 10,000 messages", 1.5, workLargeStore))
 	add(r.readGoal())
 	add(r.importGoal())
-	add(r.value("bytes beside content for a message, fresh", 128, workBeside, 1))
+	add(r.value("bytes beside content for a message, fresh, a thousand in a commit", 128, workBeside, 1))
+	add(r.value("bytes beside content for a message, fresh, each in a commit of its own", 128, workBesideEach, 1))
 	add(r.packedGoal())
 	for _, g := range r.archiveGoals() {
 		add(g, true)

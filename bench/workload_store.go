@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -25,6 +26,7 @@ const (
 	workVerify       = "verify"
 	workVerifyDeep   = "verify deeply"
 	workBeside       = "bytes beside content"
+	workBesideEach   = "bytes beside content, a commit for each message"
 	workPackedBeside = "bytes beside content, packed"
 	workPacked       = "index bytes after packing"
 )
@@ -80,7 +82,49 @@ func (r *run) storesOf(ctx context.Context, s system, sizes []int) error {
 	if err := closeAll(bases, r.onStores(ctx, sizes, bases)); err != nil || s.name != nameLineage {
 		return err
 	}
+	if err := r.freshOverhead(ctx, workBeside, 1_000); err != nil {
+		return err
+	}
+	if err := r.freshOverhead(ctx, workBesideEach, 1); err != nil {
+		return err
+	}
 	return r.packedOverhead(ctx)
+}
+
+// freshOverhead reports what a store takes beside content of which nothing is packed yet,
+// index and all. The store that is measured otherwise has packed as much as it came to.
+func (r *run) freshOverhead(ctx context.Context, workload string, together int) (err error) {
+	n := min(r.config.StoreMessages, mostRead)
+	dir, err := r.directory("fresh")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s := &lineageStore{dir: dir, options: &lineage.Options{Durability: lineage.Normal, NoPacking: true}}
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	m := newMessages(&r.config, streamStore)
+	for done := 0; done < n; done += 1_000 {
+		r.config.Progress("filling a store that packs nothing, " + count(done) + " messages")
+		h, err := s.start(ctx)
+		if err != nil {
+			return err
+		}
+		for rest := m.some(min(1_000, n-done)); len(rest) > 0; {
+			k := min(together, len(rest))
+			if err := h.load(ctx, rest[:k]); err != nil {
+				return err
+			}
+			rest = rest[k:]
+		}
+	}
+	// Closing brings the index up to date.
+	if err := errors.Join(s.shut(), s.openAgain(ctx)); err != nil {
+		return err
+	}
+	return r.beside(ctx, workload, n, s.store)
 }
 
 // filled opens a store and gives it n messages: half of them in histories of a
@@ -171,13 +215,6 @@ func (r *run) opening(ctx context.Context, n int, b *base) error {
 
 // onLineage measures what only this store has.
 func (r *run) onLineage(ctx context.Context, n int, b *base, st *lineageStore) error {
-	// What is sealed is packed in the background, sooner or later: closing ends that.
-	if _, err := st.store.Pack(ctx, lineage.PackOptions{}); err != nil {
-		return err
-	}
-	if err := r.beside(ctx, workBeside, n, st.store); err != nil {
-		return err
-	}
 	if err := r.verifying(ctx, n, b, st); err != nil {
 		return err
 	}
