@@ -295,11 +295,7 @@ func (e *Engine) expect(o backend.Options) (c *liveContext, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var was structure.Record
-		if expect.Was != nil {
-			was = expect.Was
-		}
-		if err := asExpected("thread", expect.ID, was, is); err != nil {
+		if err := asExpected("thread", expect.ID, expect.Was, is); err != nil {
 			return nil, err
 		}
 	}
@@ -312,13 +308,9 @@ func (e *Engine) expect(o backend.Options) (c *liveContext, err error) {
 }
 
 func (e *Engine) expectContext(expect backend.ExpectContext) error {
-	var was structure.Record
-	if expect.Was != nil {
-		was = expect.Was
-	}
 	c, err := e.contextNow(expect.ID)
 	if errors.Is(err, backend.ErrNotFound) {
-		return asExpected("context", expect.ID, was, nil)
+		return asExpected("context", expect.ID, expect.Was, nil)
 	}
 	if err != nil {
 		return err
@@ -327,7 +319,7 @@ func (e *Engine) expectContext(expect backend.ExpectContext) error {
 	if err != nil {
 		return err
 	}
-	return asExpected("context", expect.ID, was, is)
+	return asExpected("context", expect.ID, expect.Was, is)
 }
 
 // contextNow returns a context for who has the lock on writing. It must not be changed.
@@ -342,14 +334,18 @@ func (e *Engine) contextNow(id structure.ContextID) (*liveContext, error) {
 }
 
 // asExpected compares what a subject was to be, nil for not there, with the record that it is.
-func asExpected(subject string, id fmt.Stringer, was structure.Record, is []byte) error {
+func asExpected[R interface {
+	comparable
+	structure.Record
+}](subject string, id fmt.Stringer, was R, is []byte) error {
+	var absent R
 	refuse := func(why error, detail string) error {
 		return &backend.SubjectError{Subject: subject, ID: id.String(), Err: why, Detail: detail}
 	}
 	switch {
-	case was == nil && is == nil:
+	case was == absent && is == nil:
 		return nil
-	case was == nil:
+	case was == absent:
 		return refuse(backend.ErrExists, "")
 	case is == nil:
 		return refuse(backend.ErrNotFound, "")

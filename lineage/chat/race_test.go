@@ -531,18 +531,25 @@ func (b *beforeContext) Apply(ctx context.Context, c *structure.Commit, o backen
 	return b.Engine.Apply(ctx, c, o)
 }
 
-// Overrides that a context is loaded with, and metadata that it gets at the same time, do
-// not lose each other.
-func TestContextLoadedAndChanged(t *testing.T) {
+// withBeforeContext returns a store with a chat c on such an engine.
+func withBeforeContext(t *testing.T) (*lineage.Store, *beforeContext) {
+	t.Helper()
 	ctx := context.Background()
 	in, err := lineage.Open(ctx, t.TempDir(), nil)
 	require.NoError(t, err)
 	engine := &beforeContext{Engine: in.Engine()}
 	store := lineage.New(engine)
-	defer func() { require.NoError(t, store.Close()) }()
-	s := On(store).(*onStore)
-	_, err = s.CreateChat(ctx, Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 1})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	_, err = On(store).CreateChat(ctx, Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 1})
 	require.NoError(t, err)
+	return store, engine
+}
+
+// Overrides that a context is loaded with, and metadata that it gets at the same time, do
+// not lose each other.
+func TestContextLoadedAndChanged(t *testing.T) {
+	ctx := context.Background()
+	store, engine := withBeforeContext(t)
 	id := structure.NewID[lineage.ContextID]()
 	changed, err := LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1})
 	require.NoError(t, err)
@@ -581,14 +588,7 @@ func TestContextLoadedAndChanged(t *testing.T) {
 // A context that somebody else loaded just before, and changed, keeps what it was changed to.
 func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
 	ctx := context.Background()
-	in, err := lineage.Open(ctx, t.TempDir(), nil)
-	require.NoError(t, err)
-	engine := &beforeContext{Engine: in.Engine()}
-	store := lineage.New(engine)
-	defer func() { require.NoError(t, store.Close()) }()
-	s := On(store).(*onStore)
-	_, err = s.CreateChat(ctx, Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 1})
-	require.NoError(t, err)
+	store, engine := withBeforeContext(t)
 	id := structure.NewID[lineage.ContextID]()
 	model := "theirs"
 	var tip lineage.SpanRef
@@ -604,7 +604,7 @@ func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
 		require.NoError(t, err)
 		tip = x[0]
 	}
-	_, err = LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1})
+	_, err := LoadContext(ctx, store, LoadingContext{ID: id, ChatID: "c", CreatedAt: 1})
 	require.NoError(t, err)
 	c, err := store.Context(ctx, id)
 	require.NoError(t, err)
