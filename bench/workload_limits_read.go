@@ -187,37 +187,20 @@ func (r *run) limitsOfPacking(context.Context) error {
 
 // packedOverhead reports what a packed store takes beside content, index and all.
 // Its messages are random bytes, so that compressing them does not hide it.
-func (r *run) packedOverhead(ctx context.Context) (err error) {
+func (r *run) packedOverhead(ctx context.Context) error {
 	n := min(r.config.StoreMessages, 100_000)
-	dir, err := r.directory("packed")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	st := lineageSystem(normal)
-	opened, err := st.open(ctx, dir)
-	if err != nil {
-		return err
-	}
-	s := opened.(*lineageStore)
-	defer func() { err = errors.Join(err, s.close()) }()
-	var h history
-	for done := 0; done < n; done += 1_000 {
-		r.config.Progress("filling a store to pack, " + count(done) + " messages")
-		if h, err = s.start(ctx); err != nil {
-			return err
-		}
-		all := make([][]byte, min(1_000, n-done))
+	random := func(n int) [][]byte {
+		all := make([][]byte, n)
 		for i := range all {
 			all[i] = make([]byte, r.config.MessageBytes)
 			_, _ = rand.Read(all[i]) // it does not fail
 		}
-		if err := h.load(ctx, all); err != nil {
+		return all
+	}
+	return r.overhead(ctx, &lineage.Options{Durability: lineage.Normal}, n, 1_000, random, func(s *lineageStore) error {
+		if _, err := s.store.Pack(ctx, lineage.PackOptions{All: true}); err != nil {
 			return err
 		}
-	}
-	if _, err := s.store.Pack(ctx, lineage.PackOptions{All: true}); err != nil {
-		return err
-	}
-	return r.beside(ctx, workPackedBeside, n, s.store)
+		return r.beside(ctx, workPackedBeside, n, s.store)
+	})
 }

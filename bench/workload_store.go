@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,38 +94,44 @@ func (r *run) storesOf(ctx context.Context, s system, sizes []int) error {
 
 // freshOverhead reports what a store takes beside content of which nothing is packed yet,
 // index and all. The store that is measured otherwise has packed as much as it came to.
-func (r *run) freshOverhead(ctx context.Context, workload string, together int) (err error) {
+func (r *run) freshOverhead(ctx context.Context, workload string, together int) error {
 	n := min(r.config.StoreMessages, mostRead)
-	dir, err := r.directory("fresh")
+	o := &lineage.Options{Durability: lineage.Normal, NoPacking: true}
+	return r.overhead(ctx, o, n, together, newMessages(&r.config, streamStore).some, func(s *lineageStore) error {
+		// Closing brings the index up to date.
+		if err := errors.Join(s.shut(), s.openAgain(ctx)); err != nil {
+			return err
+		}
+		return r.beside(ctx, workload, n, s.store)
+	})
+}
+
+// overhead fills a store of its own with n messages, in histories of a thousand and so
+// many together in a commit, and has it measured.
+func (r *run) overhead(ctx context.Context, o *lineage.Options, n, together int, some func(n int) [][]byte, measure func(*lineageStore) error) (err error) {
+	dir, err := r.directory("overhead")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s := &lineageStore{dir: dir, options: &lineage.Options{Durability: lineage.Normal, NoPacking: true}}
+	s := &lineageStore{dir: dir, options: o}
 	if err := s.open(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	m := newMessages(&r.config, streamStore)
 	for done := 0; done < n; done += 1_000 {
-		r.config.Progress("filling a store that packs nothing, " + count(done) + " messages")
+		r.config.Progress("filling a store to see what it takes, " + count(done) + " messages")
 		h, err := s.start(ctx)
 		if err != nil {
 			return err
 		}
-		for rest := m.some(min(1_000, n-done)); len(rest) > 0; {
-			k := min(together, len(rest))
-			if err := h.load(ctx, rest[:k]); err != nil {
+		for part := range slices.Chunk(some(min(1_000, n-done)), together) {
+			if err := h.load(ctx, part); err != nil {
 				return err
 			}
-			rest = rest[k:]
 		}
 	}
-	// Closing brings the index up to date.
-	if err := errors.Join(s.shut(), s.openAgain(ctx)); err != nil {
-		return err
-	}
-	return r.beside(ctx, workload, n, s.store)
+	return measure(s)
 }
 
 // filled opens a store and gives it n messages: half of them in histories of a
