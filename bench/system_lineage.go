@@ -67,7 +67,7 @@ func (h *lineageHistory) extend(ctx context.Context, message []byte) error {
 }
 
 func (h *lineageHistory) load(ctx context.Context, messages [][]byte) error {
-	const together = 500
+	const together = 1_000
 	for len(messages) > 0 {
 		n := min(together, len(messages))
 		items := make([]lineage.Item, n)

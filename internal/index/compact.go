@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
-
-	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // compactSuffix ends the name of an index that is being written anew.
@@ -26,22 +24,33 @@ func (db *DB) Compact(ctx context.Context) error {
 	if err := db.claim(); err != nil {
 		return err
 	}
-	fresh, err := db.writeAnew(ctx)
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.folding = false
-	db.idle.Broadcast()
+	fresh, err := db.writeAgain(ctx)
+	if err == nil {
+		err = db.syncName()
+	}
+	db.endFold(func() (release func()) {
+		if fresh == nil {
+			return nil
+		}
+		return db.replace(fresh)
+	})
 	if err != nil {
 		return fmt.Errorf("compact index: %w", err)
 	}
+	return nil
+}
+
+// replace puts a file that was written anew in the place of the one in use, which
+// is closed after release, when its last reader is done. The caller holds mu.
+func (db *DB) replace(fresh *DB) (release func()) {
 	base, kept := db.base, db.kept
 	db.replaced.Add(1)
 	kept.closed = db.replaced.Done
 	db.bolt, db.file, db.mapped, db.pages, db.kept, db.base = fresh.bolt, fresh.file, fresh.mapped, fresh.pages, fresh.kept, fresh.base
-	db.dropShared()
-	base.release()
-	kept.release()
-	return nil
+	return func() {
+		base.release()
+		kept.release()
+	}
 }
 
 // file is a bbolt file that is read. One that another was put in the place of is
@@ -66,9 +75,21 @@ func (f *file) release() {
 	}
 }
 
-// writeAnew writes the leaves into another file and puts it in the place of the
-// one in use.
-func (db *DB) writeAnew(ctx context.Context) (_ *DB, err error) {
+// writeAgain writes the file anew as it is.
+func (db *DB) writeAgain(ctx context.Context) (*DB, error) {
+	nothing := newOverlay()
+	err := guard(func() error {
+		return db.bolt.View(func(tx *bbolt.Tx) error { return nothing.state.load(tx) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return db.writeAnew(ctx, nothing)
+}
+
+// writeAnew writes the leaves and what came since, with the state as of that, into
+// another file and puts it in the place of the one in use.
+func (db *DB) writeAnew(ctx context.Context, came *overlay) (_ *DB, err error) {
 	tmp := db.path + compactSuffix
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -91,7 +112,13 @@ func (db *DB) writeAnew(ctx context.Context) (_ *DB, err error) {
 	}
 	fresh.base.release()
 	fresh.base = nil
-	if err := guard(func() error { return db.copyEntries(ctx, fresh) }); err != nil {
+	// Nobody needs the file before it is whole.
+	fresh.bolt.NoSync, fresh.bolt.NoGrowSync = true, true
+	if err := guard(func() error { return db.copyEntries(ctx, fresh, came) }); err != nil {
+		return nil, err
+	}
+	fresh.bolt.NoSync, fresh.bolt.NoGrowSync = false, false
+	if err := fresh.bolt.Sync(); err != nil {
 		return nil, err
 	}
 	free, err := checkFile(fresh.file)
@@ -109,22 +136,35 @@ func (db *DB) writeAnew(ctx context.Context) (_ *DB, err error) {
 	if err := os.Rename(tmp, db.path); err != nil {
 		return nil, err
 	}
-	if err := vfs.OS().SyncDir(filepath.Dir(db.path)); err != nil {
-		db.opt.Log(fmt.Sprintf("compact index: %v", err)) // the old one would come back, as good
-	}
+	db.renamed = true
 	return fresh, nil
 }
 
-// copyEntries writes what the leaves hold, each of which is checked, into new
-// leaves, and the state: the bounds of the old ones can be keys that were deleted.
-func (db *DB) copyEntries(ctx context.Context, fresh *DB) error {
+// syncName makes it durable that a file has taken the place of another, which could
+// come back otherwise and undo what was folded since.
+func (db *DB) syncName() error {
+	if !db.renamed {
+		return nil
+	}
+	if err := db.syncDir(filepath.Dir(db.path)); err != nil {
+		return err
+	}
+	db.renamed = false
+	return nil
+}
+
+// copyEntries writes what the leaves hold, each of which is checked, and what came
+// since into new leaves, and the state as of that. The bounds of the old leaves are
+// not kept: they can be keys that were deleted.
+func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 	from, err := db.bolt.Begin(false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = from.Rollback() }()
-	w := leavesWriter{bolt: fresh.bolt, most: db.limits.bytes}
+	w := leavesWriter{bolt: fresh.bolt, most: db.limits.bytes, yield: db.opt.Yield}
 	defer w.rollback()
+	m := merger{into: &w, newer: newMemorySource(came.Latest(), nil)}
 	low := []byte{}
 	c := from.Bucket(leavesBucket).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -140,7 +180,7 @@ func (db *DB) copyEntries(ctx context.Context, fresh *DB) error {
 		}
 		entries := l.cursor()
 		for entries.next() {
-			if err := w.add(entries.key, entries.value); err != nil {
+			if err := m.add(entries.key, entries.value); err != nil {
 				return err
 			}
 		}
@@ -152,14 +192,47 @@ func (db *DB) copyEntries(ctx context.Context, fresh *DB) error {
 	if low != nil {
 		return corrupt(db.path, errBounds)
 	}
-	return w.finish(from.Bucket(metaBucket).Get(stateKey))
+	if err := m.rest(nil); err != nil {
+		return err
+	}
+	return w.finish(came.state)
+}
+
+// merger writes entries that come in order and newer ones, which go before them.
+type merger struct {
+	into  *leavesWriter
+	newer *memorySource
+}
+
+func (m *merger) add(key, value []byte) error {
+	if err := m.rest(key); err != nil {
+		return err
+	}
+	if e, ok, _ := m.newer.peek(); ok && bytes.Equal(e.Key, key) {
+		return nil
+	}
+	return m.into.add(key, value)
+}
+
+// rest writes the newer entries before the key, or all when it is nil.
+func (m *merger) rest(to []byte) error {
+	for e, ok, _ := m.newer.peek(); ok && (to == nil || bytes.Compare(e.Key, to) < 0); e, ok, _ = m.newer.peek() {
+		if e.Value != nil {
+			if err := m.into.add(e.Key, e.Value); err != nil {
+				return err
+			}
+		}
+		m.newer.advance()
+	}
+	return nil
 }
 
 // leavesWriter writes entries that come in order into leaves, in transactions of a
 // bounded size.
 type leavesWriter struct {
 	bolt  *bbolt.DB
-	most  int // bytes of a transaction
+	most  int    // bytes of a transaction
+	yield func() // called for each leaf, if it is not nil
 	tx    *bbolt.Tx
 	bytes int
 	low   []byte
@@ -167,7 +240,7 @@ type leavesWriter struct {
 }
 
 func (w *leavesWriter) add(key, value []byte) error {
-	if len(w.leaf.entries) >= leafTarget {
+	if !w.leaf.fits(w.low, key, value) {
 		if err := w.put(w.leaf.finish(w.low, key)); err != nil {
 			return err
 		}
@@ -178,6 +251,9 @@ func (w *leavesWriter) add(key, value []byte) error {
 }
 
 func (w *leavesWriter) put(leaf []byte) (err error) {
+	if w.yield != nil {
+		w.yield()
+	}
 	if w.tx == nil {
 		if w.tx, err = w.bolt.Begin(true); err != nil {
 			return err
@@ -202,15 +278,14 @@ func (w *leavesWriter) commit() error {
 }
 
 // finish writes the last leaf and, with it or after it, the state.
-func (w *leavesWriter) finish(state []byte) error {
+func (w *leavesWriter) finish(s State) error {
 	if err := w.put(w.leaf.finish(w.low, nil)); err != nil {
 		return err
 	}
-	save := func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(stateKey, bytes.Clone(state)) }
 	if w.tx == nil {
-		return w.bolt.Update(save)
+		return w.bolt.Update(s.save)
 	}
-	if err := save(w.tx); err != nil {
+	if err := s.save(w.tx); err != nil {
 		return err
 	}
 	return w.commit()

@@ -17,6 +17,7 @@ func TestCompact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "index")
 	db, err := Open(path, Options{OverlayBytes: 1 << 20})
 	require.NoError(t, err)
+	db.limits.anew = never
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %06d", i) }
 	for i := range 20000 {
 		db.Apply(State{Number: uint64(i + 1)}, []Entry{{Key: key(i), Value: fmt.Appendf(nil, "secret %d", i%2)}})

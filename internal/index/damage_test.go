@@ -238,6 +238,7 @@ func TestCrashFlippedByteThenWrite(t *testing.T) {
 		}
 		db.bolt.NoSync = true
 		db.limits.leaves = 1 + rng.IntN(200)
+		db.limits.anew = uint64(rng.IntN(2)) * never
 		w := &victim{models: append([]model(nil), v.models...)}
 		m := v.models[len(v.models)-1].clone()
 		for number := db.State().Number + 1; number <= uint64(len(v.batches)); number++ { // as from the journal

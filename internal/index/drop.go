@@ -18,15 +18,12 @@ func (db *DB) Drop(ctx context.Context, prefixes []byte, spare func(key, value [
 		return err
 	}
 	next, err := db.drop(ctx, prefixes, spare)
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if next != nil {
-		db.base.release()
-		db.base = next
-		db.dropShared()
-	}
-	db.folding = false
-	db.idle.Broadcast()
+	db.endFold(func() (release func()) {
+		if next == nil {
+			return nil
+		}
+		return db.rebase(next)
+	})
 	if err != nil {
 		return fmt.Errorf("drop from index: %w", err)
 	}
@@ -108,6 +105,7 @@ func (d *dropper) batch(f *folder) (b dropped, err error) {
 		return b, err
 	}
 	b.low = bytes.Clone(l.low)
+	var last []byte
 	for read := 0; ; {
 		entries, err := l.list(l.low)
 		if err != nil {
@@ -119,14 +117,14 @@ func (d *dropper) batch(f *folder) (b dropped, err error) {
 				b.dropped = true
 				continue
 			}
-			b.size += entrySize(b.kept, e)
-			b.kept = append(b.kept, e)
+			b.size += entrySize(last, e.Key, e.Value)
+			b.kept, last = append(b.kept, e), e.Key
 		}
 		b.high = bytes.Clone(l.high)
-		last := b.high == nil || bytes.Compare(b.high, d.to) >= 0
+		end := b.high == nil || bytes.Compare(b.high, d.to) >= 0
 		read += len(l.entries)
-		if last || read >= d.db.limits.bytes || len(b.old) >= d.db.limits.leaves {
-			if d.next = b.high; last {
+		if end || read >= d.db.limits.bytes || len(b.old) >= d.db.limits.leaves {
+			if d.next = b.high; end {
 				d.next = nil
 			}
 			return b, nil

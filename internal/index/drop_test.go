@@ -21,7 +21,7 @@ func TestDrop(t *testing.T) {
 	for _, stopAt := range []int{0, 500, 2500} {
 		path := newPath(t)
 		db := open(t, path, Options{OverlayBytes: 1 << 20})
-		db.limits = txLimits{leaves: 16, bytes: 8 << 10}
+		db.limits = limits{leaves: 16, bytes: 8 << 10, anew: never}
 		m := model{}
 		const n = 10000
 		for i := range n {

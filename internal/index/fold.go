@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -13,10 +14,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// txLimits bound what a transaction of a fold holds in memory.
-type txLimits struct{ leaves, bytes int }
+// limits bound what a transaction of a fold holds in memory, and tell how large what
+// is in use is to be for the file to be written anew.
+type limits struct {
+	leaves, bytes int
+	anew          uint64
+}
 
-var defaultLimits = txLimits{leaves: 4 << 10, bytes: 8 << 20}
+var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, anew: 1 << 20}
 
 // startFold begins to fold the overlay in the background unless a fold runs. The
 // caller holds mu.
@@ -38,29 +43,46 @@ func (db *DB) startFold() {
 }
 
 func (db *DB) foldFrozen(o *overlay) {
-	var next *base
+	var use func() (release func())
 	err := db.opt.Durable(o.state.Number)
 	if err == nil {
 		err = removeSums(db.path)
 	}
 	if err == nil {
-		next, err = db.fold(o)
+		use, err = db.fold(o)
 	}
 	if err != nil {
 		db.opt.Log(fmt.Sprintf("index checkpoint: %v", err))
 	}
+	db.endFold(func() (release func()) {
+		if db.foldErr = err; err != nil {
+			// What is frozen stays readable and is tried again.
+			db.retryAt = time.Now().Add(time.Second)
+		} else {
+			db.frozen, db.folded = nil, o.applied
+		}
+		if use == nil {
+			return nil
+		}
+		return use()
+	})
+}
+
+// endFold gives back the file that the fold had for itself, after use, which is
+// called with mu held. It may return how to let go of what was read before: that can
+// take a while, but bbolt may not be closed meanwhile.
+func (db *DB) endFold(use func() (release func())) {
 	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.foldErr = err; err != nil {
-		// What is frozen stays readable and is tried again.
-		db.retryAt = time.Now().Add(time.Second)
-	} else {
-		db.base.release()
-		db.base, db.frozen, db.folded = next, nil, o.applied
+	release := use()
+	if release != nil {
 		db.dropShared()
+		db.mu.Unlock()
+		release()
+		db.mu.Lock()
 	}
 	db.folding = false
 	db.idle.Broadcast()
+	db.mu.Unlock()
 }
 
 // Checkpoint folds everything applied so far and returns when it is done.
@@ -106,11 +128,73 @@ func (db *DB) claim() error {
 	return nil
 }
 
-// fold writes an overlay into bbolt and returns what bbolt then holds. First come
+// fold brings an overlay into the file, and returns what to call with mu held to have
+// that read; what it returns lets go of what was read before. There can be something
+// to use beside an error.
+func (db *DB) fold(o *overlay) (use func() (release func()), err error) {
+	if err := db.syncName(); err != nil {
+		return nil, err
+	}
+	most, err := db.changesMost(o)
+	if err != nil {
+		return nil, err
+	}
+	if most {
+		fresh, err := db.writeAnew(context.Background(), o)
+		if err == nil {
+			return func() func() { return db.replace(fresh) }, db.syncName()
+		}
+		if errors.Is(err, backend.ErrCorrupt) {
+			return nil, err
+		}
+		db.inPlace = true
+		db.opt.Log(fmt.Sprintf("index checkpoint: %v; the file is changed in place", err))
+	}
+	next, err := db.foldInPlace(o)
+	if err != nil {
+		return nil, err
+	}
+	return func() func() { return db.rebase(next) }, nil
+}
+
+// changesMost reports whether an overlay changes so many leaves that writing all of
+// them anew, in order and into full pages, writes hardly more than changing them in
+// place, which leaves as many pages free and the others half full.
+func (db *DB) changesMost(o *overlay) (bool, error) {
+	used, come := db.pages.used(), uint64(o.Bytes())
+	switch {
+	case db.inPlace, used*db.pages.size+come < db.limits.anew:
+		return false, nil
+	case come >= used*db.pages.size:
+		return true, nil // what is there is little beside what comes
+	}
+	most := used + used/2 // about four leaves go into a page
+	changed := uint64(0)
+	err := db.base.read(func(c *bbolt.Cursor) error {
+		for s := newMemorySource(o.Latest(), nil); changed < most; changed++ {
+			e, ok, _ := s.peek()
+			if !ok {
+				return nil
+			}
+			l, err := seekLeaf(c, db.pages, e.Key)
+			if err != nil {
+				return err
+			}
+			if l.high == nil {
+				return nil
+			}
+			s.skipTo(l.high)
+		}
+		return nil
+	})
+	return changed >= most, err
+}
+
+// foldInPlace writes an overlay into bbolt and returns what bbolt then holds. First come
 // the entries that may be there early, in as many transactions as memory asks
 // for, then the others with the state, in the last. A crash in between leaves
 // entries that the state does not account for; the journal is replayed over them.
-func (db *DB) fold(o *overlay) (*base, error) {
+func (db *DB) foldInPlace(o *overlay) (*base, error) {
 	f := db.newFolder(o.Latest())
 	for !f.done {
 		if err := db.foldPart(f, o.state); err != nil {
@@ -118,6 +202,14 @@ func (db *DB) fold(o *overlay) (*base, error) {
 		}
 	}
 	return openBase(db.kept, db.pages)
+}
+
+// rebase has a newer state of the file read, until release the one before, too. The
+// caller holds mu.
+func (db *DB) rebase(next *base) (release func()) {
+	before := db.base
+	db.base = next
+	return before.release
 }
 
 func (db *DB) newFolder(m memtable.Moment) *folder {
@@ -175,7 +267,7 @@ type folder struct {
 	source  *memorySource
 	late    func() *memorySource // what follows the source in the last transaction; may be nil
 	changed map[string]bool      // keys of the source that are there with another value: they come late
-	limits  txLimits
+	limits  limits
 	done    bool
 	yield   func() // called after each leaf, if it is not nil
 
@@ -243,9 +335,10 @@ func (f *folder) leaf(key []byte) error {
 // about how many bytes they take.
 func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 	source := f.source
+	var last []byte
 	add := func(e Entry) {
-		size += entrySize(merged, e)
-		merged = append(merged, e)
+		size += entrySize(last, e.Key, e.Value)
+		merged, last = append(merged, e), e.Key
 	}
 	kept, err := old.list(old.low)
 	if err != nil {
@@ -273,18 +366,6 @@ func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 		}
 		source.advance()
 	}
-}
-
-// entrySize is about how many bytes an entry takes behind others.
-func entrySize(before []Entry, e Entry) int {
-	shared := 0
-	if n := len(before); n > 0 {
-		last := before[n-1].Key
-		for shared < min(len(last), len(e.Key)) && last[shared] == e.Key[shared] {
-			shared++
-		}
-	}
-	return 3 + len(e.Key) - shared + len(e.Value)
 }
 
 // write replaces a leaf by as many of about equal size as its entries need. An

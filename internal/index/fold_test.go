@@ -139,9 +139,9 @@ func TestStateAlone(t *testing.T) {
 
 // A transaction of a fold holds so much and no more, whatever the overlay's size.
 func TestFoldInParts(t *testing.T) {
-	for name, limits := range map[string]txLimits{
-		"leaves": {leaves: 10, bytes: 1 << 30},
-		"bytes":  {leaves: 1 << 30, bytes: 64 << 10},
+	for name, limits := range map[string]limits{
+		"leaves": {leaves: 10, bytes: 1 << 30, anew: never},
+		"bytes":  {leaves: 1 << 30, bytes: 64 << 10, anew: never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := open(t, newPath(t), Options{})
@@ -186,7 +186,7 @@ func TestKillBetweenTransactions(t *testing.T) {
 		db.Apply(at(1), first)
 		require.NoError(t, db.Checkpoint())
 		db.Apply(at(2), second)
-		f := folder{source: newMemorySource(settled(db), []byte{}), limits: txLimits{leaves: 1, bytes: 1 << 20}}
+		f := folder{source: newMemorySource(settled(db), []byte{}), limits: limits{leaves: 1, bytes: 1 << 20}}
 		for range transactions {
 			require.NoError(t, db.foldPart(&f, at(2)))
 		}
@@ -450,7 +450,7 @@ func TestFoldEarly(t *testing.T) {
 	path := newPath(t)
 	early := func(k []byte) bool { return k[len(k)-1]%2 == 0 }
 	db := open(t, path, Options{Early: early})
-	db.limits = txLimits{leaves: 1, bytes: 1 << 20}
+	db.limits = limits{leaves: 1, bytes: 1 << 20, anew: never}
 	first, second := batchOf(0, 400, same("old")), batchOf(200, 800, same("newer"))
 	for i := 0; i < len(second); i += 7 {
 		second[i].Value = nil
@@ -471,7 +471,7 @@ func TestFoldEarly(t *testing.T) {
 		db := open(t, path, Options{Early: early})
 		db.Apply(at(2), second)
 		f := db.newFolder(settled(db))
-		f.limits = txLimits{leaves: 1, bytes: 1 << 20}
+		f.limits = limits{leaves: 1, bytes: 1 << 20}
 		for n := 0; n < transactions && !f.done; n++ {
 			require.NoError(t, db.foldPart(f, at(2)))
 		}

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/lineage-store/lineage/internal/memtable"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -80,9 +82,14 @@ type DB struct {
 	file   *os.File // bbolt's
 	kept   *file    // what bases are of
 	mapped int      // bytes of address space
-	limits txLimits
-	pages  *pages // as of bbolt's last transaction; belongs to the running fold
+	limits limits
 	queue  queue
+
+	// These belong to the running fold:
+	pages   *pages // as of bbolt's last transaction
+	inPlace bool   // the file cannot be replaced while it is open
+	renamed bool   // it was replaced, and that is not durable yet
+	syncDir func(name string) error
 
 	mu         sync.RWMutex // held for moments only, never across I/O
 	active     *overlay
@@ -125,7 +132,7 @@ func Open(path string, o Options) (*DB, error) {
 			return nil, fmt.Errorf("open index: %w", err)
 		}
 	}
-	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay()}
+	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), inPlace: runtime.GOOS == "windows", syncDir: vfs.OS().SyncDir}
 	db.idle.L = &db.mu
 	free, err := checkBefore(path)
 	if err != nil {

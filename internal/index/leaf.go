@@ -23,6 +23,9 @@ const (
 	// leafTarget is the size at which a leaf is split.
 	leafTarget = 1 << 10
 	leafMin    = 5
+	// leafShare is what a leaf may take of a page with all that goes with it, so that
+	// pages are full of them.
+	leafShare = 1<<10 - pageHeader/4
 )
 
 var (
@@ -182,15 +185,33 @@ type leafWriter struct {
 }
 
 func (w *leafWriter) add(key, value []byte) {
-	shared := 0
-	for shared < len(w.last) && shared < len(key) && w.last[shared] == key[shared] {
-		shared++
-	}
+	shared := sharedBytes(w.last, key)
 	w.entries = binary.AppendUvarint(w.entries, uint64(shared))
 	w.entries = binary.AppendUvarint(w.entries, uint64(len(key)-shared))
 	w.entries = binary.AppendUvarint(w.entries, uint64(len(value)))
 	w.entries = append(append(w.entries, key[shared:]...), value...)
 	w.last = append(w.last[:0], key...)
+}
+
+// fits reports whether a leaf with this lower bound has room for another entry, in
+// its share of a page. The first always does.
+func (w *leafWriter) fits(low, key, value []byte) bool {
+	around := elementSize + 1 + len(low) + leafMin + len(key)
+	return len(w.entries) == 0 || around+len(w.entries)+entrySize(w.last, key, value) <= leafShare
+}
+
+// entrySize is about how many bytes an entry takes behind one with the key before.
+func entrySize(before, key, value []byte) int {
+	return 3 + len(key) - sharedBytes(before, key) + len(value)
+}
+
+// sharedBytes returns with how many bytes both begin.
+func sharedBytes(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // finish returns the leaf in memory of its own and makes the writer empty.

@@ -15,6 +15,7 @@ type machine struct {
 	dir       string
 	db        *DB
 	options   Options
+	anew      uint64
 	number    uint64
 	now       model
 	snapshots []pinned
@@ -42,7 +43,7 @@ func drawValue(t *rapid.T) []byte {
 func (m *machine) open(t *rapid.T) {
 	db, err := Open(filepath.Join(m.dir, "index.bolt"), m.options)
 	require.NoError(t, err)
-	db.limits = txLimits{leaves: 3, bytes: 4 << 10}
+	db.limits = limits{leaves: 3, bytes: 4 << 10, anew: m.anew}
 	db.bolt.NoSync = true // for speed: nothing here loses power
 	m.db = db
 }
@@ -148,6 +149,7 @@ func TestModel(t *testing.T) {
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
 		m := &machine{dir: dir, now: model{}, options: Options{OverlayBytes: rapid.SampledFrom([]int64{500, 5000, 1 << 20}).Draw(t, "overlay")}}
+		m.anew = rapid.SampledFrom([]uint64{0, 20 << 10, never}).Draw(t, "anew")
 		m.open(t)
 		// A state that is only begun has no commit.
 		m.number = 1

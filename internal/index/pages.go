@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math/bits"
 	"unsafe"
 
 	"go.etcd.io/bbolt"
@@ -25,6 +26,15 @@ func (p *pages) mapped(db *bbolt.DB, bytes int) *pages {
 
 // inUse returns how long the file is without what was only set aside.
 func (p *pages) inUse() uint64 { return p.size * p.end }
+
+// used returns how many pages hold something.
+func (p *pages) used() uint64 {
+	free := 0
+	for _, word := range p.free {
+		free += bits.OnesCount64(word)
+	}
+	return p.end - uint64(free)
+}
 
 func (p *pages) setFree(id uint64) { p.free[id/64] |= 1 << (id % 64) }
 

@@ -1,0 +1,208 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+)
+
+// never is a size from which no fold of these tests writes the file anew.
+const never = math.MaxUint64
+
+// scattered is a batch of keys in no order, as most of a store's are.
+func scattered(choose *rand.Rand, n int) []Entry {
+	batch := make([]Entry, n)
+	for i := range batch {
+		batch[i] = Entry{
+			Key:   fmt.Appendf(nil, "h%016x", choose.Uint64()),
+			Value: fmt.Appendf(nil, "%d", choose.IntN(1<<20)),
+		}
+	}
+	return batch
+}
+
+// A fold that changes most leaves writes them anew: the file has no free pages and
+// hardly any room in those in use. Before and after, every state reads as it was.
+func TestFoldAnew(t *testing.T) {
+	path := newPath(t)
+	yields := 0
+	db := open(t, path, Options{OverlayBytes: 1 << 30, Yield: func() { yields++ }})
+	db.limits.anew = 64 << 10
+	choose := rand.New(rand.NewPCG(1, 2))
+	m := model{}
+	grow := func(n int) {
+		batch := scattered(choose, 4_000)
+		for i := range 20 { // some go again, and some are another
+			for k := range m {
+				batch = append(batch, Entry{Key: []byte(k)})
+				if i%2 == 0 {
+					batch[len(batch)-1].Value = []byte("another")
+				}
+				break
+			}
+		}
+		m.apply(batch)
+		db.Apply(at(uint64(n)), batch)
+		require.NoError(t, db.Checkpoint())
+	}
+	grow(1)
+	require.Equal(t, path+compactSuffix, db.bolt.Path(), "it was written into a file of its own")
+	was, before := m.clone(), db.Snapshot()
+	t.Cleanup(before.Close) // closing the index waits for it
+	yields = 0
+	grow(2)
+	requireModel(t, m, db)
+	require.Equal(t, at(2), db.State())
+	require.Greater(t, yields, 150, "as many as there are leaves")
+	require.NoError(t, was.checkAll(before), "who reads an older state has the older file")
+	before.Close()
+	walkLeaves(t, db)
+	require.NoError(t, db.bolt.View(func(tx *bbolt.Tx) error {
+		s := tx.Bucket(leavesBucket).Stats()
+		require.Greater(t, s.LeafInuse, s.LeafAlloc*93/100)
+		return nil
+	}))
+	require.Less(t, db.pages.end-db.pages.used(), uint64(20), "free pages")
+
+	// What changes little is changed in place, in the new file, too.
+	file := db.bolt
+	batch := append(scattered(choose, 20), batchOf(0, 1_000, same("of keys that rise"))...)
+	m.apply(batch)
+	db.Apply(at(3), batch)
+	require.NoError(t, db.Checkpoint())
+	require.Same(t, file, db.bolt)
+	requireModel(t, m, db)
+	require.NoError(t, db.Close())
+	db = open(t, path, Options{})
+	require.Equal(t, at(3), db.State())
+	requireModel(t, m, db)
+	require.NoFileExists(t, path+compactSuffix)
+}
+
+// A process that dies while the file is written anew leaves the file as it was.
+func TestKillWhileWritingAnew(t *testing.T) {
+	path := newPath(t)
+	choose := rand.New(rand.NewPCG(3, 4))
+	var killed []string
+	leaves := 0
+	db := open(t, path, Options{OverlayBytes: 1 << 30, Yield: func() {
+		if leaves++; leaves%40 != 1 {
+			return
+		}
+		dir := t.TempDir()
+		for _, suffix := range []string{"", compactSuffix} {
+			b, err := os.ReadFile(path + suffix)
+			if suffix == compactSuffix && os.IsNotExist(err) {
+				continue
+			}
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "index"+suffix), b, 0o600))
+		}
+		killed = append(killed, filepath.Join(dir, "index"))
+	}})
+	db.limits.anew = 64 << 10
+	db.limits.bytes = 16 << 10 // several transactions
+	m := model{}
+	first := scattered(choose, 4_000)
+	m.apply(first)
+	db.Apply(at(1), first)
+	require.NoError(t, db.Checkpoint())
+	killed = nil
+	second := scattered(choose, 4_000)
+	db.Apply(at(2), second)
+	require.NoError(t, db.Checkpoint())
+	require.Greater(t, len(killed), 3)
+	is := m.clone()
+	is.apply(second)
+	for _, path := range killed {
+		require.FileExists(t, path+compactSuffix)
+		db := open(t, path, Options{})
+		require.NoFileExists(t, path+compactSuffix)
+		require.Equal(t, at(1), db.State())
+		requireModel(t, m, db)
+		db.Apply(at(2), second)
+		require.NoError(t, db.Checkpoint())
+		requireModel(t, is, db)
+		require.NoError(t, db.Close())
+	}
+}
+
+// Where no other file can be written, the one there is is changed in place, and
+// that is not tried again.
+func TestFoldWhereNoOtherFileCanBe(t *testing.T) {
+	path := newPath(t)
+	choose := rand.New(rand.NewPCG(5, 6))
+	var said []string
+	db := open(t, path, Options{OverlayBytes: 1 << 30, Log: func(message string) { said = append(said, message) }})
+	db.limits.anew = 64 << 10
+	require.NoError(t, os.MkdirAll(filepath.Join(path+compactSuffix, "in the way"), 0o700))
+	m := model{}
+	for n := range uint64(3) {
+		batch := scattered(choose, 4_000)
+		m.apply(batch)
+		db.Apply(at(n+1), batch)
+		require.NoError(t, db.Checkpoint())
+		requireModel(t, m, db)
+	}
+	require.Len(t, said, 1)
+	require.True(t, strings.HasSuffix(said[0], "the file is changed in place"), said[0])
+	require.NoError(t, os.RemoveAll(path+compactSuffix))
+	require.NoError(t, db.Close())
+	db = open(t, path, Options{})
+	require.Equal(t, at(3), db.State())
+	requireModel(t, m, db)
+}
+
+// That a file took the place of another has to be durable before a fold is done:
+// the other could come back after what is folded was counted on.
+func TestNameOfTheNewFileIsSynced(t *testing.T) {
+	path := newPath(t)
+	choose := rand.New(rand.NewPCG(7, 8))
+	db := open(t, path, Options{OverlayBytes: 1 << 30})
+	db.limits.anew = 64 << 10
+	cause := errors.New("no power")
+	failing := true
+	synced := 0
+	db.syncDir = func(string) error {
+		if failing {
+			return cause
+		}
+		synced++
+		return nil
+	}
+	m := model{}
+	batch := scattered(choose, 4_000)
+	m.apply(batch)
+	db.Apply(at(1), batch)
+	for range 2 {
+		require.ErrorIs(t, db.Checkpoint(), cause)
+		requireModel(t, m, db)
+	}
+	require.ErrorIs(t, db.Compact(context.Background()), cause)
+	failing = false
+	require.NoError(t, db.Checkpoint())
+	require.Positive(t, synced)
+	requireModel(t, m, db)
+	failing = true
+	require.ErrorIs(t, db.Compact(context.Background()), cause)
+	requireModel(t, m, db)
+	failing = false
+	batch = scattered(choose, 10)
+	m.apply(batch)
+	db.Apply(at(2), batch)
+	synced = 0
+	require.NoError(t, db.Close())
+	require.Positive(t, synced)
+	db = open(t, path, Options{})
+	require.Equal(t, at(2), db.State())
+	requireModel(t, m, db)
+}
