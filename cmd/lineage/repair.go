@@ -21,7 +21,8 @@ func repairCommand(a *app) *cobra.Command {
 		Short: "Make the index anew from the journal",
 		Long: `Makes the index anew from the journal, which holds everything. The old index is kept beside it
 as index.bolt.before-repair until the next repair. Damage to the journal itself is not
-something this can mend: 'lineage verify' tells which is which, and the index stays as it is.`,
+something this can mend: 'lineage verify' tells which is which, and the index stays as it is. Without a backup
+'lineage salvage' makes a new store of what can be read.`,
 		Example: `  lineage repair`,
 		Args:    cobra.NoArgs,
 		RunE:    a.does(func(ctx context.Context, _ []string) error { return runRepair(ctx, a) }),

@@ -31,7 +31,7 @@ func allRecords() []record {
 		&errorRecord{}, &warningRecord{}, &initRecord{}, &infoRecord{}, &chatRecord{}, &deletedRecord{}, &messageRecord{}, &contextRecord{},
 		&movedRecord{}, &appendedRecord{}, &sentRecord{}, &alternativeRecord{}, &branchRecord{}, &moveRecord{},
 		&checkpointRecord{}, &mergedRecord{}, &diffRecord{}, &diffSummaryRecord{}, &commonPrefixRecord{}, &partRecord{},
-		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{},
+		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{}, &salvagedRecord{}, &lossRecord{},
 		&statsRecord{}, &erasedRecord{}, &eventRecord{}, &versionRecord{}, &completionRecord{}, &nodeRecord{}, &importedRecord{},
 		&hitRecord{}, &bundledRecord{}, &unbundledRecord{}, &inventoryRecord{}, &benchEnvironmentRecord{}, &measurementRecord{}, &ratioRecord{},
 		&growthRecord{}, &goalRecord{}, &unmeasuredRecord{}, &workloadRecord{}, &exportedRecord{}, &packedRecord{}, &collectedRecord{}, &copiedRecord{}, &projectedRecord{}, &comparedRecord{}, &differenceRecord{},

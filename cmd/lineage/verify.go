@@ -105,7 +105,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		}
 	}
 	if !r.OK {
-		return hint(errDamaged, "'lineage repair' makes the index anew; damage to the journal needs a backup")
+		return hint(errDamaged, "'lineage repair' makes the index anew; damage to the journal needs a backup, or 'lineage salvage'")
 	}
 	if !s.json {
 		how := "checksums and numbering are right"

@@ -324,7 +324,7 @@ func (v *verifier) journalDamage(err error) error {
 	v.last = *damage
 	return v.found(backend.Finding{
 		Subject: "journal", File: damage.File, Offset: damage.Offset, Problem: damage.What,
-		Repair: "restore from a backup; without one, export what can be read, chat by chat, while the index is there: once that is lost, the store is read up to the damage only, and not written",
+		Repair: "restore from a backup; without one, 'lineage salvage' makes a new store of what can be read",
 	})
 }
 

@@ -47,6 +47,8 @@ type Options struct {
 	Log func(message string)
 }
 
+const defaultCache = 32 << 20
+
 func (o *Options) setDefaults() {
 	if o.FS == nil {
 		o.FS = vfs.OS()
@@ -59,7 +61,7 @@ func (o *Options) setDefaults() {
 		o.SyncInterval = 100 * time.Millisecond
 	}
 	if o.CacheBytes <= 0 {
-		o.CacheBytes = 32 << 20
+		o.CacheBytes = defaultCache
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}

@@ -20,23 +20,35 @@ type laterFrames struct {
 func framesAmong(b []byte, saltCRC uint32, after uint64) laterFrames {
 	var later laterFrames
 	sums := newRangeSums(b)
-	for i := 0; i+minFrame <= len(b); i++ {
-		size := frameSize(b[i:])
-		if size == 0 || size > int64(len(b)-i) {
-			continue
-		}
-		end := i + int(size)
-		f, ok := decodeBody(b[i:end])
-		if !ok || !f.fits(after, i) || sums.frame(saltCRC, i, end) != binary.LittleEndian.Uint32(b[i+4:]) {
-			continue
+	for at := 0; ; {
+		f, _, end := sums.nextFrame(saltCRC, at, 0, after)
+		if end == 0 {
+			return later
 		}
 		later.found = true
 		if f.Durable > later.durable {
 			later.durable, later.number = f.Durable, f.Number
 		}
-		i = end - 1
+		at = end
 	}
-	return later
+}
+
+// nextFrame returns the first frame at or behind a place that can have been written
+// after the commit with the given number, which ended at another. Its end is 0 when
+// there is none.
+func (s *rangeSums) nextFrame(saltCRC uint32, from, ended int, after uint64) (f Frame, start, end int) {
+	for i := from; i+minFrame <= len(s.b); i++ {
+		size := frameSize(s.b[i:])
+		if size == 0 || size > int64(len(s.b)-i) {
+			continue
+		}
+		end := i + int(size)
+		f, ok := decodeBody(s.b[i:end])
+		if ok && f.fits(after, i-ended) && s.frame(saltCRC, i, end) == binary.LittleEndian.Uint32(s.b[i+4:]) {
+			return f, i, end
+		}
+	}
+	return Frame{}, 0, 0
 }
 
 // fits tells whether a frame can be so many bytes behind a commit.

@@ -43,3 +43,32 @@ func (p *File) End() (segment uint32, offset int64, err error) {
 	x := c.commits[len(c.commits)-1]
 	return x.segment, x.end, nil
 }
+
+// Salvage visits every commit that can be read, in order, and tells lost why others
+// cannot be. What visit returns ends it.
+func (p *File) Salvage(visit func(Frame) error, lost func(error)) error {
+	rows, err := p.table()
+	if err != nil {
+		lost(err)
+		return nil
+	}
+	for n := range rows {
+		c, b, err := p.chapter(n)
+		if err != nil {
+			lost(err)
+			continue
+		}
+		for _, x := range c.commits {
+			if x.rest != nil {
+				continue
+			}
+			f, err := p.frame(piece{c, b, x, n})
+			if err != nil {
+				lost(err)
+			} else if err := visit(f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

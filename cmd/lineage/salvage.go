@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func salvageCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "salvage STORE DIR",
+		Short: "Make a store of what can be read of a damaged one",
+		Long: `Goes through the journal of a store that nobody has open and makes a new store, in a directory that
+is new or empty, of every commit that can be read, those behind damage included. The damaged
+store is not changed, and its index is not needed. Every part that cannot be read is told.
+
+Where a message is lost and later ones of its chat are not, a note stands in its place. Content that
+is lost reads as erased. What was deleted or erased by a commit that is lost may be there again.
+A backup is better: 'lineage restore' loses nothing.`,
+		Example: `  lineage salvage .lineage salvaged.lineage`,
+		Args: cobra.ExactArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return runSalvage(ctx, a, args[0], args[1])
+		}),
+	}
+}
+
+// salvagedRecord tells what was found in a damaged store.
+type salvagedRecord struct {
+	Store string `json:"store"`
+	// Commits is how many could be read, and Missing how many before the last of them
+	// could not.
+	Commits uint64 `json:"commits"`
+	Missing uint64 `json:"missing"`
+	// Losses is how many parts of the files could not be read. Each is a record of its own.
+	Losses uint64 `json:"losses"`
+	// Messages is how many messages have a note in their place.
+	Messages uint64 `json:"messages"`
+	// Contents is how many contents are lost that messages are known to have had.
+	Contents uint64 `json:"contents"`
+	// Names is how many chats, contexts and runs are there under their ids only.
+	Names uint64 `json:"names"`
+	// Records is how many other statements were left out, for what they are about is lost.
+	Records uint64 `json:"records"`
+}
+
+func (*salvagedRecord) recordType() string { return "salvaged" }
+
+// lossRecord tells of a part of a store's files that cannot be read.
+type lossRecord struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	// Length is 0 when it is not known.
+	Length  int64  `json:"length"`
+	Problem string `json:"problem"`
+}
+
+func (*lossRecord) recordType() string { return "loss" }
+
+func runSalvage(ctx context.Context, a *app, from, dir string) error {
+	line := a.progress("salvaging", screen.Bytes)
+	var failure error
+	lost := func(l lineage.Loss) {
+		line.Done()
+		if a.json {
+			if err := a.emit(&lossRecord{File: l.File, Offset: l.Offset, Length: l.Length, Problem: l.What}); failure == nil {
+				failure = err
+			}
+			return
+		}
+		a.printf("lost: %s\n", screen.Line(l.String()))
+	}
+	r, err := lineage.Salvage(ctx, from, dir, lineage.SalvageOptions{Lost: lost, Progress: line.Show})
+	line.Done()
+	if err != nil {
+		return err
+	}
+	if failure != nil {
+		return failure
+	}
+	if full, err := filepath.Abs(dir); err == nil {
+		dir = full
+	}
+	if a.json {
+		err := a.emit(&salvagedRecord{
+			Store: dir, Commits: r.Commits, Missing: r.Missing, Losses: r.Losses, Messages: r.Messages,
+			Contents: r.Contents, Names: r.Names, Records: r.Records,
+		})
+		if err != nil {
+			return err
+		}
+	} else {
+		a.printSalvaged(dir, &r)
+	}
+	if r.Whole() {
+		return nil
+	}
+	return fmt.Errorf("%s known to be lost: %w", screen.Plural(int64(r.Missing), "commit"), errPartial)
+}
+
+func (a *app) printSalvaged(dir string, r *lineage.SalvageReport) {
+	a.printf("salvaged %s into %s\n", screen.Plural(int64(r.Commits), "commit"), dir)
+	for _, part := range []struct {
+		n     uint64
+		thing string
+		what  string
+	}{
+		{r.Messages, "message", "lost: a note stands in the place of each"},
+		{r.Contents, "content", "lost: what had it reads as erased"},
+		{r.Names, "name", "of chats, contexts and runs known by their ids only"},
+		{r.Records, "other record", "left out: what they were about is lost"},
+	} {
+		if part.n > 0 {
+			a.printf("  %s %s\n", screen.Plural(int64(part.n), part.thing), part.what)
+		}
+	}
+}

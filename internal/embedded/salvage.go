@@ -1,0 +1,123 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Loss is a part of a store's files that cannot be read.
+type Loss = journal.Loss
+
+// SalvageOptions configure a salvage.
+type SalvageOptions struct {
+	// Lost, when not nil, is called with each part of the journal that cannot be read.
+	Lost func(Loss)
+	// Progress, when not nil, is called now and then with how much of the journal was
+	// gone through, in bytes.
+	Progress func(done, total int64)
+}
+
+// SalvageReport tells what a salvage found.
+type SalvageReport struct {
+	// Commits is how many could be read, and Missing how many before the last of them
+	// could not.
+	Commits uint64 `json:"commits"`
+	Missing uint64 `json:"missing"`
+	// Losses is how many parts of the journal could not be read.
+	Losses uint64 `json:"losses"`
+	// Messages is how many messages are gone whose places are known. A note stands in
+	// the place of each.
+	Messages uint64 `json:"messages"`
+	// Contents is how many contents are gone that messages are known to have had. They
+	// read as erased.
+	Contents uint64 `json:"contents"`
+	// Names is how many threads, contexts and runs are there again under their ids only.
+	Names uint64 `json:"names"`
+	// Records is how many other records were left out, for what they are about is gone.
+	Records uint64 `json:"records"`
+}
+
+// Whole reports that nothing is known to be lost.
+func (r *SalvageReport) Whole() bool { return r.Missing == 0 && r.Losses == 0 }
+
+// Salvage makes a new store of everything that can be read in the journal of a damaged
+// one, which is not changed and whose index is not needed. What was said behind a
+// damaged place is there, with a note in the place of each message that is not. The
+// new store is another: its commits have other numbers.
+//
+// What was deleted or erased by a commit that is gone may be there again.
+func Salvage(ctx context.Context, from, dir string, o SalvageOptions) (SalvageReport, error) {
+	report, err := salvage(ctx, from, dir, o)
+	if err != nil {
+		return report, fmt.Errorf("salvage %s to %s: %w", from, dir, err)
+	}
+	return report, nil
+}
+
+func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report SalvageReport, err error) {
+	files := filepath.Join(from, journalDir)
+	total, err := journalBytes(files)
+	if err != nil {
+		return report, err
+	}
+	unlock, err := lockSource(from)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	err = complete(dir, func(partial string) (err error) {
+		to, err := Open(ctx, partial, &Options{Durability: backend.Normal})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, to.Close()) }()
+		m := mender{ctx: ctx, to: to, report: &report}
+		var done int64
+		last := uint64(0)
+		visit := func(f journal.Frame) error {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			if done += int64(len(f.Payload)); o.Progress != nil {
+				o.Progress(min(done, total), total)
+			}
+			report.Missing += f.Number - last - 1
+			last = f.Number
+			return m.commit(f)
+		}
+		lost := func(l Loss) {
+			if report.Losses++; o.Lost != nil {
+				o.Lost(l)
+			}
+		}
+		if err := journal.Salvage(vfs.OS(), files, visit, lost); err != nil {
+			return err
+		}
+		if err := to.Sync(ctx); err != nil {
+			return err
+		}
+		for finding, err := range to.Verify(ctx, backend.VerifyOptions{}) {
+			if err != nil {
+				return err
+			}
+			return &backend.CorruptError{File: finding.File, Offset: finding.Offset, What: finding.String()}
+		}
+		return nil
+	})
+	return report, err
+}
+
+// journalBytes is how much there is to go through.
+func journalBytes(dir string) (total int64, err error) {
+	_, facts, _, err := listJournal(dir)
+	for _, f := range facts {
+		total += f.Size
+	}
+	return total, err
+}

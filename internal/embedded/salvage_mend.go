@@ -1,0 +1,284 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// mender brings commits into a store that lacks some of what came before them.
+type mender struct {
+	ctx    context.Context
+	to     *Engine
+	report *SalvageReport
+	at     time.Time // of the commit that is brought
+	note   *structure.Block
+}
+
+// mostHole is how many messages that follow each other are made up for. Damage does
+// not take more, and a place that is far behind the end of its run is damage itself.
+const mostHole = 1 << 20
+
+// commit brings a commit: as it is, if what it needs is there, else record by record.
+func (m *mender) commit(f journal.Frame) error {
+	c, err := structure.DecodeCommit(f.Payload)
+	if err != nil {
+		m.report.Missing++ // written by a program that was wrong; its checksum is right
+		return nil
+	}
+	m.report.Commits++
+	m.at = c.Time
+	err = m.apply(c.Records...)
+	if err == nil || !refused(err) {
+		return err
+	}
+	for _, r := range c.Records {
+		switch err := m.record(r); {
+		case refused(err):
+			m.report.Records++
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mender) apply(records ...structure.Record) error {
+	_, err := m.to.Apply(m.ctx, &structure.Commit{Time: m.at, Records: records}, backend.Options{})
+	return err
+}
+
+// refused reports whether an error is about what was to be applied.
+func refused(err error) bool {
+	for _, kind := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrExists, backend.ErrInvalid, backend.ErrErased} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// record brings one record, and before it what it needs and is gone.
+func (m *mender) record(r structure.Record) error {
+	switch r := r.(type) {
+	case *structure.Block:
+		return m.block(r)
+	case *structure.Thread:
+		return m.thread(*r)
+	case *structure.Context:
+		return m.context(*r)
+	case *structure.Tip:
+		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needSpan(r.Span))
+	case *structure.Run:
+		return m.needing(r, m.needSpan(r.Parent))
+	case *structure.Span:
+		return m.span(*r)
+	case *structure.SpanSet:
+		return m.needing(r, m.needSpan(r.Parent))
+	case *structure.Branch:
+		return m.named(r, structure.Deletion{Subject: structure.KindBranch, Thread: r.Thread, Name: r.Name, At: m.at},
+			m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
+	case *structure.Checkpoint:
+		return m.named(r, structure.Deletion{Subject: structure.KindCheckpoint, Thread: r.Thread, Name: r.Name, At: m.at},
+			m.needThread(r.Thread), m.needSpan(r.Span))
+	case *structure.Summary:
+		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needContent(r.Content), m.needSpan(r.From), m.needSpan(r.To))
+	case *structure.Reflog:
+		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needSpan(r.From), m.needSpan(r.To))
+	case *structure.Cut:
+		return nil // nothing was added behind it, and spans of this store have ids of its own
+	case *structure.Deletion:
+		err := m.apply(r)
+		if errors.Is(err, backend.ErrNotFound) {
+			return nil // it is gone already
+		}
+		return err
+	}
+	return m.apply(r)
+}
+
+// needing applies a record once everything is there that it needs.
+func (m *mender) needing(r structure.Record, needs ...error) error {
+	if err := errors.Join(needs...); err != nil {
+		return err
+	}
+	return m.apply(r)
+}
+
+// named applies what has a name, which something else can have if its deletion is gone.
+func (m *mender) named(r structure.Record, other structure.Deletion, needs ...error) error {
+	err := m.needing(r, needs...)
+	if errors.Is(err, backend.ErrExists) {
+		return m.apply(&other, r)
+	}
+	return err
+}
+
+func (m *mender) block(b *structure.Block) error {
+	err := m.apply(b)
+	if !refused(err) {
+		return err
+	}
+	if b.Gone() { // it was erased and collected
+		return m.erased(b)
+	}
+	return m.needContent(b.ID) // pieces of it are gone
+}
+
+// erased states content of which only the description is left.
+func (m *mender) erased(b *structure.Block) error {
+	if known, err := m.known(b.ID); err != nil || known {
+		return err
+	}
+	return m.apply(b, &structure.Deletion{Subject: structure.KindBlock, Content: b.ID, At: m.at})
+}
+
+// known reports whether there is content of an id, be it erased.
+func (m *mender) known(id content.ID) (bool, error) {
+	_, err := m.to.Blocks(m.ctx, []content.ID{id})
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return false, nil
+	case errors.Is(err, backend.ErrErased):
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// needContent has content there, erased if it is gone.
+func (m *mender) needContent(id content.ID) error {
+	known, err := m.known(id)
+	if err != nil || known {
+		return err
+	}
+	m.report.Contents++
+	return m.erased(&structure.Block{Block: content.Block{ID: id, Size: 1, Origin: madeUp, CreatedAt: m.at}})
+}
+
+func (m *mender) thread(t structure.Thread) error {
+	active := t.Active
+	t.Active = structure.ContextID{}
+	if err := m.apply(&t); err != nil || active.IsZero() {
+		return err
+	}
+	t.Active = active
+	return m.needing(&t, m.needContext(active, t.ID))
+}
+
+func (m *mender) needThread(id structure.ThreadID) error {
+	if id.IsZero() {
+		return nil
+	}
+	_, err := m.to.Thread(m.ctx, id)
+	if errors.Is(err, backend.ErrNotFound) {
+		m.report.Names++
+		return m.apply(&structure.Thread{ID: id, CreatedAt: m.at, UpdatedAt: m.at})
+	}
+	return err
+}
+
+func (m *mender) context(c structure.Context) error {
+	if _, err := m.to.Context(m.ctx, c.Parent); errors.Is(err, backend.ErrNotFound) {
+		c.Parent = structure.ContextID{}
+	} else if err != nil && !c.Parent.IsZero() {
+		return err
+	}
+	if _, err := m.to.SpanSet(m.ctx, c.Set); errors.Is(err, backend.ErrNotFound) {
+		c.Set = structure.SpanSetID{}
+	} else if err != nil && !c.Set.IsZero() {
+		return err
+	}
+	return m.needing(&c, m.needThread(c.Thread), m.needSpan(c.Base), m.needSpan(c.Tip))
+}
+
+func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) error {
+	_, err := m.to.Context(m.ctx, id)
+	if !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	if err := m.needThread(thread); err != nil {
+		return err
+	}
+	m.report.Names++
+	return m.apply(&structure.Context{ID: id, Thread: thread, CreatedAt: m.at})
+}
+
+func (m *mender) span(s structure.Span) error {
+	if err := m.needSpansBefore(s.Ref); err != nil {
+		return err
+	}
+	if !s.Set.IsZero() {
+		if _, err := m.to.SpanSet(m.ctx, s.Set); errors.Is(err, backend.ErrNotFound) {
+			s.Set = structure.SpanSetID{}
+		} else if err != nil {
+			return err
+		}
+	}
+	s.Usages = append([]structure.Usage(nil), s.Usages...)
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		if err := m.needContent(u.Content); err != nil {
+			return err
+		}
+		if u.Alias.IsZero() {
+			continue
+		}
+		if _, err := m.to.Find(m.ctx, u.Alias); err == nil {
+			u.Alias = structure.Alias{} // the message that had it was deleted by a commit that is gone
+		} else if !errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
+	}
+	return m.apply(&s)
+}
+
+// needSpan has a place there, with notes for the messages up to it that are gone.
+func (m *mender) needSpan(r structure.SpanRef) error {
+	if r.IsZero() {
+		return nil
+	}
+	return m.needSpansBefore(structure.SpanRef{Run: r.Run, Seq: r.Seq + 1})
+}
+
+// needSpansBefore has all places of a run there that come before one.
+func (m *mender) needSpansBefore(r structure.SpanRef) error {
+	last, err := m.to.Last(m.ctx, r.Run)
+	if errors.Is(err, backend.ErrNotFound) {
+		m.report.Names++
+		err = m.apply(&structure.Run{ID: r.Run})
+	}
+	if err != nil || last.Seq+1 >= r.Seq {
+		return err
+	}
+	if r.Seq-last.Seq > mostHole {
+		return fmt.Errorf("%d messages before %v are gone: %w", r.Seq-last.Seq-1, r, backend.ErrInvalid)
+	}
+	if m.note == nil {
+		m.note = structure.NewBlock("text/plain", madeUp, m.at, []byte(SalvageNote))
+	}
+	for seq := last.Seq + 1; seq < r.Seq; {
+		records := []structure.Record{m.note}
+		for ; seq < r.Seq && len(records) < 1_000; seq++ {
+			records = append(records, &structure.Span{Ref: structure.SpanRef{Run: r.Run, Seq: seq}, Usages: []structure.Usage{{
+				Kind: structure.MessageUsage, Role: "system", Content: m.note.ID, CreatedAt: m.at,
+			}}})
+		}
+		if err := m.apply(records...); err != nil {
+			return err
+		}
+		m.report.Messages += uint64(len(records) - 1)
+	}
+	return nil
+}
+
+// SalvageNote is what a message says that stands in the place of one that is gone.
+const SalvageNote = "[A message that was here is lost: the store was damaged.]"
+
+// madeUp is the origin of what a salvage adds.
+var madeUp = content.Origin{Kind: content.OriginSystem, SourceID: "lineage salvage"}

@@ -1,0 +1,257 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Loss is a part of a journal's files that cannot be read.
+type Loss struct {
+	File   string
+	Offset int64
+	Length int64 // 0 when it is not known
+	What   string
+}
+
+// String says where it is and what is wrong.
+func (l Loss) String() string {
+	if l.Length > 0 {
+		return fmt.Sprintf("%s, bytes %d to %d: %s", l.File, l.Offset, l.Offset+l.Length-1, l.What)
+	}
+	return fmt.Sprintf("%s: %s", l.File, l.What)
+}
+
+// Salvage visits the frames of commits that can be read in a journal's files, in
+// order, whatever is damaged or missing beside them, and tells lost of what cannot be.
+// Frames are what their checksums say. It changes nothing and needs no index; nobody
+// may have the journal open. What visit returns ends it.
+func Salvage(fsys vfs.FS, dir string, visit func(Frame) error, lost func(Loss)) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return fmt.Errorf("salvage journal: %w", err)
+	}
+	files := salvageOrder(dir, names)
+	s := salvager{fs: fsys, visit: visit, lost: lost}
+	for i, f := range files {
+		s.last = i == len(files)-1
+		if f.packed {
+			err = s.pack(f.name)
+		} else {
+			err = s.segment(f.name, f.first)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type salvageFile struct {
+	name        string
+	first, last uint32
+	generation  int
+	packed      bool
+}
+
+// salvageOrder returns the files in the order of what they hold: a pack before what it
+// was made from, which a crash can have left.
+func salvageOrder(dir string, names []string) (files []salvageFile) {
+	for _, name := range names {
+		f := salvageFile{name: filepath.Join(dir, name)}
+		if number, ok := segmentNumber(name); ok {
+			f.first, f.last = number, number
+		} else if f.first, f.last, f.generation, f.packed = pack.ParseName(name); !f.packed {
+			continue
+		}
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b salvageFile) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), cmp.Compare(b.generation, a.generation))
+	})
+	return files
+}
+
+// salvager goes through files. One commit may be in several of them.
+type salvager struct {
+	fs     vfs.FS
+	visit  func(Frame) error
+	lost   func(Loss)
+	store  [16]byte
+	number uint64 // of the last commit that was visited
+	last   bool   // this is the last file
+}
+
+// belongs reports whether a file is one of the store that those before it are of.
+func (s *salvager) belongs(name string, store [16]byte) bool {
+	if s.store == [16]byte{} {
+		s.store = store
+	}
+	if s.store == store {
+		return true
+	}
+	s.lost(Loss{File: name, What: "belongs to another store"})
+	return false
+}
+
+func (s *salvager) frame(f Frame) error {
+	if f.Mark || f.Number <= s.number {
+		return nil
+	}
+	s.number = f.Number
+	return s.visit(f)
+}
+
+// fault tells of an error that says what is lost.
+func (s *salvager) fault(name string, err error) {
+	var damage *backend.CorruptError
+	if errors.As(err, &damage) {
+		s.lost(Loss{File: name, Offset: damage.Offset, What: damage.What})
+	} else {
+		s.lost(Loss{File: name, What: err.Error()})
+	}
+}
+
+func (s *salvager) pack(name string) error {
+	f, err := s.fs.Open(name)
+	if err != nil {
+		s.fault(name, err)
+		return nil
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		s.fault(name, err)
+		return nil
+	}
+	p, err := pack.Open(f, size, name, pack.NewCache(defaultCache))
+	if errors.Is(err, backend.ErrNewerFormat) {
+		return err
+	}
+	if err != nil {
+		s.fault(name, err)
+		return nil
+	}
+	if !s.belongs(name, p.Store) {
+		return nil
+	}
+	return p.Salvage(func(f pack.Frame) error { return s.frame(packed(f)) }, func(err error) { s.fault(name, err) })
+}
+
+func (s *salvager) segment(name string, number uint32) error {
+	b, whole, err := s.read(name)
+	if err != nil {
+		s.fault(name, err)
+		return nil
+	}
+	h, err := decodeHeader(b)
+	switch {
+	case errors.Is(err, backend.ErrNewerFormat):
+		return fmt.Errorf("%s: %w", name, err)
+	case errors.Is(err, errNoHeader) && s.last && len(b) <= headerSize:
+		return nil // it was being made
+	case err == nil && h.segment != number:
+		err = fmt.Errorf("holds segment %d", h.segment)
+	}
+	if err != nil { // the checksums of its frames begin with what it says
+		s.lost(Loss{File: name, Length: int64(len(b)), What: err.Error()})
+		return nil
+	}
+	if !s.belongs(name, h.store) {
+		return nil
+	}
+	return s.frames(name, b, h, whole)
+}
+
+// frames visits the frames of a segment. Behind damage it looks at every byte for the
+// next, which the salt tells from bytes of messages.
+func (s *salvager) frames(name string, b []byte, h header, whole bool) error {
+	salt := crc32.Update(0, castagnoli, h.salt[:])
+	after := max(h.first-1, s.number)
+	sums := sync.OnceValue(func() *rangeSums { return newRangeSums(b) })
+	for at := headerSize; at < len(b); {
+		f, end := frameAt(b, at, salt)
+		if end == 0 {
+			var start int
+			if f, start, end = sums().nextFrame(salt, at+1, at, after); end == 0 {
+				// Room that was reserved is zeros.
+				if rest := b[at:]; !whole || slices.ContainsFunc(rest, func(x byte) bool { return x != 0 }) {
+					s.lost(Loss{File: name, Offset: int64(at), Length: int64(len(rest)), What: "no frame that is whole, and none behind it"})
+				}
+				return nil
+			}
+			s.lost(Loss{File: name, Offset: int64(at), Length: int64(start - at), What: "no frame that is whole"})
+			at = start
+		}
+		f.Position, f.End = Position{Segment: h.segment, Offset: int64(at)}, int64(end)
+		f.PayloadOffset += int64(at)
+		if err := s.frame(f); err != nil {
+			return err
+		}
+		at, after = end, max(after, f.Number)
+	}
+	return nil
+}
+
+// frameAt returns the frame that begins at a place and where it ends, 0 for none.
+func frameAt(b []byte, at int, salt uint32) (Frame, int) {
+	if len(b)-at < minFrame {
+		return Frame{}, 0
+	}
+	size := frameSize(b[at:])
+	if size == 0 || size > int64(len(b)-at) {
+		return Frame{}, 0
+	}
+	end := at + int(size)
+	f, ok := decodeFrame(b[at:end], salt)
+	if !ok {
+		return Frame{}, 0
+	}
+	return f, end
+}
+
+// Sizes that are read at once, and where that fails, so that a bad sector costs no
+// more than itself.
+const (
+	salvageRead = 1 << 20
+	sectorRead  = 4 << 10
+)
+
+// read returns a file's bytes, zeros in place of those that the disk does not give.
+func (s *salvager) read(name string) (b []byte, whole bool, err error) {
+	f, err := s.fs.Open(name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, false, err
+	}
+	b, whole = make([]byte, size), true
+	for at := int64(0); at < size; at += salvageRead {
+		part := b[at:min(at+salvageRead, size)]
+		if n, err := f.ReadAt(part, at); n == len(part) || errors.Is(err, io.EOF) {
+			continue
+		}
+		for sector := range slices.Chunk(part, sectorRead) {
+			if n, err := f.ReadAt(sector, at); n < len(sector) && !errors.Is(err, io.EOF) {
+				whole = false
+				clear(sector[n:])
+				s.lost(Loss{File: name, Offset: at, Length: int64(len(sector)), What: err.Error()})
+			}
+			at += int64(len(sector))
+		}
+		at -= int64(len(part))
+	}
+	return b, whole, nil
+}
