@@ -88,7 +88,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 
 .PHONY: crash
 crash: tools ## Run the crash tests for CRASH_ROUNDS (default 5000)
-	LINEAGE_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -count=1 -json -run 'Crash|Kill' -timeout 0 ./internal/... | $(BIN)/testsummary
+	LINEAGE_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -count=1 -json -run 'Crash|Kill|Salvage' -timeout 0 ./internal/... | $(BIN)/testsummary
 
 .PHONY: golden
 golden: ## Rewrite the golden files; read the difference before committing it

@@ -178,7 +178,7 @@ func TestSalvageAroundADamagedCommit(t *testing.T) {
 // Whatever is done to the files, what is left makes a sound store.
 func TestSalvageWhateverIsDamaged(t *testing.T) {
 	saved := 0
-	for seed := range uint64(30) {
+	for seed := range uint64(max(30, crashRounds(t)/2)) {
 		choose := rand.New(rand.NewPCG(seed, 4))
 		w := newWreck(t, choose, 50+choose.IntN(60), seed%2 == 0)
 		files, err := filepath.Glob(filepath.Join(w.dir, journalDir, "*"))
@@ -219,10 +219,13 @@ func TestSalvageWhateverIsDamaged(t *testing.T) {
 		e, report, _ := w.salvage(t)
 		require.EqualValues(t, len(there), report.Commits)
 		w.requireSaved(t, e, lost)
+		require.NoError(t, e.Close()) // not at the end of the test: address space
 		saved += len(there)
-		if len(lost) > 0 && len(there) > 0 {
-			require.False(t, report.Whole(), "seed %d lost %d of %d", seed, len(lost), len(w.commits))
+		// That the end was cut off between two commits cannot be known.
+		if last := uint64(len(there) + len(lost)); !there[last] {
+			continue
 		}
+		require.Equal(t, len(lost) == 0, report.Missing == 0, "seed %d lost %d of %d", seed, len(lost), len(w.commits))
 	}
 	require.Greater(t, saved, 500)
 }

@@ -53,6 +53,17 @@ func Salvage(fsys vfs.FS, dir string, visit func(Frame) error, lost func(Loss)) 
 			return err
 		}
 	}
+	if s.number == 0 {
+		return s.newer
+	}
+	return nil
+}
+
+// newerFormat returns an error if that is about a format of the future.
+func newerFormat(name string, err error) error {
+	if errors.Is(err, backend.ErrNewerFormat) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	return nil
 }
 
@@ -88,6 +99,7 @@ type salvager struct {
 	lost   func(Loss)
 	store  [16]byte
 	number uint64 // of the last commit that was visited
+	newer  error  // says that a file seems to be of a newer program, or to be damaged there
 	last   bool   // this is the last file
 }
 
@@ -113,6 +125,7 @@ func (s *salvager) frame(f Frame) error {
 
 // fault tells of an error that says what is lost.
 func (s *salvager) fault(name string, err error) {
+	s.newer = cmp.Or(s.newer, newerFormat(name, err))
 	var damage *backend.CorruptError
 	if errors.As(err, &damage) {
 		s.lost(Loss{File: name, Offset: damage.Offset, What: damage.What})
@@ -134,9 +147,6 @@ func (s *salvager) pack(name string) error {
 		return nil
 	}
 	p, err := pack.Open(f, size, name, pack.NewCache(defaultCache))
-	if errors.Is(err, backend.ErrNewerFormat) {
-		return err
-	}
 	if err != nil {
 		s.fault(name, err)
 		return nil
@@ -155,14 +165,13 @@ func (s *salvager) segment(name string, number uint32) error {
 	}
 	h, err := decodeHeader(b)
 	switch {
-	case errors.Is(err, backend.ErrNewerFormat):
-		return fmt.Errorf("%s: %w", name, err)
 	case errors.Is(err, errNoHeader) && s.last && len(b) <= headerSize:
 		return nil // it was being made
 	case err == nil && h.segment != number:
 		err = fmt.Errorf("holds segment %d", h.segment)
 	}
 	if err != nil { // the checksums of its frames begin with what it says
+		s.newer = cmp.Or(s.newer, newerFormat(name, err))
 		s.lost(Loss{File: name, Length: int64(len(b)), What: err.Error()})
 		return nil
 	}
