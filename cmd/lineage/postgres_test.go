@@ -29,7 +29,7 @@ func TestCommandsWorkOnPostgres(t *testing.T) {
 	run(0, "checkpoint", "here", "--store", dsn)
 	require.Contains(t, run(0, "log", "--oneline", "--store", dsn).out, "Cheaper")
 	require.Contains(t, run(0, "tree", "--store", dsn).out, "cheap *, ◆ here")
-	require.Contains(t, run(0, "search", "trams", "--store", dsn).out, "<mark>Trams</mark>")
+	require.Contains(t, run(0, "search", "trams", "--json", "--store", dsn).out, "<mark>Trams</mark>")
 	run(exitNotFound, "switch", "nobody", "--store", dsn)
 
 	// Into a store and, by way of another database, back.

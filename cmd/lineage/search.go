@@ -81,12 +81,9 @@ func (a *app) printHits(results []chat.SearchResult) error {
 	return nil
 }
 
-// marked returns a snippet with its marks as a style, or as they are where there is
-// none.
+// marked returns a snippet with what stands between its marks in a style, or as plain
+// text where there are no styles.
 func (a *app) marked(snippet string) string {
-	if !a.out.Colour {
-		return snippet
-	}
 	var b strings.Builder
 	for {
 		before, rest, found := strings.Cut(snippet, "<mark>")
