@@ -137,7 +137,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 	}
 	defer closeAll()
 	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.append(ctx, o, items) })
+		return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.append(ctx, o, items) })
 	}
 	return a.change(ctx, func(ctx context.Context, s *session) error {
 		if s.thread == nil && o.context == "" {

@@ -23,7 +23,7 @@ func chatCreateCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
 			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.createChat(ctx, o) })
+				return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.createChat(ctx, o) })
 			}
 			return a.change(ctx, func(ctx context.Context, s *session) error { return runChatCreate(ctx, s, o) })
 		}),

@@ -85,8 +85,16 @@ func (e *databaseError) Error() string {
 
 func (e *databaseError) Unwrap() error { return e.err }
 
-// onDB runs a command on the database that is named.
-func (a *app) onDB(ctx context.Context, run func(context.Context, *database) error) (err error) {
+// onDB runs a command on the database that is named. One in a file has to be there.
+func (a *app) onDB(ctx context.Context, run func(context.Context, *database) error) error {
+	if err := mustExist(a.dsn()); err != nil {
+		return hint(err, "'lineage chat create --id ID' makes one, and so does 'lineage append'")
+	}
+	return a.onNewDB(ctx, run)
+}
+
+// onNewDB is onDB for commands that begin a chat: a file that is not there is made.
+func (a *app) onNewDB(ctx context.Context, run func(context.Context, *database) error) (err error) {
 	db, err := openDB(ctx, a.dsn())
 	if err != nil {
 		return err
