@@ -58,13 +58,16 @@ type bundledRecord struct {
 
 func (*bundledRecord) recordType() string { return "bundled" }
 
-// inventoryFailure says why a file cannot be taken as an inventory. That it is none, or
-// damaged, is no damage of the store.
+// inventoryFailure says why a file cannot be taken as an inventory: it is none, or one
+// that is damaged. The store is neither.
 func inventoryFailure(file string, err error) error {
+	const again = "'lineage bundle inventory FILE' in the other store writes one"
 	var damage *lineage.CorruptError
-	if errors.As(err, &damage) {
-		return hint(usagef("%s is no inventory, or a damaged one", file),
-			"'lineage bundle inventory FILE' in the other store writes one")
+	switch {
+	case errors.Is(err, bundle.ErrNoInventory):
+		return hint(usagef("%s is no inventory", file), again)
+	case errors.As(err, &damage):
+		return hint(&lineage.CorruptError{File: "inventory " + file, Offset: damage.Offset, What: damage.What}, again)
 	}
 	return fmt.Errorf("inventory %s: %w", file, err)
 }

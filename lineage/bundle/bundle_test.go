@@ -145,12 +145,14 @@ func TestInventory(t *testing.T) {
 	for _, n := range []int{0, 7, 20, file.Len() / 2, file.Len() - 1} {
 		_, err := bundle.NewInventory().ReadFrom(bytes.NewReader(file.Bytes()[:n]))
 		require.ErrorIs(t, err, backend.ErrCorrupt)
+		require.Equal(t, n < 8, errors.Is(err, bundle.ErrNoInventory), "%d bytes", n)
 	}
 	for i := range file.Len() {
 		b := bytes.Clone(file.Bytes())
 		b[i] ^= 1
 		_, err := bundle.NewInventory().ReadFrom(bytes.NewReader(b))
 		require.True(t, errors.Is(err, backend.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), "byte %d: %v", i, err)
+		require.Equal(t, i < 8, errors.Is(err, bundle.ErrNoInventory), "byte %d: %v", i, err)
 	}
 }
 

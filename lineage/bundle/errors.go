@@ -33,6 +33,10 @@ func (e *ConflictError) Error() string {
 
 func (e *ConflictError) Unwrap() error { return backend.ErrConflict }
 
+// ErrNoInventory is returned for a file that does not begin as an inventory does: it is
+// another one, or nothing of it is left. It matches backend.ErrCorrupt.
+var ErrNoInventory = fmt.Errorf("it does not begin as an inventory does: %w", backend.ErrCorrupt)
+
 func corrupt(offset int64, format string, args ...any) error {
 	return &backend.CorruptError{File: "bundle", Offset: offset, What: fmt.Sprintf(format, args...)}
 }

@@ -169,7 +169,7 @@ func (inv *Inventory) WriteTo(w io.Writer) (int64, error) {
 }
 
 // ReadFrom reads what WriteTo wrote, in place of what the inventory lists. Of one
-// that is damaged it keeps nothing.
+// that is damaged it keeps nothing, and one that is none is ErrNoInventory.
 func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 	r := inventoryReader{r: bufio.NewReaderSize(from, 1<<16), sum: sha256.New()}
 	got := NewInventory()
@@ -203,13 +203,25 @@ func (r *inventoryReader) take(b []byte) error {
 	return err
 }
 
+// begins refuses what does not begin as an inventory does.
+func (r *inventoryReader) begins() error {
+	b, err := r.r.Peek(len(inventoryMagic))
+	switch {
+	case string(b) == inventoryMagic:
+		return nil
+	case err == nil, errors.Is(err, io.EOF):
+		return ErrNoInventory
+	}
+	return err
+}
+
 func (r *inventoryReader) inventory(inv *Inventory) error {
+	if err := r.begins(); err != nil {
+		return err
+	}
 	var h [36]byte
 	if err := r.take(h[:12]); err != nil {
 		return err
-	}
-	if string(h[:8]) != inventoryMagic {
-		return r.corrupt("this is no inventory")
 	}
 	if v := binary.LittleEndian.Uint32(h[8:]); v > inventoryVersion {
 		return fmt.Errorf("inventory format %d, this program reads up to %d: %w", v, inventoryVersion, backend.ErrNewerFormat)
