@@ -50,7 +50,7 @@ func appendCommand(a *app) *cobra.Command {
 		Long: `Adds to the history of a context, the active branch unless another is named. One argument
 is the text; of two the first is the context. What to add comes from there, from
 --text, from a file (--file), from a JSON object a line (--jsonl), or from standard
-input (-). A store without a chat gets one.
+input (-). A store without a chat gets one. A text that is empty is refused, except in --jsonl.
 
 A line of --jsonl has role and text (or content, which may be any JSON), and
 optionally name, id, model, user, media_type, metadata and created_at. All lines are
@@ -246,7 +246,7 @@ func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item
 	}
 	if o.file == "" {
 		item.Body = []byte(o.text)
-		return []lineage.Item{item}, closeAll, nil
+		return []lineage.Item{item}, closeAll, saysSomething(&item, "the text")
 	}
 	in, closeAll, err := a.input(ctx, o.file)
 	if err != nil {
@@ -265,10 +265,20 @@ func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item
 		}
 		// A shell ends what it passes on with a newline that nobody said.
 		item.Body = []byte(strings.TrimSuffix(strings.TrimSuffix(string(body), "\n"), "\r"))
-		return []lineage.Item{item}, closeAll, nil
+		return []lineage.Item{item}, closeAll, saysSomething(&item, "standard input")
 	}
 	item.Reader = in
 	return []lineage.Item{item}, closeAll, nil
+}
+
+// saysSomething refuses a message whose text is empty: it comes from a variable that is not
+// set, or a program that printed nothing. Documents and files may be empty.
+func saysSomething(item *lineage.Item, from string) error {
+	if item.Kind != lineage.Message || len(item.Body) > 0 {
+		return nil
+	}
+	return hint(usagef("%s is empty: the message would say nothing", from),
+		`one that is meant to is a line of --jsonl: {"role":"tool","text":""}`)
 }
 
 // maxInput bounds a message from standard input, and a line of --jsonl.
