@@ -2,13 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -51,6 +51,7 @@ func appendCommand(a *app) *cobra.Command {
 is the text; of two the first is the context. What to add comes from there, from
 --text, from a file (--file), from a JSON object a line (--jsonl), or from standard
 input (-). A store without a chat gets one. A text that is empty is refused, except in --jsonl.
+The type of a file is told from its name and from how it begins, unless --type says it.
 
 A line of --jsonl has role and text (or content, which may be any JSON), and
 optionally name, id, model, user, media_type, metadata and created_at. All lines are
@@ -252,23 +253,50 @@ func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item
 	if err != nil {
 		return nil, nil, err
 	}
-	if item.Type == "" && o.file != "-" {
-		item.Type = typeOfFile(o.file)
+	if err := o.fill(&item, in); err != nil {
+		closeAll()
+		return nil, nil, err
 	}
+	return []lineage.Item{item}, closeAll, nil
+}
+
+// fill has an item say what a file or standard input holds.
+func (o *appendOptions) fill(item *lineage.Item, in io.Reader) error {
 	if o.file == "-" && item.Kind == lineage.Message {
-		body, err := io.ReadAll(io.LimitReader(in, maxInput+1))
-		if err != nil {
-			return nil, nil, fmt.Errorf("read standard input: %w", err)
-		}
-		if len(body) > maxInput {
-			return nil, nil, fmt.Errorf("standard input: more than %s: %w", screen.Bytes(maxInput), lineage.ErrTooLarge)
-		}
+		return fillMessage(item, in)
+	}
+	if item.Type != "" {
+		item.Reader = in
+		return nil
+	}
+	head := bufio.NewReaderSize(in, headSize)
+	b, err := head.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", o.file, err)
+	}
+	item.Type = mediaType(cmp.Or(typeOfFile(o.file), typeOfFile(o.asset)), b)
+	item.Reader = head
+	return nil
+}
+
+// fillMessage has a message say what standard input holds.
+func fillMessage(item *lineage.Item, in io.Reader) error {
+	body, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err != nil {
+		return fmt.Errorf("read standard input: %w", err)
+	}
+	if len(body) > maxInput {
+		return fmt.Errorf("standard input: more than %s: %w", screen.Bytes(maxInput), lineage.ErrTooLarge)
+	}
+	if item.Type == "" {
+		item.Type = mediaType("", body)
+	}
+	item.Body = body
+	if isText(item.Type) {
 		// A shell ends what it passes on with a newline that nobody said.
 		item.Body = []byte(strings.TrimSuffix(strings.TrimSuffix(string(body), "\n"), "\r"))
-		return []lineage.Item{item}, closeAll, saysSomething(&item, "standard input")
 	}
-	item.Reader = in
-	return []lineage.Item{item}, closeAll, nil
+	return saysSomething(item, "standard input")
 }
 
 // saysSomething refuses a message whose text is empty: it comes from a variable that is not
@@ -298,44 +326,6 @@ func (a *app) input(ctx context.Context, name string) (io.Reader, func(), error)
 		return nil, nil, err
 	}
 	return f, func() { f.Close() }, nil
-}
-
-// typeOfFile returns the media type that a file's name says, empty where it says
-// nothing that is known here.
-func typeOfFile(name string) string {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".md", ".markdown":
-		return content.TypeMarkdown
-	case ".json":
-		return content.TypeJSON
-	case ".html", ".htm":
-		return content.TypeHTML
-	case ".csv":
-		return content.TypeCSV
-	case ".xml":
-		return content.TypeXML
-	case ".yaml", ".yml":
-		return content.TypeYAML
-	case ".pdf":
-		return content.TypePDF
-	case ".png":
-		return content.TypePNG
-	case ".jpg", ".jpeg":
-		return content.TypeJPEG
-	case ".gif":
-		return content.TypeGIF
-	case ".webp":
-		return content.TypeWebP
-	case ".svg":
-		return content.TypeSVG
-	case ".mp3":
-		return content.TypeMP3
-	case ".wav":
-		return content.TypeWAV
-	case ".mp4":
-		return content.TypeMP4
-	}
-	return ""
 }
 
 // inputMessage is a line of --jsonl.

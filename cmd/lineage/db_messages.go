@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -212,7 +213,7 @@ func chatMessage(item *lineage.Item) (chat.Message, error) {
 		m.Data = item.Body
 		return m, nil
 	}
-	if item.Reader != nil {
+	if item.Reader != nil || !utf8.Valid(item.Body) {
 		return m, usagef("only text can be appended to a database: give it by standard input")
 	}
 	message := engine.UIMessage{ID: m.ID, Role: item.Role, Parts: []engine.Part{engine.TextPart(string(item.Body))}}
