@@ -24,7 +24,7 @@ func branchCommand(a *app) *cobra.Command {
 		Use:   "branch [NAME]",
 		Short: "List the branches of a chat, or make one",
 		Long: `Lists the branches of the chat, or makes one where the active branch stands, or at any
-position with --from.`,
+position with --from. A name that reads as a position (main~1, main:2) is refused.`,
 		Example: `  lineage branch
   lineage branch museums --from :2 --switch
   lineage branch blank --empty --json`,
@@ -120,6 +120,9 @@ func listBranches(ctx context.Context, s *session) error {
 }
 
 func runBranchCreate(ctx context.Context, a *app, o *branchOptions) error {
+	if err := newName(o.name); err != nil {
+		return err
+	}
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.createBranch(ctx, o) })
 	}

@@ -113,6 +113,9 @@ func listCheckpoints(ctx context.Context, s *session) error {
 }
 
 func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
+	if err := newName(o.name); err != nil {
+		return err
+	}
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.putCheckpoint(ctx, o) })
 	}

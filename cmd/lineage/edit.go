@@ -39,6 +39,9 @@ everything. Prints the new context's id.`,
 				return usagef("give the new text, or --file, and not both")
 			}
 			o.text = arg(args, 1)
+			if err := newName(o.branch); err != nil {
+				return err
+			}
 			return runEdit(ctx, a, o)
 		}),
 	}

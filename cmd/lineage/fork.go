@@ -31,6 +31,9 @@ A fork is without a name unless --branch gives it one.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.at = arg(args, 0)
+			if err := newName(o.branch); err != nil {
+				return err
+			}
 			return a.change(ctx, func(ctx context.Context, s *session) error { return runFork(ctx, s, o) })
 		}),
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 )
 
 // requireNames has commands refuse a name that is given and empty. What is not named is
@@ -54,6 +56,17 @@ func namesInArguments(c *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// newName refuses a name for a branch or checkpoint that reads as a position: it would
+// hide that, or not be found itself.
+func newName(name string) error {
+	step, found := refs.Step(name)
+	if !found {
+		return nil
+	}
+	return hint(usagef("name %q: %s would be read as a step to a position", name, step),
+		"'~', ':' and '@{}' with a number lead on from a name, and @ is the active branch; 'lineage --help' tells more")
 }
 
 // emptyName says that a name was given and is empty.

@@ -13,6 +13,9 @@ func renameCommand(a *app) *cobra.Command {
 		Example: `  lineage rename cheap budget`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.does(func(ctx context.Context, args []string) error {
+			if err := newName(args[1]); err != nil {
+				return err
+			}
 			return a.change(ctx, func(ctx context.Context, s *session) error { return runRename(ctx, s, args[0], args[1]) })
 		}),
 	}

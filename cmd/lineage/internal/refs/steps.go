@@ -51,6 +51,17 @@ func cutStep(text string) (name string, s step, found bool) {
 	return "", step{}, false
 }
 
+// Step returns the step that a name ends with, as it is written: it leads on from what
+// stands before it. "@" alone is one, to the active branch. It reports false for a name
+// that can only be one.
+func Step(name string) (step string, found bool) {
+	if name == "@" {
+		return name, true
+	}
+	_, s, found := cutStep(name)
+	return s.text, found
+}
+
 func cutLast(text, mark string) (before, after string, found bool) {
 	i := strings.LastIndex(text, mark)
 	if i < 0 {
