@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -224,6 +225,19 @@ func TestLostOutputIsAFailure(t *testing.T) {
 	a := newApp(strings.NewReader(""), failingWriter{}, &errOut, func(string) string { return "" })
 	require.Equal(t, exitFailure, a.run(t.Context(), []string{"log", "--store", dir}))
 	require.Contains(t, errOut.String(), "write output: no space left")
+}
+
+// Errors that come together are told apart, and decide the exit code together.
+func TestJoinedErrorsAreToldApart(t *testing.T) {
+	var told bytes.Buffer
+	a := newApp(nil, io.Discard, &told, func(string) string { return "" })
+	joined := fmt.Errorf("export: %w", errors.Join(errors.New("disk is full"), nil, fmt.Errorf("close: %w", lineage.ErrLocked)))
+	require.Equal(t, exitLocked, a.fail(errors.Join(joined, errors.New("a third\n"))))
+	require.Regexp(t, "^lineage: export: disk is full; close: locked; a third\nhint: ", told.String())
+	told.Reset()
+	a.json = true
+	a.fail(joined)
+	require.Contains(t, told.String(), `"error":"export: disk is full; close: locked"`)
 }
 
 func TestPasswordsAreNotShown(t *testing.T) {

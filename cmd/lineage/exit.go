@@ -157,7 +157,7 @@ func (a *app) fail(err error) int {
 	if err == nil || errors.Is(err, errDiffers) {
 		return code
 	}
-	record := errorRecord{Code: code, Error: strings.TrimSpace(err.Error()), Hint: hintOf(err)}
+	record := errorRecord{Code: code, Error: saying(err), Hint: hintOf(err)}
 	if a.json {
 		line, encodeErr := encodeRecord(&record)
 		if encodeErr == nil {
@@ -170,6 +170,18 @@ func (a *app) fail(err error) int {
 		fmt.Fprintln(a.err.W, a.err.Paint(screen.Dim, "hint: "+screen.Line(record.Hint)))
 	}
 	return code
+}
+
+// saying returns what an error says. Errors that were joined are one behind the other,
+// with a semicolon between.
+func saying(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // record is what is printed under --json, as a line.
