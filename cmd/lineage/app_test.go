@@ -93,7 +93,7 @@ func TestInterruptsTellWhatIsKept(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var told bytes.Buffer
 	a := newApp(readerFunc(func([]byte) (int, error) { stop(); return 0, io.EOF }), io.Discard, &told, func(string) string { return "" })
-	require.Equal(t, exitInterrupted, a.run(ctx, []string{"import", "-", "--store", dir}))
+	require.Equal(t, exitInterrupted, a.run(ctx, []string{"bundle", "import", "-", "--store", dir}))
 	require.Contains(t, told.String(), "interrupted\nhint: what was done so far is kept")
 
 	file := filepath.Join(t.TempDir(), "file")

@@ -35,7 +35,7 @@ sqlserver://…). The format is told from the content, file by file:
 What the store has is not stored again: importing an archive twice adds nothing, and a newer
 export adds what is new. Items that cannot be used are left out and listed, and the exit
 code is 7, or 1 if nothing could be imported. A store that is named by --store is made if it
-is not there.`,
+is not there and there is something to import.`,
 		Example: `  lineage import chats.jsonl
   lineage import chats.jsonl --store imported.lineage --json
   cat chats.jsonl | lineage import - --format openai
@@ -108,14 +108,18 @@ func items(damages []*archive.Damage) []skippedItem {
 func runImport(ctx context.Context, a *app, o *importOptions) error {
 	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
 	mode := openMode{create: named, noChat: true}
-	if isDSN(o.path) {
-		if err := mustExist(o.path); err != nil {
-			return err
-		}
-		return a.open(ctx, mode, func(ctx context.Context, s *session) error { return runImportDB(ctx, s, o) })
+	if _, err := a.findStore(mode.create); err != nil {
+		return err
 	}
-	source := archive.Stream("", a.stdin)
-	size := int64(0)
+	if isDSN(o.path) {
+		return importDB(ctx, a, mode, o)
+	}
+	return importArchive(ctx, a, mode, o)
+}
+
+// importArchive brings an archive into a store. Where nothing is found, none is made.
+func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions) error {
+	source, size := archive.Stream("", a.stdin), int64(0)
 	if o.path != "-" {
 		info, err := os.Stat(o.path)
 		if err != nil {
@@ -126,33 +130,52 @@ func runImport(ctx context.Context, a *app, o *importOptions) error {
 		}
 		source = archive.Path(o.path)
 	}
+	line := a.progress("importing", screen.Bytes)
+	defer line.Done()
+	begun, err := archive.Begin(ctx, source, &archive.Options{
+		Format: o.format, Formats: formats(), UserID: o.user, Prefix: o.prefix,
+		Progress: func(p archive.Progress) { line.Show(p.Read, size) },
+	})
+	if err != nil {
+		return sourceFailure(err, o)
+	}
+	defer begun.Close()
+	if begun.Empty() {
+		report, err := begun.Into(nil)
+		return errors.Join(sourceFailure(err, o), a.imported(&report, err == nil))
+	}
 	return a.open(ctx, mode, func(ctx context.Context, s *session) error {
-		line := s.progress("importing", screen.Bytes)
-		report, err := archive.Import(ctx, s.store, source, &archive.Options{
-			Format: o.format, Formats: formats(), UserID: o.user, Prefix: o.prefix,
-			Progress: func(p archive.Progress) { line.Show(p.Read, size) },
-		})
+		report, err := begun.Into(s.store)
 		line.Done()
 		// What was imported before a failure is in the store, and told.
 		return errors.Join(importFailure(err, o), s.imported(&report, err == nil))
 	})
 }
 
-// importFailure adds what to do about an error.
+// importAgain is what to do about an import that ended in its midst.
+const importAgain = "what was imported before is kept; importing again goes on from there"
+
+// importFailure adds what to do about an error after which something may be in the store.
 func importFailure(err error, o *importOptions) error {
+	if failure := sourceFailure(err, o); failure != err || err == nil {
+		return failure
+	}
+	return hint(err, importAgain)
+}
+
+// sourceFailure adds what to do about a source in which nothing is found.
+func sourceFailure(err error, o *importOptions) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, archive.ErrUnknownFormat):
 		return hint(&usageError{err}, "'lineage help import' lists the formats; --format names one")
 	case errors.Is(err, archive.ErrNothingFound):
 		return hint(&usageError{fmt.Errorf("%s: %w", o.path, err)}, "'lineage help import' lists the formats; --format names one")
 	}
-	return hint(err, "what was imported before is kept; importing again goes on from there")
+	return err
 }
 
 // imported prints what an import did.
-func (s *session) imported(report *archive.Report, whole bool) error {
+func (a *app) imported(report *archive.Report, whole bool) error {
 	r := importedRecord{
 		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
 		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
@@ -160,7 +183,7 @@ func (s *session) imported(report *archive.Report, whole bool) error {
 		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
 		Ignored: append([]string{}, report.Ignored...), IgnoredCount: report.IgnoredCount,
 	}
-	return s.printImported(&r, whole)
+	return a.printImported(&r, whole)
 }
 
 // failure says that items were left out: it is done in part, or not at all where nothing
@@ -176,15 +199,15 @@ func (r *importedRecord) failure() error {
 	return fmt.Errorf("%s: %w", left, errPartial)
 }
 
-func (s *session) printImported(r *importedRecord, whole bool) error {
+func (a *app) printImported(r *importedRecord, whole bool) error {
 	failure := error(nil)
 	if whole {
 		failure = r.failure()
 	}
-	if s.json {
-		return errors.Join(s.emit(r), failure)
+	if a.json {
+		return errors.Join(a.emit(r), failure)
 	}
-	table := screen.NewTable(s.out, "", "")
+	table := screen.NewTable(a.out, "", "")
 	row := func(name string, n, more int64, what string) {
 		text := screen.Count(n)
 		if more != n {
@@ -207,9 +230,9 @@ func (s *session) printImported(r *importedRecord, whole bool) error {
 	if err := table.Print(); err != nil {
 		return err
 	}
-	s.listIgnored(r.Ignored, r.IgnoredCount)
-	s.listItems("repaired", r.Repaired, r.RepairedCount)
-	s.listItems("skipped", r.Skipped, r.SkippedCount)
+	a.listIgnored(r.Ignored, r.IgnoredCount)
+	a.listItems("repaired", r.Repaired, r.RepairedCount)
+	a.listItems("skipped", r.Skipped, r.SkippedCount)
 	return failure
 }
 
@@ -220,21 +243,21 @@ const (
 	maxIgnored = 10
 )
 
-func (s *session) listIgnored(names []string, count int64) {
+func (a *app) listIgnored(names []string, count int64) {
 	for _, name := range names[:min(len(names), maxIgnored)] {
-		s.printf("%s  %s\n", s.out.Paint(screen.Yellow, "ignored"), screen.Line(name))
+		a.printf("%s  %s\n", a.out.Paint(screen.Yellow, "ignored"), screen.Line(name))
 	}
 	if count > maxIgnored {
-		s.printf("ignored  … and %s more; --json lists them\n", screen.Count(count-maxIgnored))
+		a.printf("ignored  … and %s more; --json lists them\n", screen.Count(count-maxIgnored))
 	}
 }
 
-func (s *session) listItems(what string, items []skippedItem, count int64) {
+func (a *app) listItems(what string, items []skippedItem, count int64) {
 	for i, item := range items {
 		if i == maxItems {
-			s.printf("%s  … and %s more; --json lists them\n", what, screen.Count(count-maxItems))
+			a.printf("%s  … and %s more; --json lists them\n", what, screen.Count(count-maxItems))
 			return
 		}
-		s.printf("%s  %s: %s\n", s.out.Paint(screen.Yellow, what), screen.Line(item.Position), screen.Line(item.Reason))
+		a.printf("%s  %s: %s\n", a.out.Paint(screen.Yellow, what), screen.Line(item.Position), screen.Line(item.Reason))
 	}
 }

@@ -9,16 +9,25 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// runImportDB brings the chats of a SQL database into a store.
-func runImportDB(ctx context.Context, s *session, o *importOptions) (err error) {
+// importDB brings the chats of a SQL database into a store. Where it cannot be opened, none
+// is made.
+func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) (err error) {
 	if o.format != "" || o.prefix != "" {
 		return usagef("--format and --prefix are for archives, not for databases")
+	}
+	if err := mustExist(o.path); err != nil {
+		return err
 	}
 	db, err := openDB(ctx, o.path)
 	if err != nil {
 		return databaseHint(err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	return a.open(ctx, mode, func(ctx context.Context, s *session) error { return importChats(ctx, s, db, o) })
+}
+
+// importChats brings the chats of an open database into a store.
+func importChats(ctx context.Context, s *session, db *sqladapter.DB, o *importOptions) error {
 	before, err := s.store.Stats(ctx)
 	if err != nil {
 		return err
@@ -36,7 +45,7 @@ func runImportDB(ctx context.Context, s *session, o *importOptions) (err error) 
 	})
 	line.Done()
 	if err != nil {
-		return hint(err, "what was imported before is kept; importing again goes on from there")
+		return hint(err, importAgain)
 	}
 	after, err := s.store.Stats(ctx)
 	if err != nil {

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,10 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process that waits for input with the store open ends when it is interrupted.
+// A process that waits for more input with the store open ends when it is interrupted.
 func TestInterruptedProcess(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	// What something is imported of: more than tells its format.
+	said := strings.Repeat(`{"messages":[{"role":"user","content":"And Porto?"}]}`+"\n", 2<<10)
 	for name, source := range map[string]string{"standard input": "-", "a pipe": pipe} {
 		t.Run(name, func(t *testing.T) {
 			dir := newStore(t)
@@ -28,6 +32,14 @@ func TestInterruptedProcess(t *testing.T) {
 			defer in.Close()
 			require.NoError(t, c.Start())
 			defer c.Process.Kill()
+			if source == pipe {
+				f, err := os.OpenFile(pipe, os.O_RDWR, 0)
+				require.NoError(t, err)
+				defer f.Close()
+				in = f
+			}
+			_, err = io.WriteString(in, said)
+			require.NoError(t, err)
 			require.Eventually(t, func() bool {
 				return runLine(t.Context(), "log", "--store", dir, "--wait", "0s").code == exitLocked
 			}, 10*time.Second, 5*time.Millisecond)

@@ -90,43 +90,12 @@ func (r *Report) repair(d *Damage) {
 // there. If others change a thread while it is imported into, the import ends with
 // an error that matches lineage.ErrConflict or lineage.ErrExists.
 func Import(ctx context.Context, store *lineage.Store, src Source, o *Options) (Report, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	formats, err := o.formats()
+	b, err := Begin(ctx, src, o)
 	if err != nil {
 		return Report{}, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r := reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.orDefault()}, forced: o.Format != "", budget: newBudget(readAhead)}
-	r.events = make(chan event, 256)
-	go func() {
-		defer close(r.events)
-		r.err = r.run(src)
-	}()
-	l := newLoader(ctx, store, o)
-	err = l.all(r.events, r.budget)
-	if err != nil {
-		cancel(err)
-		r.budget.close()
-		for range r.events { // wait for the reader
-		}
-	}
-	if applied := l.close(); err == nil {
-		err = applied
-	}
-	report := l.report
-	if err == nil {
-		err = r.err
-	}
-	if err == nil && report.Conversations == 0 && report.SkippedCount == 0 {
-		err = ErrNothingFound
-		if report.IgnoredCount > 0 {
-			err = fmt.Errorf("%s: %w", report.Ignored[0], ErrUnknownFormat)
-		}
-	}
-	return report, err
+	defer b.Close()
+	return b.Into(store)
 }
 
 // Read yields what is in an archive without storing it: the conversations, and a

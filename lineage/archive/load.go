@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -32,11 +33,8 @@ type loader struct {
 	// may share its end, and commits under way cannot be seen in the store.
 	grown map[structure.RunID]bool
 	// fresh says that the store had no thread when the import began.
-	fresh  bool
-	report Report
-	format string
-	file   string
-	read   int64
+	fresh bool
+	seen
 	tick   int
 	serial uint32 // of the conversation begun last
 	made   int64  // messages that the store did not have
@@ -57,36 +55,29 @@ func newLoader(ctx context.Context, store *lineage.Store, o *Options) *loader {
 }
 
 // all loads what was read.
-func (l *loader) all(events <-chan event, b *budget) error {
+func (l *loader) all(events iter.Seq[event], b *budget) error {
 	head, err := l.engine.Head(l.ctx)
 	if err != nil {
 		return err
 	}
 	l.fresh = head == 0
 	for e := range events {
-		l.read = e.read
 		switch {
 		case e.conversation != nil:
+			l.read = e.read
 			err := l.conversation(e.conversation)
 			b.give(e.size)
 			if err != nil {
 				return err
 			}
 			l.progress(false)
-		case e.damage != nil:
-			l.report.skip(e.damage)
-		case e.ignored != "":
-			if l.report.IgnoredCount++; l.report.IgnoredCount <= maxReported {
-				l.report.Ignored = append(l.report.Ignored, e.ignored)
-			}
 		case e.format != "":
 			if err := l.finishOpen(); err != nil {
 				return err
 			}
-			l.format, l.file = e.format, e.file
-			if !slices.Contains(l.report.Formats, e.format) {
-				l.report.Formats = append(l.report.Formats, e.format)
-			}
+			l.take(e)
+		default:
+			l.take(e)
 		}
 	}
 	if err := l.finishOpen(); err != nil {

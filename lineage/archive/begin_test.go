@@ -1,0 +1,70 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+const oneConversation = `{"messages":[{"role":"user","content":"And Porto?"}]}` + "\n"
+
+// Whether there is anything to import is known without a store.
+func TestAnEmptyImportNeedsNoStore(t *testing.T) {
+	for source, want := range map[string]error{"": archive.ErrNothingFound, "notes": archive.ErrUnknownFormat} {
+		b, err := archive.Begin(t.Context(), archive.Stream("x", strings.NewReader(source)), nil)
+		require.NoError(t, err)
+		require.True(t, b.Empty())
+		_, err = b.Into(nil)
+		require.ErrorIs(t, err, want)
+		b.Close()
+	}
+	b, err := archive.Begin(t.Context(), archive.Stream("x", strings.NewReader(oneConversation)), nil)
+	require.NoError(t, err)
+	defer b.Close()
+	require.False(t, b.Empty())
+	report, err := b.Into(storeIn(t))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, report.NewConversations)
+	_, err = archive.Begin(t.Context(), archive.Path("x"), &archive.Options{Format: "nosuch"})
+	require.ErrorIs(t, err, archive.ErrUnknownFormat)
+}
+
+// What fails before the first conversation is told as it is.
+func TestAnImportThatFailsAtOnceIsEmpty(t *testing.T) {
+	broken := errors.New("broken")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(broken)
+	b, err := archive.Begin(ctx, archive.Stream("x", strings.NewReader(oneConversation)), nil)
+	require.NoError(t, err)
+	defer b.Close()
+	require.True(t, b.Empty())
+	_, err = b.Into(nil)
+	require.ErrorIs(t, err, broken)
+}
+
+// An import that is given up lets go of its source, however much of it there is.
+func TestAnImportThatIsGivenUpEnds(t *testing.T) {
+	b, err := archive.Begin(t.Context(), archive.Stream("x", io.LimitReader(&repeated{text: oneConversation}, 1<<40)), nil)
+	require.NoError(t, err)
+	require.False(t, b.Empty())
+	b.Close()
+	b.Close()
+}
+
+// repeated yields a text again and again.
+type repeated struct {
+	text string
+	at   int
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	n := copy(p, r.text[r.at:])
+	r.at = (r.at + n) % len(r.text)
+	return n, nil
+}
