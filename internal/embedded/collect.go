@@ -332,13 +332,12 @@ func (c *collection) sweep() error {
 	if c.report.Records+c.report.Erased == 0 {
 		return nil
 	}
-	switch err := e.index.Compact(c.ctx); {
-	case errors.Is(err, fs.ErrPermission): // not every system can replace an open file
+	err := e.index.Compact(c.ctx)
+	if errors.Is(err, fs.ErrPermission) { // not every system can replace an open file
 		e.opt.Log(fmt.Sprintf("%v; deleted entries stay in free pages of the index until they are used, or it is made anew", err))
-	case err != nil:
-		return err
+		err = nil
 	}
-	return e.removeFollowers()
+	return errors.Join(err, e.removeFollowers())
 }
 
 func (c *collection) rewrite(s journal.SegmentInfo) error {

@@ -8,11 +8,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // never is a size from which no fold of these tests writes the file anew.
@@ -205,4 +211,96 @@ func TestNameOfTheNewFileIsSynced(t *testing.T) {
 	db = open(t, path, Options{})
 	require.Equal(t, at(2), db.State())
 	requireModel(t, m, db)
+}
+
+// Where there is no address space for a second file as large as the first may become,
+// that one is changed in place, and what may become of it stays.
+func TestFoldWithoutAddressSpace(t *testing.T) {
+	if strconv.IntSize == 32 {
+		t.Skip("no size is as large")
+	}
+	path := newPath(t)
+	choose := rand.New(rand.NewPCG(9, 10))
+	var said []string
+	db := open(t, path, Options{OverlayBytes: 1 << 30, Log: func(message string) { said = append(said, message) }})
+	db.limits.anew = 64 << 10
+	room, most := db.mapped, uint64(1)<<47
+	db.mapped = int(most)
+	m := model{}
+	for n := range uint64(2) {
+		batch := scattered(choose, 4_000)
+		m.apply(batch)
+		db.Apply(at(n+1), batch)
+		require.NoError(t, db.Checkpoint())
+		requireModel(t, m, db)
+		require.Equal(t, path, db.bolt.Path())
+	}
+	require.EqualValues(t, most, db.mapped)
+	require.Len(t, said, 1)
+	require.ErrorIs(t, db.Compact(context.Background()), syscall.ENOMEM)
+	db.mapped, db.anewAt = room, time.Time{}
+	batch := scattered(choose, 4_000)
+	m.apply(batch)
+	db.Apply(at(3), batch)
+	require.NoError(t, db.Checkpoint())
+	require.Equal(t, path+compactSuffix, db.bolt.Path(), "when there is some again it is used")
+	requireModel(t, m, db)
+}
+
+// Files that are read and were replaced take address space: there are few at a time.
+func TestFewFilesAreReadAtOnce(t *testing.T) {
+	db := open(t, newPath(t), Options{OverlayBytes: 1 << 30})
+	db.limits.anew = 16 << 10
+	choose := rand.New(rand.NewPCG(11, 12))
+	m := model{}
+	var held []pinned
+	release := func() {
+		for _, p := range held {
+			p.Close()
+		}
+		held = nil
+	}
+	t.Cleanup(release)
+	for n := range uint64(3 * mostUnread) {
+		batch := scattered(choose, 1_000)
+		m.apply(batch)
+		db.Apply(at(n+1), batch)
+		require.NoError(t, db.Checkpoint())
+		held = append(held, pinned{db.Snapshot(), m.clone()})
+		require.LessOrEqual(t, db.unread.Load(), int32(mostUnread))
+	}
+	require.EqualValues(t, mostUnread, db.unread.Load())
+	for _, p := range held {
+		require.NoError(t, p.as.checkAll(p.Snapshot))
+	}
+	release()
+	require.Eventually(t, func() bool { return db.unread.Load() == 0 }, time.Minute, time.Millisecond)
+	file := db.bolt
+	db.Apply(at(100), scattered(choose, 12_000))
+	require.NoError(t, db.Checkpoint())
+	require.NotSame(t, file, db.bolt)
+}
+
+// Reads that have begun end while the index is closed.
+func TestCloseWhileGetting(t *testing.T) {
+	for range 20 {
+		db := open(t, newPath(t), Options{})
+		db.Apply(at(1), batchOf(0, 100, same("v")))
+		require.NoError(t, db.Checkpoint())
+		var reading sync.WaitGroup
+		for range 8 {
+			reading.Go(func() {
+				for {
+					if _, _, err := db.Get([]byte(key(50))); err != nil {
+						if !errors.Is(err, backend.ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		require.NoError(t, db.Close())
+		reading.Wait()
+	}
 }

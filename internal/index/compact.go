@@ -43,23 +43,37 @@ func (db *DB) Compact(ctx context.Context) error {
 // replace puts a file that was written anew in the place of the one in use, which
 // is closed after release, when its last reader is done. The caller holds mu.
 func (db *DB) replace(fresh *DB) (release func()) {
-	base, kept := db.base, db.kept
-	db.replaced.Add(1)
-	kept.closed = db.replaced.Done
-	db.bolt, db.file, db.mapped, db.pages, db.kept, db.base = fresh.bolt, fresh.file, fresh.mapped, fresh.pages, fresh.kept, fresh.base
+	base := db.base
+	kept := db.leave()
+	db.bolt, db.file, db.pages, db.kept, db.base = fresh.bolt, fresh.file, fresh.pages, fresh.kept, fresh.base
 	return func() {
 		base.release()
-		kept.release()
+		kept()
 	}
 }
 
-// file is a bbolt file that is read. One that another was put in the place of is
-// closed after its last base: bbolt cannot close while reads end one by one.
+// leave has the file in use closed once release was called and its last base is gone,
+// which replaced.Wait waits for.
+func (db *DB) leave() (release func()) {
+	db.replaced.Add(1)
+	db.unread.Add(1)
+	db.kept.closed = func(err error) {
+		if err != nil {
+			db.opt.Log(fmt.Sprintf("close index: %v", err))
+		}
+		db.unread.Add(-1)
+		db.replaced.Done()
+	}
+	return db.kept.release
+}
+
+// file is a bbolt file that is read. It is closed after its last base: bbolt cannot
+// close while reads end one by one.
 type file struct {
 	path   string
 	bolt   *bbolt.DB
 	refs   atomic.Int64 // its bases and, as long as it is in use, the index
-	closed func()
+	closed func(error)
 }
 
 func newFile(path string, bolt *bbolt.DB) *file {
@@ -70,8 +84,8 @@ func newFile(path string, bolt *bbolt.DB) *file {
 
 func (f *file) release() {
 	if f.refs.Add(-1) == 0 {
-		_ = f.bolt.Close() // it was only read
-		f.closed()
+		// Whoever read last does not wait for what unmapping takes.
+		go func() { f.closed(f.bolt.Close()) }()
 	}
 }
 
@@ -94,7 +108,7 @@ func (db *DB) writeAnew(ctx context.Context, came *overlay) (_ *DB, err error) {
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, mapped: db.mapped}
+	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, mapped: db.mapped, draft: true}
 	defer func() {
 		if err == nil {
 			return
@@ -102,8 +116,11 @@ func (db *DB) writeAnew(ctx context.Context, came *overlay) (_ *DB, err error) {
 		if fresh.base != nil {
 			fresh.base.release()
 		}
-		if fresh.bolt != nil {
+		switch {
+		case fresh.bolt != nil:
 			_ = fresh.bolt.Close()
+		case fresh.file != nil: // left open by a panic of bbolt's
+			_ = fresh.file.Close()
 		}
 		_ = os.Remove(tmp)
 	}()
@@ -112,8 +129,6 @@ func (db *DB) writeAnew(ctx context.Context, came *overlay) (_ *DB, err error) {
 	}
 	fresh.base.release()
 	fresh.base = nil
-	// Nobody needs the file before it is whole.
-	fresh.bolt.NoSync, fresh.bolt.NoGrowSync = true, true
 	if err := guard(func() error { return db.copyEntries(ctx, fresh, came) }); err != nil {
 		return nil, err
 	}
@@ -272,9 +287,9 @@ func (w *leavesWriter) put(leaf []byte) (err error) {
 }
 
 func (w *leavesWriter) commit() error {
-	tx := w.tx
-	w.tx = nil
-	return tx.Commit()
+	err := w.tx.Commit()
+	w.tx = nil // not before, for bbolt may panic
+	return err
 }
 
 // finish writes the last leaf and, with it or after it, the state.

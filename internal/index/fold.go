@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -144,11 +145,9 @@ func (db *DB) fold(o *overlay) (use func() (release func()), err error) {
 		if err == nil {
 			return func() func() { return db.replace(fresh) }, db.syncName()
 		}
-		if errors.Is(err, backend.ErrCorrupt) {
-			return nil, err
-		}
-		db.inPlace = true
-		db.opt.Log(fmt.Sprintf("index checkpoint: %v; the file is changed in place", err))
+		// Damage may be in what this fold has nothing to do with.
+		db.anewAt = time.Now().Add(anewAgain)
+		db.opt.Log(fmt.Sprintf("index checkpoint: %v; for now the file is changed in place", err))
 	}
 	next, err := db.foldInPlace(o)
 	if err != nil {
@@ -157,21 +156,37 @@ func (db *DB) fold(o *overlay) (use func() (release func()), err error) {
 	return func() func() { return db.rebase(next) }, nil
 }
 
-// changesMost reports whether an overlay changes so many leaves that writing all of
-// them anew, in order and into full pages, writes hardly more than changing them in
-// place, which leaves as many pages free and the others half full.
+const (
+	// anewAgain is for how long nothing is written anew after that failed.
+	anewAgain = time.Minute
+	// mostUnread is how many files that were replaced may still be read: each takes
+	// address space.
+	mostUnread = 4
+	// canReplace says that a file can take the place of one that is open.
+	canReplace = runtime.GOOS != "windows"
+)
+
+// changesMost reports whether an overlay changes so many leaves that all of them are
+// better written anew, in order and into full pages. Changed in place they leave as
+// many pages free and the others half full. Where keys come in no order that writes as
+// much; where those of one table do and there are others, up to three times less.
 func (db *DB) changesMost(o *overlay) (bool, error) {
 	used, come := db.pages.used(), uint64(o.Bytes())
+	most := used + used/2 // about four leaves go into a page
 	switch {
-	case db.inPlace, used*db.pages.size+come < db.limits.anew:
+	case !canReplace, db.unread.Load() >= mostUnread, used*db.pages.size+come < db.limits.anew, time.Now().Before(db.anewAt):
 		return false, nil
 	case come >= used*db.pages.size:
 		return true, nil // what is there is little beside what comes
+	case uint64(o.Len()) < most:
+		return false, nil
 	}
-	most := used + used/2 // about four leaves go into a page
 	changed := uint64(0)
 	err := db.base.read(func(c *bbolt.Cursor) error {
 		for s := newMemorySource(o.Latest(), nil); changed < most; changed++ {
+			if db.opt.Yield != nil {
+				db.opt.Yield()
+			}
 			e, ok, _ := s.peek()
 			if !ok {
 				return nil

@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -86,9 +85,9 @@ type DB struct {
 	queue  queue
 
 	// These belong to the running fold:
-	pages   *pages // as of bbolt's last transaction
-	inPlace bool   // the file cannot be replaced while it is open
-	renamed bool   // it was replaced, and that is not durable yet
+	pages   *pages    // as of bbolt's last transaction
+	anewAt  time.Time // before then the file is not written anew, for that failed
+	renamed bool      // it was, and the name is not durable yet
 	syncDir func(name string) error
 
 	mu         sync.RWMutex // held for moments only, never across I/O
@@ -108,9 +107,12 @@ type DB struct {
 	foldErr    error
 	closed     bool
 	idle       sync.Cond // no fold runs; its lock is mu
-	// replaced are files that were written anew and are still being read.
+	// replaced are files that others took the place of and that are still being read,
+	// unread how many.
 	replaced sync.WaitGroup
+	unread   atomic.Int32
 	retryAt  time.Time
+	draft    bool // another file's successor, which nobody needs before it is whole
 
 	pressure atomic.Int64 // bytes of the active overlay
 }
@@ -132,7 +134,7 @@ func Open(path string, o Options) (*DB, error) {
 			return nil, fmt.Errorf("open index: %w", err)
 		}
 	}
-	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), inPlace: runtime.GOOS == "windows", syncDir: vfs.OS().SyncDir}
+	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
 	db.idle.L = &db.mu
 	free, err := checkBefore(path)
 	if err != nil {
@@ -200,10 +202,13 @@ func (db *DB) openBolt(free *pages) (err error) {
 			InitialMmapSize: db.mapped,
 			MaxSize:         db.mapped, // to fail where it would wait for all reads to end
 			NoStatistics:    true,
+			NoSync:          db.draft,
+			NoGrowSync:      db.draft,
 			ReadOnly:        db.opt.ReadOnly,
 			OpenFile:        db.openFile,
 		})
-		if !errors.Is(err, syscall.ENOMEM) || db.mapped <= leastMapSize {
+		// What takes the place of another has to have its room to grow.
+		if !errors.Is(err, syscall.ENOMEM) || db.mapped <= leastMapSize || db.draft {
 			break
 		}
 		db.mapped /= 2
@@ -342,15 +347,15 @@ func (db *DB) Close() error {
 		db.idle.Wait()
 	}
 	db.dropShared()
-	if db.base != nil {
-		db.base.release()
-	}
 	if db.bolt == nil {
+		if db.base != nil {
+			db.base.release()
+		}
 		return err
 	}
-	if closeErr := db.bolt.Close(); err == nil {
-		err = closeErr
-	}
+	release := db.leave()
+	db.base.release()
+	release()
 	db.replaced.Wait()
 	if db.written && err == nil {
 		if err := writeSums(db.path); err != nil {
