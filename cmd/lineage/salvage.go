@@ -23,7 +23,7 @@ Where a message is lost and later ones of its chat are not, a note stands in its
 is lost reads as erased. What was deleted or erased by a commit that is lost may be there again.
 A backup is better: 'lineage restore' loses nothing.`,
 		Example: `  lineage salvage .lineage salvaged.lineage`,
-		Args: cobra.ExactArgs(2),
+		Args:    cobra.ExactArgs(2),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			return runSalvage(ctx, a, args[0], args[1])
 		}),
