@@ -100,7 +100,8 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	if r.Whole() {
 		return nil
 	}
-	return fmt.Errorf("%s known to be lost: %w", screen.Plural(int64(r.Missing), "commit"), errPartial)
+	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w",
+		screen.Plural(int64(r.Losses), "part"), screen.Plural(int64(r.Missing), "commit"), errPartial)
 }
 
 func (a *app) printSalvaged(dir string, r *lineage.SalvageReport) {

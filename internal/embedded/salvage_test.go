@@ -230,6 +230,36 @@ func TestSalvageWhateverIsDamaged(t *testing.T) {
 	require.Greater(t, saved, 500)
 }
 
+// Where a crash left a pack and the segments that it was made from, either has what
+// the other lost.
+func TestSalvageFromAPackAndItsSegments(t *testing.T) {
+	for seed := range uint64(5) {
+		choose := rand.New(rand.NewPCG(seed, 5))
+		w := newWreck(t, choose, 80, false)
+		before := everyFile(t, filepath.Join(w.dir, journalDir))
+		e := reopen(t, w.dir, Options{SegmentSize: 4 << 10, NoPacking: true})
+		_, err := e.Pack(background, backend.PackOptions{})
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		packs, err := filepath.Glob(filepath.Join(w.dir, journalDir, "*.pack"))
+		require.NoError(t, err)
+		require.Len(t, packs, 1)
+		info, err := os.Stat(packs[0])
+		require.NoError(t, err)
+		flip(t, packs[0], info.Size()/4+int64(choose.IntN(int(info.Size()/4))))
+		for name, b := range before {
+			if _, err := os.Stat(name); os.IsNotExist(err) {
+				require.NoError(t, os.WriteFile(name, []byte(b), 0o600))
+			}
+		}
+		to, report, losses := w.salvage(t)
+		require.NotEmpty(t, losses)
+		require.EqualValues(t, 80, report.Commits)
+		require.Zero(t, report.Missing+report.Messages+report.Contents+report.Names+report.Records)
+		require.Empty(t, ask(to, w.commits).wrong(expected(w.commits, w.commits), false))
+	}
+}
+
 // What was collected and erased before does not keep a store from being salvaged, nor
 // come back.
 func TestSalvageAfterACollection(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -40,18 +41,15 @@ func Salvage(fsys vfs.FS, dir string, visit func(Frame) error, lost func(Loss)) 
 	if err != nil {
 		return fmt.Errorf("salvage journal: %w", err)
 	}
+	s := salvager{fs: fsys, lost: lost}
 	files := salvageOrder(dir, names)
-	s := salvager{fs: fsys, visit: visit, lost: lost}
-	for i, f := range files {
-		s.last = i == len(files)-1
-		if f.packed {
-			err = s.pack(f.name)
-		} else {
-			err = s.segment(f.name, f.first)
-		}
-		if err != nil {
+	for len(files) > 0 {
+		n := together(files)
+		s.last = n == len(files)
+		if err := s.merge(files[:n], visit); err != nil {
 			return err
 		}
+		files = files[n:]
 	}
 	if s.number == 0 {
 		return s.newer
@@ -69,38 +67,85 @@ func newerFormat(name string, err error) error {
 
 type salvageFile struct {
 	name        string
-	first, last uint32
-	generation  int
+	first, last uint32 // segments
 	packed      bool
 }
 
-// salvageOrder returns the files in the order of what they hold: a pack before what it
-// was made from, which a crash can have left.
+// salvageOrder returns the files by the first segment that they are of.
 func salvageOrder(dir string, names []string) (files []salvageFile) {
 	for _, name := range names {
 		f := salvageFile{name: filepath.Join(dir, name)}
 		if number, ok := segmentNumber(name); ok {
 			f.first, f.last = number, number
-		} else if f.first, f.last, f.generation, f.packed = pack.ParseName(name); !f.packed {
+		} else if f.first, f.last, _, f.packed = pack.ParseName(name); !f.packed {
 			continue
 		}
 		files = append(files, f)
 	}
-	slices.SortFunc(files, func(a, b salvageFile) int {
-		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), cmp.Compare(b.generation, a.generation))
-	})
+	slices.SortStableFunc(files, func(a, b salvageFile) int { return cmp.Compare(a.first, b.first) })
 	return files
 }
 
-// salvager goes through files. One commit may be in several of them.
+// together returns how many files at the beginning have commits in common, as a pack
+// has with the segments that it was made from, where a crash left both.
+func together(files []salvageFile) int {
+	n, last := 1, files[0].last
+	for n < len(files) && files[n].first <= last {
+		last = max(last, files[n].last)
+		n++
+	}
+	return n
+}
+
+// salvager goes through files.
 type salvager struct {
 	fs     vfs.FS
-	visit  func(Frame) error
 	lost   func(Loss)
 	store  [16]byte
 	number uint64 // of the last commit that was visited
 	newer  error  // says that a file seems to be of a newer program, or to be damaged there
-	last   bool   // this is the last file
+	last   bool   // these are the last files
+}
+
+// merge visits the commits of files, each once.
+func (s *salvager) merge(files []salvageFile, visit func(Frame) error) error {
+	type source struct {
+		next func() (Frame, bool)
+		head Frame
+	}
+	var sources []*source
+	for _, f := range files {
+		next, stop := iter.Pull(s.commits(f))
+		defer stop()
+		if head, ok := next(); ok {
+			sources = append(sources, &source{next, head})
+		}
+	}
+	for len(sources) > 0 {
+		first := slices.MinFunc(sources, func(a, b *source) int { return cmp.Compare(a.head.Number, b.head.Number) })
+		if f := first.head; f.Number > s.number {
+			s.number = f.Number
+			if err := visit(f); err != nil {
+				return err
+			}
+		}
+		var ok bool
+		if first.head, ok = first.next(); !ok {
+			sources = slices.DeleteFunc(sources, func(x *source) bool { return x == first })
+		}
+	}
+	return nil
+}
+
+// commits yields those that can be read in a file, in order.
+func (s *salvager) commits(f salvageFile) iter.Seq[Frame] {
+	return func(yield func(Frame) bool) {
+		if f.packed {
+			s.pack(f.name, yield)
+		} else {
+			s.segment(f.name, f.first, yield)
+		}
+	}
 }
 
 // belongs reports whether a file is one of the store that those before it are of.
@@ -115,14 +160,6 @@ func (s *salvager) belongs(name string, store [16]byte) bool {
 	return false
 }
 
-func (s *salvager) frame(f Frame) error {
-	if f.Mark || f.Number <= s.number {
-		return nil
-	}
-	s.number = f.Number
-	return s.visit(f)
-}
-
 // fault tells of an error that says what is lost.
 func (s *salvager) fault(name string, err error) {
 	s.newer = cmp.Or(s.newer, newerFormat(name, err))
@@ -134,59 +171,64 @@ func (s *salvager) fault(name string, err error) {
 	}
 }
 
-func (s *salvager) pack(name string) error {
+func (s *salvager) pack(name string, yield func(Frame) bool) {
 	f, err := s.fs.Open(name)
 	if err != nil {
 		s.fault(name, err)
-		return nil
+		return
 	}
 	defer f.Close()
 	size, err := f.Size()
 	if err != nil {
 		s.fault(name, err)
-		return nil
+		return
 	}
 	p, err := pack.Open(f, size, name, pack.NewCache(defaultCache))
 	if err != nil {
 		s.fault(name, err)
-		return nil
+		return
 	}
 	if !s.belongs(name, p.Store) {
-		return nil
+		return
 	}
-	return p.Salvage(func(f pack.Frame) error { return s.frame(packed(f)) }, func(err error) { s.fault(name, err) })
+	for f, err := range p.Salvage() {
+		if err != nil {
+			s.fault(name, err)
+		} else if !yield(packed(f)) {
+			return
+		}
+	}
 }
 
-func (s *salvager) segment(name string, number uint32) error {
+func (s *salvager) segment(name string, number uint32, yield func(Frame) bool) {
 	b, whole, err := s.read(name)
 	if err != nil {
 		s.fault(name, err)
-		return nil
+		return
 	}
 	h, err := decodeHeader(b)
 	switch {
 	case errors.Is(err, errNoHeader) && s.last && len(b) <= headerSize:
-		return nil // it was being made
+		return // it was being made
 	case err == nil && h.segment != number:
 		err = fmt.Errorf("holds segment %d", h.segment)
 	}
 	if err != nil { // the checksums of its frames begin with what it says
 		s.newer = cmp.Or(s.newer, newerFormat(name, err))
 		s.lost(Loss{File: name, Length: int64(len(b)), What: err.Error()})
-		return nil
+		return
 	}
-	if !s.belongs(name, h.store) {
-		return nil
+	if s.belongs(name, h.store) {
+		s.frames(name, b, h, whole, yield)
 	}
-	return s.frames(name, b, h, whole)
 }
 
-// frames visits the frames of a segment. Behind damage it looks at every byte for the
-// next, which the salt tells from bytes of messages.
-func (s *salvager) frames(name string, b []byte, h header, whole bool) error {
+// frames yields the commits of a segment. Behind damage it looks at every byte for the
+// next frame, which the salt tells from bytes of messages.
+func (s *salvager) frames(name string, b []byte, h header, whole bool, yield func(Frame) bool) {
 	salt := crc32.Update(0, castagnoli, h.salt[:])
-	after := max(h.first-1, s.number)
 	sums := sync.OnceValue(func() *rangeSums { return newRangeSums(b) })
+	after := h.first - 1 // the last commit before
 	for at := headerSize; at < len(b); {
 		f, end := frameAt(b, at, salt)
 		if end == 0 {
@@ -196,19 +238,18 @@ func (s *salvager) frames(name string, b []byte, h header, whole bool) error {
 				if rest := b[at:]; !whole || slices.ContainsFunc(rest, func(x byte) bool { return x != 0 }) {
 					s.lost(Loss{File: name, Offset: int64(at), Length: int64(len(rest)), What: "no frame that is whole, and none behind it"})
 				}
-				return nil
+				return
 			}
 			s.lost(Loss{File: name, Offset: int64(at), Length: int64(start - at), What: "no frame that is whole"})
 			at = start
 		}
 		f.Position, f.End = Position{Segment: h.segment, Offset: int64(at)}, int64(end)
 		f.PayloadOffset += int64(at)
-		if err := s.frame(f); err != nil {
-			return err
+		if !f.Mark && f.Number > after && !yield(f) {
+			return
 		}
 		at, after = end, max(after, f.Number)
 	}
-	return nil
 }
 
 // frameAt returns the frame that begins at a place and where it ends, 0 for none.

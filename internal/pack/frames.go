@@ -44,31 +44,27 @@ func (p *File) End() (segment uint32, offset int64, err error) {
 	return x.segment, x.end, nil
 }
 
-// Salvage visits every commit that can be read, in order, and tells lost why others
-// cannot be. What visit returns ends it.
-func (p *File) Salvage(visit func(Frame) error, lost func(error)) error {
-	rows, err := p.table()
-	if err != nil {
-		lost(err)
-		return nil
-	}
-	for n := range rows {
-		c, b, err := p.chapter(n)
+// Salvage yields every commit that can be read, in order, and why others cannot be.
+func (p *File) Salvage() iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		rows, err := p.table()
 		if err != nil {
-			lost(err)
-			continue
+			yield(Frame{}, err)
+			return
 		}
-		for _, x := range c.commits {
-			if x.rest != nil {
+		for n := range rows {
+			c, b, err := p.chapter(n)
+			if err != nil {
+				if !yield(Frame{}, err) {
+					return
+				}
 				continue
 			}
-			f, err := p.frame(piece{c, b, x, n})
-			if err != nil {
-				lost(err)
-			} else if err := visit(f); err != nil {
-				return err
+			for _, x := range c.commits {
+				if x.rest == nil && !yield(p.frame(piece{c, b, x, n})) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
