@@ -22,7 +22,7 @@ type limits struct {
 	anew          uint64
 }
 
-var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, anew: 1 << 20}
+var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20}
 
 // startFold begins to fold the overlay in the background unless a fold runs. The
 // caller holds mu.

@@ -135,6 +135,7 @@ func Open(path string, o Options) (*DB, error) {
 		}
 	}
 	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
+	db.limits.anew = uint64(o.OverlayBytes) / 16
 	db.idle.L = &db.mu
 	free, err := checkBefore(path)
 	if err != nil {
