@@ -59,30 +59,16 @@ func (w *wreck) salvage(t *testing.T) (*Engine, SalvageReport, []Loss) {
 	t.Helper()
 	var losses []Loss
 	to := filepath.Join(t.TempDir(), "salvaged")
-	before := everyFile(t, w.dir)
+	before := tree(t, w.dir)
 	report, err := Salvage(background, w.dir, to, SalvageOptions{Lost: func(l Loss) { losses = append(losses, l) }})
 	require.NoError(t, err)
-	require.Equal(t, before, everyFile(t, w.dir), "the damaged store is left alone")
+	require.Equal(t, before, tree(t, w.dir), "the damaged store is left alone")
 	require.Equal(t, report.Losses, uint64(len(losses)))
 	e, err := Open(background, to, &Options{MustExist: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	require.Empty(t, complaints(t, e))
 	return e, report, losses
-}
-
-func everyFile(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == lockFile {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		files[path] = string(b)
-		return err
-	}))
-	return files
 }
 
 // requireSaved requires that everything is there that did not come with lost commits,
@@ -236,7 +222,7 @@ func TestSalvageFromAPackAndItsSegments(t *testing.T) {
 	for seed := range uint64(5) {
 		choose := rand.New(rand.NewPCG(seed, 5))
 		w := newWreck(t, choose, 80, false)
-		before := everyFile(t, filepath.Join(w.dir, journalDir))
+		before := tree(t, filepath.Join(w.dir, journalDir))
 		e := reopen(t, w.dir, Options{SegmentSize: 4 << 10, NoPacking: true})
 		_, err := e.Pack(background, backend.PackOptions{})
 		require.NoError(t, err)
