@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 	"unicode/utf8"
 
@@ -140,6 +141,17 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 	if o.user != "" || o.mime != "" || o.document != "" || o.asset != "" || o.together || o.name != "" {
 		return usagef("--user, --name, --type, --document, --asset and --together are not kept in a database")
 	}
+	messages := make([]chat.Message, len(items))
+	for i := range items {
+		if err := readBody(&items[i]); err != nil {
+			return err
+		}
+		m, err := chatMessage(&items[i])
+		if err != nil {
+			return err
+		}
+		messages[i] = m
+	}
 	if d.current == "" && o.context == "" {
 		c, err := d.chats.CreateChat(ctx, chat.Chat{ID: uuid.NewString(), Title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
 		if err != nil {
@@ -147,14 +159,6 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 		}
 		d.current = c.ID
 		d.refs = newChatRefs(d)
-	}
-	messages := make([]chat.Message, len(items))
-	for i := range items {
-		m, err := chatMessage(&items[i])
-		if err != nil {
-			return err
-		}
-		messages[i] = m
 	}
 	for try := 0; ; try++ {
 		b, err := d.branch(ctx, o.context)
@@ -200,6 +204,22 @@ func (d *database) appended(ctx context.Context, b *chat.Branch, messages []chat
 	return d.emit(&r)
 }
 
+// readBody has an item hold what it is to be read from: a database keeps messages whole.
+func readBody(item *lineage.Item) error {
+	if item.Reader == nil {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(item.Reader, maxInput+1))
+	if err != nil {
+		return fmt.Errorf("read the file: %w", err)
+	}
+	if len(body) > maxInput {
+		return fmt.Errorf("the file has more than %s: %w", screen.Bytes(maxInput), lineage.ErrTooLarge)
+	}
+	item.Body, item.Reader = body, nil
+	return nil
+}
+
 // chatMessage returns an item as the documented structured message.
 func chatMessage(item *lineage.Item) (chat.Message, error) {
 	m := chat.Message{ID: item.SourceID, Name: item.Role, Type: chat.TypeMessage}
@@ -213,8 +233,8 @@ func chatMessage(item *lineage.Item) (chat.Message, error) {
 		m.Data = item.Body
 		return m, nil
 	}
-	if item.Reader != nil || !utf8.Valid(item.Body) {
-		return m, usagef("only text can be appended to a database: give it by standard input")
+	if !utf8.Valid(item.Body) {
+		return m, usagef("only text can be appended to a database")
 	}
 	message := engine.UIMessage{ID: m.ID, Role: item.Role, Parts: []engine.Part{engine.TextPart(string(item.Body))}}
 	if item.Metadata != nil {
