@@ -20,7 +20,8 @@ is new or empty, of every commit that can be read, those behind damage included.
 store is not changed, and its index is not needed. Every part that cannot be read is told.
 
 Where a message is lost and later ones of its chat are not, a note stands in its place. Content that
-is lost reads as erased. What was deleted or erased by a commit that is lost may be there again.
+is lost reads as erased. What was deleted or erased by a commit that is lost may be there again. A
+context of which the chat is lost is in a chat of its own, whose title begins with "salvaged".
 A backup is better: 'lineage restore' loses nothing.`,
 		Example: `  lineage salvage .lineage salvaged.lineage`,
 		Args:    cobra.ExactArgs(2),
@@ -33,8 +34,7 @@ A backup is better: 'lineage restore' loses nothing.`,
 // salvagedRecord tells what was found in a damaged store.
 type salvagedRecord struct {
 	Store string `json:"store"`
-	// Commits is how many could be read, and Missing how many before the last of them
-	// could not.
+	// Commits is how many could be read, and Missing how many are known to be lost.
 	Commits uint64 `json:"commits"`
 	Missing uint64 `json:"missing"`
 	// Losses is how many parts of the files could not be read. Each is a record of its own.
@@ -97,23 +97,30 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	} else {
 		a.printSalvaged(dir, &r)
 	}
+	return salvageOutcome(&r)
+}
+
+// salvageOutcome says that something is lost.
+func salvageOutcome(r *lineage.SalvageReport) error {
 	if r.Whole() {
 		return nil
 	}
-	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w",
-		screen.Plural(int64(r.Losses), "part"), screen.Plural(int64(r.Missing), "commit"), errPartial)
+	lost := "no commit is"
+	if r.Missing > 0 {
+		lost = screen.Plural(int64(r.Missing), "commit")
+	}
+	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w", screen.Plural(int64(r.Losses), "part"), lost, errPartial)
 }
 
 func (a *app) printSalvaged(dir string, r *lineage.SalvageReport) {
 	a.printf("salvaged %s into %s\n", screen.Plural(int64(r.Commits), "commit"), dir)
 	for _, part := range []struct {
-		n     uint64
-		thing string
-		what  string
+		n           uint64
+		thing, what string
 	}{
 		{r.Messages, "message", "lost: a note stands in the place of each"},
 		{r.Contents, "content", "lost: what had it reads as erased"},
-		{r.Names, "name", "of chats, contexts and runs known by their ids only"},
+		{r.Names, "id", "of chats, contexts and runs of which nothing else is known"},
 		{r.Records, "other record", "left out: what they were about is lost"},
 	} {
 		if part.n > 0 {

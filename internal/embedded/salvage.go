@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/internal/journal"
@@ -25,8 +26,8 @@ type SalvageOptions struct {
 
 // SalvageReport tells what a salvage found.
 type SalvageReport struct {
-	// Commits is how many could be read, and Missing how many before the last of them
-	// could not.
+	// Commits is how many could be read, and Missing how many are known to be gone:
+	// there may have been more at the end.
 	Commits uint64 `json:"commits"`
 	Missing uint64 `json:"missing"`
 	// Losses is how many parts of the journal could not be read.
@@ -37,7 +38,8 @@ type SalvageReport struct {
 	// Contents is how many contents are gone that messages are known to have had. They
 	// read as erased.
 	Contents uint64 `json:"contents"`
-	// Names is how many threads, contexts and runs are there again under their ids only.
+	// Names is how many threads, contexts and runs are there again of which nothing but
+	// the id is known. A context of which the thread is gone is in a thread of its own.
 	Names uint64 `json:"names"`
 	// Records is how many other records were left out, for what they are about is gone.
 	Records uint64 `json:"records"`
@@ -66,6 +68,9 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 	if err != nil {
 		return report, err
 	}
+	if err := requireOutside(dir, from); err != nil {
+		return report, err
+	}
 	unlock, err := lockSource(from)
 	if err != nil {
 		return report, err
@@ -77,9 +82,8 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 			return err
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
-		m := mender{ctx: ctx, to: to, report: &report}
+		m := newMender(ctx, to, &report)
 		var done int64
-		last := uint64(0)
 		visit := func(f journal.Frame) error {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
@@ -87,8 +91,6 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 			if done += int64(len(f.Payload)); o.Progress != nil {
 				o.Progress(min(done, total), total)
 			}
-			report.Missing += f.Number - last - 1
-			last = f.Number
 			return m.commit(f)
 		}
 		lost := func(l Loss) {
@@ -96,7 +98,12 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 				o.Lost(l)
 			}
 		}
-		if err := journal.Salvage(vfs.OS(), files, visit, lost); err != nil {
+		last, err := journal.Salvage(vfs.OS(), files, visit, lost)
+		if err != nil {
+			return err
+		}
+		report.Missing = last - report.Commits
+		if err := m.finish(); err != nil {
 			return err
 		}
 		if err := to.Sync(ctx); err != nil {
@@ -115,9 +122,34 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 
 // journalBytes is how much there is to go through.
 func journalBytes(dir string) (total int64, err error) {
-	_, facts, _, err := listJournal(dir)
-	for _, f := range facts {
-		total += f.Size
+	names, facts, _, err := listJournal(dir)
+	if err != nil {
+		return 0, err
 	}
-	return total, err
+	for i, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return 0, err
+		}
+		if !info.Mode().IsRegular() {
+			return 0, fmt.Errorf("%s is no regular file: take it away", name)
+		}
+		total += facts[i].Size
+	}
+	return total, nil
+}
+
+// requireOutside refuses a directory in another.
+func requireOutside(dir, other string) error {
+	in, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if other, err = filepath.Abs(other); err != nil {
+		return err
+	}
+	if rel, err := filepath.Rel(other, in); err == nil && filepath.IsLocal(rel) {
+		return fmt.Errorf("%s is in the store that is salvaged: %w", dir, backend.ErrInvalid)
+	}
+	return nil
 }

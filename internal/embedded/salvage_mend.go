@@ -14,11 +14,20 @@ import (
 
 // mender brings commits into a store that lacks some of what came before them.
 type mender struct {
-	ctx    context.Context
-	to     *Engine
-	report *SalvageReport
-	at     time.Time // of the commit that is brought
-	note   *structure.Block
+	ctx     context.Context
+	to      *Engine
+	report  *SalvageReport
+	at      time.Time          // of the commit that is brought
+	records []structure.Record // of it
+	note    *structure.Block
+	// madeUp are the contexts of which only the id is known.
+	madeUp map[structure.ContextID]bool
+}
+
+func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
+	// That pieces of a body are stored is not said by the last of them any more.
+	to.collected.Store(true)
+	return &mender{ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool)}
 }
 
 // mostHole is how many messages that follow each other are made up for. Damage does
@@ -29,11 +38,13 @@ const mostHole = 1 << 20
 func (m *mender) commit(f journal.Frame) error {
 	c, err := structure.DecodeCommit(f.Payload)
 	if err != nil {
-		m.report.Missing++ // written by a program that was wrong; its checksum is right
-		return nil
+		return nil // written by a program that was wrong, for its checksum is right: it is missing
 	}
 	m.report.Commits++
-	m.at = c.Time
+	m.at, m.records = c.Time, c.Records
+	if err := m.forgetEarlier(); err != nil {
+		return err
+	}
 	err = m.apply(c.Records...)
 	if err == nil || !refused(err) {
 		return err
@@ -43,6 +54,30 @@ func (m *mender) commit(f journal.Frame) error {
 		case refused(err):
 			m.report.Records++
 		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetEarlier deletes threads that were made again under their ids, when the commit
+// that deleted them is gone: what they had is not the new one's.
+func (m *mender) forgetEarlier() error {
+	for _, r := range m.records {
+		t, ok := r.(*structure.Thread)
+		if !ok {
+			continue
+		}
+		was, err := m.to.Thread(m.ctx, t.ID)
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		case was.Incarnation == t.Incarnation || was.Incarnation == 0:
+			continue
+		}
+		if err := m.apply(&structure.Deletion{Subject: structure.KindThread, Thread: t.ID, At: m.at}); err != nil {
 			return err
 		}
 	}
@@ -194,7 +229,52 @@ func (m *mender) context(c structure.Context) error {
 	} else if err != nil && !c.Set.IsZero() {
 		return err
 	}
-	return m.needing(&c, m.needThread(c.Thread), m.needSpan(c.Base), m.needSpan(c.Tip))
+	if err := errors.Join(m.needThread(c.Thread), m.needSpan(c.Base), m.needSpan(c.Tip)); err != nil {
+		return err
+	}
+	if !m.madeUp[c.ID] {
+		return m.apply(&c)
+	}
+	records, err := m.instead(&c)
+	if err != nil {
+		return err
+	}
+	delete(m.madeUp, c.ID)
+	m.report.Names--
+	return m.apply(records...)
+}
+
+// instead returns what puts a context in the place of one that was made up, of which it
+// keeps what was said of that.
+func (m *mender) instead(c *structure.Context) ([]structure.Record, error) {
+	was, err := m.to.Context(m.ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	var before, behind []structure.Record
+	for b, err := range m.to.Branches(m.ctx, was.Thread) {
+		if err != nil {
+			return nil, err
+		}
+		if b.Context == c.ID {
+			before = append(before, &structure.Deletion{Subject: structure.KindBranch, Thread: b.Thread, Name: b.Name, At: m.at})
+			behind = append(behind, b)
+		}
+	}
+	for r, err := range m.to.Summaries(m.ctx, c.ID) {
+		if err != nil {
+			return nil, err
+		}
+		behind = append(behind, r)
+	}
+	for r, err := range m.to.Reflog(m.ctx, c.ID) {
+		if err != nil {
+			return nil, err
+		}
+		behind = append(behind, r)
+	}
+	before = append(before, &structure.Deletion{Subject: structure.KindContext, Context: c.ID, At: m.at}, c)
+	return append(before, behind...), nil
 }
 
 func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) error {
@@ -206,7 +286,30 @@ func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) 
 		return err
 	}
 	m.report.Names++
+	m.madeUp[id] = true
 	return m.apply(&structure.Context{ID: id, Thread: thread, CreatedAt: m.at})
+}
+
+// finish gives contexts of which the thread is gone one to be found in.
+func (m *mender) finish() error {
+	for id := range m.madeUp {
+		c, err := m.to.Context(m.ctx, id)
+		if errors.Is(err, backend.ErrNotFound) || err == nil && !c.Thread.IsZero() {
+			continue // it was deleted later
+		}
+		if err != nil {
+			return err
+		}
+		m.at = time.UnixMilli(c.MovedAt).UTC()
+		t := &structure.Thread{ID: structure.DeriveID[structure.ThreadID]("salvaged", id.String()), Title: "salvaged " + id.String(), CreatedAt: m.at, UpdatedAt: m.at}
+		in := &structure.Context{ID: structure.DeriveID[structure.ContextID]("salvaged", id.String()), Thread: t.ID, Parent: id, Base: c.Tip, Tip: c.Tip, CreatedAt: m.at}
+		with := *t
+		with.Active = in.ID
+		if err := m.apply(t, in, &structure.Branch{Thread: t.ID, Name: "main", Context: in.ID, CreatedAt: m.at}, &with); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *mender) span(s structure.Span) error {
@@ -251,7 +354,7 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 	last, err := m.to.Last(m.ctx, r.Run)
 	if errors.Is(err, backend.ErrNotFound) {
 		m.report.Names++
-		err = m.apply(&structure.Run{ID: r.Run})
+		err = m.run(r.Run)
 	}
 	if err != nil || last.Seq+1 >= r.Seq {
 		return err
@@ -275,6 +378,26 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 		m.report.Messages += uint64(len(records) - 1)
 	}
 	return nil
+}
+
+// run makes up a run. A context that moves into it with the commit that is brought stood
+// where it began, before.
+func (m *mender) run(id structure.RunID) error {
+	r := &structure.Run{ID: id}
+	for _, record := range m.records {
+		t, ok := record.(*structure.Tip)
+		if !ok || t.Span.Run != id {
+			continue
+		}
+		switch c, err := m.to.Context(m.ctx, t.Context); {
+		case err == nil && c.Tip.Run != id:
+			r.Parent = c.Tip
+		case err != nil && !errors.Is(err, backend.ErrNotFound):
+			return err
+		}
+		break
+	}
+	return m.apply(r)
 }
 
 // SalvageNote is what a message says that stands in the place of one that is gone.

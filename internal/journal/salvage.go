@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/pack"
@@ -29,32 +31,42 @@ func (l Loss) String() string {
 	if l.Length > 0 {
 		return fmt.Sprintf("%s, bytes %d to %d: %s", l.File, l.Offset, l.Offset+l.Length-1, l.What)
 	}
+	if l.Offset > 0 {
+		return fmt.Sprintf("%s, from byte %d on: %s", l.File, l.Offset, l.What)
+	}
 	return fmt.Sprintf("%s: %s", l.File, l.What)
 }
 
 // Salvage visits the frames of commits that can be read in a journal's files, in
 // order, whatever is damaged or missing beside them, and tells lost of what cannot be.
 // Frames are what their checksums say. It changes nothing and needs no index; nobody
-// may have the journal open. What visit returns ends it.
-func Salvage(fsys vfs.FS, dir string, visit func(Frame) error, lost func(Loss)) error {
+// may have the journal open. What visit returns ends it. It returns the number of the
+// last commit that there was, as far as anything that is left tells.
+func Salvage(fsys vfs.FS, dir string, visit func(Frame) error, lost func(Loss)) (last uint64, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
-		return fmt.Errorf("salvage journal: %w", err)
+		return 0, fmt.Errorf("salvage journal: %w", err)
 	}
-	s := salvager{fs: fsys, lost: lost}
+	var before Loss
+	s := salvager{fs: fsys, lost: func(l Loss) {
+		if l != before { // what many parts are made from says it of each
+			lost(l)
+		}
+		before = l
+	}}
 	files := salvageOrder(dir, names)
 	for len(files) > 0 {
 		n := together(files)
 		s.last = n == len(files)
 		if err := s.merge(files[:n], visit); err != nil {
-			return err
+			return 0, err
 		}
 		files = files[n:]
 	}
-	if s.number == 0 {
-		return s.newer
+	if s.number == 0 && s.newer != nil {
+		return 0, s.newer
 	}
-	return nil
+	return max(s.number, s.known), nil
 }
 
 // newerFormat returns an error if that is about a format of the future.
@@ -68,21 +80,25 @@ func newerFormat(name string, err error) error {
 type salvageFile struct {
 	name        string
 	first, last uint32 // segments
+	generation  int    // of a pack
 	packed      bool
 }
 
-// salvageOrder returns the files by the first segment that they are of.
+// salvageOrder returns the files by the first segment that they are of; of those that
+// have commits in common, the one that was written last comes first.
 func salvageOrder(dir string, names []string) (files []salvageFile) {
 	for _, name := range names {
 		f := salvageFile{name: filepath.Join(dir, name)}
 		if number, ok := segmentNumber(name); ok {
 			f.first, f.last = number, number
-		} else if f.first, f.last, _, f.packed = pack.ParseName(name); !f.packed {
+		} else if f.first, f.last, f.generation, f.packed = pack.ParseName(name); !f.packed {
 			continue
 		}
 		files = append(files, f)
 	}
-	slices.SortStableFunc(files, func(a, b salvageFile) int { return cmp.Compare(a.first, b.first) })
+	slices.SortFunc(files, func(a, b salvageFile) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), cmp.Compare(b.generation, a.generation), strings.Compare(a.name, b.name))
+	})
 	return files
 }
 
@@ -103,6 +119,7 @@ type salvager struct {
 	lost   func(Loss)
 	store  [16]byte
 	number uint64 // of the last commit that was visited
+	known  uint64 // of the last that something tells of
 	newer  error  // says that a file seems to be of a newer program, or to be damaged there
 	last   bool   // these are the last files
 }
@@ -191,6 +208,7 @@ func (s *salvager) pack(name string, yield func(Frame) bool) {
 	if !s.belongs(name, p.Store) {
 		return
 	}
+	s.known = max(s.known, p.LastCommit)
 	for f, err := range p.Salvage() {
 		if err != nil {
 			s.fault(name, err)
@@ -219,6 +237,7 @@ func (s *salvager) segment(name string, number uint32, yield func(Frame) bool) {
 		return
 	}
 	if s.belongs(name, h.store) {
+		s.known = max(s.known, h.first-1)
 		s.frames(name, b, h, whole, yield)
 	}
 }
@@ -249,6 +268,7 @@ func (s *salvager) frames(name string, b []byte, h header, whole bool, yield fun
 			return
 		}
 		at, after = end, max(after, f.Number)
+		s.known = max(s.known, f.Number) // which a mark has of the commit before it
 	}
 }
 
@@ -269,11 +289,14 @@ func frameAt(b []byte, at int, salt uint32) (Frame, int) {
 	return f, end
 }
 
-// Sizes that are read at once, and where that fails, so that a bad sector costs no
-// more than itself.
 const (
+	// salvageRead is how much is read at once, and sectorRead how much where that
+	// fails, so that a bad sector costs no more than itself.
 	salvageRead = 1 << 20
 	sectorRead  = 4 << 10
+	// mostZeros is behind how many of them nothing is looked for any more: a damaged
+	// file system can say that a file is of any size, and bodies are kept in pieces.
+	mostZeros = 64 << 20
 )
 
 // read returns a file's bytes, zeros in place of those that the disk does not give.
@@ -287,21 +310,34 @@ func (s *salvager) read(name string) (b []byte, whole bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	b, whole = make([]byte, size), true
-	for at := int64(0); at < size; at += salvageRead {
-		part := b[at:min(at+salvageRead, size)]
-		if n, err := f.ReadAt(part, at); n == len(part) || errors.Is(err, io.EOF) {
-			continue
+	whole = true
+	zeros, none := int64(0), make([]byte, salvageRead) // at the end of what was read
+	for at := int64(0); at < size; at = int64(len(b)) {
+		if zeros > mostZeros {
+			s.lost(Loss{File: name, Offset: at, Length: size - at, What: "behind too many zeros to be looked at"})
+			return b, false, nil
 		}
-		for sector := range slices.Chunk(part, sectorRead) {
-			if n, err := f.ReadAt(sector, at); n < len(sector) && !errors.Is(err, io.EOF) {
-				whole = false
-				clear(sector[n:])
-				s.lost(Loss{File: name, Offset: at, Length: int64(len(sector)), What: err.Error()})
-			}
-			at += int64(len(sector))
+		n := min(salvageRead, size-at)
+		b = append(b, make([]byte, n)...)
+		part := b[at:]
+		if n, err := f.ReadAt(part, at); n < len(part) && !errors.Is(err, io.EOF) {
+			whole = false
+			s.sectors(f, name, part, at)
 		}
-		at -= int64(len(part))
+		if zeros += n; !bytes.Equal(part, none[:n]) {
+			zeros = 0
+		}
 	}
 	return b, whole, nil
+}
+
+// sectors reads what a disk gives of a part of a file.
+func (s *salvager) sectors(f vfs.File, name string, part []byte, at int64) {
+	for sector := range slices.Chunk(part, sectorRead) {
+		if n, err := f.ReadAt(sector, at); n < len(sector) && !errors.Is(err, io.EOF) {
+			clear(sector[n:])
+			s.lost(Loss{File: name, Offset: at, Length: int64(len(sector)), What: err.Error()})
+		}
+		at += int64(len(sector))
+	}
 }

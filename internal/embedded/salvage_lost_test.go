@@ -1,0 +1,233 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// wreckOf makes a store of commits.
+func wreckOf(t *testing.T, commits ...[]structure.Record) *wreck {
+	t.Helper()
+	w := &wreck{dir: filepath.Join(t.TempDir(), "store")}
+	e, err := Open(background, w.dir, &Options{Durability: backend.Normal, NoPacking: true})
+	require.NoError(t, err)
+	for i, records := range commits {
+		_, err := e.Apply(background, &structure.Commit{Time: time.UnixMilli(int64(i + 1)), Records: records}, backend.Options{})
+		require.NoError(t, err, i)
+	}
+	require.NoError(t, e.Close())
+	_, err = journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(f journal.Frame) error {
+		w.frames = append(w.frames, f)
+		return nil
+	}, func(l journal.Loss) { t.Error(l) })
+	require.NoError(t, err)
+	return w
+}
+
+// without salvages the store when one of its commits, from 0, is damaged.
+func (w *wreck) without(t *testing.T, i int) (*Engine, SalvageReport) {
+	t.Helper()
+	f := w.frames[i]
+	name := filepath.Join(w.dir, journalDir, fmt.Sprintf("%010d.seg", f.Position.Segment))
+	flip(t, name, f.End-1)
+	defer flip(t, name, f.End-1)
+	e, report, losses := w.salvage(t)
+	require.Len(t, losses, 1)
+	require.EqualValues(t, 1, report.Missing)
+	return e, report
+}
+
+// A chat of names: everything that tests make is derived from what they call it.
+func idOf[T ~[16]byte](name string) T { return structure.DeriveID[T]("salvage", name) }
+
+func say(in string, at structure.SpanRef, text string) []structure.Record {
+	b := structure.NewBlock("text/plain", content.Origin{}, time.UnixMilli(1), []byte(text))
+	return []structure.Record{
+		b, &structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: b.ID}}},
+		&structure.Tip{Context: idOf[structure.ContextID](in), Span: at},
+	}
+}
+
+func inRun(run string, seq uint64) structure.SpanRef {
+	return structure.SpanRef{Run: idOf[structure.RunID](run), Seq: seq}
+}
+
+// said returns what a history says.
+func said(t *testing.T, e *Engine, tip structure.SpanRef) (texts []string) {
+	t.Helper()
+	for step, err := range e.Path(background, tip, structure.Window{}, backend.PathOptions{Bodies: true}) {
+		require.NoError(t, err)
+		texts = append(texts, string(step.Blocks[0].Body))
+	}
+	return texts
+}
+
+// twoBranches are commits of a chat whose second branch begins after its first message.
+func twoBranches() [][]structure.Record {
+	thread, main, side := idOf[structure.ThreadID]("chat"), idOf[structure.ContextID]("main"), idOf[structure.ContextID]("side")
+	begun := &structure.Thread{ID: thread, Title: "chat", Incarnation: 7, Active: main}
+	first := *begun
+	first.Active = structure.ContextID{}
+	model := "big"
+	forked := &structure.Context{ID: side, Thread: thread, Parent: main, Base: inRun("one", 1), Tip: inRun("one", 1), Metadata: []byte(`{"a":1}`)}
+	stated := *forked
+	stated.Tip, stated.Overrides.Model = inRun("two", 2), &model
+	return [][]structure.Record{
+		{&first, &structure.Context{ID: main, Thread: thread}, &structure.Branch{Thread: thread, Name: "main", Context: main}, begun},
+		append([]structure.Record{&structure.Run{ID: idOf[structure.RunID]("one")}}, say("main", inRun("one", 1), "m1")...),
+		say("main", inRun("one", 2), "m2"),
+		{forked, &structure.Branch{Thread: thread, Name: "side", Context: side}},
+		append([]structure.Record{&structure.Run{ID: idOf[structure.RunID]("two"), Parent: inRun("one", 1)}}, say("side", inRun("two", 1), "s1")...),
+		say("side", inRun("two", 2), "s2"),
+		{&structure.Reflog{Context: side, From: inRun("two", 1), To: inRun("two", 2), Reason: "test"}},
+		{&stated},
+		say("side", inRun("two", 3), "s3"),
+	}
+}
+
+// What a chat said is found also when the commit is gone that made it.
+func TestSalvageWithoutTheThread(t *testing.T) {
+	w := wreckOf(t, twoBranches()[:3]...)
+	e, report := w.without(t, 0)
+	require.EqualValues(t, 1, report.Names)
+	var threads []*structure.Thread
+	for thread, err := range e.Threads(background) {
+		require.NoError(t, err)
+		threads = append(threads, thread)
+	}
+	require.Len(t, threads, 1)
+	require.Contains(t, threads[0].Title, "salvaged")
+	active, err := e.Context(background, threads[0].Active)
+	require.NoError(t, err)
+	require.Equal(t, []string{"m1", "m2"}, said(t, e, active.Tip))
+	b, err := e.Branch(background, threads[0].ID, "main")
+	require.NoError(t, err)
+	require.Equal(t, threads[0].Active, b.Context)
+
+	// Where other commits tell of the thread, its contexts are in that.
+	e, _ = wreckOf(t, twoBranches()...).without(t, 0)
+	_, err = e.Thread(background, idOf[structure.ThreadID]("chat"))
+	require.NoError(t, err)
+}
+
+// A context that is stated again is what it was, also when the commit is gone that made
+// it, and keeps what was said of it meanwhile.
+func TestSalvageWithoutTheContext(t *testing.T) {
+	e, report := wreckOf(t, twoBranches()...).without(t, 3)
+	require.Zero(t, report.Records)
+	require.Zero(t, report.Names)
+	side, err := e.Context(background, idOf[structure.ContextID]("side"))
+	require.NoError(t, err)
+	require.Equal(t, idOf[structure.ThreadID]("chat"), side.Thread)
+	require.Equal(t, idOf[structure.ContextID]("main"), side.Parent)
+	require.Equal(t, inRun("one", 1), side.Base)
+	require.Equal(t, "big", *side.Overrides.Model)
+	require.JSONEq(t, `{"a":1}`, string(side.Metadata))
+	require.Equal(t, []string{"m1", "s1", "s2", "s3"}, said(t, e, side.Tip))
+	moves := 0
+	for _, err := range e.Reflog(background, side.ID) {
+		require.NoError(t, err)
+		moves++
+	}
+	require.Equal(t, 1, moves)
+}
+
+// A run goes on from where its context stood, also when the commit is gone that began it.
+func TestSalvageWithoutTheRun(t *testing.T) {
+	e, report := wreckOf(t, twoBranches()...).without(t, 4)
+	require.EqualValues(t, 1, report.Messages)
+	side, err := e.Context(background, idOf[structure.ContextID]("side"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"m1", SalvageNote, "s2", "s3"}, said(t, e, side.Tip))
+}
+
+// A thread that was deleted does not leave its names to another that was made under its id.
+func TestSalvageWithoutTheDeletion(t *testing.T) {
+	thread, again := idOf[structure.ThreadID]("chat"), idOf[structure.ContextID]("again")
+	e, _ := wreckOf(t, append(twoBranches(),
+		[]structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: thread}},
+		[]structure.Record{
+			&structure.Thread{ID: thread, Title: "another", Incarnation: 8},
+			&structure.Context{ID: again, Thread: thread}, &structure.Branch{Thread: thread, Name: "main", Context: again},
+		})...).without(t, 9)
+	is, err := e.Thread(background, thread)
+	require.NoError(t, err)
+	require.Equal(t, "another", is.Title)
+	for b, err := range e.Branches(background, thread) {
+		require.NoError(t, err)
+		require.Equal(t, again, b.Context)
+	}
+	for c, err := range e.Contexts(background, thread) {
+		require.NoError(t, err)
+		require.Equal(t, again, c.ID)
+	}
+}
+
+// A body of which a piece is gone reads as erased, in all that have the piece, and
+// keeps nobody from reading what is around.
+func TestSalvageWithoutAPieceOfABody(t *testing.T) {
+	body := make([]byte, 3<<20)
+	_, _ = rand.NewChaCha8([32]byte{8}).Read(body)
+	edited := append(bytes.Clone(body), "more"...)
+	commits := twoBranches()[:2]
+	seq := uint64(1)
+	for _, b := range [][]byte{body, edited} {
+		var pieces []structure.Record
+		id, root, err := content.Cut(context.Background(), bytes.NewReader(b), func(k content.Key, chunk []byte) error {
+			if pieces = append(pieces, &structure.Chunk{Key: k, Bytes: bytes.Clone(chunk)}); len(pieces) > 10 {
+				commits = append(commits, pieces)
+				pieces = nil
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		seq++
+		ref := inRun("one", seq)
+		commits = append(commits, append(pieces,
+			&structure.Block{Block: content.Block{ID: id, Type: content.TypeBinary, Size: root.Size}, Tree: root},
+			&structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: id}}},
+			&structure.Tip{Context: idOf[structure.ContextID]("main"), Span: ref},
+		))
+	}
+	commits = append(commits, say("main", inRun("one", seq+1), "after"))
+	w := wreckOf(t, commits...)
+	e, report := w.without(t, 3)
+	require.EqualValues(t, 2, report.Contents)
+	require.Zero(t, report.Messages)
+	require.Equal(t, []string{"m1", "", "", "after"}, said(t, e, inRun("one", seq+1)))
+}
+
+// What cannot be files of a journal is not waited for, nor kept in memory.
+func TestSalvageOddFiles(t *testing.T) {
+	w := wreckOf(t, twoBranches()...)
+	name := filepath.Join(w.dir, journalDir, "0000000002.seg")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	require.NoError(t, os.Truncate(name, 1<<40))
+	_, report, losses := w.salvage(t)
+	require.Len(t, losses, 2)
+	require.EqualValues(t, len(w.frames), report.Commits)
+
+	require.NoError(t, os.Remove(name))
+	require.NoError(t, os.Mkdir(name, 0o700))
+	_, err := Salvage(background, w.dir, filepath.Join(t.TempDir(), "to"), SalvageOptions{})
+	require.ErrorContains(t, err, "no regular file")
+	require.NoError(t, os.Remove(name))
+	_, err = Salvage(background, w.dir, filepath.Join(w.dir, journalDir, "to"), SalvageOptions{})
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	_, err = Salvage(background, w.dir, w.dir+"-to", SalvageOptions{})
+	require.NoError(t, err)
+}
