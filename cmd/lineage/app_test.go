@@ -92,7 +92,7 @@ func TestInterruptsTellWhatIsKept(t *testing.T) {
 	dir := newStore(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var told bytes.Buffer
-	a := newApp(readerFunc(func([]byte) (int, error) { stop(); return 0, io.EOF }), io.Discard, &told, func(string) string { return "" })
+	a := newApp(readerFunc(func([]byte) (int, error) { stop(); return 0, context.Canceled }), io.Discard, &told, func(string) string { return "" })
 	require.Equal(t, exitInterrupted, a.run(ctx, []string{"bundle", "import", "-", "--store", dir}))
 	require.Contains(t, told.String(), "interrupted\nhint: what was done so far is kept")
 
