@@ -140,14 +140,14 @@ func (p *plot) write(w io.Writer) error {
 	return err
 }
 
+// labelHeight is how far labels are apart.
+const labelHeight = 14
+
 // apart moves a label down until it does not lie on another.
 func apart(y float64, taken []float64) float64 {
-	for again := true; again; {
-		again = false
-		for _, t := range taken {
-			if math.Abs(t-y) < 14 {
-				y, again = t+14, true
-			}
+	for _, t := range slices.Sorted(slices.Values(taken)) {
+		if math.Abs(t-y) < labelHeight {
+			y = t + labelHeight
 		}
 	}
 	return y
