@@ -13,8 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/journal"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -30,11 +28,7 @@ func wreckOf(t *testing.T, commits ...[]structure.Record) *wreck {
 		require.NoError(t, err, i)
 	}
 	require.NoError(t, e.Close())
-	_, err = journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(f journal.Frame) error {
-		w.frames = append(w.frames, f)
-		return nil
-	}, func(l journal.Loss) { t.Error(l) })
-	require.NoError(t, err)
+	w.findFrames(t)
 	return w
 }
 

@@ -219,14 +219,16 @@ func (m *mender) needThread(id structure.ThreadID) error {
 }
 
 func (m *mender) context(c structure.Context) error {
-	if _, err := m.to.Context(m.ctx, c.Parent); errors.Is(err, backend.ErrNotFound) {
-		c.Parent = structure.ContextID{}
-	} else if err != nil && !c.Parent.IsZero() {
+	var err error
+	if !c.Parent.IsZero() {
+		if _, err = m.to.Context(m.ctx, c.Parent); errors.Is(err, backend.ErrNotFound) {
+			c.Parent, err = structure.ContextID{}, nil
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if _, err := m.to.SpanSet(m.ctx, c.Set); errors.Is(err, backend.ErrNotFound) {
-		c.Set = structure.SpanSetID{}
-	} else if err != nil && !c.Set.IsZero() {
+	if c.Set, err = m.setIfThere(c.Set); err != nil {
 		return err
 	}
 	if err := errors.Join(m.needThread(c.Thread), m.needSpan(c.Base), m.needSpan(c.Tip)); err != nil {
@@ -242,6 +244,18 @@ func (m *mender) context(c structure.Context) error {
 	delete(m.madeUp, c.ID)
 	m.report.Names--
 	return m.apply(records...)
+}
+
+// setIfThere returns the id of a span set, zero if that is gone.
+func (m *mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error) {
+	if id.IsZero() {
+		return id, nil
+	}
+	_, err := m.to.SpanSet(m.ctx, id)
+	if errors.Is(err, backend.ErrNotFound) {
+		return structure.SpanSetID{}, nil
+	}
+	return id, err
 }
 
 // instead returns what puts a context in the place of one that was made up, of which it
@@ -316,12 +330,9 @@ func (m *mender) span(s structure.Span) error {
 	if err := m.needSpansBefore(s.Ref); err != nil {
 		return err
 	}
-	if !s.Set.IsZero() {
-		if _, err := m.to.SpanSet(m.ctx, s.Set); errors.Is(err, backend.ErrNotFound) {
-			s.Set = structure.SpanSetID{}
-		} else if err != nil {
-			return err
-		}
+	var err error
+	if s.Set, err = m.setIfThere(s.Set); err != nil {
+		return err
 	}
 	s.Usages = append([]structure.Usage(nil), s.Usages...)
 	for i := range s.Usages {

@@ -46,14 +46,20 @@ func newWreck(t *testing.T, choose *rand.Rand, n int, packed bool) *wreck {
 		}
 	}
 	require.NoError(t, e.Close())
+	w.findFrames(t)
+	require.Len(t, w.frames, n)
+	return w
+}
+
+// findFrames finds the frames of the store, of which none is damaged yet.
+func (w *wreck) findFrames(t *testing.T) {
+	t.Helper()
 	last, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(f journal.Frame) error {
 		w.frames = append(w.frames, f)
 		return nil
 	}, func(l journal.Loss) { t.Error(l) })
 	require.NoError(t, err)
-	require.EqualValues(t, n, last)
-	require.Len(t, w.frames, n)
-	return w
+	require.EqualValues(t, len(w.frames), last)
 }
 
 // salvage makes a store of what is left, which must be sound, and tells what was lost.
