@@ -93,7 +93,7 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 		require.GreaterOrEqual(t, row.High, row.Low, row)
 	}
 	for _, w := range []string{
-		workExtend, workFork, workRead, workWindow, workEdit, workLength, "writers", "fanout", "read through 1,000 forks", workWide,
+		workExtend, workFork, workExtend + afterOthers, workFork + afterOthers, workRead, workWindow, workEdit, workLength, "writers", "fanout", "read through 1,000 forks", workWide,
 		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workBesideEach, workPacked, workPackedBeside, workLargeFork, workLargeWindow, workFill,
 		workExtendOn, workForkOn, workLimits, workLimitsRead, workLimitsPacked, workImport, workDedupe, workSearch, workIndex,
 		workCold + dedupeFast, workCold + dedupePacked, workColdMost + dedupePacked, workColdOpen + dedupeFast,
@@ -245,6 +245,40 @@ func TestCancelledRunReportsWhatItHas(t *testing.T) {
 	report, err := Run(ctx, c)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotEmpty(t, report.Rows)
+}
+
+// The first operation of a round is measured by itself, and is none of the others.
+func TestFirstOfARound(t *testing.T) {
+	c := small(t)
+	c.setDefaults()
+	r := &run{config: c}
+	var done []string
+	one := func(name string) contender {
+		note := func(what string) { done = append(done, name+what) }
+		return contender{
+			system: name, durability: normal,
+			before: func(context.Context) error { note("before"); return nil },
+			round:  func(context.Context) (int, error) { note("round"); return 3, nil },
+		}
+	}
+	with, without := one("a "), one("b ")
+	with.first = func(context.Context) error { done = append(done, "a first"); return nil }
+	require.NoError(t, r.compare(context.Background(), subject{workload: "w"}, []contender{with}))
+	require.Equal(t, []string{"a first", "a before", "a round"}, done[:3])
+	require.Len(t, done, 3*(c.Rounds+1))
+	require.Len(t, r.report.Rows, 2)
+	require.Equal(t, 3, r.report.Rows[0].Operations)
+	require.Equal(t, "w"+afterOthers, r.report.Rows[1].Workload)
+	require.Equal(t, 1, r.report.Rows[1].Operations)
+	require.Equal(t, c.Rounds, r.report.Rows[1].Rounds)
+
+	r.report = Report{}
+	require.NoError(t, r.compare(context.Background(), subject{workload: "w"}, []contender{without}))
+	require.Len(t, r.report.Rows, 1)
+
+	r.report = Report{}
+	with.first = func(context.Context) error { return errLeastMoved }
+	require.ErrorIs(t, r.compare(context.Background(), subject{workload: "w"}, []contender{with}), errLeastMoved)
 }
 
 func TestStatistics(t *testing.T) {

@@ -15,6 +15,9 @@ type contender struct {
 	durability string
 	// elsewhere is set where the work is done by another process.
 	elsewhere bool
+	// first, when not nil, does one operation at the beginning of a round, and has a row
+	// of its own: while the others worked, what it needs has left the processor's caches.
+	first func(ctx context.Context) error
 	// before, when not nil, prepares a round outside of the timing.
 	before func(ctx context.Context) error
 	// round does the work and returns how many operations it was.
@@ -54,6 +57,7 @@ const (
 // sample is one round of one contender.
 type sample struct {
 	wall, cpu   float64 // nanoseconds of one operation
+	first       float64 // of the first, where that is measured by itself
 	allocs, mem float64
 	grown       float64 // bytes on disk
 	ops         int
@@ -88,6 +92,15 @@ func (r *run) compare(ctx context.Context, s subject, contenders []contender) er
 			}
 		}
 	}
+	r.add(s, contenders, samples)
+	s.workload += afterOthers
+	contenders, samples = firsts(contenders, samples)
+	r.add(s, contenders, samples)
+	return nil
+}
+
+// add adds the rows of contenders and their ratios.
+func (r *run) add(s subject, contenders []contender, samples [][]sample) {
 	for i := range contenders {
 		r.report.Rows = append(r.report.Rows, rowOf(s, &contenders[i], samples[i]))
 	}
@@ -98,10 +111,35 @@ func (r *run) compare(ctx context.Context, s subject, contenders []contender) er
 			}
 		}
 	}
-	return nil
+}
+
+// afterOthers names what the first operation of each round is measured as.
+const afterOthers = ", first after others"
+
+// firsts returns those whose first operations were measured by themselves, and these.
+func firsts(contenders []contender, samples [][]sample) (measured []contender, of [][]sample) {
+	for i, c := range contenders {
+		if c.first == nil {
+			continue
+		}
+		ones := make([]sample, len(samples[i]))
+		for k, s := range samples[i] {
+			ones[k] = sample{wall: s.first, ops: 1}
+		}
+		measured, of = append(measured, c), append(of, ones)
+	}
+	return measured, of
 }
 
 func sampleRound(ctx context.Context, c *contender) (sample, error) {
+	var first time.Duration
+	if c.first != nil {
+		began := time.Now()
+		if err := c.first(ctx); err != nil {
+			return sample{}, err
+		}
+		first = time.Since(began)
+	}
 	if c.before != nil {
 		if err := c.before(ctx); err != nil {
 			return sample{}, err
@@ -138,7 +176,7 @@ func sampleRound(ctx context.Context, c *contender) (sample, error) {
 	}
 	each := float64(n)
 	return sample{
-		wall: float64(wall.Nanoseconds()) / each, cpu: float64(cpu.Nanoseconds()) / each,
+		wall: float64(wall.Nanoseconds()) / each, first: float64(first.Nanoseconds()), cpu: float64(cpu.Nanoseconds()) / each,
 		allocs: float64(m1.Mallocs-m0.Mallocs) / each, mem: float64(m1.TotalAlloc-m0.TotalAlloc) / each, grown: float64(grown-bytes) / each, ops: n,
 	}, nil
 }

@@ -78,8 +78,11 @@ func (r *run) histories(ctx context.Context) error {
 func (r *run) onHistories(ctx context.Context, n int, bases []*base) error {
 	var extends, forks, reads, windows, edits []contender
 	for _, b := range bases {
-		extends = append(extends, r.extends(b))
-		forks = append(forks, r.forks(b, b.each()))
+		extend, fork := r.extends(b), r.forks(b, b.each())
+		if err := r.measureFirst(ctx, b, &extend, &fork); err != nil {
+			return err
+		}
+		extends, forks = append(extends, extend), append(forks, fork)
 		if b.bare {
 			continue
 		}
@@ -103,6 +106,33 @@ func (r *run) onHistories(ctx context.Context, n int, bases []*base) error {
 		if err := r.compare(ctx, subject{workload: w.name, size: n, rounds: w.rounds}, w.contenders); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// measureFirst has the first extend and the first fork of each round measured by
+// themselves. Where many are one request that cannot be: it would be of asking.
+func (r *run) measureFirst(ctx context.Context, b *base, extend, fork *contender) error {
+	if _, ok := b.history.(batcher); ok {
+		return nil
+	}
+	h, err := b.history.fork(ctx, 0)
+	if err != nil {
+		return err
+	}
+	m := newMessages(&r.config, streamFirst)
+	if err := h.extend(ctx, m.one()); err != nil {
+		return err
+	}
+	next := m.some(r.config.Rounds + 1)
+	extend.first = func(ctx context.Context) error {
+		message := next[0]
+		next = next[1:]
+		return h.extend(ctx, message)
+	}
+	fork.first = func(ctx context.Context) error {
+		_, err := b.history.fork(ctx, 0)
+		return err
 	}
 	return nil
 }
