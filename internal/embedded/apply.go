@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -71,8 +72,11 @@ func (e *Engine) apply(t *turn) (backend.Receipt, error) {
 		e.commitTogether(t)
 	} else {
 		e.write.Lock()
-		t.number, t.err = e.commit(t)
+		e.commit(t)
 		e.write.Unlock()
+	}
+	if t.panicked != nil {
+		panic(t.panicked)
 	}
 	if t.err != nil {
 		return backend.Receipt{}, t.err
@@ -92,9 +96,23 @@ type turn struct {
 	payload []byte
 	offsets []int
 
-	number uint64
-	err    error
+	number   uint64
+	err      error
+	panicked *panicked
 }
+
+// panicked is what a commit panicked with, and where. Whoever brought the commit panics
+// with it, which may be another than who made it.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
+
+// errPanicked is what a store is left with by a commit that panicked: nobody knows what
+// it had done by then.
+var errPanicked = fmt.Errorf("store: a commit ended in a panic; open the store again: %w", backend.ErrReadOnly)
 
 // fewContents is how many blocks and chunks are few.
 const fewContents = 4
@@ -217,7 +235,7 @@ func (e *Engine) lead(g *group) {
 		l.mu.Unlock()
 		e.write.Lock()
 		for _, t := range g.written[from:] {
-			if t.number, t.err = e.commit(t); t.err == nil {
+			if e.commit(t); t.err == nil {
 				last = max(last, t.number)
 			}
 		}
@@ -243,7 +261,23 @@ func (e *Engine) lead(g *group) {
 }
 
 // commit writes a turn's commit and makes it visible. The lock on writing is held.
-func (e *Engine) commit(t *turn) (uint64, error) {
+func (e *Engine) commit(t *turn) {
+	defer func() {
+		if value := recover(); value != nil {
+			t.panicked, t.err = &panicked{value, debug.Stack()}, errPanicked
+		}
+	}()
+	if e.halfway {
+		t.err = errPanicked
+		return
+	}
+	e.halfway = true
+	t.number, t.err = e.commitNow(t)
+	e.halfway = false
+}
+
+// commitNow is commit, but for panics.
+func (e *Engine) commitNow(t *turn) (uint64, error) {
 	expected, err := e.expect(t.o)
 	if err != nil {
 		return 0, err

@@ -71,8 +71,10 @@ type Engine struct {
 
 	turns sync.Pool
 
-	// write serialises commits. It guards counts, builder and what was made.
+	// write serialises commits. It guards counts, builder and what was made. halfway is set
+	// while a commit is being made, and stays so where one panics.
 	write        sync.Mutex
+	halfway      bool
 	counts       counters
 	builder      builder
 	madeContexts madeIDs

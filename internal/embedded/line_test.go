@@ -1,6 +1,9 @@
 package embedded
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,4 +85,87 @@ func TestCommitsGatherDuringASync(t *testing.T) {
 	require.Equal(t, head+1+writers, e.index.Number())
 	require.Equal(t, before+2, syncs.Load(), "one for the first, one for all others")
 	require.Equal(t, e.index.Number(), e.journal.Durable())
+}
+
+// panicking is a context that is looked at without harm so often, and then panics.
+type panicking struct {
+	context.Context
+	looks atomic.Int32
+}
+
+func (p *panicking) Err() error {
+	if p.looks.Add(-1) < 0 {
+		panic("looked at once too often")
+	}
+	return nil
+}
+
+// A commit that panics under the lock is the panic of who brought it and leaves nobody
+// waiting: whoever comes after gets an error, the store can be read and closed, and has
+// all that was acknowledged when it is opened again.
+func TestPanicInACommit(t *testing.T) {
+	for _, durability := range []backend.Durability{backend.Normal, backend.Full} {
+		t.Run(fmt.Sprint(durability), func(t *testing.T) {
+			dir := t.TempDir()
+			e, err := Open(background, dir, nil)
+			require.NoError(t, err)
+			talkers := make([]talker, 8)
+			for i := range talkers {
+				talkers[i] = talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+				require.NoError(t, talkers[i].say(e, durability))
+			}
+			var stop atomic.Bool
+			var said sync.WaitGroup
+			for i := range talkers {
+				said.Go(func() {
+					for !stop.Load() {
+						if err := talkers[i].say(e, durability); err != nil {
+							if !errors.Is(err, backend.ErrReadOnly) {
+								t.Error(err)
+							}
+							return
+						}
+					}
+				})
+			}
+			many := &structure.Commit{}
+			for range 2_000 {
+				many.Records = append(many.Records, &structure.Thread{ID: structure.NewID[structure.ThreadID]()})
+			}
+			ctx := &panicking{Context: background}
+			ctx.looks.Store(1)
+			func() {
+				defer func() {
+					p, ok := recover().(*panicked)
+					require.True(t, ok)
+					require.ErrorContains(t, p, "looked at once too often")
+					require.ErrorContains(t, p, "(*builder).check", "where it was")
+				}()
+				_, _ = e.Apply(ctx, many, backend.Options{Durability: durability})
+			}()
+			said.Wait() // each ends with an error
+			stop.Store(true)
+			require.ErrorIs(t, talkers[0].say(e, durability), backend.ErrReadOnly)
+			for i := range talkers {
+				_, err := e.Context(background, talkers[i].context)
+				require.NoError(t, err)
+			}
+			require.NoError(t, e.Close())
+
+			e, err = Open(background, dir, nil)
+			require.NoError(t, err)
+			defer e.Close()
+			for i := range talkers {
+				c, err := e.Context(background, talkers[i].context)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, c.Tip.Seq, talkers[i].said)
+				talkers[i].said = c.Tip.Seq
+				require.NoError(t, talkers[i].say(e, durability))
+			}
+			for f, err := range e.Verify(background, backend.VerifyOptions{Deep: true}) {
+				require.NoError(t, err)
+				t.Error(f)
+			}
+		})
+	}
 }
