@@ -1,9 +1,12 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -306,7 +309,7 @@ func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) 
 
 // finish gives contexts of which the thread is gone one to be found in.
 func (m *mender) finish() error {
-	for id := range m.madeUp {
+	for _, id := range slices.SortedFunc(maps.Keys(m.madeUp), func(a, b structure.ContextID) int { return bytes.Compare(a[:], b[:]) }) {
 		c, err := m.to.Context(m.ctx, id)
 		if errors.Is(err, backend.ErrNotFound) || err == nil && !c.Thread.IsZero() {
 			continue // it was deleted later
