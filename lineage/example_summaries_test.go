@@ -46,6 +46,7 @@ func ExampleContext_Resolve() {
 	fmt.Println(resolved.Omitted, "omitted,", behind, "since the summary,", expanded, "expanded")
 	// Output:
 	// (18 messages about the weather)
+	// On day 18 of the journey it rained.
 	// On day 19 of the journey it rained.
 	// On day 20 of the journey it rained.
 	// Was it wet?

@@ -1,11 +1,11 @@
 package lineage
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/lineage-store/lineage/structure"
 )
@@ -14,14 +14,32 @@ import (
 type ResolveOptions struct {
 	// Last, when not zero, is how many spans at the end are wanted at most.
 	Last uint64
-	// Budget, when not zero, is how many tokens everything together may take. The
-	// latest messages are kept as they are; summaries stand in for what does not
-	// fit, where there are any, and what is left after that is left out. It cuts
-	// between spans: what a model must see together, such as a call of a tool and
-	// its result, is kept together by Context.ExtendTogether.
+	// Budget, when not zero, is how many tokens everything together may take. As many
+	// of the latest messages as fit are kept as they are; summaries stand in for what
+	// is before them, where there are any, and what is left after that is left out.
+	// Summaries take half of the room at most, or more where all messages that they
+	// do not stand for fit beside them.
 	Budget int
 	// Tokens counts them. Default EstimateTokens.
 	Tokens TokenCounter
+	// Text, when not nil, returns what is sent of a message or document: of one that is
+	// kept as JSON its words, for example, such as engine.DecodeMessage finds. Default:
+	// the body.
+	Text TextOf
+	// KeepTogether tells of two entries that follow each other, in different spans,
+	// that the later is not to be sent without the one before it. Neither Last nor
+	// Budget cuts between them; where such a chain does not fit, the end of it is left
+	// out, too. Default FollowsCall. What is in one span is never parted.
+	KeepTogether func(before, after *Entry) bool
+}
+
+// TextOf returns the text of an entry with the given body.
+type TextOf func(e *Entry, body []byte) (string, error)
+
+// FollowsCall reports whether the later of two entries is the result of a tool, by its
+// role: models refuse results of calls that they do not see.
+func FollowsCall(_, after *Entry) bool {
+	return after.Kind == Message && (after.Role == "tool" || after.Role == "function")
 }
 
 // Resolved is what to send to a model. The same context resolves to the same.
@@ -34,28 +52,31 @@ type Resolved struct {
 	Tokens int
 	// Omitted is how many spans are neither there nor summarized.
 	Omitted uint64
+	// Tip is where the context stood: ExtendFrom there adds an answer to what was sent.
+	Tip SpanRef
 	// Digest identifies the history that this was resolved from.
 	Digest Digest
 }
 
-// Part is a message, or a summary that stands for several.
+// Part is a message, or a summary that stands for several. Of these the later ones may
+// follow as they are.
 type Part struct {
 	Entry   *Entry       // nil for a summary
 	Summary *SummaryInfo // nil for a message; Store.Expand has what it stands for
 	Tokens  int
-	text    string // where it is not the body that came along
+	text    *string // where it is not the body that came along
 }
 
 // Text returns what the part says, which is what Tokens counts. The body of a
-// message or document is read however large, up to MostText. What is larger, an
-// asset and what was erased are told of in brackets: a model cannot be sent their
-// bytes as text.
+// message or document is read however large, up to MostText, and is what
+// ResolveOptions.Text makes of it. What is larger, an asset and what was erased are told
+// of in brackets: a model cannot be sent their bytes as text.
 func (p *Part) Text() string {
 	switch {
 	case p.Summary != nil:
 		return p.Summary.Text
-	case p.text != "":
-		return p.text
+	case p.text != nil:
+		return *p.text
 	}
 	return p.Entry.Text()
 }
@@ -73,6 +94,9 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Tokens == nil {
 		o.Tokens = TokenCounterFunc(EstimateTokens)
 	}
+	if o.KeepTogether == nil {
+		o.KeepTogether = FollowsCall
+	}
 	overrides, err := c.Effective(ctx)
 	if err != nil {
 		return nil, err
@@ -81,7 +105,7 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if err != nil {
 		return nil, err
 	}
-	r := &Resolved{}
+	r := &Resolved{Tip: tip}
 	if r.Digest, err = c.store.engine.Digest(ctx, tip); err != nil {
 		return nil, err
 	}
@@ -100,7 +124,7 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Last != 0 && length > o.Last {
 		first = length - o.Last + 1
 	}
-	p := plan{store: c.store, context: c.id, tip: tip, first: first, last: length, opt: o, result: r, large: make(map[ContentID]int)}
+	p := plan{store: c.store, context: c.id, tip: tip, first: first, last: length, opt: o, result: r}
 	return r, p.fill(ctx)
 }
 
@@ -112,14 +136,28 @@ type plan struct {
 	first, last uint64 // positions wanted
 	opt         ResolveOptions
 	result      *Resolved
-	large       map[ContentID]int // what bodies cost that did not come along
+	// measured are the last positions, from the last one backwards, and oldest is the
+	// first entry of the one furthest back.
+	measured []measure
+	oldest   *Entry
+}
+
+// measure is what a position takes, and whether it is kept together with the one before
+// it, which is known once that is measured, too.
+type measure struct {
+	tokens   int
+	together bool
 }
 
 func (p *plan) room() int { return p.opt.Budget - p.result.Tokens }
 
 func (p *plan) fill(ctx context.Context) error {
 	r := p.result
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
 	if p.last == 0 || p.first > p.last {
+		r.Omitted = p.last
 		return nil
 	}
 	if p.opt.Budget == 0 {
@@ -127,9 +165,9 @@ func (p *plan) fill(ctx context.Context) error {
 		return p.add(ctx, p.first)
 	}
 	// As many of the latest messages as fit by themselves.
-	if _, fits, err := p.latest(ctx, p.room()); err != nil {
+	if start, err := p.latest(ctx, p.room()); err != nil {
 		return err
-	} else if fits {
+	} else if start == p.first {
 		r.Omitted = p.first - 1
 		return p.add(ctx, p.first)
 	}
@@ -142,14 +180,14 @@ func (p *plan) fill(ctx context.Context) error {
 		return err
 	}
 	// Summaries of summaries say less: they stand where the finer ones leave out more
-	// or push out messages.
+	// or push out messages that nothing stands for.
 	for highest := top(summaries); highest > 0; highest-- {
 		summaries = slices.DeleteFunc(summaries, func(s *SummaryInfo) bool { return s.Level == highest })
 		finer, err := p.outline(ctx, summaries)
 		if err != nil {
 			return err
 		}
-		if finer.omitted < best.omitted || finer.omitted == best.omitted && finer.start <= best.start {
+		if finer.omitted < best.omitted || finer.omitted == best.omitted && finer.alone <= best.alone {
 			best = finer
 		}
 	}
@@ -160,24 +198,48 @@ func (p *plan) fill(ctx context.Context) error {
 	return p.add(ctx, best.start)
 }
 
+// begin moves the first position wanted to where a cut may be.
+func (p *plan) begin(ctx context.Context) error {
+	if p.first == 1 || p.first > p.last {
+		return nil
+	}
+	var before *Entry
+	for e, err := range p.store.History(ctx, p.tip, structure.Window{From: p.first - 1, To: p.last}) {
+		if err != nil {
+			return err
+		}
+		if before != nil && e.Position != before.Position && !p.opt.KeepTogether(before, e) {
+			p.first = e.Position
+			return nil
+		}
+		before = e
+	}
+	p.first = p.last + 1
+	return nil
+}
+
 // outline is a way to fit a history into a budget: summaries, and all messages from
 // a position on.
 type outline struct {
 	summaries []Part
 	start     uint64
+	alone     uint64 // from there on messages have no summary
 	omitted   uint64
 }
 
 // outline returns what fits with the given summaries.
 func (p *plan) outline(ctx context.Context, summaries []*SummaryInfo) (o outline, err error) {
-	taken := p.affordable(p.chain(summaries))
+	taken, err := p.affordable(ctx, p.chain(summaries))
+	if err != nil {
+		return outline{}, err
+	}
 	room := p.room()
 	for _, part := range taken {
 		room -= part.Tokens
 	}
 	for n := len(taken); n > 0; n = len(taken) {
 		last := taken[n-1]
-		without, _, err := p.latest(ctx, room+last.Tokens)
+		without, err := p.latest(ctx, room+last.Tokens)
 		if err != nil {
 			return outline{}, err
 		}
@@ -186,15 +248,15 @@ func (p *plan) outline(ctx context.Context, summaries []*SummaryInfo) (o outline
 		}
 		room, taken = room+last.Tokens, taken[:n-1] // what it stands for fits as it is
 	}
-	if o.start, _, err = p.latest(ctx, room); err != nil {
+	if o.start, err = p.latest(ctx, room); err != nil {
 		return outline{}, err
 	}
-	covered := uint64(0)
+	o.alone, o.omitted = o.start, o.start-1
 	for _, part := range taken {
-		covered += part.Summary.Covers()
-		o.start = max(o.start, part.Summary.Last+1) // nothing is said twice
+		o.omitted -= min(part.Summary.Last+1, o.start) - part.Summary.First
+		o.alone = max(o.alone, part.Summary.Last+1)
 	}
-	o.summaries, o.omitted = taken, o.start-1-covered
+	o.summaries = taken
 	return o, nil
 }
 
@@ -206,71 +268,95 @@ func top(summaries []*SummaryInfo) (level uint64) {
 	return level
 }
 
-// latest returns the first position from which on all messages fit in the room,
-// and whether that is everything wanted. It reads backwards in growing steps.
-func (p *plan) latest(ctx context.Context, room int) (start uint64, fits bool, err error) {
+// latest returns the first position from which on all messages fit in the room and may be
+// cut off from those before.
+func (p *plan) latest(ctx context.Context, room int) (start uint64, err error) {
 	start = p.last + 1
-	for step := uint64(16); start > p.first; step *= 2 {
-		from := p.first
-		if start-p.first > step {
-			from = start - step
+	for start > p.first {
+		if err := p.measure(ctx, start-1); err != nil {
+			return 0, err
 		}
-		var costs []int // by position from from
-		for e, err := range p.store.History(ctx, p.tip, structure.Window{From: from, To: start - 1}) {
-			if err != nil {
-				return 0, false, err
-			}
-			for uint64(len(costs)) <= e.Position-from {
-				costs = append(costs, 0)
-			}
-			cost, err := p.cost(ctx, e)
-			if err != nil {
-				return 0, false, err
-			}
-			costs[e.Position-from] += cost
+		if room -= p.at(start - 1).tokens; room < 0 {
+			break
 		}
-		for i := len(costs) - 1; i >= 0; i-- {
-			if room -= costs[i]; room < 0 {
-				return start, false, nil
-			}
-			start--
-		}
+		start--
 	}
-	return start, true, nil
+	for start > p.first && start <= p.last && p.at(start).together {
+		start++
+	}
+	return start, nil
 }
 
-func (p *plan) cost(ctx context.Context, e *Entry) (int, error) {
-	if cost, known := p.large[e.Content]; known && e.Body == nil && e.Kind != Asset {
-		return cost, nil
+// at returns the measure of a position that has one.
+func (p *plan) at(position uint64) *measure { return &p.measured[p.last-position] }
+
+// measure measures the positions from one on. It reads backwards in growing steps.
+func (p *plan) measure(ctx context.Context, from uint64) error {
+	for next := p.last - uint64(len(p.measured)); next >= from; next = p.last - uint64(len(p.measured)) {
+		first := p.first
+		if step := max(16, uint64(len(p.measured))); next-p.first >= step {
+			first = next - step + 1
+		}
+		step := make([]measure, next-first+1)
+		var oldest, before *Entry
+		for e, err := range p.store.History(ctx, p.tip, structure.Window{From: first, To: next}) {
+			if err != nil {
+				return err
+			}
+			part, err := p.part(ctx, e)
+			if err != nil {
+				return err
+			}
+			m := &step[next-e.Position]
+			m.tokens += part.Tokens
+			if before == nil {
+				oldest = e
+			} else if before.Position != e.Position {
+				m.together = p.opt.KeepTogether(before, e)
+			}
+			before = e
+		}
+		if p.oldest != nil {
+			p.at(next + 1).together = p.opt.KeepTogether(before, p.oldest)
+		}
+		p.measured, p.oldest = append(p.measured, step...), oldest
 	}
-	part, err := p.part(ctx, e)
-	if err == nil && e.Body == nil && e.Kind != Asset {
-		p.large[e.Content] = part.Tokens
-	}
-	return part.Tokens, err
+	return nil
 }
 
 // part returns what is sent of an entry.
 func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 	part := Part{Entry: e}
+	body := e.Body
 	switch {
 	case e.Erased, e.Kind == Asset, e.Size > MostText:
-		part.text = passageOf(e).Text
-	case e.Body == nil:
+		part.text = pointerTo(passageOf(e).Text)
+	case body == nil:
 		r, err := p.store.Body(ctx, e.Content)
 		if err != nil {
 			return Part{}, err
 		}
-		var text strings.Builder
-		text.Grow(int(e.Size))
-		if _, err := io.Copy(&text, r); err != nil {
+		var all bytes.Buffer
+		all.Grow(int(e.Size))
+		if _, err := io.Copy(&all, r); err != nil {
 			return Part{}, fmt.Errorf("span %v: %w", e.Span, err)
 		}
-		part.text = text.String()
+		body = all.Bytes()
+	}
+	if part.text == nil && p.opt.Text != nil {
+		text, err := p.opt.Text(e, body)
+		if err != nil {
+			return Part{}, fmt.Errorf("text of span %v: %w", e.Span, err)
+		}
+		part.text = &text
+	} else if part.text == nil && e.Body == nil {
+		part.text = pointerTo(string(body))
 	}
 	part.Tokens = p.opt.Tokens.CountTokens(part.Text()) + messageOverhead
 	return part, nil
 }
+
+func pointerTo(s string) *string { return &s }
 
 // chain returns summaries that follow each other within what is wanted: at each
 // step the next that begins, and of those that begin there the one that reaches
@@ -296,15 +382,26 @@ func (p *plan) chain(summaries []*SummaryInfo) []Part {
 	}
 }
 
-// affordable returns the end of the chain that leaves half of the room to
-// messages: the latest summaries count most.
-func (p *plan) affordable(chain []Part) []Part {
-	room, i := p.room()/2, len(chain)
+// affordable returns the end of the chain that there is room for: the latest summaries
+// count most. Half of the room is left to messages, or what all of them take that come
+// behind the chain, if that is less.
+func (p *plan) affordable(ctx context.Context, chain []Part) ([]Part, error) {
+	if len(chain) == 0 {
+		return nil, nil
+	}
+	behind := 0
+	for at := p.last; at > chain[len(chain)-1].Summary.Last && behind <= p.room(); at-- {
+		if err := p.measure(ctx, at); err != nil {
+			return nil, err
+		}
+		behind += p.at(at).tokens
+	}
+	room, i := max(p.room()/2, p.room()-behind), len(chain)
 	for i > 0 && room >= chain[i-1].Tokens {
 		room -= chain[i-1].Tokens
 		i--
 	}
-	return chain[i:]
+	return chain[i:], nil
 }
 
 // add appends the messages from a position on.

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -123,10 +124,10 @@ func TestResolveBudgetWithSummaries(t *testing.T) {
 	say(t, c, numbered("b", 4)...)
 
 	r := resolve(t, c, lineage.ResolveOptions{Budget: 60, Tokens: bytesAreTokens})
-	require.Equal(t, append([]string{"10 passages"}, numbered("b", 4)...), partsOf(r))
+	require.Equal(t, append([]string{"10 passages", "a 9", "a 10"}, numbered("b", 4)...), partsOf(r), "what fits is there as it is, too")
 	require.Equal(t, summary.ID, r.Parts[0].Summary.ID)
 	require.Zero(t, r.Omitted)
-	require.Equal(t, 15+4*7, r.Tokens)
+	require.Equal(t, 15+7+8+4*7, r.Tokens)
 	require.Equal(t, numbered("a", 10), textsOf(gathered(t, s.Expand(bg, r.Parts[0].Summary))))
 
 	r = resolve(t, c, lineage.ResolveOptions{Budget: 30, Tokens: bytesAreTokens})
@@ -146,7 +147,7 @@ func TestResolvePrefersMessagesToTheirSummary(t *testing.T) {
 		}
 		return 3
 	})})
-	require.Equal(t, []string{first.Text, "a 3", "a 4", "a 5"}, partsOf(r), "no place for %s", second.Text)
+	require.Equal(t, []string{first.Text, "a 2", "a 3", "a 4", "a 5"}, partsOf(r), "no place for %s", second.Text)
 	require.Zero(t, r.Omitted)
 }
 
@@ -175,17 +176,123 @@ func TestResolvePrefersFinerSummaries(t *testing.T) {
 		want   []string
 	}{
 		{180, messages},
-		{179, append([]string{first.Text}, messages[3:]...)},
+		{179, append([]string{first.Text}, messages[1:]...)},
 		{14 + 6*20, append([]string{first.Text}, messages[3:]...)},
-		{13 + 6*20, []string{first.Text, second.Text, messages[8]}},
-		{56, []string{first.Text, second.Text, messages[8]}},
-		{55, []string{whole.Text, messages[8]}},
+		{13 + 6*20, append([]string{first.Text, second.Text}, messages[4:]...)},
+		{48, []string{first.Text, second.Text, messages[8]}},
+		{47, []string{whole.Text, messages[8]}},
 		{34, []string{whole.Text, messages[8]}},
 	} {
 		r := resolve(t, c, lineage.ResolveOptions{Budget: test.budget, Tokens: bytesAreTokens})
 		require.Equal(t, test.want, partsOf(r), "%d", test.budget)
 		require.Zero(t, r.Omitted)
 		require.LessOrEqual(t, r.Tokens, test.budget)
+	}
+}
+
+// A summary does not take the place of messages that fit: one token less than all of a
+// history needs costs the first few.
+func TestResolveKeepsWhatFits(t *testing.T) {
+	var messages []string
+	for i := range 100 {
+		messages = append(messages, fmt.Sprintf("a question about the harbour and its %03d ships", i))
+	}
+	c := newContext(t, newStore(t), messages...)
+	summary := summarize(t, c, lineage.SummarizeOptions{Keep: 5})
+	each, extra := len(messages[0])+4, len(summary.Text)+4
+	for _, room := range []int{80, 60, 20} {
+		r := resolve(t, c, lineage.ResolveOptions{Budget: room*each + extra, Tokens: bytesAreTokens})
+		require.Equal(t, append([]string{summary.Text}, messages[100-room:]...), partsOf(r))
+		require.Zero(t, r.Omitted)
+	}
+	// It may take more than half of the room where all that it does not stand for fits.
+	require.Greater(t, extra, 5*each)
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 5*each + extra, Tokens: bytesAreTokens})
+	require.Equal(t, append([]string{summary.Text}, messages[95:]...), partsOf(r))
+	require.Zero(t, r.Omitted)
+	r = resolve(t, c, lineage.ResolveOptions{Budget: 5*each + extra - 1, Tokens: bytesAreTokens})
+	require.Nil(t, r.Parts[0].Summary)
+}
+
+func TestResolveKeepsTogether(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "ask")
+	for _, i := range []lineage.Item{
+		lineage.Assistant("call"), lineage.ToolResult("read", "res1"), lineage.ToolResult("read", "res2"), lineage.User("next"), lineage.Assistant("done"),
+	} {
+		_, err := c.Extend(bg, i)
+		require.NoError(t, err)
+	}
+	all := []string{"ask", "call", "res1", "res2", "next", "done"}
+	each := func(_, _ *lineage.Entry) bool { return false }
+	for n, want := range [][]string{all[6:], all[5:], all[4:], all[4:], all[4:], all[1:], all} {
+		of := 0
+		for _, text := range all[6-n:] {
+			of += len(text) + 4
+		}
+		if n > 0 {
+			require.Equal(t, want, partsOf(resolve(t, c, lineage.ResolveOptions{Budget: of, Tokens: bytesAreTokens})), "%d by budget", n)
+			require.Equal(t, want, partsOf(resolve(t, c, lineage.ResolveOptions{Last: uint64(n)})), "%d by number", n)
+			require.Equal(t, want, partsOf(resolve(t, c, lineage.ResolveOptions{Last: uint64(n), Budget: 1000})), "%d by both", n)
+			require.Equal(t, all[6-n:], partsOf(resolve(t, c, lineage.ResolveOptions{Last: uint64(n), KeepTogether: each})), "%d, wherever", n)
+			require.Equal(t, all[6-n:], partsOf(resolve(t, c, lineage.ResolveOptions{Budget: of, Tokens: bytesAreTokens, KeepTogether: each})), "%d, wherever", n)
+			r := resolve(t, c, lineage.ResolveOptions{Last: uint64(n)})
+			require.EqualValues(t, 6-len(want), r.Omitted)
+		}
+	}
+	// A chain that does not fit is left out to its end.
+	require.NoError(t, c.Back(bg, 2))
+	require.Empty(t, resolve(t, c, lineage.ResolveOptions{Last: 2}).Parts)
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 20, Tokens: bytesAreTokens})
+	require.Empty(t, r.Parts)
+	require.EqualValues(t, 4, r.Omitted)
+}
+
+// Where spans are kept together is found across the steps in which they are read.
+func TestResolveKeepsTogetherInLongHistories(t *testing.T) {
+	const length = 100
+	c := newContext(t, newStore(t), numbered("message", length)...)
+	for joined := uint64(2); joined <= length; joined++ {
+		o := lineage.ResolveOptions{
+			Budget: int(length-joined+1) * 30, Tokens: lineage.TokenCounterFunc(func(string) int { return 26 }),
+			KeepTogether: func(before, after *lineage.Entry) bool {
+				require.Equal(t, before.Position+1, after.Position)
+				return after.Position == joined
+			},
+		}
+		require.Len(t, resolve(t, c, o).Parts, int(length-joined), "the cut would be at %d", joined)
+	}
+}
+
+func TestResolveSendsTextOfItsCaller(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, `{"text":"one"}`, `{"text":"`+strings.Repeat("two ", 20_000)+`"}`)
+	_, err := c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")}, lineage.User(""))
+	require.NoError(t, err)
+	words := func(_ *lineage.Entry, body []byte) (string, error) {
+		var message struct{ Text string }
+		if len(body) == 0 {
+			return "", nil
+		}
+		err := json.Unmarshal(body, &message)
+		return message.Text, err
+	}
+	want := []string{"one", strings.Repeat("two ", 20_000), "[image/png, 4 bytes]", ""}
+	tokens := 0
+	for _, text := range want {
+		tokens += len(text) + 4
+	}
+	r := resolve(t, c, lineage.ResolveOptions{Text: words, Tokens: bytesAreTokens, Budget: tokens})
+	require.Equal(t, want, partsOf(r))
+	require.Equal(t, tokens, r.Tokens)
+	tip, err := c.Tip(bg)
+	require.NoError(t, err)
+	require.Equal(t, tip, r.Tip)
+
+	say(t, c, "no json")
+	for _, budget := range []int{0, 1000} {
+		_, err = c.Resolve(bg, lineage.ResolveOptions{Text: words, Budget: budget})
+		require.ErrorContains(t, err, "invalid character")
 	}
 }
 
@@ -265,26 +372,34 @@ func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions
 	if r.SystemPrompt != "" {
 		tokens = len(r.SystemPrompt) + 4
 	}
-	said, last := 0, uint64(0)
+	said := make(map[uint64]bool)
+	last, verbatim := uint64(0), uint64(0) // of a summary, and the last message
 	for _, p := range r.Parts {
 		require.Equal(t, len(p.Text())+4, p.Tokens)
 		tokens += p.Tokens
-		from, to := uint64(0), uint64(0)
 		if p.Summary != nil {
-			from, to = p.Summary.First, p.Summary.Last
-		} else {
-			from, to = p.Entry.Position, p.Entry.Position
+			require.Zero(t, verbatim, "a summary behind messages")
+			require.Greater(t, p.Summary.First, last, "out of order, or said twice")
+			for last = p.Summary.First; last <= p.Summary.Last; last++ {
+				said[last] = true
+			}
+			last--
+			continue
 		}
-		require.Greater(t, from, last, "out of order, or said twice")
-		said, last = said+int(to-from+1), to
+		require.True(t, verbatim == 0 || p.Entry.Position == verbatim+1, "a gap between messages")
+		verbatim = p.Entry.Position
+		said[verbatim] = true
+	}
+	if verbatim > 0 {
+		require.EqualValues(t, length, verbatim)
 	}
 	require.Equal(t, tokens, r.Tokens)
-	require.EqualValues(t, length-said, r.Omitted)
+	require.EqualValues(t, length-len(said), r.Omitted)
 	if o.Budget > 0 && len(r.Parts) > 0 {
 		require.LessOrEqual(t, r.Tokens, o.Budget)
 	}
 	if o.Last > 0 {
-		require.LessOrEqual(t, said, int(o.Last))
+		require.LessOrEqual(t, len(said), int(o.Last))
 	}
 	if o.Budget == 0 && o.Last == 0 {
 		require.Zero(t, r.Omitted)

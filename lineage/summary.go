@@ -25,6 +25,9 @@ type Summarizer interface {
 type Passage struct {
 	Role, Name string
 	Text       string
+	// Absent is set where there is no text at hand, for it was erased, is large or is no
+	// text: Text tells of that in brackets.
+	Absent bool
 	// Summary is set for a summary of what came before.
 	Summary bool
 }
@@ -75,6 +78,9 @@ type SummarizeOptions struct {
 	// messages ends.
 	Whole    bool
 	Embedder Embedder
+	// Text, when not nil, returns what the summarizer is told of a message or document:
+	// see ResolveOptions.
+	Text TextOf
 }
 
 // Summarize makes a summary of what the context's history has gained since its
@@ -117,7 +123,13 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		if err != nil {
 			return nil, err
 		}
-		passages = append(passages, passageOf(e))
+		p := passageOf(e)
+		if o.Text != nil && !p.Absent {
+			if p.Text, err = o.Text(e, e.Body); err != nil {
+				return nil, fmt.Errorf("text of span %v: %w", e.Span, err)
+			}
+		}
+		passages = append(passages, p)
 	}
 	return c.summarize(ctx, by, o.Embedder, passages, record)
 }
@@ -169,9 +181,9 @@ func passageOf(e *Entry) Passage {
 	}
 	switch {
 	case e.Erased:
-		p.Text = "[erased]"
+		p.Text, p.Absent = "[erased]", true
 	case e.Body == nil, e.Kind == Asset:
-		p.Text = fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size)
+		p.Text, p.Absent = fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size), true
 	}
 	return p
 }

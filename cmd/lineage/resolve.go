@@ -27,7 +27,8 @@ func resolveCommand(a *app) *cobra.Command {
 		Short: "Print what to send to a model",
 		Long: `Prints what of a context is sent to a model: the system prompt in force and all of the history,
 the last messages (--last), or what fits in a budget of tokens (--budget), with summaries
-standing in for what does not fit. --format renders it as text, xml, markdown, toml or toon.`,
+standing in for what does not fit. Neither begins with the result of a tool whose call is left
+out. --format renders it as text, xml, markdown, toml or toon.`,
 		Example: `  lineage resolve --budget 2000
   lineage resolve cheap --last 2 --format xml
   lineage resolve --json`,

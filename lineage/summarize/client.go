@@ -135,7 +135,7 @@ func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lin
 		return lineage.SummaryText{}, fmt.Errorf("model: %w (set OPENAI_MODEL)", ErrNotConfigured)
 	}
 	text := transcript(passages)
-	if text == "" {
+	if text == "" || !anyAtHand(passages) {
 		return lineage.SummaryText{}, ErrNoText
 	}
 	request := chatRequest{

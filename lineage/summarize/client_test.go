@@ -136,6 +136,10 @@ func TestEmbedRefusesUnusableAnswers(t *testing.T) {
 
 func TestNoTextIsNotSent(t *testing.T) {
 	s := serve(t, reply(200, answer))
+	for _, nothing := range []lineage.Passage{{Role: "user", Text: "\n"}, {Role: "user", Text: "[erased]", Absent: true}} {
+		_, err := s.client(t, Options{}).Summarize(context.Background(), []lineage.Passage{nothing})
+		require.ErrorIs(t, err, ErrNoText)
+	}
 	_, err := s.client(t, Options{}).Summarize(context.Background(), []lineage.Passage{{Role: "user", Text: "\n"}})
 	require.ErrorIs(t, err, ErrNoText)
 	require.Zero(t, s.attempts())

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -31,8 +32,8 @@ const (
 	longestName = 40 // characters of a speaker's name
 )
 
-// Summarize implements lineage.Summarizer. Passages without any text are
-// ErrNoText.
+// Summarize implements lineage.Summarizer. Passages without any text, or of which none
+// is at hand, are ErrNoText.
 func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
 	var all []*sentence
 	for i, p := range passages {
@@ -41,7 +42,7 @@ func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (
 		}
 		all = append(all, sentencesOf(i, p)...)
 	}
-	if len(all) == 0 {
+	if len(all) == 0 || !anyAtHand(passages) {
 		return lineage.SummaryText{}, ErrNoText
 	}
 	budget := x.budget(passages)
@@ -55,6 +56,12 @@ func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (
 		return lineage.SummaryText{Text: shorten(best.text, budget), Model: "extractive"}, nil
 	}
 	return lineage.SummaryText{Text: render(chosen), Model: "extractive"}, nil
+}
+
+// anyAtHand reports whether the text of a passage is more than a note of what is not
+// there.
+func anyAtHand(passages []lineage.Passage) bool {
+	return slices.ContainsFunc(passages, func(p lineage.Passage) bool { return !p.Absent })
 }
 
 func (x Extractive) budget(passages []lineage.Passage) int {

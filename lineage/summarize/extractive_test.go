@@ -45,6 +45,7 @@ func TestNothingToSummarize(t *testing.T) {
 		"empty texts":   {{Role: "user"}, {Role: "assistant", Name: "assistant"}},
 		"blank texts":   {{Role: "user", Text: " \n\t\x00\r\n"}},
 		"an empty code": {{Role: "user", Text: "```\n```"}},
+		"nothing there": {{Role: "user", Text: "[erased]", Absent: true}, {Role: "asset", Text: "[image/png, 4 bytes]", Absent: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Extractive{}.Summarize(context.Background(), passages)
