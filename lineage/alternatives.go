@@ -87,6 +87,9 @@ func (a *AlternativeSet) Filled(ctx context.Context) ([]SpanRef, error) {
 // has gone elsewhere since the alternatives were offered, that is kept in its
 // reflog.
 func (c *Context) Choose(ctx context.Context, alternative *Context) error {
+	if err := c.store.sameStore(alternative); err != nil {
+		return err
+	}
 	defer c.store.lockContext(c.id).Unlock()
 	for {
 		state, err := c.store.engine.Context(ctx, c.id)

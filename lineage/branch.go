@@ -128,7 +128,8 @@ func (t *Thread) ActiveBranch(ctx context.Context) (BranchInfo, error) {
 
 // BranchOptions say where a new branch starts.
 type BranchOptions struct {
-	// From is the context it is forked from; nil is the active branch's.
+	// From is the context of the same store that it is forked from; nil is the active
+	// branch's.
 	From *Context
 	// At is the span it starts at; the zero ref is where From stands. Empty makes
 	// it start with an empty history instead.
@@ -148,6 +149,11 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 // createBranch makes a branch under the name that choose returns for the active
 // branch's.
 func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Context, active string) (string, error), o BranchOptions) (*Context, error) {
+	if o.From != nil {
+		if err := t.store.sameStore(o.From); err != nil {
+			return nil, err
+		}
+	}
 	var made ContextID
 	err := t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
 		from := thread.Active

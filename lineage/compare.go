@@ -9,8 +9,11 @@ import (
 
 // CommonPrefix returns how many spans two contexts' histories begin with that say
 // the same, shared or not. It compares digests: it reads a few spans, not the
-// histories.
+// histories. Both must be of one store; Digest compares across stores.
 func (c *Context) CommonPrefix(ctx context.Context, other *Context) (uint64, error) {
+	if err := c.store.sameStore(other); err != nil {
+		return 0, err
+	}
 	a, err := c.Tip(ctx)
 	if err != nil {
 		return 0, err
@@ -77,9 +80,12 @@ type Difference struct {
 	OnlyA, OnlyB []*Entry
 }
 
-// Diff compares this context's history with another's. It reads only what they
-// do not share.
+// Diff compares this context's history with that of another of its store. It reads
+// only what they do not share.
 func (c *Context) Diff(ctx context.Context, other *Context) (Difference, error) {
+	if err := c.store.sameStore(other); err != nil {
+		return Difference{}, err
+	}
 	a, err := c.Tip(ctx)
 	if err != nil {
 		return Difference{}, err

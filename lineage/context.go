@@ -18,6 +18,18 @@ type Context struct {
 	id    ContextID
 }
 
+// sameStore refuses a context that a caller gives beside another where it is none, or of
+// another store, in which its id means something else or nothing.
+func (s *Store) sameStore(c *Context) error {
+	if c == nil || c.store == nil {
+		return fmt.Errorf("no context: %w", ErrInvalid)
+	}
+	if c.store != s && c.store.engine != s.engine {
+		return subjectError("context", c.id.String(), ErrInvalid, "it belongs to another store")
+	}
+	return nil
+}
+
 // ID returns the context's id.
 func (c *Context) ID() ContextID { return c.id }
 

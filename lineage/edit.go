@@ -13,7 +13,8 @@ type EditOptions struct {
 	Index int
 	// Replay, when not nil, is asked of each later entry of the history, in order,
 	// whether it is said again after the edit. The content is shared. Typically the
-	// user's messages are, and the model answers anew.
+	// user's messages are, and the model answers anew. What is said again has no source
+	// id of the caller's: such an id is that of one message in its thread.
 	Replay func(*Entry) bool
 	Fork   ForkOptions
 }

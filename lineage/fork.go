@@ -87,7 +87,8 @@ type Filter struct {
 
 // Subset makes a context of chosen entries of this one's history, in order, that
 // can be extended like any other. Its history is new but its content is shared:
-// it costs a reference for each entry kept. The entries of one span stay together.
+// it costs a reference for each entry kept. The entries of one span stay together. They
+// have no source ids of the caller's: such an id is that of one message in its thread.
 func (c *Context) Subset(ctx context.Context, f Filter, o ForkOptions) (*Context, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -205,9 +206,12 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 	return spans[0], nil
 }
 
-// Send adds an entry of this context's store to another context's history: one
-// block, used in both. The usage there says where it came from.
+// Send adds an entry of this context's store to the history of another context of that
+// store: one block, used in both. The usage there says where it came from.
 func (c *Context) Send(ctx context.Context, to *Context, e *Entry) (SpanRef, error) {
+	if err := c.store.sameStore(to); err != nil {
+		return SpanRef{}, err
+	}
 	item := e.Item()
 	item.CreatedAt = c.store.timestamp()
 	item.Origin.SourceID = contextSource(c.id, e.Span)
@@ -219,8 +223,11 @@ func (c *Context) Send(ctx context.Context, to *Context, e *Entry) (SpanRef, err
 }
 
 // Say adds a message to this context and, as the same block, to another: what one
-// agent tells another. Both or neither get it when they are of one store.
+// agent tells another. Both or neither get it. They must be of one store.
 func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here, there SpanRef, err error) {
+	if err := c.store.sameStore(to); err != nil {
+		return SpanRef{}, SpanRef{}, err
+	}
 	if to.id == c.id {
 		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
 	}

@@ -37,8 +37,13 @@ type MergeResult struct {
 	Common SpanRef
 }
 
-// Merge brings another context's history into this one.
+// Merge brings another context's history into this one. Both must be of one store. What
+// Append adds are copies without source ids of the caller's: such an id is that of one
+// message in its thread.
 func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStrategy) (MergeResult, error) {
+	if err := c.store.sameStore(source); err != nil {
+		return MergeResult{}, err
+	}
 	if source.id == c.id {
 		return MergeResult{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
 	}

@@ -103,9 +103,14 @@ type Usage struct {
 type ModelUsage struct{ Entries, Bytes uint64 }
 
 // CountUsage counts what the given contexts' histories hold, each span once
-// although several share it. Where visit is not nil it is shown each entry, to
-// count what only the caller can: tokens in its metadata, say.
+// although several share it. They must be of this store. Where visit is not nil it is
+// shown each entry, to count what only the caller can: tokens in its metadata, say.
 func (s *Store) CountUsage(ctx context.Context, contexts []*Context, visit func(*Entry)) (Usage, error) {
+	for _, c := range contexts {
+		if err := s.sameStore(c); err != nil {
+			return Usage{}, err
+		}
+	}
 	usage := Usage{ByModel: make(map[string]ModelUsage)}
 	snapshot, err := s.engine.Snapshot(ctx)
 	if err != nil {

@@ -105,7 +105,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// New returns a store on an engine, which closes with it.
+// New returns a store on an engine, which closes with it. Stores on one engine are the
+// same store: a context of one can be given to a context of another. The engine must be
+// comparable, as pointers are.
 func New(engine backend.Engine) *Store {
 	s := &Store{engine: engine, now: time.Now}
 	s.drafts.New = func() any { return new(draft) }

@@ -1,0 +1,110 @@
+package lineage_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// takingContext is an operation on a context that takes another one.
+type takingContext struct {
+	name string
+	do   func(c, other *lineage.Context) error
+}
+
+// takingContexts work with any two contexts of a store.
+var takingContexts = []takingContext{
+	{"merge by appending", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other, lineage.Append); return err }},
+	{"merge by replacing", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other, lineage.Replace); return err }},
+	{"send", func(c, other *lineage.Context) error {
+		entries, err := c.Last(bg, 1)
+		if err == nil {
+			_, err = c.Send(bg, other, entries[0])
+		}
+		return err
+	}},
+	{"say", func(c, other *lineage.Context) error {
+		_, _, err := c.Say(bg, other, lineage.Assistant("go"), lineage.Item{Role: "user"})
+		return err
+	}},
+	{"common prefix", func(c, other *lineage.Context) error { _, err := c.CommonPrefix(bg, other); return err }},
+	{"diff", func(c, other *lineage.Context) error { _, err := c.Diff(bg, other); return err }},
+}
+
+// An id of another store is not looked up in this one, even where both know it: a copy
+// of a store has all of its ids.
+func TestContextOfAnotherStore(t *testing.T) {
+	s := newStore(t)
+	thread, c := newThread(t, s)
+	say(t, c, "one")
+	dir := filepath.Join(t.TempDir(), "copy")
+	_, err := s.Backup(bg, dir, lineage.BackupOptions{})
+	require.NoError(t, err)
+	same, err := open(t, dir).Context(bg, c.ID())
+	require.NoError(t, err)
+	stranger := newContext(t, newStore(t), "one")
+
+	operations := append(takingContexts,
+		takingContext{"choose", func(c, other *lineage.Context) error { return c.Choose(bg, other) }},
+		takingContext{"count usage", func(c, other *lineage.Context) error {
+			_, err := s.CountUsage(bg, []*lineage.Context{c, other}, nil)
+			return err
+		}},
+	)
+	head, err := s.Engine().Head(bg)
+	require.NoError(t, err)
+	for _, test := range operations {
+		t.Run(test.name, func(t *testing.T) {
+			for _, other := range []*lineage.Context{same, stranger} {
+				err := test.do(c, other)
+				require.ErrorIs(t, err, lineage.ErrInvalid)
+				require.ErrorContains(t, err, other.ID().String())
+				require.ErrorContains(t, err, "it belongs to another store")
+			}
+			for _, none := range []*lineage.Context{nil, new(lineage.Context)} {
+				require.ErrorIs(t, test.do(c, none), lineage.ErrInvalid)
+			}
+		})
+	}
+	t.Run("create branch", func(t *testing.T) {
+		for _, other := range []*lineage.Context{same, stranger} {
+			_, err := thread.CreateBranch(bg, "b", lineage.BranchOptions{From: other})
+			require.ErrorIs(t, err, lineage.ErrInvalid)
+			require.ErrorContains(t, err, other.ID().String())
+		}
+		_, err := thread.CreateBranch(bg, "b", lineage.BranchOptions{From: new(lineage.Context)})
+		require.ErrorIs(t, err, lineage.ErrInvalid)
+	})
+	after, err := s.Engine().Head(bg)
+	require.NoError(t, err)
+	require.Equal(t, head, after, "it failed but left something behind")
+	require.Equal(t, []string{"one"}, texts(t, stranger))
+}
+
+// Stores on one engine are the same store.
+func TestContextOfTheSameEngine(t *testing.T) {
+	s := newStore(t)
+	also := lineage.New(s.Engine())
+	for _, test := range takingContexts {
+		t.Run(test.name, func(t *testing.T) {
+			require.NoError(t, test.do(newContext(t, s, "one"), newContext(t, also, "two")))
+		})
+	}
+	thread, c := newThread(t, s)
+	other := newContext(t, also, "one")
+	branch, err := thread.CreateBranch(bg, "b", lineage.BranchOptions{From: other})
+	require.NoError(t, err)
+	require.Equal(t, []string{"one"}, texts(t, branch))
+	set, err := c.Alternatives(bg, lineage.Overrides{})
+	require.NoError(t, err)
+	filled, err := also.Context(bg, set.Offered[0].ID())
+	require.NoError(t, err)
+	say(t, filled, "two")
+	require.NoError(t, c.Choose(bg, filled))
+	usage, err := also.CountUsage(bg, []*lineage.Context{c, other}, nil)
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), usage.Spans)
+}
