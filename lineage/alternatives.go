@@ -30,6 +30,11 @@ func (c *Context) Alternatives(ctx context.Context, each ...Overrides) (*Alterna
 	if len(each) == 0 {
 		return nil, fmt.Errorf("alternatives: none asked for: %w", ErrInvalid)
 	}
+	for i := range each {
+		if err := checkSettings(&each[i], nil); err != nil {
+			return nil, err
+		}
+	}
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err

@@ -138,7 +138,8 @@ type BranchOptions struct {
 	// Switch makes it the active branch.
 	Switch    bool
 	Overrides Overrides
-	Metadata  []byte
+	// Metadata is JSON of the caller's, kept byte for byte.
+	Metadata []byte
 }
 
 // CreateBranch makes a branch. A name that is taken is ErrExists.
@@ -153,6 +154,9 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 		if err := t.store.sameStore(o.From); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
+		return nil, err
 	}
 	var made ContextID
 	err := t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {

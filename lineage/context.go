@@ -58,11 +58,15 @@ func contextInfo(c *backend.Context) ContextInfo {
 // ContextOptions describe a context that starts with an empty history.
 type ContextOptions struct {
 	Overrides Overrides
-	Metadata  []byte
+	// Metadata is JSON of the caller's, kept byte for byte.
+	Metadata []byte
 }
 
 // NewContext makes an empty context outside of any thread.
 func (s *Store) NewContext(ctx context.Context, o ContextOptions) (*Context, error) {
+	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
+		return nil, err
+	}
 	id := structure.NewID[ContextID]()
 	_, err := s.apply(ctx, []structure.Record{&structure.Context{
 		ID: id, Overrides: o.Overrides, Metadata: o.Metadata, CreatedAt: s.timestamp(),
@@ -122,13 +126,17 @@ func (c *Context) SetOverrides(ctx context.Context, o Overrides) error {
 // ChangeOverrides is ChangeMetadata for what the context sets differently from what it
 // inherits.
 func (c *Context) ChangeOverrides(ctx context.Context, change func(was Overrides) (Overrides, error)) error {
-	return c.update(ctx, func(r *structure.Context) (err error) {
-		r.Overrides, err = change(r.Overrides.Clone())
+	return c.update(ctx, func(r *structure.Context) error {
+		is, err := change(r.Overrides.Clone())
+		if err == nil {
+			err = checkChanged("context", c.id.String(), "overrides", r.Overrides.JSON, is.JSON)
+		}
+		r.Overrides = is
 		return err
 	})
 }
 
-// SetMetadata replaces the context's metadata.
+// SetMetadata replaces the context's metadata, which is JSON.
 func (c *Context) SetMetadata(ctx context.Context, metadata []byte) error {
 	return c.ChangeMetadata(ctx, func([]byte) ([]byte, error) { return metadata, nil })
 }
@@ -137,8 +145,12 @@ func (c *Context) SetMetadata(ctx context.Context, metadata []byte) error {
 // losing what another call changes at the same time. change may be called again, and
 // must not change the context itself, which waits for it.
 func (c *Context) ChangeMetadata(ctx context.Context, change func(was []byte) ([]byte, error)) error {
-	return c.update(ctx, func(r *structure.Context) (err error) {
-		r.Metadata, err = change(bytes.Clone(r.Metadata))
+	return c.update(ctx, func(r *structure.Context) error {
+		is, err := change(bytes.Clone(r.Metadata))
+		if err == nil {
+			err = checkChanged("context", c.id.String(), "metadata", r.Metadata, is)
+		}
+		r.Metadata = is
 		return err
 	})
 }

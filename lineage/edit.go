@@ -23,6 +23,9 @@ type EditOptions struct {
 // differently. The new content is recorded as derived from the old. The context
 // itself keeps the original.
 func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOptions) (*Context, error) {
+	if err := o.Fork.check(); err != nil {
+		return nil, err
+	}
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err

@@ -118,6 +118,9 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			return err
 		}, lineage.ErrNotFound, noSummary.String()},
 		{"summary of no summaries", func() error { _, err := main.SummarizeSummaries(bg, echo{}, nil); return err }, lineage.ErrInvalid, "no summaries"},
+		{"summary by nobody", func() error { _, err := main.Summarize(bg, nil, lineage.SummarizeOptions{}); return err }, lineage.ErrInvalid, "no summarizer"},
+		{"summary of summaries by nobody", func() error { _, err := main.SummarizeSummaries(bg, nil, nil, noSummary); return err }, lineage.ErrInvalid, "no summarizer"},
+		{"reference to nothing", func() error { _, err := main.Extend(bg, lineage.Reference("user", lineage.ContentID{})); return err }, lineage.ErrInvalid, "no content"},
 		{"negative budget", func() error { _, err := main.Resolve(bg, lineage.ResolveOptions{Budget: -1}); return err }, lineage.ErrInvalid, "-1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

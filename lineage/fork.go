@@ -18,12 +18,18 @@ type ForkOptions struct {
 	Thread ThreadID
 	// Overrides are what the fork sets differently from what it inherits.
 	Overrides Overrides
-	Metadata  []byte
+	// Metadata is JSON of the caller's, kept byte for byte.
+	Metadata []byte
 }
+
+func (o *ForkOptions) check() error { return checkSettings(&o.Overrides, o.Metadata) }
 
 // Fork makes a context that stands where this one does, or at any span, and
 // shares its history. It costs one small record whatever the history holds.
 func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err
@@ -61,6 +67,9 @@ func forkTo(c, parent *structure.Context, o *ForkOptions, now time.Time) {
 
 // ForkEmpty makes a context with an empty history and this one as its parent.
 func (c *Context) ForkEmpty(ctx context.Context, o ForkOptions) (*Context, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err
@@ -90,6 +99,9 @@ type Filter struct {
 // it costs a reference for each entry kept. The entries of one span stay together. They
 // have no source ids of the caller's: such an id is that of one message in its thread.
 func (c *Context) Subset(ctx context.Context, f Filter, o ForkOptions) (*Context, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err
@@ -161,7 +173,8 @@ type SubagentOptions struct {
 	// Overrides replace what the subagent would inherit: system prompt, model, and
 	// anything else.
 	Overrides Overrides
-	Metadata  []byte
+	// Metadata is JSON of the caller's, kept byte for byte.
+	Metadata []byte
 }
 
 // Subagent makes a child context for an agent that works on its own and reports

@@ -21,7 +21,8 @@ const (
 
 // Item is something to add to a history: content and what it is used as. The
 // zero Kind is a message. Content is given in one of three ways: as Body, as
-// Reader for what is large, or as the id of content that the store has.
+// Reader for what is large, or as the id of content that the store has. Without any of
+// them it is empty.
 type Item struct {
 	Kind UsageKind
 	// Role and Name are a message's. Name may be left empty where it is the role.
@@ -35,6 +36,8 @@ type Item struct {
 	Body    []byte
 	Reader  io.Reader
 	Content ContentID
+	// reference is set where Content must be: an item without any of the three is empty.
+	reference bool
 
 	// Type is the media type. Default: text/plain for a message or document,
 	// application/octet-stream for an asset, or what Content was stored with.
@@ -65,8 +68,8 @@ func ToolResult(tool, text string) Item {
 	return i
 }
 
-// Reference returns a message whose content the store has.
-func Reference(role string, id ContentID) Item { return Item{Role: role, Content: id} }
+// Reference returns a message whose content the store has. The zero id is none.
+func Reference(role string, id ContentID) Item { return Item{Role: role, Content: id, reference: true} }
 
 func textMessage(role, text string) Item { return Item{Role: role, Body: []byte(text)} }
 
@@ -143,6 +146,8 @@ func (i *Item) check(now time.Time) error {
 	switch {
 	case sources > 1:
 		return fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)
+	case sources == 0 && i.reference:
+		return fmt.Errorf("reference to no content: %w", ErrInvalid)
 	case sources == 0:
 		i.Body = []byte{}
 	}

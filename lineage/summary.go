@@ -83,11 +83,16 @@ type SummarizeOptions struct {
 	Text TextOf
 }
 
+var errNoSummarizer = fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
+
 // Summarize makes a summary of what the context's history has gained since its
 // last one, and returns it. There being nothing new is ErrNotFound. The messages
 // stay: a summary only stands for them where Resolve has to save room. Two at the same
 // time do not wait for each other's model, and may both make one of what is new.
 func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
+	if by == nil {
+		return nil, errNoSummarizer
+	}
 	tip, err := c.Tip(ctx)
 	if err != nil {
 		return nil, err
@@ -137,6 +142,9 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 // SummarizeSummaries makes one summary of the given ones, which must follow each
 // other without a gap. It is one level above the highest of them.
 func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedder Embedder, parts ...structure.SummaryID) (*SummaryInfo, error) {
+	if by == nil {
+		return nil, errNoSummarizer
+	}
 	tip, err := c.Tip(ctx)
 	if err != nil {
 		return nil, err

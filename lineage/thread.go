@@ -61,6 +61,9 @@ func SourceThread(sourceID string) ThreadID {
 // CreateThread makes a thread with an empty, active main branch. A source id that
 // is taken is ErrExists.
 func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
+	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
+		return nil, err
+	}
 	id := structure.NewID[ThreadID]()
 	if o.SourceID != "" {
 		id = SourceThread(o.SourceID)
@@ -154,6 +157,9 @@ func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
 	return t.change(ctx, func(r *structure.Thread) ([]structure.Record, error) {
 		info := threadInfo(r)
 		change(info)
+		if err := checkChanged("thread", t.id.String(), "metadata", r.Metadata, info.Metadata); err != nil {
+			return nil, err
+		}
 		r.Title, r.Metadata, r.UserID = info.Title, info.Metadata, info.UserID
 		return nil, nil
 	})

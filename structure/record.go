@@ -117,7 +117,7 @@ type Thread struct {
 type Overrides struct {
 	SystemPrompt *string
 	Model        *string
-	// JSON is any further overrides, kept byte for byte.
+	// JSON is any further overrides as JSON, kept byte for byte.
 	JSON []byte
 }
 

@@ -320,7 +320,7 @@ func TestImpossibleFrames(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	s := emptyStore(t)
-	_, err := s.CreateThread(bg, lineage.ThreadOptions{Metadata: bytes.Repeat([]byte(" "), maxEntry)})
+	_, err := s.CreateThread(bg, lineage.ThreadOptions{Metadata: bytes.Repeat([]byte("1"), maxEntry)})
 	require.NoError(t, err)
 	_, err = Write(bg, s, io.Discard, WriteOptions{})
 	require.ErrorIs(t, err, backend.ErrTooLarge)

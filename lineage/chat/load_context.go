@@ -110,17 +110,20 @@ func isNone(o structure.Overrides) bool {
 	return !o.Adds(structure.Overrides{})
 }
 
-// giveOverrides gives a context those that were loaded, unless it has got some.
+// giveOverrides gives a context those that were loaded, as they are, unless it has got
+// some.
 func (s *onStore) giveOverrides(ctx context.Context, l *LoadingContext) (gave bool, err error) {
-	c, err := s.store.Context(ctx, l.ID)
-	if err != nil {
-		return false, err
-	}
-	err = c.ChangeOverrides(ctx, func(was structure.Overrides) (structure.Overrides, error) {
-		if gave = isNone(was); gave {
-			return l.Overrides, nil
+	for {
+		was, err := s.engine.Context(ctx, l.ID)
+		if err != nil || !isNone(was.Overrides) {
+			return false, err
 		}
-		return was, nil
-	})
-	return gave, err
+		is := was.Context
+		is.Overrides = l.Overrides
+		_, err = s.engine.Apply(ctx, &structure.Commit{Time: s.store.Now(), Records: []structure.Record{&is}},
+			backend.Options{Contexts: []backend.ExpectContext{{ID: l.ID, Was: &was.Context}}})
+		if !isAbout(err, "context", lineage.ErrConflict) {
+			return err == nil, err
+		}
+	}
 }

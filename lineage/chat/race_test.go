@@ -585,6 +585,26 @@ func TestContextLoadedAndChanged(t *testing.T) {
 	require.False(t, changed, "it has overrides of its own")
 }
 
+// What a context is loaded with is kept as it is, also where it is not JSON.
+func TestContextLoadedWithWhatIsNotJSON(t *testing.T) {
+	ctx := context.Background()
+	store, _ := withBeforeContext(t)
+	id := structure.NewID[lineage.ContextID]()
+	l := LoadingContext{ID: id, ChatID: "c", CreatedAt: 1, Metadata: []byte("mine")}
+	_, err := LoadContext(ctx, store, l)
+	require.NoError(t, err)
+	l.Overrides.JSON = []byte("t=1")
+	changed, err := LoadContext(ctx, store, l)
+	require.NoError(t, err)
+	require.True(t, changed)
+	c, err := store.Context(ctx, id)
+	require.NoError(t, err)
+	info, err := c.Info(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "t=1", string(info.Overrides.JSON))
+	require.Equal(t, "mine", string(info.Metadata))
+}
+
 // A context that somebody else loaded just before, and changed, keeps what it was changed to.
 func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
 	ctx := context.Background()

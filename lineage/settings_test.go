@@ -1,0 +1,118 @@
+package lineage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// What is documented as JSON is refused where it is none, with nothing left behind.
+func TestSettingsThatAreNotJSON(t *testing.T) {
+	s := newStore(t)
+	thread, c := newThread(t, s)
+	at := say(t, c, "one")
+	for _, test := range []struct {
+		name string
+		do   func(o lineage.Overrides, metadata []byte) error
+	}{
+		{"thread", func(o lineage.Overrides, metadata []byte) error {
+			_, err := s.CreateThread(bg, lineage.ThreadOptions{Overrides: o, Metadata: metadata})
+			return err
+		}},
+		{"context", func(o lineage.Overrides, metadata []byte) error {
+			_, err := s.NewContext(bg, lineage.ContextOptions{Overrides: o, Metadata: metadata})
+			return err
+		}},
+		{"fork", func(o lineage.Overrides, metadata []byte) error {
+			_, err := c.Fork(bg, lineage.ForkOptions{Overrides: o, Metadata: metadata})
+			return err
+		}},
+		{"empty fork", func(o lineage.Overrides, metadata []byte) error {
+			_, err := c.ForkEmpty(bg, lineage.ForkOptions{Overrides: o, Metadata: metadata})
+			return err
+		}},
+		{"subset", func(o lineage.Overrides, metadata []byte) error {
+			_, err := c.Subset(bg, lineage.Filter{}, lineage.ForkOptions{Overrides: o, Metadata: metadata})
+			return err
+		}},
+		{"edit", func(o lineage.Overrides, metadata []byte) error {
+			_, err := c.Edit(bg, at, lineage.User("two"), lineage.EditOptions{Fork: lineage.ForkOptions{Overrides: o, Metadata: metadata}})
+			return err
+		}},
+		{"subagent", func(o lineage.Overrides, metadata []byte) error {
+			_, err := c.Subagent(bg, lineage.SubagentOptions{Overrides: o, Metadata: metadata})
+			return err
+		}},
+		{"branch", func(o lineage.Overrides, metadata []byte) error {
+			_, err := thread.CreateBranch(bg, string(o.JSON)+string(metadata), lineage.BranchOptions{Overrides: o, Metadata: metadata})
+			return err
+		}},
+		{"alternatives", func(o lineage.Overrides, metadata []byte) error {
+			_, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{JSON: append(o.JSON, metadata...)})
+			return err
+		}},
+		{"set", func(o lineage.Overrides, metadata []byte) error {
+			if err := c.SetOverrides(bg, o); err != nil {
+				return err
+			}
+			return c.SetMetadata(bg, metadata)
+		}},
+		{"update", func(o lineage.Overrides, metadata []byte) error {
+			return thread.Update(bg, func(is *lineage.ThreadInfo) { is.Metadata = append(o.JSON, metadata...) })
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, bad := range []string{"{", "planner", "{} {}", " "} {
+				before, err := s.Stats(bg)
+				require.NoError(t, err)
+				require.ErrorIs(t, test.do(lineage.Overrides{JSON: []byte(bad)}, nil), lineage.ErrInvalid, "overrides %q", bad)
+				require.ErrorIs(t, test.do(lineage.Overrides{}, []byte(bad)), lineage.ErrInvalid, "metadata %q", bad)
+				after, err := s.Stats(bg)
+				require.NoError(t, err)
+				require.Equal(t, before.Contexts, after.Contexts)
+			}
+			require.NoError(t, test.do(lineage.Overrides{JSON: []byte(` {"a": 1}`)}, nil))
+			require.NoError(t, test.do(lineage.Overrides{}, []byte("[1 ]\n")))
+		})
+	}
+}
+
+// What came in below the store and is no JSON stands in the way of no change that leaves
+// it as it is.
+func TestSettingsThatWereNeverJSON(t *testing.T) {
+	s := newStore(t)
+	at := time.Date(2026, 1, 9, 0, 0, 0, 0, time.UTC)
+	id, main := structure.NewID[lineage.ThreadID](), structure.NewID[lineage.ContextID]()
+	thread := structure.Thread{ID: id, Metadata: []byte("mine"), CreatedAt: at, UpdatedAt: at}
+	active := thread
+	active.Active = main
+	_, err := s.Engine().Apply(bg, &structure.Commit{Time: at, Records: []structure.Record{
+		&thread,
+		&structure.Context{ID: main, Thread: id, Overrides: lineage.Overrides{JSON: []byte("t=1")}, Metadata: []byte("mine"), CreatedAt: at},
+		&structure.Branch{Thread: id, Name: lineage.MainBranch, Context: main, CreatedAt: at},
+		&active,
+	}}, backend.Options{})
+	require.NoError(t, err)
+
+	found, err := s.Thread(bg, id)
+	require.NoError(t, err)
+	require.NoError(t, found.Update(bg, func(is *lineage.ThreadInfo) { is.Title = "A title" }))
+	c := activeOf(t, found)
+	require.NoError(t, c.ChangeOverrides(bg, func(was lineage.Overrides) (lineage.Overrides, error) {
+		was.Model = pointer("large")
+		return was, nil
+	}))
+	require.NoError(t, c.SetMetadata(bg, []byte("mine")))
+	err = c.SetMetadata(bg, []byte("yours"))
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+	require.ErrorContains(t, err, main.String())
+	info, err := c.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, lineage.Overrides{Model: pointer("large"), JSON: []byte("t=1")}, info.Overrides)
+	require.Equal(t, "mine", string(info.Metadata))
+}
