@@ -23,7 +23,10 @@
 //
 // Errors match the sentinels of this package with errors.Is: [ErrNotFound],
 // [ErrExists], [ErrTipMoved] and the others; they name their subject. An
-// operation that fails leaves nothing of itself behind.
+// operation that fails leaves nothing of itself behind, but for one that fails with
+// [ErrUncertain]: the disk failed while it was written down, and it may be there or
+// not. The store then takes no more changes; after opening it again, look at what is
+// there before saying it again.
 //
 // # Concurrency
 //

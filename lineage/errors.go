@@ -23,8 +23,13 @@ var (
 	ErrCorrupt = backend.ErrCorrupt
 	// ErrErased is returned for content whose bytes were removed on purpose.
 	ErrErased = backend.ErrErased
-	// ErrReadOnly is returned for a change to a store that only reads.
+	// ErrReadOnly is returned for a change to a store that only reads: one opened so,
+	// damaged, or whose disk failed since it was opened.
 	ErrReadOnly = backend.ErrReadOnly
+	// ErrUncertain is returned for a change that was applied when the disk failed, so
+	// that it may be lost. It also matches ErrReadOnly: the store takes no more changes.
+	// Open it again and look at what is there before repeating the change.
+	ErrUncertain = backend.ErrUncertain
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = backend.ErrLocked
 	// ErrClosed is returned after Close.

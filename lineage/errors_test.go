@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -144,6 +146,34 @@ func TestTipMovedErrorTellsWhere(t *testing.T) {
 	require.Equal(t, c.ID(), moved.Context)
 	require.Equal(t, lineage.SpanRef{}, moved.Expected)
 	require.Equal(t, tip(t, c), moved.Actual)
+}
+
+// A change that was made when the disk failed may be there or not, and is the last.
+func TestDiskThatFails(t *testing.T) {
+	disk, dir := crashfs.New(), t.TempDir()
+	engine, err := embedded.Open(bg, dir, &embedded.Options{FS: disk})
+	require.NoError(t, err)
+	s := lineage.New(engine)
+	c := newContext(t, s, "one")
+	disk.FailSyncs(os.ErrDeadlineExceeded)
+	_, err = c.Extend(bg, lineage.User("two"))
+	require.ErrorIs(t, err, lineage.ErrUncertain)
+	require.ErrorIs(t, err, lineage.ErrReadOnly)
+	require.Equal(t, []string{"one", "two"}, texts(t, c))
+	_, err = c.Extend(bg, lineage.User("three"))
+	require.ErrorIs(t, err, lineage.ErrReadOnly)
+	require.NotErrorIs(t, err, lineage.ErrUncertain)
+	require.Error(t, s.Close(), "what may be lost is not closed in silence")
+	disk.FailSyncs(nil)
+
+	engine, err = embedded.Open(bg, dir, &embedded.Options{FS: disk})
+	require.NoError(t, err)
+	s = lineage.New(engine)
+	defer s.Close()
+	c, err = s.Context(bg, c.ID())
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "two"}, texts(t, c))
+	say(t, c, "three")
 }
 
 func TestNoMessages(t *testing.T) {
