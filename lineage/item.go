@@ -111,14 +111,16 @@ type Entry struct {
 	// Set is the span set it is an alternative in, else zero.
 	Set structure.SpanSetID
 
-	// Size is the length of the body. Body is nil when the body is too large to
-	// come along (read it with Store.Body) or was erased. It must not be changed.
+	// Size is the length of the body. Body is nil when the body is too large to come
+	// along, which is beyond content.InlineLimit (64 KiB), or was erased. Store.Body and
+	// Store.Text read one of any size. Body must not be changed.
 	Size   int64
 	Body   []byte
 	Erased bool
 }
 
-// Text returns the body as text. It is empty where Body is nil: see there.
+// Text returns the body as text. It is empty where Body is nil: for a body of more than
+// 64 KiB too. Store.Text returns that of any size.
 func (e *Entry) Text() string { return string(e.Body) }
 
 // Item returns what would add the same content in the same use elsewhere.

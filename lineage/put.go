@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -128,6 +129,24 @@ func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
 		return bytes.NewReader(blocks[0].Body), nil // checked by the engine
 	}
 	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunk), id), nil
+}
+
+// Text returns the body of an entry as text, whatever its size. For one that was erased
+// the error matches ErrErased.
+func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
+	if e.Body != nil {
+		return e.Text(), nil
+	}
+	r, err := s.Body(ctx, e.Content)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.Grow(int(e.Size))
+	if _, err := io.Copy(&text, r); err != nil {
+		return "", fmt.Errorf("span %v: %w", e.Span, err)
+	}
+	return text.String(), nil
 }
 
 // BodyAt opens a body for reading at any offset. Pieces are checked as they are

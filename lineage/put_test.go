@@ -103,6 +103,31 @@ func TestLargeMessage(t *testing.T) {
 	require.EqualValues(t, len(body), stats.UniqueBytes)
 }
 
+// Text returns what an entry says also where its body did not come along.
+func TestText(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "", "short", strings.Repeat("x", content.InlineLimit), strings.Repeat("word ", content.InlineLimit/4), "secret")
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	require.Len(t, entries[2].Text(), content.InlineLimit)
+	require.Empty(t, entries[3].Text())
+	for _, e := range entries {
+		text, err := s.Text(bg, e)
+		require.NoError(t, err)
+		require.Equal(t, e.Content, content.Sum([]byte(text)))
+	}
+	for _, e := range entries[3:] {
+		require.NoError(t, s.Erase(bg, e.Content))
+	}
+	entries, err = c.Last(bg, 2)
+	require.NoError(t, err)
+	for _, e := range entries {
+		_, err := s.Text(bg, e)
+		require.ErrorIs(t, err, lineage.ErrErased)
+		require.ErrorContains(t, err, e.Content.String())
+	}
+}
+
 func TestReaderThatFails(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")

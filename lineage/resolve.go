@@ -1,10 +1,8 @@
 package lineage
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/lineage-store/lineage/structure"
@@ -332,16 +330,14 @@ func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 	case e.Erased, e.Kind == Asset, e.Size > MostText:
 		part.text = pointerTo(passageOf(e).Text)
 	case body == nil:
-		r, err := p.store.Body(ctx, e.Content)
+		text, err := p.store.Text(ctx, e)
 		if err != nil {
 			return Part{}, err
 		}
-		var all bytes.Buffer
-		all.Grow(int(e.Size))
-		if _, err := io.Copy(&all, r); err != nil {
-			return Part{}, fmt.Errorf("span %v: %w", e.Span, err)
+		if p.opt.Text == nil {
+			part.text = &text
 		}
-		body = all.Bytes()
+		body = []byte(text)
 	}
 	if part.text == nil && p.opt.Text != nil {
 		text, err := p.opt.Text(e, body)
@@ -349,8 +345,6 @@ func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 			return Part{}, fmt.Errorf("text of span %v: %w", e.Span, err)
 		}
 		part.text = &text
-	} else if part.text == nil && e.Body == nil {
-		part.text = pointerTo(string(body))
 	}
 	part.Tokens = p.opt.Tokens.CountTokens(part.Text()) + messageOverhead
 	return part, nil
