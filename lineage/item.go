@@ -45,7 +45,7 @@ type Item struct {
 	// Origin is who brought it. Its Kind defaults to what the role says.
 	Origin Origin
 	// SourceID is an id of the caller's choice, unique in the thread: see
-	// Thread.Find. Metadata is JSON of the caller's, kept byte for byte.
+	// Thread.Find and Context.Find. Metadata is JSON of the caller's, kept byte for byte.
 	SourceID string
 	Metadata []byte
 	// CreatedAt defaults to now.

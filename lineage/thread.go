@@ -259,7 +259,8 @@ func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
 	}
 }
 
-// Find returns the entry that was added to the thread with a source id.
+// Find returns the entry that was added to the thread with a source id, on whichever
+// history of it. Context.Find looks on one.
 func (t *Thread) Find(ctx context.Context, sourceID string) (*Entry, error) {
 	in, err := t.store.engine.Thread(ctx, t.id)
 	if err != nil {
