@@ -88,9 +88,10 @@ func (a *AlternativeSet) Filled(ctx context.Context) ([]SpanRef, error) {
 }
 
 // Choose makes the context go on with an alternative: it then stands where that
-// one stands. The others stay and can be chosen instead later. If the context
-// has gone elsewhere since the alternatives were offered, that is kept in its
-// reflog.
+// one stands. The others stay and can be chosen instead later. From where they were
+// offered that is straight ahead, as if the context had been extended, and no move that
+// Undo takes back. From elsewhere, such as another alternative, it is one: where the
+// context stood is kept in its reflog.
 func (c *Context) Choose(ctx context.Context, alternative *Context) error {
 	if err := c.store.sameStore(alternative); err != nil {
 		return err

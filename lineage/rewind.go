@@ -49,8 +49,11 @@ func (c *Context) Back(ctx context.Context, n uint64) error {
 	})
 }
 
-// Undo takes the last move in the reflog back. The undoing is itself such a move,
-// so that undoing twice leads back.
+// Undo takes the last move in the reflog back: the context stands where it stood before
+// that move, and what it was extended by since is no longer on its history. The undoing
+// is itself such a move, so that undoing twice leads back. Going forward is no move and
+// is not undone by itself, be it by extending, by a merge that appends or by choosing an
+// alternative straight ahead: Back goes back from there.
 func (c *Context) Undo(ctx context.Context) error {
 	return c.move(ctx, "undo", func(SpanRef) (SpanRef, error) {
 		var last *structure.Reflog

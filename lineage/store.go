@@ -114,8 +114,8 @@ func New(engine backend.Engine) *Store {
 	return s
 }
 
-// Close lets go of the store. It waits for sequences that are being read. What
-// was acknowledged stays.
+// Close lets go of the store. It waits for sequences that are being read: called inside
+// a range over one, it never returns. What was acknowledged stays.
 func (s *Store) Close() error { return s.engine.Close() }
 
 // Engine returns the engine below, for those who read commits.

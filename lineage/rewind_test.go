@@ -1,0 +1,49 @@
+package lineage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// reasons returns what the moves in a context's reflog were.
+func reasons(t testing.TB, c *lineage.Context) []string {
+	t.Helper()
+	var all []string
+	for _, m := range gathered(t, c.Reflog(bg)) {
+		all = append(all, m.Reason)
+	}
+	return all
+}
+
+// What is undone is the last move that did not go forward, with all that came after it.
+func TestUndoPassesOverWhatWentForward(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "question")
+	set, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
+	require.NoError(t, err)
+	first, second := set.Offered[0], set.Offered[1]
+	say(t, first, "answer 1")
+	say(t, second, "answer 2")
+
+	require.NoError(t, c.Choose(bg, first))
+	require.ErrorIs(t, c.Undo(bg), lineage.ErrNotFound, "it went straight ahead")
+	require.NoError(t, c.Back(bg, 1))
+	require.NoError(t, c.Choose(bg, second))
+	say(t, c, "thanks")
+	require.Equal(t, []string{"rewind"}, reasons(t, c))
+
+	require.NoError(t, c.Undo(bg))
+	require.Equal(t, []string{"question", "answer 1"}, texts(t, c))
+	require.NoError(t, c.Undo(bg))
+	require.Equal(t, []string{"question", "answer 2", "thanks"}, texts(t, c))
+
+	require.NoError(t, c.Choose(bg, first))
+	require.Equal(t, []string{"rewind", "undo", "undo", "choose"}, reasons(t, c))
+	merge(t, c, second, lineage.Append)
+	require.Equal(t, []string{"question", "answer 1", "answer 2"}, texts(t, c))
+	require.NoError(t, c.Undo(bg))
+	require.Equal(t, []string{"question", "answer 2", "thanks"}, texts(t, c))
+}
