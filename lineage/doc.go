@@ -19,6 +19,14 @@
 // one or more usages of content: messages, document revisions, assets. An
 // [Entry] is a usage as it is read. A checkpoint is a named, fixed position.
 //
+// # Calls of tools
+//
+// The store does not read bodies. Package archive keeps, and package archive/export
+// knows, a message of a chat endpoint that is more than text as its JSON: Type
+// application/json and the body {"content": …, "tool_calls": […]}. What a tool answered
+// is a message of the role "tool" with the id of the call in its Metadata:
+// {"tool_call_id": …}. [Context.ExtendTogether] makes one step of both.
+//
 // # Errors
 //
 // Errors match the sentinels of this package with errors.Is: [ErrNotFound],
