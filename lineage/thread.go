@@ -14,7 +14,8 @@ import (
 const MainBranch = "main"
 
 // Thread is a conversation with its branches. The value is a handle that may be
-// copied and kept.
+// copied and kept. It goes by the thread's id: where a thread was deleted and another
+// made under the same source id, it is the other's.
 type Thread struct {
 	store *Store
 	id    ThreadID
