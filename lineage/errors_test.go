@@ -213,6 +213,7 @@ func TestClosed(t *testing.T) {
 		"put":        func() error { _, _, err := s.Put(bg, strings.NewReader(""), lineage.BlockOptions{}); return err },
 		"changes":    func() error { _, err := gather(s.Changes(bg, 1)); return err },
 		"watch":      func() error { _, err := gather(s.Watch(bg, 1)); return err },
+		"watch one":  func() error { _, err := gather(c.Watch(bg, at)); return err },
 		"verify":     func() error { _, err := gather(s.Verify(bg, lineage.VerifyOptions{})); return err },
 		"stats":      func() error { _, err := s.Stats(bg); return err },
 		"sync":       func() error { return s.Sync(bg) },
@@ -269,12 +270,13 @@ func TestCancelledChangesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
 	for name, do := range map[string]func() error{
-		"extend": func() error { _, err := c.Extend(ctx, lineage.User("two")); return err },
-		"large":  func() error { _, err := c.Extend(ctx, lineage.User(largeText)); return err },
-		"fork":   func() error { _, err := c.Fork(ctx, lineage.ForkOptions{}); return err },
-		"aside":  func() error { _, err := thread.Aside(ctx); return err },
-		"all":    func() error { _, err := c.All(ctx); return err },
-		"watch":  func() error { _, err := gather(s.Watch(ctx, 1)); return err },
+		"extend":    func() error { _, err := c.Extend(ctx, lineage.User("two")); return err },
+		"large":     func() error { _, err := c.Extend(ctx, lineage.User(largeText)); return err },
+		"fork":      func() error { _, err := c.Fork(ctx, lineage.ForkOptions{}); return err },
+		"aside":     func() error { _, err := thread.Aside(ctx); return err },
+		"all":       func() error { _, err := c.All(ctx); return err },
+		"watch":     func() error { _, err := gather(s.Watch(ctx, 1)); return err },
+		"watch one": func() error { _, err := gather(c.Watch(ctx, lineage.SpanRef{})); return err },
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorIs(t, do(), context.Canceled) })
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -34,13 +35,20 @@ const (
 )
 
 // Event is one thing that a commit did. Which fields are set follows from Kind.
+//
+// From is where a context stood that was moved. Of one that was extended, it is the last
+// span of its history that was in the store before the commit: what follows it, up to
+// Span, is what the commit added, which may be several spans. Where the context went on
+// over what the store had already, as by choosing an alternative or by an import, From
+// does not tell where it stood, and is Span itself if nothing was added. Context.Watch
+// misses nothing in any case.
 type Event struct {
 	Kind       EventKind
 	Thread     ThreadID
 	Context    ContextID
 	Parent     ContextID // of a context created
-	Span       SpanRef   // where the context or checkpoint stands, or the span added
-	From       SpanRef   // where a moved context stood
+	Span       SpanRef   // where the context or checkpoint stands, the set is offered or the summary ends
+	From       SpanRef   // what the context had before, see above
 	Name       string    // of a branch or checkpoint; the reason of a move
 	Content    ContentID
 	Checkpoint structure.CheckpointID
@@ -71,7 +79,8 @@ func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[Change, error]
 					return
 				}
 				next = c.Number + 1
-				if !yield(changeOf(c), nil) {
+				change, err := s.changeOf(ctx, c)
+				if !yield(change, err) || err != nil {
 					return
 				}
 			}
@@ -91,14 +100,79 @@ func (s *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, erro
 				yield(Change{}, err)
 				return
 			}
-			if !yield(changeOf(c), nil) {
+			change, err := s.changeOf(ctx, c)
+			if !yield(change, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-func changeOf(c *structure.Commit) Change {
+// Watch yields the entries that follow a span in the context's history, and then those
+// that are added to it, in order and each once, until the context.Context ends or the
+// store closes, which the last error tells. The zero ref is before the first entry. Who
+// gives the span of the last entry that was read misses nothing that was added since.
+//
+// The history must go on from what was yielded. When it does not, because the context was
+// moved back or elsewhere, or if it does not have the span, Watch ends with a
+// *TipMovedError: read the history up to its Actual anew and watch from there. A move
+// that was undone before the watcher looked is not told. When the context is deleted,
+// Watch ends with ErrNotFound.
+//
+// A watcher that is slow delays nobody but who closes the store.
+func (c *Context) Watch(ctx context.Context, after SpanRef) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		seen := after
+		for {
+			// What is committed from here on ends the wait.
+			number, err := c.store.engine.Head(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			tip, next, err := c.following(ctx, seen)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if tip != seen {
+				for e, err := range c.store.History(ctx, tip, Window{From: next}) {
+					if !yield(e, err) || err != nil {
+						return
+					}
+				}
+				seen = tip
+			}
+			if _, err := c.store.engine.Wait(ctx, number); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// following returns where the context stands, which must be at a span or further on, and
+// the position after that span.
+func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, next uint64, err error) {
+	if ctx.Err() != nil {
+		return SpanRef{}, 0, context.Cause(ctx)
+	}
+	if tip, err = c.Tip(ctx); err != nil || tip == seen {
+		return tip, 0, err
+	}
+	runs := c.store.runs(ctx)
+	on, err := structure.IsAncestor(seen, tip, runs)
+	if isNotFound(err) || err == nil && !on { // a span that is gone is on no history
+		return SpanRef{}, 0, &TipMovedError{&backend.TipError{Context: c.id, Expected: seen, Actual: tip}}
+	}
+	if err != nil {
+		return SpanRef{}, 0, err
+	}
+	at, err := structure.Position(seen, runs)
+	return tip, at + 1, err
+}
+
+func (s *Store) changeOf(ctx context.Context, c *structure.Commit) (Change, error) {
 	change := Change{Commit: c.Number, Time: c.Time, Records: c.Records}
 	moves := make(map[ContextID]*structure.Reflog)
 	for _, r := range c.Records {
@@ -106,12 +180,64 @@ func changeOf(c *structure.Commit) Change {
 			moves[m.Context] = m
 		}
 	}
+	var added *addition
 	for _, r := range c.Records {
-		if e, ok := eventOf(r, moves); ok {
-			change.Events = append(change.Events, e)
+		e, ok := eventOf(r, moves)
+		if !ok {
+			continue
+		}
+		if e.Kind == ContextExtended {
+			if added == nil {
+				added = s.addition(ctx, c)
+			}
+			var err error
+			if e.From, err = added.before(e.Span); err != nil {
+				return Change{}, err
+			}
+		}
+		change.Events = append(change.Events, e)
+	}
+	return change, nil
+}
+
+// addition is what a commit adds to histories.
+type addition struct {
+	spans map[SpanRef]bool
+	runs  map[structure.RunID]SpanRef // what they start after
+	other structure.RunLookup
+}
+
+func (s *Store) addition(ctx context.Context, c *structure.Commit) *addition {
+	a := &addition{spans: make(map[SpanRef]bool), runs: make(map[structure.RunID]SpanRef), other: s.runs(ctx)}
+	for _, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Span:
+			a.spans[r.Ref] = true
+		case *structure.Run:
+			a.runs[r.ID] = r.Parent
 		}
 	}
-	return change
+	return a
+}
+
+// before returns the last span of a history that the commit did not add.
+func (a *addition) before(at SpanRef) (SpanRef, error) {
+	for a.spans[at] {
+		if at.Seq > 1 {
+			at.Seq--
+			continue
+		}
+		parent, ok := a.runs[at.Run]
+		if !ok {
+			run, err := a.other(at.Run)
+			if err != nil {
+				return SpanRef{}, err
+			}
+			parent = run.Parent
+		}
+		at = parent
+	}
+	return at, nil
 }
 
 // eventOf returns the event that a record stands for. Runs and spans show in the

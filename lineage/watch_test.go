@@ -2,12 +2,16 @@ package lineage_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func head(t testing.TB, s *lineage.Store) uint64 {
@@ -161,5 +165,322 @@ func TestWatchEnds(t *testing.T) {
 			test.end(s, cancel)
 			require.ErrorIs(t, <-ended, test.want)
 		})
+	}
+}
+
+// extensions returns the events of contexts that were extended, from a commit on.
+func extensions(t *testing.T, s *lineage.Store, from uint64) (found []lineage.Event) {
+	t.Helper()
+	for change, err := range s.Changes(bg, from) {
+		require.NoError(t, err)
+		for _, e := range change.Events {
+			if e.Kind == lineage.ContextExtended {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+// What a commit added to a history is what lies between From and Span.
+func TestExtendedFrom(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	from := head(t, s) + 1
+	extended := func(c *lineage.Context, from, to lineage.SpanRef) lineage.Event {
+		return lineage.Event{Kind: lineage.ContextExtended, Context: c.ID(), From: from, Span: to}
+	}
+	three, err := c.Extend(bg, lineage.User("one"), lineage.User("two"), lineage.User("three"))
+	require.NoError(t, err)
+	want := []lineage.Event{extended(c, lineage.SpanRef{}, three[2])}
+	more, err := c.Extend(bg, lineage.User("four"), lineage.User("five"))
+	require.NoError(t, err)
+	want = append(want, extended(c, three[2], more[1]))
+
+	// A fork begins a run where another context has gone on.
+	f, err := c.Fork(bg, lineage.ForkOptions{At: three[0]})
+	require.NoError(t, err)
+	forked, err := f.Extend(bg, lineage.User("2"), lineage.User("3"))
+	require.NoError(t, err)
+	want = append(want, extended(f, three[0], forked[1]))
+
+	here, there, err := c.Say(bg, f, lineage.User("said"), lineage.User("heard"))
+	require.NoError(t, err)
+	want = append(want, extended(c, more[1], here), extended(f, forked[1], there))
+
+	edited, err := c.Edit(bg, three[1], lineage.User("TWO"), lineage.EditOptions{Replay: func(*lineage.Entry) bool { return true }})
+	require.NoError(t, err)
+	want = append(want, extended(edited, three[0], tip(t, edited)))
+
+	// Choosing adds nothing: it was added before.
+	set, err := c.Alternatives(bg, lineage.Overrides{})
+	require.NoError(t, err)
+	offered := say(t, set.Offered[0], "an answer")
+	require.NoError(t, c.Choose(bg, set.Offered[0]))
+	want = append(want, extended(set.Offered[0], here, offered), extended(c, offered, offered))
+	require.Equal(t, want, extensions(t, s, from))
+}
+
+// A run that an earlier commit began is looked up.
+func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "one")
+	first := tip(t, c)
+	block := structure.NewBlock("text/plain", lineage.Origin{}, s.Now(), []byte("two"))
+	ref := lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}
+	for _, records := range [][]structure.Record{
+		{&structure.Run{ID: ref.Run, Parent: first}},
+		{block, &structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: lineage.Message, Role: "user", Content: block.ID, CreatedAt: s.Now()}}}, &structure.Tip{Context: c.ID(), Span: ref}},
+	} {
+		_, err := s.Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
+		require.NoError(t, err)
+	}
+	found := extensions(t, s, head(t, s))
+	require.Len(t, found, 1)
+	require.Equal(t, first, found[0].From)
+}
+
+// watching watches a context in the background. next returns the next text, or the error
+// that ended it.
+func watching(t *testing.T, c *lineage.Context, after lineage.SpanRef) (next func() (string, error)) {
+	t.Helper()
+	type told struct {
+		text string
+		err  error
+	}
+	ctx, cancel := context.WithCancel(bg)
+	tells, done := make(chan told), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(tells)
+		for e, err := range c.Watch(ctx, after) {
+			of := told{err: err}
+			if err == nil {
+				of.text = e.Text()
+			}
+			select {
+			case tells <- of:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return func() (string, error) {
+		of := <-tells
+		return of.text, of.err
+	}
+}
+
+func requireNext(t *testing.T, next func() (string, error), want ...string) {
+	t.Helper()
+	for _, text := range want {
+		got, err := next()
+		require.NoError(t, err)
+		require.Equal(t, text, got)
+	}
+}
+
+func TestWatchContext(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "one", "two")
+	after := tip(t, c)
+	say(t, c, "three") // after the history was read, before it is watched
+	next := watching(t, c, after)
+	requireNext(t, next, "three")
+	newContext(t, s, "elsewhere")
+	_, err := c.Extend(bg, lineage.User("four"), lineage.User("five"))
+	require.NoError(t, err)
+	requireNext(t, next, "four", "five")
+	_, err = c.ExtendTogether(bg, lineage.User("six"), lineage.User("seven"))
+	require.NoError(t, err)
+	requireNext(t, next, "six", "seven")
+	set, err := c.Alternatives(bg, lineage.Overrides{})
+	require.NoError(t, err)
+	say(t, set.Offered[0], "an", "answer")
+	require.NoError(t, c.Choose(bg, set.Offered[0]))
+	requireNext(t, next, "an", "answer")
+
+	requireNext(t, watching(t, c, lineage.SpanRef{}), "one", "two", "three")
+	empty := newContext(t, s)
+	next = watching(t, empty, lineage.SpanRef{})
+	say(t, empty, "the first")
+	requireNext(t, next, "the first")
+}
+
+func TestWatchContextThatIsMoved(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "one", "two")
+	at := tip(t, c)
+	next := watching(t, c, lineage.SpanRef{})
+	requireNext(t, next, "one", "two")
+	require.NoError(t, c.Back(bg, 1))
+	_, err := next()
+	require.ErrorIs(t, err, lineage.ErrTipMoved)
+	var moved *lineage.TipMovedError
+	require.ErrorAs(t, err, &moved)
+	require.Equal(t, at, moved.Expected)
+	require.Equal(t, tip(t, c), moved.Actual)
+	require.Equal(t, c.ID(), moved.Context)
+
+	// It goes on from where it stands now.
+	next = watching(t, c, moved.Actual)
+	say(t, c, "another")
+	requireNext(t, next, "another")
+	require.NoError(t, c.MoveTo(bg, tip(t, newContext(t, s, "elsewhere")), "test"))
+	_, err = next()
+	require.ErrorIs(t, err, lineage.ErrTipMoved)
+
+	for _, after := range []lineage.SpanRef{at, {Run: structure.NewID[structure.RunID](), Seq: 1}} {
+		_, err = gather(c.Watch(bg, after))
+		require.ErrorIs(t, err, lineage.ErrTipMoved, "it does not have the span")
+	}
+}
+
+// A context that was moved back and extended meanwhile does not yield what is beside
+// what was seen, although it is as long as before.
+func TestWatchContextThatWentAnotherWay(t *testing.T) {
+	c := newContext(t, newStore(t), "one", "two")
+	var seen []string
+	var last error
+	for e, err := range c.Watch(bg, lineage.SpanRef{}) {
+		if last = err; err != nil {
+			break
+		}
+		if seen = append(seen, e.Text()); e.Text() == "two" {
+			require.NoError(t, c.Back(bg, 1))
+			say(t, c, "another", "and more")
+		}
+	}
+	require.Equal(t, []string{"one", "two"}, seen)
+	require.ErrorIs(t, last, lineage.ErrTipMoved)
+}
+
+func TestWatchContextMovedThereAndBack(t *testing.T) {
+	c := newContext(t, newStore(t), "one", "two")
+	for e, err := range c.Watch(bg, lineage.SpanRef{}) {
+		require.NoError(t, err)
+		if e.Text() == "two" {
+			require.NoError(t, c.Back(bg, 1))
+			require.NoError(t, c.Undo(bg))
+			say(t, c, "three")
+		}
+		if e.Text() == "three" {
+			break
+		}
+	}
+}
+
+func TestWatchContextThatIsDeleted(t *testing.T) {
+	s := newStore(t)
+	thread, main := newThread(t, s)
+	say(t, main, "one")
+	for name, remove := range map[string]func(*lineage.Context) error{
+		"the context": func(c *lineage.Context) error { return c.Delete(bg) },
+		"its thread":  func(*lineage.Context) error { return thread.Delete(bg) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fork(t, main)
+			next := watching(t, c, lineage.SpanRef{})
+			requireNext(t, next, "one")
+			require.NoError(t, remove(c))
+			_, err := next()
+			require.ErrorIs(t, err, lineage.ErrNotFound)
+			require.NotErrorIs(t, err, lineage.ErrTipMoved)
+			thread, main = newThread(t, s)
+			say(t, main, "one")
+		})
+	}
+}
+
+func TestWatchContextEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(*lineage.Store, context.CancelFunc)
+		want error
+	}{
+		"on cancellation": {func(_ *lineage.Store, cancel context.CancelFunc) { cancel() }, context.Canceled},
+		"on close":        {func(s *lineage.Store, _ context.CancelFunc) { _ = s.Close() }, lineage.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			c := newContext(t, s, "one")
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			started, ended := make(chan struct{}), make(chan error)
+			go func() {
+				var last error
+				for _, err := range c.Watch(ctx, lineage.SpanRef{}) {
+					if last = err; err == nil {
+						close(started)
+					}
+				}
+				ended <- last
+			}()
+			<-started
+			test.end(s, cancel)
+			require.ErrorIs(t, <-ended, test.want)
+		})
+	}
+}
+
+// TestWatchContextLeftEarly would hang in Close, or fail in TestMain, if anything of a
+// watcher that was left stayed behind.
+func TestWatchContextLeftEarly(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, numbered("message", 10)...)
+	for e, err := range c.Watch(bg, lineage.SpanRef{}) {
+		require.NoError(t, err)
+		if e.Text() == "message 3" {
+			break
+		}
+	}
+	require.NoError(t, s.Close())
+}
+
+// Watchers that start while many write read what the history holds in the end.
+func TestWatchContextWhileManyWrite(t *testing.T) {
+	const writers, each = 4, 25
+	s := newStore(t)
+	c := newContext(t, s, "first")
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				_, err := c.Extend(bg, lineage.User(fmt.Sprint(w, ".", i)), lineage.Assistant(fmt.Sprint(w, ".", i, " answered")))
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	watched := make([][]string, 3)
+	for k := range watched {
+		wg.Go(func() {
+			before, err := c.All(bg)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seen := textsOf(before)
+			for e, err := range c.Watch(bg, before[len(before)-1].Span) {
+				if err != nil {
+					t.Error(err)
+					break
+				}
+				if seen = append(seen, e.Text()); len(seen) == 1+2*writers*each {
+					break
+				}
+			}
+			watched[k] = seen
+		})
+	}
+	wg.Wait()
+	want := texts(t, c)
+	require.Len(t, want, 1+2*writers*each)
+	for _, seen := range watched {
+		require.Equal(t, want, seen)
 	}
 }

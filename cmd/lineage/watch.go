@@ -52,7 +52,8 @@ type eventRecord struct {
 	Chat    string `json:"chat,omitempty"`
 	Context string `json:"context,omitempty"`
 	Parent  string `json:"parent,omitempty"`
-	// Span is where the context or checkpoint stands, and From where it stood.
+	// Span is where the context or checkpoint stands, and From where it stood
+	// or what the spans that were added follow.
 	Span string `json:"span,omitempty"`
 	From string `json:"from,omitempty"`
 	// Name is that of a branch or checkpoint, or the reason of a move.
