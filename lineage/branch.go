@@ -195,6 +195,36 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 	return &Context{store: t.store, id: made}, nil
 }
 
+// NameBranch makes a branch of a context of the thread that has no name, such as Fork and
+// Edit return: it is the context itself that gets the name, with its history, overrides
+// and reflog. From then on it is deleted with its branch. A name that is taken, and a
+// context that is a branch already, are ErrExists; RenameBranch changes a name.
+func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error {
+	if err := checkBranchName(name); err != nil {
+		return err
+	}
+	return t.change(ctx, func(*structure.Thread) ([]structure.Record, error) {
+		state, err := t.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return nil, err
+		}
+		if state.Thread != t.id {
+			return nil, subjectError("context", c.id.String(), ErrInvalid, "it is not of thread "+t.id.String())
+		}
+		// It stays so until the commit, which restates the thread as all do that name
+		// contexts. A context that is deleted meanwhile the engine does not let it name.
+		for b, err := range t.store.engine.Branches(ctx, t.id) {
+			if err != nil {
+				return nil, err
+			}
+			if b.Context == c.id {
+				return nil, subjectError("context", c.id.String(), ErrExists, fmt.Sprintf("branch %q is it", b.Name))
+			}
+		}
+		return []structure.Record{&structure.Branch{Thread: t.id, Name: name, Context: c.id, CreatedAt: t.store.timestamp()}}, nil
+	})
+}
+
 func checkBranchName(name string) error {
 	if strings.TrimSpace(name) == "" {
 		return fmt.Errorf("branch without a name: %w", ErrInvalid)

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 
@@ -151,6 +152,93 @@ func TestRenameBranch(t *testing.T) {
 	b, err := thread.Rewind(bg, at)
 	require.NoError(t, err)
 	require.Equal(t, "trunk-v2", b.Name)
+}
+
+func TestNameBranch(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	thread, main := newThread(t, s)
+	at := say(t, main, "one")
+	say(t, main, "two")
+	edited, err := main.Edit(bg, at, lineage.User("ONE"), lineage.EditOptions{})
+	require.NoError(t, err)
+	say(t, edited, "another")
+	require.NoError(t, edited.Back(bg, 1))
+	require.NoError(t, thread.NameBranch(bg, "edited", edited))
+	requireActive(t, thread, "main")
+	require.Equal(t, []string{"main", "edited"}, branchNames(t, thread))
+	on, err := thread.On(bg, "edited")
+	require.NoError(t, err)
+	require.Equal(t, edited.ID(), on.ID(), "no other fork")
+	require.ErrorIs(t, thread.NameBranch(bg, "edited", edited), lineage.ErrExists)
+	require.ErrorIs(t, thread.NameBranch(bg, "edited too", edited), lineage.ErrExists)
+
+	// It is a branch as any other.
+	require.ErrorIs(t, edited.Delete(bg), lineage.ErrConflict)
+	require.NoError(t, edited.Undo(bg))
+	require.Equal(t, []string{"ONE", "another"}, texts(t, edited))
+	require.NoError(t, thread.Switch(bg, "edited"))
+	require.NoError(t, thread.RenameBranch(bg, "edited", "better"))
+	require.NoError(t, s.Close())
+	s = open(t, dir)
+	thread, err = s.Thread(bg, thread.ID())
+	require.NoError(t, err)
+	requireActive(t, thread, "better")
+	requireSound(t, s)
+	require.NoError(t, thread.DeleteBranch(bg, "better"))
+	_, err = s.Context(bg, edited.ID())
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+// Of those that name a context at once under several names, one does.
+func TestNameBranchAtOnce(t *testing.T) {
+	const names = 8
+	thread, main := newThread(t, newStore(t))
+	f := fork(t, main)
+	var wg sync.WaitGroup
+	errs := make([]error, names)
+	for i := range names {
+		wg.Go(func() { errs[i] = thread.NameBranch(bg, fmt.Sprint("name ", i), f) })
+	}
+	wg.Wait()
+	done := 0
+	for _, err := range errs {
+		if err == nil {
+			done++
+			continue
+		}
+		require.ErrorIs(t, err, lineage.ErrExists)
+	}
+	require.Equal(t, 1, done)
+	require.Len(t, branchNames(t, thread), 2)
+}
+
+// A context is named or deleted, whichever comes first, and never both.
+func TestNameBranchOfWhatIsDeletedAtOnce(t *testing.T) {
+	s := newStore(t)
+	thread, main := newThread(t, s)
+	for i := range 50 {
+		f := fork(t, main)
+		name := fmt.Sprint("name ", i)
+		var named, deleted error
+		var wg sync.WaitGroup
+		wg.Go(func() { named = thread.NameBranch(bg, name, f) })
+		wg.Go(func() { deleted = f.Delete(bg) })
+		wg.Wait()
+		if named == nil {
+			require.ErrorIs(t, deleted, lineage.ErrConflict)
+			on, err := thread.On(bg, name)
+			require.NoError(t, err)
+			_, err = on.Info(bg)
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, named, lineage.ErrNotFound)
+		require.NoError(t, deleted)
+		_, err := thread.On(bg, name)
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+	}
+	requireSound(t, s)
 }
 
 func TestCheckpoints(t *testing.T) {

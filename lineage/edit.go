@@ -21,7 +21,7 @@ type EditOptions struct {
 
 // Edit makes a fork of the context in which an entry of its history reads
 // differently. The new content is recorded as derived from the old. The context
-// itself keeps the original.
+// itself keeps the original. The fork has no name until Thread.NameBranch gives it one.
 func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOptions) (*Context, error) {
 	if err := o.Fork.check(); err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 	nowhere := lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}
 	noThread, noContext, noSummary := structure.NewID[lineage.ThreadID](), structure.NewID[lineage.ContextID](), structure.NewID[structure.SummaryID]()
 	noContent := content.Sum([]byte("never stored"))
+	unnamed, deleted := fork(t, main), fork(t, main)
+	require.NoError(t, deleted.Delete(bg))
 
 	for _, test := range []struct {
 		name string
@@ -66,6 +68,11 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"rename to nothing", func() error { return thread.RenameBranch(bg, "taken", " ") }, lineage.ErrInvalid, "name"},
 		{"branch that exists", func() error { _, err := thread.CreateBranch(bg, "taken", lineage.BranchOptions{}); return err }, lineage.ErrExists, "taken"},
 		{"branch without a name", func() error { _, err := thread.CreateBranch(bg, "", lineage.BranchOptions{}); return err }, lineage.ErrInvalid, "name"},
+		{"name that is taken", func() error { return thread.NameBranch(bg, "taken", unnamed) }, lineage.ErrExists, "taken"},
+		{"name without a name", func() error { return thread.NameBranch(bg, " ", unnamed) }, lineage.ErrInvalid, "name"},
+		{"name what has a name", func() error { return thread.NameBranch(bg, "new", main) }, lineage.ErrExists, "main"},
+		{"name what is of no thread", func() error { return thread.NameBranch(bg, "new", elsewhere) }, lineage.ErrInvalid, elsewhere.ID().String()},
+		{"name what was deleted", func() error { return thread.NameBranch(bg, "new", deleted) }, lineage.ErrNotFound, deleted.ID().String()},
 		{"delete branch", func() error { return thread.DeleteBranch(bg, "missing") }, lineage.ErrNotFound, "missing"},
 		{"delete main", func() error { return thread.DeleteBranch(bg, "main") }, lineage.ErrProtected, "main"},
 		{"delete context of a branch", func() error { return main.Delete(bg) }, lineage.ErrConflict, "main"},

@@ -25,7 +25,9 @@ type ForkOptions struct {
 func (o *ForkOptions) check() error { return checkSettings(&o.Overrides, o.Metadata) }
 
 // Fork makes a context that stands where this one does, or at any span, and
-// shares its history. It costs one small record whatever the history holds.
+// shares its history. It costs one small record whatever the history holds. The fork
+// has no name until Thread.NameBranch gives it one; Thread.CreateBranch forks under a
+// name.
 func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -128,8 +128,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"undo": m.undo, "delete context": m.deleteContext, "put": m.put, "erase": m.erase,
 		"create thread": m.createThread, "update thread": m.updateThread, "delete thread": m.deleteThread,
 		"create branch": m.createBranch, "thread rewind": m.rewindThread, "aside": m.aside, "switch": m.switchBranch,
-		"rename branch": m.renameBranch, "delete branch": m.deleteBranch, "checkpoint": m.checkpoint,
-		"restore": m.restore, "delete checkpoint": m.deleteCheckpoint,
+		"name branch": m.nameBranch, "rename branch": m.renameBranch, "delete branch": m.deleteBranch,
+		"checkpoint": m.checkpoint, "restore": m.restore, "delete checkpoint": m.deleteCheckpoint,
 	}
 }
 

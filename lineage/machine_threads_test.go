@@ -132,6 +132,26 @@ func (m *machine) switchBranch(t *rapid.T) {
 	thread.active = b.context
 }
 
+func (m *machine) nameBranch(t *rapid.T) {
+	thread, c := m.pickThread(t), m.pick(t, "context")
+	name := m.pickName(t, thread)
+	err := m.thread(t, thread).NameBranch(bg, name, m.handle(t, c))
+	switch {
+	case c.thread != thread.id:
+		require.ErrorIs(t, err, lineage.ErrInvalid)
+		require.ErrorContains(t, err, c.id.String())
+	case m.isBranch(c.id):
+		require.ErrorIs(t, err, lineage.ErrExists)
+		require.ErrorContains(t, err, c.id.String())
+	case thread.branch(name) != nil:
+		require.ErrorIs(t, err, lineage.ErrExists)
+		require.ErrorContains(t, err, name)
+	default:
+		require.NoError(t, err)
+		thread.branches = append(thread.branches, modelBranch{name, c.id})
+	}
+}
+
 func (m *machine) renameBranch(t *rapid.T) {
 	thread := m.pickThread(t)
 	from, to := m.pickName(t, thread), m.pickName(t, thread)
