@@ -337,6 +337,19 @@ func (m *machine) anyName(t *rapid.T, thread *lineage.Thread) (string, error) {
 	return b.Name, err
 }
 
+func (m *machine) name(t *rapid.T) error {
+	thread, err := m.thread(t)
+	if err != nil {
+		return err
+	}
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	m.n++
+	return thread.NameBranch(bg, fmt.Sprintf("n%d", m.n), c)
+}
+
 func (m *machine) switchTo(t *rapid.T) error {
 	thread, err := m.thread(t)
 	if err != nil {
