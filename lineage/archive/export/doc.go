@@ -15,6 +15,13 @@
 //   - html: one page that needs nothing else, with branches to unfold.
 //
 // openai and sharegpt know no branches: each end of a thread's histories is a
-// conversation of its own. Content that was erased leaves a marker. What is lost,
-// ids, times and origins among it, only a bundle keeps.
+// conversation of its own. The system prompt that is in force for a context is its first
+// message, unless its history begins with a system message of that text. An import
+// takes it for a message of the history, which it is from then on.
+//
+// markdown and html say what was said, and no system prompt of a context: branches that
+// share messages may have different ones.
+//
+// Content that was erased leaves a marker. What is lost, ids, times, origins, models
+// and other settings of contexts among it, only a bundle keeps.
 package export

@@ -22,9 +22,10 @@ type conversation struct {
 
 // tip is where a context stands.
 type tip struct {
-	ref    lineage.SpanRef
-	branch string // its name; empty for a context without one
-	active bool
+	context *lineage.Context
+	ref     lineage.SpanRef
+	branch  string // its name; empty for a context without one
+	active  bool
 }
 
 func (c *conversation) title() string {
@@ -92,7 +93,7 @@ func (x *exporter) oneContext(ctx context.Context, c *lineage.Context) (*convers
 	if err != nil {
 		return nil, err
 	}
-	conv := &conversation{tips: []tip{{ref: info.Tip, active: true}}}
+	conv := &conversation{tips: []tip{{context: c, ref: info.Tip, active: true}}}
 	if info.Thread != (lineage.ThreadID{}) {
 		t, err := x.store.Thread(ctx, info.Thread)
 		if err != nil {
@@ -120,7 +121,11 @@ func (x *exporter) oneThread(ctx context.Context, t *lineage.Thread) (*conversat
 	named := make(map[lineage.ContextID]bool, len(branches))
 	for _, b := range branches {
 		named[b.Context] = true
-		conv.tips = append(conv.tips, tip{ref: b.Head, branch: b.Name, active: b.Active})
+		c, err := x.store.Context(ctx, b.Context)
+		if err != nil {
+			return nil, err
+		}
+		conv.tips = append(conv.tips, tip{context: c, ref: b.Head, branch: b.Name, active: b.Active})
 	}
 	for c, err := range t.Contexts(ctx) {
 		if err != nil {
@@ -137,7 +142,7 @@ func (x *exporter) oneThread(ctx context.Context, t *lineage.Thread) (*conversat
 			conv.beside = append(conv.beside, about.Tip)
 			continue
 		}
-		conv.tips = append(conv.tips, tip{ref: about.Tip})
+		conv.tips = append(conv.tips, tip{context: c, ref: about.Tip})
 	}
 	conv.tips = slices.DeleteFunc(conv.tips, func(t tip) bool { return t.ref.IsZero() })
 	return conv, nil
