@@ -445,9 +445,9 @@ func TestWatchContextWhileManyWrite(t *testing.T) {
 	const writers, each = 4, 25
 	s := newStore(t)
 	c := newContext(t, s, "first")
-	var wg sync.WaitGroup
+	var writing, watching sync.WaitGroup
 	for w := range writers {
-		wg.Go(func() {
+		writing.Go(func() {
 			for i := range each {
 				_, err := c.Extend(bg, lineage.User(fmt.Sprint(w, ".", i)), lineage.Assistant(fmt.Sprint(w, ".", i, " answered")))
 				if err != nil {
@@ -458,8 +458,10 @@ func TestWatchContextWhileManyWrite(t *testing.T) {
 	}
 	watched := make([][]string, 3)
 	for k := range watched {
-		wg.Go(func() {
+		writing.Add(1) // what is last comes after each has begun
+		watching.Go(func() {
 			before, err := c.All(bg)
+			writing.Done()
 			if err != nil {
 				t.Error(err)
 				return
@@ -470,16 +472,18 @@ func TestWatchContextWhileManyWrite(t *testing.T) {
 					t.Error(err)
 					break
 				}
-				if seen = append(seen, e.Text()); len(seen) == 1+2*writers*each {
+				if seen = append(seen, e.Text()); e.Text() == "last" {
 					break
 				}
 			}
 			watched[k] = seen
 		})
 	}
-	wg.Wait()
+	writing.Wait()
+	say(t, c, "last")
+	watching.Wait()
 	want := texts(t, c)
-	require.Len(t, want, 1+2*writers*each)
+	require.Len(t, want, 2+2*writers*each)
 	for _, seen := range watched {
 		require.Equal(t, want, seen)
 	}
