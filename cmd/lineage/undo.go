@@ -11,8 +11,7 @@ func undoCommand(a *app) *cobra.Command {
 		Use:   "undo [CONTEXT]",
 		Short: "Take the last move of a context back",
 		Long: `Takes the last move of a context back: a rewind in place, a replacing merge, another choice. Going
-forward is no move. Undoing
-twice leads back to where it stood. 'lineage reflog' lists the moves.`,
+forward is no move. Undoing twice leads back to where it stood. 'lineage reflog' lists the moves.`,
 		Example: `  lineage rewind @{1} --in-place && lineage undo`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
