@@ -203,6 +203,9 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 	if err := checkBranchName(name); err != nil {
 		return err
 	}
+	if err := t.store.sameStore(c); err != nil {
+		return err
+	}
 	return t.change(ctx, func(*structure.Thread) ([]structure.Record, error) {
 		state, err := t.store.engine.Context(ctx, c.id)
 		if err != nil {

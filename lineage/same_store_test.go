@@ -78,6 +78,11 @@ func TestContextOfAnotherStore(t *testing.T) {
 		_, err := thread.CreateBranch(bg, "b", lineage.BranchOptions{From: new(lineage.Context)})
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 	})
+	t.Run("name branch", func(t *testing.T) {
+		for _, other := range []*lineage.Context{same, stranger, nil, new(lineage.Context)} {
+			require.ErrorIs(t, thread.NameBranch(bg, "b", other), lineage.ErrInvalid)
+		}
+	})
 	after, err := s.Engine().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, after, "it failed but left something behind")

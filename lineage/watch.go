@@ -230,6 +230,9 @@ func (a *addition) before(at SpanRef) (SpanRef, error) {
 		parent, ok := a.runs[at.Run]
 		if !ok {
 			run, err := a.other(at.Run)
+			if isNotFound(err) {
+				return SpanRef{}, nil // it was collected since
+			}
 			if err != nil {
 				return SpanRef{}, err
 			}
