@@ -138,14 +138,17 @@ func TestStalledWatcher(t *testing.T) {
 	require.Equal(t, 202, stalled)
 }
 
+// watchEnds are the ways in which watching ends.
+var watchEnds = map[string]struct {
+	end  func(*lineage.Store, context.CancelFunc)
+	want error
+}{
+	"on cancellation": {func(_ *lineage.Store, cancel context.CancelFunc) { cancel() }, context.Canceled},
+	"on close":        {func(s *lineage.Store, _ context.CancelFunc) { _ = s.Close() }, lineage.ErrClosed},
+}
+
 func TestWatchEnds(t *testing.T) {
-	for name, test := range map[string]struct {
-		end  func(*lineage.Store, context.CancelFunc)
-		want error
-	}{
-		"on cancellation": {func(_ *lineage.Store, cancel context.CancelFunc) { cancel() }, context.Canceled},
-		"on close":        {func(s *lineage.Store, _ context.CancelFunc) { _ = s.Close() }, lineage.ErrClosed},
-	} {
+	for name, test := range watchEnds {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			newContext(t, s)
@@ -397,13 +400,7 @@ func TestWatchContextThatIsDeleted(t *testing.T) {
 }
 
 func TestWatchContextEnds(t *testing.T) {
-	for name, test := range map[string]struct {
-		end  func(*lineage.Store, context.CancelFunc)
-		want error
-	}{
-		"on cancellation": {func(_ *lineage.Store, cancel context.CancelFunc) { cancel() }, context.Canceled},
-		"on close":        {func(s *lineage.Store, _ context.CancelFunc) { _ = s.Close() }, lineage.ErrClosed},
-	} {
+	for name, test := range watchEnds {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			c := newContext(t, s, "one")
