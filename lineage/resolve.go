@@ -34,6 +34,15 @@ type ResolveOptions struct {
 // TextOf returns the text of an entry with the given body.
 type TextOf func(e *Entry, body []byte) (string, error)
 
+// of calls a function that is not nil, and says of which span its error is.
+func (f TextOf) of(e *Entry, body []byte) (string, error) {
+	text, err := f(e, body)
+	if err != nil {
+		err = fmt.Errorf("text of span %v: %w", e.Span, err)
+	}
+	return text, err
+}
+
 // FollowsCall reports whether the later of two entries is the result of a tool, by its
 // role: models refuse results of calls that they do not see.
 func FollowsCall(_, after *Entry) bool {
@@ -328,7 +337,7 @@ func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 	body := e.Body
 	switch {
 	case e.Erased, e.Kind == Asset, e.Size > MostText:
-		part.text = pointerTo(passageOf(e).Text)
+		part.text = new(passageOf(e).Text)
 	case body == nil:
 		text, err := p.store.Text(ctx, e)
 		if err != nil {
@@ -340,17 +349,15 @@ func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 		body = []byte(text)
 	}
 	if part.text == nil && p.opt.Text != nil {
-		text, err := p.opt.Text(e, body)
+		text, err := p.opt.Text.of(e, body)
 		if err != nil {
-			return Part{}, fmt.Errorf("text of span %v: %w", e.Span, err)
+			return Part{}, err
 		}
 		part.text = &text
 	}
 	part.Tokens = p.opt.Tokens.CountTokens(part.Text()) + messageOverhead
 	return part, nil
 }
-
-func pointerTo(s string) *string { return &s }
 
 // chain returns summaries that follow each other within what is wanted: at each
 // step the next that begins, and of those that begin there the one that reaches

@@ -130,8 +130,8 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		}
 		p := passageOf(e)
 		if o.Text != nil && !p.Absent {
-			if p.Text, err = o.Text(e, e.Body); err != nil {
-				return nil, fmt.Errorf("text of span %v: %w", e.Span, err)
+			if p.Text, err = o.Text.of(e, e.Body); err != nil {
+				return nil, err
 			}
 		}
 		passages = append(passages, p)

@@ -3,6 +3,7 @@ package lineage_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 
@@ -148,16 +149,30 @@ var watchEnds = map[string]struct {
 }
 
 func TestWatchEnds(t *testing.T) {
+	requireEnds(t, nil, func(ctx context.Context, s *lineage.Store, _ *lineage.Context) iter.Seq2[lineage.Change, error] {
+		return s.Watch(ctx, 1)
+	})
+}
+
+func TestWatchContextEnds(t *testing.T) {
+	requireEnds(t, []string{"one"}, func(ctx context.Context, _ *lineage.Store, c *lineage.Context) iter.Seq2[*lineage.Entry, error] {
+		return c.Watch(ctx, lineage.SpanRef{})
+	})
+}
+
+// requireEnds has a context of the given messages watched, which yields once, and then
+// ends that in every way.
+func requireEnds[T any](t *testing.T, messages []string, watch func(context.Context, *lineage.Store, *lineage.Context) iter.Seq2[T, error]) {
 	for name, test := range watchEnds {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			newContext(t, s)
+			c := newContext(t, s, messages...)
 			ctx, cancel := context.WithCancel(bg)
 			defer cancel()
 			started, ended := make(chan struct{}), make(chan error)
 			go func() {
 				var last error
-				for _, err := range s.Watch(ctx, 1) {
+				for _, err := range watch(ctx, s, c) {
 					if last = err; err == nil {
 						close(started)
 					}
@@ -395,30 +410,6 @@ func TestWatchContextThatIsDeleted(t *testing.T) {
 			require.NotErrorIs(t, err, lineage.ErrTipMoved)
 			thread, main = newThread(t, s)
 			say(t, main, "one")
-		})
-	}
-}
-
-func TestWatchContextEnds(t *testing.T) {
-	for name, test := range watchEnds {
-		t.Run(name, func(t *testing.T) {
-			s := newStore(t)
-			c := newContext(t, s, "one")
-			ctx, cancel := context.WithCancel(bg)
-			defer cancel()
-			started, ended := make(chan struct{}), make(chan error)
-			go func() {
-				var last error
-				for _, err := range c.Watch(ctx, lineage.SpanRef{}) {
-					if last = err; err == nil {
-						close(started)
-					}
-				}
-				ended <- last
-			}()
-			<-started
-			test.end(s, cancel)
-			require.ErrorIs(t, <-ended, test.want)
 		})
 	}
 }

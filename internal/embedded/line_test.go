@@ -55,7 +55,7 @@ func TestCommitsGatherDuringASync(t *testing.T) {
 	defer func() { require.NoError(t, e.Close()) }()
 	talkers := make([]*talker, 1+writers)
 	for i := range talkers {
-		talkers[i] = &talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+		talkers[i] = newTalker()
 		require.NoError(t, talkers[i].say(e, backend.Full))
 	}
 
@@ -109,9 +109,9 @@ func TestPanicInACommit(t *testing.T) {
 			dir := t.TempDir()
 			e, err := Open(background, dir, nil)
 			require.NoError(t, err)
-			talkers := make([]talker, 8)
+			talkers := make([]*talker, 8)
 			for i := range talkers {
-				talkers[i] = talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+				talkers[i] = newTalker()
 				require.NoError(t, talkers[i].say(e, durability))
 			}
 			var stop atomic.Bool
@@ -162,10 +162,7 @@ func TestPanicInACommit(t *testing.T) {
 				talkers[i].said = c.Tip.Seq
 				require.NoError(t, talkers[i].say(e, durability))
 			}
-			for f, err := range e.Verify(background, backend.VerifyOptions{Deep: true}) {
-				require.NoError(t, err)
-				t.Error(f)
-			}
+			requireSound(t, e)
 		})
 	}
 }

@@ -23,6 +23,10 @@ type talker struct {
 	said    uint64 // so much is acknowledged
 }
 
+func newTalker() *talker {
+	return &talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+}
+
 func (k *talker) body(n uint64) []byte {
 	return fmt.Appendf(nil, "%v says for the %d-th time: %0*d", k.context, n, int(n*37%700), n)
 }
@@ -108,7 +112,7 @@ func TestTogether(t *testing.T) {
 	o := Options{SegmentSize: 1, OverlayBytes: 8 << 10, SyncInterval: time.Millisecond}
 	talkers := make([]*talker, 8)
 	for i := range talkers {
-		talkers[i] = &talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+		talkers[i] = newTalker()
 	}
 	for round := range 3 + crashRounds(t)/10 {
 		e, err := Open(background, dir, &o)

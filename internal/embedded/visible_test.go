@@ -18,7 +18,7 @@ func TestHeadIsSeenWithItsContexts(t *testing.T) {
 	e, err := Open(background, t.TempDir(), &Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
-	k := &talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+	k := newTalker()
 	require.NoError(t, k.say(e, backend.Normal))
 	var talking sync.WaitGroup
 	talking.Go(func() {
@@ -65,7 +65,7 @@ func TestIDsMadeWhileOpeningAreKnown(t *testing.T) {
 	require.NoError(t, err)
 	var k talker
 	do := func() {
-		k = talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+		k = *newTalker()
 		require.NoError(t, k.say(first, backend.Full))
 		require.NoError(t, first.Close())
 	}
@@ -89,7 +89,7 @@ func TestContextReadWhileDeleted(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	for range 3_000 {
-		k := &talker{context: structure.NewID[structure.ContextID](), run: structure.NewID[structure.RunID]()}
+		k := newTalker()
 		require.NoError(t, k.say(e, backend.Normal))
 		require.NoError(t, k.say(e, backend.Normal))
 		e.write.Lock()
