@@ -19,7 +19,8 @@ help: ## List the targets
 .PHONY: build
 build: ## Compile every package, and the commands into .bin/
 	go build ./...
-	$(if $(wildcard cmd),go build -o $(BIN)/ ./cmd/...)
+	go build -o $(BIN)/ ./cmd/...
+	go -C bench build -o ../$(BIN)/ ./cmd/...
 
 .PHONY: test
 test: tools ## Install what tests need, then run every test with the race detector
@@ -27,6 +28,7 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@scripts/deepagents.sh
 	@{ status=0; \
 	  go test -race -count=1 -timeout 30m -json ./... || status=1; \
+	  go -C bench test -race -count=1 -json ./... || status=1; \
 	  go -C tools test -race -count=1 -json ./... || status=1; \
 	  exit $$status; } | $(BIN)/testsummary
 
@@ -37,8 +39,10 @@ lint: tools ## Check the formatting, vet, staticcheck
 	  printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; \
 	fi
 	go vet ./...
+	go -C bench vet ./...
 	go -C tools vet ./...
 	$(BIN)/staticcheck ./...
+	cd bench && ../$(BIN)/staticcheck ./...
 	cd tools && ../$(BIN)/staticcheck ./...
 
 .PHONY: cross
@@ -46,6 +50,7 @@ cross: ## Compile for other operating systems and processors
 	for target in darwin/arm64 windows/amd64 linux/386; do \
 	  export GOOS=$${target%/*} GOARCH=$${target#*/}; \
 	  go build ./...; \
+	  go -C bench build ./...; \
 	  $(if $(PORTABLE),go vet $(PORTABLE:%=./%/...);) \
 	done
 
@@ -53,8 +58,8 @@ cross: ## Compile for other operating systems and processors
 bench: ## Measure the store beside others, with plots, into .bin/bench (about ten minutes)
 	@scripts/postgres.sh
 	scripts/deepagents.sh
-	go build -o $(BIN)/ ./cmd/lineage
-	$(BIN)/lineage bench --deepagents $(BIN)/deepagents --postgres private --save $(BIN)/bench/results.jsonl --plots $(BIN)/bench $(BENCH)
+	go -C bench build -o ../$(BIN)/ ./cmd/...
+	$(BIN)/lineage-bench --deepagents $(BIN)/deepagents --postgres private --save $(BIN)/bench/results.jsonl --plots $(BIN)/bench $(BENCH)
 
 .PHONY: microbench
 microbench: ## Run the Go benchmarks COUNT times each (default 6)
@@ -80,6 +85,7 @@ ci: ## Run every check, as .ci/run does
 .PHONY: demo
 demo: ## Import an archive, fork, edit, merge and search it, and leave a store to play with
 	go build -buildvcs=false -o $(BIN)/ ./cmd/lineage
+	go -C bench build -buildvcs=false -o ../$(BIN)/ ./cmd/...
 	scripts/demo.sh
 
 .PHONY: fuzz

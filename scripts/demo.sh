@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Shows what the store does, on an archive that ships with it, and leaves a store to
 # play with. LINEAGE names the program, DEMO the folder; a demonstration that is there
-# is replaced. DEMO_LENGTH and DEMO_ROUNDS say how much is measured.
+# is replaced. LINEAGE_BENCH names the benchmark program; DEMO_LENGTH and DEMO_ROUNDS say how much it measures.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 lineage=${LINEAGE:-$root/.bin/lineage}
+bench=${LINEAGE_BENCH:-$root/.bin/lineage-bench}
 demo=${DEMO:-$root/.bin/demo}
 
 if [[ -e $demo && ! -d $demo/.lineage ]]; then
@@ -18,15 +19,16 @@ cd "$demo"
 if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold= plain=; fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 exec 3>&1
-# run shows a command and runs it.
-run() {
-	local line='$ lineage' word
+# run shows a command of lineage and runs it.
+run() { show lineage "$@"; "$lineage" "$@"; }
+# show prints a command line.
+show() {
+	local line='$' word
 	for word in "$@"; do
 		if [[ $word == *[!a-zA-Z0-9_./:@{}~-]* ]]; then word="'$word'"; fi
 		line+=" $word"
 	done
 	printf '%s\n' "$line" >&3
-	"$lineage" "$@"
 }
 
 say 'A store, and an archive of 100 conversation trees'
@@ -72,7 +74,9 @@ run verify --deep
 
 length=${DEMO_LENGTH:-1000}
 say "What a fork takes beside copying a file of the history, at $length messages of 500 bytes"
-run bench --workloads history --sizes "$length" --rounds "${DEMO_ROUNDS:-5}" --systems lineage,json-files > bench.txt
+compare=(--workloads history --sizes "$length" --rounds "${DEMO_ROUNDS:-5}" --systems lineage,json-files)
+show lineage-bench "${compare[@]}"
+"$bench" "${compare[@]}" > bench.txt
 awk '/^fork/ { on = 1 } on && /^$/ { exit } on' bench.txt
 
 say 'The store is yours to play with'

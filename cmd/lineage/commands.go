@@ -31,7 +31,7 @@ func groups() []group {
 			statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, salvageCommand,
 		}},
 		{"program", "The program", []func(*app) *cobra.Command{
-			benchCommand, versionCommand, completionCommand,
+			versionCommand, completionCommand,
 		}},
 	}
 }

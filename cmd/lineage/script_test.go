@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -33,8 +34,8 @@ func allRecords() []record {
 		&checkpointRecord{}, &mergedRecord{}, &diffRecord{}, &diffSummaryRecord{}, &commonPrefixRecord{}, &partRecord{},
 		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{}, &salvagedRecord{}, &lossRecord{},
 		&statsRecord{}, &erasedRecord{}, &eventRecord{}, &versionRecord{}, &completionRecord{}, &nodeRecord{}, &importedRecord{},
-		&hitRecord{}, &bundledRecord{}, &unbundledRecord{}, &inventoryRecord{}, &benchEnvironmentRecord{}, &measurementRecord{}, &ratioRecord{},
-		&growthRecord{}, &goalRecord{}, &unmeasuredRecord{}, &workloadRecord{}, &exportedRecord{}, &packedRecord{}, &collectedRecord{}, &copiedRecord{}, &projectedRecord{}, &comparedRecord{}, &differenceRecord{},
+		&hitRecord{}, &bundledRecord{}, &unbundledRecord{}, &inventoryRecord{},
+		&exportedRecord{}, &packedRecord{}, &collectedRecord{}, &copiedRecord{}, &projectedRecord{}, &comparedRecord{}, &differenceRecord{},
 	}
 }
 
@@ -242,7 +243,12 @@ func TestDemo(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	script := "env DEMO=$WORK/demo LINEAGE=lineage DEMO_ROUNDS=3 DEMO_LENGTH=10\n" +
+	bench := filepath.Join(t.TempDir(), "lineage-bench")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", bench, "./cmd/lineage-bench")
+	build.Dir = filepath.Join(root, "bench")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	script := "env DEMO=$WORK/demo LINEAGE=lineage LINEAGE_BENCH=" + bench + " DEMO_ROUNDS=3 DEMO_LENGTH=10\n" +
 		"exec bash " + root + "/scripts/demo.sh\n" +
 		"stdout '1,167'\nstdout 'subagent [0-9a-f]{8}'\nstdout 'added 2 messages of clearer to mine'\nstdout '^    .*[Ss]ymbolic link'\n! stdout 'mark>'\n" +
 		"stdout 'every byte is what was written'\nstdout '10 +json-files'\n! stderr .\n" +

@@ -78,7 +78,7 @@ func TestViolations(t *testing.T) {
 		{"the SQL library in the store", pkg{ImportPath: ours("lineage"), Deps: []string{"database/sql"}}, "lineage must not link the SQL library"},
 		{"the SQL library's interfaces in the store", pkg{ImportPath: ours("lineage"), Deps: []string{"database/sql/driver"}}, ""},
 		{"an AI client in the engine", pkg{ImportPath: ours("lineage/engine"), Deps: []string{"github.com/openai/openai-go/v3"}}, "lineage/engine must not link an AI client"},
-		{"a command-line library in bench", pkg{ImportPath: ours("bench/fork"), Deps: []string{"github.com/spf13/cobra"}}, "bench/fork must not link a command-line library"},
+		{"a test database in the program", pkg{ImportPath: ours("cmd/lineage"), Deps: []string{ours("internal/pgcluster")}}, "cmd/lineage must not link a database server for tests"},
 		{"a new library behind the store", pkg{ImportPath: ours("lineage"), Deps: []string{"example.com/large"}}, "lineage must not link example.com/large"},
 	}
 	for _, tt := range tests {

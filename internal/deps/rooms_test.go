@@ -74,7 +74,6 @@ var rooms = []room{
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "sqladapter/search", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite")},
-	{path: "bench", tree: true, any: true},
 	{path: "cmd", tree: true, any: true},
 }
 
@@ -92,22 +91,20 @@ type heavy struct {
 }
 
 var heavies = []heavy{
-	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "sqladapter/search", "sqladapter/archives", "bench", "cmd"}},
-	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "internal/pgcluster", "internal/pgtest", "bench", "cmd"}},
-	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "bench", "cmd"}},
-	{
-		"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"},
-		[]string{"bench"},
-	},
+	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "sqladapter/search", "sqladapter/archives", "cmd"}},
+	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "internal/pgcluster", "internal/pgtest", "cmd"}},
+	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "cmd"}},
+	{"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"}, nil},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "sqladapter/search", "internal/pgcluster", "internal/pgtest", "bench", "cmd"},
+		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "sqladapter/search", "internal/pgcluster", "internal/pgtest", "cmd"},
 	},
 	{
 		"a command-line library",
 		[]string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/urfave/cli", "github.com/alecthomas/kong"},
 		[]string{"cmd"},
 	},
+	{"a database server for tests", []string{module + "/internal/pgcluster"}, []string{"internal/pgcluster", "internal/pgtest"}},
 	{
 		"an AI client",
 		[]string{
