@@ -79,8 +79,8 @@ ci: ## Run every check, as .ci/run does
 
 .PHONY: demo
 demo: ## Import an archive, fork, edit, merge and search it, and leave a store to play with
-	go build -buildvcs=false -o $(BIN)/ ./cmd/lineage
-	scripts/demo.sh
+	@scripts/step.sh 'building $(BIN)/lineage' go build -v -buildvcs=false -o $(BIN)/ ./cmd/lineage
+	@scripts/demo.sh
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
@@ -106,7 +106,7 @@ fmt: ## Format the code
 
 .PHONY: tools
 tools: ## Build the checkers that tools/go.mod pins
-	go -C tools build -buildvcs=false -o ../$(BIN)/ tool ./...
+	@scripts/step.sh 'building the checkers' go -C tools build -v -buildvcs=false -o ../$(BIN)/ tool ./...
 
 .PHONY: clean
 clean: ## Remove what was built
