@@ -112,8 +112,14 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          knownCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	version := root.Flags().Bool("version", false, "show the version of the program")
+	root.RunE = a.does(func(context.Context, []string) error {
+		if *version {
+			return runVersion(a)
+		}
+		return root.Help()
+	})
 	root.SetOut(a.buffer)
 	root.SetErr(a.err.W)
 	root.SetIn(a.stdin)
