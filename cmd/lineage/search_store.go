@@ -22,24 +22,29 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, index.Close()) }()
-		options := chat.SearchOptions{Roles: o.roles, Limit: o.limit}
-		var results []chat.SearchResult
-		if s.namedChat() == "" {
-			results, err = index.SearchAll(ctx, o.user, o.query, options)
-		} else {
-			thread, findErr := s.store.Engine().Thread(ctx, s.thread.ID())
-			if findErr != nil {
-				return findErr
+		hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) {
+			options := chat.SearchOptions{Roles: o.roles, Limit: limit}
+			if s.namedChat() == "" {
+				return index.SearchAll(ctx, o.user, o.query, options)
 			}
-			results, err = index.SearchMessages(ctx, chat.IDOfThread(thread), o.query, options)
-		}
+			thread, err := s.store.Engine().Thread(ctx, s.thread.ID())
+			if err != nil {
+				return nil, err
+			}
+			return index.SearchMessages(ctx, chat.IDOfThread(thread), o.query, options)
+		})
 		line.Done()
 		if err != nil {
 			return err
 		}
-		for i := range results {
-			results[i].Message.ID = refs.WithoutThread(results[i].Message.ID)
+		titles, shorts := make(map[string]string), make(map[string]string)
+		for t, err := range s.store.Engine().Threads(ctx) {
+			if err != nil {
+				return err
+			}
+			id := chat.IDOfThread(t)
+			titles[id], shorts[id] = t.Title, refs.Short(t.ID)
 		}
-		return s.printHits(results)
+		return s.printHits(hits, func(id string) (string, error) { return titles[id], nil }, func(id string) string { return shorts[id] })
 	})
 }

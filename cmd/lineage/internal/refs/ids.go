@@ -164,6 +164,15 @@ func WithoutThread(id string) string {
 	return address
 }
 
+// ShortAddress returns the form of an address of a span that people read. Other ids stay as they are.
+func ShortAddress(id string) string {
+	ref, err := structure.ParseSpanRef(id)
+	if err != nil || ref.IsZero() {
+		return id
+	}
+	return ShortSpan(ref)
+}
+
 // runByID returns the run that short stands for among those that have a place seq. The runs of the current thread come
 // first.
 func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*structure.RunID, error) {
