@@ -149,6 +149,9 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	}
 	help.GroupID = "program"
 	a.completeArguments(root)
+	if err := root.RegisterFlagCompletionFunc("chat", a.completion((*session).chatNames)); err != nil {
+		panic(err) // the flag is bound above
+	}
 	countArguments(root)
 	requireNames(root)
 	return root
