@@ -12,19 +12,12 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-func open(t *testing.T) *lineage.Store {
-	t.Helper()
-	store, err := lineage.Open(t.Context(), t.TempDir()+"/store", nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	return store
-}
-
 func TestNamesAreFoundAndStepsTaken(t *testing.T) {
-	ctx, store := t.Context(), open(t)
+	ctx, store := t.Context(), lineagetest.New(t, nil)
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip", Title: "A trip"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -65,7 +58,7 @@ func TestNamesAreFoundAndStepsTaken(t *testing.T) {
 }
 
 func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
-	ctx, store := t.Context(), open(t)
+	ctx, store := t.Context(), lineagetest.New(t, nil)
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -104,7 +97,7 @@ func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
 // Every id that is listed is found by each beginning of its short form that only it has, and by each beginning of the whole
 // that only it has. Other beginnings are refused, with the ids that have them.
 func TestShownIDsAreFoundByTheirBeginnings(t *testing.T) {
-	ctx, store := t.Context(), open(t)
+	ctx, store := t.Context(), lineagetest.New(t, nil)
 	var first *lineage.Thread
 	spans := make(map[string]lineage.SpanRef)
 	threads := make(map[string]lineage.ThreadID)
@@ -206,7 +199,7 @@ func requireBeginnings[T any](t *testing.T, ids map[string]T, suffix string, fin
 }
 
 func TestContentIsFoundByTheBeginningOfItsID(t *testing.T) {
-	ctx, store := t.Context(), open(t)
+	ctx, store := t.Context(), lineagetest.New(t, nil)
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
