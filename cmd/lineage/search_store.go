@@ -6,9 +6,11 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // searchStore searches the chats of a store, through an index that is kept beside it.
@@ -37,14 +39,40 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 		if err != nil {
 			return err
 		}
-		titles, shorts := make(map[string]string), make(map[string]string)
+		threads := make(map[string]*structure.Thread)
 		for t, err := range s.store.Engine().Threads(ctx) {
 			if err != nil {
 				return err
 			}
-			id := chat.IDOfThread(t)
-			titles[id], shorts[id] = t.Title, refs.Short(t.ID)
+			threads[chat.IDOfThread(t)] = t
 		}
-		return s.printHits(hits, func(id string) (string, error) { return titles[id], nil }, func(id string) string { return shorts[id] })
+		return s.printHits(hits, func(id string) (string, error) {
+			switch t := threads[id]; {
+			case t == nil:
+				return "", nil
+			case t.Title != "" || s.json:
+				return t.Title, nil
+			default:
+				return s.beginning(ctx, t.ID)
+			}
+		}, func(id string) string {
+			if t := threads[id]; t != nil {
+				return refs.Short(t.ID)
+			}
+			return id
+		})
 	})
+}
+
+// beginning returns what the list of chats shows of a chat without a title.
+func (s *session) beginning(ctx context.Context, id lineage.ThreadID) (string, error) {
+	thread, err := s.store.Thread(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	r, err := s.chatRecord(ctx, thread)
+	if err != nil {
+		return "", err
+	}
+	return s.titleOf(ctx, r)
 }
