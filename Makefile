@@ -84,9 +84,9 @@ ci: ## Run every check, as .ci/run does
 
 .PHONY: demo
 demo: ## Import an archive, fork, edit, merge and search it, and leave a store to play with
-	go build -buildvcs=false -o $(BIN)/ ./cmd/lineage
-	go -C bench build -buildvcs=false -o ../$(BIN)/ ./cmd/...
-	scripts/demo.sh
+	@scripts/step.sh 'building $(BIN)/lineage' go build -v -buildvcs=false -o $(BIN)/ ./cmd/lineage
+	@scripts/step.sh 'building $(BIN)/lineage-bench' go -C bench build -v -buildvcs=false -o ../$(BIN)/ ./cmd/...
+	@scripts/demo.sh
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
@@ -112,7 +112,7 @@ fmt: ## Format the code
 
 .PHONY: tools
 tools: ## Build the checkers that tools/go.mod pins
-	go -C tools build -buildvcs=false -o ../$(BIN)/ tool ./...
+	@scripts/step.sh 'building the checkers' go -C tools build -v -buildvcs=false -o ../$(BIN)/ tool ./...
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -119,9 +119,22 @@ type Entry struct {
 	Erased bool
 }
 
-// Text returns the body as text. It is empty where Body is nil: for a body of more than
-// 64 KiB too. Store.Text returns that of any size.
-func (e *Entry) Text() string { return string(e.Body) }
+// Text returns the body as text. Where Body is nil, it is a note in brackets instead, such as "[text/plain, 70000 bytes]"
+// or "[erased]". Store.Text returns a body of any size.
+func (e *Entry) Text() string {
+	if e.Erased || e.Body == nil && e.Size > 0 {
+		return e.note()
+	}
+	return string(e.Body)
+}
+
+// note is what is said of a body that is not shown.
+func (e *Entry) note() string {
+	if e.Erased {
+		return "[erased]"
+	}
+	return fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size)
+}
 
 // Item returns what would add the same content in the same use elsewhere.
 func (e *Entry) Item() Item {

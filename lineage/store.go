@@ -63,6 +63,11 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
+	// Wait is how long Open waits while another process has the store open. Then, or at once where it is 0, the error
+	// matches ErrLocked. Waiting, when not nil, is called once when Open begins to wait, with the error that it would
+	// return without waiting.
+	Wait    time.Duration
+	Waiting func(held error)
 	// Progress, when not nil, is told how much of the journal was replayed while
 	// the store is opened.
 	Progress func(done, total int64)
@@ -93,7 +98,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	engine, err := embedded.Open(ctx, dir, &embedded.Options{
 		Durability: o.Durability, SegmentSize: o.SegmentSize, SyncInterval: o.SyncInterval,
-		NoPacking: o.NoPacking, ReadOnly: o.ReadOnly, MustExist: o.MustExist, Progress: o.Progress, Log: o.Log,
+		NoPacking: o.NoPacking, ReadOnly: o.ReadOnly, MustExist: o.MustExist, Wait: o.Wait, Waiting: o.Waiting,
+		Progress: o.Progress, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -187,11 +187,8 @@ func passageOf(e *Entry) Passage {
 	case e.Kind == Asset:
 		p.Role, p.Name = "asset", e.Filename
 	}
-	switch {
-	case e.Erased:
-		p.Text, p.Absent = "[erased]", true
-	case e.Body == nil, e.Kind == Asset:
-		p.Text, p.Absent = fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size), true
+	if e.Erased || e.Body == nil || e.Kind == Asset {
+		p.Text, p.Absent = e.note(), true
 	}
 	return p
 }

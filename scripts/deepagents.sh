@@ -22,10 +22,6 @@ if [[ ${major:-0} -lt 22 ]]; then
 fi
 mkdir -p "$dir"
 echo '{"private":true}' >"$dir/package.json"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if ! npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --no-save --loglevel=error "${packages[@]}" >"$log" 2>&1; then
-  tail -n 5 "$log" >&2
+scripts/step.sh "fetching $package" npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --no-save --loglevel=error "${packages[@]}" ||
   without "it could not be fetched"
-fi
 touch "$dir/complete"

@@ -67,7 +67,8 @@ run tree
 say 'What was said about it, in all conversations'
 run search 'symbolic AND link*' --limit 3
 
-say 'What it takes on disk, and what copies would take'
+say 'A thousand forks: the size on disk, and the size of copies'
+run fork mine --count 1000 > /dev/null
 run pack
 run stats
 run verify --deep
@@ -85,7 +86,7 @@ cat <<END
   alias lineage=$lineage
   lineage chat list                  the conversations
   lineage tree                       the one of the demonstration; lineage chat use ID for others
-  lineage fork mine --count 1000     a thousand forks, and lineage stats again
+  lineage fork mine --count 1000     a thousand forks more, and lineage stats again
   lineage rewind @{2}                two messages back, on a new branch
   lineage export -o links.html       a page to read
   lineage project sqlite:chats.db    plain SQL tables

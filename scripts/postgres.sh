@@ -3,6 +3,7 @@
 # LINEAGE_TEST_POSTGRES names a server, else installs the Debian package, which needs root. Whether tests may go without is
 # up to them: they fail where CI=true, and else say that they were skipped.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 if [[ -n ${LINEAGE_TEST_POSTGRES:-} ]] || command -v initdb >/dev/null; then exit 0; fi
 for bin in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/local/pgsql/bin /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin; do
@@ -18,10 +19,6 @@ install -d /etc/postgresql-common/createcluster.d
 echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/lineage.conf
 
 export DEBIAN_FRONTEND=noninteractive
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if ! { apt-get install -y --no-install-recommends postgresql ||
-  { apt-get update && apt-get install -y --no-install-recommends postgresql; }; } >"$log" 2>&1; then
-  tail -n 20 "$log" >&2
+install='apt-get install -y --no-install-recommends postgresql'
+scripts/step.sh 'installing PostgreSQL' bash -c "$install || { apt-get update && $install; }" ||
   echo "postgres.sh: PostgreSQL could not be installed; tests against it cannot run" >&2
-fi

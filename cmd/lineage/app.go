@@ -101,8 +101,8 @@ the nearest .lineage in the current folder or one above it. A chat is a conversa
 branches; commands work on the one given by --chat or LINEAGE_CHAT, or else the one
 chosen by 'lineage chat use', or the one that changed last.
 
-Positions are written as names: a branch (main), a checkpoint, the beginning or
-end of an id (3f9ac2d1), the address of a message (3f9ac2d1/12), CHAT/BRANCH, or @
+Positions are written as names: a branch (main), a checkpoint, an id or the beginning of
+one as it is listed (3f9ac2d1, 3f9a), the address of a message (3f9ac2d1/12), CHAT/BRANCH, or @
 for the active branch. Steps lead on from there: main~2 and main@{2} are two messages
 back, main:3 is the third message, and main@{-1} is where main stood before it was last
 moved. Alone they start at the active branch: @{1}, :3.`,
@@ -112,8 +112,14 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          knownCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	version := root.Flags().Bool("version", false, "show the version of the program")
+	root.RunE = a.does(func(context.Context, []string) error {
+		if *version {
+			return runVersion(a)
+		}
+		return root.Help()
+	})
 	root.SetOut(a.buffer)
 	root.SetErr(a.err.W)
 	root.SetIn(a.stdin)
@@ -143,6 +149,9 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	}
 	help.GroupID = "program"
 	a.completeArguments(root)
+	if err := root.RegisterFlagCompletionFunc("chat", a.completion((*session).chatNames)); err != nil {
+		panic(err) // the flag is bound above
+	}
 	countArguments(root)
 	requireNames(root)
 	return root

@@ -27,7 +27,7 @@ func bundleCreateCommand(a *app) *cobra.Command {
 		Use:   "create FILE [CHAT]...",
 		Short: "Write chats into a bundle",
 		Long: `Writes the current chat, those named, or with --all the whole store into a bundle. With --against
-what is listed in another store's inventory is left out.`,
+what is listed in another store's inventory is left out. FILE - is standard output.`,
 		Example: `  lineage bundle create lisbon.bundle lisbon
   lineage bundle create everything.bundle --all --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -99,12 +99,12 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 		}
 	}
 	var report bundle.WriteReport
-	err := writeFile(o.file, func(w io.Writer) (err error) {
+	err := s.writeBinary(o.file, func(w io.Writer) (err error) {
 		report, err = bundle.Write(ctx, s.store, w, options)
 		return err
 	})
 	line.Done()
-	if err != nil {
+	if err != nil || o.file == stdoutName {
 		return err
 	}
 	if s.json {

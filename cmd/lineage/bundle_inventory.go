@@ -14,6 +14,7 @@ func bundleInventoryCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "inventory FILE",
 		Short: "List what a store has, for a bundle to leave out",
+		Long:  `Writes a list of what the store has, for 'lineage bundle create --against' in another store. FILE - is standard output.`,
 		Example: `  lineage bundle inventory here.inventory
   lineage bundle inventory here.inventory && lineage bundle create new.bundle --against here.inventory --all`,
 		Args: cobra.ExactArgs(1),
@@ -39,11 +40,11 @@ func runBundleInventory(ctx context.Context, s *session, file string) error {
 		return err
 	}
 	r := inventoryRecord{File: file}
-	err = writeFile(file, func(w io.Writer) (err error) {
+	err = s.writeBinary(file, func(w io.Writer) (err error) {
 		r.Bytes, err = inventory.WriteTo(w)
 		return err
 	})
-	if err != nil {
+	if err != nil || file == stdoutName {
 		return err
 	}
 	if s.json {

@@ -40,8 +40,8 @@ func (a *app) completeArguments(c *cobra.Command) {
 	}
 }
 
-// completion returns what offers the names that list returns. A store that cannot be
-// opened at once has none.
+// completion offers the names that list returns, each with a description behind a tab or without one. A store that cannot
+// be opened at once has none.
 func (a *app) completion(list func(*session, context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a.wait = 0
@@ -50,7 +50,8 @@ func (a *app) completion(list func(*session, context.Context) ([]string, error))
 		err := a.read(c.Context(), func(ctx context.Context, s *session) error {
 			all, err := list(s, ctx)
 			for _, name := range all {
-				if strings.HasPrefix(name, begun) && len(names) < maxCompletions && screen.Line(name) == name {
+				value, _, _ := strings.Cut(name, "\t")
+				if strings.HasPrefix(value, begun) && len(names) < maxCompletions && screen.Line(value) == value {
 					names = append(names, name)
 				}
 			}
@@ -92,17 +93,21 @@ func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// chatNames returns the ids of chats, with their titles.
 func (s *session) chatNames(ctx context.Context) ([]string, error) {
 	var names []string
 	for t, err := range s.store.Engine().Threads(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if t.SourceID != "" {
-			names = append(names, t.SourceID)
-		} else {
-			names = append(names, refs.Short(t.ID))
+		name := refs.Short(t.ID)
+		if t.SourceID != "" && !strings.Contains(t.SourceID, "\t") {
+			name = t.SourceID
 		}
+		if t.Title != "" {
+			name = cobra.CompletionWithDesc(name, screen.Cut(screen.Line(t.Title), 60))
+		}
+		names = append(names, name)
 		if len(names) == maxCompletions*10 {
 			break
 		}

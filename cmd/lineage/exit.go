@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -99,7 +100,7 @@ func codeOf(err error) int {
 		return exitCorrupt
 	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected):
 		return exitConflict
-	case is(lineage.ErrNotFound), is(lineage.ErrErased), is(fs.ErrNotExist):
+	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist):
 		return exitNotFound
 	case is(lineage.ErrInvalid):
 		return exitUsage

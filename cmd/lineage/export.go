@@ -43,7 +43,7 @@ standard output, or to the file given by --output, whose ending can tell the for
 	}
 	f := c.Flags()
 	f.StringVar(&o.format, "format", "", "how to write it (default: by the ending of --output, or markdown)")
-	f.StringVarP(&o.to, "output", "o", "", "the file to write")
+	f.StringVarP(&o.to, "output", "o", stdoutName, "the file to write; - is standard output")
 	f.BoolVar(&o.all, "all", false, "write every chat")
 	f.StringVar(&o.title, "title", "", "the title of a page")
 	return c
@@ -83,9 +83,6 @@ func (o *exportOptions) exportFormat() export.Format {
 }
 
 func runExport(ctx context.Context, s *session, o *exportOptions) error {
-	if s.json && o.to == "" {
-		return usagef("--json tells about the file that was written: give --output")
-	}
 	options := export.Options{Title: o.title}
 	if !o.all || len(o.what) > 0 {
 		scope, err := s.exportScope(ctx, o)
@@ -95,17 +92,14 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 		options.Scope = scope
 	}
 	format := o.exportFormat()
-	if o.to == "" {
-		return exportFailure(export.Write(ctx, s.store, s.out.W, format, &options))
-	}
 	r := exportedRecord{File: o.to, Format: string(format)}
-	err := writeFile(o.to, func(w io.Writer) error {
+	err := s.writeOutput(o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
 		err := exportFailure(export.Write(ctx, s.store, counted, format, &options))
 		r.Bytes = counted.n
 		return err
 	})
-	if err != nil {
+	if err != nil || o.to == stdoutName {
 		return err
 	}
 	if s.json {
@@ -151,6 +145,29 @@ func (s *session) exportScope(ctx context.Context, o *exportOptions) (export.Sco
 		scope.Context = found.Context
 	}
 	return scope, nil
+}
+
+// stdoutName stands for standard output where a file to write is named.
+const stdoutName = "-"
+
+// writeOutput writes a file, or to standard output. What is printed about a file that was written has no place beside
+// data on standard output: with --json that is an error.
+func (a *app) writeOutput(name string, write func(io.Writer) error) error {
+	if name != stdoutName {
+		return writeFile(name, write)
+	}
+	if a.json {
+		return usagef("--json prints a record about the file that is written: name a file, not standard output")
+	}
+	return write(a.out.W)
+}
+
+// writeBinary is writeOutput for bytes that a terminal cannot show.
+func (a *app) writeBinary(name string, write func(io.Writer) error) error {
+	if name == stdoutName && a.out.Terminal {
+		return usagef("this is not for a terminal: send it to a file")
+	}
+	return a.writeOutput(name, write)
 }
 
 // writeFile writes a file that has its name only when it is whole.

@@ -33,7 +33,7 @@ func requireNames(c *cobra.Command) {
 
 // namesInFlags refuses an empty name in the flags that were given.
 func namesInFlags(c *cobra.Command) (err error) {
-	naming := []string{"store", "chat", "in", "from", "at", "into", "after", "branch"}
+	naming := []string{"store", "chat", "in", "from", "at", "into", "after", "branch", "output"}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if slices.Contains(naming, f.Name) && f.Value.String() == "" {
 			err = emptyName("--" + f.Name)

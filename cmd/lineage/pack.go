@@ -34,7 +34,7 @@ type packedRecord struct {
 	// Files is how many files were written, and Commits how many commits they hold.
 	Files   int    `json:"files"`
 	Commits uint64 `json:"commits"`
-	// BytesBefore and BytesAfter are what the store takes on disk.
+	// BytesBefore and BytesAfter are the sizes of journal and index.
 	BytesBefore int64 `json:"bytes_before"`
 	BytesAfter  int64 `json:"bytes_after"`
 }
@@ -51,6 +51,6 @@ func runPack(ctx context.Context, s *session, o *packOptions) error {
 	if s.json {
 		return s.emit(&packedRecord{Files: report.Files, Commits: report.Commits, BytesBefore: report.Before, BytesAfter: report.After})
 	}
-	s.printf("packed %s: %s on disk, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
+	s.printf("packed %s: journal and index take %s, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
 	return nil
 }

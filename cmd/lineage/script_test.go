@@ -256,3 +256,33 @@ func TestDemo(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txtar"), []byte(script), 0o600))
 	testscript.Run(t, scriptParams(dir))
 }
+
+// The commands that the README shows work one after the other, and the search finds what was said before.
+func TestReadmeCommands(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	var script strings.Builder
+	commands := 0
+	for line := range strings.Lines(string(readme)) {
+		line, shown := strings.CutPrefix(line, "$ lineage ")
+		if !shown {
+			continue
+		}
+		line, _, _ = strings.Cut(line, " # ")
+		fmt.Fprintf(&script, "exec sh -c 'lineage %s'\n", strings.ReplaceAll(strings.TrimSpace(line), "'", "''"))
+		if strings.HasPrefix(line, "search") {
+			script.WriteString("stdout 'Plan a weekend in Lisbon'\nstdout 'Lisbon \\([0-9a-f]{8}\\)$'\n")
+		}
+		commands++
+	}
+	require.Greater(t, commands, 5)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o600))
+	params := scriptParams(dir)
+	setup := params.Setup
+	params.Setup = func(e *testscript.Env) error {
+		demo := filepath.Join("testdata", "demo")
+		return errors.Join(setup(e), os.CopyFS(filepath.Join(e.WorkDir, demo), os.DirFS(filepath.Join("..", "..", demo))))
+	}
+	testscript.Run(t, params)
+}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -23,14 +26,17 @@ func searchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find messages by what they say",
-		Long: `Finds messages by their words, the best first: in all chats, or in the one that --chat names. Words
-are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
+		Long: `Finds messages by their words, the best first: in all chats, or in the one that --chat names. A message
+that several chats share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
 and NEAR(…) combine them. Text that is no valid query is searched for its words. What a store is
 searched with is kept in a file beside it, and made anew when that is gone.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
+			if o.limit < 0 {
+				return usagef("--limit %d: it is not below 0", o.limit)
+			}
 			o.query = strings.Join(args, " ")
 			return runSearch(ctx, a, o)
 		}),
@@ -43,10 +49,11 @@ searched with is kept in a file beside it, and made anew when that is gone.`,
 
 // hitRecord is a message that a search found.
 type hitRecord struct {
-	// ID is the message's id of its maker's choice, or the one it has among chats.
-	ID   string `json:"id"`
-	Chat string `json:"chat"`
-	Role string `json:"role"`
+	// ID is the message's id of its maker's choice, or its address.
+	ID string `json:"id"`
+	// Chats are the chats that have the message, the best match first.
+	Chats []hitChat `json:"chats"`
+	Role  string    `json:"role"`
 	// Rank orders the hits: the higher, the better.
 	Rank float64 `json:"rank"`
 	// Snippet is where it matches, the words between <mark> and </mark>.
@@ -54,28 +61,103 @@ type hitRecord struct {
 	Text    string `json:"text"`
 }
 
+// hit is a message that a search found, with what is shown to people only.
+type hit struct {
+	hitRecord
+	createdAt time.Time
+}
+
+// hitChat is a chat that has a message that was found.
+type hitChat struct {
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+}
+
 func (*hitRecord) recordType() string { return "hit" }
 
-// printHits prints what a search found.
-func (a *app) printHits(results []chat.SearchResult) error {
+// searchFactor is how many matches are looked at for each hit that is wanted: chats that share a message have a match each.
+const searchFactor = 16
+
+// maxHits bounds how many hits can be asked for.
+const maxHits = 1 << 20
+
+// findHits returns the best hits, each message once. find is called with growing limits until there are enough messages.
+func findHits(limit int, find func(limit int) ([]chat.SearchResult, error)) ([]*hit, error) {
+	limit = min(cmp.Or(limit, chat.DefaultSearchLimit), maxHits)
+	for ask := limit * searchFactor; ; ask *= searchFactor {
+		results, err := find(ask)
+		if err != nil {
+			return nil, err
+		}
+		hits := hitsOf(results)
+		if len(hits) >= limit || len(results) < ask {
+			return hits[:min(limit, len(hits))], nil
+		}
+	}
+}
+
+// hitsOf returns the messages that were found, each once with all its chats, in the order of the results.
+func hitsOf(results []chat.SearchResult) []*hit {
+	var hits []*hit
+	seen := make(map[string]*hit)
 	for i := range results {
 		r := &results[i]
 		m := newChatMessageRecord(&r.Message, 0)
+		// In a store chats that share a message have it under its address behind their ids.
+		id := refs.WithoutThread(m.ID)
+		h := seen[id]
+		if h == nil {
+			h = &hit{hitRecord{ID: id, Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}, m.CreatedAt}
+			seen[id] = h
+			hits = append(hits, h)
+		}
+		h.Chats = append(h.Chats, hitChat{ID: r.Message.ChatID})
+	}
+	return hits
+}
+
+// maxHitChats is how many of a message's chats are named to a person.
+const maxHitChats = 3
+
+// printHits prints what a search found. title returns the title of a chat, and short what people call its id.
+func (a *app) printHits(hits []*hit, title func(id string) (string, error), short func(id string) string) error {
+	for _, h := range hits {
+		named := h.Chats
+		if !a.json {
+			named = named[:min(len(named), maxHitChats)]
+		}
+		for i := range named {
+			var err error
+			if named[i].Title, err = title(named[i].ID); err != nil {
+				return err
+			}
+		}
 		if a.json {
-			if err := a.emit(&hitRecord{ID: m.ID, Chat: r.Message.ChatID, Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}); err != nil {
+			if err := a.emit(&h.hitRecord); err != nil {
 				return err
 			}
 			continue
 		}
-		a.printf("%s  %s\n", a.out.Paint(screen.OfRole(m.Role)+";1", screen.Line(m.Role)),
-			a.out.Paint(screen.Dim, screen.Line(m.ID)+"  "+screen.Time(m.CreatedAt)))
-		snippet := r.Snippet
+		var in []string
+		for _, c := range named {
+			if c.Title == "" {
+				in = append(in, short(c.ID))
+				continue
+			}
+			in = append(in, screen.Cut(screen.Line(c.Title), 40)+" ("+short(c.ID)+")")
+		}
+		if more := len(h.Chats) - len(named); more > 0 {
+			in = append(in, fmt.Sprintf("and %s more", screen.Count(int64(more))))
+		}
+		a.printf("%s  %s  %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(h.Role)),
+			a.out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.createdAt)), screen.Line(strings.Join(in, ", ")))
+		snippet := h.Snippet
 		if snippet == "" {
-			snippet = screen.Cut(screen.Line(m.Text), 200)
+			snippet = screen.Cut(screen.Line(h.Text), 200)
 		}
 		a.printf("    %s\n", a.marked(screen.Line(snippet)))
 	}
-	if len(results) == 0 && !a.json {
+	if len(hits) == 0 && !a.json {
 		a.note("nothing found")
 	}
 	return nil
@@ -102,17 +184,23 @@ func runSearch(ctx context.Context, a *app, o *searchOptions) error {
 		return searchStore(ctx, a, o)
 	}
 	return a.onDB(ctx, func(ctx context.Context, d *database) error {
-		results, err := d.search(ctx, o)
+		hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) { return d.search(ctx, o, limit) })
 		if err != nil {
 			return err
 		}
-		return d.printHits(results)
+		return d.printHits(hits, func(id string) (string, error) {
+			c, err := d.chats.Chat(ctx, id)
+			if c == nil || err != nil {
+				return "", err
+			}
+			return c.Title, nil
+		}, func(id string) string { return id })
 	})
 }
 
 // search searches the chat that was named, or all.
-func (d *database) search(ctx context.Context, o *searchOptions) ([]chat.SearchResult, error) {
-	options := chat.SearchOptions{Roles: o.roles, Limit: o.limit}
+func (d *database) search(ctx context.Context, o *searchOptions, limit int) ([]chat.SearchResult, error) {
+	options := chat.SearchOptions{Roles: o.roles, Limit: limit}
 	if d.namedChat() != "" {
 		return d.chats.SearchMessages(ctx, d.current, o.query, options)
 	}

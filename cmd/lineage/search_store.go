@@ -6,9 +6,11 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // searchStore searches the chats of a store, through an index that is kept beside it.
@@ -22,24 +24,55 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, index.Close()) }()
-		options := chat.SearchOptions{Roles: o.roles, Limit: o.limit}
-		var results []chat.SearchResult
-		if s.namedChat() == "" {
-			results, err = index.SearchAll(ctx, o.user, o.query, options)
-		} else {
-			thread, findErr := s.store.Engine().Thread(ctx, s.thread.ID())
-			if findErr != nil {
-				return findErr
+		hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) {
+			options := chat.SearchOptions{Roles: o.roles, Limit: limit}
+			if s.namedChat() == "" {
+				return index.SearchAll(ctx, o.user, o.query, options)
 			}
-			results, err = index.SearchMessages(ctx, chat.IDOfThread(thread), o.query, options)
-		}
+			thread, err := s.store.Engine().Thread(ctx, s.thread.ID())
+			if err != nil {
+				return nil, err
+			}
+			return index.SearchMessages(ctx, chat.IDOfThread(thread), o.query, options)
+		})
 		line.Done()
 		if err != nil {
 			return err
 		}
-		for i := range results {
-			results[i].Message.ID = refs.WithoutThread(results[i].Message.ID)
+		threads := make(map[string]*structure.Thread)
+		for t, err := range s.store.Engine().Threads(ctx) {
+			if err != nil {
+				return err
+			}
+			threads[chat.IDOfThread(t)] = t
 		}
-		return s.printHits(results)
+		return s.printHits(hits, func(id string) (string, error) {
+			switch t := threads[id]; {
+			case t == nil:
+				return "", nil
+			case t.Title != "" || s.json:
+				return t.Title, nil
+			default:
+				return s.beginning(ctx, t.ID)
+			}
+		}, func(id string) string {
+			if t := threads[id]; t != nil {
+				return refs.Short(t.ID)
+			}
+			return id
+		})
 	})
+}
+
+// beginning returns what the list of chats shows of a chat without a title.
+func (s *session) beginning(ctx context.Context, id lineage.ThreadID) (string, error) {
+	thread, err := s.store.Thread(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	r, err := s.chatRecord(ctx, thread)
+	if err != nil {
+		return "", err
+	}
+	return s.titleOf(ctx, r)
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
@@ -150,34 +149,18 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	default:
 		return nil, usagef("durability %q: it is full or normal", a.durability)
 	}
-	deadline := time.Now().Add(a.wait)
-	pause := 5 * time.Millisecond
-	told := false
-	for {
-		line := a.progress("opening", screen.Bytes)
-		store, err := lineage.Open(ctx, dir, &lineage.Options{
-			Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create, Progress: line.Show,
-			Log: func(message string) {
-				a.repairs = append(a.repairs, message)
-				a.warn("%s", message)
-			},
-		})
-		line.Done()
-		a.keeps = a.keeps || err == nil && !mode.readOnly
-		if err == nil || !errors.Is(err, lineage.ErrLocked) || !time.Now().Before(deadline) {
-			return store, err
-		}
-		if !told && pause > 200*time.Millisecond {
-			a.note("waiting: %v", err)
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(min(pause, time.Until(deadline))):
-		}
-		pause = min(pause*2, time.Second/2)
-	}
+	line := a.progress("opening", screen.Bytes)
+	defer line.Done()
+	store, err := lineage.Open(ctx, dir, &lineage.Options{
+		Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create,
+		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
+		Log: func(message string) {
+			a.repairs = append(a.repairs, message)
+			a.warn("%s", message)
+		},
+	})
+	a.keeps = a.keeps || err == nil && !mode.readOnly
+	return store, err
 }
 
 // currentChat returns the chat that commands work on, nil while there is none.

@@ -17,10 +17,12 @@ func statsCommand(a *app) *cobra.Command {
 	o := &statsOptions{}
 	c := &cobra.Command{
 		Use:   "stats",
-		Short: "Tell how much is stored, and what copies would have cost",
-		Long: `Tells how much is stored: what all messages hold (logical), what they hold with the same bytes
-counted once (unique), and what the store takes on disk (stored). Beside it stands what it would be if
-every fork and branch held a copy of its history.`,
+		Short: "Show how much is stored, and the size of copies",
+		Long: `Shows how much is stored: the bytes of all messages (logical), the same bytes counted once (unique),
+and the size of all files of the store (on disk), with their parts: the journal with its packs, the index,
+and other files, such as the search index. 'as copies' is the size of the messages, not compressed, if every
+fork and branch held a copy of its history. It is compared with the journal and the index. 'not packed' is the
+part of the journal that 'lineage pack' would compress; it is shown while it is worth it.`,
 		Example: `  lineage stats
   lineage stats --json`,
 		Args: cobra.NoArgs,
@@ -48,11 +50,15 @@ type statsRecord struct {
 	Blocks   uint64 `json:"blocks"`
 	Chunks   uint64 `json:"chunks"`
 	// LogicalBytes is the size of all messages, UniqueBytes that of the different ones,
-	// and StoredBytes what the store takes on disk, its index (IndexBytes) included.
+	// and StoredBytes the size of all files: the journal, the index (IndexBytes), and
+	// others (OtherBytes), such as the search index.
 	LogicalBytes uint64 `json:"logical_bytes"`
 	UniqueBytes  uint64 `json:"unique_bytes"`
 	StoredBytes  uint64 `json:"stored_bytes"`
 	IndexBytes   uint64 `json:"index_bytes"`
+	OtherBytes   uint64 `json:"other_bytes"`
+	// UnpackedBytes is the size of the part of the journal that is not packed.
+	UnpackedBytes uint64 `json:"unpacked_bytes"`
 	// CopiedMessages and CopiedBytes are what it would be if every context held a copy
 	// of its history. CopiedExact is false where the bytes are an estimate.
 	CopiedMessages uint64 `json:"copied_messages"`
@@ -74,6 +80,7 @@ func runStats(ctx context.Context, s *session, o *statsOptions) error {
 		Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches, Checkpoints: stats.Checkpoints,
 		Messages: stats.Usages, Spans: stats.Spans, Runs: stats.Runs, Blocks: stats.Blocks, Chunks: stats.Chunks,
 		LogicalBytes: stats.LogicalBytes, UniqueBytes: stats.UniqueBytes, StoredBytes: stats.StoredBytes, IndexBytes: stats.IndexBytes,
+		OtherBytes: stats.OtherBytes, UnpackedBytes: stats.UnpackedBytes,
 		CopiedExact: o.exact || stats.Usages <= exactUpTo,
 	}
 	if err := s.countCopies(ctx, &r); err != nil {
@@ -91,16 +98,43 @@ func runStats(ctx context.Context, s *session, o *statsOptions) error {
 	row("chats", count(r.Threads), "")
 	row("contexts", count(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
 	row("messages", count(r.Messages), "")
-	row("logical", size(r.LogicalBytes), "what all messages hold")
+	row("logical", size(r.LogicalBytes), "the bytes of all messages")
 	row("unique", size(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
-	row("stored", size(r.StoredBytes), fmt.Sprintf("on disk, %s of it index", screen.Bytes(int64(r.IndexBytes))))
+	row("on disk", size(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
+		screen.Bytes(int64(r.journalBytes())), screen.Bytes(int64(r.IndexBytes)), screen.Bytes(int64(r.OtherBytes))))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
 	row("as copies", size(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
-		about, screen.Plural(int64(r.CopiedMessages), "message"), times(r.CopiedBytes, r.UniqueBytes)))
+		about, screen.Plural(int64(r.CopiedMessages), "message"), r.comparison()))
+	if r.packingDue() {
+		row("not packed", size(r.UnpackedBytes), "'lineage pack' compresses it")
+	}
 	return table.Print()
+}
+
+func (r *statsRecord) journalBytes() uint64 { return r.StoredBytes - r.IndexBytes - r.OtherBytes }
+
+// minDue is how much has to be unpacked before packing is worth it.
+const minDue = 64 << 10
+
+// packingDue reports whether packing would make the store much smaller.
+func (r *statsRecord) packingDue() bool {
+	return r.UnpackedBytes >= minDue && r.UnpackedBytes >= r.journalBytes()/4
+}
+
+// comparison compares the copies with the journal and the index. Other files are left out: copies that can be searched
+// would need a search index too.
+func (r *statsRecord) comparison() string {
+	kept := r.journalBytes() + r.IndexBytes
+	switch {
+	case r.CopiedBytes == 0 || kept == 0:
+		return ""
+	case r.CopiedBytes < kept:
+		return fmt.Sprintf("; journal and index take %.1f times as much", float64(kept)/float64(r.CopiedBytes))
+	}
+	return fmt.Sprintf("; journal and index take %.1f times less", float64(r.CopiedBytes)/float64(kept))
 }
 
 // times says by how much one size exceeds another, where it does.

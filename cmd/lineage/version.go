@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -11,39 +13,66 @@ import (
 func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Tell which version this is",
+		Short:   "Show the version of the program",
+		Long:    `Shows the version of the module, the commit it was built from, and the version of Go. 'lineage --version' is the same.`,
 		Example: `  lineage version`,
 		Args:    cobra.NoArgs,
 		RunE:    a.does(func(context.Context, []string) error { return runVersion(a) }),
 	}
 }
 
-// versionRecord is which version this is.
+// versionRecord is the version of the program.
 type versionRecord struct {
+	// Version is that of the module, or "unreleased" where the build has none.
 	Version string `json:"version"`
-	// Revision is the commit it was built from, where that is known.
+	// Revision is the commit that the program was built from, where that is known, and
+	// Modified is set when it was built with changes that were not committed.
 	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
 func (*versionRecord) recordType() string { return "version" }
 
+// newVersionRecord returns what the build says of itself; nil is a build that says nothing.
+func newVersionRecord(build *debug.BuildInfo) *versionRecord {
+	r := &versionRecord{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if build == nil {
+		return r
+	}
+	if v := build.Main.Version; v != "" && v != "(devel)" {
+		r.Version = v
+	}
+	for _, setting := range build.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			r.Revision = setting.Value
+		case "vcs.modified":
+			r.Modified = setting.Value == "true"
+		}
+	}
+	return r
+}
+
+// text returns the version for people.
+func (r *versionRecord) text() string {
+	commit := r.Revision
+	switch {
+	case commit == "":
+		commit = "unknown: the build has no version control information"
+	case r.Modified:
+		commit += ", with changes that are not committed"
+	}
+	return fmt.Sprintf("lineage %s\ncommit  %s\ngo      %s %s\n", r.Version, commit, strings.TrimPrefix(r.Go, "go"), r.Platform)
+}
+
 func runVersion(a *app) error {
-	r := versionRecord{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if v := info.Main.Version; v != "" && v != "(devel)" {
-			r.Version = v
-		}
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				r.Revision = setting.Value
-			}
-		}
-	}
+	build, _ := debug.ReadBuildInfo()
+	r := newVersionRecord(build)
 	if a.json {
-		return a.emit(&r)
+		return a.emit(r)
 	}
-	a.printf("lineage %s %s %s\n", r.Version, r.Go, r.Platform)
+	a.printf("%s", r.text())
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,31 +16,93 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The code that the README shows is the body of an example, so it compiles and
-// does what it says.
+// The README's program is the first example of the documentation, with the imports it needs.
 func TestReadmeShowsTheExample(t *testing.T) {
-	shown := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
-	require.Len(t, shown, 1)
-	require.Equal(t, exampleBody(t, read(t, "lineage/example_test.go")), shown[0][1])
+	example := functionBody(t, read(t, "lineage/example_test.go"), "Example")
+	example, output, found := strings.Cut(example, "\t// Output:\n")
+	require.True(t, found)
+	blocks := fenced(read(t, "README.md"))
+	program := slices.IndexFunc(blocks, func(b block) bool { return b.language == "go" })
+	require.NotEqual(t, -1, program)
+	require.Equal(t, example, functionBody(t, blocks[program].text, "main"))
+	require.Equal(t, strings.ReplaceAll(output, "\t// ", ""), blocks[program+2].text)
 }
 
-// exampleBody returns the body of the function Example, without its output and
-// one tab less indented.
-func exampleBody(t *testing.T, src string) string {
+// Following the README leads from an empty folder to a program that runs, and so does the package documentation.
+func TestProgramsOfTheDocumentationRun(t *testing.T) {
+	blocks := fenced(read(t, "README.md"))
+	program := slices.IndexFunc(blocks, func(b block) bool { return b.language == "go" })
+	require.Positive(t, program)
+	setup, build, output := blocks[program-1].text, blocks[program+1].text, blocks[program+2].text
+	require.Equal(t, output, follow(t, setup, blocks[program].text, build))
+	require.Equal(t, "The fork has 2 messages.\n", follow(t, setup, documentedProgram(t), build))
+}
+
+// follow runs the commands of setup in an empty folder beside the module, saves program as main.go, runs the commands
+// of build and returns what they printed. Modules come from the module cache where it has them.
+func follow(t *testing.T, setup, program, build string) string {
+	t.Helper()
+	cache, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
+	require.NoError(t, err)
+	dir, proxies, _ := strings.Cut(strings.TrimSpace(string(cache)), "\n")
+	module, err := filepath.Abs(root)
+	require.NoError(t, err)
+	beside := t.TempDir()
+	require.NoError(t, os.Symlink(module, filepath.Join(beside, "lineage")))
+	script := "set -eu\n" + setup + "cat >main.go <<'END OF PROGRAM'\n" + program + "END OF PROGRAM\n" + build
+	c := exec.Command("bash", "-c", script)
+	c.Dir = beside
+	c.Env = append(os.Environ(), "GOPROXY=file://"+filepath.ToSlash(dir)+"/cache/download,"+proxies, "GOSUMDB=off", "GOWORK=off")
+	var errs strings.Builder
+	c.Stderr = &errs
+	printed, err := c.Output()
+	require.NoError(t, err, errs.String())
+	return string(printed)
+}
+
+// documentedProgram returns the program in the documentation of package lineage.
+func documentedProgram(t *testing.T) string {
+	t.Helper()
+	var program strings.Builder
+	for line := range strings.Lines(read(t, "lineage/doc.go")) {
+		code, found := strings.CutPrefix(line, "//\t")
+		switch {
+		case found:
+			program.WriteString(code)
+		case line == "//\n" && program.Len() > 0:
+			program.WriteString("\n")
+		case program.Len() > 0:
+			return program.String()
+		}
+	}
+	t.Fatal("the documentation of package lineage has no program")
+	return ""
+}
+
+// A block is a fenced block of a document.
+type block struct{ language, text string }
+
+func fenced(document string) []block {
+	var blocks []block
+	for _, m := range regexp.MustCompile("(?sm)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(document, -1) {
+		blocks = append(blocks, block{m[1], m[2]})
+	}
+	return blocks
+}
+
+// functionBody returns the body of a function as it is written.
+func functionBody(t *testing.T, src, name string) string {
 	t.Helper()
 	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, "example_test.go", src, 0)
+	file, err := parser.ParseFile(set, "", src, 0)
 	require.NoError(t, err)
 	i := slices.IndexFunc(file.Decls, func(d ast.Decl) bool {
 		f, ok := d.(*ast.FuncDecl)
-		return ok && f.Name.Name == "Example"
+		return ok && f.Name.Name == name
 	})
 	require.NotEqual(t, -1, i)
-	block := file.Decls[i].(*ast.FuncDecl).Body
-	body := src[set.Position(block.Lbrace).Offset+2 : set.Position(block.Rbrace).Offset]
-	body, _, found := strings.Cut(body, "\t// Output:\n")
-	require.True(t, found)
-	return strings.TrimPrefix(strings.ReplaceAll("\n"+body, "\n\t", "\n"), "\n")
+	body := file.Decls[i].(*ast.FuncDecl).Body
+	return src[set.Position(body.Lbrace).Offset+2 : set.Position(body.Rbrace).Offset]
 }
 
 // Tests that the documents name as proof are there.

@@ -53,6 +53,7 @@ var rooms = []room{
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/vfs", "internal/journal", "internal/index", "internal/prefetch", "internal/yielding"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/embedded")},
+	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: belowStore},

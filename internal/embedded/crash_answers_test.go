@@ -114,8 +114,7 @@ func ask(e *Engine, about []*structure.Commit) answers {
 	head, err := e.Head(ctx)
 	a.say("head", head, err)
 	stats, err := e.Stats(ctx)
-	stats.StoredBytes, stats.IndexBytes = 0, 0
-	a.say("stats", stats, err)
+	a.say("stats", stats.Counts(), err)
 	all(a, "threads", e.Threads(ctx))
 	all(a, "contexts", e.Contexts(ctx, structure.ThreadID{}))
 	all(a, "roots", e.Forks(ctx, structure.RunID{}))

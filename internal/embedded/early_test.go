@@ -87,8 +87,7 @@ func TestReplayOverEarlyEntries(t *testing.T) {
 	e = reopen(t, dir, Options{})
 	got, err := e.Stats(background)
 	require.NoError(t, err)
-	stats.IndexBytes, stats.StoredBytes, got.IndexBytes, got.StoredBytes = 0, 0, 0, 0
-	require.Equal(t, stats, got)
+	require.Equal(t, stats.Counts(), got.Counts())
 	require.Empty(t, findings(t, e, true))
 	_, err = e.Context(background, gone.ID)
 	require.ErrorIs(t, err, backend.ErrNotFound)

@@ -48,6 +48,10 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
+	// Wait is how long Open waits while another process holds the lock. Waiting, when not nil, is called once when it
+	// begins to wait, with the error that it would return without waiting.
+	Wait    time.Duration
+	Waiting func(held error)
 	// Progress, when not nil, is called while the journal is replayed with the
 	// bytes done and to do.
 	Progress func(done, total int64)
@@ -174,7 +178,7 @@ func (e *Engine) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.lock, err = lockDir(e.dir, e.opt.ReadOnly); err != nil {
+	if e.lock, err = e.waitForLock(ctx); err != nil {
 		return err
 	}
 	// Until then another engine of this process may have had the store.

@@ -3,8 +3,10 @@ package embedded
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
@@ -104,4 +106,51 @@ func (e *Engine) abandonIndex() error {
 		return err
 	}
 	return nil
+}
+
+// fileSizes returns the sizes of the files of the index, and of all files in the store's directory that belong neither to
+// the index nor to the journal: a search index, temporary files, bytes that recovery and repair set aside.
+func (e *Engine) fileSizes() (ofIndex, ofOthers int64, err error) {
+	err = filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && path == filepath.Join(e.dir, journalDir) {
+			return fs.SkipDir
+		}
+		var info fs.FileInfo
+		if err == nil && !entry.IsDir() {
+			info, err = entry.Info()
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return nil
+		case err != nil || info == nil:
+			return err
+		case strings.HasPrefix(path, e.indexPath()):
+			ofIndex += info.Size()
+		default:
+			ofOthers += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
+	if err != nil {
+		return 0, 0, err
+	}
+	segments := make(map[string]bool)
+	for _, s := range e.journal.Segments() {
+		segments[filepath.Base(s.Name)] = true
+	}
+	for _, name := range names {
+		if segments[name] {
+			continue
+		}
+		info, err := e.opt.FS.Stat(filepath.Join(e.dir, journalDir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, 0, err
+		}
+		ofOthers += info.Size
+	}
+	return ofIndex, ofOthers, nil
 }

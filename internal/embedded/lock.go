@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,6 +57,30 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 	}
 	_ = l.describe() // where the disk is full, too, the lock is held
 	return l, nil
+}
+
+// maxLockPause bounds the time between two tries to get the lock.
+const maxLockPause = time.Second / 4
+
+// waitForLock locks the store. While another process holds the lock it tries again, for as long as the options say.
+func (e *Engine) waitForLock(ctx context.Context) (*dirLock, error) {
+	deadline := time.Now().Add(e.opt.Wait)
+	for pause := time.Millisecond; ; pause = min(2*pause, maxLockPause) {
+		lock, err := lockDir(e.dir, e.opt.ReadOnly)
+		left := time.Until(deadline)
+		if !errors.Is(err, backend.ErrLocked) || left <= 0 {
+			return lock, err
+		}
+		if e.opt.Waiting != nil {
+			e.opt.Waiting(err)
+			e.opt.Waiting = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(min(pause, left)):
+		}
+	}
 }
 
 // openLock opens the file, or makes it. A reader who may not make one has none: who

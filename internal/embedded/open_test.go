@@ -1,7 +1,9 @@
 package embedded
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +41,33 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	require.NoError(t, err, "who was refused left no trace")
 	require.NoError(t, e.Close())
 	requireMessages(t, reopen(t, dir, Options{}), 4)
+}
+
+func TestOpenWaitsForTheLock(t *testing.T) {
+	dir := t.TempDir()
+	holder := fill(t, dir, Options{}, 3)
+	_, err := Open(background, dir, &Options{Wait: time.Millisecond})
+	require.ErrorIs(t, err, backend.ErrLocked)
+
+	ctx, cancel := context.WithCancelCause(background)
+	gone := errors.New("the caller went away")
+	_, err = Open(ctx, dir, &Options{Wait: time.Hour, Waiting: func(error) { cancel(gone) }})
+	require.ErrorIs(t, err, gone)
+
+	waited := 0
+	e, err := Open(background, dir, &Options{Wait: time.Hour, Waiting: func(held error) {
+		waited++
+		require.ErrorIs(t, held, backend.ErrLocked)
+		require.NoError(t, holder.Close())
+	}})
+	require.NoError(t, err)
+	require.Equal(t, 1, waited)
+	requireMessages(t, e, 3)
+	require.NoError(t, e.Close())
+
+	e, err = Open(background, dir, &Options{Wait: time.Hour, Waiting: func(error) { t.Error("the lock was free") }})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
 }
 
 func TestLockOfAKilledProcess(t *testing.T) {

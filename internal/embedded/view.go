@@ -292,7 +292,17 @@ func (v view) notErased(id content.ID) (bool, error) {
 // Stats implements backend.Reader.
 func (v view) Stats(context.Context) (backend.Stats, error) {
 	s := countersOf(v.index.State().Counts).stats()
-	s.IndexBytes = uint64(v.engine.index.Size())
-	s.StoredBytes = uint64(v.engine.journal.Size()) + s.IndexBytes
+	ofIndex, ofOthers, err := v.engine.fileSizes()
+	if err != nil {
+		return backend.Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	s.IndexBytes, s.OtherBytes = uint64(ofIndex), uint64(ofOthers)
+	for _, segment := range v.engine.journal.Segments() {
+		s.StoredBytes += uint64(segment.Bytes)
+		if !segment.Packed {
+			s.UnpackedBytes += uint64(segment.Bytes)
+		}
+	}
+	s.StoredBytes += s.IndexBytes + s.OtherBytes
 	return s, nil
 }

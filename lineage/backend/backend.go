@@ -246,6 +246,15 @@ type Stats struct {
 	UniqueBytes uint64
 	// LogicalBytes is the size of the bodies of all usages in all spans.
 	LogicalBytes uint64
-	// StoredBytes is what the store takes on disk, IndexBytes included.
-	StoredBytes, IndexBytes uint64
+	// StoredBytes is the size of all files of the store. IndexBytes of them are its index, OtherBytes are neither
+	// index nor journal: a search index, temporary files, bytes that were set aside.
+	StoredBytes, IndexBytes, OtherBytes uint64
+	// UnpackedBytes is the size of that part of the journal that packing has not compressed yet.
+	UnpackedBytes uint64
+}
+
+// Counts returns the stats without the sizes on disk: two stores with the same commits have equal counts.
+func (s Stats) Counts() Stats {
+	s.StoredBytes, s.IndexBytes, s.OtherBytes, s.UnpackedBytes = 0, 0, 0, 0
+	return s
 }

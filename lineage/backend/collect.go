@@ -55,7 +55,7 @@ type CollectReport struct {
 	Bytes uint64 `json:"bytes"`
 	// Files is how many files of the journal were written anew, or would be.
 	Files int `json:"files"`
-	// Before and After are what the store takes on disk. A dry run does not know
+	// Before and After are the sizes of journal and index. A dry run does not know
 	// After. Files that somebody still reads are not counted and go later.
 	Before uint64 `json:"before"`
 	After  uint64 `json:"after,omitempty"`

@@ -29,6 +29,6 @@ type PackReport struct {
 	// Files is how many files were written, Commits how many commits they hold.
 	Files   int
 	Commits uint64
-	// Before and After are the sizes in bytes of everything in the store.
+	// Before and After are the sizes in bytes of journal and index.
 	Before, After int64
 }

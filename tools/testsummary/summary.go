@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 )
 
 // An event is one line of `go test -json`; `go doc cmd/test2json` describes the fields.
@@ -16,6 +19,7 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64
 }
 
 // A testKey names a test; an empty name stands for the package as a whole.
@@ -27,17 +31,37 @@ type skip struct {
 	reason string
 }
 
-// A summary prints events as they come and counts them. Tests are counted with their subtests.
+// A failure is a test that failed, and its output.
+type failure struct {
+	testKey
+	output []string
+}
+
+// A run is a package whose tests are running.
+type run struct {
+	since   time.Time
+	tests   int                 // finished tests
+	running map[string][]string // output of the tests that have not finished
+	output  []string            // output outside tests
+}
+
+// A summary prints a line for each finished package, with the output of its failed tests, and counts the tests,
+// subtests included.
 type summary struct {
+	now func() time.Time
+
+	mu      sync.Mutex
 	out     io.Writer
-	running map[testKey][]string // output of tests that have not ended
-	failed  []testKey
+	began   time.Time
+	said    time.Time // when a line was last printed
+	runs    map[string]*run
+	failed  []failure
 	skipped []skip
 	passed  int
 }
 
-func newSummary(out io.Writer) *summary {
-	return &summary{out: out, running: make(map[testKey][]string)}
+func newSummary(out io.Writer, now func() time.Time) *summary {
+	return &summary{now: now, out: out, began: now(), said: now(), runs: make(map[string]*run)}
 }
 
 // read consumes events until the end of r. A line that is not an event is printed as it is; a test without a
@@ -46,16 +70,22 @@ func (s *summary) read(r io.Reader) error {
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
+		s.mu.Lock()
 		if line != "" {
 			var e event
 			if json.Unmarshal([]byte(line), &e) == nil && e.Action != "" {
 				s.add(e)
 			} else {
-				fmt.Fprint(s.out, line)
+				s.printf("%s", line)
 			}
 		}
+		if err != nil {
+			for _, pkg := range slices.Sorted(maps.Keys(s.runs)) {
+				s.failUnfinished(pkg)
+			}
+		}
+		s.mu.Unlock()
 		if errors.Is(err, io.EOF) {
-			s.failUnfinished(func(testKey) bool { return true })
 			return nil
 		}
 		if err != nil {
@@ -64,93 +94,152 @@ func (s *summary) read(r io.Reader) error {
 	}
 }
 
-func (s *summary) add(e event) {
-	key := testKey{e.Package, e.Test}
-	switch {
-	case e.Action == "build-output":
-		fmt.Fprint(s.out, e.Output)
-	case e.Test == "":
-		s.addPackage(e)
-	case e.Action == "run":
-		s.running[key] = nil
-	case e.Action == "output":
-		s.running[key] = append(s.running[key], e.Output)
-	case e.Action == "pass":
-		s.passed++
-		delete(s.running, key)
-	case e.Action == "skip":
-		s.skipped = append(s.skipped, skip{key, reason(s.running[key])})
-		delete(s.running, key)
-	case e.Action == "fail":
-		s.fail(key)
+// quiet is how long nothing is printed before progress is.
+const quiet = 20 * time.Second
+
+// progress prints which packages and tests are running, unless something was printed a short time ago.
+func (s *summary) progress() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if now.Sub(s.said) < quiet {
+		return
 	}
+	var running []string
+	for _, pkg := range slices.Sorted(maps.Keys(s.runs)) {
+		r := s.runs[pkg]
+		text := fmt.Sprintf("%s (%d s, %d tests", pkg, int(now.Sub(r.since).Seconds()), r.tests)
+		if tests := slices.Sorted(maps.Keys(r.running)); len(tests) > 0 {
+			text += ", in " + tests[0]
+		}
+		running = append(running, text+")")
+	}
+	what := "compiling"
+	if len(running) > 0 {
+		what = "running " + strings.Join(running, ", ")
+	}
+	s.printf("      %d s: %s\n", int(now.Sub(s.began).Seconds()), what)
 }
 
-func (s *summary) addPackage(e event) {
+func (s *summary) printf(format string, args ...any) {
+	s.said = s.now()
+	fmt.Fprintf(s.out, format, args...)
+}
+
+func (s *summary) add(e event) {
+	if e.Action == "build-output" {
+		s.printf("%s", e.Output)
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	r := s.runs[e.Package]
+	if r == nil {
+		r = &run{since: s.now(), running: make(map[string][]string)}
+		s.runs[e.Package] = r
+	}
+	if e.Test == "" {
+		s.addPackage(e, r)
+		return
+	}
+	switch e.Action {
+	case "run":
+		r.running[e.Test] = nil
+		return
+	case "output":
+		r.running[e.Test] = append(r.running[e.Test], e.Output)
+		return
+	case "pass":
+		s.passed++
+	case "skip":
+		s.skipped = append(s.skipped, skip{testKey{e.Package, e.Test}, reason(r.running[e.Test])})
+	case "fail":
+		s.fail(testKey{e.Package, e.Test}, r.running[e.Test])
+	default:
+		return
+	}
+	r.tests++
+	delete(r.running, e.Test)
+}
+
+// addPackage takes an event of a package as a whole.
+func (s *summary) addPackage(e event, r *run) {
+	verdict := ""
 	switch e.Action {
 	case "output":
-		// A lone PASS is the test binary's own verdict; the line with the package's name follows it.
-		if e.Output != "PASS\n" {
-			fmt.Fprint(s.out, e.Output)
+		if !isVerdict(e.Output) {
+			r.output = append(r.output, e.Output)
 		}
+		return
+	case "pass":
+		verdict = "ok"
+	case "skip":
+		verdict = "-"
 	case "fail":
-		s.failPackage(e.Package)
-	}
-}
-
-// fail records a failed test and prints what it said.
-func (s *summary) fail(key testKey) {
-	s.failed = append(s.failed, key)
-	for _, line := range s.running[key] {
-		if !isProgress(line) {
-			fmt.Fprint(s.out, line)
+		verdict = "FAIL"
+		s.failUnfinished(e.Package)
+		if !slices.ContainsFunc(s.failed, func(f failure) bool { return f.pkg == e.Package }) {
+			s.failed = append(s.failed, failure{testKey{pkg: e.Package}, r.output})
 		}
+	default:
+		return
 	}
-	delete(s.running, key)
+	for _, line := range r.output {
+		s.printf("%s", line)
+	}
+	s.printf("%-4s  %s  %d tests  %.1f s\n", verdict, e.Package, r.tests, e.Elapsed)
+	delete(s.runs, e.Package)
 }
 
-// failPackage accounts for tests that never ended, and for packages that failed outside any test,
-// for example because they do not compile.
-func (s *summary) failPackage(pkg string) {
-	inPackage := func(key testKey) bool { return key.pkg == pkg }
-	s.failUnfinished(inPackage)
-	if !slices.ContainsFunc(s.failed, inPackage) {
-		s.failed = append(s.failed, testKey{pkg: pkg})
+// fail records a failed test and prints its output.
+func (s *summary) fail(key testKey, output []string) {
+	output = slices.DeleteFunc(output, isProgress)
+	s.failed = append(s.failed, failure{key, output})
+	for _, line := range output {
+		s.printf("%s", line)
 	}
 }
 
-// failUnfinished fails the running tests that match, in the order of their names.
-func (s *summary) failUnfinished(match func(testKey) bool) {
-	var unfinished []testKey
-	for key := range s.running {
-		if match(key) {
-			unfinished = append(unfinished, key)
-		}
+// failUnfinished fails the tests of a package that have no verdict, in the order of their names.
+func (s *summary) failUnfinished(pkg string) {
+	r := s.runs[pkg]
+	for _, name := range slices.Sorted(maps.Keys(r.running)) {
+		s.fail(testKey{pkg, name}, r.running[name])
+		r.tests++
 	}
-	slices.SortFunc(unfinished, func(a, b testKey) int { return strings.Compare(a.String(), b.String()) })
-	for _, key := range unfinished {
-		s.fail(key)
-	}
+	clear(r.running)
 }
+
+// maxRepeated is how many lines of a failed test are repeated at the end.
+const maxRepeated = 30
 
 // print ends the report with failures, skips and totals.
 func (s *summary) print() {
-	if len(s.failed) > 0 {
-		fmt.Fprintf(s.out, "\n==== FAILED: %d ====\n", len(s.failed))
-		for _, key := range s.failed {
-			fmt.Fprintf(s.out, "  %s\n", key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.skipped) > 0 {
+		s.printf("\n==== SKIPPED: %d ====\n", len(s.skipped))
+		for _, sk := range s.skipped {
+			s.printf("  %s: %s\n", sk.testKey, sk.reason)
 		}
 	}
-	if len(s.skipped) > 0 {
-		fmt.Fprintf(s.out, "\n==== SKIPPED: %d ====\n", len(s.skipped))
-		for _, sk := range s.skipped {
-			fmt.Fprintf(s.out, "  %s: %s\n", sk.testKey, sk.reason)
+	if len(s.failed) > 0 {
+		s.printf("\n==== FAILED: %d ====\n", len(s.failed))
+		for _, f := range s.failed {
+			s.printf("  %s\n", f.testKey)
+			for _, line := range f.output[:min(len(f.output), maxRepeated)] {
+				s.printf("    %s\n", strings.TrimSuffix(line, "\n"))
+			}
+			if more := len(f.output) - maxRepeated; more > 0 {
+				s.printf("    (%d more lines above)\n", more)
+			}
 		}
 	}
 	if s.passed+len(s.failed) == 0 {
-		fmt.Fprint(s.out, "\nno test ran\n")
+		s.printf("\nno test ran\n")
 	}
-	fmt.Fprintf(s.out, "\n%d passed, %d failed, %d skipped\n", s.passed, len(s.failed), len(s.skipped))
+	s.printf("\n%d passed, %d failed, %d skipped in %d s\n", s.passed, len(s.failed), len(s.skipped), int(s.now().Sub(s.began).Seconds()))
 }
 
 // ok reports whether at least one test passed and nothing failed.
@@ -180,7 +269,14 @@ func reason(output []string) string {
 	return strings.Join(said, " ")
 }
 
-// isProgress reports whether a line only says that a test started, paused or went on.
+// isProgress reports whether a line only says that a test started, paused or continued.
 func isProgress(line string) bool {
 	return strings.HasPrefix(line, "=== ")
+}
+
+// isVerdict reports whether a line of a package only says how its tests ended. "[build failed]" and "[setup failed]"
+// say more.
+func isVerdict(line string) bool {
+	return line == "PASS\n" || line == "FAIL\n" || strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "?   \t") ||
+		strings.HasPrefix(line, "FAIL\t") && !strings.HasSuffix(line, " failed]\n")
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 func TestSummary(t *testing.T) {
@@ -24,13 +26,13 @@ func TestSummary(t *testing.T) {
 {"Action":"pass","Package":"x/a","Test":"TestA"}
 {"Action":"output","Package":"x/a","Output":"PASS\n"}
 {"Action":"output","Package":"x/a","Output":"ok  \tx/a\t0.01s\n"}
-{"Action":"pass","Package":"x/a"}
+{"Action":"pass","Package":"x/a","Elapsed":1.26}
 `,
-			want: "ok  \tx/a\t0.01s\n\n1 passed, 0 failed, 0 skipped\n",
+			want: "ok    x/a  1 tests  1.3 s\n\n1 passed, 0 failed, 0 skipped in 0 s\n",
 			ok:   true,
 		},
 		{
-			name: "a failed test is printed in place and named again at the end",
+			name: "a failed test is printed in place and again at the end",
 			events: `{"Action":"run","Package":"x/a","Test":"TestA"}
 {"Action":"output","Package":"x/a","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"x/a","Test":"TestA","Output":"    a_test.go:3: wrong\n"}
@@ -39,8 +41,9 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"x/a","Output":"FAIL\tx/a\t0.01s\n"}
 {"Action":"fail","Package":"x/a"}
 `,
-			want: "    a_test.go:3: wrong\n--- FAIL: TestA (0.00s)\nFAIL\tx/a\t0.01s\n" +
-				"\n==== FAILED: 1 ====\n  x/a TestA\n\n0 passed, 1 failed, 0 skipped\n",
+			want: "    a_test.go:3: wrong\n--- FAIL: TestA (0.00s)\nFAIL  x/a  1 tests  0.0 s\n" +
+				"\n==== FAILED: 1 ====\n  x/a TestA\n        a_test.go:3: wrong\n    --- FAIL: TestA (0.00s)\n" +
+				"\n0 passed, 1 failed, 0 skipped in 0 s\n",
 		},
 		{
 			name: "a skipped test is named with its reason",
@@ -55,8 +58,8 @@ func TestSummary(t *testing.T) {
 {"Action":"skip","Package":"x/a","Test":"TestC"}
 {"Action":"pass","Package":"x/a"}
 `,
-			want: "\n==== SKIPPED: 2 ====\n  x/a TestB: a_test.go:4: needs a moon\n  x/a TestC: no reason given\n" +
-				"\n1 passed, 0 failed, 2 skipped\n",
+			want: "ok    x/a  3 tests  0.0 s\n\n==== SKIPPED: 2 ====\n  x/a TestB: a_test.go:4: needs a moon\n  x/a TestC: no reason given\n" +
+				"\n1 passed, 0 failed, 2 skipped in 0 s\n",
 			ok: true,
 		},
 		{
@@ -66,8 +69,8 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"x/b","Output":"FAIL\tx/b [build failed]\n"}
 {"Action":"fail","Package":"x/b","FailedBuild":"x/b [x/b.test]"}
 `,
-			want: "b_test.go:3:1: undefined: y\nFAIL\tx/b [build failed]\n" +
-				"\n==== FAILED: 1 ====\n  x/b\n\n0 passed, 1 failed, 0 skipped\n",
+			want: "b_test.go:3:1: undefined: y\nFAIL\tx/b [build failed]\nFAIL  x/b  0 tests  0.0 s\n" +
+				"\n==== FAILED: 1 ====\n  x/b\n    FAIL\tx/b [build failed]\n\n0 passed, 1 failed, 0 skipped in 0 s\n",
 		},
 		{
 			name: "a test that never ended failed with its package",
@@ -75,7 +78,8 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"x/a","Test":"TestA","Output":"fatal error: stack overflow\n"}
 {"Action":"fail","Package":"x/a"}
 `,
-			want: "fatal error: stack overflow\n\n==== FAILED: 1 ====\n  x/a TestA\n\n0 passed, 1 failed, 0 skipped\n",
+			want: "fatal error: stack overflow\nFAIL  x/a  1 tests  0.0 s\n" +
+				"\n==== FAILED: 1 ====\n  x/a TestA\n    fatal error: stack overflow\n\n0 passed, 1 failed, 0 skipped in 0 s\n",
 		},
 		{
 			name: "a stream that breaks off fails the tests it leaves open",
@@ -83,25 +87,25 @@ func TestSummary(t *testing.T) {
 {"Action":"pass","Package":"x/a","Test":"TestA"}
 {"Action":"run","Package":"x/a","Test":"TestB"}
 `,
-			want: "\n==== FAILED: 1 ====\n  x/a TestB\n\n1 passed, 1 failed, 0 skipped\n",
+			want: "\n==== FAILED: 1 ====\n  x/a TestB\n\n1 passed, 1 failed, 0 skipped in 0 s\n",
 		},
 		{
 			name:   "lines that are not events pass through",
 			events: "go: cannot find main module\n",
-			want:   "go: cannot find main module\n\nno test ran\n\n0 passed, 0 failed, 0 skipped\n",
+			want:   "go: cannot find main module\n\nno test ran\n\n0 passed, 0 failed, 0 skipped in 0 s\n",
 		},
 		{
 			name: "nothing to run is not a success",
 			events: `{"Action":"output","Package":"x/n","Output":"?   \tx/n\t[no test files]\n"}
 {"Action":"skip","Package":"x/n"}
 `,
-			want: "?   \tx/n\t[no test files]\n\nno test ran\n\n0 passed, 0 failed, 0 skipped\n",
+			want: "-     x/n  0 tests  0.0 s\n\nno test ran\n\n0 passed, 0 failed, 0 skipped in 0 s\n",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			s := newSummary(&out)
+			s := newSummary(&out, stopped)
 			if err := s.read(strings.NewReader(tt.events)); err != nil {
 				t.Fatal(err)
 			}
@@ -116,9 +120,53 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// stopped is a clock that does not move.
+func stopped() time.Time { return time.Unix(0, 0) }
+
+func TestLongFailuresAreRepeatedInPart(t *testing.T) {
+	var out bytes.Buffer
+	s := newSummary(&out, stopped)
+	output := slices.Repeat([]string{"said\n"}, maxRepeated+2)
+	s.fail(testKey{"x/a", "TestA"}, output)
+	out.Reset()
+	s.print()
+	want := "\n==== FAILED: 1 ====\n  x/a TestA\n" + strings.Repeat("    said\n", maxRepeated) + "    (2 more lines above)\n"
+	if !strings.HasPrefix(out.String(), want) {
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	now := time.Unix(0, 0)
+	var out bytes.Buffer
+	s := newSummary(&out, func() time.Time { return now })
+	expect := func(after time.Duration, want string) {
+		t.Helper()
+		now = now.Add(after)
+		out.Reset()
+		s.progress()
+		if out.String() != want {
+			t.Errorf("after %v: printed %q, want %q", after, out.String(), want)
+		}
+	}
+	expect(quiet-1, "")
+	expect(1, "      20 s: compiling\n")
+	s.add(event{Action: "start", Package: "x/a"})
+	s.add(event{Action: "run", Package: "x/a", Test: "TestA"})
+	s.add(event{Action: "pass", Package: "x/a", Test: "TestA"})
+	s.add(event{Action: "run", Package: "x/a", Test: "TestB"})
+	expect(0, "")
+	s.add(event{Action: "start", Package: "x/b"})
+	expect(quiet, "      40 s: running x/a (20 s, 1 tests, in TestB), x/b (20 s, 0 tests)\n")
+	s.add(event{Action: "pass", Package: "x/a", Test: "TestB"})
+	s.add(event{Action: "pass", Package: "x/a", Elapsed: 21})
+	expect(quiet-1, "")
+	expect(1, "      60 s: running x/b (40 s, 0 tests)\n")
+}
+
 func TestSummaryReportsReadErrors(t *testing.T) {
 	broken := errors.New("broken pipe")
-	err := newSummary(&bytes.Buffer{}).read(iotest.ErrReader(broken))
+	err := newSummary(&bytes.Buffer{}, stopped).read(iotest.ErrReader(broken))
 	if !errors.Is(err, broken) {
 		t.Errorf("error = %v, want %v", err, broken)
 	}

@@ -46,14 +46,14 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.EqualFold(c.Title, text) || len(text) >= minShort && matches(c.ID, text) {
+		if strings.EqualFold(c.Title, text) || len(text) >= minShort && matchesAny(c.ID, text) {
 			found = append(found, c)
 		}
 		if len(names) < maxThreads {
 			names = append(names, c.ID, c.Title)
 		}
 	}
-	one, err := one("chat", text, found, func(c chat.Chat) string { return c.ID })
+	one, err := one("chat", text, found, func(c chat.Chat) Match { return Match{ID: c.ID, Title: c.Title} })
 	if err != nil {
 		return nil, err
 	}
@@ -164,11 +164,11 @@ func (r *Chats) named(ctx context.Context, name string) (*ChatRef, error) {
 	}
 	var found []string
 	for _, n := range graph.Nodes {
-		if matches(n.ID, name) {
+		if matchesAny(n.ID, name) {
 			found = append(found, n.ID)
 		}
 	}
-	id, err := one("message", name, found, func(id string) string { return id })
+	id, err := one("message", name, found, func(id string) Match { return Match{ID: id} })
 	if id == nil {
 		return nil, err
 	}

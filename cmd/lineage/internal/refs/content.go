@@ -91,7 +91,7 @@ func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.Cont
 	if err != nil {
 		return lineage.ContentID{}, err
 	}
-	id, err := one("content", prefix, list, lineage.ContentID.String)
+	id, err := one("content", prefix, list, func(id lineage.ContentID) Match { return Match{ID: id.String()} })
 	if id == nil {
 		return lineage.ContentID{}, err
 	}

@@ -1,6 +1,7 @@
 package refs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,29 +37,41 @@ func (e *UnknownError) Hint() string {
 	return "did you mean " + oneOf(e.Near) + "?"
 }
 
-// AmbiguousError says that several things have a name. It matches
-// lineage.ErrNotFound.
+// Match is one of the things that a name can stand for. Title may be empty.
+type Match struct{ ID, Title string }
+
+// ErrAmbiguous is matched by every AmbiguousError.
+var ErrAmbiguous = errors.New("ambiguous")
+
+// AmbiguousError says that several things have a name.
 type AmbiguousError struct {
 	Kind    string
 	Text    string
-	Matches []string
+	Matches []Match
 	// More is set when there are more than Matches.
 	More bool
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s %q: ambiguous", e.Kind, shorten(e.Text))
+	return fmt.Sprintf("%s %q: %v", e.Kind, shorten(e.Text), ErrAmbiguous)
 }
 
-func (e *AmbiguousError) Unwrap() error { return lineage.ErrNotFound }
+func (e *AmbiguousError) Unwrap() error { return ErrAmbiguous }
 
 // Hint returns what it can be.
 func (e *AmbiguousError) Hint() string {
-	hint := "it can be " + oneOf(e.Matches)
-	if e.More {
-		hint += " and others"
+	matches := make([]string, len(e.Matches))
+	for i, m := range e.Matches {
+		matches[i] = m.ID
+		if m.Title != "" {
+			matches[i] += fmt.Sprintf(" (%q)", shorten(m.Title))
+		}
 	}
-	return hint + "; write more of it"
+	hint := "it can be " + either(matches)
+	if e.More {
+		return hint + " and others; write more of it"
+	}
+	return hint + "; write one of these ids"
 }
 
 func oneOf(names []string) string {
@@ -66,6 +79,10 @@ func oneOf(names []string) string {
 	for i, name := range names {
 		quoted[i] = fmt.Sprintf("%q", shorten(name))
 	}
+	return either(quoted)
+}
+
+func either(quoted []string) string {
 	if len(quoted) == 1 {
 		return quoted[0]
 	}

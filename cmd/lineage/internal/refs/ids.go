@@ -2,6 +2,8 @@ package refs
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -30,7 +32,7 @@ func ShortSpan(ref lineage.SpanRef) string {
 	return Short(ref.Run) + "/" + strconv.FormatUint(ref.Seq, 10)
 }
 
-// isShort reports whether text can be the beginning or end of an id.
+// isShort reports whether text can stand for an id: its beginning, its end, or the beginning of its short form.
 func isShort(text string) bool {
 	if len(text) < minShort || len(text) > 36 {
 		return false
@@ -43,13 +45,28 @@ func isShort(text string) bool {
 	return true
 }
 
-// matches reports whether text, in lower case, is the beginning or end of an id.
-func matches(id, text string) bool {
+// matches reports whether text, in lower case, is the beginning or end of an id, or the beginning of its short form.
+func matches[K any](id structure.ID[K], text string) bool {
+	return strings.HasPrefix(Short(id), text) || matchesAny(id.String(), text)
+}
+
+// matchesAny is matches for ids of any form, which have no short form.
+func matchesAny(id, text string) bool {
 	return strings.HasPrefix(id, text) || strings.HasSuffix(id, text)
 }
 
+// shown returns an id as it is listed where text is ambiguous: in its short form, or whole if text is a part of the id that
+// cannot be continued in the short form.
+func shown[K any](id structure.ID[K], text string) string {
+	text = strings.ToLower(text)
+	if !strings.HasPrefix(Short(id), text) && matchesAny(id.String(), text) {
+		return id.String()
+	}
+	return Short(id)
+}
+
 // one returns the only one of the ids that text stands for.
-func one[T any](kind, text string, found []T, name func(T) string) (*T, error) {
+func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 	switch len(found) {
 	case 0:
 		return nil, nil
@@ -93,14 +110,14 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Con
 			if err != nil {
 				return nil, err
 			}
-			if matches(c.ID.String(), strings.ToLower(text)) {
+			if matches(c.ID, strings.ToLower(text)) {
 				found = append(found, c.Context)
 				if len(found) > maxMatches {
 					break
 				}
 			}
 		}
-		c, err := one("context", text, found, func(c structure.Context) string { return c.ID.String() })
+		c, err := one("context", text, found, func(c structure.Context) Match { return Match{ID: shown(c.ID, text)} })
 		if c != nil || err != nil {
 			return c, err
 		}
@@ -124,12 +141,8 @@ func (r *Resolver) spanByID(ctx context.Context, text string) (lineage.SpanRef, 
 	if !found || err != nil || seq == 0 || !isShort(short) {
 		return lineage.SpanRef{}, false, nil
 	}
-	run, err := r.runByID(ctx, text, strings.ToLower(short))
+	run, err := r.runByID(ctx, strings.ToLower(short), seq)
 	if err != nil || run == nil {
-		return lineage.SpanRef{}, false, err
-	}
-	last, err := r.engine.Last(ctx, *run)
-	if err != nil || seq > last.Seq {
 		return lineage.SpanRef{}, false, err
 	}
 	return lineage.SpanRef{Run: *run, Seq: seq}, true, nil
@@ -151,35 +164,57 @@ func WithoutThread(id string) string {
 	return address
 }
 
-// runByID looks among the runs of the current thread, then among all.
-func (r *Resolver) runByID(ctx context.Context, text, short string) (*structure.RunID, error) {
+// ShortAddress returns the form of an address of a span that people read. Other ids stay as they are.
+func ShortAddress(id string) string {
+	ref, err := structure.ParseSpanRef(id)
+	if err != nil || ref.IsZero() {
+		return id
+	}
+	return ShortSpan(ref)
+}
+
+// runByID returns the run that short stands for among those that have a place seq. The runs of the current thread come
+// first.
+func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*structure.RunID, error) {
+	var found []structure.RunID
+	add := func(run structure.RunID) error {
+		if !matches(run, short) {
+			return nil
+		}
+		last, err := r.engine.Last(ctx, run)
+		if err == nil && seq <= last.Seq {
+			found = append(found, run)
+		}
+		return err
+	}
+	only := func() (*structure.RunID, error) {
+		return one("message", fmt.Sprintf("%s/%d", short, seq), found, func(run structure.RunID) Match {
+			return Match{ID: fmt.Sprintf("%s/%d", shown(run, short), seq)}
+		})
+	}
 	if r.thread != nil {
 		runs, err := r.threadRuns(ctx)
 		if err != nil {
 			return nil, err
 		}
-		var found []structure.RunID
 		for _, run := range runs {
-			if matches(run.String(), short) {
-				found = append(found, run)
+			if err := add(run); err != nil {
+				return nil, err
 			}
 		}
-		run, err := one("message", text, found, structure.RunID.String)
-		if run != nil || err != nil {
+		if run, err := only(); run != nil || err != nil {
 			return run, err
 		}
 	}
-	var found []structure.RunID
+	var failed error
 	err := r.AllRuns(ctx, func(run structure.RunInfo) bool {
-		if matches(run.ID.String(), short) {
-			found = append(found, run.ID)
-		}
-		return len(found) <= maxMatches
+		failed = add(run.ID)
+		return failed == nil && len(found) <= maxMatches
 	})
-	if err != nil {
+	if err := errors.Join(err, failed); err != nil {
 		return nil, err
 	}
-	return one("message", text, found, structure.RunID.String)
+	return only()
 }
 
 // threadRuns returns the runs that the current thread's contexts stand on, each

@@ -4,7 +4,7 @@
 //	main          the branch of the current chat; so is its active branch @
 //	start         the checkpoint
 //	other/main    the branch of another chat
-//	3f9ac2d1      the context whose id begins or ends so
+//	3f9ac2d1      the context whose id begins or ends so, or whose short form begins so
 //	3f9ac2d1/12   the message at a place of a run, as it is shown
 //	msg-7         the message with that id of its maker's
 //	main~2        two messages back; so is main@{2}

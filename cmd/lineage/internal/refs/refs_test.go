@@ -2,7 +2,9 @@ package refs
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,19 +12,12 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-func open(t *testing.T) *lineage.Store {
-	t.Helper()
-	store, err := lineage.Open(t.Context(), t.TempDir()+"/store", nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	return store
-}
-
 func TestNamesAreFoundAndStepsTaken(t *testing.T) {
-	ctx, store := t.Context(), open(t)
+	ctx, store := t.Context(), lineagetest.New(t, nil)
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip", Title: "A trip"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -63,7 +58,7 @@ func TestNamesAreFoundAndStepsTaken(t *testing.T) {
 }
 
 func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
-	ctx, store := t.Context(), open(t)
+	ctx, store := t.Context(), lineagetest.New(t, nil)
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -86,7 +81,7 @@ func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
 	var ambiguous *AmbiguousError
 	_, err = r.Find(ctx, main.ID().String()[:4])
 	require.ErrorAs(t, err, &ambiguous)
-	require.ErrorIs(t, err, lineage.ErrNotFound)
+	require.ErrorIs(t, err, ErrAmbiguous)
 	require.Len(t, ambiguous.Matches, maxMatches)
 	require.True(t, ambiguous.More)
 	require.Contains(t, ambiguous.Hint(), "and others")
@@ -99,8 +94,112 @@ func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
 	require.Less(t, len(err.Error()), 200)
 }
 
+// Every id that is listed is found by each beginning of its short form that only it has, and by each beginning of the whole
+// that only it has. Other beginnings are refused, with the ids that have them.
+func TestShownIDsAreFoundByTheirBeginnings(t *testing.T) {
+	ctx, store := t.Context(), lineagetest.New(t, nil)
+	var first *lineage.Thread
+	spans := make(map[string]lineage.SpanRef)
+	threads := make(map[string]lineage.ThreadID)
+	contexts := make(map[string]lineage.ContextID)
+	contents := make(map[string]lineage.ContentID)
+	for i := range 30 {
+		thread, err := store.CreateThread(ctx, lineage.ThreadOptions{Title: fmt.Sprintf("Chat %d", i)})
+		require.NoError(t, err)
+		if first == nil {
+			first = thread
+		}
+		main, err := thread.Active(ctx)
+		require.NoError(t, err)
+		_, err = main.Extend(ctx, lineage.User(fmt.Sprint("one ", i)), lineage.User(fmt.Sprint("two ", i)))
+		require.NoError(t, err)
+		entries, err := main.All(ctx)
+		require.NoError(t, err)
+		spans[entries[1].Span.Run.String()] = entries[1].Span
+		threads[thread.ID().String()] = thread.ID()
+		contexts[main.ID().String()] = main.ID()
+		contents[entries[0].Content.String()] = entries[0].Content
+	}
+	r := New(store, nil)
+	requireBeginnings(t, spans, "/2", func(text string) (lineage.SpanRef, error) {
+		found, err := r.Find(ctx, text)
+		if err != nil {
+			return lineage.SpanRef{}, err
+		}
+		return found.Span, nil
+	})
+	requireBeginnings(t, threads, "", func(text string) (lineage.ThreadID, error) {
+		found, err := r.Thread(ctx, text)
+		if err != nil {
+			return lineage.ThreadID{}, err
+		}
+		return found.ID(), nil
+	})
+	requireBeginnings(t, contexts, "", func(text string) (lineage.ContextID, error) {
+		found, err := r.Context(ctx, text)
+		if err != nil {
+			return lineage.ContextID{}, err
+		}
+		return found.Context.ID(), nil
+	})
+	requireBeginnings(t, contents, "", func(text string) (lineage.ContentID, error) { return r.Content(ctx, text) })
+
+	// A place that only one of several runs has is not ambiguous.
+	main, err := first.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.User("three"))
+	require.NoError(t, err)
+	tip, err := main.Tip(ctx)
+	require.NoError(t, err)
+	found, err := r.Find(ctx, tip.Run.String()[:8]+"/3")
+	require.NoError(t, err)
+	require.Equal(t, tip, found.Span)
+}
+
+// requireBeginnings looks for each of the ids by its beginnings, and by those of its last eight characters.
+func requireBeginnings[T any](t *testing.T, ids map[string]T, suffix string, find func(string) (T, error)) {
+	t.Helper()
+	stands := func(id, text string) bool {
+		return strings.HasPrefix(id, text) || len(id) == 36 && (strings.HasSuffix(id, text) || strings.HasPrefix(id[28:], text))
+	}
+	for id, want := range ids {
+		var texts []string
+		for n := 9; n < 20; n++ { // a shorter beginning of a content id may be one of a context's too
+			texts = append(texts, id[:n])
+		}
+		if len(id) == 36 {
+			texts = append(texts, id[:minShort])
+			for n := minShort; n <= 8; n++ {
+				texts = append(texts, id[28:28+n], strings.ToUpper(id[28:28+n]))
+			}
+		}
+		for _, text := range texts {
+			var candidates []string
+			for other := range ids {
+				if stands(other, strings.ToLower(text)) {
+					candidates = append(candidates, other)
+				}
+			}
+			got, err := find(text + suffix)
+			if len(candidates) == 1 {
+				require.NoError(t, err, text)
+				require.Equal(t, want, got, text)
+				continue
+			}
+			var ambiguous *AmbiguousError
+			require.ErrorAs(t, err, &ambiguous, text)
+			require.Len(t, ambiguous.Matches, min(len(candidates), maxMatches))
+			for _, m := range ambiguous.Matches {
+				listed := strings.TrimSuffix(m.ID, suffix)
+				require.True(t, slices.ContainsFunc(candidates, func(id string) bool { return stands(id, listed) }), "%s for %s", m.ID, text)
+				require.Contains(t, ambiguous.Hint(), m.ID)
+			}
+		}
+	}
+}
+
 func TestContentIsFoundByTheBeginningOfItsID(t *testing.T) {
-	ctx, store := t.Context(), open(t)
+	ctx, store := t.Context(), lineagetest.New(t, nil)
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)

@@ -48,14 +48,14 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 			return nil, err
 		}
 		switch {
-		case isShort(text) && matches(t.ID.String(), short):
+		case isShort(text) && matches(t.ID, short):
 			byID = append(byID, t)
 		case strings.EqualFold(t.Title, text):
 			byTitle = append(byTitle, t)
 		}
 	}
 	for _, found := range [][]*structure.Thread{byTitle, byID} {
-		t, err := one("chat", text, found, func(t *structure.Thread) string { return t.ID.String() })
+		t, err := one("chat", text, found, func(t *structure.Thread) Match { return Match{ID: shown(t.ID, text), Title: t.Title} })
 		if err != nil {
 			return nil, err
 		}
