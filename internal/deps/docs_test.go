@@ -52,7 +52,8 @@ func follow(t *testing.T, setup, program, build string) string {
 	script := "set -eu\n" + setup + "cat >main.go <<'END OF PROGRAM'\n" + program + "END OF PROGRAM\n" + build
 	c := exec.Command("bash", "-c", script)
 	c.Dir = beside
-	c.Env = append(os.Environ(), "GOPROXY=file://"+filepath.ToSlash(dir)+"/cache/download,"+proxies, "GOSUMDB=off", "GOWORK=off")
+	c.Env = append(os.Environ(), "GOPROXY=file://"+filepath.ToSlash(dir)+"/cache/download,"+proxies, "GOSUMDB=off", "GOWORK=off",
+		"GOFLAGS=-trimpath") // so that the build cache serves every folder
 	var errs strings.Builder
 	c.Stderr = &errs
 	printed, err := c.Output()
