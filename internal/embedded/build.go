@@ -31,6 +31,7 @@ type builder struct {
 	slab    slab
 	batch   []index.Entry
 	pending map[string][]byte // of a large batch: key → value
+	groups  map[string][]int  // of a large batch: prefix that is scanned → entries in the batch
 	later   index.Maker       // makes the rest of the entries; nil when there are no more
 	counts  counters
 
@@ -73,7 +74,7 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 	if len(b.batch) > 64 {
 		clear(b.batch) // of a few it may hold on to what they were
 	}
-	b.batch, b.pending, b.later = b.batch[:0], nil, nil
+	b.batch, b.pending, b.groups, b.later = b.batch[:0], nil, nil, nil
 	b.blocks.reset()
 	b.ends.reset()
 	b.runs.reset()
@@ -89,12 +90,24 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 func (b *builder) put(key, value []byte) {
 	b.batch = append(b.batch, index.Entry{Key: key, Value: value})
 	if b.pending != nil {
-		b.pending[string(key)] = value
+		b.file(len(b.batch) - 1)
 	} else if len(b.batch) > 64 {
 		b.pending = make(map[string][]byte, 4*len(b.commit.Records))
-		for _, e := range b.batch {
-			b.pending[string(e.Key)] = e.Value
+		b.groups = make(map[string][]int)
+		for i := range b.batch {
+			b.file(i)
 		}
+	}
+}
+
+// file makes an entry of a large batch be found by its key, and by the prefix that
+// scan looks for.
+func (b *builder) file(i int) {
+	e := &b.batch[i]
+	_, again := b.pending[string(e.Key)]
+	b.pending[string(e.Key)] = e.Value
+	if prefix := scanned(e.Key); prefix != nil && !again {
+		b.groups[string(prefix)] = append(b.groups[string(prefix)], i)
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	tableThread      = 't' // thread → thread record
 	tableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
 	tablePacked      = 'P' // nothing → segment up to which packs find what is not here
+	tableNamed       = 'w' // thread, context, name → nothing: the branch of that name is the context
 	tableMember      = 'x' // thread, context → nothing
 	tableChunk       = 'y' // start of the chunk key → where its record is
 )
@@ -85,6 +86,13 @@ func key(table byte, parts ...[]byte) []byte {
 		k = append(k, p...)
 	}
 	return k
+}
+
+func branchKey(thread structure.ThreadID, name string) []byte {
+	return key(tableBranch, thread[:], []byte(name))
+}
+func namedKey(thread structure.ThreadID, context structure.ContextID, name string) []byte {
+	return key(tableNamed, thread[:], context[:], []byte(name))
 }
 
 func be64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }

@@ -84,6 +84,16 @@ func (e *Engine) Branches(ctx context.Context, thread structure.ThreadID) iter.S
 	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread) })
 }
 
+// BranchesNamed implements backend.Reader.
+func (e *Engine) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesNamed(ctx, thread, prefix) })
+}
+
+// BranchesOf implements backend.Reader.
+func (e *Engine) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesOf(ctx, thread, id) })
+}
+
 // Checkpoint implements backend.Reader.
 func (e *Engine) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
 	return read(e, func(v view) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
@@ -102,6 +112,11 @@ func (e *Engine) Run(ctx context.Context, id structure.RunID) (structure.RunInfo
 // Forks implements backend.Reader.
 func (e *Engine) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
 	return sequence(e, func(v view) iter.Seq2[structure.RunInfo, error] { return v.Forks(ctx, run) })
+}
+
+// ForksAt implements backend.Reader.
+func (e *Engine) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
+	return sequence(e, func(v view) iter.Seq2[structure.RunInfo, error] { return v.ForksAt(ctx, at) })
 }
 
 // Last implements backend.Reader.
