@@ -188,15 +188,7 @@ func (c *Context) Delete(ctx context.Context) error {
 		if err != nil || state.Thread.IsZero() {
 			return err
 		}
-		for b, err := range c.store.engine.Branches(ctx, state.Thread) {
-			if err != nil {
-				return err
-			}
-			if b.Context == c.id {
-				return subjectError("context", c.id.String(), ErrConflict, fmt.Sprintf("branch %q is it", b.Name))
-			}
-		}
-		return nil
+		return c.store.requireUnnamed(ctx, state.Thread, c.id, ErrConflict)
 	}
 	return c.store.bequeath(ctx, one, ThreadID{}, may, func() error {
 		_, err := c.store.apply(ctx, []structure.Record{
@@ -290,6 +282,9 @@ func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextI
 			o, err := effective(ctx, before, id)
 			if err != nil {
 				return heirs, err
+			}
+			if !o.Adds(Overrides{}) {
+				return 0, nil // nothing: the rest of the children need no look
 			}
 			inherited = &o
 		}
