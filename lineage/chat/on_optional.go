@@ -23,18 +23,18 @@ func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
 }
 
 // BranchNames implements BranchNamer.
-func (s *onStore) BranchNames(ctx context.Context, chatID string) ([]string, error) {
+func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
 	thread, err := s.thread(ctx, chatID)
 	if err != nil || thread == nil {
 		return nil, err
 	}
 	var names []string
-	for b, err := range s.engine.Branches(ctx, thread.ID()) {
-		if isNotFound(err) {
-			return nil, nil // deleted since
-		}
+	for b, err := range s.engine.BranchesNamed(ctx, thread.ID(), prefix) {
 		if err != nil {
 			return nil, err
+		}
+		if len(names) == limit {
+			break
 		}
 		names = append(names, b.Name)
 	}

@@ -1,6 +1,12 @@
 package chat
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/structure"
+)
 
 // A store may offer more than Store. The functions below take the short way where
 // it does, and go the long one through Store where it does not.
@@ -28,26 +34,53 @@ func CountMessages(ctx context.Context, s Store, id string) (int, error) {
 	return n, nil
 }
 
-// BranchNamer is a Store that lists the names of branches without their lengths.
+// BranchNamer is a Store that lists names of branches without looking at the others.
 type BranchNamer interface {
-	// BranchNames returns the names of a chat's branches, in any order.
-	BranchNames(ctx context.Context, chatID string) ([]string, error)
+	// BranchNames returns the names of a chat's branches that begin with a prefix, in any
+	// order, and no more of them than a limit.
+	BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error)
 }
 
-// BranchNames returns the names of a chat's branches, in any order.
-func BranchNames(ctx context.Context, s Store, chatID string) ([]string, error) {
+// branchNames does what BranchNamer says.
+func branchNames(ctx context.Context, s Store, chatID, prefix string, limit int) ([]string, error) {
 	if b, ok := s.(BranchNamer); ok {
-		return b.BranchNames(ctx, chatID)
+		return b.BranchNames(ctx, chatID, prefix, limit)
 	}
 	infos, err := s.ListBranches(ctx, chatID)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(infos))
+	var names []string
 	for i := range infos {
-		names[i] = infos[i].Name
+		if strings.HasPrefix(infos[i].Name, prefix) && len(names) < limit {
+			names = append(names, infos[i].Name)
+		}
 	}
 	return names, nil
+}
+
+// NextBranchName returns an automatic name for a branch that is made from another one: see
+// structure.VersionName. It is none of those that the caller knows to be taken.
+func NextBranchName(ctx context.Context, s Store, chatID, current string, known []string) (string, error) {
+	taken := func(name string) (bool, error) {
+		if slices.Contains(known, name) {
+			return true, nil
+		}
+		b, err := s.Branch(ctx, chatID, name)
+		return b != nil, err
+	}
+	stem := structure.VersionStem(current)
+	names, err := branchNames(ctx, s, chatID, stem+"-v", structure.MostVersionsCounted)
+	if err != nil {
+		return "", err
+	}
+	counted := len(names)
+	if b, err := s.Branch(ctx, chatID, stem); err != nil {
+		return "", err
+	} else if b != nil {
+		counted++
+	}
+	return structure.VersionName(stem, counted, taken)
 }
 
 // ChatChanger is a Store that updates a chat by what it holds, in one step.
