@@ -38,12 +38,19 @@ func VersionStem(name string) string {
 // taken.
 func VersionName(stem string, counted int, taken func(name string) (bool, error)) (string, error) {
 	name := func(n uint64) string { return fmt.Sprintf("%s-v%d", stem, n) }
-	free := uint64(min(counted, MostVersionsCounted)) + 1
-	used := free - 1 // or too low to be asked for
+	first := uint64(min(counted, MostVersionsCounted)) + 1
+	n, err := FreeNumber(first, func(n uint64) (bool, error) { return taken(name(n)) })
+	return name(n), err
+}
+
+// FreeNumber returns a number that is not taken: the first, or a higher one behind one
+// that is taken. It asks for a few numbers, however many are taken.
+func FreeNumber(first uint64, taken func(uint64) (bool, error)) (uint64, error) {
+	used, free := first-1, first // the one before the first counts as taken
 	for step := uint64(1); ; step *= 2 {
-		is, err := taken(name(free))
+		is, err := taken(free)
 		if err != nil {
-			return "", err
+			return 0, err
 		}
 		if !is {
 			break
@@ -52,9 +59,9 @@ func VersionName(stem string, counted int, taken func(name string) (bool, error)
 	}
 	for free-used > 1 {
 		middle := used + (free-used)/2
-		is, err := taken(name(middle))
+		is, err := taken(middle)
 		if err != nil {
-			return "", err
+			return 0, err
 		}
 		if is {
 			used = middle
@@ -62,5 +69,5 @@ func VersionName(stem string, counted int, taken func(name string) (bool, error)
 			free = middle
 		}
 	}
-	return name(free), nil
+	return free, nil
 }
