@@ -183,18 +183,27 @@ func (c *Context) Delete(ctx context.Context) error {
 	one := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
 		return func(yield func(backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
 	}
+	var thread ThreadID
 	may := func() error {
 		state, err := c.store.engine.Context(ctx, c.id)
-		if err != nil || state.Thread.IsZero() {
+		if thread = state.Thread; err != nil || thread.IsZero() {
 			return err
 		}
 		return c.store.requireUnnamed(ctx, state.Thread, c.id, ErrConflict)
 	}
 	return c.store.bequeath(ctx, one, ThreadID{}, may, func() error {
-		_, err := c.store.apply(ctx, []structure.Record{
-			&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},
+		deletion := []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()}}
+		if thread.IsZero() {
+			_, err := c.store.apply(ctx, deletion)
+			return err
+		}
+		// The thread changes too: it was updated now, whichever of its contexts moved last.
+		return (&Thread{store: c.store, id: thread}).change(ctx, func(t *structure.Thread) ([]structure.Record, error) {
+			if t.Active == c.id {
+				t.Active = ContextID{}
+			}
+			return deletion, nil
 		})
-		return err
 	})
 }
 

@@ -239,6 +239,7 @@ func (b *builder) deleteThread(id structure.ThreadID) error {
 	if err := b.deleteAll(key(tableCheckpoint, id[:]), &b.counts.checkpoints); err != nil {
 		return err
 	}
+	b.move(id, mover{gone: true})
 	for e, err := range b.scan(key(tableMember, id[:])) {
 		if err != nil {
 			return err
@@ -295,6 +296,7 @@ func (b *builder) dropContext(id structure.ContextID) error {
 	}
 	b.counts.contexts--
 	b.contexts.set(id, nil)
+	b.engine.homes.forget(id)
 	b.put(b.slab.key(tableContext, id[:]), nil)
 	b.put(b.slab.key(tableTip, id[:]), nil)
 	b.put(b.slab.key(tableMember, c.Thread[:], id[:]), nil)

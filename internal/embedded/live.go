@@ -69,6 +69,11 @@ func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID) iter.S
 	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })
 }
 
+// LastMoved implements backend.Reader.
+func (e *Engine) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
+	return read(e, func(v view) (backend.Context, error) { return v.LastMoved(ctx, thread) })
+}
+
 // Children implements backend.Reader.
 func (e *Engine) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
 	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent) })

@@ -159,6 +159,9 @@ type Reader interface {
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
 	Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[Context, error]
+	// LastMoved returns the context of a thread that a Tip moved last, ErrNotFound if it
+	// was deleted since or there was none.
+	LastMoved(ctx context.Context, thread structure.ThreadID) (Context, error)
 	// Children yields the contexts whose parent is the given one.
 	Children(ctx context.Context, parent structure.ContextID) iter.Seq2[Context, error]
 

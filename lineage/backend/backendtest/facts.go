@@ -87,6 +87,8 @@ func (f facts) threads(t tester, r backend.Reader, seen *census) {
 		thread, err := r.Thread(background, id)
 		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
 		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id))
+		moved, err := r.LastMoved(background, id)
+		f[fmt.Sprint("moved last of ", id)] = answer(t, moved, err)
 		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id))
 		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id))
 		for _, context := range seen.contexts.list() {

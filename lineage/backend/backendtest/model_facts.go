@@ -56,6 +56,7 @@ func (m *model) threadFacts(f facts, seen *census) {
 	for _, id := range seen.threads.list() {
 		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
+		f[fmt.Sprint("moved last of ", id)] = lookup(m.views, m.movers[id])
 		f[fmt.Sprint("branches of ", id)] = m.branchesWhere(func(b structure.Branch) bool { return b.Thread == id })
 		for _, context := range seen.contexts.list() {
 			f[fmt.Sprintf("branches of %v in %v", context, id)] = m.branchesWhere(func(b structure.Branch) bool {
