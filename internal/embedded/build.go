@@ -35,6 +35,7 @@ type builder struct {
 	groups  map[string][]int  // of a large batch: prefix that is scanned → entries in the batch
 	later   index.Maker       // makes the rest of the entries; nil when there are no more
 	counts  counters
+	scanned uint64 // entries that scan has looked at since the store was opened
 
 	blocks assoc[content.ID, int64] // the sizes of those the commit brings
 

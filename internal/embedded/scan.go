@@ -47,7 +47,9 @@ func (b *builder) scan(prefix []byte) iter.Seq2[index.Entry, error] {
 					found = append(found, e)
 				}
 			}
+			b.scanned += uint64(len(b.batch))
 		}
+		b.scanned += uint64(len(found))
 		seen := make(map[string]bool, len(found))
 		for _, e := range found {
 			if seen[string(e.Key)] {
