@@ -33,10 +33,9 @@ func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit 
 		if err != nil {
 			return nil, err
 		}
-		if len(names) == limit {
+		if names = append(names, b.Name); len(names) == limit {
 			break
 		}
-		names = append(names, b.Name)
 	}
 	return names, nil
 }

@@ -36,27 +36,36 @@ func CountMessages(ctx context.Context, s Store, id string) (int, error) {
 
 // BranchNamer is a Store that lists names of branches without looking at the others.
 type BranchNamer interface {
-	// BranchNames returns the names of a chat's branches that begin with a prefix, in any
-	// order, and no more of them than a limit.
+	// BranchNames returns the names of a chat's branches that begin with a prefix, in their
+	// order and no more of them than a limit: the prefix itself, if it is one, is the first.
 	BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error)
 }
 
-// branchNames does what BranchNamer says.
-func branchNames(ctx context.Context, s Store, chatID, prefix string, limit int) ([]string, error) {
+// countNames returns how many names of a chat's branches begin with a prefix, but no more
+// than a limit.
+func countNames(ctx context.Context, s Store, chatID, prefix string, limit int) (int, error) {
 	if b, ok := s.(BranchNamer); ok {
-		return b.BranchNames(ctx, chatID, prefix, limit)
+		names, err := b.BranchNames(ctx, chatID, prefix, limit)
+		return len(names), err
 	}
 	infos, err := s.ListBranches(ctx, chatID)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
+	n := 0
 	for i := range infos {
-		if strings.HasPrefix(infos[i].Name, prefix) && len(names) < limit {
-			names = append(names, infos[i].Name)
+		if strings.HasPrefix(infos[i].Name, prefix) {
+			n++
 		}
 	}
-	return names, nil
+	return min(n, limit), err
+}
+
+// hasBranch reports whether a chat has a branch of a name.
+func hasBranch(ctx context.Context, s Store, chatID, name string) (bool, error) {
+	if b, ok := s.(BranchNamer); ok {
+		names, err := b.BranchNames(ctx, chatID, name, 1)
+		return slices.Contains(names, name), err
+	}
+	b, err := s.Branch(ctx, chatID, name)
+	return b != nil, err
 }
 
 // NextBranchName returns an automatic name for a branch that is made from another one: see
@@ -66,18 +75,16 @@ func NextBranchName(ctx context.Context, s Store, chatID, current string, known 
 		if slices.Contains(known, name) {
 			return true, nil
 		}
-		b, err := s.Branch(ctx, chatID, name)
-		return b != nil, err
+		return hasBranch(ctx, s, chatID, name)
 	}
 	stem := structure.VersionStem(current)
-	names, err := branchNames(ctx, s, chatID, stem+"-v", structure.MostVersionsCounted)
+	counted, err := countNames(ctx, s, chatID, stem+"-v", structure.MostVersionsCounted)
 	if err != nil {
 		return "", err
 	}
-	counted := len(names)
-	if b, err := s.Branch(ctx, chatID, stem); err != nil {
+	if is, err := hasBranch(ctx, s, chatID, stem); err != nil {
 		return "", err
-	} else if b != nil {
+	} else if is {
 		counted++
 	}
 	return structure.VersionName(stem, counted, taken)
