@@ -115,15 +115,14 @@ func (t *Thread) ActiveBranch(ctx context.Context) (BranchInfo, error) {
 	if err != nil {
 		return BranchInfo{}, err
 	}
-	for b, err := range snapshot.Branches(ctx, t.id) {
-		if err != nil {
-			return BranchInfo{}, err
-		}
-		if b.Context == thread.Active {
-			return t.branchInfo(ctx, snapshot, b, thread.Active, t.store.runs(ctx))
-		}
+	b, err := backend.BranchOf(ctx, snapshot, t.id, thread.Active)
+	if err == nil && b == nil {
+		err = subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
 	}
-	return BranchInfo{}, subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	return t.branchInfo(ctx, snapshot, b, thread.Active, t.store.runs(ctx))
 }
 
 // BranchOptions say where a new branch starts.
@@ -216,13 +215,8 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 		}
 		// It stays so until the commit, which restates the thread as all do that name
 		// contexts. A context that is deleted meanwhile the engine does not let it name.
-		for b, err := range t.store.engine.Branches(ctx, t.id) {
-			if err != nil {
-				return nil, err
-			}
-			if b.Context == c.id {
-				return nil, subjectError("context", c.id.String(), ErrExists, fmt.Sprintf("branch %q is it", b.Name))
-			}
+		if err := t.store.requireUnnamed(ctx, t.id, c.id, ErrExists); err != nil {
+			return nil, err
 		}
 		return []structure.Record{&structure.Branch{Thread: t.id, Name: name, Context: c.id, CreatedAt: t.store.timestamp()}}, nil
 	})
@@ -235,38 +229,50 @@ func checkBranchName(name string) error {
 	return nil
 }
 
-// nameOf returns the name of the branch that a context is.
-func (t *Thread) nameOf(ctx context.Context, id ContextID) (string, error) {
-	for b, err := range t.store.engine.Branches(ctx, t.id) {
-		if err != nil {
-			return "", err
-		}
-		if b.Context == id {
-			return b.Name, nil
-		}
+// requireUnnamed refuses a context of a thread that is a branch.
+func (s *Store) requireUnnamed(ctx context.Context, thread ThreadID, id ContextID, refusal error) error {
+	b, err := backend.BranchOf(ctx, s.engine, thread, id)
+	if err == nil && b != nil {
+		err = subjectError("context", id.String(), refusal, fmt.Sprintf("branch %q is it", b.Name))
 	}
-	return MainBranch, nil
+	return err
 }
 
-// nextName returns the automatic name of a branch made from one: "name-v" and one
-// more than there are branches named so or after it, or the next number free.
+// nameOf returns the name of the branch that a context is.
+func (t *Thread) nameOf(ctx context.Context, id ContextID) (string, error) {
+	b, err := backend.BranchOf(ctx, t.store.engine, t.id, id)
+	if err != nil || b == nil {
+		return MainBranch, err
+	}
+	return b.Name, nil
+}
+
+// nextName returns the automatic name of a branch made from one: see
+// structure.VersionName.
 func (t *Thread) nextName(ctx context.Context, current string) (string, error) {
+	taken := func(name string) (bool, error) {
+		_, err := t.store.engine.Branch(ctx, t.id, name)
+		if isNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	stem := structure.VersionStem(current)
 	count := 0
-	taken := make(map[string]bool)
-	for b, err := range t.store.engine.Branches(ctx, t.id) {
+	if is, err := taken(stem); err != nil {
+		return "", err
+	} else if is {
+		count++
+	}
+	for _, err := range t.store.engine.BranchesNamed(ctx, t.id, stem+"-v") {
 		if err != nil {
 			return "", err
 		}
-		taken[b.Name] = true
-		if b.Name == current || strings.HasPrefix(b.Name, current+"-v") {
-			count++
+		if count++; count == structure.MostVersionsCounted {
+			break
 		}
 	}
-	for n := count + 1; ; n++ {
-		if name := fmt.Sprintf("%s-v%d", current, n); !taken[name] {
-			return name, nil
-		}
-	}
+	return structure.VersionName(stem, count, taken)
 }
 
 // Rewind makes a branch at a span and switches to it. What came after the span
@@ -340,7 +346,7 @@ func (t *Thread) RenameBranch(ctx context.Context, name, newName string) error {
 
 // DeleteBranch deletes a branch and its context; Context.Delete says what becomes of
 // contexts that were forked from it. The main branch, and the last that is left,
-// are ErrProtected. If it was active, the main branch becomes so, or the oldest if
+// are ErrProtected. If it was active, the main branch becomes so, or the first by name if
 // there is none of that name.
 func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
@@ -368,40 +374,39 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	return t.store.bequeath(ctx, contexts, ThreadID{}, may, func() error { return t.deleteBranch(ctx, name, its) })
 }
 
-// deletable returns a branch that can be deleted, and the others.
-func (t *Thread) deletable(ctx context.Context, name string) (gone BranchInfo, rest []BranchInfo, err error) {
-	branches, err := t.Branches(ctx)
-	if err != nil {
-		return BranchInfo{}, nil, err
+// deletable returns a branch that can be deleted, and another one: the main branch, or
+// the first by name if there is none of that name.
+func (t *Thread) deletable(ctx context.Context, name string) (gone, other *structure.Branch, err error) {
+	if gone, err = t.store.engine.Branch(ctx, t.id, name); err != nil {
+		return nil, nil, err
 	}
-	i := slices.IndexFunc(branches, func(b BranchInfo) bool { return b.Name == name })
-	if i < 0 {
-		return BranchInfo{}, nil, subjectError("branch", fmt.Sprintf("%q", name), ErrNotFound, "")
+	other, err = t.store.engine.Branch(ctx, t.id, MainBranch)
+	if err == nil || !isNotFound(err) {
+		return gone, other, err
 	}
-	if len(branches) == 1 {
-		return BranchInfo{}, nil, subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "it is the only branch")
+	for b, err := range t.store.engine.Branches(ctx, t.id) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if b.Name != name {
+			return gone, b, nil
+		}
 	}
-	return branches[i], slices.Delete(slices.Clone(branches), i, i+1), nil
+	return nil, nil, subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "it is the only branch")
 }
 
 // deleteBranch deletes a branch that is still that of a context.
 func (t *Thread) deleteBranch(ctx context.Context, name string, its ContextID) error {
 	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
-		gone, rest, err := t.deletable(ctx, name)
+		gone, other, err := t.deletable(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		if gone.Context != its {
 			return nil, subjectError("branch", fmt.Sprintf("%q", name), ErrConflict, "it was made anew just now")
 		}
-		if gone.Active {
-			next := rest[0]
-			for _, b := range rest {
-				if b.Name == MainBranch {
-					next = b
-				}
-			}
-			thread.Active = next.Context
+		if gone.Context == thread.Active {
+			thread.Active = other.Context
 		}
 		now := t.store.timestamp()
 		return []structure.Record{

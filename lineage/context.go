@@ -183,26 +183,27 @@ func (c *Context) Delete(ctx context.Context) error {
 	one := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
 		return func(yield func(backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
 	}
+	var thread ThreadID
 	may := func() error {
 		state, err := c.store.engine.Context(ctx, c.id)
-		if err != nil || state.Thread.IsZero() {
+		if thread = state.Thread; err != nil || thread.IsZero() {
 			return err
 		}
-		for b, err := range c.store.engine.Branches(ctx, state.Thread) {
-			if err != nil {
-				return err
-			}
-			if b.Context == c.id {
-				return subjectError("context", c.id.String(), ErrConflict, fmt.Sprintf("branch %q is it", b.Name))
-			}
-		}
-		return nil
+		return c.store.requireUnnamed(ctx, state.Thread, c.id, ErrConflict)
 	}
 	return c.store.bequeath(ctx, one, ThreadID{}, may, func() error {
-		_, err := c.store.apply(ctx, []structure.Record{
-			&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()},
+		deletion := []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()}}
+		if thread.IsZero() {
+			_, err := c.store.apply(ctx, deletion)
+			return err
+		}
+		// The thread changes too: it was updated now, whichever of its contexts moved last.
+		return (&Thread{store: c.store, id: thread}).change(ctx, func(t *structure.Thread) ([]structure.Record, error) {
+			if t.Active == c.id {
+				t.Active = ContextID{}
+			}
+			return deletion, nil
 		})
-		return err
 	})
 }
 
@@ -290,6 +291,9 @@ func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextI
 			o, err := effective(ctx, before, id)
 			if err != nil {
 				return heirs, err
+			}
+			if !o.Adds(Overrides{}) {
+				return 0, nil // nothing: the rest of the children need no look
 			}
 			inherited = &o
 		}

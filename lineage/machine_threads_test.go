@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -191,7 +192,7 @@ func (m *machine) deleteBranch(t *rapid.T) {
 	thread.branches = slices.DeleteFunc(thread.branches, func(o modelBranch) bool { return o.context == gone })
 	m.drop(func(c *modelContext) bool { return c.id == gone })
 	if thread.active == gone {
-		thread.active = thread.branches[0].context
+		thread.active = slices.MinFunc(thread.branches, func(a, b modelBranch) int { return cmp.Compare(a.name, b.name) }).context
 		if main := thread.branch(lineage.MainBranch); main != nil {
 			thread.active = main.context
 		}

@@ -46,7 +46,8 @@ type ThreadInfo struct {
 	// Active is the context of the active branch.
 	Active    ContextID
 	CreatedAt time.Time
-	// UpdatedAt is when the thread or a history in it last changed.
+	// UpdatedAt is when the thread was last changed or one of its contexts last moved,
+	// whichever is later. A fork without a name counts from its first message.
 	UpdatedAt time.Time
 }
 
@@ -134,13 +135,17 @@ func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 		return ThreadInfo{}, err
 	}
 	info := *threadInfo(r)
-	for c, err := range t.store.engine.Contexts(ctx, t.id) {
-		if err != nil {
-			return ThreadInfo{}, err
-		}
-		if moved := time.UnixMilli(c.MovedAt).UTC(); moved.After(info.UpdatedAt) {
-			info.UpdatedAt = moved
-		}
+	active, err := t.store.engine.Context(ctx, r.Active)
+	if err != nil && !isNotFound(err) {
+		return ThreadInfo{}, err
+	}
+	// The active context counts even if the one that moved last was deleted.
+	last, err := t.store.engine.LastMoved(ctx, t.id)
+	if err != nil && !isNotFound(err) {
+		return ThreadInfo{}, err
+	}
+	if moved := time.UnixMilli(max(active.MovedAt, last.MovedAt)).UTC(); moved.After(info.UpdatedAt) {
+		info.UpdatedAt = moved
 	}
 	return info, nil
 }

@@ -132,25 +132,17 @@ func (d *database) rewind(ctx context.Context, o *rewindOptions) error {
 	return d.branchAt(ctx, name, found.Message, true)
 }
 
-// nextName returns a name for a branch made from the active one: its name with -v and
-// a number.
+// nextName returns a name for a branch made from the active one.
 func (d *database) nextName(ctx context.Context) (string, error) {
-	branches, err := d.chats.ListBranches(ctx, d.current)
+	active, err := d.chats.ActiveBranch(ctx, d.current)
 	if err != nil {
 		return "", err
 	}
-	active, taken := chat.MainBranch, make(map[string]bool)
-	for _, b := range branches {
-		taken[b.Name] = true
-		if b.IsActive {
-			active = b.Name
-		}
+	current := chat.MainBranch
+	if active != nil {
+		current = active.Name
 	}
-	for n := 2; ; n++ {
-		if name := fmt.Sprintf("%s-v%d", active, n); !taken[name] {
-			return name, nil
-		}
-	}
+	return chat.NextBranchName(ctx, d.chats, d.current, current, nil)
 }
 
 func (d *database) listCheckpoints(ctx context.Context) error {

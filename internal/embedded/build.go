@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,8 +32,10 @@ type builder struct {
 	slab    slab
 	batch   []index.Entry
 	pending map[string][]byte // of a large batch: key → value
+	groups  map[string][]int  // of a large batch: prefix that is scanned → entries in the batch
 	later   index.Maker       // makes the rest of the entries; nil when there are no more
 	counts  counters
+	scanned uint64 // entries that scan has looked at since the store was opened
 
 	blocks assoc[content.ID, int64] // the sizes of those the commit brings
 
@@ -48,6 +51,7 @@ type builder struct {
 		context *liveContext
 		to      tip
 	}
+	movers  assoc[structure.ThreadID, mover]
 	cuts    []structure.RunID
 	created []structure.ContextID
 	began   []structure.RunID
@@ -73,12 +77,13 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 	if len(b.batch) > 64 {
 		clear(b.batch) // of a few it may hold on to what they were
 	}
-	b.batch, b.pending, b.later = b.batch[:0], nil, nil
+	b.batch, b.pending, b.groups, b.later = b.batch[:0], nil, nil, nil
 	b.blocks.reset()
 	b.ends.reset()
 	b.runs.reset()
 	b.digests.reset()
 	b.contexts.reset()
+	b.movers.reset()
 	b.cuts = b.cuts[:0]
 	b.created = b.created[:0]
 	b.began = b.began[:0]
@@ -89,12 +94,24 @@ func (b *builder) begin(e *Engine, c *structure.Commit, number uint64, replay bo
 func (b *builder) put(key, value []byte) {
 	b.batch = append(b.batch, index.Entry{Key: key, Value: value})
 	if b.pending != nil {
-		b.pending[string(key)] = value
+		b.file(len(b.batch) - 1)
 	} else if len(b.batch) > 64 {
 		b.pending = make(map[string][]byte, 4*len(b.commit.Records))
-		for _, e := range b.batch {
-			b.pending[string(e.Key)] = e.Value
+		b.groups = make(map[string][]int)
+		for i := range b.batch {
+			b.file(i)
 		}
+	}
+}
+
+// file makes an entry of a large batch be found by its key, and by the prefix that
+// scan looks for.
+func (b *builder) file(i int) {
+	e := &b.batch[i]
+	_, again := b.pending[string(e.Key)]
+	b.pending[string(e.Key)] = e.Value
+	if prefix := scanned(e.Key); prefix != nil && !again {
+		b.groups[string(prefix)] = append(b.groups[string(prefix)], i)
 	}
 }
 
@@ -155,7 +172,7 @@ func (b *builder) check(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return b.putMovers()
 }
 
 func (b *builder) record(i int, r structure.Record) error {
@@ -232,7 +249,7 @@ func (b *builder) context(c *structure.Context) error {
 		return invalid("context", c.ID, "no id")
 	}
 	k := b.slab.key(tableContext, c.ID[:])
-	known := false
+	known, maybe := false, false // whether it is there, and may have been
 	var was backend.Context
 	if _, mine := b.contexts.get(c.ID); mine || b.replay || !b.engine.isNew(c.ID) {
 		value, ok, err := b.get(k)
@@ -242,7 +259,7 @@ func (b *builder) context(c *structure.Context) error {
 		if err != nil {
 			return err
 		}
-		known = ok
+		known, maybe = ok, true
 	}
 	if known && !b.replay && (was.Thread != c.Thread || was.Parent != c.Parent || was.Base != c.Base) {
 		return &backend.SubjectError{Subject: "context", ID: c.ID.String(), Err: backend.ErrExists, Detail: "under the same id with another thread, parent or base"}
@@ -259,11 +276,18 @@ func (b *builder) context(c *structure.Context) error {
 	} else {
 		b.counts.contexts++
 		b.created = append(b.created, c.ID)
+		if maybe {
+			if err := b.remade(c); err != nil {
+				return err
+			}
+		}
 	}
 	stated := &liveContext{}
 	ownContext(&stated.Context.Context, c)
 	stated.Moved, stated.MovedAt = is.commit, is.at
-	if !b.replay {
+	if b.replay {
+		b.engine.homes.set(c.ID, c.Thread)
+	} else {
 		b.contexts.set(c.ID, stated)
 	}
 	if known {
@@ -368,12 +392,15 @@ func (b *builder) tip(t *structure.Tip) error {
 	moved := tip{span: t.Span, commit: b.number, at: b.millis}
 	if b.replay {
 		b.putTip(t.Context, moved)
-		return nil
+		thread, err := b.threadOf(t.Context)
+		b.move(thread, mover{context: t.Context})
+		return err
 	}
 	c, err := b.contextState(t.Context)
 	if err != nil {
 		return err
 	}
+	b.move(c.Thread, mover{context: t.Context})
 	if err := b.requireSpan(t.Span); err != nil {
 		return err
 	}
@@ -384,6 +411,85 @@ func (b *builder) tip(t *structure.Tip) error {
 	}
 	b.putTip(t.Context, moved)
 	return nil
+}
+
+// mover is the context of a thread that moved last: zero if that was deleted and made
+// again since. gone says that the thread was deleted.
+type mover struct {
+	context structure.ContextID
+	gone    bool
+}
+
+// move notes what moved last of a thread in the commit so far.
+func (b *builder) move(thread structure.ThreadID, last mover) {
+	if !thread.IsZero() {
+		b.movers.set(thread, last)
+	}
+}
+
+// lastMover returns what moved last of a thread as the commit so far leaves it.
+func (b *builder) lastMover(thread structure.ThreadID) (last mover, err error) {
+	last, ok := b.movers.get(thread)
+	if !ok {
+		last.context, ok = b.engine.current.movers.get(thread)
+	}
+	if ok {
+		return last, nil
+	}
+	is, _, err := b.get(b.scratch(tableMoved, thread[:]))
+	copy(last.context[:], is)
+	return last, err
+}
+
+// remade notes that a context was made under an id that may have been that of an earlier
+// one of the thread, whose moves are not its own.
+func (b *builder) remade(c *structure.Context) error {
+	if c.Thread.IsZero() {
+		return nil
+	}
+	last, err := b.lastMover(c.Thread)
+	if err == nil && last.context == c.ID {
+		b.move(c.Thread, mover{})
+	}
+	return err
+}
+
+// putMovers adds the entries of the contexts that moved last where they are others than
+// before. A context that moves again and again adds none.
+func (b *builder) putMovers() (err error) {
+	b.movers.each(func(thread structure.ThreadID, last mover) {
+		if was, known := b.engine.current.movers.get(thread); err != nil || known && !last.gone && was == last.context {
+			return
+		}
+		k := b.slab.key(tableMoved, thread[:])
+		if last.gone {
+			b.put(k, nil)
+			return
+		}
+		was, ok, getErr := b.get(k)
+		if err = getErr; err == nil && !(ok && bytes.Equal(was, last.context[:])) {
+			start := b.slab.begin()
+			b.slab.buf = append(b.slab.buf, last.context[:]...)
+			b.put(k, b.slab.end(start))
+		}
+	})
+	return err
+}
+
+// threadOf returns the thread of a context of a commit that is replayed, zero if it has
+// none or was collected.
+func (b *builder) threadOf(id structure.ContextID) (structure.ThreadID, error) {
+	if thread, ok := b.engine.homes.get(id); ok {
+		return thread, nil
+	}
+	c, err := readContext(b, id)
+	if errors.Is(err, backend.ErrNotFound) {
+		return structure.ThreadID{}, nil
+	}
+	if err == nil {
+		b.engine.homes.set(id, c.Thread)
+	}
+	return c.Thread, err
 }
 
 // contextState returns a context as the commit so far leaves it. It must not be changed.

@@ -3,6 +3,7 @@ package embedded
 import (
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -29,9 +30,19 @@ func (b *builder) branch(r *structure.Branch) error {
 	if err := b.require(b.scratch(tableContext, r.Context[:]), "context", r.Context); err != nil {
 		return err
 	}
-	return b.named(tableBranch, r.Thread, r.Name, r, &b.counts.branches, func(was structure.Record) bool {
-		return was.(*structure.Branch).Context == r.Context
+	var was *structure.Branch
+	err := b.named(tableBranch, r.Thread, r.Name, r, &b.counts.branches, func(old structure.Record) bool {
+		was = old.(*structure.Branch)
+		return was.Context == r.Context
 	})
+	if err != nil || was != nil && was.Context == r.Context {
+		return err
+	}
+	if was != nil {
+		b.put(namedKey(was.Thread, was.Context, was.Name), nil)
+	}
+	b.put(namedKey(r.Thread, r.Context, r.Name), present)
+	return nil
 }
 
 func (b *builder) checkpoint(r *structure.Checkpoint) error {
@@ -67,12 +78,12 @@ func (b *builder) named(table byte, thread structure.ThreadID, name string, r st
 	}
 	if !known {
 		*count++
-	} else if !b.replay {
+	} else {
 		was, err := structure.UnmarshalRecord(r.Kind(), old)
 		if err != nil {
 			return err
 		}
-		if !same(was) {
+		if !same(was) && !b.replay {
 			return &backend.SubjectError{Subject: subject, ID: fmt.Sprintf("%q", name), Err: backend.ErrExists}
 		}
 	}
@@ -126,9 +137,9 @@ func (b *builder) deletion(d *structure.Deletion) error {
 	case structure.KindContext:
 		return b.deleteContext(d.Context)
 	case structure.KindBranch:
-		return b.deleteName(tableBranch, "branch", d, &b.counts.branches)
+		return b.deleteBranch(d)
 	case structure.KindCheckpoint:
-		return b.deleteName(tableCheckpoint, "checkpoint", d, &b.counts.checkpoints)
+		return b.deleteCheckpoint(d)
 	case structure.KindSummary:
 		return b.deleteSummary(d)
 	case structure.KindBlock:
@@ -137,21 +148,52 @@ func (b *builder) deletion(d *structure.Deletion) error {
 	return invalid("deletion", d.Subject, "nothing to delete")
 }
 
-func (b *builder) deleteName(table byte, subject string, d *structure.Deletion, count *uint64) error {
-	k := b.slab.key(table, d.Thread[:], []byte(d.Name))
+func (b *builder) deleteBranch(d *structure.Deletion) error {
+	k := branchKey(d.Thread, d.Name)
+	record, known, err := b.get(k)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return b.noName(d)
+	}
+	return b.dropBranch(index.Entry{Key: k, Value: record})
+}
+
+// dropBranch takes out a branch, given its entry.
+func (b *builder) dropBranch(e index.Entry) error {
+	r, err := structure.UnmarshalRecord(structure.KindBranch, e.Value)
+	if err != nil {
+		return err
+	}
+	branch := r.(*structure.Branch)
+	b.counts.branches--
+	b.put(e.Key, nil)
+	b.put(namedKey(branch.Thread, branch.Context, branch.Name), nil)
+	return nil
+}
+
+func (b *builder) deleteCheckpoint(d *structure.Deletion) error {
+	k := b.slab.key(tableCheckpoint, d.Thread[:], []byte(d.Name))
 	known, err := b.has(k)
 	if err != nil {
 		return err
 	}
 	if !known {
-		if b.replay {
-			return nil
-		}
-		return &backend.SubjectError{Subject: subject, ID: fmt.Sprintf("%q", d.Name), Err: backend.ErrNotFound}
+		return b.noName(d)
 	}
-	*count--
+	b.counts.checkpoints--
 	b.put(k, nil)
 	return nil
+}
+
+// noName refuses the deletion of a name that is not there. When replaying, a
+// collection may have taken it.
+func (b *builder) noName(d *structure.Deletion) error {
+	if b.replay {
+		return nil
+	}
+	return &backend.SubjectError{Subject: d.Subject.String(), ID: fmt.Sprintf("%q", d.Name), Err: backend.ErrNotFound}
 }
 
 func (b *builder) deleteSummary(d *structure.Deletion) error {
@@ -186,14 +228,18 @@ func (b *builder) deleteThread(id structure.ThreadID) error {
 	} else if !b.replay {
 		return &backend.SubjectError{Subject: "thread", ID: id.String(), Err: backend.ErrNotFound}
 	}
-	for _, table := range []struct {
-		letter byte
-		count  *uint64
-	}{{tableBranch, &b.counts.branches}, {tableCheckpoint, &b.counts.checkpoints}} {
-		if err := b.deleteAll(key(table.letter, id[:]), table.count); err != nil {
+	for e, err := range b.scan(key(tableBranch, id[:])) {
+		if err != nil {
+			return err
+		}
+		if err := b.dropBranch(e); err != nil {
 			return err
 		}
 	}
+	if err := b.deleteAll(key(tableCheckpoint, id[:]), &b.counts.checkpoints); err != nil {
+		return err
+	}
+	b.move(id, mover{gone: true})
 	for e, err := range b.scan(key(tableMember, id[:])) {
 		if err != nil {
 			return err
@@ -232,17 +278,12 @@ func (b *builder) deleteContext(id structure.ContextID) error {
 		return err
 	}
 	if !b.replay && !c.Thread.IsZero() {
-		for e, err := range b.scan(key(tableBranch, c.Thread[:])) {
-			if err != nil {
-				return err
+		prefix := key(tableNamed, c.Thread[:], id[:])
+		for e, err := range b.scan(prefix) {
+			if err == nil {
+				err = &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrConflict, Detail: fmt.Sprintf("branch %q is it", e.Key[len(prefix):])}
 			}
-			r, err := structure.UnmarshalRecord(structure.KindBranch, e.Value)
-			if err != nil {
-				return err
-			}
-			if branch := r.(*structure.Branch); branch.Context == id {
-				return &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrConflict, Detail: fmt.Sprintf("branch %q is it", branch.Name)}
-			}
+			return err
 		}
 	}
 	return b.dropContext(id)
@@ -255,6 +296,7 @@ func (b *builder) dropContext(id structure.ContextID) error {
 	}
 	b.counts.contexts--
 	b.contexts.set(id, nil)
+	b.engine.homes.forget(id)
 	b.put(b.slab.key(tableContext, id[:]), nil)
 	b.put(b.slab.key(tableTip, id[:]), nil)
 	b.put(b.slab.key(tableMember, c.Thread[:], id[:]), nil)

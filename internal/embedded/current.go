@@ -14,6 +14,7 @@ type current struct {
 	mu       sync.Mutex
 	ends     recent[structure.RunID, runEnd]
 	contexts recent[structure.ContextID, *liveContext]
+	movers   recent[structure.ThreadID, structure.ContextID] // see mover
 }
 
 // runEnd is where a run ends and the digest of the history up to there.
@@ -33,6 +34,7 @@ func newCurrent() current {
 	return current{
 		ends:     recentByID[structure.RunID, runEnd](),
 		contexts: recentByID[structure.ContextID, *liveContext](),
+		movers:   recentByID[structure.ThreadID, structure.ContextID](),
 	}
 }
 
@@ -64,6 +66,13 @@ func (c *current) keep(id structure.ContextID) (*liveContext, bool) {
 // take takes over what a commit changed. mu is held.
 func (c *current) take(b *builder) {
 	b.ends.each(c.ends.set)
+	b.movers.each(func(thread structure.ThreadID, last mover) {
+		if last.gone {
+			c.movers.forget(thread)
+		} else {
+			c.movers.set(thread, last.context)
+		}
+	})
 	for _, run := range b.cuts {
 		c.ends.forget(run)
 	}
@@ -93,6 +102,7 @@ func (c *current) forget() {
 	c.mu.Lock()
 	c.ends.clear()
 	c.contexts.clear()
+	c.movers.clear()
 	c.mu.Unlock()
 }
 

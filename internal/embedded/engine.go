@@ -81,6 +81,7 @@ type Engine struct {
 	halfway      bool
 	counts       counters
 	builder      builder
+	homes        recent[structure.ContextID, structure.ThreadID] // of contexts, for replaying
 	madeContexts madeIDs
 	madeRuns     madeIDs
 	line         line
@@ -154,7 +155,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 func newEngine(dir string) *Engine {
 	e := &Engine{
 		dir:     dir,
-		current: newCurrent(),
+		current: newCurrent(), homes: recentByID[structure.ContextID, structure.ThreadID](),
 		runs:    recentByID[structure.RunID, structure.RunInfo](),
 		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 	}

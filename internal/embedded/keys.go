@@ -29,6 +29,8 @@ const (
 	tableThread      = 't' // thread → thread record
 	tableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
 	tablePacked      = 'P' // nothing → segment up to which packs find what is not here
+	tableMoved       = 'v' // thread → context of it that a tip moved last; zero for one that was deleted and made again
+	tableNamed       = 'w' // thread, context, name → nothing: the branch of that name is the context
 	tableMember      = 'x' // thread, context → nothing
 	tableChunk       = 'y' // start of the chunk key → where its record is
 )
@@ -85,6 +87,13 @@ func key(table byte, parts ...[]byte) []byte {
 		k = append(k, p...)
 	}
 	return k
+}
+
+func branchKey(thread structure.ThreadID, name string) []byte {
+	return key(tableBranch, thread[:], []byte(name))
+}
+func namedKey(thread structure.ThreadID, context structure.ContextID, name string) []byte {
+	return key(tableNamed, thread[:], context[:], []byte(name))
 }
 
 func be64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }

@@ -69,6 +69,11 @@ func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID) iter.S
 	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })
 }
 
+// LastMoved implements backend.Reader.
+func (e *Engine) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
+	return read(e, func(v view) (backend.Context, error) { return v.LastMoved(ctx, thread) })
+}
+
 // Children implements backend.Reader.
 func (e *Engine) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
 	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent) })
@@ -82,6 +87,16 @@ func (e *Engine) Branch(ctx context.Context, thread structure.ThreadID, name str
 // Branches implements backend.Reader.
 func (e *Engine) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
 	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread) })
+}
+
+// BranchesNamed implements backend.Reader.
+func (e *Engine) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesNamed(ctx, thread, prefix) })
+}
+
+// BranchesOf implements backend.Reader.
+func (e *Engine) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesOf(ctx, thread, id) })
 }
 
 // Checkpoint implements backend.Reader.
@@ -102,6 +117,11 @@ func (e *Engine) Run(ctx context.Context, id structure.RunID) (structure.RunInfo
 // Forks implements backend.Reader.
 func (e *Engine) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
 	return sequence(e, func(v view) iter.Seq2[structure.RunInfo, error] { return v.Forks(ctx, run) })
+}
+
+// ForksAt implements backend.Reader.
+func (e *Engine) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
+	return sequence(e, func(v view) iter.Seq2[structure.RunInfo, error] { return v.ForksAt(ctx, at) })
 }
 
 // Last implements backend.Reader.

@@ -269,14 +269,12 @@ func (m *mender) instead(c *structure.Context) ([]structure.Record, error) {
 		return nil, err
 	}
 	var before, behind []structure.Record
-	for b, err := range m.to.Branches(m.ctx, was.Thread) {
+	for b, err := range m.to.BranchesOf(m.ctx, was.Thread, c.ID) {
 		if err != nil {
 			return nil, err
 		}
-		if b.Context == c.ID {
-			before = append(before, &structure.Deletion{Subject: structure.KindBranch, Thread: b.Thread, Name: b.Name, At: m.at})
-			behind = append(behind, b)
-		}
+		before = append(before, &structure.Deletion{Subject: structure.KindBranch, Thread: b.Thread, Name: b.Name, At: m.at})
+		behind = append(behind, b)
 	}
 	for r, err := range m.to.Summaries(m.ctx, c.ID) {
 		if err != nil {

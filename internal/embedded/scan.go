@@ -9,9 +9,22 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// scan yields the entries under a prefix as the state stands with what the
-// commit changed so far. The entries are collected first, so the caller may
-// change what it is shown.
+// scanned returns the prefix of a key that scan may be asked for, nil if its table is
+// never scanned.
+func scanned(key []byte) []byte {
+	const id = len(structure.ContextID{})
+	switch key[0] {
+	case tableBranch, tableCheckpoint, tableMember, tableSummary, tableReflog:
+		return key[:1+id]
+	case tableNamed:
+		return key[:1+2*id]
+	}
+	return nil
+}
+
+// scan yields the entries under a prefix, as scanned returns it, in the state with what
+// the commit changed so far. It looks at no other entry. The entries are collected
+// first, so the caller may change what it is shown.
 func (b *builder) scan(prefix []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
 		s := b.engine.index.Snapshot()
@@ -24,11 +37,19 @@ func (b *builder) scan(prefix []byte) iter.Seq2[index.Entry, error] {
 			}
 			found = append(found, e)
 		}
-		for _, e := range b.batch {
-			if bytes.HasPrefix(e.Key, prefix) {
-				found = append(found, e)
+		if b.pending != nil {
+			for _, i := range b.groups[string(prefix)] {
+				found = append(found, b.batch[i])
 			}
+		} else {
+			for _, e := range b.batch {
+				if bytes.HasPrefix(e.Key, prefix) {
+					found = append(found, e)
+				}
+			}
+			b.scanned += uint64(len(b.batch))
 		}
+		b.scanned += uint64(len(found))
 		seen := make(map[string]bool, len(found))
 		for _, e := range found {
 			if seen[string(e.Key)] {

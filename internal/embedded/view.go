@@ -148,6 +148,16 @@ func (v view) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2
 	return v.contexts(ctx, key(tableMember, thread[:]))
 }
 
+// LastMoved implements backend.Reader.
+func (v view) LastMoved(_ context.Context, thread structure.ThreadID) (backend.Context, error) {
+	var id structure.ContextID
+	is, _, err := v.index.Get(key(tableMoved, thread[:]))
+	if copy(id[:], is); err != nil {
+		return backend.Context{}, err
+	}
+	return readContext(v.index, id)
+}
+
 // Children implements backend.Reader.
 func (v view) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
 	return v.contexts(ctx, key(tableChild, parent[:]))
@@ -170,12 +180,33 @@ func (v view) contexts(ctx context.Context, prefix []byte) iter.Seq2[backend.Con
 
 // Branch implements backend.Reader.
 func (v view) Branch(_ context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
-	return record[*structure.Branch](v.index, key(tableBranch, thread[:], []byte(name)), structure.KindBranch, fmt.Sprintf("%q", name))
+	return record[*structure.Branch](v.index, branchKey(thread, name), structure.KindBranch, fmt.Sprintf("%q", name))
 }
 
 // Branches implements backend.Reader.
 func (v view) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
 	return records[*structure.Branch](ctx, v, key(tableBranch, thread[:]), structure.KindBranch)
+}
+
+// BranchesNamed implements backend.Reader.
+func (v view) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
+	return records[*structure.Branch](ctx, v, branchKey(thread, prefix), structure.KindBranch)
+}
+
+// BranchesOf implements backend.Reader.
+func (v view) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
+	return func(yield func(*structure.Branch, error) bool) {
+		prefix := namedKey(thread, id, "")
+		for e, err := range v.entries(ctx, prefix) {
+			var b *structure.Branch
+			if err == nil {
+				b, err = v.Branch(ctx, thread, string(e.Key[len(prefix):]))
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Checkpoint implements backend.Reader.
@@ -226,12 +257,21 @@ func (v view) Run(_ context.Context, id structure.RunID) (structure.RunInfo, err
 
 // Forks implements backend.Reader.
 func (v view) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return v.forks(ctx, key(tableFork, run[:]))
+}
+
+// ForksAt implements backend.Reader.
+func (v view) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
+	return v.forks(ctx, key(tableFork, at.Run[:], be64(at.Seq)))
+}
+
+// forks yields the runs whose ids end the keys under a prefix.
+func (v view) forks(ctx context.Context, prefix []byte) iter.Seq2[structure.RunInfo, error] {
 	return func(yield func(structure.RunInfo, error) bool) {
-		prefix := key(tableFork, run[:])
 		for e, err := range v.entries(ctx, prefix) {
 			var r structure.RunInfo
 			if err == nil {
-				r, err = readRunInfo(v.index, structure.RunID(e.Key[len(prefix)+8:]))
+				r, err = readRunInfo(v.index, structure.RunID(e.Key[len(e.Key)-len(structure.RunID{}):]))
 			}
 			if !yield(r, err) || err != nil {
 				return

@@ -206,10 +206,11 @@ func (st *loading) match(heads []head, stays bool) {
 		}
 	}
 	free := func(k key) *contextState {
-		for _, c := range standing[k] {
-			if !c.taken {
-				return c
+		for there := standing[k]; len(there) > 0; there = standing[k] {
+			if !there[0].taken {
+				return there[0]
 			}
+			standing[k] = there[1:] // it stays taken
 		}
 		return nil
 	}
@@ -290,16 +291,6 @@ func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) 
 	return structure.SpanRef{}
 }
 
-// main returns the context of the main branch, zero if that was deleted.
-func (t *threadState) main() structure.ContextID {
-	for _, c := range t.contexts {
-		if c.branch == lineage.MainBranch {
-			return c.ID
-		}
-	}
-	return structure.ContextID{}
-}
-
 // newContext makes a context for a head.
 func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, named map[string]*contextState) *contextState {
 	t := st.thread
@@ -309,7 +300,7 @@ func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, nam
 	}
 	c := &contextState{
 		Context: structure.Context{
-			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main(), Base: fork, CreatedAt: created,
+			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, Base: fork, CreatedAt: created,
 		},
 		aside: aside, dirty: true,
 	}
@@ -323,6 +314,9 @@ func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, nam
 			}
 		}
 		named[c.branch] = c
+		if c.branch == lineage.MainBranch {
+			t.main = c.ID
+		}
 	}
 	t.contexts = append(t.contexts, c)
 	return c
@@ -448,7 +442,7 @@ func (l *loader) keepOriginals(st *loading) error {
 	} else {
 		c = &contextState{
 			Context: structure.Context{
-				ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main(), CreatedAt: t.record.CreatedAt,
+				ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, CreatedAt: t.record.CreatedAt,
 				Metadata: asideMetadata(asideOriginals),
 			},
 			aside: asideOriginals,

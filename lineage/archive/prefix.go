@@ -152,18 +152,12 @@ func (f finder) child(parent structure.SpanRef, digest structure.Digest) (place,
 		}
 	}
 	seen := 0
-	for run, err := range f.engine.Forks(f.ctx, parent.Run) {
+	for run, err := range f.engine.ForksAt(f.ctx, parent) {
 		if err != nil {
 			return place{}, false, err
 		}
-		if run.Parent.Seq > parent.Seq {
-			break
-		}
 		if seen++; seen > 16*maxCandidates {
 			break
-		}
-		if run.Parent != parent {
-			continue
 		}
 		if last, err := f.engine.Last(f.ctx, run.ID); err != nil || last.IsZero() {
 			continue

@@ -35,6 +35,8 @@ type threadState struct {
 	// there more than once, its own and one that it shares.
 	own      map[digestKey][]place
 	contexts []*contextState
+	// main is the context of the main branch, zero if that was deleted.
+	main structure.ContextID
 	// ends are the last places of runs that may be continued.
 	ends map[structure.RunID]uint64
 	// grown are the runs that got spans since the last commit; held are the contexts
@@ -118,7 +120,8 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 				return nil, err
 			}
 		}
-		t.record.Active = t.contexts[0].ID
+		t.main = t.contexts[0].ID
+		t.record.Active = t.main
 	case err != nil:
 		return nil, err
 	default:
@@ -160,6 +163,9 @@ func (l *loader) existing(t *threadState) error {
 			return err
 		}
 		names[b.Context] = b.Name
+		if b.Name == lineage.MainBranch {
+			t.main = b.Context
+		}
 	}
 	t.own = make(map[digestKey][]place)
 	ends := make(map[structure.SpanRef]structure.Digest)
@@ -288,7 +294,7 @@ func (l *loader) flushOpen(st *loading) error {
 			continue
 		}
 		c := &structure.Context{
-			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main(), Base: tip, Tip: tip, CreatedAt: l.now(),
+			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, Base: tip, Tip: tip, CreatedAt: l.now(),
 			Metadata: asideMetadata(asideImporting),
 		}
 		l.next.add(c, 64)

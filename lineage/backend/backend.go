@@ -159,12 +159,21 @@ type Reader interface {
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
 	Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[Context, error]
+	// LastMoved returns the context of a thread that a Tip moved last, ErrNotFound if it
+	// was deleted since or there was none.
+	LastMoved(ctx context.Context, thread structure.ThreadID) (Context, error)
 	// Children yields the contexts whose parent is the given one.
 	Children(ctx context.Context, parent structure.ContextID) iter.Seq2[Context, error]
 
 	Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error)
 	// Branches yields a thread's branches in the order of their names.
 	Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error]
+	// BranchesNamed yields those of a thread's branches whose names begin with a prefix,
+	// in the order of their names. It looks at no other branch.
+	BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error]
+	// BranchesOf yields the branches of a thread that a context is, mostly one or none.
+	// It looks at no other branch.
+	BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error]
 
 	Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error)
 	// Checkpoints yields a thread's checkpoints in the order of their names.
@@ -174,6 +183,8 @@ type Reader interface {
 	// Forks yields the runs that start after a span of the given run, by the
 	// place they start after; the zero id yields runs that start a history.
 	Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error]
+	// ForksAt yields the runs that start right after a span. It looks at no other run.
+	ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error]
 	// Last returns the last span of a run; the zero ref when it has none.
 	Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error)
 
@@ -205,6 +216,15 @@ type Reader interface {
 	Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error]
 	// Stats counts what is stored.
 	Stats(ctx context.Context) (Stats, error)
+}
+
+// BranchOf returns the branch of a thread that a context is: the first by name if there
+// are several, nil if there is none.
+func BranchOf(ctx context.Context, r Reader, thread structure.ThreadID, id structure.ContextID) (*structure.Branch, error) {
+	for b, err := range r.BranchesOf(ctx, thread, id) {
+		return b, err
+	}
+	return nil, nil
 }
 
 // Context is a context as it is now.

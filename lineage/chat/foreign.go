@@ -53,15 +53,35 @@ func (s *onStore) findForeign(ctx context.Context, id string) (place, bool, erro
 	if err != nil || at.IsZero() || foreignID(thread, at) != id {
 		return place{}, false, nil
 	}
-	graph, err := s.reach(ctx, thread)
-	if err != nil {
+	if is, err := s.sees(ctx, thread, at); err != nil || !is {
 		return place{}, false, err
-	}
-	if r := graph[at.Run]; r == nil || r.last < at.Seq {
-		return place{}, false, nil
 	}
 	known, err := s.idAt(ctx, thread, at)
 	return place{ref: at, thread: thread}, err == nil && known == Ref(id), err
+}
+
+// sees reports whether a span is of a chat. Only for one that the active branch does not
+// have it looks at all contexts and checkpoints of the thread.
+func (s *onStore) sees(ctx context.Context, thread structure.ThreadID, at structure.SpanRef) (bool, error) {
+	t, err := s.engine.Thread(ctx, thread)
+	if err == nil {
+		var active backend.Context
+		if active, err = s.engine.Context(ctx, t.Active); err == nil {
+			var is bool
+			if is, err = structure.IsAncestor(at, active.Tip, s.runs(ctx)); is {
+				return true, nil
+			}
+		}
+	}
+	if err != nil && !isNotFound(err) {
+		return false, err
+	}
+	graph, err := s.reach(ctx, thread)
+	if err != nil {
+		return false, err
+	}
+	r := graph[at.Run]
+	return r != nil && r.last >= at.Seq, nil
 }
 
 // foreignData returns what a span says as the JSON of a message: as it is, if that

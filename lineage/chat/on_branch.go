@@ -26,29 +26,11 @@ func (s *onStore) branchContext(ctx context.Context, id string) (*backend.Contex
 		return &c, nil
 	}
 	// It was not made here: a thread's first branch, or one made by other means.
-	if b, err := s.engine.Branch(ctx, c.Thread, MainBranch); err == nil && b.Context == c.ID {
-		return &c, nil
-	} else if err != nil && !isNotFound(err) {
-		return nil, err
-	}
-	b, err := s.branchOf(ctx, &c)
+	b, err := backend.BranchOf(ctx, s.engine, c.Thread, c.ID)
 	if err != nil || b == nil {
 		return nil, err
 	}
 	return &c, nil
-}
-
-// branchOf returns the branch that a context is, nil if it is none.
-func (s *onStore) branchOf(ctx context.Context, c *backend.Context) (*structure.Branch, error) {
-	for b, err := range s.engine.Branches(ctx, c.Thread) {
-		if err != nil {
-			return nil, err
-		}
-		if b.Context == c.ID {
-			return b, nil
-		}
-	}
-	return nil, nil
 }
 
 // newBranch returns the records of a branch to be made, which must follow those of
@@ -143,11 +125,7 @@ func (s *onStore) Branch(ctx context.Context, chatID, name string) (*Branch, err
 // ActiveBranch implements Store.
 func (s *onStore) ActiveBranch(ctx context.Context, chatID string) (*Branch, error) {
 	return s.oneBranch(ctx, chatID, func(t *structure.Thread) (*structure.Branch, error) {
-		c, err := s.engine.Context(ctx, t.Active)
-		if err != nil {
-			return nil, err
-		}
-		return s.branchOf(ctx, &c)
+		return backend.BranchOf(ctx, s.engine, t.ID, t.Active)
 	})
 }
 
@@ -216,7 +194,7 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 			return err
 		}
 		records := []structure.Record{&structure.Tip{Context: c.ID, Span: to}}
-		forward, err := structure.IsAncestor(c.Tip, to, func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) })
+		forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
 		if err != nil {
 			return err
 		}

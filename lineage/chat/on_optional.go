@@ -23,20 +23,19 @@ func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
 }
 
 // BranchNames implements BranchNamer.
-func (s *onStore) BranchNames(ctx context.Context, chatID string) ([]string, error) {
+func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
 	thread, err := s.thread(ctx, chatID)
 	if err != nil || thread == nil {
 		return nil, err
 	}
 	var names []string
-	for b, err := range s.engine.Branches(ctx, thread.ID()) {
-		if isNotFound(err) {
-			return nil, nil // deleted since
-		}
+	for b, err := range s.engine.BranchesNamed(ctx, thread.ID(), prefix) {
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, b.Name)
+		if names = append(names, b.Name); len(names) == limit {
+			break
+		}
 	}
 	return names, nil
 }

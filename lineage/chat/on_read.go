@@ -276,6 +276,24 @@ func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
 	if err != nil && !isNotFound(err) {
 		return false, err
 	}
-	graph, err := s.reach(ctx, p.thread)
+	last, err := s.engine.Last(ctx, p.ref.Run)
+	if err != nil {
+		return false, err
+	}
+	goesOn := last.Seq > p.ref.Seq
+	for run, err := range s.engine.ForksAt(ctx, p.ref) {
+		if err != nil {
+			return false, err
+		}
+		thread, err := s.strand(ctx, run.ID)
+		if err != nil || thread == p.thread {
+			return err == nil, err
+		}
+		goesOn = true
+	}
+	if !goesOn {
+		return false, nil
+	}
+	graph, err := s.reach(ctx, p.thread) // what follows may be of this chat or not
 	return graph.continues(p.ref), err
 }

@@ -1,6 +1,12 @@
 package chat
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/structure"
+)
 
 // A store may offer more than Store. The functions below take the short way where
 // it does, and go the long one through Store where it does not.
@@ -28,26 +34,60 @@ func CountMessages(ctx context.Context, s Store, id string) (int, error) {
 	return n, nil
 }
 
-// BranchNamer is a Store that lists the names of branches without their lengths.
+// BranchNamer is a Store that lists names of branches without looking at the others.
 type BranchNamer interface {
-	// BranchNames returns the names of a chat's branches, in any order.
-	BranchNames(ctx context.Context, chatID string) ([]string, error)
+	// BranchNames returns the names of a chat's branches that begin with a prefix, in their
+	// order and no more of them than a limit: the prefix itself, if it is one, is the first.
+	BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error)
 }
 
-// BranchNames returns the names of a chat's branches, in any order.
-func BranchNames(ctx context.Context, s Store, chatID string) ([]string, error) {
+// countNames returns how many names of a chat's branches begin with a prefix, but no more
+// than a limit.
+func countNames(ctx context.Context, s Store, chatID, prefix string, limit int) (int, error) {
 	if b, ok := s.(BranchNamer); ok {
-		return b.BranchNames(ctx, chatID)
+		names, err := b.BranchNames(ctx, chatID, prefix, limit)
+		return len(names), err
 	}
 	infos, err := s.ListBranches(ctx, chatID)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(infos))
+	n := 0
 	for i := range infos {
-		names[i] = infos[i].Name
+		if strings.HasPrefix(infos[i].Name, prefix) {
+			n++
+		}
 	}
-	return names, nil
+	return min(n, limit), err
+}
+
+// hasBranch reports whether a chat has a branch of a name.
+func hasBranch(ctx context.Context, s Store, chatID, name string) (bool, error) {
+	if b, ok := s.(BranchNamer); ok {
+		names, err := b.BranchNames(ctx, chatID, name, 1)
+		return slices.Contains(names, name), err
+	}
+	b, err := s.Branch(ctx, chatID, name)
+	return b != nil, err
+}
+
+// NextBranchName returns an automatic name for a branch that is made from another one: see
+// structure.VersionName. It is none of those that the caller knows to be taken.
+func NextBranchName(ctx context.Context, s Store, chatID, current string, known []string) (string, error) {
+	taken := func(name string) (bool, error) {
+		if slices.Contains(known, name) {
+			return true, nil
+		}
+		return hasBranch(ctx, s, chatID, name)
+	}
+	stem := structure.VersionStem(current)
+	counted, err := countNames(ctx, s, chatID, stem+"-v", structure.MostVersionsCounted)
+	if err != nil {
+		return "", err
+	}
+	if is, err := hasBranch(ctx, s, chatID, stem); err != nil {
+		return "", err
+	} else if is {
+		counted++
+	}
+	return structure.VersionName(stem, counted, taken)
 }
 
 // ChatChanger is a Store that updates a chat by what it holds, in one step.

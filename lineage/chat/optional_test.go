@@ -34,6 +34,10 @@ func TestOptional(t *testing.T) {
 		require.NoError(t, err)
 		parent = chat.Ref(id)
 	}
+	for _, name := range []string{"b2-v2", "b2-vx"} {
+		_, err := short.CreateBranch(ctx, chat.Branch{ChatID: "c", Name: name})
+		require.NoError(t, err)
+	}
 	for name, s := range map[string]chat.Store{"short": short, "long": plain{short}} {
 		t.Run(name, func(t *testing.T) {
 			for id, want := range map[string]int{"m0": 1, "m4": 5, "nobody": 0, "": 0} {
@@ -41,12 +45,19 @@ func TestOptional(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, want, n, id)
 			}
-			names, err := chat.BranchNames(ctx, s, "c")
-			require.NoError(t, err)
-			require.ElementsMatch(t, []string{"main", "b0", "b1", "b2", "b3", "b4"}, names)
-			names, err = chat.BranchNames(ctx, s, "nowhere")
-			require.NoError(t, err)
-			require.Empty(t, names)
+			for _, next := range []struct {
+				chatID, current, want string
+				known                 []string
+			}{
+				{"c", "main", "main-v2", nil},
+				{"c", "main", "main-v4", []string{"main-v2", "main-v3"}},
+				{"c", "b2", "b2-v4", nil}, // b2-v2 and b2-vx are counted
+				{"nowhere", "main", "main-v1", nil},
+			} {
+				name, err := chat.NextBranchName(ctx, s, next.chatID, next.current, next.known)
+				require.NoError(t, err)
+				require.Equal(t, next.want, name)
+			}
 
 			title := name
 			changed, err := chat.ChangeChat(ctx, s, "c", func(was chat.Chat) (chat.ChatUpdate, error) {

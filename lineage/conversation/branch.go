@@ -3,6 +3,7 @@ package conversation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,54 +36,121 @@ type branch struct {
 	Branch
 	context lineage.ContextID
 	tip     lineage.SpanRef
-	commit  uint64  // that last moved the tip
-	parent  *branch // nil if there is none, or no longer
+	commit  uint64            // that last moved the tip
+	parent  lineage.ContextID // zero if there is none, or no longer
 	from    lineage.ContextID
 	base    lineage.SpanRef
 }
 
-// listing is all branches of a conversation at one moment, by their ids.
-type listing []*branch
+// reading looks at a conversation as it is after one commit.
+type reading struct {
+	backend.Snapshot
+	thread  lineage.ThreadID
+	current *structure.Branch
+	runs    structure.RunLookup
+}
 
-// list reads all branches as they are after one commit.
-func (c *Conversation) list(ctx context.Context) (listing, error) {
+// read shows do the conversation as it is after one commit.
+func (c *Conversation) read(ctx context.Context, do func(*reading) error) error {
 	snapshot, err := c.store.Engine().Snapshot(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer snapshot.Close()
-	thread, err := snapshot.Thread(ctx, c.thread.ID())
+	r := &reading{Snapshot: snapshot, thread: c.thread.ID()}
+	r.runs = func(id structure.RunID) (structure.RunInfo, error) { return snapshot.Run(ctx, id) }
+	thread, err := snapshot.Thread(ctx, r.thread)
+	if err != nil {
+		return err
+	}
+	r.current, err = backend.BranchOf(ctx, snapshot, r.thread, thread.Active)
+	if err == nil && r.current == nil {
+		r.current, err = r.record(ctx, Main)
+	}
+	if err != nil {
+		return err
+	}
+	return do(r)
+}
+
+// find returns the branch with an id as it is now.
+func (c *Conversation) find(ctx context.Context, id string) (b *branch, err error) {
+	err = c.read(ctx, func(r *reading) error {
+		b, err = r.find(ctx, id)
+		return err
+	})
+	return b, err
+}
+
+// record returns the record of the branch with an id.
+func (r *reading) record(ctx context.Context, id string) (*structure.Branch, error) {
+	record, err := r.Branch(ctx, r.thread, id)
+	if errors.Is(err, lineage.ErrNotFound) {
+		err = branchError(id, lineage.ErrNotFound, "")
+	}
+	return record, err
+}
+
+// find returns the branch with an id.
+func (r *reading) find(ctx context.Context, id string) (*branch, error) {
+	record, err := r.record(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	runs := func(id structure.RunID) (structure.RunInfo, error) { return snapshot.Run(ctx, id) }
-	var all listing
-	for record, err := range snapshot.Branches(ctx, c.thread.ID()) {
-		if err != nil {
-			return nil, err
-		}
-		state, err := snapshot.Context(ctx, record.Context)
-		if err != nil {
-			return nil, err
-		}
-		b, err := newBranch(record, &state, runs)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, b)
-	}
-	if err := all.link(runs); err != nil {
+	return r.branch(ctx, record)
+}
+
+// branch returns the branch of a record.
+func (r *reading) branch(ctx context.Context, record *structure.Branch) (*branch, error) {
+	state, err := r.Context(ctx, record.Context)
+	if err != nil {
 		return nil, err
 	}
-	current := slices.IndexFunc(all, func(b *branch) bool { return b.context == thread.Active })
-	if current < 0 {
-		current = slices.IndexFunc(all, func(b *branch) bool { return b.ID == Main })
+	b, err := newBranch(record, &state, r.runs)
+	if err != nil {
+		return nil, err
 	}
-	if current < 0 {
-		return nil, branchError(Main, lineage.ErrNotFound, "")
+	b.Current = record.Name == r.current.Name
+	return b, r.link(ctx, b)
+}
+
+// link finds the parent. It is known by its context, so that a branch which later gets
+// the id of a deleted one is nobody's parent.
+func (r *reading) link(ctx context.Context, b *branch) error {
+	if b.from.IsZero() {
+		return nil
 	}
-	all[current].Current = true
-	return all, nil
+	parent, err := backend.BranchOf(ctx, r, r.thread, b.from)
+	if err != nil || parent == nil {
+		return err
+	}
+	if b.ParentID == "" {
+		at, err := structure.Position(b.base, r.runs)
+		if err != nil {
+			return err
+		}
+		b.ParentMessageIndex = int(at)
+	}
+	b.ParentID, b.parent = parent.Name, parent.Context
+	return nil
+}
+
+// list returns all branches, by their ids.
+func (c *Conversation) list(ctx context.Context) (all []*branch, err error) {
+	err = c.read(ctx, func(r *reading) error {
+		for record, err := range r.Branches(ctx, r.thread) {
+			if err != nil {
+				return err
+			}
+			b, err := r.branch(ctx, record)
+			if err != nil {
+				return err
+			}
+			all = append(all, b)
+		}
+		return nil
+	})
+	return all, err
 }
 
 func newBranch(record *structure.Branch, state *backend.Context, runs structure.RunLookup) (*branch, error) {
@@ -122,45 +190,6 @@ func newBranch(record *structure.Branch, state *backend.Context, runs structure.
 	return b, nil
 }
 
-// link finds the parents. They are known by their contexts, so that a branch which
-// later gets the id of a deleted one is nobody's parent.
-func (l listing) link(runs structure.RunLookup) error {
-	byContext := make(map[lineage.ContextID]*branch, len(l))
-	for _, b := range l {
-		byContext[b.context] = b
-	}
-	for _, b := range l {
-		b.parent = byContext[b.from]
-		if b.parent == nil {
-			continue
-		}
-		if b.ParentID == "" {
-			at, err := structure.Position(b.base, runs)
-			if err != nil {
-				return err
-			}
-			b.ParentMessageIndex = int(at)
-		}
-		b.ParentID = b.parent.ID
-	}
-	return nil
-}
-
-// find returns the branch with an id.
-func (l listing) find(id string) (*branch, error) {
-	for _, b := range l {
-		if b.ID == id {
-			return b, nil
-		}
-	}
-	return nil, branchError(id, lineage.ErrNotFound, "")
-}
-
-// current returns the current branch, which every listing has.
-func (l listing) current() *branch {
-	return l[slices.IndexFunc(l, func(b *branch) bool { return b.Current })]
-}
-
 // newestFirst orders by the last update.
 func newestFirst(a, b *branch) int {
 	return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.commit, a.commit), b.context.Compare(a.context))
@@ -178,8 +207,8 @@ func oldestFirst(a, b *branch) int {
 }
 
 // handle returns the context of a branch.
-func (c *Conversation) handle(ctx context.Context, b *branch) (*lineage.Context, error) {
-	return c.store.Context(ctx, b.context)
+func (c *Conversation) handle(ctx context.Context, id lineage.ContextID) (*lineage.Context, error) {
+	return c.store.Context(ctx, id)
 }
 
 // at returns the place in a branch's history after its first messages.
@@ -206,11 +235,7 @@ func (c *Conversation) Branches(ctx context.Context) ([]Branch, error) {
 
 // Branch returns the branch with an id.
 func (c *Conversation) Branch(ctx context.Context, id string) (Branch, error) {
-	all, err := c.list(ctx)
-	if err != nil {
-		return Branch{}, err
-	}
-	b, err := all.find(id)
+	b, err := c.find(ctx, id)
 	if err != nil {
 		return Branch{}, err
 	}
@@ -218,12 +243,15 @@ func (c *Conversation) Branch(ctx context.Context, id string) (Branch, error) {
 }
 
 // CurrentBranch returns the branch that messages are added to.
-func (c *Conversation) CurrentBranch(ctx context.Context) (Branch, error) {
-	all, err := c.list(ctx)
-	if err != nil {
-		return Branch{}, err
-	}
-	return all.current().Branch, nil
+func (c *Conversation) CurrentBranch(ctx context.Context) (current Branch, err error) {
+	err = c.read(ctx, func(r *reading) error {
+		b, err := r.branch(ctx, r.current)
+		if err == nil {
+			current = b.Branch
+		}
+		return err
+	})
+	return current, err
 }
 
 // CurrentBranchID returns the id of the current branch.

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // From says what a new branch starts with.
@@ -29,10 +30,6 @@ func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	all, err := c.list(ctx)
-	if err != nil {
-		return Branch{}, err
-	}
 	created := Event{Kind: BranchCreated, ID: id, Name: name}
 	var o lineage.BranchOptions
 	if from == nil {
@@ -43,7 +40,7 @@ func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *
 		}
 		o = lineage.BranchOptions{From: main, Empty: true, Metadata: newMetadata(name, "", 0)}
 	} else {
-		parent, err := all.find(from.Branch)
+		parent, err := c.find(ctx, from.Branch)
 		if err != nil {
 			return Branch{}, err
 		}
@@ -68,7 +65,7 @@ func (c *Conversation) branchAt(ctx context.Context, parent *branch, name string
 	if err != nil {
 		return lineage.BranchOptions{}, err
 	}
-	handle, err := c.handle(ctx, parent)
+	handle, err := c.handle(ctx, parent.context)
 	return lineage.BranchOptions{From: handle, At: at, Empty: at.IsZero(), Metadata: newMetadata(name, parent.ID, *index)}, err
 }
 
@@ -90,12 +87,11 @@ func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branc
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	all, err := c.list(ctx)
+	parent, id, err := c.forkFrom(ctx, name)
 	if err != nil {
 		return Branch{}, err
 	}
 	for {
-		parent, id := all.current(), all.unusedID(name)
 		o, err := c.branchAt(ctx, parent, name, index)
 		if err == nil {
 			o.Switch = true
@@ -112,15 +108,27 @@ func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branc
 			return Branch{}, err
 		}
 		// Somebody took the id or deleted the parent: look again, unless nothing changed.
-		now, listErr := c.list(ctx)
-		if listErr != nil {
-			return Branch{}, listErr
+		parentNow, idNow, again := c.forkFrom(ctx, name)
+		if again != nil {
+			return Branch{}, again
 		}
-		if now.current().context == parent.context && now.unusedID(name) == id {
+		if parentNow.context == parent.context && idNow == id {
 			return Branch{}, err
 		}
-		all = now
+		parent, id = parentNow, idNow
 	}
+}
+
+// forkFrom returns the current branch, and the id of a new branch with a name.
+func (c *Conversation) forkFrom(ctx context.Context, name string) (parent *branch, id string, err error) {
+	err = c.read(ctx, func(r *reading) error {
+		if parent, err = r.branch(ctx, r.current); err != nil {
+			return err
+		}
+		id, err = r.unusedID(ctx, name)
+		return err
+	})
+	return parent, id, err
 }
 
 // maxSlug is the length in characters of what a name gives to an id.
@@ -128,22 +136,26 @@ const maxSlug = 40
 
 // unusedID returns the id of a new branch with a name: its letters and digits, and a
 // number if other branches were named alike.
-func (l listing) unusedID(name string) string {
+func (r *reading) unusedID(ctx context.Context, name string) (string, error) {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	slug := []rune(strings.Join(words, "-"))
 	base := strings.Trim(string(slug[:min(len(slug), maxSlug)]), "-")
 	if base == "" {
 		base = "branch"
 	}
-	taken := make(map[string]bool, len(l))
-	for _, b := range l {
-		taken[b.ID] = true
+	taken := func(id string) (bool, error) {
+		_, err := r.Branch(ctx, r.thread, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil, err
 	}
-	id := base
-	for n := 2; taken[id]; n++ {
-		id = fmt.Sprintf("%s-%d", base, n)
+	if is, err := taken(base); err != nil || !is {
+		return base, err
 	}
-	return id
+	numbered := func(n uint64) string { return fmt.Sprintf("%s-%d", base, n) }
+	n, err := structure.FreeNumber(2, func(n uint64) (bool, error) { return taken(numbered(n)) })
+	return numbered(n), err
 }
 
 // Checkout makes a branch the current one.
@@ -151,15 +163,16 @@ func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) 
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	all, err := c.list(ctx)
+	var b *branch
+	var from string
+	err := c.read(ctx, func(r *reading) (err error) {
+		from = r.current.Name
+		b, err = r.find(ctx, id)
+		return err
+	})
 	if err != nil {
 		return Branch{}, err
 	}
-	b, err := all.find(id)
-	if err != nil {
-		return Branch{}, err
-	}
-	from := all.current().ID
 	if err := c.thread.Switch(ctx, id); err != nil {
 		return Branch{}, err
 	}
@@ -175,23 +188,23 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy lineag
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	all, err := c.list(ctx)
+	var from, target *structure.Branch
+	err := c.read(ctx, func(r *reading) (err error) {
+		target = r.current
+		from, err = r.record(ctx, source)
+		return err
+	})
 	if err != nil {
 		return lineage.MergeResult{}, err
 	}
-	from, err := all.find(source)
-	if err != nil {
-		return lineage.MergeResult{}, err
-	}
-	target := all.current()
-	if from == target {
+	if from.Name == target.Name {
 		return lineage.MergeResult{}, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
 	}
-	fromContext, err := c.handle(ctx, from)
+	fromContext, err := c.handle(ctx, from.Context)
 	if err != nil {
 		return lineage.MergeResult{}, err
 	}
-	into, err := c.handle(ctx, target)
+	into, err := c.handle(ctx, target.Context)
 	if err != nil {
 		return lineage.MergeResult{}, err
 	}
@@ -199,7 +212,7 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy lineag
 	if err != nil {
 		return lineage.MergeResult{}, err
 	}
-	c.events.enqueue(Event{Kind: BranchMerged, Source: from.ID, Target: target.ID, Strategy: strategy})
+	c.events.enqueue(Event{Kind: BranchMerged, Source: from.Name, Target: target.Name, Strategy: strategy})
 	return result, nil
 }
 
@@ -224,15 +237,11 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	all, err := c.list(ctx)
+	b, err := c.find(ctx, id)
 	if err != nil {
 		return err
 	}
-	b, err := all.find(id)
-	if err != nil {
-		return err
-	}
-	handle, err := c.handle(ctx, b)
+	handle, err := c.handle(ctx, b.context)
 	if err != nil {
 		return err
 	}

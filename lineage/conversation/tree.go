@@ -3,6 +3,8 @@ package conversation
 import (
 	"context"
 	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
 )
 
 // Tree is a branch with those that were made from it.
@@ -20,18 +22,20 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 		return nil, err
 	}
 	slices.SortFunc(all, oldestFirst)
-	nodes := make(map[*branch]*Tree, len(all))
-	for _, b := range all {
-		nodes[b] = &Tree{Branch: b.Branch}
+	nodes := make([]*Tree, len(all))
+	byContext := make(map[lineage.ContextID]*Tree, len(all))
+	for i, b := range all {
+		nodes[i] = &Tree{Branch: b.Branch}
+		byContext[b.context] = nodes[i]
 	}
 	var roots []*Tree
-	for _, b := range all {
-		if b.parent == nil {
-			roots = append(roots, nodes[b])
+	for i, b := range all {
+		if b.parent.IsZero() {
+			roots = append(roots, nodes[i])
 			continue
 		}
-		parent := nodes[b.parent]
-		parent.Children = append(parent.Children, nodes[b])
+		parent := byContext[b.parent]
+		parent.Children = append(parent.Children, nodes[i])
 	}
 	return roots, nil
 }
@@ -39,18 +43,20 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 // History returns the ancestry of a branch, from the main branch down to itself. Where
 // an ancestor was deleted, it begins after that one.
 func (c *Conversation) History(ctx context.Context, id string) ([]Branch, error) {
-	all, err := c.list(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b, err := all.find(id)
-	if err != nil {
-		return nil, err
-	}
 	var history []Branch
-	for ; b != nil; b = b.parent {
-		history = append(history, b.Branch)
-	}
+	err := c.read(ctx, func(r *reading) error {
+		for at := id; at != ""; {
+			b, err := r.find(ctx, at)
+			if err != nil {
+				return err
+			}
+			history = append(history, b.Branch)
+			if at = ""; !b.parent.IsZero() {
+				at = b.ParentID
+			}
+		}
+		return nil
+	})
 	slices.Reverse(history)
-	return history, nil
+	return history, err
 }

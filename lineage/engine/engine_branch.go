@@ -3,9 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -159,7 +156,7 @@ func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, act
 	}
 	var taken []string
 	for {
-		next, err := e.nextName(ctx, name, taken)
+		next, err := chat.NextBranchName(ctx, e.store, e.chatID, name, taken)
 		if err != nil {
 			return chat.BranchInfo{}, err
 		}
@@ -177,50 +174,4 @@ func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, act
 func isTaken(err error) bool {
 	var e *chat.Error
 	return errors.As(err, &e) && e.Subject == chat.SubjectBranch && errors.Is(err, chat.ErrExists)
-}
-
-// nextName returns the name of a branch made from one, other than those known to be
-// taken.
-func (e *Engine) nextName(ctx context.Context, current string, taken []string) (string, error) {
-	names, err := chat.BranchNames(ctx, e.store, e.chatID)
-	if err != nil {
-		return "", err
-	}
-	return nextName(current, names, taken), nil
-}
-
-// maxName is the most bytes of a name that is made here. Each new version of a
-// message gets a branch named after the one before, so names grow.
-const maxName = 200
-
-// nextName returns the current name with a version: one more than there are names
-// like it, or the next number free.
-func nextName(current string, names, taken []string) string {
-	const longestVersion = len("-v18446744073709551615")
-	if len(current) > maxName-longestVersion {
-		cut := maxName - longestVersion
-		for !utf8.RuneStart(current[cut]) {
-			cut--
-		}
-		current = current[:cut]
-		if i := strings.LastIndex(current, "-v"); i > 0 {
-			current = current[:i]
-		}
-	}
-	used := make(map[string]bool, len(names)+len(taken))
-	count := 0
-	for _, name := range names {
-		used[name] = true
-		if name == current || strings.HasPrefix(name, current+"-v") {
-			count++
-		}
-	}
-	for _, name := range taken {
-		used[name] = true
-	}
-	for n := count + 1; ; n++ {
-		if name := fmt.Sprintf("%s-v%d", current, n); !used[name] {
-			return name
-		}
-	}
 }

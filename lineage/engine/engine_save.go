@@ -241,7 +241,7 @@ func (e *Engine) newBranch(ctx context.Context, p *plan, versions []chat.Message
 			}
 		}
 	}
-	name, err := e.nextName(ctx, p.at.Name, p.taken)
+	name, err := chat.NextBranchName(ctx, e.store, e.chatID, p.at.Name, p.taken)
 	return &chat.Branch{
 		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: versions[earliest].ParentID,
 		IsActive: true, CreatedAt: p.createdAt,

@@ -86,9 +86,17 @@ func (f facts) threads(t tester, r backend.Reader, seen *census) {
 		thread, err := r.Thread(background, id)
 		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
 		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id))
+		moved, err := r.LastMoved(background, id)
+		f[fmt.Sprint("moved last of ", id)] = answer(t, moved, err)
 		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id))
 		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id))
+		for _, context := range seen.contexts.list() {
+			f[fmt.Sprintf("branches of %v in %v", context, id)] = values(t, r.BranchesOf(background, id, context))
+		}
 		for _, name := range seen.names.list() {
+			for _, prefix := range prefixes(name) {
+				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = values(t, r.BranchesNamed(background, id, prefix))
+			}
 			branch, err := r.Branch(background, id, name)
 			f[fmt.Sprintf("branch %q of %v", name, id)] = answer(t, deref(branch), err)
 			checkpoint, err := r.Checkpoint(background, id, name)
@@ -96,6 +104,9 @@ func (f facts) threads(t tester, r backend.Reader, seen *census) {
 		}
 	}
 }
+
+// prefixes returns beginnings of a name, the whole included.
+func prefixes(name string) []string { return []string{"", name[:len(name)/2], name} }
 
 func (f facts) contexts(t tester, r backend.Reader, seen *census) {
 	t.Helper()
@@ -130,6 +141,7 @@ func (f facts) runs(t tester, r backend.Reader, seen *census) {
 	for _, ref := range seen.spans.list() {
 		digest, err := r.Digest(background, ref)
 		f[fmt.Sprint("digest of ", ref)] = answer(t, digest, err)
+		f[fmt.Sprint("forks at ", ref)] = list(t, r.ForksAt(background, ref))
 	}
 	for _, alias := range seen.aliases.list() {
 		ref, err := r.Find(background, alias)

@@ -18,6 +18,7 @@ type model struct {
 	feed        []structure.Commit
 	threads     map[structure.ThreadID]structure.Thread
 	views       map[structure.ContextID]backend.Context
+	movers      map[structure.ThreadID]structure.ContextID
 	branches    map[named]structure.Branch
 	checkpoints map[named]structure.Checkpoint
 	runs        map[structure.RunID]structure.Run
@@ -50,6 +51,7 @@ type placed struct {
 func newModel() *model {
 	return &model{
 		threads: map[structure.ThreadID]structure.Thread{}, views: map[structure.ContextID]backend.Context{},
+		movers:   map[structure.ThreadID]structure.ContextID{},
 		branches: map[named]structure.Branch{}, checkpoints: map[named]structure.Checkpoint{},
 		runs: map[structure.RunID]structure.Run{}, ends: map[structure.RunID]uint64{},
 		spans: map[structure.SpanRef]placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
@@ -61,7 +63,7 @@ func newModel() *model {
 func (m *model) clone() *model {
 	c := *m
 	c.feed = slices.Clip(m.feed)
-	c.threads, c.views = maps.Clone(m.threads), maps.Clone(m.views)
+	c.threads, c.views, c.movers = maps.Clone(m.threads), maps.Clone(m.views), maps.Clone(m.movers)
 	c.branches, c.checkpoints = maps.Clone(m.branches), maps.Clone(m.checkpoints)
 	c.runs, c.ends, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.spans)
 	c.sets, c.aliases = maps.Clone(m.sets), maps.Clone(m.aliases)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -55,17 +56,30 @@ func (m *model) threadFacts(f facts, seen *census) {
 	for _, id := range seen.threads.list() {
 		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
-		f[fmt.Sprint("branches of ", id)] = chosen(m.branches,
-			func(b structure.Branch) bool { return b.Thread == id },
-			func(a, b structure.Branch) int { return cmp.Compare(a.Name, b.Name) })
+		f[fmt.Sprint("moved last of ", id)] = lookup(m.views, m.movers[id])
+		f[fmt.Sprint("branches of ", id)] = m.branchesWhere(func(b structure.Branch) bool { return b.Thread == id })
+		for _, context := range seen.contexts.list() {
+			f[fmt.Sprintf("branches of %v in %v", context, id)] = m.branchesWhere(func(b structure.Branch) bool {
+				return b.Thread == id && b.Context == context
+			})
+		}
 		f[fmt.Sprint("checkpoints of ", id)] = chosen(m.checkpoints,
 			func(c structure.Checkpoint) bool { return c.Thread == id },
 			func(a, b structure.Checkpoint) int { return cmp.Compare(a.Name, b.Name) })
 		for _, name := range seen.names.list() {
+			for _, prefix := range prefixes(name) {
+				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = m.branchesWhere(func(b structure.Branch) bool {
+					return b.Thread == id && strings.HasPrefix(b.Name, prefix)
+				})
+			}
 			f[fmt.Sprintf("branch %q of %v", name, id)] = lookup(m.branches, named{id, name})
 			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = lookup(m.checkpoints, named{id, name})
 		}
 	}
+}
+
+func (m *model) branchesWhere(accept func(structure.Branch) bool) []structure.Branch {
+	return chosen(m.branches, accept, func(a, b structure.Branch) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (m *model) viewsWhere(accept func(backend.Context) bool) []backend.Context {
@@ -119,6 +133,7 @@ func (m *model) runFacts(f facts, seen *census) {
 		if _, ok := m.spans[ref]; ok {
 			f[fmt.Sprint("digest of ", ref)] = m.digest(ref)
 		}
+		f[fmt.Sprint("forks at ", ref)] = filter(m.forks(ref.Run), func(r structure.RunInfo) bool { return r.Parent == ref })
 	}
 	for _, alias := range seen.aliases.list() {
 		f[fmt.Sprint("alias ", alias)] = lookup(m.aliases, alias)

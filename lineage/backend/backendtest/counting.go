@@ -1,0 +1,231 @@
+package backendtest
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Counting is an engine that counts what is asked of another one, so that tests can tell
+// what an operation costs without a clock.
+type Counting struct {
+	countingReader
+	engine backend.Engine
+	work   atomic.Int64
+}
+
+// NewCounting returns an engine that counts what is asked of another one, which closes
+// with it.
+func NewCounting(e backend.Engine) *Counting {
+	c := &Counting{engine: e}
+	c.countingReader = countingReader{e, &c.work}
+	return c
+}
+
+// Cost returns what work asked of the engine: a call counts one, and so does everything
+// that a sequence yields or a commit consists of.
+func (c *Counting) Cost(work func()) int64 {
+	before := c.work.Load()
+	work()
+	return c.work.Load() - before
+}
+
+// Apply implements backend.Engine.
+func (c *Counting) Apply(ctx context.Context, commit *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	c.work.Add(1 + int64(len(commit.Records)))
+	return c.engine.Apply(ctx, commit, o)
+}
+
+// Snapshot implements backend.Engine.
+func (c *Counting) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	s, err := c.engine.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &countingSnapshot{countingReader{s, &c.work}, s}, nil
+}
+
+// Feed implements backend.Engine.
+func (c *Counting) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
+	return counted(&c.work, c.engine.Feed(ctx, from))
+}
+
+// Wait implements backend.Engine.
+func (c *Counting) Wait(ctx context.Context, after uint64) (uint64, error) {
+	return c.engine.Wait(ctx, after)
+}
+
+// Sync implements backend.Engine.
+func (c *Counting) Sync(ctx context.Context) error { return c.engine.Sync(ctx) }
+
+// Verify implements backend.Engine.
+func (c *Counting) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
+	return c.engine.Verify(ctx, o)
+}
+
+// Close implements backend.Engine.
+func (c *Counting) Close() error { return c.engine.Close() }
+
+type countingSnapshot struct {
+	countingReader
+	snapshot backend.Snapshot
+}
+
+func (s *countingSnapshot) Close() error { return s.snapshot.Close() }
+
+// countingReader counts what is asked of a reader.
+type countingReader struct {
+	reader backend.Reader
+	work   *atomic.Int64
+}
+
+// asked counts a call and returns the reader to ask.
+func (r countingReader) asked() backend.Reader {
+	r.work.Add(1)
+	return r.reader
+}
+
+func counted[T any](work *atomic.Int64, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		work.Add(1)
+		for v, err := range all {
+			work.Add(1)
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r countingReader) Head(ctx context.Context) (uint64, error) { return r.asked().Head(ctx) }
+
+func (r countingReader) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return r.asked().Thread(ctx, id)
+}
+
+func (r countingReader) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	return counted(r.work, r.reader.Threads(ctx))
+}
+
+func (r countingReader) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	return r.asked().Context(ctx, id)
+}
+
+func (r countingReader) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
+	return counted(r.work, r.reader.Contexts(ctx, thread))
+}
+
+func (r countingReader) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
+	return r.asked().LastMoved(ctx, thread)
+}
+
+func (r countingReader) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
+	return counted(r.work, r.reader.Children(ctx, parent))
+}
+
+func (r countingReader) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
+	return r.asked().Branch(ctx, thread, name)
+}
+
+func (r countingReader) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return counted(r.work, r.reader.Branches(ctx, thread))
+}
+
+func (r countingReader) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
+	return counted(r.work, r.reader.BranchesNamed(ctx, thread, prefix))
+}
+
+func (r countingReader) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
+	return counted(r.work, r.reader.BranchesOf(ctx, thread, id))
+}
+
+func (r countingReader) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
+	return r.asked().Checkpoint(ctx, thread, name)
+}
+
+func (r countingReader) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return counted(r.work, r.reader.Checkpoints(ctx, thread))
+}
+
+func (r countingReader) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
+	return r.asked().Run(ctx, id)
+}
+
+func (r countingReader) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return counted(r.work, r.reader.Forks(ctx, run))
+}
+
+func (r countingReader) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
+	return counted(r.work, r.reader.ForksAt(ctx, at))
+}
+
+func (r countingReader) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
+	return r.asked().Last(ctx, run)
+}
+
+func (r countingReader) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+	return counted(r.work, r.reader.Path(ctx, tip, w, o))
+}
+
+func (r countingReader) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
+	return r.asked().Digest(ctx, tip)
+}
+
+func (r countingReader) Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error) {
+	return r.asked().Find(ctx, alias)
+}
+
+func (r countingReader) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
+	return r.asked().SpanSet(ctx, id)
+}
+
+func (r countingReader) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
+	return counted(r.work, r.reader.Alternatives(ctx, id))
+}
+
+func (r countingReader) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
+	return counted(r.work, r.reader.Summaries(ctx, id))
+}
+
+func (r countingReader) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
+	return counted(r.work, r.reader.Reflog(ctx, id))
+}
+
+func (r countingReader) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	r.work.Add(int64(len(ids)))
+	return r.asked().Has(ctx, ids)
+}
+
+func (r countingReader) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	r.work.Add(int64(len(ids)))
+	return r.asked().Blocks(ctx, ids)
+}
+
+func (r countingReader) Chunk(ctx context.Context, key content.Key) ([]byte, error) {
+	return r.asked().Chunk(ctx, key)
+}
+
+func (r countingReader) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
+	return counted(r.work, r.reader.Where(ctx, id))
+}
+
+func (r countingReader) Stats(ctx context.Context) (backend.Stats, error) {
+	return r.asked().Stats(ctx)
+}
+
+// RequireScale fails a test where an operation costs more than twice as much with 10,000
+// of something as with 100. costs returns what each operation costs with so many.
+func RequireScale(t testing.TB, costs func(n int) map[string]int64) {
+	t.Helper()
+	few, many := costs(100), costs(10_000)
+	for name, cost := range few {
+		if many[name] > 2*cost {
+			t.Errorf("%s costs %d with 100 and %d with 10,000", name, cost, many[name])
+		}
+	}
+}

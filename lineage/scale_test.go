@@ -1,0 +1,118 @@
+package lineage_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// crowd is a store in which a thread has many branches, checkpoints and contexts without
+// a name, beside many other threads.
+type crowd struct {
+	*lineage.Store
+	engine *backendtest.Counting
+	thread *lineage.Thread
+	main   *lineage.Context
+	first  lineage.SpanRef
+}
+
+// newCrowd makes a crowd of n of everything.
+func newCrowd(t testing.TB, n int) *crowd {
+	t.Helper()
+	below, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	c := &crowd{engine: backendtest.NewCounting(below.Engine())}
+	c.Store = lineage.New(c.engine)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	c.thread, c.main = newThread(t, c.Store)
+	c.first = say(t, c.main, "one")
+	say(t, c.main, "two")
+	now := c.Now()
+	var records []structure.Record
+	for i := range n {
+		branch := &structure.Context{ID: structure.NewID[lineage.ContextID](), Thread: c.thread.ID(), Parent: c.main.ID(), Base: c.first, Tip: c.first, CreatedAt: now}
+		unnamed := *branch
+		unnamed.ID = structure.NewID[lineage.ContextID]()
+		thread := &structure.Thread{ID: lineage.SourceThread(fmt.Sprint("other ", i)), SourceID: fmt.Sprint("other ", i), CreatedAt: now, UpdatedAt: now}
+		records = append(records, branch, &unnamed, thread,
+			&structure.Branch{Thread: c.thread.ID(), Name: fmt.Sprintf("main-v%d", i+2), Context: branch.ID, CreatedAt: now},
+			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: c.thread.ID(), Name: fmt.Sprint("checkpoint ", i), Span: c.first, CreatedAt: now})
+	}
+	_, err = below.Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
+	require.NoError(t, err)
+	return c
+}
+
+// operations returns what can be done in a crowd, in the order in which it can be done.
+func (c *crowd) operations(t testing.TB) []operation {
+	must := func(err error) { t.Helper(); require.NoError(t, err) }
+	on := func(name string) *lineage.Context {
+		t.Helper()
+		found, err := c.thread.On(bg, name)
+		must(err)
+		return found
+	}
+	var fork, alone *lineage.Context
+	var err error
+	return []operation{
+		{"create a thread", func() { _, err = c.CreateThread(bg, lineage.ThreadOptions{SourceID: "mine"}); must(err) }},
+		{"find a thread", func() { _, err = c.FindThread(bg, "mine"); must(err) }},
+		{"update a thread", func() { must(c.thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "title" })) }},
+		{"look at a thread", func() { _, err = c.thread.Info(bg); must(err) }},
+		{"delete a thread", func() { found, err := c.FindThread(bg, "mine"); must(err); must(found.Delete(bg)) }},
+		{"create a branch", func() { _, err = c.thread.CreateBranch(bg, "mine", lineage.BranchOptions{}); must(err) }},
+		{"look at a branch", func() { _, err = c.thread.Branch(bg, "mine"); must(err) }},
+		{"extend", func() { _, err = on("mine").Extend(bg, lineage.User("hello").WithID("hello")); must(err) }},
+		{"find by the caller's id", func() { _, err = c.thread.Find(bg, "hello"); must(err) }},
+		{"merge", func() { _, err = c.main.Merge(bg, on("mine"), lineage.Append); must(err) }},
+		{"switch", func() { must(c.thread.Switch(bg, "mine")) }},
+		{"look at the active branch", func() { _, err = c.thread.ActiveBranch(bg); must(err) }},
+		{"rewind a context", func() { must(on("mine").RewindTo(bg, c.first)) }},
+		{"undo", func() { must(on("mine").Undo(bg)) }},
+		{"move", func() { must(on("mine").MoveTo(bg, c.first, "test")) }},
+		{"set overrides", func() { model := "m"; must(on("mine").SetOverrides(bg, lineage.Overrides{Model: &model})) }},
+		{"rename a branch", func() { must(c.thread.RenameBranch(bg, "mine", "ours")) }},
+		{"delete the active branch", func() { must(c.thread.DeleteBranch(bg, "ours")) }},
+		{"aside", func() { _, err = c.thread.Aside(bg); must(err) }},
+		{"rewind to a new branch", func() { _, err = c.thread.Rewind(bg, c.first); must(err) }},
+		{"delete another branch", func() { must(c.thread.DeleteBranch(bg, "main-v3")) }},
+		{"checkpoint", func() { _, err = c.thread.Checkpoint(bg, "here"); must(err) }},
+		{"move a checkpoint", func() { _, err = c.thread.CheckpointAt(bg, "here", c.first); must(err) }},
+		{"find a checkpoint", func() { _, err = c.thread.FindCheckpoint(bg, "here"); must(err) }},
+		{"restore", func() { _, err = c.thread.Restore(bg, "here"); must(err) }},
+		{"delete a checkpoint", func() { must(c.thread.DeleteCheckpoint(bg, "here")) }},
+		{"fork", func() { fork, err = c.main.Fork(bg, lineage.ForkOptions{}); must(err) }},
+		{"extend a fork", func() { _, err = fork.Extend(bg, lineage.User("on a fork")); must(err) }},
+		{"name a fork", func() { must(c.thread.NameBranch(bg, "named", fork)) }},
+		{"fork again", func() { fork, err = c.main.Fork(bg, lineage.ForkOptions{}); must(err) }},
+		{"delete a context", func() { must(fork.Delete(bg)) }},
+		{"make a context alone", func() { alone, err = c.NewContext(bg, lineage.ContextOptions{}); must(err) }},
+		{"delete a context alone", func() { must(alone.Delete(bg)) }},
+		{"rename main", func() { must(c.thread.RenameBranch(bg, "main", "was main")) }},
+		{"delete a branch without main", func() { must(c.thread.Switch(bg, "named")); must(c.thread.DeleteBranch(bg, "named")) }},
+		{"delete who has children", func() { must(c.thread.DeleteBranch(bg, "was main")) }},
+	}
+}
+
+type operation struct {
+	name string
+	do   func()
+}
+
+// No operation looks at all branches, contexts, checkpoints or threads there are.
+func TestOperationsDoNotGrow(t *testing.T) {
+	backendtest.RequireScale(t, func(n int) map[string]int64 {
+		c := newCrowd(t, n)
+		costs := make(map[string]int64)
+		for _, o := range c.operations(t) {
+			costs[o.name] = c.engine.Cost(o.do)
+		}
+		return costs
+	})
+}

@@ -1,0 +1,73 @@
+package structure
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// MostVersionsCounted is the number of names that are counted at most for a new one.
+const MostVersionsCounted = 100
+
+// maxVersionName is the most bytes of a name that VersionName makes. Names are made from
+// names that were made so, and would grow without end.
+const maxVersionName = 200
+
+// VersionStem returns what the names made from a name begin with, before "-v" and a
+// number: the name itself unless it is too long.
+func VersionStem(name string) string {
+	const longestVersion = len("-v18446744073709551615")
+	if len(name) <= maxVersionName-longestVersion {
+		return name
+	}
+	cut := maxVersionName - longestVersion
+	for !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	name = name[:cut]
+	if i := strings.LastIndex(name, "-v"); i > 0 {
+		name = name[:i]
+	}
+	return name
+}
+
+// VersionName returns the name of a new version of something: the stem, "-v" and one more
+// than the names that are the stem or begin with it and "-v", of which no more than
+// MostVersionsCounted need be counted. If that name is taken, its number is a higher one
+// that is free while the one before it is not. It asks for a few names, however many are
+// taken.
+func VersionName(stem string, counted int, taken func(name string) (bool, error)) (string, error) {
+	name := func(n uint64) string { return fmt.Sprintf("%s-v%d", stem, n) }
+	first := uint64(min(counted, MostVersionsCounted)) + 1
+	n, err := FreeNumber(first, func(n uint64) (bool, error) { return taken(name(n)) })
+	return name(n), err
+}
+
+// FreeNumber returns a number that is not taken: the first, or a higher one behind one
+// that is taken. It asks for a few numbers, however many are taken.
+func FreeNumber(first uint64, taken func(uint64) (bool, error)) (uint64, error) {
+	used, free := first-1, first // the one before the first counts as taken
+	for step := uint64(1); ; step *= 2 {
+		is, err := taken(free)
+		if err != nil {
+			return 0, err
+		}
+		if !is {
+			break
+		}
+		used, free = free, free+step
+	}
+	for free-used > 1 {
+		middle := used + (free-used)/2
+		is, err := taken(middle)
+		if err != nil {
+			return 0, err
+		}
+		if is {
+			used = middle
+		} else {
+			free = middle
+		}
+	}
+	return free, nil
+}
