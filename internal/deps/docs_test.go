@@ -34,22 +34,22 @@ func TestProgramsOfTheDocumentationRun(t *testing.T) {
 	program := slices.IndexFunc(blocks, func(b block) bool { return b.language == "go" })
 	require.Positive(t, program)
 	setup, build, output := blocks[program-1].text, blocks[program+1].text, blocks[program+2].text
-	require.Equal(t, output, follow(t, setup, blocks[program].text, build))
-	require.Equal(t, "The fork has 2 messages.\n", follow(t, setup, documentedProgram(t), build))
-}
-
-// follow runs the commands of setup in an empty folder beside the module, saves program as main.go, runs the commands
-// of build and returns what they printed. Modules come from the module cache where it has them.
-func follow(t *testing.T, setup, program, build string) string {
-	t.Helper()
-	cache, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
-	require.NoError(t, err)
-	dir, proxies, _ := strings.Cut(strings.TrimSpace(string(cache)), "\n")
 	module, err := filepath.Abs(root)
 	require.NoError(t, err)
 	beside := t.TempDir()
 	require.NoError(t, os.Symlink(module, filepath.Join(beside, "lineage")))
-	script := "set -eu\n" + setup + "cat >main.go <<'END OF PROGRAM'\n" + program + "END OF PROGRAM\n" + build
+	require.Equal(t, output, follow(t, beside, setup, blocks[program].text, build))
+	require.Equal(t, "The fork has 2 messages.\n", follow(t, beside, setup, documentedProgram(t), build))
+}
+
+// follow runs the commands of setup, which make a folder and enter it, saves program as main.go, runs the commands of
+// build, removes the folder and returns what was printed. Modules come from the module cache where it has them.
+func follow(t *testing.T, beside, setup, program, build string) string {
+	t.Helper()
+	cache, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
+	require.NoError(t, err)
+	dir, proxies, _ := strings.Cut(strings.TrimSpace(string(cache)), "\n")
+	script := "set -eu\n" + setup + "cat >main.go <<'END OF PROGRAM'\n" + program + "END OF PROGRAM\n" + build + "rm -r \"$PWD\"\n"
 	c := exec.Command("bash", "-c", script)
 	c.Dir = beside
 	c.Env = append(os.Environ(), "GOPROXY=file://"+filepath.ToSlash(dir)+"/cache/download,"+proxies, "GOSUMDB=off", "GOWORK=off",

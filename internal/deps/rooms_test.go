@@ -15,6 +15,7 @@ const (
 	blake3   = "github.com/zeebo/blake3"
 	bolt     = "go.etcd.io/bbolt"
 	compress = "github.com/klauspost/compress"
+	goldmark = "github.com/yuin/goldmark"
 	goleak   = "go.uber.org/goleak"
 	linear   = "github.com/anishathalye/porcupine"
 	rapid    = "pgregory.net/rapid"
@@ -61,7 +62,7 @@ var rooms = []room{
 	{path: "lineage/engine", ours: join(belowStore, "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/chat", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited"), libs: []string{compress, uuid}},
-	{path: "lineage/archive/export", ours: join(belowStore, "lineage/archive")},
+	{path: "lineage/archive/export", ours: join(belowStore, "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},

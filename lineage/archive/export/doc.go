@@ -12,7 +12,8 @@
 //     with equal digests when they are imported.
 //   - sharegpt: a list of conversations with from and value; the same holds.
 //   - markdown: to read, with the branches after the line they leave.
-//   - html: one page that needs nothing else, with branches to unfold.
+//   - html: one page that needs nothing else, with branches to unfold. The Markdown of
+//     assistants is rendered; links, images and HTML in it are shown as text.
 //
 // openai and sharegpt know no branches: each end of a thread's histories is a
 // conversation of its own. The system prompt that is in force for a context is its first

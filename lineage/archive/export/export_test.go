@@ -186,7 +186,7 @@ func TestPageHoldsNoForeignMarkup(t *testing.T) {
 	s, _ := sample(t)
 	page := written(t, s, export.HTML, nil)
 	require.True(t, strings.HasPrefix(page, "<!DOCTYPE html>"))
-	allowed := regexp.MustCompile(`^<(/?(html|head|style|title|body|main|h1|p|div|pre|section|details|summary|article|header|figure|figcaption|a|span)|meta|img)[ >]`)
+	allowed := regexp.MustCompile(`^<(/?(html|head|style|title|body|main|h1|p|div|pre|section|details|summary|article|header|figure|figcaption|a|span)|meta|img)[ >]|^</?(h[1-6]|code|em|strong|del|ul|ol|li|blockquote|hr|br|table|thead|tbody|tr|th|td)[ >]`)
 	for i := range len(page) {
 		if page[i] == '<' && !strings.HasPrefix(page[i:], "<!DOCTYPE html>") {
 			require.Regexp(t, allowed, page[i:min(len(page), i+40)])
@@ -201,6 +201,31 @@ func TestPageHoldsNoForeignMarkup(t *testing.T) {
 	}
 	require.Equal(t, strings.Count(page, "<details"), strings.Count(page, "</details>"))
 	require.Equal(t, strings.Count(page, "<article"), strings.Count(page, "</article>"))
+}
+
+func TestAssistantsWriteMarkdown(t *testing.T) {
+	s := open(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	source := strings.Join([]string{
+		"# Title", "Some *words* and `code <b>`", "next line", "", "- one", "- two", "", "```go", "if a < b {}", "```", "",
+		"| a | b |", "|---|--:|", "| 1 | ~~2~~ |", "", "<script>alert(1)</script> <b onclick=x>bold</b>", "",
+		"[link](javascript:alert(2)) ![image](https://example.com/a.png) <https://example.com/b>", "", "[ref]: https://example.com/c",
+	}, "\n")
+	extend(t, c, lineage.User(source), lineage.Assistant(source))
+	page := written(t, s, export.HTML, nil)
+	require.Equal(t, 1, strings.Count(page, "<div class=\"markdown\""))
+	require.Contains(t, page, "<div class=\"text\" dir=\"auto\"># Title\nSome *words*", "what people write is shown as it is")
+	for _, want := range []string{
+		"<h1>Title</h1>", "<p>Some <em>words</em> and <code>code &lt;b&gt;</code><br>\nnext line</p>", "<li>two</li>",
+		"<pre><code class=\"language-go\">if a &lt; b {}\n</code></pre>", "<td>1</td>", "<del>2</del></td>",
+		"&lt;script&gt;alert(1)&lt;/script&gt; &lt;b onclick=x&gt;bold&lt;/b&gt;",
+		"[link](javascript:alert(2)) ![image](https://example.com/a.png) &lt;https://example.com/b&gt;", "[ref]: https://example.com/c",
+	} {
+		require.Contains(t, page, want)
+	}
 }
 
 // A line of a message never stands at the start of a line of the document,

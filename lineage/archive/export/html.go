@@ -171,7 +171,7 @@ func (p *page) entry(ctx context.Context, e *lineage.Entry) error {
 		p.asset(e, body)
 	default:
 		for _, piece := range pieces(e, body) {
-			p.piece(piece)
+			p.piece(piece, isMarkdown(e))
 		}
 	}
 	p.put("</article>\n")
@@ -191,9 +191,15 @@ func (p *page) asset(e *lineage.Entry, body []byte) {
 		escape(assetLabel(e)), "</figcaption></figure>\n")
 }
 
-func (p *page) piece(x piece) {
+func (p *page) piece(x piece, isMarkdown bool) {
 	switch x.kind {
 	case textPiece:
+		if isMarkdown {
+			if html, ok := markdown(x.text); ok {
+				p.put("<div class=\"markdown\" dir=\"auto\">\n", html, "</div>\n")
+				return
+			}
+		}
 		p.put("<div class=\"text\" dir=\"auto\">", escape(x.text), "</div>\n")
 	case reasoningPiece:
 		p.fold("reasoning", x.text)
@@ -253,6 +259,14 @@ article.tool { background: var(--tool); }
 header { font-size: .8rem; color: var(--soft); margin-bottom: .3rem; overflow-wrap: anywhere; }
 .text, pre { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; margin: .2rem 0; }
 pre { font: .85rem/1.45 ui-monospace, monospace; }
+.markdown { overflow-wrap: anywhere; unicode-bidi: isolate; }
+.markdown > :first-child { margin-top: .2rem; }
+.markdown > :last-child { margin-bottom: .2rem; }
+.markdown :is(h1, h2, h3, h4, h5, h6) { font-size: 1.05rem; margin: .8rem 0 .3rem; }
+.markdown pre { border: 1px solid var(--line); border-radius: .3rem; padding: .5rem .7rem; }
+.markdown table { border-collapse: collapse; }
+.markdown :is(th, td) { border: 1px solid var(--line); padding: .2rem .5rem; }
+.markdown blockquote { border-left: 3px solid var(--line); margin-left: 0; padding-left: .8rem; color: var(--soft); }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 .part > summary, .note, .gone, .tip, figcaption { color: var(--soft); font-size: .85rem; }
 .gone { font-style: italic; }
