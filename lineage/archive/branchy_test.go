@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
 // branchy is a conversation of a chain of messages with a leaf on each.
@@ -37,4 +38,36 @@ func BenchmarkImportBranchy(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/leaf")
 		})
 	}
+}
+
+// What an import of a chain with a leaf on each message costs grows with the chain and not
+// faster; so does importing it again.
+func TestImportOfBranchesDoesNotGrow(t *testing.T) {
+	backendtest.RequireScale(t, func(n int) map[string]int64 {
+		store, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		require.NoError(t, err)
+		defer store.Close()
+		counting := backendtest.NewCounting(store.Engine())
+		s := lineage.New(counting)
+		costs := make(map[string]int64)
+		each := func(name string, c *archive.Conversation) {
+			costs[name] = counting.Cost(func() { importMade(t, s, []*archive.Conversation{c}) }) / int64(n)
+		}
+		each("first", branchy(n))
+		each("again", branchy(n))
+		more := branchy(n)
+		for i := range n {
+			more.Nodes = append(more.Nodes, archive.Node{ID: fmt.Sprint("more", i), Parent: fmt.Sprint("leafm", i), Role: "user", Body: []byte("more")})
+		}
+		each("more", more)
+		shared := branchy(n)
+		shared.SourceID = "another"
+		each("shared", shared)
+		thread, err := store.FindThread(context.Background(), "branchy")
+		require.NoError(t, err)
+		branches, err := thread.Branches(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, n, len(branches))
+		return costs
+	})
 }

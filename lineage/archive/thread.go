@@ -200,24 +200,22 @@ func (l *loader) histories(t *threadState, tip structure.SpanRef, ends map[struc
 	if _, known := ends[tip]; known {
 		return nil
 	}
-	runs := func(id structure.RunID) (structure.RunInfo, error) { return l.engine.Run(l.ctx, id) }
-	segments, err := structure.Segments(tip, structure.Window{}, runs)
-	if err != nil {
-		return err
-	}
-	// Go back to the last span that is known already.
+	// Go back to the last span that is known already, and no further.
 	var from uint64 = 1
 	var digest structure.Digest
 	var before structure.SpanRef
-	for i := len(segments) - 1; i >= 0 && from == 1; i-- {
-		s := segments[i]
-		for seq := s.Last; seq >= s.First; seq-- {
-			ref := structure.SpanRef{Run: s.Run.ID, Seq: seq}
-			if d, known := ends[ref]; known {
-				from, digest, before = s.Run.Position(seq)+1, d, ref
+	for at := tip; !at.IsZero() && before.IsZero(); {
+		run, err := l.engine.Run(l.ctx, at.Run)
+		if err != nil {
+			return err
+		}
+		for ; at.Seq > 0; at.Seq-- {
+			if d, known := ends[at]; known {
+				from, digest, before = run.Position(at.Seq)+1, d, at
 				break
 			}
 		}
+		at = run.Parent
 	}
 	for step, err := range l.engine.Path(l.ctx, tip, structure.Window{From: from}, backend.PathOptions{}) {
 		if err != nil {

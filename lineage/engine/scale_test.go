@@ -1,0 +1,69 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/engine"
+)
+
+// No operation looks at all branches of the chat.
+func TestOperationsDoNotGrow(t *testing.T) {
+	ctx := context.Background()
+	backendtest.RequireScale(t, func(n int) map[string]int64 {
+		store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		require.NoError(t, err)
+		defer store.Close()
+		counting := backendtest.NewCounting(store.Engine())
+		chats := chat.On(lineage.New(counting))
+		options := engine.Options{ChatID: "c", UserID: "ada"}
+		e, err := engine.Open(ctx, chats, options)
+		require.NoError(t, err)
+		require.NoError(t, e.Set(engine.User("one")))
+		first, err := e.Save(ctx)
+		require.NoError(t, err)
+		thread, err := store.FindThread(ctx, "c")
+		require.NoError(t, err)
+		for i := range n {
+			_, err := thread.CreateBranch(ctx, fmt.Sprintf("main-v%d", i+2), lineage.BranchOptions{})
+			require.NoError(t, err)
+		}
+		costs := make(map[string]int64)
+		for _, o := range []struct {
+			name string
+			do   func() error
+		}{
+			{"open", func() error { _, err := engine.Open(ctx, chats, options); return err }},
+			{"save", func() error {
+				require.NoError(t, e.Set(engine.User("two"), engine.AssistantText("three", "")))
+				_, err := e.Save(ctx)
+				return err
+			}},
+			{"resolve", func() error { _, err := e.Resolve(ctx, nil); return err }},
+			{"aside", func() error { _, err := e.Aside(ctx); return err }},
+			{"checkpoint", func() error { _, err := e.Checkpoint(ctx, "here"); return err }},
+			{"rewind", func() error { _, err := e.Rewind(ctx, string(first)); return err }},
+			{"switch", func() error { return e.SwitchBranch(ctx, "main") }},
+			{"restore", func() error { _, err := e.Restore(ctx, "here"); return err }},
+			{"new version", func() error {
+				require.NoError(t, e.SwitchBranch(ctx, "main"))
+				better, err := engine.User("one, said better").WithID(string(first))
+				require.NoError(t, err)
+				require.NoError(t, e.Set(better))
+				_, err = e.Save(ctx)
+				return err
+			}},
+			{"chat", func() error { _, err := e.Chat(ctx); return err }},
+			{"delete a checkpoint", func() error { return e.DeleteCheckpoint(ctx, "here") }},
+		} {
+			costs[o.name] = counting.Cost(func() { require.NoError(t, o.do(), o.name) })
+		}
+		return costs
+	})
+}
