@@ -12,6 +12,7 @@ import (
 
 var branchSQL = struct {
 	byID, byName, active, ofChat Statement
+	names                        Statement
 	insert, move                 Statement
 	deactivate, activate         Statement
 }{
@@ -21,6 +22,7 @@ var branchSQL = struct {
 		`WHERE "chatId" = ? ORDER BY "isActive" DESC, "createdAt", "id" {limit}`,
 	ofChat: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
 		`WHERE "chatId" = ? ORDER BY "createdAt", "id"`,
+	names:      `SELECT "name" FROM "branches" WHERE "chatId" = ?`,
 	insert:     `INSERT INTO "branches" ("id", "chatId", "name", "headMessageId", "isActive", "createdAt") VALUES {rows:6}`,
 	move:       `UPDATE "branches" SET "headMessageId" = ? WHERE "id" = ?`,
 	deactivate: `UPDATE "branches" SET "isActive" = ? WHERE "chatId" = ? AND "isActive" = ?`,
@@ -207,4 +209,14 @@ func (s *chatStore) ListBranches(ctx context.Context, chatID string) (infos []ch
 func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, error) {
 	rows, err := c.Query(ctx, branchSQL.ofChat, chatID)
 	return all(rows, err, scanBranch)
+}
+
+// BranchNames implements chat.Store.
+func (s *chatStore) BranchNames(ctx context.Context, chatID string) (names []string, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, branchSQL.names, chatID)
+		names, err = all(rows, err, scanString)
+		return err
+	})
+	return names, err
 }

@@ -33,7 +33,8 @@ var chatSQL = struct {
 	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
 	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" = ?`,
-	update: `UPDATE "chats" SET "title" = ?, "metadata" = ? WHERE "id" = ?`,
+	update: `UPDATE "chats" SET "title" = ?, "metadata" = ?, ` +
+		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	remove: `DELETE FROM "chats" WHERE "id" = ?`,
 
 	ids:             `SELECT "id" FROM "chats" ORDER BY "updatedAt" DESC, "createdAt" DESC, "id"`,
@@ -204,33 +205,54 @@ func (s *chatStore) Chat(ctx context.Context, id string) (found *chat.Chat, err 
 }
 
 // UpdateChat implements chat.Store.
-func (s *chatStore) UpdateChat(ctx context.Context, id string, u chat.ChatUpdate) (updated chat.Chat, err error) {
+func (s *chatStore) UpdateChat(ctx context.Context, id string, u chat.ChatUpdate) (chat.Chat, error) {
 	if err := u.Check(); err != nil {
 		return chat.Chat{}, err
 	}
+	return s.ChangeChat(ctx, id, func(chat.Chat) (chat.ChatUpdate, error) { return u, nil })
+}
+
+// ChangeChat implements chat.Store. The chat's row is locked before it is read.
+func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.Chat) (chat.ChatUpdate, error)) (changed chat.Chat, err error) {
+	var refused error
 	err = s.db.Write(ctx, func(c *Conn) error {
-		if err := c.touch(ctx, id); err != nil {
+		if err := c.hold(ctx, id); err != nil {
 			return err
 		}
 		known, err := c.chat(ctx, id)
+		if err == nil && known == nil {
+			err = noChat(id)
+		}
 		if err != nil {
 			return err
 		}
+		u, err := change(*known)
+		if err == nil {
+			err = u.Check()
+		}
+		if refused = err; refused != nil {
+			return errUnchanged
+		}
+		title, metadata := known.Title, known.Metadata
 		if u.Title != nil {
-			known.Title = *u.Title
+			title = *u.Title
 		}
 		if u.Metadata != nil {
-			known.Metadata = u.Metadata
+			metadata = u.Metadata
 		}
-		if _, err := c.Exec(ctx, chatSQL.update, optional(known.Title), jsonText(known.Metadata), id); err != nil {
+		now := time.Now().UnixMilli()
+		if _, err := c.Exec(ctx, chatSQL.update, optional(title), jsonText(metadata), now, now, id); err != nil {
 			return err
 		}
 		if known, err = c.chat(ctx, id); err == nil {
-			updated = *known
+			changed = *known
 		}
 		return err
 	})
-	return updated, s.db.storable(err, chat.SubjectChat, id)
+	if refused != nil {
+		return chat.Chat{}, refused
+	}
+	return changed, s.db.storable(err, chat.SubjectChat, id)
 }
 
 // ListChats implements chat.Store.

@@ -264,3 +264,22 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 	slices.SortStableFunc(infos, func(a, b BranchInfo) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	return infos, nil
 }
+
+// BranchNames implements Store.
+func (s *onStore) BranchNames(ctx context.Context, chatID string) ([]string, error) {
+	thread, err := s.thread(ctx, chatID)
+	if err != nil || thread == nil {
+		return nil, err
+	}
+	var names []string
+	for b, err := range s.engine.Branches(ctx, thread.ID()) {
+		if isNotFound(err) {
+			return nil, nil // deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, b.Name)
+	}
+	return names, nil
+}

@@ -153,7 +153,7 @@ func (e *Engine) moveTo(b chat.Branch) {
 
 // branchFrom makes a branch that ends with a message, named after another.
 func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, active bool) (chat.BranchInfo, error) {
-	count, err := chat.CountMessages(ctx, e.store, string(head))
+	count, err := e.store.CountMessages(ctx, string(head))
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}
@@ -182,7 +182,7 @@ func isTaken(err error) bool {
 // nextName returns the name of a branch made from one, other than those known to be
 // taken.
 func (e *Engine) nextName(ctx context.Context, current string, taken []string) (string, error) {
-	names, err := chat.BranchNames(ctx, e.store, e.chatID)
+	names, err := e.store.BranchNames(ctx, e.chatID)
 	if err != nil {
 		return "", err
 	}

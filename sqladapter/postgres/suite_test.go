@@ -24,6 +24,8 @@ type place struct {
 	unquote bool
 }
 
+func (p place) Name() string { return p.dsn }
+
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
 	return postgres.Open(ctx, p.dsn, nil)
 }
@@ -48,6 +50,7 @@ func config(t testing.TB, unquote bool) sqltest.Config {
 	require.NoError(t, err)
 	return sqltest.Config{
 		New:        func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), unquote} },
+		Named:      func(name string) sqltest.Place { return place{name, unquote} },
 		Documented: string(documented),
 		Dialect:    postgres.Dialect{},
 	}

@@ -189,7 +189,12 @@ func TestManyMessages(t *testing.T) {
 	infos, err := s.ListBranches(background, "c")
 	require.NoError(t, err)
 	require.Equal(t, count, infos[0].MessageCount)
-	n := 0
+	statements = 0
+	n, err := s.CountMessages(background, string(head))
+	require.NoError(t, err)
+	require.Equal(t, count, n)
+	require.Less(t, statements, 5)
+	n = 0
 	for range s.MessageChain(background, string(head)) {
 		n++
 	}

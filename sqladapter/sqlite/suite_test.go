@@ -20,6 +20,8 @@ import (
 // place is a file.
 type place string
 
+func (p place) Name() string { return string(p) }
+
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
 	return sqlite.Open(ctx, string(p), nil)
 }
@@ -39,6 +41,7 @@ func config(t testing.TB) sqltest.Config {
 	require.NoError(t, err)
 	return sqltest.Config{
 		New:        func(t testing.TB) sqltest.Place { return place(filepath.Join(t.TempDir(), "chats.db")) },
+		Named:      func(name string) sqltest.Place { return place(name) },
 		Documented: string(documented),
 		Dialect:    sqlite.Dialect{},
 	}

@@ -17,6 +17,8 @@ import (
 // place is a database.
 type place string
 
+func (p place) Name() string { return string(p) }
+
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
 	return sqlserver.Open(ctx, string(p), nil)
 }
@@ -38,7 +40,8 @@ func config(t testing.TB) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New: func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
+		New:   func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
+		Named: func(name string) sqltest.Place { return place(name) },
 		// As other programs make them: with the database's own collation.
 		Documented: strings.ReplaceAll(string(documented), " COLLATE Latin1_General_BIN2", ""),
 		Dialect:    sqlserver.Dialect{},

@@ -19,6 +19,8 @@ import (
 type Config struct {
 	// New makes room for a database that goes when the test ends.
 	New func(t testing.TB) Place
+	// Named returns the place with a name, for other processes.
+	Named func(name string) Place
 	// Documented makes the documented tables of chats, as other programs do.
 	Documented string
 	// Dialect is the database's.
@@ -27,6 +29,8 @@ type Config struct {
 
 // A Place is where a database is, made or not.
 type Place interface {
+	// Name names the place to other processes. See Config.Named.
+	Name() string
 	// Open opens the database. It can be open more than once.
 	Open(ctx context.Context) (*sqladapter.DB, error)
 	// Exec runs a script, as another program would.
@@ -41,6 +45,7 @@ func Run(t *testing.T, c Config) {
 	}{
 		{"opening together", testOpeningTogether},
 		{"two processes", testTwoProcesses},
+		{"many processes change one chat", testChangingProcesses},
 		{"other programs' rows", testAdopted},
 		{"other programs' tables", testForeign},
 		{"a newer version", testNewer},

@@ -43,6 +43,7 @@ func Run(t *testing.T, c Config) {
 		{"chats", testChats},
 		{"upsert", testUpsert},
 		{"chat updates", testUpdateChat},
+		{"chat changes", testChangeChat},
 		{"chat lists", testListChats},
 		{"metadata filter", testMetadataFilter},
 		{"update order", testUpdateOrder},
@@ -68,6 +69,7 @@ func Run(t *testing.T, c Config) {
 		{"concurrent adding", testConcurrentAdding},
 		{"concurrent creation", testConcurrentCreation},
 		{"concurrent deletion", testConcurrentDeletion},
+		{"concurrent changes", testConcurrentChanges},
 		{"reopening", testReopening},
 		{"model", testModel},
 	} {

@@ -213,9 +213,15 @@ func (m *model) checkBranches() {
 		require.Equal(m.t, m.branches[b.Name], b.Branch)
 		require.Equal(m.t, m.chainOf(b.HeadMessageID), m.chain(string(b.HeadMessageID)))
 		require.Equal(m.t, len(m.chainOf(b.HeadMessageID)), b.MessageCount)
+		count, err := m.CountMessages(background, string(b.HeadMessageID))
+		require.NoError(m.t, err)
+		require.Equal(m.t, b.MessageCount, count)
 		if b.IsActive {
 			active = b.HeadMessageID
 		}
 	}
+	names, err := m.BranchNames(background, m.chatID)
+	require.NoError(m.t, err)
+	require.ElementsMatch(m.t, slices.Collect(maps.Keys(m.branches)), names)
 	require.Equal(m.t, m.chainOf(active), idsOf(collect(m.t, m.Messages(background, m.chatID))))
 }

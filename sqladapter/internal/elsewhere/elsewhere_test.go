@@ -62,6 +62,8 @@ func translated(script string) string {
 // file is a database of SQLite's.
 type file string
 
+func (f file) Name() string { return string(f) }
+
 func (f file) Open(ctx context.Context) (*sqladapter.DB, error) {
 	pool, err := sql.Open("sqlite", f.dsn())
 	if err != nil {
@@ -91,7 +93,10 @@ func TestSuite(t *testing.T) {
 	documented, err := os.ReadFile(filepath.Join("..", "..", "sqlserver", "schema_documented.sql"))
 	require.NoError(t, err)
 	require.NotContains(t, translated(string(documented)), "IF ")
-	sqltest.Run(t, sqltest.Config{New: place, Documented: translated(string(documented)), Dialect: elsewhere{}})
+	sqltest.Run(t, sqltest.Config{
+		New: place, Named: func(name string) sqltest.Place { return file(name) },
+		Documented: translated(string(documented)), Dialect: elsewhere{},
+	})
 }
 
 func TestConformance(t *testing.T) {
