@@ -24,8 +24,6 @@ type place struct {
 	unquote bool
 }
 
-func (p place) Name() string { return p.dsn }
-
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
 	return postgres.Open(ctx, p.dsn, nil)
 }
@@ -49,8 +47,12 @@ func config(t testing.TB, unquote bool) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New:        func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), unquote} },
-		Named:      func(name string) sqltest.Place { return place{name, unquote} },
+		New:    func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), unquote} },
+		NameOf: func(p sqltest.Place) string { return p.(place).dsn },
+		Named:  func(name string) sqltest.Place { return place{name, unquote} },
+		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return postgres.Open(ctx, p.(place).dsn, o)
+		},
 		Documented: string(documented),
 		Dialect:    postgres.Dialect{},
 	}

@@ -20,8 +20,6 @@ import (
 // place is a file.
 type place string
 
-func (p place) Name() string { return string(p) }
-
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
 	return sqlite.Open(ctx, string(p), nil)
 }
@@ -40,8 +38,12 @@ func config(t testing.TB) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New:        func(t testing.TB) sqltest.Place { return place(filepath.Join(t.TempDir(), "chats.db")) },
-		Named:      func(name string) sqltest.Place { return place(name) },
+		New:    func(t testing.TB) sqltest.Place { return place(filepath.Join(t.TempDir(), "chats.db")) },
+		NameOf: func(p sqltest.Place) string { return string(p.(place)) },
+		Named:  func(name string) sqltest.Place { return place(name) },
+		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return sqlite.Open(ctx, string(p.(place)), o)
+		},
 		Documented: string(documented),
 		Dialect:    sqlite.Dialect{},
 	}

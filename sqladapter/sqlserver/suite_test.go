@@ -17,8 +17,6 @@ import (
 // place is a database.
 type place string
 
-func (p place) Name() string { return string(p) }
-
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
 	return sqlserver.Open(ctx, string(p), nil)
 }
@@ -40,8 +38,12 @@ func config(t testing.TB) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New:   func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
-		Named: func(name string) sqltest.Place { return place(name) },
+		New:    func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
+		NameOf: func(p sqltest.Place) string { return string(p.(place)) },
+		Named:  func(name string) sqltest.Place { return place(name) },
+		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return sqlserver.Open(ctx, string(p.(place)), o)
+		},
 		// As other programs make them: with the database's own collation.
 		Documented: strings.ReplaceAll(string(documented), " COLLATE Latin1_General_BIN2", ""),
 		Dialect:    sqlserver.Dialect{},

@@ -45,7 +45,7 @@ func testChangingProcesses(t *testing.T, c Config) {
 	running := make([]process, processes)
 	for i := range running {
 		cmd := exec.Command(os.Args[0], "-test.run", onlyThis(t), "-test.count", "1")
-		cmd.Env = append(os.Environ(), changesIn+"="+p.Name(), changesAs+"="+strconv.Itoa(i))
+		cmd.Env = append(os.Environ(), changesIn+"="+c.NameOf(p), changesAs+"="+strconv.Itoa(i))
 		begin, err := cmd.StdinPipe()
 		require.NoError(t, err)
 		says, err := cmd.StdoutPipe()

@@ -19,8 +19,11 @@ import (
 type Config struct {
 	// New makes room for a database that goes when the test ends.
 	New func(t testing.TB) Place
-	// Named returns the place with a name, for other processes.
-	Named func(name string) Place
+	// NameOf returns a name of a place, by which Named finds it in another process.
+	NameOf func(p Place) string
+	Named  func(name string) Place
+	// OpenWith opens a place with options.
+	OpenWith func(ctx context.Context, p Place, o *sqladapter.Options) (*sqladapter.DB, error)
 	// Documented makes the documented tables of chats, as other programs do.
 	Documented string
 	// Dialect is the database's.
@@ -29,8 +32,6 @@ type Config struct {
 
 // A Place is where a database is, made or not.
 type Place interface {
-	// Name names the place to other processes. See Config.Named.
-	Name() string
 	// Open opens the database. It can be open more than once.
 	Open(ctx context.Context) (*sqladapter.DB, error)
 	// Exec runs a script, as another program would.

@@ -62,15 +62,15 @@ func translated(script string) string {
 // file is a database of SQLite's.
 type file string
 
-func (f file) Name() string { return string(f) }
+func (f file) Open(ctx context.Context) (*sqladapter.DB, error) { return f.open(ctx, nil) }
 
-func (f file) Open(ctx context.Context) (*sqladapter.DB, error) {
+func (f file) open(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error) {
 	pool, err := sql.Open("sqlite", f.dsn())
 	if err != nil {
 		return nil, err
 	}
 	pool.SetMaxOpenConns(1)
-	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, elsewhere{}, nil)
+	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, elsewhere{}, o)
 }
 
 func (f file) Exec(ctx context.Context, script string) error {
@@ -94,7 +94,12 @@ func TestSuite(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, translated(string(documented)), "IF ")
 	sqltest.Run(t, sqltest.Config{
-		New: place, Named: func(name string) sqltest.Place { return file(name) },
+		New:    place,
+		NameOf: func(p sqltest.Place) string { return string(p.(file)) },
+		Named:  func(name string) sqltest.Place { return file(name) },
+		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return p.(file).open(ctx, o)
+		},
 		Documented: translated(string(documented)), Dialect: elsewhere{},
 	})
 }
