@@ -15,6 +15,10 @@ type Options struct {
 	// Patience is how long a write is tried again while others are in its way.
 	// Default 30 seconds.
 	Patience time.Duration
+	// Connections is the most connections that are open at once. Default 8; SQLite has
+	// one more, which writes, and by default 4 that read. It does not change a pool that
+	// the caller made.
+	Connections int
 	// Trace, when not nil, is told every statement before it runs. It may be called
 	// by several goroutines at once.
 	Trace func(sql string)
@@ -31,18 +35,33 @@ func (o *Options) orDefault() Options {
 	return filled
 }
 
+// LimitPool limits a pool to as many connections as the options say, which may be nil,
+// or else to the number given. It is for packages that open databases.
+func (o *Options) LimitPool(pool *sql.DB, otherwise int) {
+	if o != nil && o.Connections > 0 {
+		otherwise = o.Connections
+	}
+	pool.SetMaxOpenConns(otherwise)
+	pool.SetMaxIdleConns(otherwise)
+}
+
 // Pools are the connections to one database.
 type Pools struct {
 	// Write begins transactions that may write from their first statement on.
 	Write *sql.DB
 	// Read, when not nil, is for reading. It sees what Write has committed.
 	Read *sql.DB
+	// Shared says that the connections belong to somebody else, who closes them.
+	Shared bool
 }
 
-// Close closes the connections.
+// Close closes the connections, unless they are shared.
 func (p Pools) Close() error {
+	if p.Shared {
+		return nil
+	}
 	err := p.Write.Close()
-	if p.Read != nil {
+	if p.Read != nil && p.Read != p.Write {
 		err = errors.Join(err, p.Read.Close())
 	}
 	return err
@@ -66,9 +85,9 @@ type rendering struct {
 	n         int
 }
 
-// Open takes over connections, which Close closes, and brings the schema up to
-// date. It fails with ErrForeign if the database belongs to something else; nothing
-// is changed then. The connections are closed if it fails.
+// Open brings the schema of a database up to date. It fails with ErrForeign if the
+// database belongs to something else; nothing is changed then. Unless the connections
+// are shared, Close closes them, and so does Open if it fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o *Options) (*DB, error) {
 	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
 	if db.pools.Read == nil {
@@ -81,12 +100,10 @@ func Open(ctx context.Context, pools Pools, dialect Dialect, o *Options) (*DB, e
 	return db, nil
 }
 
-// Close closes the connections.
+// Close closes the connections, unless they are shared. It must not be called while
+// operations are running.
 func (db *DB) Close() error {
-	if db.pools.Read == db.pools.Write {
-		return db.pools.Write.Close()
-	}
-	return db.pools.Close()
+	return errors.Join(db.reading.close(), db.writing.close(), db.pools.Close())
 }
 
 // Dialect returns the dialect of the database.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
@@ -97,4 +99,24 @@ func TestLargeTexts(t *testing.T) {
 		require.Len(t, found, 1, query)
 		require.Equal(t, want, found[0].Message.ID)
 	}
+}
+
+// TestPoolOfPgx uses a pool of pgx's own kind, and a database in lower case.
+func TestPoolOfPgx(t *testing.T) {
+	c := config(t, true)
+	p := c.New(t).(place)
+	require.NoError(t, p.Exec(background, c.Documented))
+	pool, err := pgxpool.New(background, p.dsn)
+	require.NoError(t, err)
+	defer pool.Close()
+	shared := stdlib.OpenDBFromPool(pool)
+	defer shared.Close()
+	db, err := postgres.New(background, shared, nil)
+	require.NoError(t, err)
+	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	var user string
+	require.NoError(t, pool.QueryRow(background, `SELECT userid FROM chats`).Scan(&user))
+	require.Equal(t, "ada", user)
 }

@@ -53,6 +53,13 @@ func config(t testing.TB, unquote bool) sqltest.Config {
 		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
 			return postgres.Open(ctx, p.(place).dsn, o)
 		},
+		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+			pool, err := sql.Open("pgx", p.(place).dsn)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, pool.Close()) })
+			return pool
+		},
+		WithPool:   postgres.New,
 		Documented: string(documented),
 		Dialect:    postgres.Dialect{},
 	}

@@ -373,3 +373,14 @@ func TestNotADatabase(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, text, left)
 }
+
+// TestFolders makes the folders that a file is in.
+func TestFolders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "not there", "nor this", "chats.db")
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	require.FileExists(t, path)
+	_, err = sqlite.Open(background, filepath.Join(path, "below a file", "chats.db"), nil)
+	require.ErrorContains(t, err, path)
+}

@@ -44,6 +44,13 @@ func config(t testing.TB) sqltest.Config {
 		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlite.Open(ctx, string(p.(place)), o)
 		},
+		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+			pool, err := sql.Open("sqlite", "file:"+string(p.(place)))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, pool.Close()) })
+			return pool
+		},
+		WithPool:   sqlite.New,
 		Documented: string(documented),
 		Dialect:    sqlite.Dialect{},
 	}

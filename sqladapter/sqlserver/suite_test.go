@@ -44,6 +44,13 @@ func config(t testing.TB) sqltest.Config {
 		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlserver.Open(ctx, string(p.(place)), o)
 		},
+		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+			pool, err := sql.Open("sqlserver", string(p.(place)))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, pool.Close()) })
+			return pool
+		},
+		WithPool: sqlserver.New,
 		// As other programs make them: with the database's own collation.
 		Documented: strings.ReplaceAll(string(documented), " COLLATE Latin1_General_BIN2", ""),
 		Dialect:    sqlserver.Dialect{},

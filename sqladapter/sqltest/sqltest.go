@@ -5,6 +5,7 @@ package sqltest
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -24,6 +25,10 @@ type Config struct {
 	Named  func(name string) Place
 	// OpenWith opens a place with options.
 	OpenWith func(ctx context.Context, p Place, o *sqladapter.Options) (*sqladapter.DB, error)
+	// Pool returns a pool of a host's own for a place, closed when the test ends, and
+	// WithPool opens the database with one.
+	Pool     func(t testing.TB, p Place) *sql.DB
+	WithPool func(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error)
 	// Documented makes the documented tables of chats, as other programs do.
 	Documented string
 	// Dialect is the database's.
@@ -57,6 +62,8 @@ func Run(t *testing.T, c Config) {
 		{"search in a long message", testSearchLong},
 		{"long ids", testLongIDs},
 		{"titles", testTitles},
+		{"a pool of the caller's", testSharedPool},
+		{"few connections", testConnections},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}

@@ -100,6 +100,15 @@ func TestSuite(t *testing.T) {
 		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
 			return p.(file).open(ctx, o)
 		},
+		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+			pool, err := sql.Open("sqlite", p.(file).dsn())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, pool.Close()) })
+			return pool
+		},
+		WithPool: func(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, elsewhere{}, o)
+		},
 		Documented: translated(string(documented)), Dialect: elsewhere{},
 	})
 }
