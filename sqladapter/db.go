@@ -248,8 +248,12 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	}
 }
 
+// isolation is that of transactions that write, whatever a server's default is: after
+// a transaction waited for a lock, it must see what the holder of the lock committed.
+var isolation = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+
 func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error) {
-	tx, err := db.pools.Write.BeginTx(ctx, nil)
+	tx, err := db.pools.Write.BeginTx(ctx, isolation)
 	if err != nil {
 		return err
 	}
