@@ -88,7 +88,7 @@ func scanChat(rows *sql.Rows) (chat.Chat, error) {
 // all scans every row of a query.
 func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	if err != nil {
-		return nil, err
+		return nil, matched(err)
 	}
 	defer rows.Close()
 	var found []T
@@ -105,7 +105,7 @@ func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T
 // first scans the first row of a query, nil if there is none.
 func first[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) (*T, error) {
 	if err != nil {
-		return nil, err
+		return nil, matched(err)
 	}
 	defer rows.Close()
 	if !rows.Next() {
@@ -131,6 +131,9 @@ func (c *Conn) chat(ctx context.Context, id string) (*chat.Chat, error) {
 // touch states that a chat changed now. It keeps the chat from other changes until
 // the transaction ends.
 func (c *Conn) touch(ctx context.Context, id string) error {
+	if !c.db.canHold(id) {
+		return noChat(id)
+	}
 	now := time.Now().UnixMilli()
 	n, err := c.Exec(ctx, chatSQL.touch, now, now, id)
 	if err == nil && n == 0 {
@@ -139,8 +142,11 @@ func (c *Conn) touch(ctx context.Context, id string) error {
 	return err
 }
 
-// hold keeps a chat from other changes until the transaction ends.
+// hold keeps a chat, if it is there, from other changes until the transaction ends.
 func (c *Conn) hold(ctx context.Context, id string) error {
+	if !c.db.canHold(id) {
+		return nil
+	}
 	_, err := c.Exec(ctx, chatSQL.hold, id)
 	return err
 }

@@ -1,6 +1,7 @@
 package sqladapter
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -155,6 +156,13 @@ func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int6
 	return result.RowsAffected()
 }
 
+// errNoMatch is the error of a query for a text that the database cannot hold: no row
+// matches. A driver would fail, or look for something else.
+var errNoMatch = errors.New("no row matches")
+
+// canHold reports whether the database can hold a text.
+func (db *DB) canHold(s string) bool { return db.clean(s) == s }
+
 // Query runs a query.
 func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*sql.Rows, error) {
 	return c.QueryN(ctx, s, 1, args...)
@@ -166,6 +174,11 @@ func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sq
 	if err != nil {
 		return nil, err
 	}
+	for _, arg := range args {
+		if s, ok := arg.(string); ok && !c.db.canHold(s) {
+			return nil, errNoMatch
+		}
+	}
 	if prepared := c.prepared(ctx, text); prepared != nil {
 		return prepared.QueryContext(ctx, args...)
 	}
@@ -176,7 +189,7 @@ func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sq
 func (c *Conn) Get(ctx context.Context, s Statement, args []any, into ...any) (bool, error) {
 	rows, err := c.Query(ctx, s, args...)
 	if err != nil {
-		return false, err
+		return false, matched(err)
 	}
 	defer rows.Close()
 	if !rows.Next() {
@@ -186,6 +199,14 @@ func (c *Conn) Get(ctx context.Context, s Statement, args []any, into ...any) (b
 		return false, err
 	}
 	return true, rows.Close()
+}
+
+// matched returns the error of a query, nil if no row matches.
+func matched(err error) error {
+	if errors.Is(err, errNoMatch) {
+		return nil
+	}
+	return err
 }
 
 func (c *Conn) text(s Statement, n int) (string, error) {
@@ -200,20 +221,22 @@ func (c *Conn) text(s Statement, n int) (string, error) {
 func (db *DB) Reader() *Conn { return &Conn{db: db, q: db.pools.Read} }
 
 // Write runs a function in a transaction, all of which happens or nothing. When
-// another transaction is in the way, it runs again: the function must do the same
-// each time. The function's connection must not be used after it returned, and the
-// function must not use the database in another way.
+// another transaction is in the way, or the connection is lost before the commit, it
+// runs again: the function must do the same each time. A connection that is lost during
+// the commit is ErrUncertain. The function's connection must not be used after it
+// returned, and the function must not use the database in another way.
 func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) })
 }
 
 // Read runs a function that only reads, each statement on its own. When another
-// transaction is in the way, it runs again.
+// transaction is in the way, or the connection is lost, it runs again.
 func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return fn(db.Reader()) })
 }
 
-// patiently runs a function until no transaction is in its way, but not for ever.
+// patiently runs a function until no transaction is in its way and the connection
+// lasts, but not for ever.
 func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	deadline := time.Now().Add(db.options.Patience)
 	duplicates := 0
@@ -222,7 +245,10 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 		if errors.Is(err, errUnchanged) {
 			return nil
 		}
-		if err == nil || ctx.Err() != nil {
+		if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err) // the driver may say only that its connection is gone
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrUncertain) {
 			return err
 		}
 		switch db.dialect.Classify(err) {
@@ -233,12 +259,12 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 				return err
 			}
 			continue
-		case Busy:
+		case Busy, Lost:
 		default:
-			return err
+			return Explain(db.dialect, err)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: %w", ErrBusy, err)
+			return Explain(db.dialect, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -267,10 +293,24 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 	if err := fn(c); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	done = true
 	if err := tx.Commit(); err != nil {
-		return err
+		return db.commitError(ctx, err)
 	}
 	db.writing.prepare(ctx, db.pools.Write, c.missed)
 	return nil
+}
+
+// commitError says of an error of a commit whether its outcome is known.
+func (db *DB) commitError(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, sql.ErrTxDone): // it was rolled back when the context ended
+		return cmp.Or(ctx.Err(), err)
+	case ctx.Err() != nil || db.dialect.Classify(err) == Lost:
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return err
 }

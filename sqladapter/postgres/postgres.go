@@ -41,7 +41,7 @@ const connections = 8
 func open(ctx context.Context, pools sqladapter.Pools, o *sqladapter.Options) (*sqladapter.DB, error) {
 	dialect, err := detect(ctx, pools.Write)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open postgres database: %w", err), pools.Close())
+		return nil, errors.Join(fmt.Errorf("open postgres database: %w", sqladapter.Explain(dialect, err)), pools.Close())
 	}
 	return sqladapter.Open(ctx, pools, dialect, o)
 }

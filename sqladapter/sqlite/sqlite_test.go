@@ -384,3 +384,24 @@ func TestFolders(t *testing.T) {
 	_, err = sqlite.Open(background, filepath.Join(path, "below a file", "chats.db"), nil)
 	require.ErrorContains(t, err, path)
 }
+
+// TestReadOnlyFile says that a database cannot be written, and goes on reading it.
+func TestReadOnlyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chats.db")
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	defer db.Close()
+	pool, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?mode=ro")
+	require.NoError(t, err)
+	defer pool.Close()
+	readOnly, err := sqlite.New(background, pool, nil)
+	require.NoError(t, err)
+	defer readOnly.Close()
+	_, err = readOnly.Chats().CreateChat(background, chat.Chat{ID: "d", UserID: "ada"})
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	found, err := readOnly.Chats().Chat(background, "c")
+	require.NoError(t, err)
+	require.NotNil(t, found)
+}

@@ -227,3 +227,40 @@ func testConnections(t *testing.T, c Config) {
 	})
 	require.NoError(t, db.Close())
 }
+
+// testNotTables says what is the matter with names that are no tables of ours.
+func testNotTables(t *testing.T, c Config) {
+	for _, test := range []struct {
+		script, table, detail string
+		err                   error
+		ours                  bool // the script is run on a database that was made here
+	}{
+		{`CREATE VIEW chats AS SELECT 1 AS id`, "chats", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE VIEW messages_fts AS SELECT 1 AS id`, "messages_fts", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE VIEW lineage_messages AS SELECT 1 AS id`, "lineage_messages", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE VIEW lineage_migrations AS SELECT 1 AS version`, "lineage_migrations", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE TABLE lineage_migrations (id INT)`, "lineage_migrations", "no column version", sqladapter.ErrForeign, false},
+		{`DROP TABLE lineage_migrations`, "lineage_migrations", "missing", sqladapter.ErrCorrupt, true},
+		{`DELETE FROM lineage_migrations`, "lineage_migrations", "empty", sqladapter.ErrCorrupt, true},
+	} {
+		p := c.New(t)
+		if test.ours {
+			db, err := p.Open(background)
+			require.NoError(t, err)
+			grow(t, db.Chats(), "c", 2)
+			require.NoError(t, db.Close())
+		}
+		require.NoError(t, p.Exec(background, test.script))
+		_, err := p.Open(background)
+		require.ErrorIs(t, err, test.err, test.script)
+		var e *sqladapter.TableError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, test.table, e.Table)
+		require.Contains(t, e.Detail, test.detail)
+		if test.ours {
+			require.NoError(t, p.Exec(background, `UPDATE chats SET title = 'still there' WHERE id = 'c'`), "nothing was changed")
+		} else {
+			require.Error(t, p.Exec(background, `SELECT 1 FROM branches`), "nothing was made")
+		}
+	}
+}

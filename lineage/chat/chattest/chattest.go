@@ -54,6 +54,7 @@ func Run(t *testing.T, c Config) {
 		{"refused messages", testRefusedMessages},
 		{"any JSON", testAnyJSON},
 		{"odd ids", testOddIDs},
+		{"ids that are no text", testNotText},
 		{"long chains", testLongChain},
 		{"branches", testBranches},
 		{"refused branches", testRefusedBranches},

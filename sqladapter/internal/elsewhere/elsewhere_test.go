@@ -34,6 +34,10 @@ func (elsewhere) Migrations() []sqladapter.Migration {
 
 func (elsewhere) LockSchema(context.Context, sqladapter.Querier) error { return nil }
 
+func (elsewhere) Kind(ctx context.Context, q sqladapter.Querier, name string) (string, error) {
+	return sqlite.Dialect{}.Kind(ctx, q, name)
+}
+
 func (elsewhere) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
 	return sqlite.Dialect{}.Columns(ctx, q, table)
 }
