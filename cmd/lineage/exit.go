@@ -98,6 +98,8 @@ func codeOf(err error) int {
 		return exitLocked
 	case is(lineage.ErrCorrupt):
 		return exitCorrupt
+	case is(sqladapter.ErrBusy): // nobody changed anything, though it matches ErrConflict
+		return exitFailure
 	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected):
 		return exitConflict
 	case is(lineage.ErrNotFound), is(lineage.ErrErased), is(fs.ErrNotExist):
