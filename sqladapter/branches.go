@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -12,6 +13,7 @@ import (
 
 var branchSQL = struct {
 	byID, byName, active, ofChat Statement
+	names                        Statement
 	insert, move                 Statement
 	deactivate, activate         Statement
 }{
@@ -21,6 +23,7 @@ var branchSQL = struct {
 		`WHERE "chatId" = ? ORDER BY "isActive" DESC, "createdAt", "id" {limit}`,
 	ofChat: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
 		`WHERE "chatId" = ? ORDER BY "createdAt", "id"`,
+	names:      `SELECT "name" FROM "branches" WHERE "chatId" = ?`,
 	insert:     `INSERT INTO "branches" ("id", "chatId", "name", "headMessageId", "isActive", "createdAt") VALUES {rows:6}`,
 	move:       `UPDATE "branches" SET "headMessageId" = ? WHERE "id" = ?`,
 	deactivate: `UPDATE "branches" SET "isActive" = ? WHERE "chatId" = ? AND "isActive" = ?`,
@@ -207,4 +210,35 @@ func (s *chatStore) ListBranches(ctx context.Context, chatID string) (infos []ch
 func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, error) {
 	rows, err := c.Query(ctx, branchSQL.ofChat, chatID)
 	return all(rows, err, scanBranch)
+}
+
+// BranchNames implements chat.Store. Prefixes are compared here: how the database compares
+// text depends on its collation.
+func (s *chatStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) (names []string, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		names = nil
+		is, err := c.branchNamed(ctx, chatID, prefix)
+		if err != nil {
+			return err
+		}
+		if is != nil {
+			names = append(names, is.Name)
+		}
+		rows, err := c.Query(ctx, branchSQL.names, chatID)
+		if err != nil {
+			return matched(err)
+		}
+		defer rows.Close()
+		for len(names) < limit && rows.Next() {
+			name, err := scanString(rows)
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(name, prefix) && name != prefix {
+				names = append(names, name)
+			}
+		}
+		return rows.Err()
+	})
+	return names, err
 }

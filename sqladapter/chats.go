@@ -33,7 +33,8 @@ var chatSQL = struct {
 	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
 	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" = ?`,
-	update: `UPDATE "chats" SET "title" = ?, "metadata" = ? WHERE "id" = ?`,
+	update: `UPDATE "chats" SET "title" = ?, "metadata" = ?, ` +
+		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	remove: `DELETE FROM "chats" WHERE "id" = ?`,
 
 	ids:             `SELECT "id" FROM "chats" ORDER BY "updatedAt" DESC, "createdAt" DESC, "id"`,
@@ -87,7 +88,7 @@ func scanChat(rows *sql.Rows) (chat.Chat, error) {
 // all scans every row of a query.
 func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	if err != nil {
-		return nil, err
+		return nil, matched(err)
 	}
 	defer rows.Close()
 	var found []T
@@ -104,7 +105,7 @@ func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T
 // first scans the first row of a query, nil if there is none.
 func first[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) (*T, error) {
 	if err != nil {
-		return nil, err
+		return nil, matched(err)
 	}
 	defer rows.Close()
 	if !rows.Next() {
@@ -130,6 +131,9 @@ func (c *Conn) chat(ctx context.Context, id string) (*chat.Chat, error) {
 // touch states that a chat changed now. It keeps the chat from other changes until
 // the transaction ends.
 func (c *Conn) touch(ctx context.Context, id string) error {
+	if !c.db.canHold(id) {
+		return noChat(id)
+	}
 	now := time.Now().UnixMilli()
 	n, err := c.Exec(ctx, chatSQL.touch, now, now, id)
 	if err == nil && n == 0 {
@@ -138,8 +142,11 @@ func (c *Conn) touch(ctx context.Context, id string) error {
 	return err
 }
 
-// hold keeps a chat from other changes until the transaction ends.
+// hold keeps a chat, if it is there, from other changes until the transaction ends.
 func (c *Conn) hold(ctx context.Context, id string) error {
+	if !c.db.canHold(id) {
+		return nil
+	}
 	_, err := c.Exec(ctx, chatSQL.hold, id)
 	return err
 }
@@ -204,33 +211,54 @@ func (s *chatStore) Chat(ctx context.Context, id string) (found *chat.Chat, err 
 }
 
 // UpdateChat implements chat.Store.
-func (s *chatStore) UpdateChat(ctx context.Context, id string, u chat.ChatUpdate) (updated chat.Chat, err error) {
+func (s *chatStore) UpdateChat(ctx context.Context, id string, u chat.ChatUpdate) (chat.Chat, error) {
 	if err := u.Check(); err != nil {
 		return chat.Chat{}, err
 	}
+	return s.ChangeChat(ctx, id, func(chat.Chat) (chat.ChatUpdate, error) { return u, nil })
+}
+
+// ChangeChat implements chat.Store. The chat's row is locked before it is read.
+func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.Chat) (chat.ChatUpdate, error)) (changed chat.Chat, err error) {
+	var refused error
 	err = s.db.Write(ctx, func(c *Conn) error {
-		if err := c.touch(ctx, id); err != nil {
+		if err := c.hold(ctx, id); err != nil {
 			return err
 		}
 		known, err := c.chat(ctx, id)
+		if err == nil && known == nil {
+			err = noChat(id)
+		}
 		if err != nil {
 			return err
 		}
+		u, err := change(*known)
+		if err == nil {
+			err = u.Check()
+		}
+		if refused = err; refused != nil {
+			return errUnchanged
+		}
+		title, metadata := known.Title, known.Metadata
 		if u.Title != nil {
-			known.Title = *u.Title
+			title = *u.Title
 		}
 		if u.Metadata != nil {
-			known.Metadata = u.Metadata
+			metadata = u.Metadata
 		}
-		if _, err := c.Exec(ctx, chatSQL.update, optional(known.Title), jsonText(known.Metadata), id); err != nil {
+		now := time.Now().UnixMilli()
+		if _, err := c.Exec(ctx, chatSQL.update, optional(title), jsonText(metadata), now, now, id); err != nil {
 			return err
 		}
 		if known, err = c.chat(ctx, id); err == nil {
-			updated = *known
+			changed = *known
 		}
 		return err
 	})
-	return updated, s.db.storable(err, chat.SubjectChat, id)
+	if refused != nil {
+		return chat.Chat{}, refused
+	}
+	return changed, s.db.storable(err, chat.SubjectChat, id)
 }
 
 // ListChats implements chat.Store.

@@ -106,6 +106,9 @@ func (s *chatStore) DeleteCheckpoint(ctx context.Context, chatID, name string) e
 		} else if err != nil {
 			return err
 		}
+		if !s.db.canHold(name) {
+			return errUnchanged
+		}
 		n, err := c.Exec(ctx, checkpointSQL.remove, chatID, name)
 		if err == nil && n == 0 {
 			return errUnchanged

@@ -1,6 +1,7 @@
 package sqladapter
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,6 +16,10 @@ type Options struct {
 	// Patience is how long a write is tried again while others are in its way.
 	// Default 30 seconds.
 	Patience time.Duration
+	// Connections is the most connections that are open at once. Default 8; SQLite has
+	// one more, which writes, and by default 4 that read. It does not change a pool that
+	// the caller made.
+	Connections int
 	// Trace, when not nil, is told every statement before it runs. It may be called
 	// by several goroutines at once.
 	Trace func(sql string)
@@ -31,18 +36,33 @@ func (o *Options) orDefault() Options {
 	return filled
 }
 
+// LimitPool limits a pool to as many connections as the options say, which may be nil,
+// or else to the number given. It is for packages that open databases.
+func (o *Options) LimitPool(pool *sql.DB, otherwise int) {
+	if o != nil && o.Connections > 0 {
+		otherwise = o.Connections
+	}
+	pool.SetMaxOpenConns(otherwise)
+	pool.SetMaxIdleConns(otherwise)
+}
+
 // Pools are the connections to one database.
 type Pools struct {
 	// Write begins transactions that may write from their first statement on.
 	Write *sql.DB
 	// Read, when not nil, is for reading. It sees what Write has committed.
 	Read *sql.DB
+	// Shared says that the connections belong to somebody else, who closes them.
+	Shared bool
 }
 
-// Close closes the connections.
+// Close closes the connections, unless they are shared.
 func (p Pools) Close() error {
+	if p.Shared {
+		return nil
+	}
 	err := p.Write.Close()
-	if p.Read != nil {
+	if p.Read != nil && p.Read != p.Write {
 		err = errors.Join(err, p.Read.Close())
 	}
 	return err
@@ -66,9 +86,9 @@ type rendering struct {
 	n         int
 }
 
-// Open takes over connections, which Close closes, and brings the schema up to
-// date. It fails with ErrForeign if the database belongs to something else; nothing
-// is changed then. The connections are closed if it fails.
+// Open brings the schema of a database up to date. It fails with ErrForeign if the
+// database belongs to something else; nothing is changed then. Unless the connections
+// are shared, Close closes them, and so does Open if it fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o *Options) (*DB, error) {
 	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
 	if db.pools.Read == nil {
@@ -81,12 +101,10 @@ func Open(ctx context.Context, pools Pools, dialect Dialect, o *Options) (*DB, e
 	return db, nil
 }
 
-// Close closes the connections.
+// Close closes the connections, unless they are shared. It must not be called while
+// operations are running.
 func (db *DB) Close() error {
-	if db.pools.Read == db.pools.Write {
-		return db.pools.Write.Close()
-	}
-	return db.pools.Close()
+	return errors.Join(db.reading.close(), db.writing.close(), db.pools.Close())
 }
 
 // Dialect returns the dialect of the database.
@@ -138,6 +156,13 @@ func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int6
 	return result.RowsAffected()
 }
 
+// errNoMatch is the error of a query for a text that the database cannot hold: no row
+// matches. A driver would fail, or look for something else.
+var errNoMatch = errors.New("no row matches")
+
+// canHold reports whether the database can hold a text.
+func (db *DB) canHold(s string) bool { return db.clean(s) == s }
+
 // Query runs a query.
 func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*sql.Rows, error) {
 	return c.QueryN(ctx, s, 1, args...)
@@ -149,6 +174,11 @@ func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sq
 	if err != nil {
 		return nil, err
 	}
+	for _, arg := range args {
+		if s, ok := arg.(string); ok && !c.db.canHold(s) {
+			return nil, errNoMatch
+		}
+	}
 	if prepared := c.prepared(ctx, text); prepared != nil {
 		return prepared.QueryContext(ctx, args...)
 	}
@@ -159,7 +189,7 @@ func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sq
 func (c *Conn) Get(ctx context.Context, s Statement, args []any, into ...any) (bool, error) {
 	rows, err := c.Query(ctx, s, args...)
 	if err != nil {
-		return false, err
+		return false, matched(err)
 	}
 	defer rows.Close()
 	if !rows.Next() {
@@ -169,6 +199,14 @@ func (c *Conn) Get(ctx context.Context, s Statement, args []any, into ...any) (b
 		return false, err
 	}
 	return true, rows.Close()
+}
+
+// matched returns the error of a query, nil if no row matches.
+func matched(err error) error {
+	if errors.Is(err, errNoMatch) {
+		return nil
+	}
+	return err
 }
 
 func (c *Conn) text(s Statement, n int) (string, error) {
@@ -183,20 +221,22 @@ func (c *Conn) text(s Statement, n int) (string, error) {
 func (db *DB) Reader() *Conn { return &Conn{db: db, q: db.pools.Read} }
 
 // Write runs a function in a transaction, all of which happens or nothing. When
-// another transaction is in the way, it runs again: the function must do the same
-// each time. The function's connection must not be used after it returned, and the
-// function must not use the database in another way.
+// another transaction is in the way, or the connection is lost before the commit, it
+// runs again: the function must do the same each time. A connection that is lost during
+// the commit is ErrUncertain. The function's connection must not be used after it
+// returned, and the function must not use the database in another way.
 func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) })
 }
 
 // Read runs a function that only reads, each statement on its own. When another
-// transaction is in the way, it runs again.
+// transaction is in the way, or the connection is lost, it runs again.
 func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return fn(db.Reader()) })
 }
 
-// patiently runs a function until no transaction is in its way, but not for ever.
+// patiently runs a function until no transaction is in its way and the connection
+// lasts, but not for ever.
 func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	deadline := time.Now().Add(db.options.Patience)
 	duplicates := 0
@@ -205,7 +245,10 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 		if errors.Is(err, errUnchanged) {
 			return nil
 		}
-		if err == nil || ctx.Err() != nil {
+		if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err) // the driver may say only that its connection is gone
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrUncertain) {
 			return err
 		}
 		switch db.dialect.Classify(err) {
@@ -216,12 +259,12 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 				return err
 			}
 			continue
-		case Busy:
+		case Busy, Lost:
 		default:
-			return err
+			return Explain(db.dialect, err)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: %w", ErrBusy, err)
+			return Explain(db.dialect, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -231,8 +274,12 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	}
 }
 
+// isolation is that of transactions that write, whatever a server's default is: after
+// a transaction waited for a lock, it must see what the holder of the lock committed.
+var isolation = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+
 func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error) {
-	tx, err := db.pools.Write.BeginTx(ctx, nil)
+	tx, err := db.pools.Write.BeginTx(ctx, isolation)
 	if err != nil {
 		return err
 	}
@@ -246,10 +293,24 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 	if err := fn(c); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	done = true
 	if err := tx.Commit(); err != nil {
-		return err
+		return db.commitError(ctx, err)
 	}
 	db.writing.prepare(ctx, db.pools.Write, c.missed)
 	return nil
+}
+
+// commitError says of an error of a commit whether its outcome is known.
+func (db *DB) commitError(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, sql.ErrTxDone): // it was rolled back when the context ended
+		return cmp.Or(ctx.Err(), err)
+	case ctx.Err() != nil || db.dialect.Classify(err) == Lost:
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return err
 }

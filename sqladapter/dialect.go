@@ -3,6 +3,11 @@ package sqladapter
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 )
 
 // Dialect is what a kind of database does its own way. A dialect has no state and
@@ -19,6 +24,9 @@ type Dialect interface {
 	Migrations() []Migration
 	// LockSchema keeps other processes out of LockSchema until the transaction ends.
 	LockSchema(ctx context.Context, q Querier) error
+	// Kind returns what a name of the schema in use is: "table", another word such as
+	// "view", or nothing if there is none.
+	Kind(ctx context.Context, q Querier, name string) (string, error)
 	// Columns returns the columns of a table of the schema in use, none if there is
 	// no such table.
 	Columns(ctx context.Context, q Querier, table string) ([]string, error)
@@ -58,8 +66,14 @@ type Failure int
 const (
 	// OtherFailure is anything else, and no error.
 	OtherFailure Failure = iota
-	// Busy says that another transaction was in the way: trying again may help.
+	// Busy says that another transaction was in the way, or that the database takes no
+	// more work now. The transaction is rolled back: trying again may help.
 	Busy
+	// Lost says that the connection is gone, or could not be made. The transaction is
+	// rolled back, unless it was being committed: then that is not known.
+	Lost
+	// Denied says that the user has no right to do this.
+	Denied
 	// Duplicate says that a key is taken.
 	Duplicate
 	// Dangling says that what a row refers to is not there, or that something still
@@ -68,6 +82,26 @@ const (
 	// Unstorable says that the database cannot keep a value.
 	Unstorable
 )
+
+// Disconnected reports whether an error says that a connection over a network is gone
+// or could not be made. It is for dialects.
+func Disconnected(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) || errors.As(err, &dns) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// Explain adds to an error of a driver what it means: ErrBusy or ErrDenied.
+func Explain(d Dialect, err error) error {
+	switch d.Classify(err) {
+	case Busy, Lost:
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	case Denied:
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	}
+	return err
+}
 
 // A Migration is a step in the making of the schema, run in one transaction.
 type Migration struct {

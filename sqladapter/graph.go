@@ -38,12 +38,12 @@ func (s *chatStore) Graph(ctx context.Context, chatID string) (g chat.Graph, err
 // nodes returns the messages of a chat as nodes, oldest first; of the same time,
 // parents before their children.
 func (c *Conn) nodes(ctx context.Context, chatID string) ([]chat.GraphNode, error) {
+	nodes, links := []chat.GraphNode{}, []link(nil)
 	rows, err := c.Query(ctx, messageSQL.ofChat, chatID)
 	if err != nil {
-		return nil, err
+		return nodes, matched(err)
 	}
 	defer rows.Close()
-	nodes, links := []chat.GraphNode{}, []link(nil)
 	for rows.Next() {
 		m, err := scanMessage(rows)
 		if err != nil {

@@ -14,7 +14,8 @@ import (
 var knownSQL = struct {
 	counts, depths, unknown, forget, remove                          Statement
 	lastRow, lastTextRow, removeTexts, removeTerms, removeOtherTexts Statement
-	textCount, allCounts, behind, forgetGone                         Statement
+	textCount, allCounts, behind, behindOfUser, forgetGone           Statement
+	countedBehindOfUser                                              Statement
 	counted, countedBehind, countedSizes, recount, uncount           Statement
 }{
 	counts: `SELECT (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?) AS "known", ` +
@@ -27,6 +28,10 @@ var knownSQL = struct {
 		`WHERE NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly}) ` +
 		`UNION SELECT k."chatId" FROM "lineage_messages" k ` +
 		`WHERE NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId")`,
+	behindOfUser: `SELECT m."chatId" {exactly} AS "chatId" FROM "chats" c JOIN "messages" m ON m."chatId" = c."id" WHERE c."userId" = ? ` +
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly}) ` +
+		`UNION SELECT k."chatId" FROM "chats" c JOIN "lineage_messages" k ON k."chatId" = c."id" {exactly} WHERE c."userId" = ? ` +
+		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId")`,
 	forgetGone: `DELETE FROM "lineage_messages" WHERE "chatId" = ? ` +
 		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId")`,
 	forget: `DELETE FROM "lineage_messages" WHERE "chatId" = ?`,
@@ -39,8 +44,10 @@ var knownSQL = struct {
 	removeOtherTexts: `DELETE FROM "messages_fts" WHERE "chatId" = ?`,
 	counted:          `SELECT "known", "messages" FROM "lineage_chats" WHERE "chatId" = ?`,
 	countedBehind:    `SELECT "chatId" FROM "lineage_chats" WHERE "known" <> "messages"`,
-	countedSizes:     `SELECT "chatId", "messages" FROM "lineage_chats" WHERE "chatId" IN ({list})`,
-	uncount:          `DELETE FROM "lineage_chats" WHERE "chatId" = ?`,
+	countedBehindOfUser: `SELECT k."chatId" FROM "chats" c JOIN "lineage_chats" k ON k."chatId" = c."id" ` +
+		`WHERE c."userId" = ? AND k."known" <> k."messages"`,
+	countedSizes: `SELECT "chatId", "messages" FROM "lineage_chats" WHERE "chatId" IN ({list})`,
+	uncount:      `DELETE FROM "lineage_chats" WHERE "chatId" = ?`,
 	recount: `INSERT OR REPLACE INTO "lineage_chats" ("chatId", "messages", "known") VALUES (?, ` +
 		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?), (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?))`,
 
@@ -78,7 +85,7 @@ func (c *Conn) knownDepths(ctx context.Context, ids []string) (map[string]int, e
 // addCounts adds the rows of a query of names and numbers to a map.
 func addCounts(counts map[string]int, rows *sql.Rows, err error) error {
 	if err != nil {
-		return err
+		return matched(err)
 	}
 	defer rows.Close()
 	for rows.Next() {

@@ -14,7 +14,7 @@ import (
 func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messages int, err error) {
 	differs := false
 	err = db.Read(ctx, func(c *Conn) (err error) {
-		unknown, differs = nil, false
+		differs = false
 		known := 0
 		if db.dialect.Search().Counted {
 			if _, err := c.Get(ctx, knownSQL.counted, []any{chatID}, &known, &messages); err != nil || known == messages {
@@ -25,41 +25,117 @@ func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messa
 		if _, err := c.Get(ctx, knownSQL.counts, []any{chatID, chatID}, &known, &messages); err != nil || known == messages {
 			return err
 		}
-		unknown, err = c.unknown(ctx, chatID)
 		differs = true
-		return err
+		return nil
 	})
 	if err != nil || !differs {
 		return nil, messages, err
 	}
-	if db.Write(ctx, func(c *Conn) error { return c.learn(ctx, chatID) }) == nil {
-		return nil, messages, nil
-	}
-	return unknown, messages, ctx.Err()
+	unknown, _, err = db.learnChats(ctx, []string{chatID}, true)
+	return unknown, messages, err
 }
 
-// learnAll is learn for all chats.
-func (db *DB) learnAll(ctx context.Context) (unknown []string, err error) {
-	var chats []string
+// A transaction that learns takes chats until they have about learnMessages messages, but
+// at most learnedChats.
+const learnMessages, learnedChats = 2000, 200
+
+// learnAll is learn for all chats, or those of one user if userID is not empty.
+func (db *DB) learnAll(ctx context.Context, userID string) (unknown []string, err error) {
+	chats, err := db.behind(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := db.sizes(ctx, chats)
+	if err != nil {
+		return nil, err
+	}
+	for writable := true; len(chats) > 0; {
+		n, messages := 0, 0
+		for n < len(chats) && n < learnedChats && messages < learnMessages {
+			messages += sizes[chats[n]]
+			n++
+		}
+		var some []string
+		if some, writable, err = db.learnChats(ctx, chats[:n], writable); err != nil {
+			return nil, err
+		}
+		unknown = append(unknown, some...)
+		chats = chats[n:]
+	}
+	return unknown, nil
+}
+
+// behind returns the chats to which other programs may have written, of all users or one.
+func (db *DB) behind(ctx context.Context, userID string) (chats []string, err error) {
+	counted := db.dialect.Search().Counted
+	statement, args := knownSQL.behind, []any(nil)
+	switch {
+	case counted && userID != "":
+		statement, args = knownSQL.countedBehindOfUser, []any{userID}
+	case counted:
+		statement = knownSQL.countedBehind
+	case userID != "":
+		statement, args = knownSQL.behindOfUser, []any{userID, userID}
+	}
 	err = db.Read(ctx, func(c *Conn) error {
-		statement := knownSQL.countedBehind
-		if !db.dialect.Search().Counted {
+		chats = nil
+		if !counted && userID == "" {
 			known, messages := 0, 0
 			if _, err := c.Get(ctx, knownSQL.allCounts, nil, &known, &messages); err != nil || known == messages {
 				return err
 			}
-			statement = knownSQL.behind
 		}
-		rows, err := c.Query(ctx, statement)
+		rows, err := c.Query(ctx, statement, args...)
 		chats, err = all(rows, err, scanString)
 		return err
 	})
-	for _, id := range chats {
-		some, _, learnErr := db.learn(ctx, id)
-		unknown = append(unknown, some...)
-		err = errors.Join(err, learnErr)
+	return chats, err
+}
+
+// learnChats makes known what other programs wrote to chats, in one transaction, if write
+// says so. It returns what stays unknown because that failed, and whether there is any
+// use in writing more.
+func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unknown []string, writable bool, err error) {
+	if write {
+		err = db.Write(ctx, func(c *Conn) error {
+			for _, id := range chats {
+				if err := c.learn(ctx, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			return nil, true, nil
+		case ctx.Err() != nil:
+			return nil, false, err
+		case errors.Is(err, ErrCorrupt):
+			writable = true
+			if half := len(chats) / 2; half > 0 { // one of them is
+				for _, part := range [][]string{chats[:half], chats[half:]} {
+					var some []string
+					if some, writable, err = db.learnChats(ctx, part, writable); err != nil {
+						return nil, false, err
+					}
+					unknown = append(unknown, some...)
+				}
+				return unknown, writable, nil
+			}
+		}
 	}
-	return unknown, err
+	err = db.Read(ctx, func(c *Conn) error {
+		unknown = nil
+		for _, id := range chats {
+			some, err := c.unknown(ctx, id)
+			if err != nil {
+				return err
+			}
+			unknown = append(unknown, some...)
+		}
+		return nil
+	})
+	return unknown, writable, err
 }
 
 // unknown returns the ids of the messages of a chat that are not known.

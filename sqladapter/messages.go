@@ -298,6 +298,26 @@ func (s *chatStore) MessageChain(ctx context.Context, id string) iter.Seq2[chat.
 	}
 }
 
+// CountMessages implements chat.Store. A message of another program that nobody has
+// looked at costs a look at its whole chat.
+func (s *chatStore) CountMessages(ctx context.Context, id string) (n int, err error) {
+	err = s.db.Read(ctx, func(c *Conn) error {
+		ids := []string{id}
+		chats, err := c.chatsOf(ctx, ids)
+		if err != nil {
+			return err
+		}
+		n = 0
+		if chatID, ok := chats[id]; ok {
+			depths, err := c.depths(ctx, chatID, ids)
+			n = depths[id]
+			return err
+		}
+		return nil
+	})
+	return n, err
+}
+
 // chain returns the ids from the root to a message, none if it is not there.
 func (c *Conn) chain(ctx context.Context, id string) ([]string, error) {
 	var ids []string

@@ -27,17 +27,21 @@ var migrationSQL = struct{ versions, record Statement }{
 	record:   `INSERT INTO "lineage_migrations" ("version", "name", "appliedAt") VALUES (?, ?, ?)`,
 }
 
-// own are the other tables of the schema. They are nobody else's.
-var own = []string{"lineage_messages"}
+// versionTable has the versions of the schema, and ownTable is made with the first.
+const versionTable, ownTable = "lineage_migrations", "lineage_messages"
 
 // migrate brings the schema up to date. Several processes may do so at once.
 func (db *DB) migrate(ctx context.Context) error {
 	migrations := db.dialect.Migrations()
-	if version, err := db.version(ctx, db.Reader()); err == nil && version == len(migrations) {
+	version, err := db.version(ctx, db.Reader())
+	switch {
+	case err == nil && version == len(migrations):
 		return nil
+	case err != nil && db.dialect.Classify(err) == Lost: // a wrong address, mostly: there is no use in waiting
+		return Explain(db.dialect, err)
 	}
 	var applied []Migration
-	err := db.Write(ctx, func(c *Conn) error {
+	err = db.Write(ctx, func(c *Conn) error {
 		applied = nil
 		if err := db.dialect.LockSchema(ctx, c.q); err != nil {
 			return err
@@ -79,7 +83,7 @@ func (db *DB) migrate(ctx context.Context) error {
 
 // version returns the version of the schema, 0 where there is none.
 func (db *DB) version(ctx context.Context, c *Conn) (int, error) {
-	columns, err := db.dialect.Columns(ctx, c.q, "lineage_migrations")
+	columns, err := db.columns(ctx, c, versionTable, []string{"version", "name", "appliedAt"})
 	if err != nil || len(columns) == 0 {
 		return 0, err
 	}
@@ -95,6 +99,35 @@ func (db *DB) version(ctx context.Context, c *Conn) (int, error) {
 		}
 	}
 	return version, rows.Err()
+}
+
+// columns returns the columns of a table, none if there is no such table. Something
+// else of its name, or a table without the columns wanted, is ErrForeign.
+func (db *DB) columns(ctx context.Context, c *Conn, table string, wanted []string) ([]string, error) {
+	kind, err := db.dialect.Kind(ctx, c.q, table)
+	if err != nil || kind == "" {
+		return nil, err
+	}
+	if kind != "table" {
+		return nil, &TableError{Table: table, Err: ErrForeign, Detail: "it is a " + kind + ", not a table"}
+	}
+	columns, err := db.dialect.Columns(ctx, c.q, table)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for _, column := range wanted {
+		if db.syntax.Fold != nil {
+			column = db.syntax.Fold(column)
+		}
+		if !slices.Contains(columns, column) {
+			missing = append(missing, column)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, &TableError{Table: table, Err: ErrForeign, Detail: "no column " + strings.Join(missing, ", ")}
+	}
+	return columns, nil
 }
 
 func (db *DB) apply(ctx context.Context, c *Conn, m Migration, adopted bool) error {
@@ -116,35 +149,25 @@ func (db *DB) adopt(ctx context.Context, c *Conn) (bool, error) {
 	var problems []error
 	all := true
 	for _, d := range documented {
-		columns, err := db.dialect.Columns(ctx, c.q, d.table)
-		if err != nil {
+		columns, err := db.columns(ctx, c, d.table, d.columns)
+		if errors.Is(err, ErrForeign) {
+			problems = append(problems, err)
+		} else if err != nil {
 			return false, err
 		}
-		if len(columns) == 0 {
-			all = false
-			continue
-		}
-		var missing []string
-		for _, column := range d.columns {
-			if db.syntax.Fold != nil {
-				column = db.syntax.Fold(column)
-			}
-			if !slices.Contains(columns, column) {
-				missing = append(missing, column)
-			}
-		}
-		if len(missing) > 0 {
-			problems = append(problems, &TableError{Table: d.table, Err: ErrForeign, Detail: "no column " + strings.Join(missing, ", ")})
-		}
+		all = all && len(columns) > 0
 	}
-	for _, table := range own {
-		columns, err := db.dialect.Columns(ctx, c.q, table)
-		if err != nil {
-			return false, err
-		}
-		if len(columns) > 0 {
-			problems = append(problems, &TableError{Table: table, Err: ErrForeign, Detail: "it is there, and was not made here"})
-		}
+	columns, err := db.columns(ctx, c, ownTable, []string{"messageId", "chatId", "depth", "card"})
+	switch {
+	case errors.Is(err, ErrForeign):
+		problems = append(problems, err)
+	case err != nil:
+		return false, err
+	case len(columns) > 0:
+		problems = append(problems, &TableError{
+			Table: versionTable, Err: ErrCorrupt,
+			Detail: "it is missing or empty, although " + ownTable + " is there: restore it, or drop everything named lineage_ and open again",
+		})
 	}
 	return all, errors.Join(problems...)
 }

@@ -3,6 +3,7 @@ package sqladapter
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 )
 
@@ -46,6 +47,18 @@ func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
 		}
 		p.mu.Unlock()
 	}
+}
+
+// close closes the statements.
+func (p *prepared) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, statement := range p.statements {
+		errs = append(errs, statement.Close())
+	}
+	p.statements = nil
+	return errors.Join(errs...)
 }
 
 // prepared returns a statement as it is prepared, nil if it is not.

@@ -101,7 +101,7 @@ func (db *DB) SearchAll(ctx context.Context, userID, text string, o chat.SearchO
 			return nil, err
 		}
 	}
-	unknown, err := db.learnAll(ctx)
+	unknown, err := db.learnAll(ctx, userID)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (db *DB) chatsOfUser(ctx context.Context, userID string) (map[string]bool, 
 func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
 	f.matches, f.unlisted = matches{}, nil
 	if err != nil {
-		return err
+		return matched(err)
 	}
 	defer rows.Close()
 	var of, b sql.RawBytes
@@ -209,6 +209,14 @@ func (f *finding) matchMessage(m *chat.Message) (text string, words []word, matc
 // finish looks at what has no cards, and returns the hits. sizes has how many
 // messages there are in the chat that is searched.
 func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.SearchResult, error) {
+	if len(f.unlisted) > 0 { // some of which another process may just have made known
+		again := make(map[string]bool, len(f.unlisted))
+		for _, id := range f.unlisted {
+			again[id] = true
+		}
+		f.unlisted = keys(again)
+		f.matches.drop(again)
+	}
 	for batch := range batches(f.unlisted, searchBatch) {
 		found, err := f.db.readMessages(ctx, batch)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
 )
 
 // Exit codes. Scripts rely on them.
@@ -98,6 +99,8 @@ func codeOf(err error) int {
 		return exitLocked
 	case is(lineage.ErrCorrupt):
 		return exitCorrupt
+	case is(sqladapter.ErrBusy): // nobody changed anything, though it matches ErrConflict
+		return exitFailure
 	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected):
 		return exitConflict
 	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist):
@@ -122,6 +125,12 @@ func hintOf(err error) string {
 		return "one process at a time can have a store open; --wait 1m waits for it"
 	case errors.Is(err, lineage.ErrCorrupt):
 		return "'lineage verify --deep' lists what is damaged and what mends it"
+	case errors.Is(err, sqladapter.ErrBusy):
+		return "nothing was changed; repeat the command when the database is free and can be reached"
+	case errors.Is(err, sqladapter.ErrUncertain):
+		return "look whether the change is there before you repeat the command"
+	case errors.Is(err, sqladapter.ErrDenied):
+		return "the user of the database needs SELECT, INSERT, UPDATE and DELETE on its tables; the owner has to open it first"
 	case errors.Is(err, lineage.ErrConflict):
 		return "somebody else was first; look at it again with 'lineage log' and repeat the command"
 	case errors.Is(err, lineage.ErrErased):

@@ -242,3 +242,22 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 	slices.SortStableFunc(infos, func(a, b BranchInfo) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	return infos, nil
 }
+
+// BranchNames implements Store.
+func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
+	thread, err := s.thread(ctx, chatID)
+	if err != nil || thread == nil {
+		return nil, err
+	}
+	var names []string
+	for b, err := range s.engine.BranchesNamed(ctx, thread.ID(), prefix) {
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == limit {
+			break
+		}
+		names = append(names, b.Name)
+	}
+	return names, nil
+}

@@ -145,6 +145,48 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 	return s.ChangeChat(ctx, id, func(Chat) (ChatUpdate, error) { return u, nil })
 }
 
+// ChangeChat implements Store.
+func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
+	t, err := s.thread(ctx, id)
+	if err != nil {
+		return Chat{}, err
+	}
+	if t == nil {
+		return Chat{}, noChat(id)
+	}
+	var refused error
+	err = s.change(ctx, t.ID(), func(r *structure.Thread) ([]structure.Record, error) {
+		u, err := change(Chat{
+			ID: id, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata,
+			CreatedAt: r.CreatedAt.UnixMilli(), UpdatedAt: r.UpdatedAt.UnixMilli(),
+		})
+		if err == nil {
+			err = u.Check()
+		}
+		if err != nil {
+			refused = err
+			return nil, err
+		}
+		if u.Title != nil {
+			r.Title = *u.Title
+		}
+		if u.Metadata != nil {
+			r.Metadata = u.Metadata
+		}
+		return nil, nil
+	})
+	if refused != nil {
+		return Chat{}, refused
+	}
+	if isNotFound(err) {
+		return Chat{}, noChat(id)
+	}
+	if err != nil {
+		return Chat{}, err
+	}
+	return s.chat(ctx, t, id)
+}
+
 // ListChats implements Store.
 func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
 	return func(yield func(ChatInfo, error) bool) {

@@ -233,6 +233,16 @@ func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message
 	}
 }
 
+// CountMessages implements Store.
+func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
+	p, ok, err := s.find(ctx, id)
+	if err != nil || !ok {
+		return 0, err
+	}
+	n, err := s.store.Position(ctx, p.ref)
+	return int(n), err
+}
+
 // Messages implements Store.
 func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {

@@ -70,7 +70,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 			{"children of a leaf", func() error { _, err := chats.HasChildren(background, "new"); return err }},
 			{"children of another leaf", func() error { _, err := chats.HasChildren(background, "m1"); return err }},
 			{"children of all", func() error { _, err := chats.HasChildren(background, "one"); return err }},
-			{"count", func() error { _, err := chat.CountMessages(background, chats, "new"); return err }},
+			{"count", func() error { _, err := chats.CountMessages(background, "new"); return err }},
 			{"name a branch", func() error {
 				name, err := chat.NextBranchName(background, chats, "c", "main", nil)
 				branch = chat.Branch{ChatID: "c", Name: name, HeadMessageID: "new"}

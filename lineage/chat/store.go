@@ -20,6 +20,13 @@ type Store interface {
 	Chat(ctx context.Context, id string) (*Chat, error)
 	// UpdateChat replaces what the update says and leaves the rest.
 	UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat, error)
+	// ChangeChat does the update that change makes of the chat as it is, in one step:
+	// nothing that another caller or process writes meanwhile is overwritten. change
+	// may be called again when the chat was changed meanwhile, and must not use the
+	// store. An error that it returns is passed on as it is, and nothing is changed. A
+	// store that cannot do this in one step returns errors.ErrUnsupported and does not
+	// call change.
+	ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error)
 	// ListChats yields the chats that pass the options, the one updated last first.
 	ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error]
 	// DeleteChat deletes a chat with everything in it and reports whether there was
@@ -35,6 +42,9 @@ type Store interface {
 	// MessageChain yields the messages from the root to the one with the id,
 	// whatever their number; nothing if there is none.
 	MessageChain(ctx context.Context, id string) iter.Seq2[Message, error]
+	// CountMessages returns the length of that chain, 0 if there is none. It reads no
+	// message.
+	CountMessages(ctx context.Context, id string) (int, error)
 	// HasChildren reports whether a message is the parent of another.
 	HasChildren(ctx context.Context, id string) (bool, error)
 	// Messages yields the messages of the active branch, oldest first. A chat that
@@ -56,6 +66,10 @@ type Store interface {
 	UpdateBranchHead(ctx context.Context, branchID string, head Ref) error
 	// ListBranches returns the branches of a chat, oldest first.
 	ListBranches(ctx context.Context, chatID string) ([]BranchInfo, error)
+	// BranchNames returns names of branches of a chat that begin with a prefix, no more of
+	// them than a limit. The prefix itself comes first, if it is one; the others have no
+	// order.
+	BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error)
 
 	// CreateCheckpoint puts a checkpoint at a message. If the name is there, it
 	// moves, with the time given, and keeps its id; the answer has that id.

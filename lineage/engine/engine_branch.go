@@ -150,7 +150,7 @@ func (e *Engine) moveTo(b chat.Branch) {
 
 // branchFrom makes a branch that ends with a message, named after another.
 func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, active bool) (chat.BranchInfo, error) {
-	count, err := chat.CountMessages(ctx, e.store, string(head))
+	count, err := e.store.CountMessages(ctx, string(head))
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}

@@ -26,7 +26,7 @@ func (e *Engine) UpdateChat(ctx context.Context, u chat.ChatUpdate) (chat.Chat, 
 	if u.Metadata == nil {
 		return e.store.UpdateChat(ctx, e.chatID, u)
 	}
-	return chat.ChangeChat(ctx, e.store, e.chatID, func(c chat.Chat) (chat.ChatUpdate, error) {
+	return e.store.ChangeChat(ctx, e.chatID, func(c chat.Chat) (chat.ChatUpdate, error) {
 		metadata, err := e.merged(c.Metadata, u.Metadata)
 		return chat.ChatUpdate{Title: u.Title, Metadata: metadata}, err
 	})

@@ -232,7 +232,7 @@ func (e *Engine) newBranch(ctx context.Context, p *plan, versions []chat.Message
 	earliest, position := 0, 0
 	if len(versions) > 1 {
 		for i := range versions {
-			n, err := chat.CountMessages(ctx, e.store, versions[i].ID)
+			n, err := e.store.CountMessages(ctx, versions[i].ID)
 			if err != nil {
 				return nil, err
 			}

@@ -25,13 +25,6 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store { return chat.On(newStore(t)) }})
 }
 
-// plain hides what a store offers beyond chat.Store.
-type plain struct{ chat.Store }
-
-func TestEngineOnPlainStore(t *testing.T) {
-	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store { return plain{chat.On(newStore(t))} }})
-}
-
 // Branches can be renamed and deleted beside the engine, through the library.
 func TestBranchesChangedBesideTheEngine(t *testing.T) {
 	ctx := context.Background()

@@ -73,27 +73,61 @@ func (Dialect) LockSchema(ctx context.Context, q sqladapter.Querier) error {
 	return err
 }
 
-// Columns implements sqladapter.Dialect.
-func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
-	return sqladapter.Strings(ctx, q,
-		`SELECT column_name::text FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position`, table)
+// Kind implements sqladapter.Dialect.
+func (Dialect) Kind(ctx context.Context, q sqladapter.Querier, name string) (string, error) {
+	kinds, err := sqladapter.Strings(ctx, q, `SELECT CASE WHEN c.relkind IN ('r', 'p') THEN 'table' WHEN c.relkind = 'v' THEN 'view' `+
+		`WHEN c.relkind = 'm' THEN 'materialized view' WHEN c.relkind = 'f' THEN 'foreign table' WHEN c.relkind = 'S' THEN 'sequence' `+
+		`ELSE 'type or index' END FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace `+
+		`WHERE n.nspname = current_schema() AND c.relname = $1`, name)
+	return strings.Join(kinds, ""), err
 }
+
+// Columns implements sqladapter.Dialect. The information schema would leave out the
+// tables that the user has no rights on.
+func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
+	return sqladapter.Strings(ctx, q, `SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid `+
+		`JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relname = $1 `+
+		`AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, table)
+}
+
+// crowded are the messages of connection poolers that take no more clients, or whose
+// server is starting. They have a code of their own only for errors in general.
+var crowded = regexp.MustCompile(`(?i)max client|too many clients|couldn't connect to compute node|check ?out|timed[- ]out waiting|connection to database closed`)
 
 // Classify implements sqladapter.Dialect.
 func (Dialect) Classify(err error) sqladapter.Failure {
-	var e *pgconn.PgError
+	var e interface {
+		error
+		SQLState() string
+	}
 	if !errors.As(err, &e) {
+		if sqladapter.Disconnected(err) || errors.Is(err, pgconn.ErrConnClosed) {
+			return sqladapter.Lost
+		}
 		return sqladapter.OtherFailure
 	}
-	switch e.Code {
+	switch code := e.SQLState(); code {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
 		return sqladapter.Busy
+	case "53300", "57P03": // too many connections, cannot connect now
+		return sqladapter.Busy
+	case "57P01", "57P02", "57P05", "25P03", "40003": // shut down, crashed, idle for too long (twice), completion unknown
+		return sqladapter.Lost
+	case "42501", "25006", "28000", "28P01": // insufficient privilege, read-only, login refused (twice)
+		return sqladapter.Denied
 	case "23505":
 		return sqladapter.Duplicate
 	case "23503":
 		return sqladapter.Dangling
 	case "22P05", "22P02", "22021", "54000", "22003": // no such character, no such JSON, bad encoding, too large, out of range
 		return sqladapter.Unstorable
+	default:
+		switch {
+		case strings.HasPrefix(code, "08"): // connection exceptions
+			return sqladapter.Lost
+		case code == "XX000" && crowded.MatchString(e.Error()):
+			return sqladapter.Busy
+		}
 	}
 	return sqladapter.OtherFailure
 }

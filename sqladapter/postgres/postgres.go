@@ -4,6 +4,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,18 +24,27 @@ func Open(ctx context.Context, dsn string, o *sqladapter.Options) (*sqladapter.D
 		return nil, fmt.Errorf("open postgres database: %w", err)
 	}
 	pool := stdlib.OpenDB(*config)
-	pool.SetMaxOpenConns(connections)
-	pool.SetMaxIdleConns(connections)
-	dialect, err := detect(ctx, pool)
-	if err != nil {
-		pool.Close() // what went wrong is known already
-		return nil, fmt.Errorf("open postgres database: %w", err)
-	}
-	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, dialect, o)
+	o.LimitPool(pool, connections)
+	return open(ctx, sqladapter.Pools{Write: pool}, o)
 }
 
-// connections is how many connections are used at once.
+// New is Open for a pool that the caller has, which stays the caller's to close. Its
+// driver is pgx, as stdlib.OpenDB and, for a *pgxpool.Pool, stdlib.OpenDBFromPool
+// return it.
+func New(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+	return open(ctx, sqladapter.Pools{Write: pool, Shared: true}, o)
+}
+
+// connections is how many connections are used at once unless options say otherwise.
 const connections = 8
+
+func open(ctx context.Context, pools sqladapter.Pools, o *sqladapter.Options) (*sqladapter.DB, error) {
+	dialect, err := detect(ctx, pools.Write)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open postgres database: %w", sqladapter.Explain(dialect, err)), pools.Close())
+	}
+	return sqladapter.Open(ctx, pools, dialect, o)
+}
 
 // detect finds out whether a database has the documented tables with names that
 // were not quoted when they were made.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
@@ -96,5 +101,73 @@ func TestLargeTexts(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found, 1, query)
 		require.Equal(t, want, found[0].Message.ID)
+	}
+}
+
+// TestPoolOfPgx uses a pool of pgx's own kind, and a database in lower case.
+func TestPoolOfPgx(t *testing.T) {
+	c := config(t, true)
+	p := c.New(t).(place)
+	require.NoError(t, p.Exec(background, c.Documented))
+	pool, err := pgxpool.New(background, p.dsn)
+	require.NoError(t, err)
+	defer pool.Close()
+	shared := stdlib.OpenDBFromPool(pool)
+	defer shared.Close()
+	db, err := postgres.New(background, shared, nil)
+	require.NoError(t, err)
+	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	var user string
+	require.NoError(t, pool.QueryRow(background, `SELECT userid FROM chats`).Scan(&user))
+	require.Equal(t, "ada", user)
+}
+
+// TestIsolation opens a database at once and writes to it at once, whatever isolation
+// its transactions have by default.
+func TestIsolation(t *testing.T) {
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			const openers = 4
+			dsn := pgtest.DSN(t)
+			config, err := pgx.ParseConfig(dsn)
+			require.NoError(t, err)
+			config.RuntimeParams["default_transaction_isolation"] = level
+			errs := make([]error, openers)
+			var all sync.WaitGroup
+			for i := range openers {
+				all.Go(func() {
+					pool := stdlib.OpenDB(*config)
+					defer pool.Close()
+					db, err := postgres.New(background, pool, nil)
+					if err != nil {
+						errs[i] = err
+						return
+					}
+					_, err = db.Chats().UpsertChat(background, chat.Chat{ID: "c", UserID: "ada"})
+					for turn := 0; turn < 10 && err == nil; turn++ {
+						_, err = db.Chats().ChangeChat(background, "c", func(was chat.Chat) (chat.ChatUpdate, error) {
+							n := 0
+							if was.Metadata != nil {
+								if err := json.Unmarshal(was.Metadata, &n); err != nil {
+									return chat.ChatUpdate{}, err
+								}
+							}
+							return chat.ChatUpdate{Metadata: fmt.Append(nil, n+1)}, nil
+						})
+					}
+					errs[i] = errors.Join(err, db.Close())
+				})
+			}
+			all.Wait()
+			require.NoError(t, errors.Join(errs...))
+			db, err := postgres.Open(background, dsn, nil)
+			require.NoError(t, err)
+			defer db.Close()
+			is, err := db.Chats().Chat(background, "c")
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(openers*10), string(is.Metadata))
+		})
 	}
 }

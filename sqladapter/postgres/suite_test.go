@@ -47,7 +47,19 @@ func config(t testing.TB, unquote bool) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New:        func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), unquote} },
+		New:    func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), unquote} },
+		NameOf: func(p sqltest.Place) string { return p.(place).dsn },
+		Named:  func(name string) sqltest.Place { return place{name, unquote} },
+		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return postgres.Open(ctx, p.(place).dsn, o)
+		},
+		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+			pool, err := sql.Open("pgx", p.(place).dsn)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, pool.Close()) })
+			return pool
+		},
+		WithPool:   postgres.New,
 		Documented: string(documented),
 		Dialect:    postgres.Dialect{},
 	}

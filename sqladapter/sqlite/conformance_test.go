@@ -2,8 +2,11 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
@@ -26,4 +29,22 @@ func opener(path string) chattest.OpenFunc {
 		}
 		return db.Chats(), db.Close, nil
 	}
+}
+
+// TestConformanceSharedPool runs it on a pool of the caller's, as database/sql makes one
+// when little is said: its transactions begin without the lock to write.
+func TestConformanceSharedPool(t *testing.T) {
+	t.Parallel()
+	chattest.Run(t, chattest.Config{Search: true, LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
+		pool, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "chats.db"))+"?_pragma=synchronous(OFF)")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, pool.Close()) })
+		return func(ctx context.Context) (chat.Store, func() error, error) {
+			db, err := sqlite.New(ctx, pool, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			return db.Chats(), db.Close, nil
+		}
+	}})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -50,6 +51,12 @@ func (Dialect) Migrations() []sqladapter.Migration {
 // database to itself.
 func (Dialect) LockSchema(context.Context, sqladapter.Querier) error { return nil }
 
+// Kind implements sqladapter.Dialect.
+func (Dialect) Kind(ctx context.Context, q sqladapter.Querier, name string) (string, error) {
+	kinds, err := sqladapter.Strings(ctx, q, `SELECT type FROM sqlite_master WHERE name = ? COLLATE NOCASE AND type <> 'trigger'`, name)
+	return strings.Join(kinds, ""), err
+}
+
 // Columns implements sqladapter.Dialect.
 func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
 	return sqladapter.Strings(ctx, q, `SELECT name FROM pragma_table_info(?)`, table)
@@ -68,8 +75,10 @@ func (Dialect) Classify(err error) sqladapter.Failure {
 		return sqladapter.Dangling
 	}
 	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
 		return sqladapter.Busy
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return sqladapter.Denied
 	case sqlite3.SQLITE_TOOBIG:
 		return sqladapter.Unstorable
 	}

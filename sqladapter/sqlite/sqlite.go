@@ -4,8 +4,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,7 +21,7 @@ import (
 // Memory is the path of a database that is gone when it is closed.
 const Memory = ":memory:"
 
-// readers is how many connections read at once.
+// readers is how many connections read at once unless options say otherwise.
 const readers = 4
 
 // waiting is the most that SQLite waits for other processes by itself.
@@ -37,11 +39,16 @@ var settings = [...]string{
 	"secure_delete(ON)",
 }
 
-// Open opens the database in a file, or in memory, and makes it if there is none.
-// One made by others with the documented tables is taken as it is.
+// Open opens the database in a file, or in memory, and makes it, and the folders it is
+// in, if there is none. One made by others with the documented tables is taken as it is.
 func Open(ctx context.Context, path string, o *sqladapter.Options) (*sqladapter.DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite database: no path: %w", chat.ErrInvalid)
+	}
+	if path != Memory {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, fmt.Errorf("open sqlite database: %w", err)
+		}
 	}
 	pools, err := connect(path, o)
 	if err != nil {
@@ -52,6 +59,13 @@ func Open(ctx context.Context, path string, o *sqladapter.Options) (*sqladapter.
 		return nil, fmt.Errorf("open %q: %w", path, err)
 	}
 	return db, nil
+}
+
+// New is Open for a pool that the caller has, which stays the caller's to close. Its
+// driver is modernc.org/sqlite. Its settings are left as they are: foreign keys should
+// be on, and a pool of a database in memory must have one connection.
+func New(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
 // connect prepares a connection that writes and some that read.
@@ -73,10 +87,9 @@ func connect(path string, o *sqladapter.Options) (sqladapter.Pools, error) {
 	}
 	read, err := sql.Open("sqlite", dsn(path, "deferred", timeout, "query_only(ON)"))
 	if err != nil {
-		return sqladapter.Pools{}, err
+		return sqladapter.Pools{}, errors.Join(err, write.Close())
 	}
-	read.SetMaxOpenConns(readers)
-	read.SetMaxIdleConns(readers)
+	o.LimitPool(read, readers)
 	return sqladapter.Pools{Write: write, Read: read}, nil
 }
 

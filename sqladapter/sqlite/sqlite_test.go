@@ -189,7 +189,12 @@ func TestManyMessages(t *testing.T) {
 	infos, err := s.ListBranches(background, "c")
 	require.NoError(t, err)
 	require.Equal(t, count, infos[0].MessageCount)
-	n := 0
+	statements = 0
+	n, err := s.CountMessages(background, string(head))
+	require.NoError(t, err)
+	require.Equal(t, count, n)
+	require.Less(t, statements, 5)
+	n = 0
 	for range s.MessageChain(background, string(head)) {
 		n++
 	}
@@ -367,4 +372,36 @@ func TestNotADatabase(t *testing.T) {
 	left, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, text, left)
+}
+
+// TestFolders makes the folders that a file is in.
+func TestFolders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "not there", "nor this", "chats.db")
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	require.FileExists(t, path)
+	_, err = sqlite.Open(background, filepath.Join(path, "below a file", "chats.db"), nil)
+	require.ErrorContains(t, err, path)
+}
+
+// TestReadOnlyFile says that a database cannot be written, and goes on reading it.
+func TestReadOnlyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chats.db")
+	db, err := sqlite.Open(background, path, nil)
+	require.NoError(t, err)
+	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	defer db.Close()
+	pool, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?mode=ro")
+	require.NoError(t, err)
+	defer pool.Close()
+	readOnly, err := sqlite.New(background, pool, nil)
+	require.NoError(t, err)
+	defer readOnly.Close()
+	_, err = readOnly.Chats().CreateChat(background, chat.Chat{ID: "d", UserID: "ada"})
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	found, err := readOnly.Chats().Chat(background, "c")
+	require.NoError(t, err)
+	require.NotNil(t, found)
 }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
 
 	mssql "github.com/microsoft/go-mssqldb"
 
@@ -58,6 +59,7 @@ const (
 		`EXEC @granted = sp_getapplock @Resource = 'lineage_schema', @LockMode = 'Exclusive', @LockOwner = 'Transaction', @LockTimeout = 60000; ` +
 		`IF @granted < 0 THROW 50000, 'the lock of the schema was not granted', 1;`
 	hasFullText  = `SELECT CAST(SERVERPROPERTY('IsFullTextInstalled') AS NVARCHAR(10)) AS [installed]`
+	kindOf       = `SELECT CASE type WHEN 'U' THEN 'table' WHEN 'V' THEN 'view' ELSE 'another object' END AS [kind] FROM sys.objects WHERE object_id = OBJECT_ID(@p1)`
 	tableColumns = `SELECT name FROM sys.columns WHERE object_id = OBJECT_ID(@p1) ORDER BY column_id`
 )
 
@@ -65,6 +67,12 @@ const (
 func (Dialect) LockSchema(ctx context.Context, q sqladapter.Querier) error {
 	_, err := q.ExecContext(ctx, lockSchema)
 	return err
+}
+
+// Kind implements sqladapter.Dialect.
+func (Dialect) Kind(ctx context.Context, q sqladapter.Querier, name string) (string, error) {
+	kinds, err := sqladapter.Strings(ctx, q, kindOf, name)
+	return strings.Join(kinds, ""), err
 }
 
 // Columns implements sqladapter.Dialect.
@@ -75,18 +83,32 @@ func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) 
 // Classify implements sqladapter.Dialect.
 func (Dialect) Classify(err error) sqladapter.Failure {
 	var e mssql.Error
-	if !errors.As(err, &e) {
-		return sqladapter.OtherFailure
+	if errors.As(err, &e) {
+		switch e.Number {
+		case 1205, 1222, 3960: // deadlock, lock timeout, snapshot conflict
+			return sqladapter.Busy
+		case 1204, 8645, 8651, 10928, 10929, 10936, 40501, 49918, 49919, 49920: // no locks, memory or workers left now
+			return sqladapter.Busy
+		case 41301, 41302, 41305, 41325, 41839: // conflicts of tables in memory
+			return sqladapter.Busy
+		case 596, 615, 926, 4060, 4221, 6005, 6006, 40143, 40166, 40197, 40540, 40613, 42108, 42109: // the database stops, starts or moves
+			return sqladapter.Lost
+		case 20, 64, 121, 233, 10053, 10054, 10060: // the network
+			return sqladapter.Lost
+		case 229, 230, 262, 297, 300, 916, 1088, 3906, 15247, 18456: // permission, read-only, login
+			return sqladapter.Denied
+		case 2601, 2627:
+			return sqladapter.Duplicate
+		case 547:
+			return sqladapter.Dangling
+		case 2628, 8152, 8115: // text too long, number out of range
+			return sqladapter.Unstorable
+		}
 	}
-	switch e.Number {
-	case 1205, 1222, 3960: // deadlock, lock timeout, snapshot conflict
-		return sqladapter.Busy
-	case 2601, 2627:
-		return sqladapter.Duplicate
-	case 547:
-		return sqladapter.Dangling
-	case 2628, 8152, 8115: // text too long, number out of range
-		return sqladapter.Unstorable
+	var stream mssql.StreamError
+	var server mssql.ServerError
+	if errors.As(err, &stream) || errors.As(err, &server) || sqladapter.Disconnected(err) {
+		return sqladapter.Lost
 	}
 	return sqladapter.OtherFailure
 }

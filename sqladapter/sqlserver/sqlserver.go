@@ -20,10 +20,15 @@ func Open(ctx context.Context, dsn string, o *sqladapter.Options) (*sqladapter.D
 		return nil, fmt.Errorf("open sqlserver database: %w", err)
 	}
 	pool := sql.OpenDB(connector)
-	pool.SetMaxOpenConns(connections)
-	pool.SetMaxIdleConns(connections)
+	o.LimitPool(pool, connections)
 	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, Dialect{}, o)
 }
 
-// connections is how many connections are used at once.
+// New is Open for a pool that the caller has, which stays the caller's to close. Its
+// driver is go-mssqldb.
+func New(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
+}
+
+// connections is how many connections are used at once unless options say otherwise.
 const connections = 8

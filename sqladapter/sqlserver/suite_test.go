@@ -38,7 +38,19 @@ func config(t testing.TB) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New: func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
+		New:    func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
+		NameOf: func(p sqltest.Place) string { return string(p.(place)) },
+		Named:  func(name string) sqltest.Place { return place(name) },
+		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return sqlserver.Open(ctx, string(p.(place)), o)
+		},
+		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+			pool, err := sql.Open("sqlserver", string(p.(place)))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, pool.Close()) })
+			return pool
+		},
+		WithPool: sqlserver.New,
 		// As other programs make them: with the database's own collation.
 		Documented: strings.ReplaceAll(string(documented), " COLLATE Latin1_General_BIN2", ""),
 		Dialect:    sqlserver.Dialect{},

@@ -177,3 +177,90 @@ func testLongIDs(t *testing.T, c Config) {
 	_, err = s.CreateCheckpoint(background, chat.Checkpoint{ChatID: fits, Name: long, MessageID: fits})
 	require.ErrorIs(t, err, chat.ErrInvalid)
 }
+
+// testSharedPool uses a pool of the caller's, which is as useful afterwards as before.
+func testSharedPool(t *testing.T, c Config) {
+	p := c.New(t)
+	pool := c.Pool(t, p)
+	for _, id := range []string{"c", "d"} {
+		db, err := c.WithPool(background, pool, nil)
+		require.NoError(t, err)
+		s := db.Chats()
+		branch := grow(t, s, id, 3)
+		requireChain(t, s, string(branch.HeadMessageID), id+".0", id+".1", id+".2")
+		requireFound(t, s, id, "message", id+".0", id+".1", id+".2")
+		require.NoError(t, db.Close())
+		require.NoError(t, pool.Ping(), "it is the caller's to close")
+	}
+	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 99`))
+	_, err := c.WithPool(background, pool, nil)
+	require.ErrorIs(t, err, sqladapter.ErrNewer)
+	require.NoError(t, pool.Ping(), "opening that fails does not close it either")
+	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 1`))
+
+	// All of this on one connection, many at once.
+	pool.SetMaxOpenConns(1)
+	db, err := c.WithPool(background, pool, nil)
+	require.NoError(t, err)
+	together(t, 8, func(i int) error {
+		id := fmt.Sprint("e", i)
+		if _, err := db.Chats().CreateChat(background, chat.Chat{ID: id, UserID: "ada"}); err != nil {
+			return err
+		}
+		_, err := db.SearchAll(background, "ada", "message", chat.SearchOptions{})
+		return err
+	})
+	require.NoError(t, db.Close())
+}
+
+// testConnections opens no more connections than the options say.
+func testConnections(t *testing.T, c Config) {
+	db, err := c.OpenWith(background, c.New(t), &sqladapter.Options{Connections: 1})
+	require.NoError(t, err)
+	together(t, 8, func(i int) error {
+		id := fmt.Sprint("c", i)
+		if _, err := db.Chats().CreateChat(background, chat.Chat{ID: id, UserID: "ada"}); err != nil {
+			return err
+		}
+		_, err := db.Chats().Chat(background, id)
+		return err
+	})
+	require.NoError(t, db.Close())
+}
+
+// testNotTables says what is the matter with names that are no tables of ours.
+func testNotTables(t *testing.T, c Config) {
+	for _, test := range []struct {
+		script, table, detail string
+		err                   error
+		ours                  bool // the script is run on a database that was made here
+	}{
+		{`CREATE VIEW chats AS SELECT 1 AS id`, "chats", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE VIEW messages_fts AS SELECT 1 AS id`, "messages_fts", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE VIEW lineage_messages AS SELECT 1 AS id`, "lineage_messages", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE VIEW lineage_migrations AS SELECT 1 AS version`, "lineage_migrations", "it is a view, not a table", sqladapter.ErrForeign, false},
+		{`CREATE TABLE lineage_migrations (id INT)`, "lineage_migrations", "no column version", sqladapter.ErrForeign, false},
+		{`DROP TABLE lineage_migrations`, "lineage_migrations", "missing", sqladapter.ErrCorrupt, true},
+		{`DELETE FROM lineage_migrations`, "lineage_migrations", "empty", sqladapter.ErrCorrupt, true},
+	} {
+		p := c.New(t)
+		if test.ours {
+			db, err := p.Open(background)
+			require.NoError(t, err)
+			grow(t, db.Chats(), "c", 2)
+			require.NoError(t, db.Close())
+		}
+		require.NoError(t, p.Exec(background, test.script))
+		_, err := p.Open(background)
+		require.ErrorIs(t, err, test.err, test.script)
+		var e *sqladapter.TableError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, test.table, e.Table)
+		require.Contains(t, e.Detail, test.detail)
+		if test.ours {
+			require.NoError(t, p.Exec(background, `UPDATE chats SET title = 'still there' WHERE id = 'c'`), "nothing was changed")
+		} else {
+			require.Error(t, p.Exec(background, `SELECT 1 FROM branches`), "nothing was made")
+		}
+	}
+}

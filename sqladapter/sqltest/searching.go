@@ -3,17 +3,20 @@ package sqltest
 import (
 	"bytes"
 	"cmp"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
 )
 
 //go:embed testdata/oasst.jsonl
@@ -239,4 +242,86 @@ func testSearchLong(t *testing.T, c Config) {
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Snippet, "<mark>message</mark> of 0000")
+}
+
+// foreignChats returns a script that makes chats of a user as another program does, each
+// with some messages of which the last is a root of its own.
+func foreignChats(user string, chats, messages int) string {
+	var b strings.Builder
+	for i := range chats {
+		id := fmt.Sprintf("%s.%d", user, i)
+		fmt.Fprintf(&b, `INSERT INTO chats (id, "userId", "createdAt", "updatedAt") VALUES ('%s', '%s', 1, 1);`+"\n", id, user)
+		for j := range messages {
+			parent := "NULL"
+			if j > 0 && j < messages-1 {
+				parent = fmt.Sprintf("'%s.%d'", id, j-1)
+			}
+			fmt.Fprintf(&b, `INSERT INTO messages (id, "chatId", "parentId", name, data, "createdAt") VALUES ('%s.%d', '%s', %s, 'user', '"a zebra"', 1);`+"\n", id, j, id, parent)
+		}
+	}
+	return b.String()
+}
+
+// testSearchAllOfUser searches the chats of one user among those of another, all of
+// which another program wrote. Only the user's are indexed, and nothing more is done when
+// the search is cancelled.
+func testSearchAllOfUser(t *testing.T, c Config) {
+	const chats, messages = 30, 4
+	p := c.New(t)
+	var statements atomic.Int64
+	var each atomic.Pointer[func()]
+	db, err := c.OpenWith(background, p, &sqladapter.Options{Trace: func(string) {
+		statements.Add(1)
+		if do := each.Load(); do != nil {
+			(*do)()
+		}
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	known := func(user string) int {
+		n := -1
+		_, err := db.Reader().Get(background, `SELECT COUNT(*) AS "count" FROM "lineage_messages" WHERE "chatId" LIKE ?`, []any{user + ".%"}, &n)
+		require.NoError(t, err)
+		return n
+	}
+	require.NoError(t, p.Exec(background, foreignChats("ada", chats, messages)+foreignChats("bob", chats, messages)+foreignChats("eve", chats, messages)))
+
+	found, err := db.SearchAll(background, "ada", "zebra", chat.SearchOptions{Limit: 1000})
+	require.NoError(t, err)
+	require.Len(t, found, chats*messages)
+	require.Equal(t, chats*messages, known("ada"))
+	require.Zero(t, known("bob"))
+	require.Zero(t, known("eve"))
+	statements.Store(0)
+	_, err = db.SearchAll(background, "ada", "zebra", chat.SearchOptions{Limit: 1})
+	require.NoError(t, err)
+	require.Less(t, statements.Load(), int64(10), "nothing is left to be indexed")
+
+	for cancelled := int64(1); cancelled < 60; cancelled += 7 {
+		ctx, cancel := context.WithCancel(background)
+		statements.Store(0)
+		do := func() {
+			if statements.Load() == cancelled {
+				cancel()
+			}
+		}
+		each.Store(&do)
+		_, err = db.SearchAll(ctx, "bob", "zebra", chat.SearchOptions{Limit: 1000})
+		each.Store(nil)
+		cancel()
+		require.ErrorIs(t, err, context.Canceled)
+		require.Less(t, len(err.Error()), 300)
+		require.LessOrEqual(t, statements.Load(), cancelled+1, "it stops")
+	}
+	found, err = db.SearchAll(background, "", "zebra", chat.SearchOptions{Limit: 1000})
+	require.NoError(t, err)
+	require.Len(t, found, 3*chats*messages)
+	require.Equal(t, chats*messages, known("eve"))
+
+	// A chat that contradicts itself does not keep the others from being indexed.
+	require.NoError(t, p.Exec(background, foreignChats("kim", chats, messages)+`UPDATE messages SET "parentId" = 'kim.7.1' WHERE id = 'kim.7.0'`))
+	found, err = db.SearchAll(background, "kim", "zebra", chat.SearchOptions{Limit: 1000})
+	require.NoError(t, err)
+	require.Len(t, found, chats*messages)
+	require.Equal(t, (chats-1)*messages, known("kim"))
 }

@@ -5,6 +5,7 @@ package sqltest
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -19,6 +20,15 @@ import (
 type Config struct {
 	// New makes room for a database that goes when the test ends.
 	New func(t testing.TB) Place
+	// NameOf returns a name of a place, by which Named finds it in another process.
+	NameOf func(p Place) string
+	Named  func(name string) Place
+	// OpenWith opens a place with options.
+	OpenWith func(ctx context.Context, p Place, o *sqladapter.Options) (*sqladapter.DB, error)
+	// Pool returns a pool of a host's own for a place, closed when the test ends, and
+	// WithPool opens the database with one.
+	Pool     func(t testing.TB, p Place) *sql.DB
+	WithPool func(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error)
 	// Documented makes the documented tables of chats, as other programs do.
 	Documented string
 	// Dialect is the database's.
@@ -41,16 +51,21 @@ func Run(t *testing.T, c Config) {
 	}{
 		{"opening together", testOpeningTogether},
 		{"two processes", testTwoProcesses},
+		{"many processes change one chat", testChangingProcesses},
 		{"other programs' rows", testAdopted},
 		{"other programs' tables", testForeign},
+		{"names that are no tables", testNotTables},
 		{"a newer version", testNewer},
 		{"search", testSearch},
 		{"search is the same after reopening", testSearchReopened},
 		{"search in all chats", testSearchAllChats},
+		{"search in all chats of a user", testSearchAllOfUser},
 		{"search in what others change", testSearchChanged},
 		{"search in a long message", testSearchLong},
 		{"long ids", testLongIDs},
 		{"titles", testTitles},
+		{"a pool of the caller's", testSharedPool},
+		{"few connections", testConnections},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}

@@ -1,7 +1,9 @@
 package chattest
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -95,6 +97,40 @@ func testUpdateChat(t *testing.T, s *store) {
 
 	_, err = s.UpdateChat(background, "c", chat.ChatUpdate{Metadata: json.RawMessage(`nonsense`)})
 	require.ErrorIs(t, err, chat.ErrInvalid)
+}
+
+func testChangeChat(t *testing.T, s *store) {
+	_, err := s.ChangeChat(background, "c", func(chat.Chat) (chat.ChatUpdate, error) { panic("there is no chat") })
+	s.requireError(err, chat.ErrNotFound, chat.SubjectChat, "c")
+
+	made, err := s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada", Title: "old", Metadata: json.RawMessage(`{"a":1}`)})
+	require.NoError(t, err)
+	tick()
+	title := "new"
+	changed, err := s.ChangeChat(background, "c", func(was chat.Chat) (chat.ChatUpdate, error) {
+		require.Equal(t, made, was)
+		return chat.ChatUpdate{Title: &title, Metadata: json.RawMessage(`{"b":2}`)}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, title, changed.Title)
+	require.JSONEq(t, `{"b":2}`, string(changed.Metadata))
+	require.Greater(t, changed.UpdatedAt, made.UpdatedAt)
+	stored, err := s.Chat(background, "c")
+	require.NoError(t, err)
+	require.Equal(t, &changed, stored)
+
+	// What fails changes nothing.
+	for _, own := range []error{errors.New("mine"), chat.ErrNotFound, context.DeadlineExceeded} {
+		_, err = s.ChangeChat(background, "c", func(chat.Chat) (chat.ChatUpdate, error) { return chat.ChatUpdate{Title: new(string)}, own })
+		require.Equal(t, own, err, "it is passed on as it is")
+	}
+	_, err = s.ChangeChat(background, "c", func(chat.Chat) (chat.ChatUpdate, error) {
+		return chat.ChatUpdate{Metadata: json.RawMessage(`no JSON`)}, nil
+	})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	is, err := s.Chat(background, "c")
+	require.NoError(t, err)
+	require.Equal(t, stored, is)
 }
 
 func testListChats(t *testing.T, s *store) {

@@ -43,6 +43,7 @@ func Run(t *testing.T, c Config) {
 		{"chats", testChats},
 		{"upsert", testUpsert},
 		{"chat updates", testUpdateChat},
+		{"chat changes", testChangeChat},
 		{"chat lists", testListChats},
 		{"metadata filter", testMetadataFilter},
 		{"update order", testUpdateOrder},
@@ -53,6 +54,7 @@ func Run(t *testing.T, c Config) {
 		{"refused messages", testRefusedMessages},
 		{"any JSON", testAnyJSON},
 		{"odd ids", testOddIDs},
+		{"ids that are no text", testNotText},
 		{"long chains", testLongChain},
 		{"branches", testBranches},
 		{"refused branches", testRefusedBranches},
@@ -68,6 +70,7 @@ func Run(t *testing.T, c Config) {
 		{"concurrent adding", testConcurrentAdding},
 		{"concurrent creation", testConcurrentCreation},
 		{"concurrent deletion", testConcurrentDeletion},
+		{"concurrent changes", testConcurrentChanges},
 		{"reopening", testReopening},
 		{"model", testModel},
 	} {

@@ -1,6 +1,7 @@
 package chattest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -176,4 +177,45 @@ func testConcurrentDeletion(t *testing.T, s *store) {
 		}
 		s.requireGone("c", []string{fmt.Sprint("a", round), fmt.Sprint("m4", round), fmt.Sprint("m5", round)})
 	}
+}
+
+// testConcurrentChanges has many add members to the metadata of one chat while others
+// change its title and add messages. No member may get lost.
+func testConcurrentChanges(t *testing.T, s *store) {
+	const writers, turns = 8, 6
+	s.createChat("c")
+	for _, err := range together(writers, func(w int) error {
+		for turn := range turns {
+			_, err := s.ChangeChat(background, "c", func(was chat.Chat) (chat.ChatUpdate, error) {
+				members := map[string]int{}
+				if was.Metadata != nil {
+					if err := json.Unmarshal(was.Metadata, &members); err != nil {
+						return chat.ChatUpdate{}, err
+					}
+				}
+				members[fmt.Sprintf("k%d.%d", w, turn)] = turn
+				metadata, err := json.Marshal(members)
+				return chat.ChatUpdate{Metadata: metadata}, err
+			})
+			if err != nil {
+				return err
+			}
+			title := fmt.Sprintf("title %d.%d", w, turn)
+			if _, err := s.UpdateChat(background, "c", chat.ChatUpdate{Title: &title}); err != nil {
+				return err
+			}
+			if err := s.AddMessage(background, text("c", fmt.Sprintf("m%d.%d", w, turn), "", "user", title)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		require.NoError(t, err)
+	}
+	is, err := s.Chat(background, "c")
+	require.NoError(t, err)
+	require.Regexp(t, `^title \d\.5$`, is.Title)
+	members := map[string]int{}
+	require.NoError(t, json.Unmarshal(is.Metadata, &members))
+	require.Len(t, members, writers*turns)
 }

@@ -257,3 +257,96 @@ func testLongChain(t *testing.T, s *store) {
 	require.True(t, deleted)
 	s.requireGone("c", []string{"m0", fmt.Sprint("m", count-1)})
 }
+
+// testNotText asks for ids and names that are no text. There are no such things, and
+// the store says so as it does of any other that is not there.
+func testNotText(t *testing.T, s *store) {
+	s.createChat("c")
+	s.add("c", "m", "")
+	s.createChat("ab")
+	s.createChat("a\uFFFDb")
+	s.add("a\uFFFDb", "x\uFFFD", "")
+	main := s.active("c")
+	for _, bad := range []string{"a\x00b", "ab\x00", "\x00", "a\xffb", "x\xff", "\xc3", "c\x00", "m\x00", "\xed\xa0\x80"} {
+		c, err := s.Chat(background, bad)
+		require.NoError(t, err, "%q", bad)
+		require.Nil(t, c, "%q", bad)
+		m, err := s.Message(background, bad)
+		require.NoError(t, err, "%q", bad)
+		require.Nil(t, m, "%q", bad)
+		require.Empty(t, s.chain(bad))
+		n, err := s.CountMessages(background, bad)
+		require.NoError(t, err, "%q", bad)
+		require.Zero(t, n)
+		has, err := s.HasChildren(background, bad)
+		require.NoError(t, err, "%q", bad)
+		require.False(t, has)
+		for _, chatID := range []string{"c", bad} {
+			b, err := s.Branch(background, chatID, bad)
+			require.NoError(t, err, "%q", bad)
+			require.Nil(t, b)
+			k, err := s.Checkpoint(background, chatID, bad)
+			require.NoError(t, err, "%q", bad)
+			require.Nil(t, k)
+			require.NoError(t, s.DeleteCheckpoint(background, chatID, bad), "%q", bad)
+		}
+		b, err := s.ActiveBranch(background, bad)
+		require.NoError(t, err, "%q", bad)
+		require.Nil(t, b)
+		require.Empty(t, s.branches(bad))
+		names, err := s.BranchNames(background, bad, "", 10)
+		require.NoError(t, err, "%q", bad)
+		require.Empty(t, names)
+		checkpoints, err := s.ListCheckpoints(background, bad)
+		require.NoError(t, err, "%q", bad)
+		require.Empty(t, checkpoints)
+		require.Empty(t, s.graph(bad).Nodes)
+		require.Empty(t, s.list(chat.ListOptions{UserID: bad}))
+		deleted, err := s.DeleteChat(background, bad, chat.DeleteOptions{})
+		require.NoError(t, err, "%q", bad)
+		require.False(t, deleted)
+		for _, err := range s.Messages(background, bad) {
+			s.requireError(err, chat.ErrNotFound, chat.SubjectChat, bad)
+		}
+		if s.config.Search {
+			found, err := s.SearchMessages(background, bad, "this", chat.SearchOptions{})
+			require.NoError(t, err, "%q", bad)
+			require.Empty(t, found)
+			_, err = s.SearchMessages(background, "c", bad, chat.SearchOptions{})
+			require.NoError(t, err, "%q", bad)
+		}
+
+		title := "t"
+		_, err = s.UpdateChat(background, bad, chat.ChatUpdate{Title: &title})
+		s.requireError(err, chat.ErrNotFound, chat.SubjectChat, bad)
+		for what, err := range map[string]error{
+			"activate":         s.SetActiveBranch(background, "c", bad),
+			"activate in":      s.SetActiveBranch(background, bad, main.ID),
+			"move":             s.UpdateBranchHead(background, bad, "m"),
+			"move to":          s.UpdateBranchHead(background, main.ID, chat.Ref(bad)),
+			"add to":           s.AddMessage(background, text(bad, "new", "", "user", "")),
+			"add after":        s.AddMessage(background, text("c", "new", chat.Ref(bad), "user", "")),
+			"branch in":        second(s.CreateBranch(background, chat.Branch{ChatID: bad, Name: "b"})),
+			"branch at":        second(s.CreateBranch(background, chat.Branch{ChatID: "c", Name: "b", HeadMessageID: chat.Ref(bad)})),
+			"checkpoint in":    second(s.CreateCheckpoint(background, chat.Checkpoint{ChatID: bad, Name: "k", MessageID: "m"})),
+			"checkpoint at":    second(s.CreateCheckpoint(background, chat.Checkpoint{ChatID: "c", Name: "k", MessageID: bad})),
+			"append to":        second(s.Append(background, chat.AppendRequest{ChatID: bad, BranchID: main.ID, Messages: says("new")})),
+			"append to branch": second(s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: bad, Messages: says("new")})),
+			"append after":     second(s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, ExpectedHead: chat.Ref(bad), Messages: says("new")})),
+		} {
+			require.ErrorIs(t, err, chat.ErrNotFound, "%s %q", what, bad)
+		}
+	}
+	require.Len(t, s.graph("c").Nodes, 1)
+	require.Equal(t, []string{"main"}, namesOf(s.branches("c")))
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func namesOf(branches []chat.BranchInfo) []string {
+	names := make([]string, len(branches))
+	for i, b := range branches {
+		names[i] = b.Name
+	}
+	return names
+}

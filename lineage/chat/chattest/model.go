@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -213,8 +214,27 @@ func (m *model) checkBranches() {
 		require.Equal(m.t, m.branches[b.Name], b.Branch)
 		require.Equal(m.t, m.chainOf(b.HeadMessageID), m.chain(string(b.HeadMessageID)))
 		require.Equal(m.t, len(m.chainOf(b.HeadMessageID)), b.MessageCount)
+		count, err := m.CountMessages(background, string(b.HeadMessageID))
+		require.NoError(m.t, err)
+		require.Equal(m.t, b.MessageCount, count)
 		if b.IsActive {
 			active = b.HeadMessageID
+		}
+	}
+	all := slices.Collect(maps.Keys(m.branches))
+	for _, name := range all {
+		for _, prefix := range []string{"", name[:1], name} {
+			want := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+			names, err := m.BranchNames(background, m.chatID, prefix, len(all))
+			require.NoError(m.t, err)
+			require.ElementsMatch(m.t, want, names)
+			names, err = m.BranchNames(background, m.chatID, prefix, 1)
+			require.NoError(m.t, err)
+			require.Len(m.t, names, 1)
+			require.Subset(m.t, want, names)
+			if slices.Contains(all, prefix) {
+				require.Equal(m.t, prefix, names[0])
+			}
 		}
 	}
 	require.Equal(m.t, m.chainOf(active), idsOf(collect(m.t, m.Messages(background, m.chatID))))

@@ -1,7 +1,9 @@
 package enginetest
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -214,4 +216,29 @@ func testGraph(t *testing.T, s *store) {
 		counts[b.Name] = b.MessageCount
 	}
 	require.Equal(t, map[string]int{"main": 4, "main-v2": 3}, counts)
+}
+
+// chainless is a store whose chains must not be read.
+type chainless struct {
+	chat.Store
+	t require.TestingT
+}
+
+func (c *chainless) MessageChain(context.Context, string) iter.Seq2[chat.Message, error] {
+	require.FailNow(c.t, "a chain was read")
+	return nil
+}
+
+func testBranchingReadsNoChain(t *testing.T, s *store) {
+	s.open("c").save(user("q1"), assistant("a1"), user("q2"))
+	c := (&store{Store: &chainless{s.Store, t}, t: t}).open("c")
+	b, err := c.Aside(background)
+	require.NoError(t, err)
+	require.Equal(t, 3, b.MessageCount)
+	_, err = c.Checkpoint(background, "here")
+	require.NoError(t, err)
+	require.Equal(t, 2, c.rewind("a1").MessageCount)
+	b, err = c.Restore(background, "here")
+	require.NoError(t, err)
+	require.Equal(t, 3, b.MessageCount)
 }

@@ -90,6 +90,10 @@ func (f *faulty) UpdateChat(ctx context.Context, id string, u chat.ChatUpdate) (
 	return call(f, func() (chat.Chat, error) { return f.Store.UpdateChat(ctx, id, u) })
 }
 
+func (f *faulty) ChangeChat(ctx context.Context, id string, change func(chat.Chat) (chat.ChatUpdate, error)) (chat.Chat, error) {
+	return call(f, func() (chat.Chat, error) { return f.Store.ChangeChat(ctx, id, change) })
+}
+
 func (f *faulty) Message(ctx context.Context, id string) (*chat.Message, error) {
 	return call(f, func() (*chat.Message, error) { return f.Store.Message(ctx, id) })
 }
@@ -112,6 +116,10 @@ func (f *faulty) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Mes
 	}
 }
 
+func (f *faulty) CountMessages(ctx context.Context, id string) (int, error) {
+	return call(f, func() (int, error) { return f.Store.CountMessages(ctx, id) })
+}
+
 func (f *faulty) CreateBranch(ctx context.Context, b chat.Branch) (chat.Branch, error) {
 	return call(f, func() (chat.Branch, error) { return f.Store.CreateBranch(ctx, b) })
 }
@@ -130,6 +138,10 @@ func (f *faulty) SetActiveBranch(ctx context.Context, chatID, branchID string) e
 
 func (f *faulty) ListBranches(ctx context.Context, chatID string) ([]chat.BranchInfo, error) {
 	return call(f, func() ([]chat.BranchInfo, error) { return f.Store.ListBranches(ctx, chatID) })
+}
+
+func (f *faulty) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
+	return call(f, func() ([]string, error) { return f.Store.BranchNames(ctx, chatID, prefix, limit) })
 }
 
 func (f *faulty) CreateCheckpoint(ctx context.Context, c chat.Checkpoint) (chat.Checkpoint, error) {

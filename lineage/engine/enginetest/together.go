@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -173,4 +174,24 @@ func testOneEngine(t *testing.T, s *store) {
 		distinct[text] = true
 	}
 	require.Len(t, distinct, writers*turns)
+}
+
+// testMergingEngines has engines merge members into the metadata of one chat. No
+// member may get lost.
+func testMergingEngines(t *testing.T, s *store) {
+	const engines, turns = 6, 5
+	for _, err := range together(engines, func(i int) error {
+		e, err := engine.Open(background, s.Store, engine.Options{ChatID: "c", UserID: "ada", Metadata: fmt.Appendf(nil, `{"opened%d":true}`, i)})
+		for turn := 0; turn < turns && err == nil; turn++ {
+			_, err = e.UpdateChat(background, chat.ChatUpdate{Metadata: fmt.Appendf(nil, `{"k%d.%d":%d}`, i, turn, turn)})
+		}
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	is, err := s.Chat(background, "c")
+	require.NoError(t, err)
+	members := map[string]any{}
+	require.NoError(t, json.Unmarshal(is.Metadata, &members))
+	require.Len(t, members, engines*(turns+1))
 }

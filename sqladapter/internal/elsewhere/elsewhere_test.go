@@ -34,6 +34,10 @@ func (elsewhere) Migrations() []sqladapter.Migration {
 
 func (elsewhere) LockSchema(context.Context, sqladapter.Querier) error { return nil }
 
+func (elsewhere) Kind(ctx context.Context, q sqladapter.Querier, name string) (string, error) {
+	return sqlite.Dialect{}.Kind(ctx, q, name)
+}
+
 func (elsewhere) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
 	return sqlite.Dialect{}.Columns(ctx, q, table)
 }
@@ -62,13 +66,15 @@ func translated(script string) string {
 // file is a database of SQLite's.
 type file string
 
-func (f file) Open(ctx context.Context) (*sqladapter.DB, error) {
+func (f file) Open(ctx context.Context) (*sqladapter.DB, error) { return f.open(ctx, nil) }
+
+func (f file) open(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error) {
 	pool, err := sql.Open("sqlite", f.dsn())
 	if err != nil {
 		return nil, err
 	}
 	pool.SetMaxOpenConns(1)
-	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, elsewhere{}, nil)
+	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, elsewhere{}, o)
 }
 
 func (f file) Exec(ctx context.Context, script string) error {
@@ -91,7 +97,24 @@ func TestSuite(t *testing.T) {
 	documented, err := os.ReadFile(filepath.Join("..", "..", "sqlserver", "schema_documented.sql"))
 	require.NoError(t, err)
 	require.NotContains(t, translated(string(documented)), "IF ")
-	sqltest.Run(t, sqltest.Config{New: place, Documented: translated(string(documented)), Dialect: elsewhere{}})
+	sqltest.Run(t, sqltest.Config{
+		New:    place,
+		NameOf: func(p sqltest.Place) string { return string(p.(file)) },
+		Named:  func(name string) sqltest.Place { return file(name) },
+		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return p.(file).open(ctx, o)
+		},
+		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+			pool, err := sql.Open("sqlite", p.(file).dsn())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, pool.Close()) })
+			return pool
+		},
+		WithPool: func(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+			return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, elsewhere{}, o)
+		},
+		Documented: translated(string(documented)), Dialect: elsewhere{},
+	})
 }
 
 func TestConformance(t *testing.T) {

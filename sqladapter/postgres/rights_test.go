@@ -1,0 +1,131 @@
+package postgres_test
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
+)
+
+// TestRights opens and uses a database as a user who has some of the rights that it
+// takes. What is missing is ErrDenied, and says so.
+func TestRights(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin, err := pgx.Connect(background, dsn)
+	require.NoError(t, err)
+	defer admin.Close(background)
+	run := func(statement string) {
+		_, err := admin.Exec(background, statement)
+		require.NoError(t, err, statement)
+	}
+	role := "lineage_test_" + rand.Text()
+	quoted := pgx.Identifier{role}.Sanitize()
+	run(`CREATE ROLE ` + quoted)
+	defer run(`DROP ROLE ` + quoted)
+	defer run(`DROP OWNED BY ` + quoted)
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	config.RuntimeParams["role"] = role
+	pool := stdlib.OpenDB(*config)
+	defer pool.Close()
+	open := func() (*sqladapter.DB, error) { return postgres.New(background, pool, nil) }
+
+	run(`REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
+	_, err = open()
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	require.ErrorContains(t, err, "permission denied for schema public")
+
+	owner, err := postgres.Open(background, dsn, nil)
+	require.NoError(t, err)
+	defer owner.Close()
+	_, err = owner.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	_, err = open()
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	require.ErrorContains(t, err, "permission denied for table lineage_migrations")
+
+	run(`GRANT SELECT ON lineage_migrations TO ` + quoted)
+	db, err := open()
+	require.NoError(t, err)
+	defer db.Close()
+	s := db.Chats()
+	_, err = s.Chat(background, "c")
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	require.ErrorContains(t, err, "permission denied for table chats")
+
+	run(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO ` + quoted)
+	require.NoError(t, place{dsn: dsn}.Exec(background, foreign))
+	found, err := s.Chat(background, "c")
+	require.NoError(t, err)
+	require.Equal(t, "ada", found.UserID)
+	for range 2 {
+		hits, err := db.SearchAll(background, "", "zebra", chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, hits, 2, "what cannot be indexed is read")
+	}
+	// Another program makes known what this one is about to read.
+	learned := false
+	busy, err := postgres.New(background, pool, &sqladapter.Options{Trace: func(sql string) {
+		if strings.Contains(sql, "@@") && !learned {
+			learned = true
+			_, err := owner.SearchAll(background, "", "zebra", chat.SearchOptions{})
+			require.NoError(t, err)
+		}
+	}})
+	require.NoError(t, err)
+	hits, err := busy.SearchAll(background, "", "zebra", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.True(t, learned)
+	require.Len(t, hits, 2, "nothing is found twice")
+	require.NoError(t, busy.Close())
+
+	_, err = s.CreateChat(background, chat.Chat{ID: "d", UserID: "ada"})
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	require.ErrorContains(t, err, "permission denied for table chats")
+	require.NotErrorIs(t, err, sqladapter.ErrBusy)
+
+	run(`GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + quoted)
+	_, err = s.CreateChat(background, chat.Chat{ID: "d", UserID: "ada"})
+	require.NoError(t, err)
+	readOnly := config.Copy()
+	readOnly.RuntimeParams["default_transaction_read_only"] = "on"
+	other := stdlib.OpenDB(*readOnly)
+	defer other.Close()
+	db2, err := postgres.New(background, other, nil)
+	require.NoError(t, err)
+	defer db2.Close()
+	_, err = db2.Chats().CreateChat(background, chat.Chat{ID: "e", UserID: "ada"})
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	require.ErrorContains(t, err, "read-only transaction")
+}
+
+// foreign are rows of another program.
+const foreign = `
+INSERT INTO messages (id, "chatId", "parentId", name, data, "createdAt") VALUES ('m1', 'c', NULL, 'user', '"zebra"', 1), ('m2', 'c', 'm1', 'user', '"zebras"', 2);`
+
+// TestLearningInBatches searches many chats of another program. They are not indexed in
+// a transaction each.
+func TestLearningInBatches(t *testing.T) {
+	const chats = 500
+	dsn := pgtest.DSN(t)
+	b := newBreaker(t, dsn)
+	db, err := b.open(t, dsn, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, place{dsn: dsn}.Exec(background, `
+INSERT INTO chats (id, "userId") SELECT 'c' || n, 'ada' FROM generate_series(1, 500) AS n;
+INSERT INTO messages (id, "chatId", name, data, "createdAt") SELECT 'm' || n, 'c' || n, 'user', '"zebra"', 1 FROM generate_series(1, 500) AS n;`))
+	b.arm(0, false)
+	found, err := db.SearchAll(background, "", "zebra", chat.SearchOptions{Limit: 2 * chats})
+	require.NoError(t, err)
+	require.Len(t, found, chats)
+	require.LessOrEqual(t, b.commits(), 5)
+}

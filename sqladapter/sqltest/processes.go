@@ -1,0 +1,111 @@
+package sqltest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// The environment of a process that changes a chat: where the database is, and which
+// of the processes it is.
+const (
+	changesIn = "LINEAGE_SQLTEST_CHANGES_IN"
+	changesAs = "LINEAGE_SQLTEST_CHANGES_AS"
+)
+
+// testChangingProcesses has processes add members to the metadata of one chat, all at
+// once. No member may get lost.
+func testChangingProcesses(t *testing.T, c Config) {
+	const processes, turns = 8, 25
+	if name := os.Getenv(changesIn); name != "" {
+		changeChat(t, c.Named(name), os.Getenv(changesAs), turns)
+		return
+	}
+	p := c.New(t)
+	s := open(t, p).Chats()
+	_, err := s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+
+	type process struct {
+		cmd   *exec.Cmd
+		begin io.WriteCloser
+		says  *bufio.Reader
+	}
+	running := make([]process, processes)
+	for i := range running {
+		cmd := exec.Command(os.Args[0], "-test.run", onlyThis(t), "-test.count", "1")
+		cmd.Env = append(os.Environ(), changesIn+"="+c.NameOf(p), changesAs+"="+strconv.Itoa(i))
+		begin, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		says, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		running[i] = process{cmd, begin, bufio.NewReader(says)}
+	}
+	for _, r := range running { // they begin together
+		line, err := r.says.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "ready\n", line)
+	}
+	for _, r := range running {
+		require.NoError(t, r.begin.Close())
+	}
+	for _, r := range running {
+		said, err := io.ReadAll(r.says)
+		require.NoError(t, err)
+		require.NoError(t, r.cmd.Wait(), "%s", said)
+	}
+
+	is, err := s.Chat(background, "c")
+	require.NoError(t, err)
+	members := map[string]int{}
+	require.NoError(t, json.Unmarshal(is.Metadata, &members))
+	for i := range processes {
+		for turn := range turns {
+			require.Contains(t, members, fmt.Sprintf("%d.%d", i, turn))
+		}
+	}
+	require.Len(t, members, processes*turns)
+}
+
+// onlyThis returns the pattern that runs this test and no other.
+func onlyThis(t *testing.T) string {
+	parts := strings.Split(t.Name(), "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// changeChat is one of the processes.
+func changeChat(t *testing.T, p Place, as string, turns int) {
+	s := open(t, p).Chats()
+	fmt.Println("ready")
+	_, err := io.ReadAll(os.Stdin)
+	require.NoError(t, err)
+	for turn := range turns {
+		_, err := s.ChangeChat(background, "c", func(was chat.Chat) (chat.ChatUpdate, error) {
+			members := map[string]int{}
+			if was.Metadata != nil {
+				if err := json.Unmarshal(was.Metadata, &members); err != nil {
+					return chat.ChatUpdate{}, err
+				}
+			}
+			members[fmt.Sprintf("%s.%d", as, turn)] = turn
+			metadata, err := json.Marshal(members)
+			return chat.ChatUpdate{Metadata: metadata}, err
+		})
+		require.NoError(t, err)
+	}
+}
