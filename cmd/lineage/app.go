@@ -47,10 +47,9 @@ type app struct {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *app {
-	out := screen.Of(stdout, getenv)
-	a := &app{stdin: stdin, getenv: getenv, out: out, err: screen.Of(stderr, getenv)}
+	a := &app{stdin: stdin, getenv: getenv, out: screen.Of(stdout, getenv), err: screen.Of(stderr, getenv)}
 	a.buffer = bufio.NewWriterSize(stdout, 64<<10)
-	out.W = a.buffer
+	a.out.W = screen.NewFilter(a.buffer)
 	return a
 }
 
@@ -68,7 +67,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = hint(err, "'%s --help' shows how it is written", c.CommandPath())
 	}
 	// What was printed before an error is printed whole.
-	if flushed := a.buffer.Flush(); err == nil && flushed != nil {
+	if flushed := a.flush(); err == nil && flushed != nil {
 		err = fmt.Errorf("write output: %w", flushed)
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
@@ -114,7 +113,7 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 		Args:          knownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetOut(a.buffer)
+	root.SetOut(a.out.W)
 	root.SetErr(a.err.W)
 	root.SetIn(a.stdin)
 	flags := root.PersistentFlags()
@@ -200,7 +199,7 @@ func (a *app) does(run func(ctx context.Context, args []string) error) func(*cob
 // note tells a person something beside the result.
 func (a *app) note(format string, args ...any) {
 	if a.err.Terminal && !a.json {
-		a.buffer.Flush() // what was printed before comes before
+		a.flush() // results that were printed before come first
 		fmt.Fprintln(a.err.W, a.err.Paint(screen.Dim, fmt.Sprintf(format, args...)))
 	}
 }
@@ -216,6 +215,18 @@ func (a *app) warn(format string, args ...any) {
 	fmt.Fprintln(a.err.W, a.err.Paint(screen.Yellow, "lineage: "+screen.Line(fmt.Sprintf(format, args...))))
 }
 
+// flush writes the results that are buffered.
+func (a *app) flush() error { return errors.Join(a.out.W.Flush(), a.buffer.Flush()) }
+
+// raw returns the writer for results that are content themselves: as they are, but for a
+// terminal.
+func (a *app) raw() io.Writer {
+	if a.out.Terminal {
+		return a.out.W
+	}
+	return a.buffer
+}
+
 // printf writes a result for a person.
 func (a *app) printf(format string, args ...any) {
 	fmt.Fprintf(a.out.W, format, args...) // a failure comes back when the buffer is flushed
@@ -225,7 +236,7 @@ func (a *app) printf(format string, args ...any) {
 func (a *app) progress(what string, format func(int64) string) *screen.Progress {
 	to := a.err
 	if a.json {
-		to = &screen.Screen{W: io.Discard}
+		to = screen.Of(io.Discard, a.getenv)
 	}
 	return screen.NewProgress(to, what, format)
 }

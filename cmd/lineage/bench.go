@@ -138,7 +138,7 @@ func printReport(a *app, o *benchOptions, report *bench.Report) error {
 		}
 		return nil
 	case a.json:
-		return report.WriteJSON(a.out.W)
+		return report.WriteJSON(screen.NewJSONFilter(a.out.W))
 	case o.goals:
 		return report.WriteGoals(a.out.W)
 	}

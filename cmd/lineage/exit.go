@@ -187,10 +187,11 @@ func saying(err error) string {
 // record is what is printed under --json, as a line.
 type record interface{ recordType() string }
 
-// encodeRecord returns a record as a line of JSON that begins with its type.
+// encodeRecord returns a record as a line of JSON that begins with its type and has no
+// control characters.
 func encodeRecord(r record) ([]byte, error) {
 	var b strings.Builder
-	e := json.NewEncoder(&b)
+	e := json.NewEncoder(screen.NewJSONFilter(&b))
 	e.SetEscapeHTML(false)
 	if err := e.Encode(r); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.recordType(), err)

@@ -96,12 +96,12 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	}
 	format := o.exportFormat()
 	if o.to == "" {
-		return exportFailure(export.Write(ctx, s.store, s.out.W, format, &options))
+		return exportFailure(export.Write(ctx, s.store, exportTo(s.raw(), format), format, &options))
 	}
 	r := exportedRecord{File: o.to, Format: string(format)}
 	err := writeFile(o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
-		err := exportFailure(export.Write(ctx, s.store, counted, format, &options))
+		err := exportFailure(export.Write(ctx, s.store, exportTo(counted, format), format, &options))
 		r.Bytes = counted.n
 		return err
 	})
@@ -113,6 +113,15 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	}
 	s.printf("wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
 	return nil
+}
+
+// exportTo returns the writer of a format to w. Formats that are JSON escape control
+// characters wherever they go.
+func exportTo(w io.Writer, format export.Format) io.Writer {
+	if format == export.OpenAI || format == export.ShareGPT {
+		return screen.NewJSONFilter(w)
+	}
+	return w
 }
 
 func exportFailure(err error) error {
