@@ -98,7 +98,7 @@ pointer, stores the same bytes once, and tells where anything came from.
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
 the nearest .lineage in the current folder or one above it. A chat is a conversation with
 branches; commands work on the one given by --chat or LINEAGE_CHAT, or else the one
-chosen by 'lineage chat use', or the one that changed last.
+chosen by 'lineage chat use', or the one that changed last, which is listed first.
 
 Positions are written as names: a branch (main), a checkpoint, the beginning or
 end of an id (3f9ac2d1), the address of a message (3f9ac2d1/12), CHAT/BRANCH, or @

@@ -61,6 +61,9 @@ characters that reorder text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 t
 and bytes that are not UTF-8 as U+FFFD, in pipes as on a terminal. JSON has \u escapes for them, so its values are
 what is stored. Only 'cat', 'export' and 'resolve --format' write content unchanged, and only to a pipe or a file:
 show such output with a program that escapes it.
+
+'chat delete', 'delete', 'erase' and 'gc' cannot be undone. They say what they would destroy and ask for confirmation
+on a terminal. With --json, and where standard input or standard error is no terminal, they need --yes.
 `
 
 func commandText(b *strings.Builder, c *cobra.Command, parent string) {

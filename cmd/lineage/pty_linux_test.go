@@ -16,6 +16,8 @@ import (
 type pty struct {
 	// File is the side that programs have.
 	File *os.File
+	// Changed has a value when something was written.
+	Changed chan struct{}
 
 	master *os.File
 	mu     sync.Mutex
@@ -36,13 +38,17 @@ func openPTY(t *testing.T) *pty {
 	_, err = term.MakeRaw(int(file.Fd()))
 	require.NoError(t, err)
 	require.NoError(t, unix.IoctlSetWinsize(int(file.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 100}))
-	p := &pty{File: file, master: master, ended: make(chan struct{})}
+	p := &pty{File: file, Changed: make(chan struct{}, 1), master: master, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
 		io.Copy(writerFunc(func(b []byte) (int, error) {
 			p.mu.Lock()
-			defer p.mu.Unlock()
 			p.wrote = append(p.wrote, b...)
+			p.mu.Unlock()
+			select {
+			case p.Changed <- struct{}{}:
+			default:
+			}
 			return len(b), nil
 		}), master)
 	}()
