@@ -72,6 +72,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
 		err = errInterrupted
+		if by := (*interruption)(nil); errors.As(context.Cause(ctx), &by) {
+			err = by
+		}
 		if a.keeps {
 			err = hint(err, "what was done so far is kept")
 		}

@@ -36,7 +36,7 @@ themselves in the same run. It makes its own stores and does not look at any of 
 
 The default takes about ten minutes, Postgres and archives included. --sizes 10,1k --store-messages 100k takes a few.
 A store of ten million messages (--workloads store --store-messages 10M --systems lineage) takes a quarter of an hour
-and 8 GB of disk, which is looked for first. Whatever was made is removed, also when the run is interrupted.`,
+and 8 GB of disk, which is looked for first. Whatever was made is removed, also when the run is interrupted if that takes a second at most.`,
 		Example: `  lineage bench --workloads history --sizes 10 --rounds 3 --systems lineage,write
   lineage bench --workloads length --sizes 10 --rounds 3 --systems lineage --goals --json
   lineage bench --workloads store --store-messages 20k --systems lineage --rounds 3

@@ -64,6 +64,9 @@ show such output with a program that escapes it.
 
 'chat delete', 'delete', 'erase' and 'gc' cannot be undone. They say what they would destroy and ask for confirmation
 on a terminal. With --json, and where standard input or standard error is no terminal, they need --yes.
+
+SIGINT and SIGTERM end every command within two seconds, with an exit code of its own, and a second one ends it at
+once. A store keeps every change that was acknowledged; what was still being done can be started again.
 `
 
 func commandText(b *strings.Builder, c *cobra.Command, parent string) {

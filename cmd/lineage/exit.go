@@ -25,6 +25,7 @@ const (
 	exitPartial     = 7
 	exitDiffers     = 8
 	exitInterrupted = 130
+	exitTerminated  = 143
 )
 
 // exitCode is a code and what it says, for the documentation.
@@ -44,7 +45,8 @@ func exitCodes() []exitCode {
 		{exitCorrupt, "stored bytes are not what was written"},
 		{exitPartial, "done in part: some items were skipped, and are listed"},
 		{exitDiffers, "a comparison found differences"},
-		{exitInterrupted, "interrupted; a store keeps what was done so far"},
+		{exitInterrupted, "interrupted by SIGINT; a store keeps what was done so far"},
+		{exitTerminated, "ended by SIGTERM; a store keeps what was done so far"},
 	}
 }
 
@@ -81,10 +83,13 @@ var (
 // codeOf returns the exit code of an error.
 func codeOf(err error) int {
 	var usage *usageError
+	var interrupted *interruption
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &interrupted):
+		return interrupted.code()
 	case is(errInterrupted), is(context.Canceled):
 		return exitInterrupted
 	case is(errPartial):
