@@ -24,6 +24,7 @@ const (
 	exitCorrupt     = 6
 	exitPartial     = 7
 	exitDiffers     = 8
+	exitNoHit       = 9
 	exitInterrupted = 130
 	exitTerminated  = 143
 )
@@ -45,6 +46,7 @@ func exitCodes() []exitCode {
 		{exitCorrupt, "stored bytes are not what was written"},
 		{exitPartial, "done in part: some items were skipped, and are listed"},
 		{exitDiffers, "a comparison found differences"},
+		{exitNoHit, "a search found nothing"},
 		{exitInterrupted, "interrupted by SIGINT; a store keeps what was done so far"},
 		{exitTerminated, "ended by SIGTERM; a store keeps what was done so far"},
 	}
@@ -74,10 +76,11 @@ func hint(err error, format string, args ...any) error {
 
 // Outcomes that are no failures of the program and have a code of their own.
 var (
-	errInterrupted = errors.New("interrupted")
-	errPartial     = errors.New("done in part")
-	errDiffers     = errors.New("differences found")
-	errDamaged     = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
+	errInterrupted  = errors.New("interrupted")
+	errPartial      = errors.New("done in part")
+	errDiffers      = errors.New("differences found")
+	errNothingFound = errors.New("nothing found")
+	errDamaged      = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
 )
 
 // codeOf returns the exit code of an error.
@@ -96,6 +99,8 @@ func codeOf(err error) int {
 		return exitPartial
 	case is(errDiffers):
 		return exitDiffers
+	case is(errNothingFound):
+		return exitNoHit
 	case errors.As(err, &usage):
 		return exitUsage
 	case is(lineage.ErrLocked):
