@@ -128,7 +128,7 @@ func hintOf(err error) string {
 	case errors.As(err, &usage):
 		return "" // the command is named where it is known
 	case errors.Is(err, lineage.ErrLocked):
-		return "one process at a time can have a store open; --wait 1m waits for it"
+		return lockedHint(err)
 	case errors.Is(err, lineage.ErrCorrupt):
 		return "'lineage verify --deep' lists what is damaged and what mends it"
 	case errors.Is(err, lineage.ErrConflict):
@@ -141,6 +141,24 @@ func hintOf(err error) string {
 		return "a newer version of lineage reads it"
 	}
 	return ""
+}
+
+// lockedHint says how to get at a store that another process has open.
+func lockedHint(err error) string {
+	var locked *lineage.LockedError
+	if errors.As(err, &locked) && locked.PID != 0 {
+		return fmt.Sprintf("one process at a time can change a store: --wait 1m waits for process %d to end", locked.PID)
+	}
+	return "one process at a time can change a store: --wait 1m waits for it"
+}
+
+// notWaited adds what to do about a locked store to the error of a command that --wait does
+// not apply to.
+func notWaited(err error) error {
+	if errors.Is(err, lineage.ErrLocked) {
+		return hint(err, "nothing was copied: end that process first")
+	}
+	return err
 }
 
 // errorRecord is what is printed on standard error under --json.
