@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +31,7 @@ func eraseCommand(a *app) *cobra.Command {
 use it still read, with a marker in its place. The content is named by its id, the beginning of one, or a
 message that holds it. It says how often the content is used and asks first, unless --yes is given; --dry-run only
 says it. Other content that says the same stays: an edited message, a result that quotes it. Summaries of a stretch
-that it is in are named, to be erased too.
+that it is in are named, to be erased too, and chats whose title is how it begins.
 
 The bytes stay in the store's files until 'lineage gc' rewrites them. Databases that were projected have them until
 'lineage project' runs again. Backups, bundles and exports made before keep them: make those again, and delete
@@ -62,6 +65,8 @@ type erasedRecord struct {
 	Uses int `json:"uses"`
 	// Summaries are the contents of summaries of what holds it: they may say the same.
 	Summaries []string `json:"summaries"`
+	// Titles are the chats whose title is how its text begins.
+	Titles []string `json:"titles"`
 	// Erased is false for a dry run.
 	Erased bool `json:"erased"`
 }
@@ -99,7 +104,7 @@ func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecor
 	if !has {
 		return nil, refs.Unknown("content", name, nil)
 	}
-	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}}
+	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
 	var holding []*lineage.Entry
 	for e, err := range s.store.Where(ctx, id) {
 		if err != nil {
@@ -107,6 +112,9 @@ func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecor
 		}
 		r.Uses++
 		holding = append(holding, e)
+	}
+	if r.Titles, err = s.titlesOf(ctx, id); err != nil {
+		return nil, err
 	}
 	return r, s.eachSummary(ctx, func(summary *lineage.SummaryInfo) error {
 		covers, err := s.covers(ctx, summary, holding)
@@ -117,9 +125,43 @@ func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecor
 	})
 }
 
+// maxTitle bounds how much of a content is compared with titles of chats.
+const maxTitle = 64 << 10
+
+// titlesOf returns the chats whose title is how a content begins, as it is where a chat
+// was named after its first message.
+func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string, error) {
+	titles := []string{}
+	body, err := s.store.Body(ctx, id)
+	if errors.Is(err, lineage.ErrErased) {
+		return titles, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	begins, err := io.ReadAll(io.LimitReader(body, maxTitle))
+	if err != nil {
+		return nil, err
+	}
+	text := strings.Join(strings.Fields(string(begins)), " ")
+	for t, err := range s.store.Engine().Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		title := strings.TrimSuffix(strings.Join(strings.Fields(t.Title), " "), "…")
+		if title != "" && strings.HasPrefix(text, title) {
+			titles = append(titles, t.ID.String())
+		}
+	}
+	return titles, nil
+}
+
 func (s *session) printErased(r *erasedRecord) error {
 	for _, summary := range r.Summaries {
 		s.warn("a summary of what holds it may say the same: 'lineage erase %s' erases that", summary)
+	}
+	for _, chat := range r.Titles {
+		s.warn("the title of chat %s is how it begins: 'lineage chat set %s --title TITLE' changes that", chat, chat)
 	}
 	if r.Erased {
 		s.warn("its bytes are on disk until 'lineage gc'; 'lineage project' again takes them out of databases; backups, bundles and exports made before still have them")
