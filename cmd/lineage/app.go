@@ -47,10 +47,9 @@ type app struct {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *app {
-	out := screen.Of(stdout, getenv)
-	a := &app{stdin: stdin, getenv: getenv, out: out, err: screen.Of(stderr, getenv)}
+	a := &app{stdin: stdin, getenv: getenv, out: screen.Of(stdout, getenv), err: screen.Of(stderr, getenv)}
 	a.buffer = bufio.NewWriterSize(stdout, 64<<10)
-	out.W = a.buffer
+	a.out.W = screen.NewFilter(a.buffer)
 	return a
 }
 
@@ -68,11 +67,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = hint(err, "'%s --help' shows how it is written", c.CommandPath())
 	}
 	// What was printed before an error is printed whole.
-	if flushed := a.buffer.Flush(); err == nil && flushed != nil {
+	if flushed := a.flush(); err == nil && flushed != nil {
 		err = fmt.Errorf("write output: %w", flushed)
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
 		err = errInterrupted
+		if by := (*interruption)(nil); errors.As(context.Cause(ctx), &by) {
+			err = by
+		}
 		if a.keeps {
 			err = hint(err, "what was done so far is kept")
 		}
@@ -99,7 +101,7 @@ pointer, stores the same bytes once, and tells where anything came from.
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
 the nearest .lineage in the current folder or one above it. A chat is a conversation with
 branches; commands work on the one given by --chat or LINEAGE_CHAT, or else the one
-chosen by 'lineage chat use', or the one that changed last.
+chosen by 'lineage chat use', or the one that changed last, which is listed first.
 
 Positions are written as names: a branch (main), a checkpoint, an id or the beginning of
 one as it is listed (3f9ac2d1, 3f9a), the address of a message (3f9ac2d1/12), CHAT/BRANCH, or @
@@ -120,7 +122,7 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 		}
 		return root.Help()
 	})
-	root.SetOut(a.buffer)
+	root.SetOut(a.out.W)
 	root.SetErr(a.err.W)
 	root.SetIn(a.stdin)
 	flags := root.PersistentFlags()
@@ -209,7 +211,7 @@ func (a *app) does(run func(ctx context.Context, args []string) error) func(*cob
 // note tells a person something beside the result.
 func (a *app) note(format string, args ...any) {
 	if a.err.Terminal && !a.json {
-		a.buffer.Flush() // what was printed before comes before
+		a.flush() // results that were printed before come first
 		fmt.Fprintln(a.err.W, a.err.Paint(screen.Dim, fmt.Sprintf(format, args...)))
 	}
 }
@@ -225,6 +227,18 @@ func (a *app) warn(format string, args ...any) {
 	fmt.Fprintln(a.err.W, a.err.Paint(screen.Yellow, "lineage: "+screen.Line(fmt.Sprintf(format, args...))))
 }
 
+// flush writes the results that are buffered.
+func (a *app) flush() error { return errors.Join(a.out.W.Flush(), a.buffer.Flush()) }
+
+// raw returns the writer for results that are content themselves: as they are, but for a
+// terminal.
+func (a *app) raw() io.Writer {
+	if a.out.Terminal {
+		return a.out.W
+	}
+	return a.buffer
+}
+
 // printf writes a result for a person.
 func (a *app) printf(format string, args ...any) {
 	fmt.Fprintf(a.out.W, format, args...) // a failure comes back when the buffer is flushed
@@ -234,7 +248,7 @@ func (a *app) printf(format string, args ...any) {
 func (a *app) progress(what string, format func(int64) string) *screen.Progress {
 	to := a.err
 	if a.json {
-		to = &screen.Screen{W: io.Discard}
+		to = screen.Of(io.Discard, a.getenv)
 	}
 	return screen.NewProgress(to, what, format)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,8 +47,14 @@ func TestALockedStoreIsWaitedFor(t *testing.T) {
 
 	got := runLine(t.Context(), "log", "--store", dir, "--wait", "0s")
 	require.Equal(t, exitLocked, got.code)
-	require.Contains(t, got.err, "locked")
-	require.Contains(t, got.err, "hint: ")
+	require.Contains(t, got.err, fmt.Sprintf("locked by process %d (", os.Getpid()))
+	require.Contains(t, got.err, fmt.Sprintf("hint: one process at a time can change a store: --wait 1m waits for process %d to end", os.Getpid()))
+	for _, line := range []string{"restore", "salvage"} {
+		got := runLine(t.Context(), line, dir, filepath.Join(t.TempDir(), "new"))
+		require.Equal(t, exitLocked, got.code)
+		require.Contains(t, got.err, fmt.Sprintf("locked by process %d (", os.Getpid()))
+		require.Contains(t, got.err, "hint: nothing was copied: end that process first")
+	}
 	got = runLine(t.Context(), "log", "--store", dir, "--wait", "0s", "--json")
 	require.Equal(t, exitLocked, got.code)
 	var record struct {

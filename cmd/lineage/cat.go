@@ -14,8 +14,8 @@ func catCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cat CONTENT",
 		Short: "Print the bytes of a content",
-		Long: `Prints the bytes of a content as they are. The content is named by its id, the beginning of
-one, or a message that holds it. With --json it is described instead.`,
+		Long: `Prints the bytes of a content as they are, but for control characters on a terminal. The content is
+named by its id, the beginning of one, or a message that holds it. With --json it is described instead.`,
 		Example: `  lineage cat :1
   lineage cat main:2 > answer.txt
   lineage cat :1 --json`,
@@ -48,16 +48,11 @@ func runCat(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	if s.out.Terminal {
-		text, err := io.ReadAll(body)
-		if err != nil {
-			return err
-		}
-		s.printf("%s\n", screen.Clean(string(text)))
-		return nil
-	}
-	if _, err := io.Copy(s.out.W, body); err != nil {
+	if _, err := io.Copy(s.raw(), body); err != nil {
 		return fmt.Errorf("content %s: %w", id, err)
+	}
+	if s.out.Terminal {
+		s.printf("\n")
 	}
 	return nil
 }

@@ -2,25 +2,36 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func chatDeleteCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	yes := false
+	c := &cobra.Command{
 		Use:   "delete CHAT",
 		Short: "Delete a chat with its branches, contexts and checkpoints",
 		Long: `Deletes a chat with its branches, contexts and checkpoints. What other chats share with
-it stays theirs. The bytes that nobody else uses stay on disk until they are collected.`,
-		Example: `  lineage chat delete lisbon`,
+it stays theirs. It says what it would delete and asks first, unless --yes is given. It cannot be undone: the
+records that lead to the messages are removed at once, although the bytes that nothing else uses stay on
+disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the chat.`,
+		Example: `  lineage chat delete lisbon --yes`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.deleteChat(ctx, args[0]) })
-			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runChatDelete(ctx, s, args[0]) })
+			return a.destroy(ctx, yes, &destroyer{
+				inStore:    func(ctx context.Context, s *session) (*destruction, error) { return s.chatToDelete(ctx, args[0]) },
+				inDatabase: func(ctx context.Context, d *database) (*destruction, error) { return d.chatToDelete(ctx, args[0]) },
+			})
 		}),
 	}
+	yesFlag(c, &yes)
+	return c
 }
 
 // deletedRecord is something that was deleted.
@@ -44,17 +55,77 @@ func (a *app) deleted(what, id, name string) error {
 	return nil
 }
 
-func runChatDelete(ctx context.Context, s *session, name string) error {
+func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, error) {
 	t, err := s.refs.Thread(ctx, name)
 	if err != nil {
+		return nil, err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.chatRecord(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := s.messagesOf(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return &destruction{
+		what: deleteChatText(titleOf(info), refs.Short(t.ID()), int64(messages), int64(r.Branches)),
+		do: func(ctx context.Context) error {
+			if err := t.Delete(ctx); err != nil {
+				return err
+			}
+			if err := s.deleted("chat", t.ID().String(), titleOf(info)); err != nil || s.thread == nil || s.thread.ID() != t.ID() {
+				return err
+			}
+			return s.noteCurrent(ctx)
+		},
+	}, nil
+}
+
+func deleteChatText(title, id string, messages, branches int64) string {
+	return fmt.Sprintf("delete chat %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
+}
+
+// messagesOf counts the messages on the histories of a chat, each once.
+func (s *session) messagesOf(ctx context.Context, t *lineage.Thread) (uint64, error) {
+	ends := make(map[structure.RunID]uint64) // how far histories go into each run
+	for c, err := range s.store.Engine().Contexts(ctx, t.ID()) {
+		if err != nil {
+			return 0, err
+		}
+		for at := c.Tip; !at.IsZero() && ends[at.Run] < at.Seq; {
+			known := ends[at.Run] > 0
+			if ends[at.Run] = at.Seq; known {
+				break
+			}
+			run, err := s.store.Engine().Run(ctx, at.Run)
+			if err != nil {
+				return 0, err
+			}
+			at = run.Parent
+		}
+	}
+	total := uint64(0)
+	for _, n := range ends {
+		total += n
+	}
+	return total, nil
+}
+
+// noteCurrent says which chat commands work on after the current one is gone.
+func (s *session) noteCurrent(ctx context.Context) error {
+	t, err := s.latestChat(ctx)
+	if err != nil || t == nil {
 		return err
 	}
 	info, err := t.Info(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.Delete(ctx); err != nil {
-		return err
-	}
-	return s.deleted("chat", t.ID().String(), titleOf(info))
+	s.note("now on chat %q (%s)", titleOf(info), refs.Short(t.ID()))
+	return nil
 }

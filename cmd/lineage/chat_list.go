@@ -61,8 +61,19 @@ func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 		}
 		records = append(records, r)
 	}
+	latest, err := s.latestChat(ctx)
+	if err != nil {
+		return err
+	}
+	// Times come from clocks, which may go back: the chat that changed last is known without.
+	notLatest := func(r *chatRecord) int {
+		if latest != nil && r.ID == latest.ID().String() {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(records, func(a, b *chatRecord) int {
-		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.ID, a.ID))
+		return cmp.Or(notLatest(a)-notLatest(b), b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.ID, a.ID))
 	})
 	if o.limit > 0 && len(records) > o.limit {
 		records = records[:o.limit]

@@ -45,7 +45,7 @@ func (a *app) completeArguments(c *cobra.Command) {
 func (a *app) completion(list func(*session, context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a.wait = 0
-		a.err = &screen.Screen{W: io.Discard}
+		a.err = screen.Of(io.Discard, a.getenv)
 		var names []cobra.Completion
 		err := a.read(c.Context(), func(ctx context.Context, s *session) error {
 			all, err := list(s, ctx)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ type completionRecord struct {
 func (*completionRecord) recordType() string { return "completion" }
 
 func runCompletion(a *app, root *cobra.Command, shell string) error {
-	out := a.out.W
+	var out io.Writer = a.out.W
 	var script strings.Builder
 	if a.json {
 		out = &script

@@ -147,34 +147,48 @@ func (d *database) setChat(ctx context.Context, o *chatSetOptions) error {
 	return d.showChat(ctx, c.ID)
 }
 
-func (d *database) deleteChat(ctx context.Context, name string) error {
+func (d *database) chatToDelete(ctx context.Context, name string) (*destruction, error) {
 	c, err := d.refs.Chat(ctx, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{}); err != nil {
-		return err
+	graph, err := d.chats.Graph(ctx, c.ID)
+	if err != nil {
+		return nil, err
 	}
-	return d.deleted("chat", c.ID, c.ID)
+	return &destruction{
+		what: deleteChatText(titleOf(lineage.ThreadInfo{Title: c.Title}), c.ID, int64(len(graph.Nodes)), int64(len(graph.Branches))),
+		do: func(ctx context.Context) error {
+			if _, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{}); err != nil {
+				return err
+			}
+			return d.deleted("chat", c.ID, c.ID)
+		},
+	}, nil
 }
 
-func (d *database) deleteNamed(ctx context.Context, o *deleteOptions) error {
+func (d *database) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
 	found, err := d.position(ctx, o.name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if found.Checkpoint == "" {
-		return hint(usagef("%q is no checkpoint", o.name), "of a database only chats and checkpoints can be deleted")
+		return nil, hint(usagef("%q is no checkpoint", o.name), "of a database only chats and checkpoints can be deleted")
 	}
 	c, err := d.chats.Checkpoint(ctx, d.current, found.Checkpoint)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c == nil {
-		return errors.New("the checkpoint was deleted meanwhile")
+		return nil, errors.New("the checkpoint was deleted meanwhile")
 	}
-	if err := d.chats.DeleteCheckpoint(ctx, d.current, found.Checkpoint); err != nil {
-		return err
-	}
-	return d.deleted("checkpoint", c.ID, c.Name)
+	return &destruction{
+		what: fmt.Sprintf("delete checkpoint %q of chat %q", c.Name, d.current),
+		do: func(ctx context.Context) error {
+			if err := d.chats.DeleteCheckpoint(ctx, d.current, c.Name); err != nil {
+				return err
+			}
+			return d.deleted("checkpoint", c.ID, c.Name)
+		},
+	}, nil
 }

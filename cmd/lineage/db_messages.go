@@ -43,15 +43,11 @@ func (d *database) printMessage(r *messageRecord) {
 	head := fmt.Sprintf("%s  %s  %s", d.out.Paint(screen.Dim, fmt.Sprint(r.Position)),
 		d.out.Paint(screen.OfRole(r.Role)+";1", screen.Line(r.Role)), d.out.Paint(screen.Dim, screen.Line(r.ID)+"  "+screen.Time(r.CreatedAt)))
 	d.printf("%s\n", head)
-	text := r.Text
-	if d.out.Terminal {
-		text = screen.Clean(text)
-	}
 	width := 0
 	if d.out.Width > 0 {
 		width = max(d.out.Width-4, 20)
 	}
-	for _, line := range screen.Wrap(text, width) {
+	for _, line := range screen.Wrap(screen.Clean(r.Text), width) {
 		d.printf("    %s\n", line)
 	}
 	d.printf("\n")

@@ -7,12 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 type deleteOptions struct {
 	name       string
 	checkpoint bool
+	yes        bool
 }
 
 func deleteCommand(a *app) *cobra.Command {
@@ -21,67 +23,97 @@ func deleteCommand(a *app) *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Delete a branch, checkpoint or context",
 		Long: `Deletes a branch with its context, a context that has no name, or a checkpoint. Messages
-stay for whoever else has them; 'lineage chat delete' deletes a whole chat, and 'lineage erase' bytes.`,
-		Example: `  lineage delete cheap
-  lineage delete start --checkpoint`,
+that other histories share stay. It says what it would delete and asks first, unless --yes is given; it cannot be
+undone. 'lineage chat delete' deletes a whole chat, and 'lineage erase' bytes.`,
+		Example: `  lineage delete cheap --yes
+  lineage delete start --checkpoint --yes`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
-			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.deleteNamed(ctx, o) })
-			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runDelete(ctx, s, o) })
+			return a.destroy(ctx, o.yes, &destroyer{
+				inStore:    func(ctx context.Context, s *session) (*destruction, error) { return s.nameToDelete(ctx, o) },
+				inDatabase: func(ctx context.Context, d *database) (*destruction, error) { return d.nameToDelete(ctx, o) },
+			})
 		}),
 	}
 	c.Flags().BoolVar(&o.checkpoint, "checkpoint", false, "the checkpoint of that name, where a branch has it too")
+	yesFlag(c, &o.yes)
 	return c
 }
 
-func runDelete(ctx context.Context, s *session, o *deleteOptions) error {
+func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
 	if o.checkpoint {
 		t, err := s.needChat()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return s.deleteCheckpoint(ctx, t, o.name)
+		return s.checkpointToDelete(ctx, t, o.name)
 	}
 	found, err := s.refs.Find(ctx, o.name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	home, err := s.home(found)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case found.Moved:
-		return &refs.KindError{Text: o.name, Want: "a branch, checkpoint or context"}
+		return nil, &refs.KindError{Text: o.name, Want: "a branch, checkpoint or context"}
 	case found.Checkpoint != "":
-		return s.deleteCheckpoint(ctx, home, found.Checkpoint)
+		return s.checkpointToDelete(ctx, home, found.Checkpoint)
 	case found.Context == nil:
-		return hint(&refs.KindError{Text: o.name, Want: "a branch, checkpoint or context"},
+		return nil, hint(&refs.KindError{Text: o.name, Want: "a branch, checkpoint or context"},
 			"messages are never changed; 'lineage rewind' leaves some behind and 'lineage erase' removes their bytes")
 	}
 	s.nameBranch(ctx, found)
-	if found.Branch != "" {
-		if err := home.DeleteBranch(ctx, found.Branch); err != nil {
-			return err
-		}
-		return s.deleted("branch", found.Context.ID().String(), found.Branch)
+	length, err := found.Context.Len(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if err := found.Context.Delete(ctx); err != nil {
-		return err
+	history := "with " + screen.Plural(int64(length), "message") + ", but for those that other histories share"
+	if found.Branch == "" {
+		return &destruction{
+			what: fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
+			do: func(ctx context.Context) error {
+				if err := found.Context.Delete(ctx); err != nil {
+					return err
+				}
+				return s.deleted("context", found.Context.ID().String(), "")
+			},
+		}, nil
 	}
-	return s.deleted("context", found.Context.ID().String(), "")
+	title, err := s.quotedTitle(ctx, home)
+	return &destruction{
+		what: fmt.Sprintf("delete branch %q of chat %s %s", found.Branch, title, history),
+		do: func(ctx context.Context) error {
+			if err := home.DeleteBranch(ctx, found.Branch); err != nil {
+				return err
+			}
+			return s.deleted("branch", found.Context.ID().String(), found.Branch)
+		},
+	}, err
 }
 
-func (s *session) deleteCheckpoint(ctx context.Context, t *lineage.Thread, name string) error {
+func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, name string) (*destruction, error) {
 	c, err := t.FindCheckpoint(ctx, name)
 	if err != nil {
-		return fmt.Errorf("checkpoint %q: %w", name, err)
+		return nil, fmt.Errorf("checkpoint %q: %w", name, err)
 	}
-	if err := t.DeleteCheckpoint(ctx, name); err != nil {
-		return err
-	}
-	return s.deleted("checkpoint", c.ID.String(), name)
+	title, err := s.quotedTitle(ctx, t)
+	return &destruction{
+		what: fmt.Sprintf("delete checkpoint %q of chat %s", name, title),
+		do: func(ctx context.Context) error {
+			if err := t.DeleteCheckpoint(ctx, name); err != nil {
+				return err
+			}
+			return s.deleted("checkpoint", c.ID.String(), name)
+		},
+	}, err
+}
+
+// quotedTitle returns how a question names a chat.
+func (s *session) quotedTitle(ctx context.Context, t *lineage.Thread) (string, error) {
+	info, err := t.Info(ctx)
+	return fmt.Sprintf("%q (%s)", titleOf(info), refs.Short(t.ID())), err
 }

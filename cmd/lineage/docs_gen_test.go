@@ -55,6 +55,18 @@ Results go to standard output, everything else to standard error. On a terminal 
 cut to its width and coloured, unless NO_COLOR is set; progress is shown there and nowhere else. In pipes
 nothing is cut. With --json every result is a record on a line of its own, described in
 [json.md](json.md), and so is an error, on standard error.
+
+Stored text cannot control a terminal. Results and errors show control characters (C0 but newline and tab, DEL, C1) and
+characters that reorder text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) as pictures or as U+FFFD,
+and bytes that are not UTF-8 as U+FFFD, in pipes as on a terminal. JSON has \u escapes for them, so its values are
+what is stored. Only 'cat', 'export' and 'resolve --format' write content unchanged, and only to a pipe or a file:
+show such output with a program that escapes it.
+
+'chat delete', 'delete', 'erase' and 'gc' cannot be undone. They say what they would destroy and ask for confirmation
+on a terminal. With --json, and where standard input or standard error is no terminal, they need --yes.
+
+SIGINT and SIGTERM end every command within two seconds, with an exit code of its own, and a second one ends it at
+once. A store keeps every change that was acknowledged; what was still being done can be started again.
 `
 
 func commandText(b *strings.Builder, c *cobra.Command, parent string) {

@@ -2,17 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 type eraseOptions struct {
-	name string
-	yes  bool
+	name   string
+	yes    bool
+	dryRun bool
 }
 
 func eraseCommand(a *app) *cobra.Command {
@@ -22,17 +29,32 @@ func eraseCommand(a *app) *cobra.Command {
 		Short: "Remove a content's bytes from every history",
 		Long: `Removes the bytes of a content from everything that reads the store, for good. Histories that
 use it still read, with a marker in its place. The content is named by its id, the beginning of one, or a
-message that holds it. Without --yes it only tells how often it is used. Other content stays that says the same: an
-edited message, a result that quotes it. Summaries of a stretch that it is in are named, to be erased too.`,
-		Example: `  lineage erase :2
-  lineage erase :2 --yes`,
+message that holds it. It says how often the content is used and asks first, unless --yes is given; --dry-run only
+says it. Other content that says the same stays: an edited message, a result that quotes it. Summaries of a stretch
+that it is in are named, to be erased too, and chats whose title is how it begins.
+
+The bytes stay in the store's files until 'lineage gc' rewrites them. Databases that were projected have them until
+'lineage project' runs again. Backups, bundles and exports made before keep them: make those again, and delete
+the old ones.`,
+		Example: `  lineage erase :2 --dry-run
+  lineage erase :2 --yes && lineage gc --yes`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runErase(ctx, s, o) })
+			if o.dryRun {
+				return a.read(ctx, func(ctx context.Context, s *session) error {
+					r, err := s.contentToErase(ctx, o.name)
+					if err != nil {
+						return err
+					}
+					return s.printErased(r)
+				})
+			}
+			return a.destroy(ctx, o.yes, &destroyer{inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.erasure(ctx, o.name) }})
 		}),
 	}
-	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "do it")
+	yesFlag(c, &o.yes)
+	c.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would be erased")
 	return c
 }
 
@@ -43,59 +65,123 @@ type erasedRecord struct {
 	Uses int `json:"uses"`
 	// Summaries are the contents of summaries of what holds it: they may say the same.
 	Summaries []string `json:"summaries"`
-	// Erased is false where --yes was not given.
+	// Titles are the chats whose title is how its text begins.
+	Titles []string `json:"titles"`
+	// Erased is false for a dry run.
 	Erased bool `json:"erased"`
 }
 
 func (*erasedRecord) recordType() string { return "erased" }
 
-func runErase(ctx context.Context, s *session, o *eraseOptions) error {
-	id, err := s.refs.Content(ctx, o.name)
+func (s *session) erasure(ctx context.Context, name string) (*destruction, error) {
+	r, err := s.contentToErase(ctx, name)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	id, err := content.ParseID(r.ContentID)
+	return &destruction{
+		what: fmt.Sprintf("erase the bytes of content %s, used %s", id.Short(), timesUsed(r.Uses)),
+		do: func(ctx context.Context) error {
+			if err := s.store.Erase(ctx, id); err != nil {
+				return err
+			}
+			r.Erased = true
+			return s.printErased(r)
+		},
+	}, err
+}
+
+// contentToErase returns what erase would do.
+func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecord, error) {
+	id, err := s.refs.Content(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	has, err := s.store.Has(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !has {
-		return refs.Unknown("content", o.name, nil)
+		return nil, refs.Unknown("content", name, nil)
 	}
-	r := erasedRecord{ContentID: id.String(), Erased: o.yes, Summaries: []string{}}
+	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
 	var holding []*lineage.Entry
 	for e, err := range s.store.Where(ctx, id) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		r.Uses++
 		holding = append(holding, e)
 	}
-	if err := s.eachSummary(ctx, func(summary *lineage.SummaryInfo) error {
+	if r.Titles, err = s.titlesOf(ctx, id); err != nil {
+		return nil, err
+	}
+	return r, s.eachSummary(ctx, func(summary *lineage.SummaryInfo) error {
 		covers, err := s.covers(ctx, summary, holding)
-		if content := summary.Content.String(); err == nil && covers && !slices.Contains(r.Summaries, content) {
-			r.Summaries = append(r.Summaries, content)
+		if id := summary.Content.String(); err == nil && covers && !slices.Contains(r.Summaries, id) {
+			r.Summaries = append(r.Summaries, id)
 		}
 		return err
-	}); err != nil {
-		return err
+	})
+}
+
+// maxTitle bounds how much of a content is compared with titles of chats.
+const maxTitle = 64 << 10
+
+// titlesOf returns the chats whose title is how a content begins, as it is where a chat
+// was named after its first message.
+func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string, error) {
+	titles := []string{}
+	body, err := s.store.Body(ctx, id)
+	if errors.Is(err, lineage.ErrErased) {
+		return titles, nil
 	}
-	if o.yes {
-		if err := s.store.Erase(ctx, id); err != nil {
-			return err
+	if err != nil {
+		return nil, err
+	}
+	begins, err := io.ReadAll(io.LimitReader(body, maxTitle))
+	if err != nil {
+		return nil, err
+	}
+	text := strings.Join(strings.Fields(string(begins)), " ")
+	for t, err := range s.store.Engine().Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		title := strings.TrimSuffix(strings.Join(strings.Fields(t.Title), " "), "…")
+		if title != "" && strings.HasPrefix(text, title) {
+			titles = append(titles, t.ID.String())
 		}
 	}
-	switch {
-	case s.json:
-		return s.emit(&r)
-	case o.yes:
-		s.printf("erased %s, used %d times\n", id, r.Uses)
-	default:
-		s.printf("would erase %s, used %d times; --yes does it\n", id, r.Uses)
-	}
+	return titles, nil
+}
+
+func (s *session) printErased(r *erasedRecord) error {
 	for _, summary := range r.Summaries {
 		s.warn("a summary of what holds it may say the same: 'lineage erase %s' erases that", summary)
 	}
+	for _, chat := range r.Titles {
+		s.warn("the title of chat %s is how it begins: 'lineage chat set %s --title TITLE' changes that", chat, chat)
+	}
+	if r.Erased {
+		s.warn("its bytes are on disk until 'lineage gc'; 'lineage project' again takes them out of databases; backups, bundles and exports made before still have them")
+	}
+	switch {
+	case s.json:
+		return s.emit(r)
+	case r.Erased:
+		s.printf("erased %s, used %s\n", r.ContentID, timesUsed(r.Uses))
+	default:
+		s.printf("would erase %s, used %s\n", r.ContentID, timesUsed(r.Uses))
+	}
 	return nil
+}
+
+func timesUsed(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return screen.Count(int64(n)) + " times"
 }
 
 // eachSummary visits the summaries of all chats whose text is still there.

@@ -26,7 +26,9 @@ const (
 	exitCorrupt     = 6
 	exitPartial     = 7
 	exitDiffers     = 8
+	exitNoHit       = 9
 	exitInterrupted = 130
+	exitTerminated  = 143
 )
 
 // exitCode is a code and what it says, for the documentation.
@@ -46,7 +48,9 @@ func exitCodes() []exitCode {
 		{exitCorrupt, "stored bytes are not what was written"},
 		{exitPartial, "done in part: some items were skipped, and are listed"},
 		{exitDiffers, "a comparison found differences"},
-		{exitInterrupted, "interrupted; a store keeps what was done so far"},
+		{exitNoHit, "a search found nothing"},
+		{exitInterrupted, "interrupted by SIGINT; a store keeps what was done so far"},
+		{exitTerminated, "ended by SIGTERM; a store keeps what was done so far"},
 	}
 }
 
@@ -74,25 +78,31 @@ func hint(err error, format string, args ...any) error {
 
 // Outcomes that are no failures of the program and have a code of their own.
 var (
-	errInterrupted = errors.New("interrupted")
-	errPartial     = errors.New("done in part")
-	errDiffers     = errors.New("differences found")
-	errDamaged     = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
+	errInterrupted  = errors.New("interrupted")
+	errPartial      = errors.New("done in part")
+	errDiffers      = errors.New("differences found")
+	errNothingFound = errors.New("nothing found")
+	errDamaged      = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
 )
 
 // codeOf returns the exit code of an error.
 func codeOf(err error) int {
 	var usage *usageError
+	var interrupted *interruption
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &interrupted):
+		return interrupted.code()
 	case is(errInterrupted), is(context.Canceled):
 		return exitInterrupted
 	case is(errPartial):
 		return exitPartial
 	case is(errDiffers):
 		return exitDiffers
+	case is(errNothingFound):
+		return exitNoHit
 	case errors.As(err, &usage):
 		return exitUsage
 	case is(lineage.ErrLocked):
@@ -122,7 +132,7 @@ func hintOf(err error) string {
 	case errors.As(err, &usage):
 		return "" // the command is named where it is known
 	case errors.Is(err, lineage.ErrLocked):
-		return "one process at a time can have a store open; --wait 1m waits for it"
+		return lockedHint(err)
 	case errors.Is(err, lineage.ErrCorrupt):
 		return "'lineage verify --deep' lists what is damaged and what mends it"
 	case errors.Is(err, sqladapter.ErrBusy):
@@ -141,6 +151,24 @@ func hintOf(err error) string {
 		return "a newer version of lineage reads it"
 	}
 	return ""
+}
+
+// lockedHint says how to get at a store that another process has open.
+func lockedHint(err error) string {
+	var locked *lineage.LockedError
+	if errors.As(err, &locked) && locked.PID != 0 {
+		return fmt.Sprintf("one process at a time can change a store: --wait 1m waits for process %d to end", locked.PID)
+	}
+	return "one process at a time can change a store: --wait 1m waits for it"
+}
+
+// notWaited adds what to do about a locked store to the error of a command that --wait does
+// not apply to.
+func notWaited(err error) error {
+	if errors.Is(err, lineage.ErrLocked) {
+		return hint(err, "nothing was copied: end that process first")
+	}
+	return err
 }
 
 // errorRecord is what is printed on standard error under --json.
@@ -197,10 +225,11 @@ func saying(err error) string {
 // record is what is printed under --json, as a line.
 type record interface{ recordType() string }
 
-// encodeRecord returns a record as a line of JSON that begins with its type.
+// encodeRecord returns a record as a line of JSON that begins with its type and has no
+// control characters.
 func encodeRecord(r record) ([]byte, error) {
 	var b strings.Builder
-	e := json.NewEncoder(&b)
+	e := json.NewEncoder(screen.NewJSONFilter(&b))
 	e.SetEscapeHTML(false)
 	if err := e.Encode(r); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.recordType(), err)

@@ -95,7 +95,7 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	r := exportedRecord{File: o.to, Format: string(format)}
 	err := s.writeOutput(o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
-		err := exportFailure(export.Write(ctx, s.store, counted, format, &options))
+		err := exportFailure(export.Write(ctx, s.store, exportTo(counted, format), format, &options))
 		r.Bytes = counted.n
 		return err
 	})
@@ -107,6 +107,15 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	}
 	s.printf("wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
 	return nil
+}
+
+// exportTo returns the writer of a format to w. Formats that are JSON escape control
+// characters wherever they go.
+func exportTo(w io.Writer, format export.Format) io.Writer {
+	if format == export.OpenAI || format == export.ShareGPT {
+		return screen.NewJSONFilter(w)
+	}
+	return w
 }
 
 func exportFailure(err error) error {
@@ -159,7 +168,7 @@ func (a *app) writeOutput(name string, write func(io.Writer) error) error {
 	if a.json {
 		return usagef("--json prints a record about the file that is written: name a file, not standard output")
 	}
-	return write(a.out.W)
+	return write(a.raw())
 }
 
 // writeBinary is writeOutput for bytes that a terminal cannot show.

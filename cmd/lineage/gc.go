@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 )
 
 type gcOptions struct {
+	yes        bool
 	dryRun     bool
 	keepReflog time.Duration
 	keepUnused time.Duration
@@ -24,16 +26,25 @@ func gcCommand(a *app) *cobra.Command {
 		Short: "Remove what nothing uses any more, from the disk too",
 		Long: `Removes what is left of deleted chats and contexts, messages that no context, checkpoint or recent move
 leads to, and the bytes of erased content, from the files on disk too. It can be interrupted, and does what is left
-the next time. --dry-run only tells what would go.`,
+the next time. It says what would go and asks first, unless --yes is given; --dry-run only says it.`,
 		Example: `  lineage gc --dry-run
-  lineage gc --keep-reflog 24h --json`,
+  lineage gc --keep-reflog 24h --yes --json`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
+			if o.keepReflog < 0 || o.keepUnused < 0 {
+				return usagef("--keep-reflog and --keep-unused: a time is not negative")
+			}
+			mode := openMode{noChat: true}
+			if o.dryRun {
+				mode.readOnly = true
+				return a.open(ctx, mode, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
+			}
+			return a.destroy(ctx, o.yes, &destroyer{mode: mode, inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.collection(ctx, o) }})
 		}),
 	}
+	yesFlag(c, &o.yes)
 	f := c.Flags()
-	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "tell what would go, and change nothing")
+	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would go")
 	f.DurationVar(&o.keepReflog, "keep-reflog", backend.DefaultKeepReflog, "for how long a move keeps what it left; 0 keeps nothing")
 	f.DurationVar(&o.keepUnused, "keep-unused", backend.DefaultKeepUnused, "for how long content stays that nothing has used yet")
 	return c
@@ -68,15 +79,33 @@ func kept(d time.Duration) time.Duration {
 	return d
 }
 
-func runGC(ctx context.Context, s *session, o *gcOptions) error {
-	if o.keepReflog < 0 || o.keepUnused < 0 {
-		return usagef("--keep-reflog and --keep-unused: a time is not negative")
+// collection returns a collection. What it is called is for the question only: --yes takes
+// whatever there is.
+func (s *session) collection(ctx context.Context, o *gcOptions) (*destruction, error) {
+	d := &destruction{do: func(ctx context.Context) error { return runGC(ctx, s, o) }}
+	if o.yes {
+		return d, nil
 	}
+	report, err := s.collect(ctx, o, true)
+	d.what = "remove " + collectedText(&report)
+	return d, err
+}
+
+func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (lineage.CollectReport, error) {
 	line := s.progress("collecting", screen.Bytes)
-	report, err := s.store.Collect(ctx, lineage.CollectOptions{
-		DryRun: o.dryRun, KeepReflog: kept(o.keepReflog), KeepUnused: kept(o.keepUnused), Progress: line.Show,
+	defer line.Done()
+	return s.store.Collect(ctx, lineage.CollectOptions{
+		DryRun: dryRun, KeepReflog: kept(o.keepReflog), KeepUnused: kept(o.keepUnused), Progress: line.Show,
 	})
-	line.Done()
+}
+
+func collectedText(r *lineage.CollectReport) string {
+	return fmt.Sprintf("%s in %s: %s, %s", screen.Bytes(int64(r.Bytes)), screen.Plural(int64(r.Records), "record"),
+		screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Blocks), "content"))
+}
+
+func runGC(ctx context.Context, s *session, o *gcOptions) error {
+	report, err := s.collect(ctx, o, o.dryRun)
 	if err != nil {
 		return err
 	}
@@ -90,8 +119,7 @@ func runGC(ctx context.Context, s *session, o *gcOptions) error {
 	if o.dryRun {
 		did = "would remove"
 	}
-	s.printf("%s %s in %s: %s, %s\n", did, screen.Bytes(int64(report.Bytes)), screen.Plural(int64(report.Records), "record"),
-		screen.Plural(int64(report.Spans), "message"), screen.Plural(int64(report.Blocks), "content"))
+	s.printf("%s %s\n", did, collectedText(&report))
 	if !o.dryRun {
 		s.printf("%s on disk, %s before\n", screen.Bytes(int64(report.After)), screen.Bytes(int64(report.Before)))
 	}

@@ -3,7 +3,11 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +17,162 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
 )
+
+// soon bounds what ends at once on a machine that does nothing else.
+const soon = time.Minute
+
+// command returns the command line of a program of this test binary.
+func command(t *testing.T, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Args = append([]string{program}, args...)
+	c.WaitDelay = soon
+	t.Cleanup(func() {
+		if c.Process != nil && c.ProcessState == nil {
+			c.Process.Kill()
+			c.Wait()
+		}
+	})
+	return c
+}
+
+// ended waits for a process and returns its exit code.
+func ended(t *testing.T, c *exec.Cmd) int {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		c.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return c.ProcessState.ExitCode()
+	case <-time.After(soon):
+		c.Process.Kill()
+		<-done
+		t.Fatalf("%v goes on", c.Args)
+		return 0
+	}
+}
+
+// signalCodes are the exit codes of processes that were told to end.
+var signalCodes = map[syscall.Signal]int{syscall.SIGINT: exitInterrupted, syscall.SIGTERM: exitTerminated}
+
+// A process that does not look whether it was interrupted ends all the same: after a time
+// of grace, or with the second signal.
+func TestSignalsEndTheObstinate(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	for _, at := range []string{"loop", fifo} {
+		for sent, code := range signalCodes {
+			for _, grace := range []string{"1ms", "1h"} {
+				t.Run(fmt.Sprint(filepath.Base(at), " ", sent, " ", grace), func(t *testing.T) {
+					c := command(t, "obstinate", at, grace)
+					out, err := c.StdoutPipe()
+					require.NoError(t, err)
+					require.NoError(t, c.Start())
+					require.NoError(t, next(out))
+					require.NoError(t, c.Process.Signal(sent))
+					if grace == "1h" {
+						require.NoError(t, next(out), "the first signal ends the context")
+						require.NoError(t, c.Process.Signal(sent))
+					}
+					require.Equal(t, code, ended(t, c))
+				})
+			}
+		}
+	}
+}
+
+// next reads a byte.
+func next(r io.Reader) error {
+	_, err := io.ReadFull(r, make([]byte, 1))
+	return err
+}
+
+// largeStore makes a store that takes long to pack, to verify and to index.
+func largeStore(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	store, err := lineage.Open(t.Context(), dir, &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func() string { return fmt.Sprintf("%x", random.Uint64N(1<<20)) }
+	for range 40 {
+		thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
+		require.NoError(t, err)
+		active, err := thread.Active(t.Context())
+		require.NoError(t, err)
+		items := make([]lineage.Item, 1000)
+		for i := range items {
+			var text strings.Builder
+			for range 80 {
+				text.WriteString(word() + " ")
+			}
+			items[i] = lineage.User(text.String())
+		}
+		_, err = active.Extend(t.Context(), items...)
+		require.NoError(t, err)
+	}
+	require.NoError(t, store.Close())
+	return dir
+}
+
+// endlessly writes conversations until nobody reads them.
+func endlessly(w io.WriteCloser) {
+	for i := 0; ; i++ {
+		if _, err := fmt.Fprintf(w, `{"id":"c%d","messages":[{"role":"user","content":"And Porto? %d"}]}`+"\n", i, i); err != nil {
+			return
+		}
+	}
+}
+
+// Commands that would work for long end with the first signal, and the store is whole.
+func TestSignalsEndCommands(t *testing.T) {
+	large := largeStore(t)
+	for _, line := range []string{
+		"import -", "pack --dense", "verify --deep", "search word",
+	} {
+		for sent, code := range signalCodes {
+			t.Run(line+" "+sent.String(), func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "store")
+				require.NoError(t, os.CopyFS(dir, os.DirFS(large)))
+				c := command(t, "lineage", append(strings.Fields(line), "--store", dir)...)
+				in, err := c.StdinPipe()
+				require.NoError(t, err)
+				defer in.Close()
+				var errOut strings.Builder
+				c.Stderr = &errOut
+				require.NoError(t, c.Start())
+				if line == "import -" {
+					go endlessly(in)
+				}
+				atWork(t, dir)
+				require.NoError(t, c.Process.Signal(sent))
+				require.Equal(t, code, ended(t, c), errOut.String())
+				require.Contains(t, errOut.String(), "lineage: interrupted")
+
+				got := runLine(context.Background(), "verify", "--store", dir)
+				require.Equal(t, 0, got.code, got.err)
+			})
+		}
+	}
+}
+
+// atWork waits until a process has a store open.
+func atWork(t *testing.T, dir string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		store, err := lineage.Open(context.Background(), dir, &lineage.Options{MustExist: true})
+		if err == nil {
+			err = store.Close()
+		}
+		return errors.Is(err, lineage.ErrLocked)
+	}, soon, 5*time.Millisecond)
+}
 
 // A process that waits for more input with the store open ends when it is interrupted.
 func TestInterruptedProcess(t *testing.T) {
@@ -24,14 +183,11 @@ func TestInterruptedProcess(t *testing.T) {
 	for name, source := range map[string]string{"standard input": "-", "a pipe": pipe} {
 		t.Run(name, func(t *testing.T) {
 			dir := newStore(t)
-			c := exec.Command(os.Args[0])
-			c.Args = []string{"lineage", "import", source, "--store", dir}
-			c.WaitDelay = time.Minute
+			c := command(t, "lineage", "import", source, "--store", dir)
 			in, err := c.StdinPipe()
 			require.NoError(t, err)
 			defer in.Close()
 			require.NoError(t, c.Start())
-			defer c.Process.Kill()
 			if source == pipe {
 				f, err := os.OpenFile(pipe, os.O_RDWR, 0)
 				require.NoError(t, err)
@@ -44,17 +200,7 @@ func TestInterruptedProcess(t *testing.T) {
 				return runLine(t.Context(), "log", "--store", dir, "--wait", "0s").code == exitLocked
 			}, 10*time.Second, 5*time.Millisecond)
 			require.NoError(t, c.Process.Signal(os.Interrupt))
-			ended := make(chan struct{})
-			go func() {
-				c.Wait()
-				close(ended)
-			}()
-			select {
-			case <-ended:
-			case <-time.After(10 * time.Second):
-				t.Fatal("it goes on")
-			}
-			require.Equal(t, exitInterrupted, c.ProcessState.ExitCode())
+			require.Equal(t, exitInterrupted, ended(t, c))
 		})
 	}
 }

@@ -9,15 +9,9 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second interrupt ends the process at once.
-	context.AfterFunc(ctx, stop)
-	code := newApp(os.Stdin, os.Stdout, os.Stderr, os.Getenv).run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	ctx := endOnSignals(context.Background(), grace)
+	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr, os.Getenv).run(ctx, os.Args[1:]))
 }

@@ -249,14 +249,11 @@ func (s *session) printEntry(ctx context.Context, e *lineage.Entry, labels strin
 		return err
 	}
 	text := speech.Of(e.Type, body)
-	if s.out.Terminal {
-		text = screen.Clean(text)
-	}
 	width := 0
 	if s.out.Width > 0 {
 		width = max(s.out.Width-4, 20)
 	}
-	for _, line := range screen.Wrap(text, width) {
+	for _, line := range screen.Wrap(screen.Clean(text), width) {
 		if line == "" {
 			s.printf("\n")
 			continue

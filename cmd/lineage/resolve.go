@@ -198,6 +198,6 @@ func (s *session) renderResolved(ctx context.Context, resolved *lineage.Resolved
 	if err != nil {
 		return err
 	}
-	s.printf("%s\n", text)
-	return nil
+	_, err = fmt.Fprintln(s.raw(), text)
+	return err
 }

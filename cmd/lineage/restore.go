@@ -32,7 +32,7 @@ func runRestore(ctx context.Context, a *app, from, dir string) error {
 		return hint(err, "nothing was restored; 'lineage verify --deep --store %s' lists what is damaged", from)
 	}
 	if err != nil {
-		return err
+		return notWaited(err)
 	}
 	return a.copied(dir, report)
 }

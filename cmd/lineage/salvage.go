@@ -78,7 +78,7 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	r, err := lineage.Salvage(ctx, from, dir, lineage.SalvageOptions{Lost: lost, Progress: line.Show})
 	line.Done()
 	if err != nil {
-		return err
+		return notWaited(err)
 	}
 	if failure != nil {
 		return failure

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lineage": main})
+	testscript.Main(m, map[string]func(){"lineage": main, "obstinate": obstinate})
 }
 
 // allRecords has one of each kind of record.

@@ -29,7 +29,8 @@ func searchCommand(a *app) *cobra.Command {
 		Long: `Finds messages by their words, the best first: in all chats, or in the one that --chat names. A message
 that several chats share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
 and NEAR(…) combine them. Text that is no valid query is searched for its words. What a store is
-searched with is kept in a file beside it, and made anew when that is gone.`,
+searched with is kept in a file beside it, and made anew when that is gone. Where nothing is found, it says so on
+standard error and exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -157,8 +158,8 @@ func (a *app) printHits(hits []*hit, title func(id string) (string, error), shor
 		}
 		a.printf("    %s\n", a.marked(screen.Line(snippet)))
 	}
-	if len(hits) == 0 && !a.json {
-		a.note("nothing found")
+	if len(hits) == 0 {
+		return errNothingFound
 	}
 	return nil
 }

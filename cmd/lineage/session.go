@@ -7,20 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // storeDir is the name under which a store is looked for.
 const storeDir = ".lineage"
-
-// chatFile says in a store which chat was chosen. It is a preference of the command
-// line's and nothing that the store knows of.
-const chatFile = "current-chat"
 
 // session is a command at work on an open store.
 type session struct {
@@ -161,51 +155,6 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	})
 	a.keeps = a.keeps || err == nil && !mode.readOnly
 	return store, err
-}
-
-// currentChat returns the chat that commands work on, nil while there is none.
-func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
-	if name := s.namedChat(); name != "" {
-		return refs.New(s.store, nil).Thread(ctx, name)
-	}
-	if chosen, err := os.ReadFile(filepath.Join(s.dir, chatFile)); err == nil {
-		if id, err := structure.ParseID[lineage.ThreadID](strings.TrimSpace(string(chosen))); err == nil {
-			t, err := s.store.Thread(ctx, id)
-			if !errors.Is(err, lineage.ErrNotFound) {
-				return t, err
-			}
-		}
-	}
-	var latest *structure.Thread
-	for t, err := range s.store.Engine().Threads(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if latest == nil || t.UpdatedAt.After(latest.UpdatedAt) {
-			latest = t
-		}
-	}
-	if latest == nil {
-		return nil, nil
-	}
-	return s.store.Thread(ctx, latest.ID)
-}
-
-// useChat makes a chat the one that commands work on.
-func (s *session) useChat(id lineage.ThreadID) error {
-	path := filepath.Join(s.dir, chatFile)
-	temporary, err := os.CreateTemp(s.dir, chatFile+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name())
-	if _, err := temporary.WriteString(id.String() + "\n"); err != nil {
-		return errors.Join(err, temporary.Close())
-	}
-	if err := temporary.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
 }
 
 // needChat returns the current chat.

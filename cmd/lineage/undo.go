@@ -2,16 +2,27 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 func undoCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "undo [CONTEXT]",
 		Short: "Take the last move of a context back",
-		Long: `Takes the last move of a context back: a rewind in place, a replacing merge, another choice. Going
-forward is no move. Undoing twice leads back to where it stood. 'lineage reflog' lists the moves.`,
+		Long: `Takes the last move of a context back: a rewind in place, a replacing merge, another choice. Undoing twice
+leads back to where it stood. 'lineage reflog' lists the moves. What only adds is no move:
+
+  after append or merge     lineage rewind main~1 --in-place    (one message back)
+  after rewind or aside     lineage switch main                 (the branch it was made from)
+  after edit or fork        lineage delete ID                   (the original was not changed)`,
 		Example: `  lineage rewind @{1} --in-place && lineage undo`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
@@ -20,14 +31,67 @@ forward is no move. Undoing twice leads back to where it stood. 'lineage reflog'
 	}
 }
 
+// nothingToUndo says that a context has no move to take back. It matches
+// lineage.ErrNotFound.
+type nothingToUndo struct {
+	name, hint string
+}
+
+func (e *nothingToUndo) Error() string {
+	return "nothing to undo: " + e.name + " was extended, but never moved back or replaced"
+}
+func (e *nothingToUndo) Unwrap() error { return lineage.ErrNotFound }
+func (e *nothingToUndo) Hint() string  { return e.hint }
+
 func runUndo(ctx context.Context, s *session, name string) error {
 	found, err := s.context(ctx, name)
 	if err != nil {
 		return err
 	}
+	s.nameBranch(ctx, found)
+	var last *lineage.Move
+	for m, err := range found.Context.Reflog(ctx) {
+		if err != nil {
+			return err
+		}
+		last = &m
+	}
+	if last == nil {
+		return s.nothingToUndo(ctx, found)
+	}
 	from := found.Span
 	if err := found.Context.Undo(ctx); err != nil {
+		return fmt.Errorf("undo the %s of %s: %w", last.Reason, nameOf(found), err)
+	}
+	if from != last.To {
+		s.warn("%s was extended after the %s that was undone: 'lineage undo' again brings those messages back", nameOf(found), last.Reason)
+	}
+	s.note("undone: %s of %s", last.Reason, screen.Time(last.At))
+	return s.moved(ctx, found, from)
+}
+
+// nothingToUndo says which command takes back what was done to a context instead.
+func (s *session) nothingToUndo(ctx context.Context, found *refs.Ref) error {
+	info, err := found.Context.Info(ctx)
+	if err != nil {
 		return err
 	}
-	return s.moved(ctx, found, from)
+	name := nameOf(found)
+	var instead []string
+	if !found.Span.IsZero() {
+		instead = append(instead, fmt.Sprintf("after append or merge, 'lineage rewind %s~1 --in-place' goes one message back", name))
+	}
+	if !info.Parent.IsZero() {
+		parent, err := s.refs.Context(ctx, info.Parent.String())
+		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		if err == nil {
+			if s.nameBranch(ctx, parent); parent.Branch != "" && found.Branch != "" {
+				instead = append(instead, fmt.Sprintf("after rewind or aside, 'lineage switch %s' goes back to the branch that %s was made from", parent.Branch, name))
+			}
+		}
+	}
+	instead = append(instead, "edit and fork changed nothing here: 'lineage delete ID' deletes what they made")
+	return &nothingToUndo{name, strings.Join(instead, "; ")}
 }

@@ -118,7 +118,7 @@ func (a *app) follow(ctx context.Context, dir string, interval time.Duration, do
 			} else if !errors.Is(err, lineage.ErrLocked) {
 				return err
 			}
-			if err := a.buffer.Flush(); err != nil {
+			if err := a.flush(); err != nil {
 				return err
 			}
 		}

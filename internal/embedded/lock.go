@@ -102,10 +102,7 @@ func openLock(name string, shared bool) (*os.File, error) {
 // describe writes who holds the lock.
 func (l *dirLock) describe() error {
 	host, _ := os.Hostname() // empty is as good as any other guess
-	owner := lockOwner{PID: os.Getpid(), Host: host, Command: strings.Join(os.Args, " "), Since: time.Now().UTC()}
-	if len(owner.Command) > 200 {
-		owner.Command = strings.ToValidUTF8(owner.Command[:200], "") + "…"
-	}
+	owner := lockOwner{PID: os.Getpid(), Host: host, Command: shortCommand(strings.Join(os.Args, " ")), Since: time.Now().UTC()}
 	b, err := json.Marshal(owner)
 	if err != nil {
 		return err
@@ -119,6 +116,14 @@ func (l *dirLock) describe() error {
 	return nil
 }
 
+// shortCommand returns a command line as it is shown.
+func shortCommand(line string) string {
+	if len(line) > 200 {
+		return strings.ToValidUTF8(line[:200], "") + "…"
+	}
+	return line
+}
+
 func lockedBy(dir string, f *os.File) error {
 	held := &backend.LockedError{Path: dir}
 	b := make([]byte, 4096)
@@ -126,6 +131,9 @@ func lockedBy(dir string, f *os.File) error {
 	var owner lockOwner
 	if json.Unmarshal(b[:n], &owner) == nil {
 		held.PID, held.Host, held.Command, held.Since = owner.PID, owner.Host, owner.Command, owner.Since
+	}
+	if held.PID == 0 {
+		held.PID, held.Command = holder(f)
 	}
 	return held
 }

@@ -84,21 +84,26 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return ErrCorrupt }
 
-// LockedError tells who has the store open. It matches ErrLocked.
+// LockedError says which process has the store open. It matches ErrLocked.
 type LockedError struct {
-	Path    string
+	Path string
+	// PID is 0 where the process is not known.
 	PID     int
-	Host    string
 	Command string
-	Since   time.Time
+	// Host and Since are empty for a process that only reads.
+	Host  string
+	Since time.Time
 }
 
 func (e *LockedError) Error() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("store %s is %v by another process", e.Path, ErrLocked)
 	}
-	return fmt.Sprintf("store %s is %v by process %d (%s) on %s since %s",
-		e.Path, ErrLocked, e.PID, e.Command, e.Host, e.Since.Format(time.RFC3339))
+	s := fmt.Sprintf("store %s is %v by process %d (%s)", e.Path, ErrLocked, e.PID, e.Command)
+	if !e.Since.IsZero() {
+		s += fmt.Sprintf(" on %s since %s", e.Host, e.Since.Format(time.RFC3339))
+	}
+	return s
 }
 
 func (e *LockedError) Unwrap() error { return ErrLocked }

@@ -86,7 +86,7 @@ func (d *drawing) point(n *Node, prefix string) {
 		if d.to.Width > 0 {
 			used := screen.Width(prefix) + 2 + n.HeadWidth + 2
 			if n.Labels != "" {
-				used += 2 + screen.Width(Plain(n.Labels))
+				used += 2 + screen.Width(screen.Unpaint(n.Labels))
 			}
 			room = max(d.to.Width-used, 12)
 		}
@@ -115,22 +115,4 @@ func count(n *Node) int {
 		}
 	}
 	return total
-}
-
-// Plain returns a painted text without its styles.
-func Plain(text string) string {
-	var b strings.Builder
-	for {
-		i := strings.Index(text, "\x1b[")
-		if i < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		b.WriteString(text[:i])
-		end := strings.IndexByte(text[i:], 'm')
-		if end < 0 {
-			return b.String()
-		}
-		text = text[i+end+1:]
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+var clearLine = control("\r\x1b[K")
+
 // Progress is a line at the bottom of a terminal that tells how far something is.
 // Where no person looks it writes nothing. It is safe for concurrent use.
 type Progress struct {
@@ -38,7 +40,7 @@ func (p *Progress) Show(done, total int64) {
 		return
 	}
 	p.shown, p.wrote = now, true
-	fmt.Fprintf(p.screen.W, "\r\x1b[K%s", Cut(p.line(done, total, now.Sub(p.started)), p.screen.Width-1))
+	fmt.Fprintf(p.screen.W, "%s%s", clearLine, Cut(p.line(done, total, now.Sub(p.started)), p.screen.Width-1))
 }
 
 func (p *Progress) line(done, total int64, took time.Duration) string {
@@ -62,7 +64,7 @@ func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wrote {
-		fmt.Fprint(p.screen.W, "\r\x1b[K")
+		fmt.Fprint(p.screen.W, clearLine)
 		p.wrote = false
 	}
 }
@@ -79,5 +81,5 @@ func (p *Progress) Say(what string) {
 		return
 	}
 	p.shown, p.wrote = now, true
-	fmt.Fprintf(p.screen.W, "\r\x1b[K%s", Cut(p.what+"  "+what, p.screen.Width-1))
+	fmt.Fprintf(p.screen.W, "%s%s", clearLine, Cut(p.what+"  "+what, p.screen.Width-1))
 }

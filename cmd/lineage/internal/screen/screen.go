@@ -6,14 +6,13 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/term"
 )
 
-// Screen is where output goes.
+// Screen is where output for people goes.
 type Screen struct {
-	W io.Writer
+	W *Filter
 	// Terminal is set when a person is looking.
 	Terminal bool
 	// Width is how many columns there are; 0 is any number.
@@ -25,7 +24,7 @@ type Screen struct {
 // Of returns the screen that w is. Width and colour are for terminals alone.
 // NO_COLOR and TERM=dumb turn colour off, and COLUMNS overrides the width.
 func Of(w io.Writer, getenv func(string) string) *Screen {
-	s := &Screen{W: w}
+	s := &Screen{W: NewFilter(w)}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return s
@@ -62,7 +61,7 @@ func (s *Screen) Paint(style Style, text string) string {
 	if !s.Colour || style == Plain || text == "" {
 		return text
 	}
-	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+	return control("\x1b["+string(style)+"m") + text + control("\x1b[0m")
 }
 
 // OfRole returns the style that tells messages of a role.
@@ -78,29 +77,4 @@ func OfRole(role string) Style {
 		return Yellow
 	}
 	return Blue
-}
-
-// Clean returns text that moves no cursor and changes no setting of a terminal:
-// control characters but newline and tab become their pictures. What is not UTF-8
-// becomes U+FFFD.
-func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r < ' ':
-			return '\u2400' + r
-		case r == 0x7f:
-			return '\u2421'
-		case r >= 0x80 && r < 0xa0, isDirection(r):
-			return '\ufffd'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\ufffd"))
-}
-
-// isDirection reports whether a character changes the direction of writing for
-// what follows.
-func isDirection(r rune) bool {
-	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

@@ -10,17 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCleanLeavesATerminalAlone(t *testing.T) {
-	require.Equal(t, "a␛[31mb␍\nc\td␡", Clean("a\x1b[31mb\r\nc\td\x7f"))
-	require.Equal(t, "�[1m �", Clean("\u009b[1m \xff"))
-	require.Equal(t, "�txt.exe", Clean("\u202etxt.exe"))
-	rapid.Check(t, func(t *rapid.T) {
-		for _, r := range Clean(rapid.String().Draw(t, "text")) {
-			require.False(t, r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0, "%q", r)
-		}
-	})
-}
-
 func TestCutAndWrapKeepToTheWidth(t *testing.T) {
 	require.Equal(t, "日本…", Cut("日本語です", 5))
 	require.Equal(t, "abc", Cut("abc", 3))
@@ -41,14 +30,14 @@ func TestCutAndWrapKeepToTheWidth(t *testing.T) {
 
 func TestTableAligns(t *testing.T) {
 	var out bytes.Buffer
-	table := NewTable(&Screen{W: &out}, "ID", "TITLE")
+	table := NewTable(&Screen{W: NewFilter(&out)}, "ID", "TITLE")
 	table.Row("1", "日本")
 	table.Cells(Cell{Text: "200", Style: Bold}, Cell{Text: "two\nlines"})
 	require.NoError(t, table.Print())
 	require.Equal(t, "ID   TITLE\n1    日本\n200  two lines\n", out.String())
 
 	out.Reset()
-	table = NewTable(&Screen{W: &out, Width: 14, Colour: true, Terminal: true}, "", "")
+	table = NewTable(&Screen{W: NewFilter(&out), Width: 14, Colour: true, Terminal: true}, "", "")
 	table.Cells(Cell{Text: "x", Style: Red}, Cell{Text: "a long text is cut"})
 	require.NoError(t, table.Print())
 	require.Equal(t, "\x1b[31mx\x1b[0m  a long tex…\n", out.String())
@@ -64,13 +53,13 @@ func TestAmounts(t *testing.T) {
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	p := NewProgress(&Screen{W: &out}, "reading", Bytes)
+	p := NewProgress(&Screen{W: NewFilter(&out)}, "reading", Bytes)
 	p.now, p.started = func() time.Time { return now.Add(time.Minute) }, now
 	p.Show(10, 100)
 	p.Done()
 	require.Empty(t, out.String())
 
-	p.screen = &Screen{W: &out, Terminal: true, Width: 80}
+	p.screen = &Screen{W: NewFilter(&out), Terminal: true, Width: 80}
 	p.Show(30, 90)
 	p.Show(40, 90) // too soon after
 	require.Equal(t, "\r\x1b[Kreading  30 B of 90 B  33%  0 B/s  2m0s left", out.String())

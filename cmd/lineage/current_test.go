@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// listedFirst returns the chat that `chat list` lists first, and the one that commands
+// work on.
+func listedFirst(t require.TestingT, dir string) (first, current string) {
+	got := runLine(context.Background(), "chat", "list", "--json", "--store", dir)
+	require.Equal(t, 0, got.code, got.err)
+	for line := range strings.Lines(got.out) {
+		var r chatRecord
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		if first == "" {
+			first = r.ID
+		}
+		if r.Current {
+			current = r.ID
+		}
+	}
+	return first, current
+}
+
+// Whatever the library changed last is listed first, and is the current chat.
+func TestTheLatestChatIsCurrent(t *testing.T) {
+	outer := t
+	rapid.Check(t, func(t *rapid.T) {
+		ctx, dir := context.Background(), outer.TempDir()+"/store"
+		store, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+		require.NoError(t, err)
+		var order []lineage.ThreadID // by their last change, oldest first
+		changed := func(id lineage.ThreadID) {
+			order = append(slices.DeleteFunc(order, func(other lineage.ThreadID) bool { return other == id }), id)
+		}
+		create := func() {
+			thread, err := store.CreateThread(ctx, lineage.ThreadOptions{})
+			require.NoError(t, err)
+			changed(thread.ID())
+		}
+		create()
+		for step := range rapid.IntRange(0, 12).Draw(t, "steps") {
+			do := rapid.SampledFrom([]string{"create", "extend", "title", "fork", "branch", "delete"}).Draw(t, "do")
+			if do == "create" || len(order) == 0 {
+				create()
+				continue
+			}
+			thread, err := store.Thread(ctx, order[rapid.IntRange(0, len(order)-1).Draw(t, "thread")])
+			require.NoError(t, err)
+			active, err := thread.Active(ctx)
+			require.NoError(t, err)
+			changed(thread.ID())
+			switch do {
+			case "extend":
+				_, err = active.Extend(ctx, lineage.User("more"))
+			case "title":
+				err = thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title += "x" })
+			case "fork":
+				_, err = active.Fork(ctx, lineage.ForkOptions{})
+			case "branch":
+				_, err = thread.CreateBranch(ctx, fmt.Sprint("branch", step), lineage.BranchOptions{})
+			case "delete":
+				order = order[:len(order)-1]
+				err = thread.Delete(ctx)
+			}
+			require.NoError(t, err)
+		}
+		require.NoError(t, store.Close())
+		first, current := listedFirst(t, dir)
+		require.Equal(t, first, current)
+		want := ""
+		if len(order) > 0 {
+			want = order[len(order)-1].String()
+		}
+		require.Equal(t, want, current)
+	})
+}
+
+// After a chat is deleted, what is said goes into the chat that is listed first.
+func TestAppendGoesToTheChatListedFirst(t *testing.T) {
+	dir := newStore(t)
+	for _, line := range []string{
+		"chat create --id old", "append said-first --chat old", "chat create --id imported", "append said-next --chat old",
+		"chat create --id doomed", "chat delete doomed --yes",
+	} {
+		got := runLine(t.Context(), append(strings.Fields(line), "--store", dir)...)
+		require.Equal(t, 0, got.code, "%s: %s", line, got.err)
+	}
+	first, current := listedFirst(t, dir)
+	require.Equal(t, first, current)
+	require.Equal(t, lineage.SourceThread("old").String(), current)
+	require.Equal(t, 0, runLine(t.Context(), "append", "said-last", "--store", dir).code)
+	require.Contains(t, runLine(t.Context(), "log", "--chat", "old", "--store", dir).out, "said-last")
+}
+
+// countedEngine counts what is read.
+type countedEngine struct {
+	backend.Engine
+	commits, records int
+}
+
+func count[T any](n *int, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for one, err := range all {
+			if *n++; !yield(one, err) {
+				return
+			}
+		}
+	}
+}
+
+func (e *countedEngine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
+	return count(&e.commits, e.Engine.Feed(ctx, from))
+}
+
+func (e *countedEngine) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	return count(&e.records, e.Engine.Threads(ctx))
+}
+
+func (e *countedEngine) Contexts(ctx context.Context, id structure.ThreadID) iter.Seq2[backend.Context, error] {
+	return count(&e.records, e.Engine.Contexts(ctx, id))
+}
+
+// Finding the current chat does not look at the others, however many there are.
+func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
+	store, err := lineage.Open(t.Context(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer store.Close()
+	var threads []*lineage.Thread
+	for range 2000 {
+		thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
+		require.NoError(t, err)
+		threads = append(threads, thread)
+	}
+	counted := &countedEngine{Engine: store.Engine()}
+	s := &session{app: newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counted)}
+	latest := func() lineage.ThreadID {
+		counted.commits, counted.records = 0, 0
+		thread, err := s.latestChat(t.Context())
+		require.NoError(t, err)
+		return thread.ID()
+	}
+	require.Equal(t, threads[1999].ID(), latest())
+	require.Zero(t, counted.records)
+	require.LessOrEqual(t, counted.commits, 2)
+
+	// Those that were deleted last are passed over.
+	for _, thread := range threads[1900:] {
+		require.NoError(t, thread.Delete(t.Context()))
+	}
+	require.Equal(t, threads[1899].ID(), latest())
+	require.Zero(t, counted.records)
+	require.LessOrEqual(t, counted.commits, 2000)
+
+	// Times say the same.
+	active, err := threads[7].Active(t.Context())
+	require.NoError(t, err)
+	_, err = active.Extend(t.Context(), lineage.User("last"))
+	require.NoError(t, err)
+	byTime, err := s.latestByTime(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, latest(), byTime.ID())
+	require.Equal(t, threads[7].ID(), byTime.ID())
+}

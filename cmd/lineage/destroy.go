@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/awaited"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// destruction is something that cannot be taken back, ready to be done.
+type destruction struct {
+	// what says what is destroyed: "delete chat …".
+	what string
+	do   func(context.Context) error
+}
+
+var errDeclined = errors.New("nothing was changed")
+
+// yesFlag adds the flag that answers the question of destroy.
+func yesFlag(c *cobra.Command, yes *bool) {
+	c.Flags().BoolVarP(yes, "yes", "y", false, "do it without asking; needed where there is no terminal")
+}
+
+// destroyer finds what a command destroys: in a store, and in a database where that can be.
+type destroyer struct {
+	mode       openMode
+	inStore    func(context.Context, *session) (*destruction, error)
+	inDatabase func(context.Context, *database) (*destruction, error)
+}
+
+// open opens the store or database and passes on what would be destroyed there.
+func (d *destroyer) open(ctx context.Context, a *app, readOnly bool, use func(context.Context, *destruction) error) error {
+	if d.inDatabase != nil && a.dsn() != "" {
+		return a.onDB(ctx, func(ctx context.Context, in *database) error {
+			found, err := d.inDatabase(ctx, in)
+			if err != nil {
+				return err
+			}
+			return use(ctx, found)
+		})
+	}
+	mode := d.mode
+	mode.readOnly = readOnly
+	return a.open(ctx, mode, func(ctx context.Context, in *session) error {
+		found, err := d.inStore(ctx, in)
+		if err != nil {
+			return err
+		}
+		return use(ctx, found)
+	})
+}
+
+// destroy destroys something once a person has agreed, on a terminal or by --yes. While
+// the person thinks, nothing is open; what has changed when the answer comes stays.
+func (a *app) destroy(ctx context.Context, yes bool, d *destroyer) error {
+	asked := ""
+	if !yes {
+		err := d.open(ctx, a, true, func(_ context.Context, found *destruction) error {
+			asked = found.what
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := a.agree(ctx, asked); err != nil {
+			return err
+		}
+	}
+	return d.open(ctx, a, false, func(ctx context.Context, found *destruction) error {
+		if !yes && found.what != asked {
+			return hint(fmt.Errorf("it would now %s: %w", found.what, lineage.ErrConflict), "it changed while you were asked, and nothing was deleted")
+		}
+		return found.do(ctx)
+	})
+}
+
+// agree asks whether to do something that cannot be taken back.
+func (a *app) agree(ctx context.Context, what string) error {
+	f, ok := a.stdin.(*os.File)
+	if a.json || !a.err.Terminal || !ok || !term.IsTerminal(int(f.Fd())) {
+		return hint(usagef("this would %s: it needs --yes where nobody can be asked", what), "nothing was changed")
+	}
+	if err := a.flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err.W, "This will %s. It cannot be undone.\nContinue? [y/N] ", screen.Line(what))
+	answer, err := bufio.NewReader(awaited.NewReader(ctx, a.stdin)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errDeclined
+}

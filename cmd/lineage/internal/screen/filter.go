@@ -1,0 +1,156 @@
+package screen
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Filter is a writer that passes text on without characters that control a terminal.
+// Newlines and tabs stay, and so do the styles of Paint and the line of a Progress. It is
+// safe for concurrent use.
+type Filter struct {
+	replace func(rune) string
+
+	mu   sync.Mutex
+	to   io.Writer
+	rest []byte // the start of a character or sequence that the next Write completes
+}
+
+// NewFilter returns a filter that shows pictures of control characters.
+func NewFilter(to io.Writer) *Filter { return &Filter{to: to, replace: picture} }
+
+// NewJSONFilter returns a filter for JSON: the values of its strings stay as they are.
+func NewJSONFilter(to io.Writer) *Filter { return &Filter{to: to, replace: escape} }
+
+// Write implements io.Writer.
+func (f *Filter) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := p
+	if len(f.rest) > 0 {
+		text = append(f.rest, p...)
+	}
+	clean, n := filter(text, f.replace, false)
+	f.rest = bytes.Clone(text[n:])
+	if _, err := f.to.Write(clean); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes the start of a character that was never completed.
+func (f *Filter) Flush() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clean, _ := filter(f.rest, f.replace, true)
+	f.rest = nil
+	_, err := f.to.Write(clean)
+	return err
+}
+
+// Clean returns text without control characters but newline and tab: they become their
+// pictures, or U+FFFD, which also stands for what is not UTF-8.
+func Clean(text string) string {
+	clean, _ := filter([]byte(text), picture, true)
+	return string(clean)
+}
+
+// Unpaint returns a painted text without its styles.
+func Unpaint(text string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, mark)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		_, text, _ = strings.Cut(after, markEnd)
+	}
+}
+
+// mark and markEnd enclose a control sequence of this program's own on its way to a
+// Filter. The mark is random, so that stored text cannot have it.
+var mark = markEnd + rand.Text()
+
+const markEnd = "\xff"
+
+func control(sequence string) string { return mark + sequence + markEnd }
+
+// filter returns the first n bytes of text as a filter passes them on. Unless the text
+// is final, it leaves the start of a character or control sequence at its end.
+func filter(text []byte, replace func(rune) string, final bool) (clean []byte, n int) {
+	clean = make([]byte, 0, len(text)+64)
+	for n < len(text) {
+		b := text[n]
+		if b >= ' ' && b < 0x7f || b == '\n' || b == '\t' {
+			clean = append(clean, b)
+			n++
+			continue
+		}
+		if !final && (!utf8.FullRune(text[n:]) || startsMark(text[n:])) {
+			break
+		}
+		if sequence, ok := marked(text[n:]); ok {
+			clean = append(clean, sequence...)
+			n += len(mark) + len(sequence) + len(markEnd)
+			continue
+		}
+		r, size := utf8.DecodeRune(text[n:])
+		if isControl(r) || r == utf8.RuneError && size == 1 {
+			clean = append(clean, replace(r)...)
+		} else {
+			clean = append(clean, text[n:n+size]...)
+		}
+		n += size
+	}
+	return clean, n
+}
+
+// marked returns the control sequence that text starts with, if it does.
+func marked(text []byte) (sequence []byte, ok bool) {
+	if !bytes.HasPrefix(text, []byte(mark)) {
+		return nil, false
+	}
+	sequence, _, ok = bytes.Cut(text[len(mark):], []byte(markEnd))
+	return sequence, ok
+}
+
+// startsMark reports whether text is the start of a marked control sequence.
+func startsMark(text []byte) bool {
+	if len(text) < len(mark) {
+		return strings.HasPrefix(mark, string(text))
+	}
+	_, whole := marked(text)
+	return !whole && bytes.HasPrefix(text, []byte(mark))
+}
+
+// isControl reports whether a character moves a cursor, changes a setting of a terminal
+// or reorders the characters around it.
+func isControl(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < ' ', r >= 0x7f && r < 0xa0:
+		return true
+	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		return true // bidirectional text
+	}
+	return false
+}
+
+func picture(r rune) string {
+	switch {
+	case r < ' ':
+		return string('\u2400' + r)
+	case r == 0x7f:
+		return "\u2421"
+	}
+	return "\ufffd"
+}
+
+func escape(r rune) string { return fmt.Sprintf(`\u%04x`, r) }

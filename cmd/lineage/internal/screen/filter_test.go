@@ -1,0 +1,68 @@
+package screen
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestCleanLeavesATerminalAlone(t *testing.T) {
+	require.Equal(t, "a␛[31mb␍\nc\td␡", Clean("a\x1b[31mb\r\nc\td\x7f"))
+	require.Equal(t, "�[1m �", Clean("\u009b[1m \xff"))
+	require.Equal(t, "�txt.exe���", Clean("\u202etxt.exe\u200f\u061c\u2066"))
+	require.Equal(t, "��(", Clean("\xe2\xe2("))
+}
+
+// unsafeText draws text in which about every second character is one that terminals obey,
+// or no UTF-8.
+func unsafeText() *rapid.Generator[string] {
+	parts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+		"\x1b[31m", "\x1b]0;t\a", "\r", "\b", "\x7f", "\u0085", "\u009b2J", "\x9b2J", "\u202e", "\u2066", "\u200e", "\u061c", "\xff", "\xe2\x80",
+		"\xff\xff", "日本", "\n", "\t", "é", mark[:5],
+	}))
+	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOf(parts).Draw(t, "parts"), "") })
+}
+
+// However text is cut into writes, a filter passes on the same: no control character and
+// nothing that is not UTF-8, but the program's own sequences.
+func TestFilterPassesOnNoControlCharacters(t *testing.T) {
+	s := &Screen{Colour: true}
+	rapid.Check(t, func(t *rapid.T) {
+		text := unsafeText().Draw(t, "text")
+		require.NotContains(t, text, mark)
+		clean := Clean(text)
+		require.True(t, utf8.ValidString(clean))
+		for _, r := range clean {
+			require.False(t, isControl(r), "%q", r)
+		}
+		painted := text + s.Paint(Red, "red") + text + clearLine + text
+		var out bytes.Buffer
+		f := NewFilter(&out)
+		for rest := painted; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
+			wrote, err := f.Write([]byte(rest[:n]))
+			require.NoError(t, err)
+			require.Equal(t, n, wrote)
+			rest = rest[n:]
+		}
+		require.NoError(t, f.Flush())
+		require.Equal(t, clean+"\x1b[31mred\x1b[0m"+clean+"\r\x1b[K"+clean, out.String())
+	})
+}
+
+func TestJSONKeepsItsValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.ToValidUTF8(unsafeText().Draw(t, "text"), "?")
+		var out bytes.Buffer
+		require.NoError(t, json.NewEncoder(NewJSONFilter(&out)).Encode(text))
+		require.Equal(t, Clean(out.String()), out.String())
+		var got string
+		require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+		require.Equal(t, text, got)
+	})
+}
