@@ -80,6 +80,9 @@ func Run(t *testing.T, config Config) {
 		{"ImportProblems", s.testImportProblems},
 		{"ImportRandom", s.testImportRandom},
 		{"ImportLarge", s.testImportLarge},
+		{"ImportChanged", s.testImportChanged},
+		{"ImportChangedRandom", s.testImportChangedRandom},
+		{"ImportReserved", s.testImportReserved},
 	} {
 		t.Run(test.name, test.run)
 	}
