@@ -48,6 +48,8 @@ func Run(t *testing.T, c Config) {
 		{"search is the same after reopening", testSearchReopened},
 		{"search in all chats", testSearchAllChats},
 		{"search in what others change", testSearchChanged},
+		{"search in a chat that was made again", testSearchMadeAgain},
+		{"chains that others change", testChains},
 		{"search in a long message", testSearchLong},
 		{"long ids", testLongIDs},
 		{"titles", testTitles},
