@@ -91,15 +91,15 @@ func postgresBulk(ctx context.Context, h *sqlHistory, messages [][]byte) error {
 		query string
 		args  []any
 	}{
-		{`INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt")
+		{`INSERT INTO messages (id, chatId, parentId, name, type, data, createdAt)
 			SELECT id, $1, NULLIF(parent, ''), name, 'message', data::jsonb, $2
 			FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS m(id, parent, name, data)`,
 			[]any{h.chat, h.store.next.Load(), ids, parents, names, data}},
-		{`INSERT INTO messages_fts ("messageId", "chatId", name, content)
+		{`INSERT INTO messages_fts (messageId, chatId, name, content)
 			SELECT id, $1, name, content FROM unnest($2::text[], $3::text[], $4::text[]) AS m(id, name, content)`,
 			[]any{h.chat, ids, names, texts}},
-		{`UPDATE branches SET "headMessageId" = $1 WHERE id = $2`, []any{parent, h.branch}},
-		{`UPDATE chats SET "updatedAt" = $1 WHERE id = $2`, []any{h.store.next.Load(), h.chat}},
+		{`UPDATE branches SET headMessageId = $1 WHERE id = $2`, []any{parent, h.branch}},
+		{`UPDATE chats SET updatedAt = $1 WHERE id = $2`, []any{h.store.next.Load(), h.chat}},
 	} {
 		if _, err := tx.ExecContext(ctx, s.query, s.args...); err != nil {
 			return err

@@ -35,7 +35,7 @@ func sqliteSystem(durability string) system {
 }
 
 const (
-	sqliteText   = `INSERT INTO messages_fts ("messageId", "chatId", name, content) VALUES (?, ?, ?, ?)`
+	sqliteText   = `INSERT INTO messages_fts (messageId, chatId, name, content) VALUES (?, ?, ?, ?)`
 	postgresText = sqliteText
 )
 
@@ -76,16 +76,16 @@ func (s *sqlStore) open(ctx context.Context, ddl string) (err error) {
 		to    **sql.Stmt
 		query string
 	}{
-		{&s.message, `INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES (?, ?, ?, ?, 'message', ?, ?)`},
+		{&s.message, `INSERT INTO messages (id, chatId, parentId, name, type, data, createdAt) VALUES (?, ?, ?, ?, 'message', ?, ?)`},
 		{&s.text, s.textRow},
-		{&s.head, `UPDATE branches SET "headMessageId" = ? WHERE id = ?`},
-		{&s.touch, `UPDATE chats SET "updatedAt" = ? WHERE id = ?`},
-		{&s.branch, `INSERT INTO branches (id, "chatId", name, "headMessageId", "createdAt") VALUES (?, ?, ?, ?, 0)`},
-		{&s.chat, `INSERT INTO chats (id, "userId") VALUES (?, 'bench')`},
-		{&s.chain, `WITH RECURSIVE chain(id, "parentId", data, depth) AS (
-			SELECT id, "parentId", data, 0 FROM messages WHERE id = ?
+		{&s.head, `UPDATE branches SET headMessageId = ? WHERE id = ?`},
+		{&s.touch, `UPDATE chats SET updatedAt = ? WHERE id = ?`},
+		{&s.branch, `INSERT INTO branches (id, chatId, name, headMessageId, createdAt) VALUES (?, ?, ?, ?, 0)`},
+		{&s.chat, `INSERT INTO chats (id, userId) VALUES (?, 'bench')`},
+		{&s.chain, `WITH RECURSIVE chain(id, parentId, data, depth) AS (
+			SELECT id, parentId, data, 0 FROM messages WHERE id = ?
 			UNION ALL
-			SELECT m.id, m."parentId", m.data, c.depth + 1 FROM messages m JOIN chain c ON m.id = c."parentId" WHERE c.depth + 1 < ?
+			SELECT m.id, m.parentId, m.data, c.depth + 1 FROM messages m JOIN chain c ON m.id = c.parentId WHERE c.depth + 1 < ?
 		) SELECT data FROM chain ORDER BY depth DESC`},
 	} {
 		if *p.to, err = s.db.PrepareContext(ctx, s.marked(p.query)); err != nil {

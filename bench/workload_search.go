@@ -94,8 +94,8 @@ func searching(query func(int) string, find func(string) (int, error)) func(cont
 // match searches as the documented store does and returns how many rows there are.
 func (s *sqlStore) match(ctx context.Context, chatID, query string) (n int, err error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT m.id, m.data, bm25(messages_fts), snippet(messages_fts, 3, '<mark>', '</mark>', '...', 32)
-		FROM messages_fts JOIN messages m ON m.id = messages_fts."messageId"
-		WHERE messages_fts MATCH ? AND messages_fts."chatId" = ? ORDER BY rank LIMIT 20`, query, chatID)
+		FROM messages_fts JOIN messages m ON m.id = messages_fts.messageId
+		WHERE messages_fts MATCH ? AND messages_fts.chatId = ? ORDER BY rank LIMIT 20`, query, chatID)
 	if err != nil {
 		return 0, err
 	}

@@ -123,16 +123,19 @@ type SearchSyntax struct {
 	// Numbered says that terms and texts are in tables whose rows are only found by
 	// their number.
 	Numbered bool
-	// Counted says that lineage_chats has how many messages a chat has and how many of
-	// them are in lineage_messages. Others count: with several writers, those who add
-	// to a chat would wait for each other's rows.
+	// Counted says that triggers keep what is known right, whatever other programs
+	// write: lineage_chats has how many messages a chat has and how many of them are in
+	// lineage_messages, and what is known of a message that was changed is deleted,
+	// with the lengths of the chains that go through it. Where they cannot, a row of
+	// lineage_messages has the version of the message that it is of (see
+	// Syntax.Version), messages are counted, and lengths of chains are not kept.
 	Counted bool
 	// Unlinked says that rows of lineage_messages stay when other programs delete
 	// messages.
 	Unlinked bool
 	// Known, Texts and Terms insert rows. Where they are numbered: message, chat,
 	// depth, row, whether the text has that row too, card; row, message, chat, name,
-	// text; row, terms. Otherwise: message, chat, depth, terms, card; message, chat,
+	// text; row, terms. Otherwise: message, chat, version, terms, card; message, chat,
 	// name, text; and nothing.
 	Known, Texts, Terms Statement
 	// Forget is run after chats were deleted or content was erased: full-text indexes

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -29,7 +30,8 @@ type ImportReport struct {
 	// Chats is how many were looked at, and Changed how many of them were new or had
 	// something new.
 	Chats, Changed int
-	// Messages is how many were looked at, and New how many the store did not have.
+	// Messages is how many were looked at, and New how many the store did not have as
+	// they are.
 	Messages, New int
 	// Problems is how many things were left out.
 	Problems int
@@ -47,9 +49,12 @@ const importPage = 100
 
 // Import brings the chats of a database into a store, with their ids and times:
 // chats as threads, branches as contexts, and content once however often it is
-// said. It does not matter what filled the database. What the store has already
-// stays as it is, so that importing again adds what is new and nothing else; what
-// was deleted in the database stays in the store. See chat.Load.
+// said. It does not matter what filled the database. Importing again adds what is new
+// and nothing else: messages that were added, and a new version of each that was
+// changed in place. What was deleted in the database stays in the store. See chat.Load.
+//
+// An assistant message without parts at the head of a branch is a turn in progress.
+// It is imported when it has been filled.
 //
 // Memory holds the ids of one chat's messages. An import that was stopped goes on
 // when it is run again.
@@ -114,6 +119,9 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 	if err != nil {
 		return err
 	}
+	if nodes, err = db.withoutReserved(ctx, nodes, &l); err != nil {
+		return err
+	}
 	ordered, cut := treeOrder(nodes, func(id string, detail string) {
 		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: c.ID, Err: chat.ErrInvalid, Detail: detail})
 	})
@@ -140,6 +148,59 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 		return nil
 	}
 	return err
+}
+
+// withoutReserved leaves out the messages of turns in progress: assistant messages
+// without parts that nothing follows, which a program has made a branch's head and has
+// yet to fill. Such a branch ends before them.
+func (db *DB) withoutReserved(ctx context.Context, nodes []treeNode, l *chat.Loading) ([]treeNode, error) {
+	parents, continued := make(map[string]chat.Ref, len(nodes)), make(map[string]bool)
+	for _, n := range nodes {
+		parents[n.id] = chat.Ref(n.parent)
+		continued[n.parent] = true
+	}
+	var heads []string
+	for _, b := range l.Branches {
+		if b.HeadMessageID != "" && !continued[string(b.HeadMessageID)] {
+			heads = append(heads, string(b.HeadMessageID))
+		}
+	}
+	found, err := db.readMessages(ctx, heads)
+	if err != nil {
+		return nil, err
+	}
+	isReserved := func(id string) bool {
+		m, ok := found[id]
+		return ok && m.ChatID == l.Chat.ID && m.Name == "assistant" && hasNoParts(m.Data)
+	}
+	for i := range l.Branches {
+		if b := &l.Branches[i]; isReserved(string(b.HeadMessageID)) {
+			b.HeadMessageID = parents[string(b.HeadMessageID)]
+		}
+	}
+	l.Checkpoints = slices.DeleteFunc(l.Checkpoints, func(k chat.Checkpoint) bool { return isReserved(k.MessageID) })
+	return slices.DeleteFunc(nodes, func(n treeNode) bool { return isReserved(n.id) }), nil
+}
+
+// hasNoParts reports whether the JSON of a message is an object that has nothing but
+// its id, its role and metadata.
+func hasNoParts(data json.RawMessage) bool {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(data, &m) != nil || m == nil {
+		return false
+	}
+	for key, value := range m {
+		switch key {
+		case "id", "role", "metadata", "createdAt":
+		case "parts", "content":
+			if v := string(value); v != "[]" && v != "null" && v != `""` {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // messagesInOrder yields messages by their ids. Those in cut have lost their

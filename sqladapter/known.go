@@ -7,33 +7,35 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// What the database knows of a message beyond its row is in lineage_messages: the
-// length of its chain and what finds it in a search. Other programs do not write it;
-// what is missing is made when it is needed.
+// What the database knows of a message beyond its row is in lineage_messages: what
+// finds it in a search and, where triggers keep it right, the length of its chain.
+// Other programs do not write it; what is missing is made when it is needed.
 
 var knownSQL = struct {
-	counts, depths, unknown, forget, remove                          Statement
+	counts, depths, unknown, versions, forget, remove                Statement
 	lastRow, lastTextRow, removeTexts, removeTerms, removeOtherTexts Statement
-	textCount, allCounts, behind, behindOfUser, forgetGone           Statement
+	textCount, behind, behindOfUser, forgetGone                      Statement
 	countedBehindOfUser                                              Statement
 	counted, countedBehind, countedSizes, recount, uncount           Statement
 }{
 	counts: `SELECT (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?) AS "known", ` +
-		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?) AS "messages"`,
+		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?) AS "messages", ` +
+		`(SELECT COUNT(*) FROM "messages" m JOIN "lineage_messages" k ON k."messageId" = m."id" {exactly} {current:k} ` +
+		`WHERE m."chatId" = ?) AS "current"`,
 	depths: `SELECT "messageId", "depth" FROM "lineage_messages" WHERE "messageId" IN ({list})`,
-	unknown: `SELECT m."id" FROM "messages" m WHERE m."chatId" = ? ` +
-		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly})`,
-	allCounts: `SELECT (SELECT COUNT(*) FROM "lineage_messages") AS "known", (SELECT COUNT(*) FROM "messages") AS "messages"`,
+	unknown: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."chatId" = ? ` +
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k})`,
+	versions: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."id" IN ({list})`,
 	behind: `SELECT m."chatId" {exactly} AS "chatId" FROM "messages" m ` +
-		`WHERE NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly}) ` +
+		`WHERE NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k}) ` +
 		`UNION SELECT k."chatId" FROM "lineage_messages" k ` +
-		`WHERE NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId")`,
+		`WHERE NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId" {current:k})`,
 	behindOfUser: `SELECT m."chatId" {exactly} AS "chatId" FROM "chats" c JOIN "messages" m ON m."chatId" = c."id" WHERE c."userId" = ? ` +
-		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly}) ` +
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k}) ` +
 		`UNION SELECT k."chatId" FROM "chats" c JOIN "lineage_messages" k ON k."chatId" = c."id" {exactly} WHERE c."userId" = ? ` +
-		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId")`,
+		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId" {current:k})`,
 	forgetGone: `DELETE FROM "lineage_messages" WHERE "chatId" = ? ` +
-		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId")`,
+		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId" {current:lineage_messages})`,
 	forget: `DELETE FROM "lineage_messages" WHERE "chatId" = ?`,
 	remove: `DELETE FROM "lineage_messages" WHERE "messageId" IN ({list})`,
 
@@ -55,8 +57,14 @@ var knownSQL = struct {
 }
 
 // depths returns the lengths of the chains of messages of a chat. Those of others'
-// messages cost a look at the whole chat.
+// messages, and of all where lengths are not kept, cost a look at the whole chat.
 func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	if !c.db.dialect.Search().Counted {
+		return c.allDepths(ctx, chatID)
+	}
 	depths, err := c.knownDepths(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -114,12 +122,53 @@ func (c *Conn) insertMessages(ctx context.Context, messages []chat.Message) erro
 	if err := c.insert(ctx, messageSQL.insert, rows); err != nil {
 		return err
 	}
-	return c.know(ctx, messages, depths, true)
+	return c.knowOwn(ctx, messages, depths)
+}
+
+// knowOwn writes what is to be known of messages that the transaction has written, and
+// their texts.
+func (c *Conn) knowOwn(ctx context.Context, messages []chat.Message, depths map[string]int) error {
+	search := c.db.dialect.Search()
+	var versions map[string]string
+	if !search.Counted {
+		ids := make([]string, len(messages))
+		for i, m := range messages {
+			ids[i] = m.ID
+		}
+		var err error
+		if versions, err = c.versions(ctx, ids); err != nil {
+			return err
+		}
+		if search.Unlinked {
+			if err := c.forgetKnown(ctx, ids); err != nil {
+				return err
+			}
+		}
+	}
+	return c.know(ctx, messages, depths, versions, true)
+}
+
+// versions returns the versions of messages.
+func (c *Conn) versions(ctx context.Context, ids []string) (map[string]string, error) {
+	versions := make(map[string]string, len(ids))
+	for batch := range batches(ids, maxList) {
+		args := padded(batch)
+		rows, err := c.QueryN(ctx, knownSQL.versions, len(args), args...)
+		links, err := all(rows, err, scanLink)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range links {
+			versions[l.id] = l.parent
+		}
+	}
+	return versions, nil
 }
 
 // know writes what is to be known of messages whose rows are there, and their texts
-// if nobody else wrote them.
-func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[string]int, texts bool) error {
+// if nobody else wrote them. Their versions must have been read before they were: what
+// is known of a message that was overwritten in between is then not current.
+func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[string]int, versions map[string]string, texts bool) error {
 	search := c.db.dialect.Search()
 	row := int64(0)
 	if search.Numbered {
@@ -139,13 +188,8 @@ func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[str
 			textRows = append(textRows, []any{row, m.ID, m.ChatID, m.Name, c.db.fitting(text)})
 			continue
 		}
-		known = append(known, []any{m.ID, m.ChatID, depths[m.ID], words, indexed[i].card})
+		known = append(known, []any{m.ID, m.ChatID, versions[m.ID], words, indexed[i].card})
 		textRows = append(textRows, []any{m.ID, m.ChatID, m.Name, c.db.fitting(text)})
-	}
-	if search.Unlinked {
-		if err := c.forgetDeleted(ctx, messages); err != nil {
-			return err
-		}
 	}
 	if err := c.insert(ctx, search.Known, known); err != nil {
 		return err
@@ -159,13 +203,9 @@ func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[str
 	return c.insert(ctx, search.Texts, textRows)
 }
 
-// forgetDeleted deletes what is known of earlier messages of the same ids, which
-// another program has deleted.
-func (c *Conn) forgetDeleted(ctx context.Context, messages []chat.Message) error {
-	ids := make([]string, len(messages))
-	for i, m := range messages {
-		ids[i] = m.ID
-	}
+// forgetKnown deletes what is known of messages of these ids: of earlier ones that
+// another program has deleted, or that it moved to another chat.
+func (c *Conn) forgetKnown(ctx context.Context, ids []string) error {
 	for batch := range batches(ids, maxList) {
 		args := padded(batch)
 		if _, err := c.ExecN(ctx, knownSQL.remove, len(args), args...); err != nil {
@@ -176,8 +216,11 @@ func (c *Conn) forgetDeleted(ctx context.Context, messages []chat.Message) error
 }
 
 // newDepths returns the lengths of the chains of messages whose parents come before
-// them or are there already.
+// them or are there already, where they are kept.
 func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[string]int, error) {
+	if !c.db.dialect.Search().Counted {
+		return nil, nil
+	}
 	depths := make(map[string]int, len(messages))
 	own := make(map[string]bool, len(messages))
 	parents := make(map[string][]string) // that are there, by chat

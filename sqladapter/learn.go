@@ -9,20 +9,21 @@ import (
 )
 
 // learn makes known what other programs wrote to a chat, and forgets what they
-// deleted. It returns what stays unknown, as the database cannot be written, and how
-// many messages there are.
+// deleted or overwrote. It returns what stays unknown, as the database cannot be
+// written, and how many messages there are.
 func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messages int, err error) {
 	differs := false
 	err = db.Read(ctx, func(c *Conn) (err error) {
 		differs = false
-		known := 0
+		known, current := 0, 0
 		if db.dialect.Search().Counted {
 			if _, err := c.Get(ctx, knownSQL.counted, []any{chatID}, &known, &messages); err != nil || known == messages {
 				return err
 			}
 			differs = true // if only in the numbers
 		}
-		if _, err := c.Get(ctx, knownSQL.counts, []any{chatID, chatID}, &known, &messages); err != nil || known == messages {
+		_, err = c.Get(ctx, knownSQL.counts, []any{chatID, chatID, chatID}, &known, &messages, &current)
+		if err != nil || known == messages && current == messages {
 			return err
 		}
 		differs = true
@@ -78,13 +79,6 @@ func (db *DB) behind(ctx context.Context, userID string) (chats []string, err er
 		statement, args = knownSQL.behindOfUser, []any{userID, userID}
 	}
 	err = db.Read(ctx, func(c *Conn) error {
-		chats = nil
-		if !counted && userID == "" {
-			known, messages := 0, 0
-			if _, err := c.Get(ctx, knownSQL.allCounts, nil, &known, &messages); err != nil || known == messages {
-				return err
-			}
-		}
 		rows, err := c.Query(ctx, statement, args...)
 		chats, err = all(rows, err, scanString)
 		return err
@@ -131,20 +125,24 @@ func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unkno
 			if err != nil {
 				return err
 			}
-			unknown = append(unknown, some...)
+			for _, l := range some {
+				unknown = append(unknown, l.id)
+			}
 		}
 		return nil
 	})
 	return unknown, writable, err
 }
 
-// unknown returns the ids of the messages of a chat that are not known.
-func (c *Conn) unknown(ctx context.Context, chatID string) ([]string, error) {
+// unknown returns the ids of the messages of a chat that are not known as they are,
+// with their versions.
+func (c *Conn) unknown(ctx context.Context, chatID string) ([]link, error) {
 	rows, err := c.Query(ctx, knownSQL.unknown, chatID)
-	return all(rows, err, scanString)
+	return all(rows, err, scanLink)
 }
 
-// learn makes known what others wrote to a chat, and forgets what they deleted.
+// learn makes known what others wrote to a chat, and forgets what they deleted or
+// overwrote.
 func (c *Conn) learn(ctx context.Context, chatID string) error {
 	if err := c.hold(ctx, chatID); err != nil {
 		return err
@@ -152,30 +150,40 @@ func (c *Conn) learn(ctx context.Context, chatID string) error {
 	if _, err := c.Exec(ctx, knownSQL.forgetGone, chatID); err != nil {
 		return err
 	}
-	ids, err := c.unknown(ctx, chatID)
+	unknown, err := c.unknown(ctx, chatID)
 	if err != nil {
 		return err
 	}
-	depths, err := c.allDepths(ctx, chatID)
-	if err != nil {
-		return err
+	counted := c.db.dialect.Search().Counted
+	var depths map[string]int
+	if counted {
+		if depths, err = c.allDepths(ctx, chatID); err != nil {
+			return err
+		}
 	}
-	for batch := range batches(ids, searchBatch) {
-		found, err := c.messages(ctx, batch)
+	for batch := range batches(unknown, searchBatch) {
+		ids, versions := make([]string, len(batch)), make(map[string]string, len(batch))
+		for i, l := range batch {
+			ids[i], versions[l.id] = l.id, l.parent
+		}
+		found, err := c.messages(ctx, ids)
 		if err != nil {
 			return err
 		}
 		messages := make([]chat.Message, 0, len(batch))
-		for _, id := range batch {
+		for _, id := range ids {
 			if m, ok := found[id]; ok {
 				messages = append(messages, m)
 			}
 		}
-		if err := c.know(ctx, messages, depths, false); err != nil {
+		if err := c.forgetKnown(ctx, ids); err != nil {
+			return err
+		}
+		if err := c.know(ctx, messages, depths, versions, false); err != nil {
 			return err
 		}
 	}
-	if c.db.dialect.Search().Counted {
+	if counted {
 		_, err = c.Exec(ctx, knownSQL.recount, chatID, chatID, chatID)
 	}
 	return err

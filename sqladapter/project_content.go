@@ -120,7 +120,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 			return err
 		}
 		known.Data = m.Data
-		return c.know(ctx, []chat.Message{*known}, depths, true)
+		return c.knowOwn(ctx, []chat.Message{*known}, depths)
 	})
 }
 

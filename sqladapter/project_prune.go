@@ -243,7 +243,7 @@ func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
 		}
 		seen := l.run.ID == l.has.run
 		if seen {
-			own, err := v.owns(ctx, l.has.run)
+			own, err := v.owned(ctx, l.has.run, max(l.last, l.has.last))
 			if err != nil {
 				return nil, false, err
 			}

@@ -42,21 +42,19 @@ var scopeSQL = struct {
 	updateCheckpoint: `UPDATE "checkpoints" SET "messageId" = ?, "createdAt" = ? WHERE "id" = ?`,
 }
 
-// extent is what the database has of a run in a scope.
+// extent is what the database has of a run in a scope. own says which of its messages
+// are the chat's own: see owned.
 type extent struct {
-	run  structure.RunID
-	last uint64
-	own  bool
+	run       structure.RunID
+	last, own uint64
 }
 
 func scanExtent(rows *sql.Rows) (extent, error) {
 	var run string
 	var e extent
-	var own int64
-	if err := rows.Scan(&run, &e.last, &own); err != nil {
+	if err := rows.Scan(&run, &e.last, &e.own); err != nil {
 		return e, err
 	}
-	e.own = own != 0
 	var err error
 	if e.run, err = structure.ParseID[structure.RunID](run); err != nil {
 		err = fmt.Errorf("table lineage_reach: %w: %w", ErrCorrupt, err)
@@ -105,12 +103,20 @@ func (v *view) chatID() any {
 	return chat.IDOfThread(v.record)
 }
 
-// owns reports whether the messages of a run are the chat's own.
-func (v *view) owns(ctx context.Context, run structure.RunID) (bool, error) {
+// owned returns which messages of a run, as far as a span, are the chat's own: 0 for
+// none, 1 for all, and n+1 for the first n.
+func (v *view) owned(ctx context.Context, run structure.RunID, last uint64) (uint64, error) {
 	if v.reader == nil {
-		return false, nil
+		return 0, nil
 	}
-	return v.reader.Owns(ctx, run)
+	n, err := v.reader.Owned(ctx, run)
+	switch {
+	case err != nil || n == 0:
+		return 0, err
+	case n >= last:
+		return 1, nil
+	}
+	return n + 1, nil
 }
 
 // look finds what the scope sees: all of it, or what changed contexts see that was
@@ -345,7 +351,7 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 
 // writeLine writes the spans of one run that are not there.
 func (v *view) writeLine(ctx context.Context, l *line) error {
-	own, err := v.owns(ctx, l.run.ID)
+	own, err := v.owned(ctx, l.run.ID, l.last)
 	if err != nil {
 		return err
 	}
@@ -402,9 +408,9 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 
 // entry is what a batch says of a run in a scope.
 type entry struct {
-	key, run string
-	own, had bool
-	last     uint64
+	key, run  string
+	own, last uint64
+	had       bool
 }
 
 // add states in a batch how far the run is there.
@@ -414,11 +420,7 @@ func (e *entry) add(b *batch, last uint64) {
 	}
 	e.last = last
 	if !e.had {
-		own := 0
-		if e.own {
-			own = 1
-		}
-		b.reach = append(b.reach, []any{e.key, e.run, last, own})
+		b.reach = append(b.reach, []any{e.key, e.run, last, int64(e.own)})
 		b.rows++
 		e.had = true
 		return

@@ -27,6 +27,8 @@ type finding struct {
 	chats map[string]bool
 
 	matches matches
+	// unknown are messages that could not be made known. Cards of theirs are outdated.
+	unknown map[string]bool
 	// unlisted are messages without a card that has their words.
 	unlisted []string
 }
@@ -57,6 +59,7 @@ func (s *chatStore) SearchMessages(ctx context.Context, chatID, text string, o c
 	if err != nil {
 		return nil, err
 	}
+	f.ignore(unknown)
 	most, err := s.db.hasMost(ctx, messages)
 	if err != nil {
 		return nil, err
@@ -105,6 +108,7 @@ func (db *DB) SearchAll(ctx context.Context, userID, text string, o chat.SearchO
 	if err != nil {
 		return nil, err
 	}
+	f.ignore(unknown)
 	syntax := db.dialect.Search()
 	statement, n, args := searchSQL.cards, 1, []any(nil)
 	if condition := f.q.condition(); !condition.IsAny() {
@@ -166,10 +170,21 @@ func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
 	return rows.Err()
 }
 
+// ignore has the search look at these messages themselves, and not at their cards.
+func (f *finding) ignore(unknown []string) {
+	f.unknown = make(map[string]bool, len(unknown))
+	for _, id := range unknown {
+		f.unknown[id] = true
+	}
+}
+
 func (f *finding) readCard(chatID string, b []byte) error {
 	c, ok := readCard(b)
 	if !ok {
 		return &TableError{Table: "lineage_messages", Err: ErrCorrupt, Detail: "a card that is none"}
+	}
+	if f.unknown[string(c.id)] {
+		return nil
 	}
 	if !f.wants(chatID) || len(f.options.Roles) > 0 && !slices.ContainsFunc(f.options.Roles, func(r string) bool { return r == string(c.role) }) {
 		return nil

@@ -1,6 +1,7 @@
 package sqladapter
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,6 +20,8 @@ import (
 //	{unlimited}   what lifts the limit on recursion, at the end
 //	{exactly}     behind a column of a documented table that is compared with one of
 //	              ours: as ours compares
+//	{version}     what is another text after a program overwrote the message m
+//	{current:k}   behind a condition: and what k knows is of the message m as it is
 //	{limit}       a parameter: the most rows, behind ORDER BY
 //	{page}        two parameters: the most rows, and how many to leave out first
 type Statement string
@@ -31,8 +34,9 @@ type Syntax struct {
 	Quotes [2]string
 	// Fold, when not nil, changes identifiers.
 	Fold func(string) string
-	// Recursive, Unlimited and Exactly stand for their marks.
-	Recursive, Unlimited, Exactly string
+	// Recursive, Unlimited, Exactly and Version stand for their marks. Version is empty
+	// where triggers delete what is known of a message that was overwritten.
+	Recursive, Unlimited, Exactly, Version string
 	// Terms, when not nil, makes a parameter terms.
 	Terms func(parameter string) string
 	// Limit and Page stand for theirs, made of parameters.
@@ -109,6 +113,13 @@ func (x *Syntax) mark(word string, n int, parameter func() string) (string, erro
 		return x.Unlimited, nil
 	case "exactly":
 		return x.Exactly, nil
+	case "version":
+		return cmp.Or(x.Version, "''"), nil
+	case "current":
+		if x.Version == "" {
+			return "", nil
+		}
+		return "AND " + x.Identifier(argument) + "." + x.Identifier("version") + " = " + x.Version, nil
 	case "likes":
 		var b strings.Builder
 		for range n {

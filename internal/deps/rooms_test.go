@@ -67,7 +67,8 @@ var rooms = []room{
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
 	{path: "sqladapter", ours: join(belowStore, "lineage/chat"), libs: []string{uuid, text}},
-	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{testify, uuid}},
+	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{testify, uuid, rapid}},
+	{path: "sqladapter/internal/deepagents", libs: []string{testify}},
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "lineage/chat", "sqladapter")},
 	{path: "sqladapter/projecttest", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{testify, rapid}},
 	{path: "sqladapter/sqlite", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlite}},
@@ -81,7 +82,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

@@ -21,13 +21,14 @@ type Loading struct {
 	Branches    []Branch
 	Checkpoints []Checkpoint
 	// Problem, when not nil, is told what cannot be loaded and why. Everything else
-	// is. What the store has is never replaced by something that says otherwise.
+	// is.
 	Problem func(err error)
 }
 
 // Loaded counts what a loading did.
 type Loaded struct {
-	// Messages is how many there were, New how many of them the store did not have.
+	// Messages is how many there were, New how many of them the store did not have as
+	// they are.
 	Messages, New int
 	// Changed reports that anything of the chat changed in the store.
 	Changed bool
@@ -36,8 +37,14 @@ type Loaded struct {
 // Load brings a chat into a store that it may have been brought into before: what
 // is there stays, what is new is added, and what the chat says of itself, its
 // branches and its checkpoints counts if it was updated later. Nothing changes if
-// nothing is new. Branches only move to where the store's do not stand or have
-// passed.
+// nothing is new. A branch moves to where the chat has it, unless the store's ends
+// with messages of its own behind that.
+//
+// A message that has other content or another parent than when it was loaded before
+// is loaded as a new version, and so is each message that follows it. Its id, the
+// branches and the checkpoints then lead to the new version. The earlier one stays in
+// the thread's history, where it goes by the id of its span. What was erased stays
+// erased.
 //
 // What was loaded before an error stays; loading again goes on.
 func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) {
@@ -69,13 +76,20 @@ type loading struct {
 	// that is known of it.
 	at, underway time.Time
 	done         Loaded
+	reading      *reading
+	// listed are the messages that the chat has; behind is set after them, when
+	// messages are added that only the store has.
+	listed map[string]bool
+	behind bool
 
-	// pending follow one another; the first follows tip.
-	pending []Message
-	bytes   int
-	tip     structure.SpanRef
-	last    string
-	skipped map[string]bool
+	// pending follow one another; the first follows tip. replaces has the earlier
+	// version of each that has one.
+	pending  []Message
+	replaces []*version
+	bytes    int
+	tip      structure.SpanRef
+	last     string
+	skipped  map[string]bool
 }
 
 func (s *loading) load(ctx context.Context) error {
@@ -85,16 +99,24 @@ func (s *loading) load(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
+	s.reading = &reading{
+		store: s.store, from: s.engine, thread: s.thread, chatID: s.from.Chat.ID, strands: make(map[structure.RunID]strand),
+	}
+	s.listed = make(map[string]bool)
 	for m, err := range s.from.Messages {
 		if err != nil {
 			return err
 		}
 		s.done.Messages++
+		s.listed[m.ID] = true
 		if err := s.add(ctx, m); err != nil {
 			return err
 		}
 	}
 	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	if err := s.addBehindReplaced(ctx); err != nil {
 		return err
 	}
 	return s.finish(ctx)
@@ -178,49 +200,63 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
 		return nil
 	}
-	known, err := s.Message(ctx, m.ID)
+	p, known, err := s.find(ctx, m.ID)
 	if err != nil {
 		return err
 	}
-	if known != nil {
-		if err := m.AgreesWith(*known); err != nil && string(known.Data) != "null" { // what was erased stays so
-			s.skipKnown(m.ID, known, err)
-		}
+	if known && p.thread != s.thread {
+		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrOtherChat})
 		return nil
 	}
-	if len(s.pending) > 0 && (string(m.ParentID) != s.last || len(s.pending) >= loadCommit || s.bytes > loadBytes) {
-		if err := s.flush(ctx); err != nil {
+	if ok, err := s.follow(ctx, &m); err != nil || !ok {
+		return err
+	}
+	var was *version
+	if known {
+		if was, err = s.version(ctx, p.ref, &m); err != nil {
 			return err
 		}
-	}
-	if len(s.pending) == 0 && (m.ParentID == "" || string(m.ParentID) != s.last || s.tip.IsZero()) {
-		s.tip = structure.SpanRef{}
-		if m.ParentID != "" {
-			p, ok, err := s.find(ctx, string(m.ParentID))
-			if err != nil {
-				return err
-			}
-			if !ok || p.thread != s.thread {
-				s.skip(m.ID, &Error{Subject: SubjectMessage, ID: string(m.ParentID), ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
-				return nil
-			}
-			s.tip = p.ref
+		if was.same && len(s.pending) == 0 && was.after == s.tip {
+			s.tip, s.last = p.ref, m.ID
+			return nil
 		}
 	}
-	s.pending = append(s.pending, m)
-	s.bytes += len(m.Data)
-	s.last = m.ID
+	s.append(m, was)
 	return nil
 }
 
-// skipKnown reports a message that the store has otherwise. What follows it can
-// follow it there, if it is this chat's.
-func (s *loading) skipKnown(id string, known *Message, err error) {
-	if known.ChatID != s.from.Chat.ID {
-		s.skip(id, err)
-		return
+// append makes a message pending, which follows the last.
+func (s *loading) append(m Message, was *version) {
+	s.pending, s.replaces = append(s.pending, m), append(s.replaces, was)
+	s.bytes += len(m.Data)
+	s.last = m.ID
+}
+
+// follow makes the last message the parent of one that is to be added. It reports
+// whether the message can be: its parent may be missing.
+func (s *loading) follow(ctx context.Context, m *Message) (bool, error) {
+	if len(s.pending) > 0 && (string(m.ParentID) != s.last || len(s.pending) >= loadCommit || s.bytes > loadBytes) {
+		if err := s.flush(ctx); err != nil {
+			return false, err
+		}
 	}
-	s.from.Problem(err)
+	if len(s.pending) > 0 || string(m.ParentID) == s.last {
+		return true, nil
+	}
+	s.tip, s.last = structure.SpanRef{}, ""
+	if m.ParentID == "" {
+		return true, nil
+	}
+	p, ok, err := s.find(ctx, string(m.ParentID))
+	if err != nil {
+		return false, err
+	}
+	if !ok || p.thread != s.thread {
+		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: string(m.ParentID), ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
+		return false, nil
+	}
+	s.tip, s.last = p.ref, string(m.ParentID)
+	return true, nil
 }
 
 // flush adds the pending messages.
@@ -228,13 +264,15 @@ func (s *loading) flush(ctx context.Context) error {
 	if len(s.pending) == 0 {
 		return nil
 	}
-	p := &placing{messages: s.pending, moment: func(millis int64) time.Time { return time.UnixMilli(millis).UTC() }}
+	p := &placing{messages: s.pending, replaces: s.replaces, moment: func(millis int64) time.Time { return time.UnixMilli(millis).UTC() }}
 	for {
 		err := s.flushOnce(ctx, p)
 		switch {
 		case err == nil:
-			s.done.New += len(s.pending)
-			s.pending, s.bytes = s.pending[:0], 0
+			if !s.behind {
+				s.done.New += len(s.pending)
+			}
+			s.pending, s.replaces, s.bytes = s.pending[:0], s.replaces[:0], 0
 			return nil
 		case isAbout(err, "thread", ErrNotFound):
 			return noChat(s.from.Chat.ID)
@@ -252,26 +290,36 @@ func (s *loading) flushOnce(ctx context.Context, p *placing) error {
 	if err != nil {
 		return err
 	}
-	records, last, err := s.grow(ctx, growth{thread: s.thread, at: s.tip}, p)
+	made, err := s.grow(ctx, growth{thread: s.thread, at: s.tip}, p)
 	if err != nil {
 		return err
 	}
+	replacing, err := s.replacing(ctx, t)
+	if err != nil {
+		return err
+	}
+	records := append(made.records, replacing.records...)
 	for _, r := range records {
 		if c, ok := r.(*structure.Context); ok {
 			c.CreatedAt = s.at
 		}
 	}
-	if err := s.commit(ctx, s.underway, records, asIs(t)); err != nil {
+	if err := s.commit(ctx, s.underway, records, asIs(t, append(made.tips, replacing.tips...)...)); err != nil {
 		return err
 	}
-	s.tip = last
+	s.tip = made.last
+	clear(s.reading.strands)
 	return nil
 }
 
 // again looks at the pending messages anew: somebody else was faster with some of them.
 func (s *loading) again(ctx context.Context) error {
 	pending := s.pending
-	s.pending, s.bytes, s.tip = nil, 0, structure.SpanRef{}
+	s.pending, s.replaces, s.bytes, s.tip, s.last = nil, nil, 0, structure.SpanRef{}, ""
+	clear(s.reading.strands)
+	if s.behind {
+		return errOvertaken
+	}
 	for _, m := range pending {
 		if err := s.add(ctx, m); err != nil {
 			return err
@@ -333,6 +381,7 @@ func isProblem(err error) bool {
 // names returns what is new of branches and checkpoints.
 func (s *loading) names(ctx context.Context, t *structure.Thread) (*naming, error) {
 	n := &naming{}
+	clear(s.reading.strands)
 	branches := s.from.Branches
 	if t.Active.IsZero() && len(branches) == 0 {
 		branches = []Branch{{Name: MainBranch, IsActive: true, CreatedAt: s.from.Chat.CreatedAt}}
@@ -366,7 +415,7 @@ func (s *loading) names(ctx context.Context, t *structure.Thread) (*naming, erro
 		}
 		n.records = append(n.records, more...)
 	}
-	return n, nil
+	return n, s.moveReplaced(ctx, t, n)
 }
 
 // branch adds what brings a branch to where it is, and returns its context.
@@ -396,20 +445,40 @@ func (s *loading) branch(ctx context.Context, t *structure.Thread, b Branch, n *
 		return structure.ContextID{}, err
 	}
 	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
-	passed, err := structure.IsAncestor(head, c.Tip, runs)
-	if err != nil || passed {
-		return c.ID, err
+	at, err := s.latest(ctx, c.Tip)
+	if err != nil {
+		return structure.ContextID{}, err
+	}
+	passed, err := structure.IsAncestor(head, at, runs)
+	if err != nil {
+		return structure.ContextID{}, err
+	}
+	if passed {
+		last, err := s.reading.idAt(ctx, at)
+		if err != nil {
+			return structure.ContextID{}, err
+		}
+		if !s.listed[string(last)] {
+			head = at // what follows is the store's own
+		}
 	}
 	forward, err := structure.IsAncestor(c.Tip, head, runs)
 	if err != nil {
 		return structure.ContextID{}, err
 	}
-	n.tips = append(n.tips, backend.Expect{Context: c.ID, Tip: c.Tip})
-	n.records = append(n.records, &structure.Tip{Context: c.ID, Span: head})
-	if !forward {
-		n.records = append(n.records, &structure.Reflog{Context: c.ID, From: c.Tip, To: head, Reason: "load", At: s.at})
+	if head != c.Tip {
+		n.move(&c, head, forward, s.at)
 	}
 	return c.ID, nil
+}
+
+// move moves a branch.
+func (n *naming) move(c *backend.Context, to structure.SpanRef, forward bool, at time.Time) {
+	n.tips = append(n.tips, backend.Expect{Context: c.ID, Tip: c.Tip})
+	n.records = append(n.records, &structure.Tip{Context: c.ID, Span: to})
+	if !forward {
+		n.records = append(n.records, &structure.Reflog{Context: c.ID, From: c.Tip, To: to, Reason: "load", At: at})
+	}
 }
 
 // checkpoint returns the records that bring a checkpoint to where it is.

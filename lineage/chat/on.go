@@ -34,9 +34,11 @@ type onStore struct {
 
 // A message is a span, found by an alias of its id. Its run is a strand: a run
 // that a context of the chat's thread stands for, under the run's own id. The
-// strand's tip is the run's end, so no message is ever out of reach, and which chat
-// a message belongs to is one lookup. Contexts go with their thread: a span whose
-// strand is gone is a message no more.
+// strand's tip is the last message of the run, so no message is ever out of reach,
+// and which chat a message belongs to is one lookup. A span after the strand's tip is
+// not a message of the chat under its own id: a new version has replaced it (see
+// replacing). Contexts go with their thread: a span whose strand is gone is a message
+// no more.
 func strandID(run structure.RunID) structure.ContextID { return structure.ContextID(run) }
 
 // messageAlias finds a message in the whole store.
@@ -44,8 +46,9 @@ func messageAlias(id string) structure.Alias {
 	return structure.DeriveID[structure.Alias]("message", id)
 }
 
-// reuseID is the context that stands for a message whose alias is taken by a
-// message of a deleted chat. Its base is the message's span.
+// reuseID is the context that stands for a message whose alias is taken, by a
+// message of a deleted chat or by an earlier version of the message. Its tip is the
+// message's span.
 func reuseID(id string) structure.ContextID {
 	return structure.DeriveID[structure.ContextID]("message", id)
 }

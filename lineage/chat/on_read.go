@@ -33,9 +33,9 @@ func (s *onStore) find(ctx context.Context, id string) (place, bool, error) {
 func (s *onStore) findOwn(ctx context.Context, id string) (place, bool, error) {
 	ref, err := s.engine.Find(ctx, messageAlias(id))
 	if err == nil {
-		var thread structure.ThreadID
-		if thread, err = s.strand(ctx, ref.Run); err == nil && !thread.IsZero() {
-			return place{ref: ref, thread: thread}, true, nil
+		var in strand
+		if in, err = s.strand(ctx, ref.Run); err == nil && in.has(ref) {
+			return place{ref: ref, thread: in.thread}, true, nil
 		}
 	}
 	if err != nil && !isNotFound(err) {
@@ -48,23 +48,44 @@ func (s *onStore) findOwn(ctx context.Context, id string) (place, bool, error) {
 	if err != nil {
 		return place{}, false, err
 	}
-	return place{ref: c.Base, thread: c.Thread}, true, nil
+	for _, at := range []structure.SpanRef{c.Tip, c.Base} { // others may have moved the tip
+		in, err := s.strand(ctx, at.Run)
+		if err != nil {
+			return place{}, false, err
+		}
+		if !in.has(at) {
+			continue
+		}
+		if own, err := s.idAt(ctx, in.thread, at); err != nil || string(own) == id {
+			return place{ref: at, thread: in.thread}, err == nil, err
+		}
+	}
+	return place{}, false, nil
 }
 
-// strand returns the thread that a run is a strand of, zero if it is none.
-func (s *onStore) strand(ctx context.Context, run structure.RunID) (structure.ThreadID, error) {
-	return strand(ctx, s.engine, run)
+// strand is a run as a part of a chat: its thread, zero if the run is a strand of
+// none, and the last of its spans that is a message of the chat.
+type strand struct {
+	thread structure.ThreadID
+	last   structure.SpanRef
 }
 
-func strand(ctx context.Context, from backend.Reader, run structure.RunID) (structure.ThreadID, error) {
+// has reports whether a span of the run is a message of the chat.
+func (s strand) has(at structure.SpanRef) bool { return at.Seq > 0 && at.Seq <= s.last.Seq }
+
+func (s *onStore) strand(ctx context.Context, run structure.RunID) (strand, error) {
+	return strandOf(ctx, s.engine, run)
+}
+
+func strandOf(ctx context.Context, from backend.Reader, run structure.RunID) (strand, error) {
 	c, err := from.Context(ctx, strandID(run))
 	if isNotFound(err) || err == nil && c.Base.Run != run {
-		return structure.ThreadID{}, nil
+		return strand{}, nil
 	}
 	if err != nil {
-		return structure.ThreadID{}, err
+		return strand{}, err
 	}
-	return c.Thread, nil
+	return strand{thread: c.Thread, last: c.Tip}, nil
 }
 
 // reading turns spans into messages of one chat.
@@ -73,8 +94,8 @@ type reading struct {
 	from   backend.Reader
 	thread structure.ThreadID
 	chatID string
-	// strands has for each run met whether it is a strand of the thread.
-	strands map[structure.RunID]bool
+	// strands has the strand that each run met is.
+	strands map[structure.RunID]strand
 }
 
 func (s *onStore) reading(ctx context.Context, thread structure.ThreadID) (*reading, error) {
@@ -86,32 +107,43 @@ func (s *onStore) reading(ctx context.Context, thread structure.ThreadID) (*read
 }
 
 func newReading(store *lineage.Store, from backend.Reader, t *structure.Thread) *reading {
-	return &reading{store: store, from: from, thread: t.ID, chatID: chatID(t.SourceID, t.ID), strands: make(map[structure.RunID]bool)}
+	return &reading{store: store, from: from, thread: t.ID, chatID: chatID(t.SourceID, t.ID), strands: make(map[structure.RunID]strand)}
 }
 
 // id returns the id of a step and whether the message was added here.
 func (r *reading) id(ctx context.Context, step *backend.Step) (id string, own bool, err error) {
-	u := &step.Span.Usages[0]
-	if u.SourceID != "" && (u.Alias.IsZero() || u.Alias == messageAlias(u.SourceID)) {
-		if own, err := r.owns(ctx, step.Span.Ref.Run); err != nil || own {
-			return u.SourceID, own, err
+	if source := sourceID(step); source != "" {
+		in, err := r.strand(ctx, step.Span.Ref.Run)
+		if err != nil {
+			return "", false, err
+		}
+		if in.thread == r.thread && in.has(step.Span.Ref) {
+			return source, true, nil
 		}
 	}
 	return foreignID(r.thread, step.Span.Ref), false, nil
 }
 
-// owns reports whether a run is a strand of the thread.
-func (r *reading) owns(ctx context.Context, run structure.RunID) (bool, error) {
-	own, known := r.strands[run]
-	if !known {
-		thread, err := strand(ctx, r.from, run)
-		if err != nil {
-			return false, err
-		}
-		own = thread == r.thread
-		r.strands[run] = own
+// sourceID returns the id that a step was added under here, if it was.
+func sourceID(step *backend.Step) string {
+	u := &step.Span.Usages[0]
+	if u.Alias.IsZero() || u.Alias == messageAlias(u.SourceID) {
+		return u.SourceID
 	}
-	return own, nil
+	return ""
+}
+
+// strand returns the strand that a run is.
+func (r *reading) strand(ctx context.Context, run structure.RunID) (strand, error) {
+	in, known := r.strands[run]
+	if !known {
+		var err error
+		if in, err = strandOf(ctx, r.from, run); err != nil {
+			return strand{}, err
+		}
+		r.strands[run] = in
+	}
+	return in, nil
 }
 
 // message returns the message that a step is.
@@ -181,7 +213,7 @@ func (s *onStore) chain(ctx context.Context, p place, w structure.Window) iter.S
 
 // idAt returns the id of the message at a span, none for the empty position.
 func (s *onStore) idAt(ctx context.Context, thread structure.ThreadID, at structure.SpanRef) (Ref, error) {
-	r := &reading{store: s.store, from: s.engine, thread: thread, strands: make(map[structure.RunID]bool)}
+	r := &reading{store: s.store, from: s.engine, thread: thread, strands: make(map[structure.RunID]strand)}
 	return r.idAt(ctx, at)
 }
 
@@ -295,8 +327,8 @@ func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		thread, err := s.strand(ctx, run.ID)
-		if err != nil || thread == p.thread {
+		in, err := s.strand(ctx, run.ID)
+		if err != nil || in.thread == p.thread && in.last.Seq > 0 {
 			return err == nil, err
 		}
 		goesOn = true

@@ -38,6 +38,8 @@ type placing struct {
 	messages []Message
 	// moment is when a message was made, by what it says of that.
 	moment func(millis int64) time.Time
+	// replaces, where not nil, has the earlier version of each message that has one.
+	replaces []*version
 	// freshRun begins a run even if the one at hand could go on.
 	freshRun bool
 	made     *material
@@ -47,6 +49,14 @@ type placing struct {
 // mostStored is how often large bodies are stored that collections take before they
 // are used.
 const mostStored = 5
+
+// replaced returns the earlier version of a message, nil if it has none.
+func (p *placing) replaced(i int) *version {
+	if p.replaces == nil {
+		return nil
+	}
+	return p.replaces[i]
+}
 
 // material returns what the messages are made of, which is made when it is first
 // wanted.
@@ -76,12 +86,20 @@ func (s *onStore) prepare(ctx context.Context, p *placing) (*material, error) {
 	w := &material{usages: make([]structure.Usage, len(p.messages))}
 	offered := make(map[content.ID]content.Origin)
 	for i := range p.messages {
-		m, u := &p.messages[i], &w.usages[i]
+		m, u, was := &p.messages[i], &w.usages[i], p.replaced(i)
+		if was != nil && was.same {
+			*u = was.usage
+			u.Alias = structure.Alias{}
+			continue
+		}
 		*u = structure.Usage{Kind: structure.MessageUsage, Role: m.Name, SourceID: m.ID, CreatedAt: p.moment(m.CreatedAt)}
 		if m.Type != TypeMessage {
 			u.Metadata, _ = json.Marshal(kind{m.Type}) // a string always marshals
 		}
 		origin := content.Origin{Kind: content.OriginOfRole(m.Name)}
+		if was != nil {
+			origin.ParentID = was.usage.Content
+		}
 		if len(m.Data) > content.InlineLimit {
 			b, _, err := s.store.Put(ctx, bytes.NewReader(m.Data), lineage.BlockOptions{Type: content.TypeJSON, Origin: origin})
 			if err != nil {
@@ -112,21 +130,32 @@ type growth struct {
 	at     structure.SpanRef
 }
 
-// grow returns the records that add messages one after another, and the last span.
-// It continues the strand that it starts in; whether it may, because it is at its
-// end, the engine tells when it refuses.
-func (s *onStore) grow(ctx context.Context, g growth, p *placing) ([]structure.Record, structure.SpanRef, error) {
+// grown is what adds messages: the records, the last span, and the tip that the
+// strand must still have which is continued, if one is.
+type grown struct {
+	records []structure.Record
+	last    structure.SpanRef
+	tips    []backend.Expect
+}
+
+// grow returns what adds messages one after another. It continues the strand that it
+// starts in; whether it may, because it is at its end, the engine tells when it
+// refuses.
+func (s *onStore) grow(ctx context.Context, g growth, p *placing) (*grown, error) {
 	w, err := s.material(ctx, p)
 	if err != nil {
-		return nil, structure.SpanRef{}, err
+		return nil, err
 	}
+	var tips []backend.Expect
 	fresh := p.freshRun || g.at.IsZero()
 	if !fresh {
-		thread, err := s.strand(ctx, g.at.Run)
+		in, err := s.strand(ctx, g.at.Run)
 		if err != nil {
-			return nil, structure.SpanRef{}, err
+			return nil, err
 		}
-		fresh = thread != g.thread
+		if fresh = in.thread != g.thread || !in.has(g.at); !fresh {
+			tips = []backend.Expect{{Context: strandID(g.at.Run), Tip: in.last}}
+		}
 	}
 	records, at := append(make([]structure.Record, 0, len(w.blocks)+len(w.usages)+4), w.blocks...), g.at
 	if fresh {
@@ -134,16 +163,20 @@ func (s *onStore) grow(ctx context.Context, g growth, p *placing) ([]structure.R
 		records, at = append(records, run), structure.SpanRef{Run: run.ID}
 	}
 	var reused []structure.Record
-	for _, u := range w.usages {
+	for i, u := range w.usages {
 		at.Seq++
-		free, err := s.aliasIsFree(ctx, u.SourceID)
+		free, err := s.aliasIsFree(ctx, u.SourceID, p.replaced(i))
 		if err != nil {
-			return nil, structure.SpanRef{}, err
+			return nil, err
 		}
 		if free {
 			u.Alias = messageAlias(u.SourceID)
 		} else {
-			reused = append(reused, &structure.Context{ID: reuseID(u.SourceID), Thread: g.thread, Base: at, Tip: at, CreatedAt: now()})
+			r, err := s.reuse(ctx, g.thread, u.SourceID, at)
+			if err != nil {
+				return nil, err
+			}
+			reused = append(reused, r)
 		}
 		records = append(records, &structure.Span{Ref: at, Usages: []structure.Usage{u}})
 	}
@@ -153,26 +186,38 @@ func (s *onStore) grow(ctx context.Context, g growth, p *placing) ([]structure.R
 	} else {
 		records = append(records, &structure.Tip{Context: strandID(at.Run), Span: at})
 	}
-	return append(records, reused...), at, nil
+	return &grown{records: append(records, reused...), last: at, tips: tips}, nil
 }
 
-// aliasIsFree reports whether no message, not even one of a deleted chat, has the
-// alias of an id. A message that is there, which its caller has found not to be, was
-// added since: that is errAddedSince, for an alias taken is no sign by itself that its
-// message is gone.
-func (s *onStore) aliasIsFree(ctx context.Context, id string) (bool, error) {
-	ref, err := s.engine.Find(ctx, messageAlias(id))
+// aliasIsFree reports whether no message, not even one of a deleted chat or an earlier
+// version, has the alias of an id. A message that is there, which its caller has found
+// not to be, was added since: that is errAddedSince, for an alias taken is no sign by
+// itself that its message is gone.
+func (s *onStore) aliasIsFree(ctx context.Context, id string, was *version) (bool, error) {
+	_, err := s.engine.Find(ctx, messageAlias(id))
 	if isNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	thread, err := s.strand(ctx, ref.Run)
-	if err == nil && !thread.IsZero() {
+	p, ok, err := s.findOwn(ctx, id)
+	if err == nil && ok && (was == nil || p.ref != was.at) {
 		err = errAddedSince
 	}
 	return false, err
+}
+
+// reuse returns the record by which a message is found whose alias is taken.
+func (s *onStore) reuse(ctx context.Context, thread structure.ThreadID, id string, at structure.SpanRef) (structure.Record, error) {
+	c, err := s.engine.Context(ctx, reuseID(id))
+	if isNotFound(err) {
+		return &structure.Context{ID: reuseID(id), Thread: thread, Base: at, Tip: at, CreatedAt: now()}, nil
+	}
+	if err == nil && c.Thread != thread {
+		err = &Error{Subject: SubjectMessage, ID: id, Err: ErrOtherChat}
+	}
+	return &structure.Tip{Context: reuseID(id), Span: at}, err
 }
 
 // errAddedSince is a race lost before a commit was tried.
@@ -232,11 +277,11 @@ func (s *onStore) addOnce(ctx context.Context, m *Message, p *placing) error {
 	if err != nil {
 		return err
 	}
-	records, _, err := s.grow(ctx, growth{thread: t.ID, at: parent}, p)
+	made, err := s.grow(ctx, growth{thread: t.ID, at: parent}, p)
 	if err != nil {
 		return err
 	}
-	return s.apply(ctx, records, asIs(t))
+	return s.apply(ctx, made.records, asIs(t, made.tips...))
 }
 
 // Append implements Store.
@@ -286,12 +331,13 @@ func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, p *placing) 
 		}
 		return &HeadError{BranchID: r.BranchID, Expected: r.ExpectedHead, Actual: actual}
 	}
-	records, last, err := s.growNew(ctx, r, p, g)
+	made, err := s.growNew(ctx, r, p, g)
 	if err != nil {
 		return err
 	}
-	records = append(records, &structure.Tip{Context: c.ID, Span: last})
-	return s.apply(ctx, records, backend.Options{Tips: []backend.Expect{{Context: c.ID, Tip: c.Tip}}})
+	records := append(made.records, &structure.Tip{Context: c.ID, Span: made.last})
+	// The branch comes last: its context is at hand when the engine moves it.
+	return s.apply(ctx, records, backend.Options{Tips: append(made.tips, backend.Expect{Context: c.ID, Tip: c.Tip})})
 }
 
 // appendToNew appends to a branch that the same change makes.
@@ -303,17 +349,17 @@ func (s *onStore) appendToNew(ctx context.Context, r *AppendRequest, p *placing,
 			return nil, err
 		}
 		g.at = c.Tip
-		records, last, err := s.growNew(ctx, r, p, g)
+		added, err := s.growNew(ctx, r, p, g)
 		if err != nil {
 			return nil, err
 		}
-		c.Tip = last
-		return append(records, c, branch), nil
+		c.Tip = added.last
+		return append(added.records, c, branch), nil
 	})
 }
 
 // growNew is grow for messages that must not be there.
-func (s *onStore) growNew(ctx context.Context, r *AppendRequest, p *placing, g growth) ([]structure.Record, structure.SpanRef, error) {
+func (s *onStore) growNew(ctx context.Context, r *AppendRequest, p *placing, g growth) (*grown, error) {
 	for i := range r.Messages {
 		id := r.Messages[i].ID
 		at, ok, err := s.find(ctx, id)
@@ -324,7 +370,7 @@ func (s *onStore) growNew(ctx context.Context, r *AppendRequest, p *placing, g g
 			}
 		}
 		if err != nil {
-			return nil, structure.SpanRef{}, err
+			return nil, err
 		}
 	}
 	return s.grow(ctx, g, p)

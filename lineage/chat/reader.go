@@ -33,11 +33,15 @@ func (r *ThreadReader) Chat() Chat {
 	}
 }
 
-// Owns reports whether the messages of a run were added to this chat as such: then
-// they have the ids that their callers chose. All others have ids that follow from
-// the thread and the span.
-func (r *ThreadReader) Owns(ctx context.Context, run structure.RunID) (bool, error) {
-	return r.reading.owns(ctx, run)
+// Owned returns how many spans of a run, from its first on, are messages that were
+// added to this chat as such: they have the ids that their callers chose. All others
+// have ids that follow from the thread and the span.
+func (r *ThreadReader) Owned(ctx context.Context, run structure.RunID) (uint64, error) {
+	in, err := r.reading.strand(ctx, run)
+	if err != nil || in.thread != r.reading.thread {
+		return 0, err
+	}
+	return in.last.Seq, nil
 }
 
 // MessageID returns the id of the message that a step is.

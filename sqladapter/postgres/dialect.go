@@ -19,10 +19,14 @@ var schemaDocumented string
 //go:embed schema_1_chats.sql
 var schemaChats string
 
-// Dialect is Postgres's.
+//go:embed schema_2_versions.sql
+var schemaVersions string
+
+// Dialect is Postgres's. Identifiers are in lower case, as it folds those of the
+// documented script, which are not quoted.
 type Dialect struct {
-	// folded says that identifiers are in lower case.
-	folded bool
+	// quoted says that the tables have names as the script spells them, in quotes.
+	quoted bool
 }
 
 // Name implements sqladapter.Dialect.
@@ -34,13 +38,14 @@ func (d Dialect) Syntax() sqladapter.Syntax {
 		Parameter: func(n int) string { return fmt.Sprintf("$%d", n) },
 		Quotes:    [2]string{`"`, `"`},
 		Recursive: "RECURSIVE",
+		Version:   `m."xmin"::text`,
 		Limit:     func(limit string) string { return "LIMIT " + limit },
 		Page:      func(limit, offset string) string { return "LIMIT " + limit + " OFFSET " + offset },
 	}
 	x.Terms = func(parameter string) string {
 		return "array_to_tsvector(string_to_array(btrim(" + parameter + "), ' '))"
 	}
-	if d.folded {
+	if !d.quoted {
 		x.Fold = strings.ToLower
 	}
 	return x
@@ -57,11 +62,18 @@ var quoted = regexp.MustCompile(`"[^"\n]+"`)
 
 // Migrations implements sqladapter.Dialect.
 func (d Dialect) Migrations() []sqladapter.Migration {
-	chats := schemaChats
-	if d.folded {
-		chats = quoted.ReplaceAllStringFunc(chats, strings.ToLower)
+	return []sqladapter.Migration{
+		{Version: 1, Name: "chats", Documented: d.script(schemaDocumented), SQL: d.script(schemaChats)},
+		{Version: 2, Name: "versions", SQL: d.script(schemaVersions)},
 	}
-	return []sqladapter.Migration{{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: chats}}
+}
+
+// script returns a script with the names that the database's tables have.
+func (d Dialect) script(text string) string {
+	if d.quoted {
+		return text
+	}
+	return quoted.ReplaceAllStringFunc(text, strings.ToLower)
 }
 
 // schemaLock is the advisory lock of those who change the schema.

@@ -16,8 +16,9 @@ import (
 
 // Open opens the database that a DSN names, which is a URL ("postgres://…") or
 // keywords with values ("host=… dbname=…"), and makes the tables that are not there
-// in the schema that the connection's search path begins with. One made by others
-// with the documented tables is taken as it is, with columns in lower case too.
+// in the schema that the connection's search path begins with. Their names are in lower
+// case, as Postgres folds those of the documented script. One made by others with the
+// documented tables is taken as it is, also where their names were quoted.
 func Open(ctx context.Context, dsn string, o *sqladapter.Options) (*sqladapter.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -46,10 +47,14 @@ func open(ctx context.Context, pools sqladapter.Pools, o *sqladapter.Options) (*
 	return sqladapter.Open(ctx, pools, dialect, o)
 }
 
-// detect finds out whether a database has the documented tables with names that
-// were not quoted when they were made.
+// detect finds out whether a database has documented tables with names that were
+// quoted when they were made.
 func detect(ctx context.Context, pool *sql.DB) (Dialect, error) {
-	columns, err := Dialect{}.Columns(ctx, pool, "chats")
-	folded := slices.Contains(columns, "userid") && !slices.Contains(columns, "userId")
-	return Dialect{folded: folded}, err
+	for table, column := range map[string]string{"chats": "userId", "messages": "chatId", "branches": "chatId", "checkpoints": "chatId"} {
+		columns, err := Dialect{}.Columns(ctx, pool, table)
+		if err != nil || slices.Contains(columns, column) {
+			return Dialect{quoted: err == nil}, err
+		}
+	}
+	return Dialect{}, nil
 }

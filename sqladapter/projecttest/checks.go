@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -68,12 +69,12 @@ func (s *suite) testRows(t *testing.T) {
 	report := s.project(t, store, db)
 	require.Equal(t, 4, report.Added)
 	require.NotZero(t, report.To)
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "chatId" = 'first'`))
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "chatId" = 'second'`))
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE chatId = 'first'`))
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE chatId = 'second'`))
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "spans"`))
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "message_usages"`))
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "id" = 'm2' AND "parentId" = 'm1'`))
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "id" = 'm2' AND parentId = 'm1'`))
 	requireChats(t, store, db)
 
 	found, err := db.Chats().SearchMessages(bg, "second", "aardvark", chat.SearchOptions{})
@@ -370,6 +371,19 @@ func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []
 	return found
 }
 
+// testCompareEmpty compares content that is empty, and content that was erased.
+func (s *suite) testCompareEmpty(t *testing.T) {
+	store := newStore(t)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = main.Extend(bg, lineage.User("a question"), lineage.Assistant(""), lineage.User("erased"))
+	require.NoError(t, err)
+	require.NoError(t, store.Erase(bg, content.Sum([]byte("erased"))))
+	require.Empty(t, differences(t, store, s.filled(t, store)))
+}
+
 // testCompare damages rows and finds each damage.
 func (s *suite) testCompare(t *testing.T) {
 	store, place := newStore(t), s.New(t)
@@ -401,9 +415,9 @@ func (s *suite) testCompare(t *testing.T) {
 		{`UPDATE "chats" SET "title" = 'x'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "chats", ID: "a", Columns: []string{"title"}}},
 		{`UPDATE "messages" SET "type" = 'x' WHERE "id" = 'm2'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "messages", ID: "m2", Columns: []string{"type"}}},
 		{`DELETE FROM "checkpoints"`, sqladapter.Difference{Kind: sqladapter.Missing, Table: "checkpoints"}},
-		{`INSERT INTO "chats" ("id", "userId", "createdAt", "updatedAt") VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "chats", ID: "x"}},
-		{`INSERT INTO "messages" ("id", "chatId", "name", "data", "createdAt") VALUES ('x', 'a', 'user', '1', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "messages", ID: "x"}},
-		{`INSERT INTO "branches" ("id", "chatId", "name", "createdAt") VALUES ('x', 'a', 'b', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "branches", ID: "x"}},
+		{`INSERT INTO "chats" ("id", userId, createdAt, updatedAt) VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "chats", ID: "x"}},
+		{`INSERT INTO "messages" ("id", chatId, "name", "data", createdAt) VALUES ('x', 'a', 'user', '1', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "messages", ID: "x"}},
+		{`INSERT INTO "branches" ("id", chatId, "name", createdAt) VALUES ('x', 'a', 'b', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "branches", ID: "x"}},
 		{`UPDATE "message_usages" SET "role" = 'x' WHERE "source_id" = 'm3'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "message_usages", Columns: []string{"role"}}},
 		{`UPDATE "content_blocks" SET "size" = 7 WHERE "size" = 64`, sqladapter.Difference{Kind: sqladapter.Different, Table: "content_blocks", Columns: []string{"size"}}},
 		{`INSERT INTO "spans" ("id", "run_id", "seq", "position") VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "spans", ID: "x"}},

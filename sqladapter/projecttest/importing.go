@@ -109,7 +109,7 @@ func (s *suite) testImportProblems(t *testing.T) {
 	_, err := chat.On(store).CreateChat(bg, chat.Chat{ID: "b", UserID: "somebody else"})
 	require.NoError(t, err)
 	for _, sql := range []string{
-		`UPDATE "messages" SET "parentId" = "id" WHERE "id" = 'm3'`,
+		`UPDATE "messages" SET parentId = "id" WHERE "id" = 'm3'`,
 	} {
 		_, err := place.SQL.ExecContext(bg, sql)
 		require.NoError(t, err)

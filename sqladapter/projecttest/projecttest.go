@@ -26,8 +26,8 @@ import (
 // Place is a database that lasts as long as the test.
 type Place struct {
 	Open func(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error)
-	// SQL is another way in, for a look at the tables. Its statements name them in
-	// double quotes.
+	// SQL is another way in, for a look at the tables. Its statements name documented
+	// columns without quotes.
 	SQL *sql.DB
 }
 
@@ -75,11 +75,15 @@ func Run(t *testing.T, config Config) {
 		{"Large", s.testLarge},
 		{"Texts", s.testTexts},
 		{"Compare", s.testCompare},
+		{"CompareEmpty", s.testCompareEmpty},
 		{"Import", s.testImport},
 		{"ImportContexts", s.testImportContexts},
 		{"ImportProblems", s.testImportProblems},
 		{"ImportRandom", s.testImportRandom},
 		{"ImportLarge", s.testImportLarge},
+		{"ImportChanged", s.testImportChanged},
+		{"ImportChangedRandom", s.testImportChangedRandom},
+		{"ImportReserved", s.testImportReserved},
 	} {
 		t.Run(test.name, test.run)
 	}

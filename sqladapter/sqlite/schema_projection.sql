@@ -17,8 +17,8 @@ CREATE TABLE "lineage_scopes" (
   "chat_id" TEXT -- of a thread
 );
 
--- Of each run that a scope sees, the last span that is here, and whether the
--- messages of the run are the chat's own.
+-- Of each run that a scope sees, the last span that is here, and which messages of the
+-- run are the chat's own: 0 for none, 1 for all, n+1 for the first n.
 CREATE TABLE "lineage_reach" (
   "scope" TEXT NOT NULL,
   "run_id" TEXT NOT NULL,

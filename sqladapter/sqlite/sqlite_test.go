@@ -286,6 +286,80 @@ func TestCounts(t *testing.T) {
 	require.Zero(t, left)
 }
 
+// TestChainsReplaced has a program without foreign keys replace, add and delete messages in
+// the middle of chains whose lengths are known.
+func TestChainsReplaced(t *testing.T) {
+	insert := `INTO messages (id, chatId, parentId, name, data, createdAt) VALUES `
+	for _, linked := range []string{"ON", "OFF"} {
+		for script, want := range map[string]int{
+			`INSERT OR REPLACE ` + insert + `('m2', 'c', NULL, 'user', '"x"', 1)`:                                                                        3,
+			`UPDATE messages SET parentId = 'm1' WHERE id = 'm3'`:                                                                                        3,
+			`UPDATE messages SET parentId = 'm3' WHERE id = 'm4'; UPDATE messages SET parentId = NULL WHERE id IN ('m2')`:                                3,
+			`INSERT OR REPLACE ` + insert + `('m0', 'c', 'm2', 'user', '"x"', 1), ('m4', 'c', 'm0', 'user', '"x"', 1)`:                                   4,
+			`PRAGMA foreign_keys = OFF; DELETE FROM messages WHERE id = 'm2'`:                                                                            2,
+			`PRAGMA foreign_keys = OFF; UPDATE messages SET parentId = 'new' WHERE id = 'm1'`:                                                            4,
+			`PRAGMA foreign_keys = OFF; UPDATE messages SET id = 'other' WHERE id = 'm3'`:                                                                1,
+			`PRAGMA foreign_keys = OFF; UPDATE messages SET parentId = 'new' WHERE id = 'm1'; INSERT ` + insert + `('new', 'c', NULL, 'user', '"x"', 1)`: 5,
+		} {
+			path := filepath.Join(t.TempDir(), "chats.db")
+			db, err := sqlite.Open(background, path, nil)
+			require.NoError(t, err)
+			s := db.Chats()
+			_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+			require.NoError(t, err)
+			b, err := s.ActiveBranch(background, "c")
+			require.NoError(t, err)
+			var messages []chat.Message
+			for i := range 4 {
+				messages = append(messages, chat.Message{ID: fmt.Sprint("m", i+1), Name: "user", Data: []byte(`"x"`)})
+			}
+			_, err = s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, Messages: messages})
+			require.NoError(t, err)
+			raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=foreign_keys("+linked+")")
+			require.NoError(t, err)
+			raw.SetMaxOpenConns(1)
+			for part := range strings.SplitSeq(script, "; ") {
+				_, err = raw.Exec(part)
+				require.NoError(t, err, part)
+				infos, err := s.ListBranches(background, "c") // which looks at each state
+				require.NoError(t, err)
+				chain := 0
+				for range s.MessageChain(background, "m4") {
+					chain++
+				}
+				require.Equal(t, chain, infos[0].MessageCount, part)
+			}
+			infos, err := s.ListBranches(background, "c")
+			require.NoError(t, err)
+			require.Equal(t, want, infos[0].MessageCount, script)
+			require.NoError(t, raw.Close())
+			require.NoError(t, db.Close())
+		}
+	}
+}
+
+// TestEarlierVersion opens a database of the first version of the schema.
+func TestEarlierVersion(t *testing.T) {
+	p := place(filepath.Join(t.TempDir(), "chats.db"))
+	for _, name := range []string{"schema_documented.sql", "schema_1_chats.sql"} {
+		script, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, p.Exec(background, string(script)))
+	}
+	require.NoError(t, p.Exec(background, `INSERT INTO lineage_migrations VALUES (1, 'chats', 0); INSERT INTO chats (id, userId) VALUES ('c', 'ada');
+INSERT INTO messages (id, chatId, name, data, createdAt) VALUES ('m1', 'c', 'user', '"a zebra"', 1)`))
+	db, err := p.Open(background)
+	require.NoError(t, err)
+	defer db.Close()
+	found, err := db.Chats().SearchMessages(background, "c", "zebra", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.NoError(t, p.Exec(background, `UPDATE messages SET id = 'm2' WHERE id = 'm1'`))
+	found, err = db.Chats().SearchMessages(background, "c", "zebra", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "m2", found[0].Message.ID)
+}
+
 // TestCycle tells rows that contradict each other from a long chain.
 func TestCycle(t *testing.T) {
 	p := place(filepath.Join(t.TempDir(), "chats.db"))

@@ -18,6 +18,9 @@ var schemaDocumented string
 //go:embed schema_1_chats.sql
 var schemaChats string
 
+//go:embed schema_2_versions.sql
+var schemaVersions string
+
 //go:embed schema_fulltext.sql
 var schemaFullText string
 
@@ -34,6 +37,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Quotes:    [2]string{"[", "]"},
 		Unlimited: "OPTION (MAXRECURSION 0)",
 		Exactly:   "COLLATE Latin1_General_BIN2",
+		Version:   version,
 		Limit:     func(limit string) string { return "OFFSET 0 ROWS FETCH NEXT " + limit + " ROWS ONLY" },
 		Page: func(limit, offset string) string {
 			return "OFFSET " + offset + " ROWS FETCH NEXT " + limit + " ROWS ONLY"
@@ -51,8 +55,16 @@ func (Dialect) Limits() sqladapter.Limits {
 func (Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats, Outside: schemaFullText, OutsideIf: hasFullText},
+		{Version: 2, Name: "versions", SQL: schemaVersions},
 	}
 }
+
+// version is a hash of what is known of a message. There is no trigger that would
+// delete what is known of one that was overwritten: a table with triggers refuses
+// OUTPUT without INTO, which other programs may use.
+const version = `CONVERT(NVARCHAR(64), HASHBYTES('SHA2_256', CONCAT(m.[createdAt], N'|', ` +
+	`DATALENGTH(m.[chatId]), N'|', m.[chatId] COLLATE Latin1_General_BIN2, DATALENGTH(m.[name]), N'|', m.[name] COLLATE Latin1_General_BIN2, ` +
+	`m.[data] COLLATE Latin1_General_BIN2)), 2)`
 
 const (
 	lockSchema = `DECLARE @granted INT; ` +

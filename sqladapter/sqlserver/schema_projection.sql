@@ -17,8 +17,8 @@ CREATE TABLE [lineage_scopes] (
   [chat_id] NVARCHAR(MAX) -- of a thread
 );
 
--- Of each run that a scope sees, the last span that is here, and whether the
--- messages of the run are the chat's own.
+-- Of each run that a scope sees, the last span that is here, and which messages of the
+-- run are the chat's own: 0 for none, 1 for all, n+1 for the first n.
 CREATE TABLE [lineage_reach] (
   [scope] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL,
   [run_id] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL,

@@ -61,6 +61,8 @@ func Run(t *testing.T, c Config) {
 		{"search in all chats", testSearchAllChats},
 		{"search in all chats of a user", testSearchAllOfUser},
 		{"search in what others change", testSearchChanged},
+		{"search in a chat that was made again", testSearchMadeAgain},
+		{"chains that others change", testChains},
 		{"search in a long message", testSearchLong},
 		{"long ids", testLongIDs},
 		{"titles", testTitles},

@@ -24,12 +24,19 @@ import (
 // of SQLite. It stands in for a server as far as that goes, which is not the T-SQL.
 type elsewhere struct{ sqlserver.Dialect }
 
-func (elsewhere) Syntax() sqladapter.Syntax { return sqlite.Dialect{}.Syntax() }
+func (elsewhere) Syntax() sqladapter.Syntax {
+	x := sqlite.Dialect{}.Syntax()
+	x.Version = `m."createdAt" || '|' || length(m."chatId") || '|' || m."chatId" || length(m."name") || '|' || m."name" || m."data"`
+	return x
+}
 
 func (elsewhere) Migrations() []sqladapter.Migration {
-	m := sqlserver.Dialect{}.Migrations()[0]
-	m.Documented, m.SQL, m.Outside = translated(m.Documented), translated(m.SQL), ""
-	return []sqladapter.Migration{m}
+	migrations := sqlserver.Dialect{}.Migrations()
+	for i := range migrations {
+		m := &migrations[i]
+		m.Documented, m.SQL, m.Outside = translated(m.Documented), translated(m.SQL), ""
+	}
+	return migrations
 }
 
 func (elsewhere) LockSchema(context.Context, sqladapter.Querier) error { return nil }

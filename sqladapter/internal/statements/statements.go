@@ -27,10 +27,10 @@ func (s Statement) Repeats() bool {
 	return strings.Contains(string(s.Text), "{list}") || strings.Contains(string(s.Text), "{rows") || strings.Contains(string(s.Text), "{likes")
 }
 
-// OnlyNumbered reports whether the statement is for databases with numbered rows or
-// numbers of messages.
+// OnlyNumbered reports whether the statement is for databases with numbered rows,
+// numbers of messages or lengths of chains.
 func (s Statement) OnlyNumbered() bool {
-	for _, name := range []string{`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`} {
+	for _, name := range []string{`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`, `"depth"`} {
 		if strings.Contains(string(s.Text), name) {
 			return true
 		}

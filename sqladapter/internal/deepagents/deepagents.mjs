@@ -1,12 +1,14 @@
-// Drives @deepagents/context on a SQLite file for TestDeepAgents. Arguments: the folder
-// that has the package, the file, and what to do. Prints one JSON document.
+// Drives @deepagents/context on a database. Arguments: the folder that has the package,
+// the database as JSON, and what to do. Prints one JSON document.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-const [modules, file, what, ...rest] = process.argv.slice(2);
+const [modules, database, what, ...rest] = process.argv.slice(2);
 const entry = createRequire(modules + '/').resolve('@deepagents/context');
-const { ContextEngine, SqliteContextStore, XmlRenderer, user, assistant, role } = await import(pathToFileURL(entry).href);
-const store = new SqliteContextStore(file);
+const { ContextEngine, PostgresContextStore, SqliteContextStore, XmlRenderer, user, assistant, role } = await import(pathToFileURL(entry).href);
+const { file, ...postgres } = JSON.parse(database);
+const store = file ? new SqliteContextStore(file) : new PostgresContextStore(postgres);
+if (!file) await store.initialize();
 const engineOf = (chatId, userId) => new ContextEngine({ store, chatId, userId });
 
 // Everything that the package says about a chat.
@@ -60,6 +62,13 @@ const actions = {
     const saved = await e.save();
     return { before: before.messages.map((m) => m.id), branch: e.branch, head: saved.headMessageId, ...(await dump(chatId)) };
   },
+  // Writes a message that may be there already, as the package does when it fills one.
+  async fill(id, text) {
+    const m = await store.getMessage(id);
+    m.data = { ...m.data, parts: [{ type: 'text', text }] };
+    await store.addMessage(m);
+    return store.getMessage(id);
+  },
   async search(chatId, ...queries) {
     const all = {};
     for (const q of queries) all[q] = await found(chatId, q);
@@ -68,3 +77,4 @@ const actions = {
 };
 
 console.log(JSON.stringify(await actions[what](...rest)));
+if (!file) await store.close();

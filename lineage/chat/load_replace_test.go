@@ -1,0 +1,171 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// stopping is an engine that refuses commits after a number of them.
+type stopping struct {
+	backend.Engine
+	left int
+}
+
+var errStopped = errors.New("stopped")
+
+func (e *stopping) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if e.left--; e.left < 0 {
+		return backend.Receipt{}, errStopped
+	}
+	return e.Engine.Apply(ctx, c, o)
+}
+
+// changing is a chat elsewhere, whose messages are changed in place.
+type changing struct {
+	ids     []string // parents before their children
+	parents map[string]string
+	says    map[string]string
+	heads   map[string]string
+}
+
+func (c *changing) loading(problem func(error)) Loading {
+	l := Loading{Chat: Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}, Problem: problem}
+	var messages []Message
+	for _, id := range c.ids {
+		data, _ := json.Marshal(c.says[id])
+		messages = append(messages, Message{ID: id, ParentID: Ref(c.parents[id]), Name: "user", Data: data, CreatedAt: 1})
+	}
+	l.Messages = pairs(messages)
+	for _, name := range []string{"main", "side"} {
+		l.Branches = append(l.Branches, Branch{ID: name, Name: name, HeadMessageID: Ref(c.heads[name]), CreatedAt: 1})
+	}
+	return l
+}
+
+// Loadings that are stopped anywhere, with messages changed in place between them, leave
+// what the last whole one says, and every message that only the store has.
+func TestLoadChangedAndStopped(t *testing.T) {
+	ctx := context.Background()
+	rapid.Check(t, func(r *rapid.T) {
+		store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		require.NoError(r, err)
+		defer store.Close()
+		on := On(store)
+		c := &changing{parents: map[string]string{}, says: map[string]string{}, heads: map[string]string{}}
+		own := map[string]string{}
+		n := 0
+		load := func(engine backend.Engine) error {
+			l := c.loading(func(err error) { require.NoError(r, err) })
+			return (&loading{from: &l, onStore: onStore{store: store, engine: engine}}).load(ctx)
+		}
+		for range rapid.IntRange(1, 4).Draw(r, "loadings") {
+			for range rapid.IntRange(0, 6).Draw(r, "new") {
+				n++
+				id := fmt.Sprint("m", n)
+				c.parents[id] = rapid.SampledFrom(append([]string{""}, c.ids...)).Draw(r, "parent")
+				c.says[id], c.ids = id, append(c.ids, id)
+				c.heads[rapid.SampledFrom([]string{"main", "side"}).Draw(r, "branch")] = id
+			}
+			for range rapid.IntRange(0, 3).Draw(r, "changed") {
+				n++
+				if len(c.ids) == 0 {
+					continue
+				}
+				at := rapid.IntRange(0, len(c.ids)-1).Draw(r, "at")
+				if id := c.ids[at]; rapid.Bool().Draw(r, "move") {
+					c.parents[id] = rapid.SampledFrom(append([]string{""}, c.ids[:at]...)).Draw(r, "new parent")
+				} else {
+					c.says[id] = fmt.Sprint("changed ", n)
+				}
+			}
+			if rapid.Bool().Draw(r, "stop") {
+				err := load(&stopping{Engine: store.Engine(), left: rapid.IntRange(0, 8).Draw(r, "commits")})
+				if err != nil {
+					require.ErrorIs(r, err, errStopped)
+				}
+			}
+			require.NoError(r, load(store.Engine()))
+			for name, head := range c.heads {
+				b, err := on.Branch(ctx, "c", name)
+				require.NoError(r, err)
+				if _, ours := own[string(b.HeadMessageID)]; !ours {
+					require.Equal(r, Ref(head), b.HeadMessageID)
+				}
+			}
+			for _, id := range c.ids {
+				m, err := on.Message(ctx, id)
+				require.NoError(r, err)
+				require.NotNil(r, m, id)
+				require.Equal(r, Ref(c.parents[id]), m.ParentID, id)
+				require.JSONEq(r, fmt.Sprintf("%q", c.says[id]), string(m.Data))
+			}
+			for id, parent := range own {
+				m, err := on.Message(ctx, id)
+				require.NoError(r, err)
+				require.NotNil(r, m, id)
+				require.Equal(r, Ref(parent), m.ParentID, id)
+			}
+			before, err := store.Engine().Head(ctx)
+			require.NoError(r, err)
+			require.NoError(r, load(store.Engine()))
+			after, err := store.Engine().Head(ctx)
+			require.NoError(r, err)
+			require.Equal(r, before, after)
+			for range rapid.IntRange(0, 2).Draw(r, "of the store's own") {
+				n++
+				id := fmt.Sprint("own", n)
+				known := append([]string{""}, c.ids...)
+				known = append(known, slices.Sorted(maps.Keys(own))...)
+				parent := known[rapid.IntRange(0, len(known)-1).Draw(r, "follows")]
+				require.NoError(r, on.AddMessage(ctx, Message{ID: id, ChatID: "c", ParentID: Ref(parent), Name: "user", Data: []byte(`"own"`), CreatedAt: 1}))
+				own[id] = parent
+			}
+		}
+		// Nobody's id leads elsewhere: the graph has each message once.
+		g, err := on.Graph(ctx, "c")
+		require.NoError(r, err)
+		seen := map[string]int{}
+		for _, node := range g.Nodes {
+			seen[node.ID]++
+		}
+		for _, id := range c.ids {
+			require.Equal(r, 1, seen[id], id)
+		}
+	})
+}
+
+// A message that somebody appends while earlier ones are replaced follows their new
+// versions in the next loading, and is found all the time.
+func TestAppendedWhileReplaced(t *testing.T) {
+	ctx := context.Background()
+	store, e, s := besideOthers(t)
+	first := []Message{said("m1", ""), said("m2", "m1"), said("m3", "m2")}
+	branches := []Branch{{ID: "main", Name: "main", HeadMessageID: "m3", IsActive: true}}
+	require.NoError(t, loadInto(t, s, Loading{Messages: pairs(first), Branches: branches}))
+	changed := said("m2", "m1")
+	changed.Data = json.RawMessage(`"changed"`)
+	e.once(isKind[*structure.Run], func() {
+		_, err := store.Append(ctx, AppendRequest{ChatID: "c", BranchID: "main", ExpectedHead: "m3", Messages: []Message{said("n", "")}})
+		require.NoError(t, err)
+	})
+	require.NoError(t, loadInto(t, s, Loading{Messages: pairs([]Message{first[0], changed, first[2]}), Branches: branches}))
+	require.Nil(t, e.before, "somebody else was faster")
+	ids := []string{}
+	for m, err := range store.Messages(ctx, "c") {
+		require.NoError(t, err)
+		ids = append(ids, m.ID+" "+string(m.Data))
+	}
+	require.Equal(t, []string{`m1 "m1"`, `m2 "changed"`, `m3 "m3"`, `n "n"`}, ids)
+}

@@ -1,0 +1,150 @@
+package sqltest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// madeAgain deletes a chat and makes it again, as another program does. It has as many
+// messages as before, with the same ids and times.
+func madeAgain(says string) string {
+	return fmt.Sprintf(`
+DELETE FROM branches WHERE "chatId" = 'c';
+DELETE FROM messages_fts WHERE "chatId" = 'c';
+DELETE FROM messages WHERE id = 'c.1';
+DELETE FROM messages WHERE id = 'c.0';
+DELETE FROM chats WHERE id = 'c';
+INSERT INTO chats (id, "userId", "createdAt", "updatedAt") VALUES ('c', 'ada', 1, 1);
+INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES
+  ('c.0', 'c', NULL, 'user', 'message', '{"parts":[{"type":"text","text":"%[1]s"}]}', 1700000000000);
+INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES
+  ('c.1', 'c', NULL, 'user', 'message', '{"parts":[{"type":"text","text":"%[1]s too"}]}', 1700000000000);`, says)
+}
+
+// testSearchMadeAgain searches a chat that another program deleted and made again with
+// as many messages.
+func testSearchMadeAgain(t *testing.T, c Config) {
+	p := c.New(t)
+	db := open(t, p)
+	s := db.Chats()
+	grow(t, s, "c", 2)
+	requireFound(t, s, "c", "message", "c.0", "c.1")
+	for _, word := range []string{"zebra", "okapi"} {
+		require.NoError(t, p.Exec(background, madeAgain("a "+word)))
+		requireFound(t, s, "c", "message")
+		requireFound(t, s, "c", word, "c.0", "c.1")
+		found, err := db.SearchAll(background, "", word+" OR message", chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, found, 2)
+	}
+	requireFound(t, s, "c", "zebra")
+}
+
+// chains are messages and their parents.
+type chains map[string]string
+
+func (c chains) length(id string) (n int) {
+	for ; id != ""; id = c[id] {
+		n++
+	}
+	return n
+}
+
+func (c chains) follows(id, other string) bool {
+	for ; id != ""; id = c[id] {
+		if id == other {
+			return true
+		}
+	}
+	return false
+}
+
+func (c chains) isLeaf(id string) bool {
+	for _, parent := range c {
+		if parent == id {
+			return false
+		}
+	}
+	return true
+}
+
+func quotedOr(id string) string {
+	if id == "" {
+		return "NULL"
+	}
+	return "'" + id + "'"
+}
+
+// testChains has other programs change chains in every way, and compares their lengths
+// with what the rows say, when they have been looked at before and when not.
+func testChains(t *testing.T, c Config) {
+	p := c.New(t)
+	db := open(t, p)
+	s := db.Chats()
+	n := 0
+	rapid.Check(t, func(r *rapid.T) {
+		n++
+		chatID := fmt.Sprint("chat", n)
+		_, err := s.CreateChat(background, chat.Chat{ID: chatID, UserID: "ada"})
+		require.NoError(r, err)
+		b, err := s.ActiveBranch(background, chatID)
+		require.NoError(r, err)
+		is := chains{}
+		insert := func(id, parent string) string {
+			is[id] = parent
+			return fmt.Sprintf(`INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES ('%s', '%s', %s, 'user', 'message', '"x"', 1);`,
+				id, chatID, quotedOr(parent))
+		}
+		for i := range rapid.IntRange(1, 12).Draw(r, "changes") {
+			ids := append(slices.Sorted(maps.Keys(is)), "")
+			id := rapid.SampledFrom(ids).Draw(r, "message")
+			other := rapid.SampledFrom(ids).Draw(r, "other message")
+			fresh := fmt.Sprint(chatID, ".", i)
+			script := ""
+			switch what := rapid.SampledFrom([]string{"ours", "insert", "insert", "move", "move", "delete", "again", "rename"}).Draw(r, "change"); {
+			case what == "ours":
+				require.NoError(r, s.AddMessage(background, text(chatID, fresh, chat.Ref(id), "ours")))
+				is[fresh] = id
+			case what == "insert":
+				script = insert(fresh, id)
+			case id == "":
+			case what == "move" && !is.follows(other, id):
+				is[id] = other
+				script = fmt.Sprintf(`UPDATE messages SET "parentId" = %s WHERE id = '%s';`, quotedOr(other), id)
+			case !is.isLeaf(id):
+			case what == "delete" || what == "again":
+				script = fmt.Sprintf(`DELETE FROM messages_fts WHERE "messageId" = '%[1]s'; DELETE FROM messages WHERE id = '%[1]s';`, id)
+				delete(is, id)
+				if what == "again" && other != id {
+					script += insert(id, other)
+				}
+			case what == "rename":
+				is[fresh] = is[id]
+				delete(is, id)
+				script = fmt.Sprintf(`DELETE FROM messages_fts WHERE "messageId" = '%[1]s'; UPDATE messages SET id = '%[2]s' WHERE id = '%[1]s';`, id, fresh)
+			}
+			if script != "" {
+				require.NoError(r, p.Exec(background, script), script)
+			}
+			if rapid.Bool().Draw(r, "look") {
+				_, err := s.SearchMessages(background, chatID, "ours", chat.SearchOptions{})
+				require.NoError(r, err)
+			}
+			for _, id := range slices.Sorted(maps.Keys(is)) {
+				require.NoError(r, s.UpdateBranchHead(background, b.ID, chat.Ref(id)))
+				infos, err := s.ListBranches(background, chatID)
+				require.NoError(r, err)
+				require.Equal(r, is.length(id), infos[0].MessageCount, "%s after %s", id, strings.TrimSpace(script))
+			}
+			require.NoError(r, s.UpdateBranchHead(background, b.ID, ""))
+		}
+	})
+}
