@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // contextRecord is a context as it is now.
@@ -75,13 +76,12 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 		return r, nil
 	}
 	r.Chat = info.Thread.String()
-	for b, err := range s.store.Engine().Branches(ctx, info.Thread) {
-		if err != nil {
-			return nil, err
-		}
-		if b.Context == info.ID {
-			r.Branch = b.Name
-		}
+	b, err := backend.BranchOf(ctx, s.store.Engine(), info.Thread, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
+		r.Branch = b.Name
 	}
 	t, err := s.store.Engine().Thread(ctx, info.Thread)
 	if err == nil {

@@ -326,9 +326,11 @@ func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, nam
 func (l *loader) write(t *threadState) {
 	p := l.next
 	var records []structure.Record
+	added := false // a context
 	for _, c := range t.contexts {
 		switch {
 		case !c.stored:
+			added = true
 			context := c.Context
 			records = append(records, &context)
 			if c.branch != "" {
@@ -368,8 +370,8 @@ func (l *loader) write(t *threadState) {
 	for _, r := range records {
 		p.add(r, 64)
 	}
-	if same {
-		return
+	if same && !added {
+		return // a context that moves is noted by itself
 	}
 	p.options.Threads = append(p.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
 	t.record.UpdatedAt = l.now()
