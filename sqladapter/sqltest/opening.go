@@ -192,11 +192,11 @@ func testSharedPool(t *testing.T, c Config) {
 		require.NoError(t, db.Close())
 		require.NoError(t, pool.Ping(), "it is the caller's to close")
 	}
-	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 99`))
+	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 99 WHERE version = 1`))
 	_, err := c.WithPool(background, pool, nil)
 	require.ErrorIs(t, err, sqladapter.ErrNewer)
 	require.NoError(t, pool.Ping(), "opening that fails does not close it either")
-	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 1`))
+	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 1 WHERE version = 99`))
 
 	// All of this on one connection, many at once.
 	pool.SetMaxOpenConns(1)
