@@ -28,6 +28,12 @@ func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 	require.NoError(t, err)
 	_, err = chats.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, Messages: []chat.Message{says("one"), says("two")}})
 	require.NoError(t, err)
+	thread, err := store.FindThread(background, "c")
+	require.NoError(t, err)
+	active, err := thread.Active(background)
+	require.NoError(t, err)
+	at, err := active.Tip(background)
+	require.NoError(t, err)
 	var others []structure.Record
 	for i := range n {
 		id := fmt.Sprint("m", i)
@@ -35,10 +41,9 @@ func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 			ChatID: "c", NewBranch: &chat.Branch{Name: fmt.Sprintf("main-v%d", i+2), HeadMessageID: "one"}, Messages: []chat.Message{says(id)},
 		})
 		require.NoError(t, err)
-		_, err = chats.CreateCheckpoint(background, chat.Checkpoint{ChatID: "c", Name: fmt.Sprint("checkpoint ", i), MessageID: id})
-		require.NoError(t, err)
 		id = fmt.Sprint("other ", i)
-		others = append(others, &structure.Thread{ID: lineage.SourceThread(id), SourceID: id})
+		others = append(others, &structure.Thread{ID: lineage.SourceThread(id), SourceID: id},
+			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: lineage.SourceThread("c"), Name: id, Span: at})
 	}
 	_, err = store.Engine().Apply(background, &structure.Commit{Records: others}, backend.Options{})
 	require.NoError(t, err)

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/conversation"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // No operation on one branch looks at all of them.
@@ -23,14 +25,19 @@ func TestOperationsDoNotGrow(t *testing.T) {
 		c, err := conversation.Open(ctx, lineage.New(counting), "session", nil)
 		require.NoError(t, err)
 		require.NoError(t, c.AddMessage(ctx, conversation.Message{Role: "user", Content: "one"}))
+		main, err := c.Thread().Active(ctx)
+		require.NoError(t, err)
+		var records []structure.Record
 		for i := range n {
 			id := fmt.Sprint("idea-", i+1)
 			if i == 0 {
 				id = "idea"
 			}
-			_, err := c.CreateBranch(ctx, id, "idea", &conversation.From{Branch: conversation.Main})
-			require.NoError(t, err)
+			branch := &structure.Context{ID: structure.NewID[lineage.ContextID](), Thread: c.Thread().ID(), Parent: main.ID()}
+			records = append(records, branch, &structure.Branch{Thread: branch.Thread, Name: id, Context: branch.ID})
 		}
+		_, err = store.Engine().Apply(ctx, &structure.Commit{Records: records}, backend.Options{})
+		require.NoError(t, err)
 		costs := make(map[string]int64)
 		for _, o := range []struct {
 			name string
