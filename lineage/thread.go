@@ -135,17 +135,8 @@ func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 		return ThreadInfo{}, err
 	}
 	info := *threadInfo(r)
-	active, err := t.store.engine.Context(ctx, r.Active)
-	if err != nil && !isNotFound(err) {
+	if info.UpdatedAt, err = backend.UpdatedAt(ctx, t.store.engine, r); err != nil {
 		return ThreadInfo{}, err
-	}
-	// The active context counts even if the one that moved last was deleted.
-	last, err := t.store.engine.LastMoved(ctx, t.id)
-	if err != nil && !isNotFound(err) {
-		return ThreadInfo{}, err
-	}
-	if moved := time.UnixMilli(max(active.MovedAt, last.MovedAt)).UTC(); moved.After(info.UpdatedAt) {
-		info.UpdatedAt = moved
 	}
 	return info, nil
 }

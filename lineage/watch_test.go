@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 		{lineage.ContextMoved},
 		{lineage.CheckpointSet, lineage.ThreadUpdated},
 		{lineage.CheckpointDeleted},
-		{lineage.ContextDeleted},
+		{lineage.ContextDeleted, lineage.ThreadUpdated},
 		{lineage.ContentStored, lineage.Summarized},
 		{lineage.SummaryDeleted},
 		{lineage.ContentErased},

@@ -243,7 +243,7 @@ func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
 		}
 		seen := l.run.ID == l.has.run
 		if seen {
-			own, err := v.owned(ctx, l.has.run, max(l.last, l.has.last))
+			own, err := v.owned(ctx, l.has.run, l.has.last)
 			if err != nil {
 				return nil, false, err
 			}
@@ -331,6 +331,10 @@ func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 		}
 		at -= n
 		left := at
+		own, err := v.owned(ctx, g.run.ID, left)
+		if err != nil {
+			return false, err
+		}
 		w.batch.removed += len(ids)
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
 			if len(ids) > 0 {
@@ -346,7 +350,7 @@ func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 			if left == 0 {
 				_, err = c.Exec(ctx, pruneSQL.removeRun, v.key, run)
 			} else {
-				_, err = c.Exec(ctx, scopeSQL.moveReach, left, v.key, run)
+				_, err = c.Exec(ctx, scopeSQL.moveReach, left, int64(own), v.key, run)
 			}
 			if err != nil || w.ChatsOnly {
 				return err

@@ -16,7 +16,7 @@ import (
 
 var scopeSQL = struct {
 	reach, reachOf, moveReach, farthest Statement
-	updateChat, updatedAt, updatedLater Statement
+	updateChat                          Statement
 	branchesOf                          Statement
 	movePin, updateContext              Statement
 	removeBranch, updateBranch          Statement
@@ -24,14 +24,12 @@ var scopeSQL = struct {
 }{
 	reach:     `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ?`,
 	reachOf:   `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
-	moveReach: `UPDATE "lineage_reach" SET "last_seq" = ? WHERE "scope" = ? AND "run_id" = ?`,
+	moveReach: `UPDATE "lineage_reach" SET "last_seq" = ?, "own" = ? WHERE "scope" = ? AND "run_id" = ?`,
 	farthest:  `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
 
-	updateChat:   `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, "createdAt" = ? WHERE "id" = ?`,
-	updatedAt:    `UPDATE "chats" SET "updatedAt" = ? WHERE "id" = ?`,
-	updatedLater: `UPDATE "chats" SET "updatedAt" = ? WHERE "id" = ? AND "updatedAt" < ?`,
-	branchesOf:   `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ?`,
-	movePin:      `UPDATE "lineage_pins" SET "scope" = ?, "run_id" = ?, "seq" = ? WHERE "id" = ?`,
+	updateChat: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, "createdAt" = ?, "updatedAt" = ? WHERE "id" = ?`,
+	branchesOf: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ?`,
+	movePin:    `UPDATE "lineage_pins" SET "scope" = ?, "run_id" = ?, "seq" = ? WHERE "id" = ?`,
 	updateContext: `UPDATE "contexts" SET "tip_span_id" = ?, "summary_text" = ?, "summary_embedding" = ?, "system_prompt_override" = ?, ` +
 		`"model_override" = ?, "created_at" = ?, "thread_id" = ?, "chat_id" = ?, "base_span_id" = ?, "span_set_id" = ?, ` +
 		`"summary_content_id" = ?, "overrides" = ?, "metadata" = ? WHERE "id" = ?`,
@@ -261,7 +259,7 @@ func (w *projection) grow(ctx context.Context, s *scope) error {
 }
 
 // writeChat writes the row of the chat.
-func (v *view) writeChat(context.Context) error {
+func (v *view) writeChat(ctx context.Context) error {
 	b := &v.w.batch
 	if v.fresh {
 		b.scopes = append(b.scopes, []any{v.key, v.chatID()})
@@ -270,9 +268,9 @@ func (v *view) writeChat(context.Context) error {
 	if v.record == nil {
 		return nil
 	}
-	c := v.reader.Chat()
-	for _, written := range v.written {
-		c.UpdatedAt = max(c.UpdatedAt, written.MovedAt)
+	c, err := v.reader.Chat(ctx)
+	if err != nil {
+		return err
 	}
 	db := v.w.DB
 	if err := errors.Join(db.checkID(chat.SubjectChat, c.ID), db.checkUser(c.UserID)); err != nil {
@@ -284,12 +282,7 @@ func (v *view) writeChat(context.Context) error {
 		b.rows++
 		return nil
 	}
-	b.after = append(b.after, exec(scopeSQL.updateChat, c.UserID, title, metadata, c.CreatedAt, c.ID))
-	if v.full {
-		b.after = append(b.after, exec(scopeSQL.updatedAt, c.UpdatedAt, c.ID))
-	} else { // only contexts that changed were looked at
-		b.after = append(b.after, exec(scopeSQL.updatedLater, c.UpdatedAt, c.ID, c.UpdatedAt))
-	}
+	b.after = append(b.after, exec(scopeSQL.updateChat, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID))
 	b.rows++
 	return nil
 }
@@ -425,9 +418,9 @@ func (e *entry) add(b *batch, last uint64) {
 		e.had = true
 		return
 	}
-	key, run := e.key, e.run
+	key, run, own := e.key, e.run, int64(e.own)
 	b.after = append(b.after, func(ctx context.Context, c *Conn) error {
-		_, err := c.Exec(ctx, scopeSQL.moveReach, last, key, run)
+		_, err := c.Exec(ctx, scopeSQL.moveReach, last, own, key, run)
 		return err
 	})
 	b.rows++

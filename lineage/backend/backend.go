@@ -9,7 +9,9 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -225,6 +227,26 @@ func BranchOf(ctx context.Context, r Reader, thread structure.ThreadID, id struc
 		return b, err
 	}
 	return nil, nil
+}
+
+// UpdatedAt returns when a thread was last updated: when it was changed or one of its
+// contexts last moved, whichever is later.
+func UpdatedAt(ctx context.Context, r Reader, t *structure.Thread) (time.Time, error) {
+	updated := t.UpdatedAt
+	// The active context counts even if the one that moved last was deleted.
+	for _, read := range []func() (Context, error){
+		func() (Context, error) { return r.Context(ctx, t.Active) },
+		func() (Context, error) { return r.LastMoved(ctx, t.ID) },
+	} {
+		c, err := read()
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return time.Time{}, err
+		}
+		if moved := time.UnixMilli(c.MovedAt).UTC(); moved.After(updated) {
+			updated = moved
+		}
+	}
+	return updated, nil
 }
 
 // Context is a context as it is now.

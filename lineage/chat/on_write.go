@@ -182,7 +182,7 @@ func (s *onStore) grow(ctx context.Context, g growth, p *placing) (*grown, error
 	}
 	if fresh {
 		first := structure.SpanRef{Run: at.Run, Seq: 1}
-		records = append(records, &structure.Context{ID: strandID(at.Run), Thread: g.thread, Base: first, Tip: first, CreatedAt: now()})
+		records = append(records, &structure.Context{ID: strandID(at.Run), Thread: g.thread, Base: first, Tip: at, CreatedAt: now()})
 	}
 	records = append(records, &structure.Tip{Context: strandID(at.Run), Span: at}) // the chat was updated
 	return &grown{records: append(records, reused...), last: at, tips: tips}, nil

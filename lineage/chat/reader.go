@@ -25,12 +25,13 @@ func NewThreadReader(store *lineage.Store, state backend.Reader, t *structure.Th
 func IDOfThread(t *structure.Thread) string { return chatID(t.SourceID, t.ID) }
 
 // Chat returns the chat.
-func (r *ThreadReader) Chat() Chat {
+func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) {
 	t := r.thread
+	updated, err := backend.UpdatedAt(ctx, r.reading.from, t)
 	return Chat{
 		ID: r.reading.chatID, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
-		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
-	}
+		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: updated.UnixMilli(),
+	}, err
 }
 
 // Owned returns how many spans of a run, from its first on, are messages that were

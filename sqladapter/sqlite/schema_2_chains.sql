@@ -11,8 +11,8 @@ WHEN EXISTS (SELECT 1 FROM "messages" WHERE "parentId" = NEW."id")
 BEGIN
   DELETE FROM "lineage_messages" WHERE "chatId" = NEW."chatId";
 END;
-CREATE TRIGGER "lineage_chains_removed" AFTER DELETE ON "messages"
-WHEN EXISTS (SELECT 1 FROM "lineage_messages" WHERE "chatId" = OLD."chatId")
+CREATE TRIGGER "lineage_chains_removed" BEFORE DELETE ON "messages"
+WHEN EXISTS (SELECT 1 FROM "lineage_messages" WHERE "messageId" = OLD."id") -- this program forgets what it deletes first
   AND EXISTS (SELECT 1 FROM "messages" WHERE "parentId" = OLD."id")
 BEGIN
   DELETE FROM "lineage_messages" WHERE "chatId" = OLD."chatId";
