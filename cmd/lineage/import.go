@@ -72,8 +72,8 @@ type importedRecord struct {
 	Conversations    int64 `json:"conversations"`
 	Messages         int64 `json:"messages"`
 	NewConversations int64 `json:"new_conversations"`
-	// NewMessages were added. SharedMessages were not, because another conversation
-	// begins with them too.
+	// NewMessages were added. SharedMessages were not, because they are those of the
+	// conversation that theirs was forked from.
 	NewMessages    int64 `json:"new_messages"`
 	SharedMessages int64 `json:"shared_messages"`
 	// NewBytes is the size of the content that the store did not have.
@@ -221,7 +221,7 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 	row("conversations", r.Conversations, r.NewConversations, "of them new")
 	row("messages", r.Messages, r.NewMessages, "of them new")
 	if r.SharedMessages > 0 {
-		table.Row("shared", screen.Count(r.SharedMessages)+" that another conversation begins with too")
+		table.Row("shared", screen.Count(r.SharedMessages)+" with the conversation that theirs was forked from")
 	}
 	table.Row("new bytes", screen.Bytes(r.NewBytes))
 	if r.IgnoredCount > 0 {

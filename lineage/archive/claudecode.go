@@ -111,7 +111,7 @@ func (s *session) end() {
 // send yields what was read since the last part.
 func (s *session) send(more bool) bool {
 	c := s.part
-	c.SourceID, c.More = s.id, more
+	c.SourceID, c.More, c.SharedIDs = s.id, more, true
 	c.Title = s.title
 	if s.custom != "" {
 		c.Title = s.custom

@@ -24,6 +24,7 @@ type pending struct {
 	bytes   int
 	options backend.Options
 	added   added
+	blocks  map[content.ID]bool // that are among the records
 }
 
 // added counts what a commit adds to a store, and what it shares of what is there.
@@ -41,11 +42,18 @@ func (a *added) add(more added) {
 
 // newPending returns an empty commit. It need not survive power loss by itself:
 // an import is synced at its end.
-func newPending() *pending { return &pending{options: backend.Options{Durability: lineage.Normal}} }
+func newPending() *pending {
+	return &pending{options: backend.Options{Durability: lineage.Normal}, blocks: make(map[content.ID]bool)}
+}
 
 func (p *pending) add(r structure.Record, bytes int) {
 	p.records = append(p.records, r)
 	p.bytes += bytes
+}
+
+func (p *pending) addBlock(b *structure.Block, bytes int) {
+	p.blocks[b.ID] = true
+	p.add(b, bytes)
 }
 
 func (p *pending) full() bool { return p.bytes >= commitBytes || len(p.records) >= commitRecords }
@@ -100,16 +108,11 @@ func (c *committer) apply(p *pending) error {
 	}
 	c.applied = true
 	c.added.add(p.added)
-	known := make(map[content.ID]int, len(receipt.Known))
 	for _, id := range receipt.Known {
-		known[id]++
+		delete(p.blocks, id)
 	}
 	for _, r := range p.records {
-		if b, ok := r.(*structure.Block); ok {
-			if known[b.ID] > 0 {
-				known[b.ID]--
-				continue
-			}
+		if b, ok := r.(*structure.Block); ok && p.blocks[b.ID] {
 			c.added.bytes += b.Size
 		}
 	}

@@ -62,6 +62,9 @@ type Conversation struct {
 	Current string
 	// ForkedFrom is the source id of the conversation that this one was forked from.
 	ForkedFrom string
+	// SharedIDs says that a message of this conversation that has the id of a message of
+	// another one is that message: one conversation was resumed from the other.
+	SharedIDs bool
 	// More says that the next conversation yielded goes on with this one: more of
 	// its nodes, for readers that need not hold all of them. What else is said
 	// there replaces what was said here, unless it is zero.

@@ -49,8 +49,8 @@ type Report struct {
 	Formats []string
 	// Conversations and Messages are what the archive has.
 	Conversations, Messages int64
-	// NewConversations and NewMessages are what was added. Messages at the start of
-	// a conversation that another one has too are not added but shared. When an import
+	// NewConversations and NewMessages are what was added. SharedMessages are messages
+	// of forked and resumed conversations that are those of the other one. When an import
 	// fails, these and NewBytes are what is in the store nevertheless; a conversation
 	// counts as soon as the beginning of it is there.
 	NewConversations, NewMessages, SharedMessages int64

@@ -593,7 +593,7 @@ func TestConversationWithoutID(t *testing.T) {
 	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
 	before, err := s.Engine().Head(ctx)
 	require.NoError(t, err)
-	require.EqualValues(t, 0, add(1, 1).NewConversations)
+	require.EqualValues(t, 0, add(1).NewConversations)
 	at, err = thread.ActiveBranch(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "rejected", at.Name)
@@ -601,4 +601,6 @@ func TestConversationWithoutID(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	require.EqualValues(t, 1, add(2).NewConversations) // of other metadata: another one
+	require.EqualValues(t, 2, add(1, 2, 1, 1).NewConversations, "equal ones of a file are several")
+	require.EqualValues(t, 0, add(1, 1, 1, 2).NewConversations)
 }

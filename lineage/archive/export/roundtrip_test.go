@@ -138,3 +138,22 @@ func TestToolsComeBack(t *testing.T) {
 		require.Less(t, stats.UniqueBytes, uint64(size+200), "the tools are there once")
 	}
 }
+
+// Lines that differ by their weight alone keep it, also when they come again.
+func TestWeightsOfEqualLines(t *testing.T) {
+	const lines = `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":0}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":1}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":1}]}
+`
+	s := open(t)
+	for round := range 2 {
+		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(lines)), nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 4, report.Conversations)
+		require.EqualValues(t, 4*(1-round), report.NewConversations)
+		var b bytes.Buffer
+		require.NoError(t, export.Write(bg, s, &b, export.OpenAI, nil))
+		require.ElementsMatch(t, strings.Split(strings.TrimSpace(lines), "\n"), strings.Split(strings.TrimSpace(b.String()), "\n"))
+	}
+}
