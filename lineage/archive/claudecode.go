@@ -35,8 +35,11 @@ func claudeCode() Format {
 	}
 }
 
-// partBytes is about how much of a session is yielded at once.
-const partBytes = 4 << 20
+// partBytes and partNodes are about how much of a session is yielded at once.
+const (
+	partBytes = 4 << 20
+	partNodes = 4096
+)
 
 // session is a session while it is read.
 type session struct {
@@ -73,7 +76,7 @@ func (s *session) readLines(ctx context.Context) {
 			continue
 		}
 		s.line(item.Raw, item.At)
-		if s.bytes += len(item.Raw); s.bytes >= partBytes && s.id != "" {
+		if s.bytes += len(item.Raw); (s.bytes >= partBytes || len(s.part.Nodes) >= partNodes) && s.id != "" {
 			if !s.send(true) {
 				return
 			}

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -102,7 +103,13 @@ func (c *committer) run() {
 }
 
 func (c *committer) apply(p *pending) error {
-	receipt, err := c.store.Engine().Apply(c.ctx, &structure.Commit{Time: c.store.Now(), Records: p.records}, p.options)
+	now := c.store.Now().UTC().Truncate(time.Millisecond)
+	for _, r := range p.records {
+		if b, ok := r.(*structure.Block); ok {
+			b.CreatedAt = now
+		}
+	}
+	receipt, err := c.store.Engine().Apply(c.ctx, &structure.Commit{Time: now, Records: p.records}, p.options)
 	if err != nil {
 		return fmt.Errorf("storing what was read: %w", err)
 	}

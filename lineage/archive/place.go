@@ -93,8 +93,13 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 		}
 	}
 	for i, b := range p.blocks {
-		if l.next.blocks[p.usages[i].Content] {
-			continue
+		u := &p.usages[i]
+		if l.next.blocks[u.Content] {
+			continue // the usage says what may differ from that block
+		}
+		plain := b != nil && u.Type == typeText && *u.Origin == content.Origin{Kind: originKind(p.usages)}
+		if plain {
+			u.Type, u.Origin = "", nil
 		}
 		if b == nil {
 			if err := l.cut(p, i); err != nil {
@@ -102,7 +107,6 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 			}
 			continue
 		}
-		b.CreatedAt = l.now()
 		l.next.addBlock(b, 0)
 	}
 	p.usages[0].Alias = alias
@@ -132,7 +136,7 @@ func (l *loader) cut(p *prepared, i int) error {
 		body = p.Attachments[i-1].Body
 	}
 	b := &structure.Block{Block: content.Block{
-		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.Origin{Kind: p.usages[i].Origin.Kind}, CreatedAt: l.now(),
+		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.Origin{Kind: p.usages[i].Origin.Kind},
 	}}
 	chunks := newPending()
 	_, b.Tree, err = content.Cut(l.ctx, bytes.NewReader(body), func(key content.Key, chunk []byte) error {

@@ -46,16 +46,26 @@ func (h *keyHash) time(t time.Time) {
 	h.number(t.UnixMilli())
 }
 
+// originKind is the kind of origin that a message has which says nothing else.
+func originKind(usages []structure.Usage) content.OriginKind {
+	return content.OriginOfRole(usages[0].Role)
+}
+
 // nextKey returns the key of the message that has these usages, after one with the
 // parent key. A message that names no user or time is the same as one that names those
-// of the thread.
+// of the thread. A usage that names no type and origin is text, and has an origin of
+// the kind that its role tells: so they are left out where the loader stores them.
 func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *structure.Thread) messageKey {
 	h.buf = append(h.buf[:0], parent[:]...)
 	for i := range usages {
 		u := &usages[i]
 		h.number(int64(u.Kind))
 		h.bytes(u.Content[:])
-		for _, s := range [...]string{u.Role, u.Name, u.Document, u.Filename, u.Type, u.SourceID} {
+		mediaType := u.Type
+		if mediaType == typeText {
+			mediaType = ""
+		}
+		for _, s := range [...]string{u.Role, u.Name, u.Document, u.Filename, mediaType, u.SourceID} {
 			h.text(s)
 		}
 		h.number(int64(u.Revision))
@@ -69,6 +79,9 @@ func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *struc
 		created := u.CreatedAt
 		if created.Equal(of.CreatedAt) {
 			created = time.Time{}
+		}
+		if o.Kind == originKind(usages) {
+			o.Kind = content.OriginUnknown
 		}
 		h.number(int64(o.Kind))
 		h.text(o.UserID)
