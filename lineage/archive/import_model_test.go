@@ -136,7 +136,10 @@ func expect(c *archive.Conversation) expected {
 			paths[i] = paths[parent]
 			kids[parent] = kids[parent] || c.Nodes[parent].Aside == n.Aside
 		}
-		paths[i] += said(n.Role, n.Name, n.Body, len(n.Attachments), n.ID, n.Created, n.Metadata)
+		if n.Created.Equal(c.Created) {
+			n.Created = time.Time{}
+		}
+		paths[i] += said(n.Role, n.Name, n.Body, len(n.Attachments), n.ID, n.Created, n.Metadata) + n.UserID + "/" + n.Model + "\n"
 		last[n.Aside] = i
 		if n.ID != "" {
 			byID[n.ID] = i
@@ -202,7 +205,7 @@ func historyAt(t require.TestingT, s *lineage.Store, tip lineage.SpanRef, create
 			if at.Equal(created) {
 				at = time.Time{}
 			}
-			b.WriteString(said(first.Role, first.Name, body, files, first.SourceID, at, first.Metadata))
+			b.WriteString(said(first.Role, first.Name, body, files, first.SourceID, at, first.Metadata) + first.Origin.UserID + "/" + first.Origin.ModelID + "\n")
 		}
 		first, files = nil, 0
 	}
