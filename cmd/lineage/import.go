@@ -193,7 +193,7 @@ func (r *importedRecord) failure() error {
 	switch {
 	case r.SkippedCount == 0:
 		return nil
-	case r.Conversations == 0:
+	case r.Messages == 0:
 		return fmt.Errorf("nothing could be imported: %s", left)
 	}
 	return fmt.Errorf("%s: %w", left, errPartial)

@@ -177,6 +177,7 @@ func claudeAttachments(n *Node, raw []byte) []byte {
 	var list []byte
 	for a := range elements(raw) {
 		if !isObject(a) {
+			list = append(append(list, ','), a...)
 			continue
 		}
 		var rest jsonObject

@@ -15,8 +15,7 @@ func claudeCode() Format {
 		Name: "claude-code",
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
-				if has(line, "type", "message") && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp")) ||
-					has(line, "parentUuid", "sessionId") || has(line, "summary", "leafUuid") || has(line, "messageId", "snapshot") {
+				if isSessionLine(line) || has(line, "parentUuid", "sessionId") || has(line, "summary", "leafUuid") || has(line, "messageId", "snapshot") {
 					return true
 				}
 			}
@@ -33,6 +32,13 @@ func claudeCode() Format {
 			}
 		},
 	}
+}
+
+// isSessionLine reports whether a line, which may be cut off, is a message of a
+// session. Sessions of other agents have lines like these of other types.
+func isSessionLine(line []byte) bool {
+	kind := str(get(line, "type"))
+	return (kind == "user" || kind == "assistant") && isObject(get(line, "message")) && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp"))
 }
 
 // partBytes and partNodes are about how much of a session is yielded at once.

@@ -96,7 +96,7 @@ func (l *loader) archiveState(st *loading, heads []head) archiveState {
 	if !st.header.Updated.IsZero() {
 		s.Updated = st.header.Updated.UnixMilli()
 	}
-	if len(heads) > 0 && heads[0].current && (!st.derived || st.header.Current != "") {
+	if len(heads) > 0 && heads[0].current && (!st.derived && !st.again || st.header.Current != "") {
 		s.Current = st.nodes[heads[0].node].key.String()[:8]
 	}
 	return s

@@ -177,6 +177,8 @@ var (
 	ErrUnknownFormat = errors.New("unknown format")
 	// ErrRefused is returned for input that is not read for safety's sake.
 	ErrRefused = errors.New("refused")
+	// ErrNoMessages is returned for a file of a known format without any message.
+	ErrNoMessages = errors.New("no messages")
 	// ErrNothingFound is returned for an archive without any conversation.
 	ErrNothingFound = errors.New("no conversations found")
 )

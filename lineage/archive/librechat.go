@@ -80,6 +80,8 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 			t.add(n)
 			if isArray(children) && n.ID != "" {
 				open = append(open, list{children, n.ID})
+			} else if firstElement(children) != nil {
+				c.Skipped = append(c.Skipped, damaged(at, malformed("replies to a message without an id")))
 			}
 		}
 	}

@@ -142,6 +142,9 @@ type loading struct {
 	// derived is set when the source id is made of all that the archive says of the
 	// conversation: that is the same when it comes again.
 	derived bool
+	// again is set when the archive had a part of the conversation before: where that
+	// ended, and not this one, is where the conversation stands if nothing else is said.
+	again   bool
 	thread  *threadState
 	nodes   []loaded
 	byID    map[string]int32
@@ -210,7 +213,7 @@ func (l *loader) conversation(c *Conversation) error {
 			id, c.More, st.derived = l.derivedID(c), false, true
 		}
 		st.header.SourceID = id
-		l.count(id)
+		st.again = l.count(id)
 		var err error
 		if st.thread, err = l.begin(st); err != nil {
 			return err
@@ -239,13 +242,14 @@ func (l *loader) conversation(c *Conversation) error {
 // loadedAtOnce is how many messages are prepared at a time.
 const loadedAtOnce = 512
 
-// count counts a conversation unless it was counted before.
-func (l *loader) count(sourceID string) {
+// count counts a conversation unless it was counted before, and reports that.
+func (l *loader) count(sourceID string) (again bool) {
 	k := shortHash(sourceID)
-	if l.met[k] == 0 {
+	if again = l.met[k] != 0; !again {
 		l.report.Conversations++
 	}
 	l.met[k] = l.number
+	return again
 }
 
 // shortHash tells as many strings apart as an import can have.

@@ -202,7 +202,7 @@ func (c *Conversation) addChatMessages(list []byte, at Position) {
 		at := at.inside("message", i)
 		n, err := chatNode(raw, at)
 		if err != nil {
-			c.Repairs = append(c.Repairs, damaged(at, err))
+			c.Skipped = append(c.Skipped, damaged(at, err))
 			continue
 		}
 		c.Nodes = append(c.Nodes, n)

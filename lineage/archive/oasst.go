@@ -39,7 +39,7 @@ func readOasst(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 		for c, err := range oasstItems(ctx, in) {
 			row := err == nil && c.Metadata == nil
 			if row && rows != nil && rows.SourceID == c.SourceID && bytes < partBytes && len(rows.Nodes) < partNodes {
-				rows.Nodes, rows.Repairs = append(rows.Nodes, c.Nodes...), append(rows.Repairs, c.Repairs...)
+				rows.Nodes, rows.Skipped = append(rows.Nodes, c.Nodes...), append(rows.Skipped, c.Skipped...)
 				bytes += int(c.size())
 				continue
 			}
@@ -204,7 +204,7 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 		if err := c.addOasst(reply, n.ID, at); err != nil {
 			inside := at
 			inside.Inside = "reply to " + n.ID
-			c.Repairs = append(c.Repairs, damaged(inside, err))
+			c.Skipped = append(c.Skipped, damaged(inside, err))
 		}
 	}
 	return nil

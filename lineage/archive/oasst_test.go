@@ -82,21 +82,18 @@ func TestEqualSiblings(t *testing.T) {
 // A tree is what its lines say, in whatever order they come and whether or not those
 // of several trees are mixed.
 func TestRandomTreesOfRows(t *testing.T) {
-	dir, n := t.TempDir(), 0
+	s, n := storeIn(t), 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d", dir, n), &lineage.Options{Durability: lineage.Normal})
-		require.NoError(t, err)
-		defer s.Close()
 		trees := make(map[string][]treeRow)
 		var all []treeRow
 		mixed := rapid.Bool().Draw(t, "mixed")
 		for k := range rapid.IntRange(1, 3).Draw(t, "trees") {
-			tree := fmt.Sprintf("t%d-0", k)
+			tree := fmt.Sprintf("%d-t%d-0", n, k)
 			for i := range rapid.IntRange(1, 10).Draw(t, "messages") {
-				r := treeRow{ID: fmt.Sprintf("t%d-%d", k, i), Text: rapid.SampledFrom([]string{"John.", "Jane."}).Draw(t, "text"), Role: "assistant", Tree: tree}
+				r := treeRow{ID: fmt.Sprintf("%d-t%d-%d", n, k, i), Text: rapid.SampledFrom([]string{"John.", "Jane."}).Draw(t, "text"), Role: "assistant", Tree: tree}
 				if i > 0 {
-					parent := fmt.Sprintf("t%d-%d", k, rapid.IntRange(0, i-1).Draw(t, "parent"))
+					parent := fmt.Sprintf("%d-t%d-%d", n, k, rapid.IntRange(0, i-1).Draw(t, "parent"))
 					r.Parent = &parent
 				}
 				trees[tree] = append(trees[tree], r)
@@ -110,7 +107,8 @@ func TestRandomTreesOfRows(t *testing.T) {
 		if mixed { // parents before their replies, but the trees in turn
 			all = all[:0]
 			for i := range 10 {
-				for _, tree := range []string{"t0-0", "t1-0", "t2-0"} {
+				for k := range 3 {
+					tree := fmt.Sprintf("%d-t%d-0", n, k)
 					if i < len(trees[tree]) {
 						all = append(all, trees[tree][i])
 					}

@@ -72,7 +72,7 @@ func (c *Conversation) addShareGPT(list []byte, at Position) {
 		at := at.inside("turn", i)
 		n, err := shareGPTNode(raw, at)
 		if err != nil {
-			c.Repairs = append(c.Repairs, damaged(at, err))
+			c.Skipped = append(c.Skipped, damaged(at, err))
 			continue
 		}
 		c.Nodes = append(c.Nodes, n)

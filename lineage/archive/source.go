@@ -461,14 +461,20 @@ func detect(formats []Format, in *Input) (Format, bool) {
 		i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == in.format })
 		return formats[i], true
 	}
-	head := in.Head()
-	for _, f := range formats {
-		if f.Detect != nil && f.Detect(head) {
-			return f, true
+	// The first items may be a header, or conversations without messages.
+	for head, tries, ok := in.Head(), 0, true; ok && tries < detectTries; head, ok = head.rest() {
+		for _, f := range formats {
+			if f.Detect != nil && f.Detect(head) {
+				return f, true
+			}
 		}
+		tries++
 	}
 	return Format{}, false
 }
+
+// detectTries is at how many of its first items the format of an input is told.
+const detectTries = 64
 
 // all yields what a format reads of an input; its own failing to is damage.
 func (f Format) all(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
