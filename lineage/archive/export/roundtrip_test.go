@@ -157,3 +157,25 @@ func TestWeightsOfEqualLines(t *testing.T) {
 		require.ElementsMatch(t, strings.Split(strings.TrimSpace(lines), "\n"), strings.Split(strings.TrimSpace(b.String()), "\n"))
 	}
 }
+
+// What ShareGPT says beside texts and roles comes back: a system prompt that stands
+// beside the turns, and the names of speakers.
+func TestRoundTripOfShareGPT(t *testing.T) {
+	const archived = `[
+{"system":"Be brief.","conversations":[{"from":"human","value":"hi"},{"from":"function_call","value":"not JSON"},{"from":"function_call","value":"{\"name\": \"f\", \"arguments\": {}}"},{"from":"observation","value":"1"},{"from":"chatgpt","value":"hello"}]},
+{"conversations":[{"from":"system","value":"Be brief."},{"from":"human","value":"hi"},{"from":"gpt","value":"hello"}]}
+]
+`
+	s := open(t)
+	for round := range 2 {
+		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(archived)), nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 2*(1-round), report.NewConversations)
+		var b bytes.Buffer
+		require.NoError(t, export.Write(bg, s, &b, export.ShareGPT, nil))
+		var want, got []json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(archived), &want))
+		require.NoError(t, json.Unmarshal(b.Bytes(), &got))
+		require.ElementsMatch(t, want, got)
+	}
+}
