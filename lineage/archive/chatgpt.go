@@ -116,13 +116,13 @@ func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
 		if bad := chatGPTEntry(&t, m, at); bad != nil {
 			at := at
 			at.Inside = "entry " + m.Key
-			c.Skipped = append(c.Skipped, damaged(at, bad))
+			c.skip(at, bad)
 		}
 	}
 	c.Current = t.resolve(c.Current)
 	c.Nodes = t.ordered(c.Current)
 	c.Metadata = rest.bytes()
-	c.Repairs = t.repairs
+	c.Repairs, c.repairedMore = t.repairs, t.repairedMore
 	return c, nil
 }
 

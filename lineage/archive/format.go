@@ -71,6 +71,17 @@ type Conversation struct {
 	More bool
 	// Repairs tell what was odd and how it was taken, Skipped what of it was left out.
 	Repairs, Skipped []*Damage
+
+	repairedMore, skippedMore int64 // beyond maxReported
+}
+
+// skip notes that something of the conversation was left out.
+func (c *Conversation) skip(at Position, err error) {
+	if len(c.Skipped) >= maxReported {
+		c.skippedMore++
+		return
+	}
+	c.Skipped = append(c.Skipped, damaged(at, err))
 }
 
 // Node is a message of a conversation.

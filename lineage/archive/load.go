@@ -65,6 +65,9 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 			l.read = e.read
 			err := l.conversation(e.conversation)
 			b.give(e.size)
+			if limit := (*LimitError)(nil); errors.As(err, &limit) {
+				return errors.Join(err, l.settle(), l.commits.sync()) // what was read before stays
+			}
 			if err != nil {
 				return err
 			}
@@ -195,6 +198,8 @@ func (l *loader) conversation(c *Conversation) error {
 	for _, d := range c.Skipped {
 		l.report.skip(d)
 	}
+	l.report.RepairedCount += c.repairedMore
+	l.report.SkippedCount += c.skippedMore
 	st := l.open
 	if st != nil && (st.derived || st.header.SourceID != l.options.Prefix+c.SourceID) {
 		if err := l.finishOpen(); err != nil {
@@ -213,8 +218,10 @@ func (l *loader) conversation(c *Conversation) error {
 			id, c.More, st.derived = l.derivedID(c), false, true
 		}
 		st.header.SourceID = id
-		st.again = l.count(id)
 		var err error
+		if st.again, err = l.count(id); err != nil {
+			return err
+		}
 		if st.thread, err = l.begin(st); err != nil {
 			return err
 		}
@@ -243,13 +250,17 @@ func (l *loader) conversation(c *Conversation) error {
 const loadedAtOnce = 512
 
 // count counts a conversation unless it was counted before, and reports that.
-func (l *loader) count(sourceID string) (again bool) {
+func (l *loader) count(sourceID string) (again bool, err error) {
 	k := shortHash(sourceID)
 	if again = l.met[k] != 0; !again {
+		if most := l.options.Limits.orDefault().Conversations; l.report.Conversations >= most {
+			l.open = nil
+			return false, &LimitError{Limit: "conversations", Most: most, What: "conversations", Err: ErrTooLarge}
+		}
 		l.report.Conversations++
 	}
 	l.met[k] = l.number
-	return again
+	return again, nil
 }
 
 // shortHash tells as many strings apart as an import can have.

@@ -204,7 +204,7 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 		if err := c.addOasst(reply, n.ID, at); err != nil {
 			inside := at
 			inside.Inside = "reply to " + n.ID
-			c.Skipped = append(c.Skipped, damaged(inside, err))
+			c.skip(inside, err)
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func (c *Conversation) addShareGPT(list []byte, at Position) {
 		at := at.inside("turn", i)
 		n, err := shareGPTNode(raw, at)
 		if err != nil {
-			c.Skipped = append(c.Skipped, damaged(at, err))
+			c.skip(at, err)
 			continue
 		}
 		c.Nodes = append(c.Nodes, n)

@@ -48,7 +48,7 @@ func turnsConversation(item Item) (*Conversation, error) {
 		i++
 		at := item.At.inside("turn", i)
 		if !isObject(raw) {
-			c.Skipped = append(c.Skipped, damaged(at, malformed("turn is not an object")))
+			c.skip(at, malformed("turn is not an object"))
 			continue
 		}
 		var asked, answered []byte
@@ -64,7 +64,7 @@ func turnsConversation(item Item) (*Conversation, error) {
 			}
 		}
 		if asked == nil && answered == nil {
-			c.Skipped = append(c.Skipped, damaged(at, malformed("turn in which nothing is said")))
+			c.skip(at, malformed("turn in which nothing is said"))
 		}
 		for _, said := range []struct {
 			role  string
