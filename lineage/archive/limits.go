@@ -24,7 +24,7 @@ type Limits struct {
 	// yielded RatioFrom bytes. Defaults 250 and 64 MiB.
 	Ratio, RatioFrom int64
 	// Density is how many lines or values a file may hold for each 64 bytes of its
-	// compressed size, once it has yielded DensityFrom of them. Defaults 16 and 500,000.
+	// compressed size, once it has yielded DensityFrom of them. Defaults 16 and 50,000.
 	Density, DensityFrom int64
 	// Depth is how many archives may be inside each other. Default 3.
 	Depth int64
@@ -36,7 +36,7 @@ func (l Limits) orDefault() Limits {
 	return Limits{
 		Item: cmp.Or(l.Item, 256<<20), Objects: cmp.Or(l.Objects, 1_000_000), Conversations: cmp.Or(l.Conversations, 10_000_000),
 		Total: cmp.Or(l.Total, 1<<40), Ratio: cmp.Or(l.Ratio, 250), RatioFrom: cmp.Or(l.RatioFrom, 64<<20),
-		Density: cmp.Or(l.Density, 16), DensityFrom: cmp.Or(l.DensityFrom, 500_000), Depth: cmp.Or(l.Depth, 3), Files: cmp.Or(l.Files, 1_000_000),
+		Density: cmp.Or(l.Density, 16), DensityFrom: cmp.Or(l.DensityFrom, 50_000), Depth: cmp.Or(l.Depth, 3), Files: cmp.Or(l.Files, 1_000_000),
 	}
 }
 

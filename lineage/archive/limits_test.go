@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -164,4 +165,21 @@ func TestOverlappingZip(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, report.Skipped)
 	require.EqualValues(t, 1, report.Conversations)
+}
+
+// An import that is cancelled within a long conversation stores no more of it.
+func TestCancelledWithinAConversation(t *testing.T) {
+	c := &archive.Conversation{SourceID: "c"}
+	for k := range 20_000 {
+		c.Nodes = append(c.Nodes, archive.Node{Role: "user", Body: []byte(fmt.Sprint("message ", k, strings.Repeat(" x", 200)))})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := storeIn(t)
+	engine := &meddling{Engine: s.Engine(), left: 3, meddle: cancel}
+	_, err := archive.Import(ctx, lineage.New(engine), archive.Stream("made", strings.NewReader("made")), madeFormat([]*archive.Conversation{c}))
+	require.ErrorIs(t, err, context.Canceled)
+	require.GreaterOrEqual(t, engine.left, -1, "commits that were tried afterwards")
+	requireSound(t, s)
+	importMade(t, s, []*archive.Conversation{c})
+	requireImported(t, s, []*archive.Conversation{c})
 }
