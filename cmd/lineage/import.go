@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +22,7 @@ type importOptions struct {
 	format string
 	user   string
 	prefix string
+	limits map[string]string
 }
 
 func importCommand(a *app) *cobra.Command {
@@ -34,7 +38,8 @@ sqlserver://…). The format is told from the content, file by file:
 
 What the store has is not stored again: importing an archive twice adds nothing, and a newer
 export adds what is new. Items that cannot be used are left out and listed, and the exit
-code is 7, or 1 if nothing could be imported. A store that is named by --store is made if it
+code is 7, or 1 if nothing could be imported. Limits keep an archive that was made to do harm
+from taking all time or memory; one that is reached is named, and --limit raises it. A store that is named by --store is made if it
 is not there and there is something to import.`,
 		Example: `  lineage import chats.jsonl
   lineage import chats.jsonl --store imported.lineage --json
@@ -50,7 +55,35 @@ is not there and there is something to import.`,
 	f.StringVar(&o.format, "format", "", "read it as this format")
 	f.StringVar(&o.user, "user", "", "whose conversations they are, where the archive does not say")
 	f.StringVar(&o.prefix, "prefix", "", "put this before the ids of conversations, to keep archives apart")
+	f.StringToStringVar(&o.limits, "limit", nil, "set a limit on what is read, such as files=2000000 ("+strings.Join(limitNames(), ", ")+")")
 	return c
+}
+
+// limitNames returns the names of all limits on what an archive can make an import do.
+func limitNames() []string { return slices.Sorted(maps.Keys((&archive.Limits{}).ByName())) }
+
+// limitsOf returns the limits that the command line sets.
+func (o *importOptions) limitsOf() (l archive.Limits, err error) {
+	byName := l.ByName()
+	for name, value := range o.limits {
+		limit := byName[name]
+		if limit == nil {
+			return l, usagef("no limit %q: there are %s", name, strings.Join(limitNames(), ", "))
+		}
+		if *limit, err = strconv.ParseInt(value, 10, 64); err != nil || *limit <= 0 {
+			return l, usagef("limit %s=%q: not a number from 1 on", name, value)
+		}
+	}
+	return l, nil
+}
+
+// limitHint says how to raise the limit that an error is about, if it is.
+func limitHint(err error) (string, bool) {
+	var limit *archive.LimitError
+	if !errors.As(err, &limit) {
+		return "", false
+	}
+	return fmt.Sprintf("--limit %s=N raises the limit, if the archive can be trusted; it is %d", limit.Limit, limit.Most), true
 }
 
 // formats are those that can be imported.
@@ -72,8 +105,8 @@ type importedRecord struct {
 	Conversations    int64 `json:"conversations"`
 	Messages         int64 `json:"messages"`
 	NewConversations int64 `json:"new_conversations"`
-	// NewMessages were added. SharedMessages were not, because another conversation
-	// begins with them too.
+	// NewMessages were added. SharedMessages were not, because they are those of the
+	// conversation that theirs was forked from.
 	NewMessages    int64 `json:"new_messages"`
 	SharedMessages int64 `json:"shared_messages"`
 	// NewBytes is the size of the content that the store did not have.
@@ -130,10 +163,14 @@ func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions)
 		}
 		source = archive.Path(o.path)
 	}
+	limits, err := o.limitsOf()
+	if err != nil {
+		return err
+	}
 	line := a.progress("importing", screen.Bytes)
 	defer line.Done()
 	begun, err := archive.Begin(ctx, source, &archive.Options{
-		Format: o.format, Formats: formats(), UserID: o.user, Prefix: o.prefix,
+		Format: o.format, Formats: formats(), UserID: o.user, Prefix: o.prefix, Limits: limits,
 		Progress: func(p archive.Progress) { line.Show(p.Read, size) },
 	})
 	if err != nil {
@@ -160,6 +197,9 @@ func importFailure(err error, o *importOptions) error {
 	if failure := sourceFailure(err, o); failure != err || err == nil {
 		return failure
 	}
+	if how, ok := limitHint(err); ok {
+		return hint(err, "%s", how)
+	}
 	return hint(err, importAgain)
 }
 
@@ -183,7 +223,13 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
 		Ignored: append([]string{}, report.Ignored...), IgnoredCount: report.IgnoredCount,
 	}
-	return a.printImported(&r, whole)
+	err := a.printImported(&r, whole)
+	for _, d := range report.Skipped {
+		if how, ok := limitHint(d); ok && err != nil {
+			return hint(err, "%s", how)
+		}
+	}
+	return err
 }
 
 // failure says that items were left out: it is done in part, or not at all where nothing
@@ -193,7 +239,7 @@ func (r *importedRecord) failure() error {
 	switch {
 	case r.SkippedCount == 0:
 		return nil
-	case r.Conversations == 0:
+	case r.Messages == 0:
 		return fmt.Errorf("nothing could be imported: %s", left)
 	}
 	return fmt.Errorf("%s: %w", left, errPartial)
@@ -221,7 +267,7 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 	row("conversations", r.Conversations, r.NewConversations, "of them new")
 	row("messages", r.Messages, r.NewMessages, "of them new")
 	if r.SharedMessages > 0 {
-		table.Row("shared", screen.Count(r.SharedMessages)+" that another conversation begins with too")
+		table.Row("shared", screen.Count(r.SharedMessages)+" with the conversation that theirs was forked from")
 	}
 	table.Row("new bytes", screen.Bytes(r.NewBytes))
 	if r.IgnoredCount > 0 {

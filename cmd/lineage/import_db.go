@@ -12,8 +12,8 @@ import (
 // importDB brings the chats of a SQL database into a store. Where it cannot be opened, none
 // is made.
 func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) (err error) {
-	if o.format != "" || o.prefix != "" {
-		return usagef("--format and --prefix are for archives, not for databases")
+	if o.format != "" || o.prefix != "" || len(o.limits) > 0 {
+		return usagef("--format, --prefix and --limit are for archives, not for databases")
 	}
 	if err := mustExist(o.path); err != nil {
 		return err

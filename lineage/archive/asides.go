@@ -7,8 +7,7 @@ func BesideMessages(contextMetadata []byte) bool {
 	if checkJSON(contextMetadata) != nil {
 		return false
 	}
-	aside := str(get(contextMetadata, "aside"))
-	return aside == asideLog || aside == asideOriginals
+	return str(get(contextMetadata, "aside")) == asideLog
 }
 
 // largeField is the size from which a field of a conversation is kept beside its

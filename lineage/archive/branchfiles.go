@@ -170,7 +170,7 @@ func (s *branchSession) add(item Item) error {
 		at := item.At.inside("message", i)
 		n, err := branchMessage(raw, at)
 		if err != nil {
-			c.Repairs = append(c.Repairs, damaged(at, err))
+			c.skip(at, err)
 			continue
 		}
 		c.Nodes = append(c.Nodes, n)

@@ -27,18 +27,28 @@ func chatGPT() Format {
 				}
 				// An object of conversations by name.
 				named := false
+				var others []*Damage
 				for m := range members(item.Raw) {
+					at := item.At
+					at.Inside = m.Key
 					if !isObject(get(m.Value, "mapping")) {
+						others = append(others, damaged(at, malformed("conversation without a mapping")))
 						continue
 					}
 					named = true
-					at := item.At
-					at.Inside = m.Key
 					if !yield(chatGPTConversation(m.Value, at)) {
 						return false
 					}
 				}
-				return named || yield(nil, damaged(item.At, malformed("conversation without a mapping")))
+				if !named {
+					return yield(nil, damaged(item.At, malformed("conversation without a mapping")))
+				}
+				for _, d := range others {
+					if !yield(nil, d) {
+						return false
+					}
+				}
+				return true
 			})
 		},
 	}
@@ -103,17 +113,25 @@ func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
 	}
 	t.nodes = make([]Node, 0, min(bytes.Count(mapping, roleKey), 1<<12)) // about as many as there will be
 	for m := range members(mapping) {
-		chatGPTEntry(&t, m, at)
+		if bad := chatGPTEntry(&t, m, at); bad != nil {
+			at := at
+			at.Inside = "entry " + m.Key
+			c.skip(at, bad)
+		}
 	}
 	c.Current = t.resolve(c.Current)
 	c.Nodes = t.ordered(c.Current)
 	c.Metadata = rest.bytes()
-	c.Repairs = t.repairs
+	c.Repairs, c.repairedMore = t.repairs, t.repairedMore
 	return c, nil
 }
 
-// chatGPTEntry adds an entry of the mapping to the tree.
-func chatGPTEntry(t *tree, entry member, at Position) {
+// chatGPTEntry adds an entry of the mapping to the tree. One whose message is null, as
+// that of the root, is no message.
+func chatGPTEntry(t *tree, entry member, at Position) error {
+	if !isObject(entry.Value) {
+		return malformed("it is not an object")
+	}
 	n := Node{ID: entry.Key, At: at}
 	var message []byte
 	var rest jsonObject
@@ -130,7 +148,10 @@ func chatGPTEntry(t *tree, entry member, at Position) {
 	}
 	if !isObject(message) {
 		t.skip(n.ID, n.Parent)
-		return
+		if !isNull(message) {
+			return malformed("its message is not an object")
+		}
+		return nil
 	}
 	var contents []byte
 	for m := range members(message) {
@@ -159,6 +180,7 @@ func chatGPTEntry(t *tree, entry member, at Position) {
 	n.Body, n.Type = chatGPTBody(contents)
 	n.Metadata = rest.bytes()
 	t.add(n)
+	return nil
 }
 
 func chatGPTAuthor(n *Node, rest *jsonObject, author member) {

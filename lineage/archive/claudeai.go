@@ -59,7 +59,7 @@ func claudeConversation(raw []byte, at Position) (*Conversation, error) {
 	before := ""
 	for message := range elements(messages) {
 		if !isObject(message) {
-			c.Skipped = append(c.Skipped, damaged(at, malformed("message is not an object")))
+			c.skip(at, malformed("message is not an object"))
 			continue
 		}
 		n, linked := claudeMessage(message, at)
@@ -77,7 +77,7 @@ func claudeConversation(raw []byte, at Position) (*Conversation, error) {
 	}
 	c.Nodes = t.ordered(c.Current)
 	c.Metadata = rest.bytes()
-	c.Repairs = t.repairs
+	c.Repairs, c.repairedMore = t.repairs, t.repairedMore
 	return c, nil
 }
 
@@ -177,6 +177,7 @@ func claudeAttachments(n *Node, raw []byte) []byte {
 	var list []byte
 	for a := range elements(raw) {
 		if !isObject(a) {
+			list = append(append(list, ','), a...)
 			continue
 		}
 		var rest jsonObject

@@ -15,8 +15,7 @@ func claudeCode() Format {
 		Name: "claude-code",
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
-				if has(line, "type", "message") && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp")) ||
-					has(line, "parentUuid", "sessionId") || has(line, "summary", "leafUuid") || has(line, "messageId", "snapshot") {
+				if isSessionLine(line) || has(line, "parentUuid", "sessionId") || has(line, "summary", "leafUuid") || has(line, "messageId", "snapshot") {
 					return true
 				}
 			}
@@ -35,8 +34,18 @@ func claudeCode() Format {
 	}
 }
 
-// partBytes is about how much of a session is yielded at once.
-const partBytes = 4 << 20
+// isSessionLine reports whether a line, which may be cut off, is a message of a
+// session. Sessions of other agents have lines like these of other types.
+func isSessionLine(line []byte) bool {
+	kind := str(get(line, "type"))
+	return (kind == "user" || kind == "assistant") && isObject(get(line, "message")) && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp"))
+}
+
+// partBytes and partNodes are about how much of a session is yielded at once.
+const (
+	partBytes = 4 << 20
+	partNodes = 4096
+)
 
 // session is a session while it is read.
 type session struct {
@@ -73,7 +82,7 @@ func (s *session) readLines(ctx context.Context) {
 			continue
 		}
 		s.line(item.Raw, item.At)
-		if s.bytes += len(item.Raw); s.bytes >= partBytes && s.id != "" {
+		if s.bytes += len(item.Raw); (s.bytes >= partBytes || len(s.part.Nodes) >= partNodes) && s.id != "" {
 			if !s.send(true) {
 				return
 			}
@@ -111,7 +120,7 @@ func (s *session) end() {
 // send yields what was read since the last part.
 func (s *session) send(more bool) bool {
 	c := s.part
-	c.SourceID, c.More = s.id, more
+	c.SourceID, c.More, c.SharedIDs = s.id, more, true
 	c.Title = s.title
 	if s.custom != "" {
 		c.Title = s.custom

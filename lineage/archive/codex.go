@@ -60,7 +60,7 @@ func (r *rollout) read(ctx context.Context) {
 			continue
 		}
 		r.line(item)
-		if r.bytes += len(item.Raw); r.bytes >= partBytes && r.id != "" && !r.send(true) {
+		if r.bytes += len(item.Raw); (r.bytes >= partBytes || len(r.part.Nodes) >= partNodes) && r.id != "" && !r.send(true) {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -24,6 +25,7 @@ type pending struct {
 	bytes   int
 	options backend.Options
 	added   added
+	blocks  map[content.ID]bool // that are among the records
 }
 
 // added counts what a commit adds to a store, and what it shares of what is there.
@@ -41,11 +43,18 @@ func (a *added) add(more added) {
 
 // newPending returns an empty commit. It need not survive power loss by itself:
 // an import is synced at its end.
-func newPending() *pending { return &pending{options: backend.Options{Durability: lineage.Normal}} }
+func newPending() *pending {
+	return &pending{options: backend.Options{Durability: lineage.Normal}, blocks: make(map[content.ID]bool)}
+}
 
 func (p *pending) add(r structure.Record, bytes int) {
 	p.records = append(p.records, r)
 	p.bytes += bytes
+}
+
+func (p *pending) addBlock(b *structure.Block, bytes int) {
+	p.blocks[b.ID] = true
+	p.add(b, bytes)
 }
 
 func (p *pending) full() bool { return p.bytes >= commitBytes || len(p.records) >= commitRecords }
@@ -94,22 +103,23 @@ func (c *committer) run() {
 }
 
 func (c *committer) apply(p *pending) error {
-	receipt, err := c.store.Engine().Apply(c.ctx, &structure.Commit{Time: c.store.Now(), Records: p.records}, p.options)
+	now := c.store.Now().UTC().Truncate(time.Millisecond)
+	for _, r := range p.records {
+		if b, ok := r.(*structure.Block); ok {
+			b.CreatedAt = now
+		}
+	}
+	receipt, err := c.store.Engine().Apply(c.ctx, &structure.Commit{Time: now, Records: p.records}, p.options)
 	if err != nil {
 		return fmt.Errorf("storing what was read: %w", err)
 	}
 	c.applied = true
 	c.added.add(p.added)
-	known := make(map[content.ID]int, len(receipt.Known))
 	for _, id := range receipt.Known {
-		known[id]++
+		delete(p.blocks, id)
 	}
 	for _, r := range p.records {
-		if b, ok := r.(*structure.Block); ok {
-			if known[b.ID] > 0 {
-				known[b.ID]--
-				continue
-			}
+		if b, ok := r.(*structure.Block); ok && p.blocks[b.ID] {
 			c.added.bytes += b.Size
 		}
 	}

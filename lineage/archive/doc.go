@@ -26,23 +26,24 @@
 //
 // # What is stored once
 //
-// Content is, as always. But structure is too: a conversation that begins with the
-// messages of another, such as a fork that copies its history, a retry or a
-// snapshot of a growing history, shares the other's spans as far as they are equal
-// by role, name and content, whether the other was imported at the same time or
-// long before. A first message alone, say a greeting, is shared only under
-// the same id. Where the copies had ids, times or metadata of their own, those are
-// kept in a document named "originals", a line of JSON for each message, in a
-// context whose metadata says {"aside": "originals"}; the digest in a line says
-// which message it is about.
+// Content is, as always. Messages are shared only where nothing that a reader can see
+// of them differs, from the first message of the history on: content, role, names,
+// id, time, model, user and metadata. So branches of one conversation share what they
+// begin with. A conversation shares messages with another one only if the archive
+// says that the one was forked or resumed from the other, and never with one of
+// another user.
 //
 // # Importing again
 //
-// What is in the store already is recognised by what it says and not added again:
-// importing an archive twice makes no commit. A newer export adds its new messages,
-// moves the branches that grew, and brings a changed title, metadata and current
-// branch; an older one changes none of these. What others did to the thread
-// meanwhile stays.
+// What is in the store already is recognised and not added again: importing an
+// archive twice makes no commit. A newer export adds its new messages, moves the
+// branches that grew, and brings a changed title, metadata and current branch; an
+// older one changes none of these. A message that the newer export has with other
+// metadata or another time is another message: it begins a branch. What others did to
+// the thread meanwhile stays.
+//
+// A conversation without an id gets one that is made of all that the archive says of
+// it, times and metadata included, and of how many equal ones the file had before.
 //
 // # Damage and hostility
 //

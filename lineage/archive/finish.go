@@ -2,15 +2,12 @@ package archive
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -35,14 +32,8 @@ func (l *loader) finishOpen() error {
 		return nil
 	}
 	l.open = nil
-	if h := st.held; h != nil {
-		st.held = nil
-		if err := l.emit(st, &h.prepared, h.node); err != nil {
-			return err
-		}
-	}
 	t := st.thread
-	t.record.UserID = firstOf(t.record.UserID, st.header.UserID, l.options.UserID)
+	t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
 	heads := l.heads(st)
 	was := st.archived()
 	is := l.archiveState(st, heads)
@@ -61,9 +52,6 @@ func (l *loader) finishOpen() error {
 	known := was.Format != ""
 	stays := known && is.Current == was.Current
 	st.match(heads, older || stays)
-	if err := l.keepOriginals(st); err != nil {
-		return err
-	}
 	if is.sum() != was.sum() && !older {
 		if is.Title != was.Title {
 			t.record.Title = is.Title
@@ -108,9 +96,8 @@ func (l *loader) archiveState(st *loading, heads []head) archiveState {
 	if !st.header.Updated.IsZero() {
 		s.Updated = st.header.Updated.UnixMilli()
 	}
-	if len(heads) > 0 && heads[0].current && (!st.derived || st.header.Current != "") {
-		digest := st.nodes[heads[0].node].digest
-		s.Current = hex.EncodeToString(digest[:4])
+	if len(heads) > 0 && heads[0].current && (!st.derived && !st.again || st.header.Current != "") {
+		s.Current = st.nodes[heads[0].node].key.String()[:8]
 	}
 	return s
 }
@@ -192,14 +179,14 @@ func (l *loader) heads(st *loading) []head {
 func (st *loading) match(heads []head, stays bool) {
 	t := st.thread
 	type key struct {
-		digest digestKey
-		aside  string
+		message messageKey
+		aside   string
 	}
 	standing := make(map[key][]*contextState, len(t.contexts))
 	named := make(map[string]*contextState)
 	for _, c := range t.contexts {
 		if !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
-			standing[key{c.digest, c.aside}] = append(standing[key{c.digest, c.aside}], c)
+			standing[key{c.key, c.aside}] = append(standing[key{c.key, c.aside}], c)
 		}
 		if c.branch != "" {
 			named[c.branch] = c
@@ -214,7 +201,7 @@ func (st *loading) match(heads []head, stays bool) {
 		}
 		return nil
 	}
-	keyAt := func(n *loaded, aside string) key { return key{keyOf(n.digest), aside} }
+	keyAt := func(n *loaded, aside string) key { return key{n.key, aside} }
 	done := make(map[key]bool)
 	for i := range heads {
 		h := &heads[i]
@@ -270,8 +257,8 @@ func (st *loading) match(heads []head, stays bool) {
 }
 
 func (c *contextState) moveTo(n *loaded) {
-	if c.Tip.IsZero() || c.digest != keyOf(n.digest) {
-		c.Tip, c.digest, c.dirty = n.ref, keyOf(n.digest), true
+	if c.Tip.IsZero() || c.key != n.key {
+		c.Tip, c.key, c.dirty = n.ref, n.key, true
 	}
 }
 
@@ -380,115 +367,4 @@ func (l *loader) write(t *threadState) {
 	}
 	whole := t.record
 	p.add(&whole, 64+len(whole.Metadata))
-}
-
-// original is what was a message's own in the archive where its span, which it
-// shares with another conversation, has something else.
-type original struct {
-	Digest   structure.Digest `json:"digest"`
-	ID       string           `json:"id,omitempty"`
-	Created  int64            `json:"created,omitempty"` // Unix milliseconds
-	Model    string           `json:"model,omitempty"`
-	UserID   string           `json:"user,omitempty"`
-	Metadata json.RawMessage  `json:"metadata,omitempty"`
-}
-
-func (st *loading) original(p *prepared) {
-	o := original{Digest: p.digest, ID: p.ID, Model: p.Model, UserID: p.UserID, Metadata: p.Metadata}
-	if !p.Created.IsZero() {
-		o.Created = p.Created.UnixMilli()
-	}
-	line, err := json.Marshal(o)
-	if err != nil {
-		o.Metadata = nil
-		line, _ = json.Marshal(o)
-	}
-	st.originals = append(append(st.originals, line...), '\n')
-}
-
-// keepOriginals keeps the originals in a document of the thread's, in a context
-// without a name, together with those that were kept before.
-func (l *loader) keepOriginals(st *loading) error {
-	if len(st.originals) == 0 {
-		return nil
-	}
-	t := st.thread
-	var c *contextState
-	for _, other := range t.contexts {
-		if other.aside == asideOriginals {
-			c = other
-		}
-	}
-	var revision uint64 = 1
-	body := st.originals
-	if c != nil {
-		kept, last, err := l.originals(c.Tip)
-		if err != nil {
-			return err
-		}
-		revision = last + 1
-		have := make(map[string]bool)
-		for line := range bytes.Lines(kept) {
-			have[string(line)] = true
-		}
-		fresh := kept
-		for line := range bytes.Lines(st.originals) {
-			if !have[string(line)] {
-				fresh = append(fresh, line...)
-			}
-		}
-		if len(fresh) == len(kept) {
-			return nil
-		}
-		body = fresh
-	} else {
-		c = &contextState{
-			Context: structure.Context{
-				ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, CreatedAt: t.record.CreatedAt,
-				Metadata: asideMetadata(asideOriginals),
-			},
-			aside: asideOriginals,
-		}
-		t.contexts = append(t.contexts, c)
-	}
-	at := structure.SpanRef{Run: c.Tip.Run, Seq: c.Tip.Seq + 1}
-	if c.Tip.IsZero() {
-		run := &structure.Run{ID: structure.NewID[structure.RunID]()}
-		at.Run = run.ID
-		l.next.add(run, 40)
-	}
-	p := &prepared{Node: &Node{Body: body, Type: "application/x-ndjson"}, usages: make([]structure.Usage, 1), blocks: make([]*structure.Block, 1)}
-	p.block(0, p.Type, content.Origin{Kind: content.OriginImport}, body)
-	now := l.now()
-	if p.blocks[0] != nil {
-		p.blocks[0].CreatedAt = now
-		l.next.add(p.blocks[0], len(body))
-	} else if err := l.cut(p, 0, now); err != nil {
-		return err
-	}
-	u := &p.usages[0]
-	u.Kind, u.Document, u.Revision, u.CreatedAt = structure.DocumentUsage, asideOriginals, revision, now
-	l.next.add(&structure.Span{Ref: at, Usages: p.usages}, 64)
-	c.Tip, c.dirty = at, true
-	return nil
-}
-
-// originals returns the document of originals that a context stands at, and its
-// revision.
-func (l *loader) originals(tip structure.SpanRef) ([]byte, uint64, error) {
-	entries, err := l.store.Span(l.ctx, tip)
-	if err != nil {
-		return nil, 0, fmt.Errorf("originals: %w", err)
-	}
-	e := entries[0]
-	if e.Body != nil || e.Erased {
-		return bytes.Clone(e.Body), e.Revision, nil
-	}
-	r, err := l.store.Body(l.ctx, e.Content)
-	if err != nil {
-		return nil, 0, err
-	}
-	var b bytes.Buffer
-	_, err = b.ReadFrom(r)
-	return b.Bytes(), e.Revision, err
 }

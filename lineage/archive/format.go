@@ -62,12 +62,26 @@ type Conversation struct {
 	Current string
 	// ForkedFrom is the source id of the conversation that this one was forked from.
 	ForkedFrom string
+	// SharedIDs says that a message of this conversation that has the id of a message of
+	// another one is that message: one conversation was resumed from the other.
+	SharedIDs bool
 	// More says that the next conversation yielded goes on with this one: more of
 	// its nodes, for readers that need not hold all of them. What else is said
 	// there replaces what was said here, unless it is zero.
 	More bool
 	// Repairs tell what was odd and how it was taken, Skipped what of it was left out.
 	Repairs, Skipped []*Damage
+
+	repairedMore, skippedMore int64 // beyond maxReported
+}
+
+// skip notes that something of the conversation was left out.
+func (c *Conversation) skip(at Position, err error) {
+	if len(c.Skipped) >= maxReported {
+		c.skippedMore++
+		return
+	}
+	c.Skipped = append(c.Skipped, damaged(at, err))
 }
 
 // Node is a message of a conversation.
@@ -174,6 +188,8 @@ var (
 	ErrUnknownFormat = errors.New("unknown format")
 	// ErrRefused is returned for input that is not read for safety's sake.
 	ErrRefused = errors.New("refused")
+	// ErrNoMessages is returned for a file of a known format without any message.
+	ErrNoMessages = errors.New("no messages")
 	// ErrNothingFound is returned for an archive without any conversation.
 	ErrNothingFound = errors.New("no conversations found")
 )

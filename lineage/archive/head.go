@@ -43,3 +43,35 @@ func (h Head) lines(most int) [][]byte {
 	}
 	return lines
 }
+
+// rest returns the head without its first item: an element of an outer array, a value,
+// or a line that is no JSON. It reports false when there is nothing behind that.
+func (h Head) rest() (Head, bool) {
+	b := bytes.TrimPrefix(h.Bytes, byteOrderMark)
+	i := skipSpace(b, 0)
+	array := i < len(b) && b[i] == '['
+	if array {
+		i = skipSpace(b, i+1)
+	}
+	if i >= len(b) {
+		return Head{}, false
+	}
+	end := valueEnd(b, i)
+	if !array && !isObject(b[i:]) {
+		end = i + bytes.IndexByte(b[i:], '\n')
+		if end < i || bytes.IndexByte(b[i:end], 0) >= 0 {
+			return Head{}, false
+		}
+	}
+	if i = skipSpace(b, end); array && i < len(b) && b[i] == ',' {
+		i = skipSpace(b, i+1)
+	}
+	if end == len(b) || i == len(b) || i == 0 {
+		return Head{}, false
+	}
+	rest := b[i:]
+	if array {
+		rest = append([]byte{'['}, rest...)
+	}
+	return Head{Name: h.Name, Bytes: rest}, true
+}

@@ -49,8 +49,8 @@ type Report struct {
 	Formats []string
 	// Conversations and Messages are what the archive has.
 	Conversations, Messages int64
-	// NewConversations and NewMessages are what was added. Messages at the start of
-	// a conversation that another one has too are not added but shared. When an import
+	// NewConversations and NewMessages are what was added. SharedMessages are messages
+	// of forked and resumed conversations that are those of the other one. When an import
 	// fails, these and NewBytes are what is in the store nevertheless; a conversation
 	// counts as soon as the beginning of it is there.
 	NewConversations, NewMessages, SharedMessages int64
@@ -214,19 +214,29 @@ func (r *reading) input(in *Input) error {
 	if err := r.send(event{format: f.Name, file: in.place()}); err != nil {
 		return err
 	}
+	said, reported := false, false
 	for c, err := range f.all(r.ctx, in) {
 		var damage *Damage
 		switch {
 		case errors.As(err, &damage):
+			reported = true
 			err = r.send(event{damage: damage})
 		case err == nil:
+			said = said || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != asideLog })
+			reported = reported || len(c.Skipped) > 0
 			err = r.send(event{conversation: c})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return context.Cause(r.ctx) // what seems to be the end may be of the context
+	if err := context.Cause(r.ctx); err != nil {
+		return err // what seems to be the end may be of the context
+	}
+	if said || reported {
+		return nil
+	}
+	return r.send(event{damage: damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s, it has none", ErrNoMessages, f.Name))})
 }
 
 func emptyName(name string) string {

@@ -26,6 +26,7 @@ type Input struct {
 	at       string // the name under which it lies, for reports; empty for Name
 	path     string // on disk, when it lies there as it is read
 	limits   Limits
+	guard    *guard // nil if it is not compressed
 	folder   string // the name of the folder, for files that are read together
 	format   string // the one it was grouped for
 }
@@ -35,10 +36,17 @@ type Item struct {
 	// Raw is the item's text. It may be kept.
 	Raw []byte
 	At  Position
+
+	objects int64 // how many it may have
 }
 
 // Valid returns an error unless the item is JSON that can be read.
-func (i Item) Valid() error { return checkJSON(i.Raw) }
+func (i Item) Valid() error {
+	if err := checkObjects(i.Raw, i.objects); err != nil {
+		return err
+	}
+	return checkJSON(i.Raw)
+}
 
 // NewInput returns an input that reads what r holds, for tests of formats.
 func NewInput(name string, r io.Reader) *Input {
@@ -80,6 +88,11 @@ func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err e
 		return "", nil, err
 	}
 	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
+}
+
+// tooLarge returns the error for a line or value beyond Limits.Item.
+func tooLarge(what string, size, most int64) error {
+	return fmt.Errorf("%s of %d bytes: %w", what, size, &LimitError{Limit: "item", Most: most, What: "bytes", Err: ErrTooLarge})
 }
 
 // spool copies what r holds into a temporary file.
@@ -129,7 +142,7 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 			if size > 0 || err == nil {
 				switch trimmed := bytes.TrimSpace(line); {
 				case line == nil:
-					if !yield(Item{}, damaged(at, fmt.Errorf("line of %d bytes: %w", size, ErrTooLarge))) {
+					if !yield(Item{}, damaged(at, tooLarge("line", size, in.limits.Item))) {
 						return
 					}
 				case len(trimmed) > 0:
@@ -137,7 +150,11 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 					if at.Line == 1 {
 						trimmed = bytes.TrimPrefix(trimmed, byteOrderMark)
 					}
-					if !yield(Item{Raw: trimmed, At: at}, nil) {
+					if err := in.guard.item(); err != nil {
+						yield(Item{}, in.unreadable(at, err))
+						return
+					}
+					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects}, nil) {
 						return
 					}
 				}
@@ -206,12 +223,16 @@ func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 				return
 			}
 			var damage *Damage
+			if over := in.guard.item(); over != nil && (err == nil || errors.As(err, &damage)) {
+				err, damage = over, nil
+			}
 			if err != nil && !errors.As(err, &damage) {
 				yield(Item{}, in.unreadable(s.at, err))
 				return
 			}
+			item := Item{Raw: raw, At: s.at, objects: in.limits.Objects}
 			if err == nil {
-				if bad := checkJSON(raw); bad != nil {
+				if bad := item.Valid(); bad != nil {
 					err = damaged(s.at, bad)
 				}
 			}
@@ -221,7 +242,7 @@ func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 				}
 				continue
 			}
-			if !yield(Item{Raw: raw, At: s.at}, nil) {
+			if !yield(item, nil) {
 				return
 			}
 		}
@@ -304,7 +325,7 @@ func (s *splitter) next() ([]byte, error) {
 	case depth > maxDepth:
 		return nil, damaged(s.at, fmt.Errorf("value: %w", ErrTooDeep))
 	case raw == nil:
-		return nil, damaged(s.at, fmt.Errorf("value of %d bytes: %w", size, ErrTooLarge))
+		return nil, damaged(s.at, tooLarge("value", size, s.limit))
 	}
 	return raw, nil
 }

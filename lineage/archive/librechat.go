@@ -64,7 +64,7 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 		before := ""
 		for raw := range elements(siblings.raw) {
 			if !isObject(raw) {
-				c.Skipped = append(c.Skipped, damaged(at, malformed("message is not an object")))
+				c.skip(at, malformed("message is not an object"))
 				continue
 			}
 			n, children := libreChatMessage(raw, at)
@@ -80,13 +80,15 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 			t.add(n)
 			if isArray(children) && n.ID != "" {
 				open = append(open, list{children, n.ID})
+			} else if firstElement(children) != nil {
+				c.skip(at, malformed("replies to a message without an id"))
 			}
 		}
 	}
 	c.Nodes = t.ordered(t.newest())
 	c.Current = t.newest()
 	c.Metadata = rest.bytes()
-	c.Repairs = t.repairs
+	c.Repairs, c.repairedMore = t.repairs, t.repairedMore
 	return c, nil
 }
 

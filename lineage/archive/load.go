@@ -3,12 +3,11 @@ package archive
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -19,25 +18,29 @@ import (
 
 // loader turns conversations into commits.
 type loader struct {
-	ctx      context.Context
-	store    *lineage.Store
-	engine   backend.Engine
-	options  *Options
-	find     finder
-	prefixes *prefixes
-	commits  *committer
-	next     *pending
+	ctx     context.Context
+	store   *lineage.Store
+	engine  backend.Engine
+	options *Options
+	commits *committer
+	next    *pending
+	hash    keyHash
 	// touched are the threads that commits under way concern.
 	touched map[structure.ThreadID]bool
 	// grown are runs of the store that were gone on with, each by one thread: several
 	// may share its end, and commits under way cannot be seen in the store.
 	grown map[structure.RunID]bool
-	// fresh says that the store had no thread when the import began.
-	fresh bool
+	// met tells by a hash of its source id in which file a conversation was met last,
+	// and copies how many equal ones of those without an id the file had before.
+	met    map[uint64]uint32
+	copies map[uint64]uint64
+	number uint32 // of the file
+	// sessions tells by the id of a first message which conversation has it, for
+	// archives whose messages have the same ids in all conversations.
+	sessions map[string]string
 	seen
-	tick   int
-	serial uint32 // of the conversation begun last
-	made   int64  // messages that the store did not have
+	tick int
+	made int64 // messages that the store did not have
 
 	open *loading // the conversation that is to be continued
 	// Memory that is used again for the next conversation.
@@ -48,25 +51,23 @@ type loader struct {
 func newLoader(ctx context.Context, store *lineage.Store, o *Options) *loader {
 	engine := store.Engine()
 	return &loader{
-		ctx: ctx, store: store, engine: engine, options: o, find: finder{ctx, engine}, prefixes: newPrefixes(),
-		commits: newCommitter(ctx, store), next: newPending(), touched: make(map[structure.ThreadID]bool),
-		grown: make(map[structure.RunID]bool),
+		ctx: ctx, store: store, engine: engine, options: o, commits: newCommitter(ctx, store), next: newPending(),
+		touched: make(map[structure.ThreadID]bool), grown: make(map[structure.RunID]bool),
+		number: 1, met: make(map[uint64]uint32), copies: make(map[uint64]uint64), sessions: make(map[string]string),
 	}
 }
 
 // all loads what was read.
 func (l *loader) all(events iter.Seq[event], b *budget) error {
-	head, err := l.engine.Head(l.ctx)
-	if err != nil {
-		return err
-	}
-	l.fresh = head == 0
 	for e := range events {
 		switch {
 		case e.conversation != nil:
 			l.read = e.read
 			err := l.conversation(e.conversation)
 			b.give(e.size)
+			if limit := (*LimitError)(nil); errors.As(err, &limit) {
+				return errors.Join(err, l.settle(), l.commits.sync()) // what was read before stays
+			}
 			if err != nil {
 				return err
 			}
@@ -75,6 +76,8 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 			if err := l.finishOpen(); err != nil {
 				return err
 			}
+			l.number++
+			clear(l.copies)
 			l.take(e)
 		default:
 			l.take(e)
@@ -138,26 +141,21 @@ func (l *loader) settle() error {
 
 // loading is a conversation while it is being loaded.
 type loading struct {
-	number uint32
 	header Conversation // what is said of it, without nodes
-	// derived is set when the source id is made of the metadata and the messages: they
-	// are the same when it comes again.
+	// derived is set when the source id is made of all that the archive says of the
+	// conversation: that is the same when it comes again.
 	derived bool
+	// again is set when the archive had a part of the conversation before: where that
+	// ended, and not this one, is where the conversation stands if nothing else is said.
+	again   bool
 	thread  *threadState
 	nodes   []loaded
 	byID    map[string]int32
 	asides  []string // names; 0 is the conversation proper
+	asideOf map[string]int32
 	// named are the nodes that branches were named for.
 	named []namedHead
 	last  []int32 // the last node of each aside, -1 for none
-	// held is the first node of a history while it is open whether it shares
-	// another thread's: see loader.place.
-	held *held
-	// roots are where histories of the conversation begin.
-	roots map[digestKey]place
-	// originals describes nodes that share a span which has other ids, times or
-	// metadata.
-	originals []byte
 }
 
 type namedHead struct {
@@ -168,7 +166,7 @@ type namedHead struct {
 // loaded is what is kept of a node.
 type loaded struct {
 	ref    structure.SpanRef
-	digest structure.Digest
+	key    messageKey
 	parent int32
 	aside  int32
 	kids   bool // it has children in this archive
@@ -186,66 +184,60 @@ type prepared struct {
 	usages []structure.Usage
 	blocks []*structure.Block // nil where a body has to be cut
 	span   *structure.Span
-	digest structure.Digest
 	index  int32 // in loading.nodes
 	parent int32
-	aside  int32
-	own    identity
 	bytes  int
-}
-
-type held struct {
-	prepared
-	at   place
-	node int32
 }
 
 // conversation loads a conversation, or a part of one.
 func (l *loader) conversation(c *Conversation) error {
 	c.clean()
-	if c.SourceID != "" {
-		c.SourceID = l.options.Prefix + c.SourceID
-	}
 	for _, d := range c.Repairs {
 		l.report.repair(d)
 	}
 	for _, d := range c.Skipped {
 		l.report.skip(d)
 	}
+	l.report.RepairedCount += c.repairedMore
+	l.report.SkippedCount += c.skippedMore
 	st := l.open
-	if st != nil && st.header.SourceID != c.SourceID {
+	if st != nil && (st.derived || st.header.SourceID != l.options.Prefix+c.SourceID) {
 		if err := l.finishOpen(); err != nil {
 			return err
 		}
 		st = nil
 	}
 	if st == nil {
-		l.report.Conversations++
-		l.serial++
-		st = &loading{nodes: l.nodes[:0], number: l.serial, asides: []string{""}, last: []int32{-1}}
+		st = &loading{nodes: l.nodes[:0], asides: []string{""}, asideOf: map[string]int32{"": 0}, last: []int32{-1}}
 		l.open = st
 	}
 	st.header.merge(c)
-	var err error
-	if st.thread == nil && c.SourceID != "" {
-		if st.thread, err = l.begin(st); err != nil {
-			return err
-		}
-	}
-	nodes, err := l.prepare(st, c.Nodes)
-	if err != nil {
-		return err
-	}
 	if st.thread == nil {
-		st.header.SourceID, st.derived = l.options.Prefix+derivedID(l.format, &st.header, nodes), true
-		c.More = false
+		id := l.options.Prefix + c.SourceID
+		if c.SourceID == "" {
+			id, c.More, st.derived = l.derivedID(c), false, true
+		}
+		st.header.SourceID = id
+		var err error
+		if st.again, err = l.count(id); err != nil {
+			return err
+		}
 		if st.thread, err = l.begin(st); err != nil {
 			return err
 		}
 	}
-	for i := range nodes {
-		if err := l.place(st, &nodes[i], nodes[i].index); err != nil {
+	for nodes := range slices.Chunk(c.Nodes, loadedAtOnce) {
+		if err := context.Cause(l.ctx); err != nil {
 			return err
+		}
+		prepared, err := l.prepare(st, nodes)
+		if err != nil {
+			return err
+		}
+		for i := range prepared {
+			if err := l.place(st, &prepared[i]); err != nil {
+				return err
+			}
 		}
 	}
 	if !c.More {
@@ -254,9 +246,31 @@ func (l *loader) conversation(c *Conversation) error {
 	return nil
 }
 
+// loadedAtOnce is how many messages are prepared at a time.
+const loadedAtOnce = 512
+
+// count counts a conversation unless it was counted before, and reports that.
+func (l *loader) count(sourceID string) (again bool, err error) {
+	k := shortHash(sourceID)
+	if again = l.met[k] != 0; !again {
+		if most := l.options.Limits.orDefault().Conversations; l.report.Conversations >= most {
+			l.open = nil
+			return false, &LimitError{Limit: "conversations", Most: most, What: "conversations", Err: ErrTooLarge}
+		}
+		l.report.Conversations++
+	}
+	l.met[k] = l.number
+	return again, nil
+}
+
+// shortHash tells as many strings apart as an import can have.
+func shortHash(s string) uint64 {
+	sum := sha256.Sum256([]byte(s))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
 // merge takes over what a part says.
 func (c *Conversation) merge(part *Conversation) {
-	c.SourceID = part.SourceID
 	set := func(old *string, is string) {
 		if is != "" {
 			*old = is
@@ -267,6 +281,7 @@ func (c *Conversation) merge(part *Conversation) {
 	set(&c.Model, part.Model)
 	set(&c.Current, part.Current)
 	set(&c.ForkedFrom, part.ForkedFrom)
+	c.SharedIDs = c.SharedIDs || part.SharedIDs
 	if !part.Created.IsZero() {
 		c.Created = part.Created
 	}
@@ -278,20 +293,59 @@ func (c *Conversation) merge(part *Conversation) {
 	}
 }
 
-// derivedID returns the source id of a conversation that has none: what it says. The
-// id is random bytes to whoever packs it, so it is no longer than it takes to tell a
-// billion conversations apart. Two of one id would be branches of one thread.
-func derivedID(format string, c *Conversation, nodes []prepared) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q\n", format, c.Title, c.UserID, c.Metadata)
-	for i := range nodes {
-		h.Write(nodes[i].digest[:])
+// derivedID returns the source id of a conversation that has none. It is made of all
+// that the archive says of it, and of how many equal ones the file had before. The id
+// does not compress, so it is no longer than it takes to tell a billion conversations
+// apart.
+func (l *loader) derivedID(c *Conversation) string {
+	h := &l.hash
+	h.buf = h.buf[:0]
+	for _, s := range [...]string{l.format, c.Title, c.UserID, c.Model, c.Current, c.ForkedFrom} {
+		h.text(s)
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)[:10])
+	h.time(c.Created)
+	h.time(c.Updated)
+	h.bytes(c.Metadata)
+	sum := sha256.New()
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		for _, s := range [...]string{n.ID, n.Parent, n.Role, n.Name, n.Type, n.Model, n.UserID, n.Branch, n.Aside} {
+			h.text(s)
+		}
+		if n.Root {
+			h.number(1)
+		}
+		h.time(n.Created)
+		h.bytes(n.Metadata)
+		h.bytes(n.Body)
+		for k := range n.Attachments {
+			a := &n.Attachments[k]
+			h.text(a.Filename)
+			h.text(a.Type)
+			h.bytes(a.Body)
+		}
+		h.number(int64(len(n.Attachments)))
+		sum.Write(h.buf)
+		h.buf = h.buf[:0]
+	}
+	sum.Write(h.buf)
+	id := derivedPrefix + hex.EncodeToString(sum.Sum(nil)[:10])
+	k := shortHash(l.options.Prefix + id)
+	if l.met[k] != l.number {
+		return l.options.Prefix + id
+	}
+	l.copies[k]++
+	h.buf = h.buf[:0]
+	h.text(id)
+	h.number(int64(l.copies[k]))
+	another := sha256.Sum256(h.buf)
+	return l.options.Prefix + derivedPrefix + hex.EncodeToString(another[:10])
 }
 
-// prepare hashes nodes and finds their parents. It appends them to st.nodes, where
-// they have no place yet.
+const derivedPrefix = "sha256:"
+
+// prepare makes usages of nodes and finds their parents. It appends the nodes to
+// st.nodes, where they have no place yet.
 func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 	l.prepared = slices.Grow(l.prepared[:0], len(nodes))[:len(nodes)]
 	out := l.prepared
@@ -301,7 +355,7 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 	for i := range nodes {
 		most += len(nodes[i].Attachments)
 	}
-	usages, blocks := make([]structure.Usage, most), make([]*structure.Block, most)
+	usages, blocks, origins := make([]structure.Usage, most), make([]*structure.Block, most), make([]content.Origin, most)
 	spans := make([]structure.Span, len(nodes))
 	st.nodes = slices.Grow(st.nodes, len(nodes))
 	for i := range nodes {
@@ -310,39 +364,37 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		parts := 1 + len(n.Attachments)
 		p.usages, usages = usages[:parts:parts], usages[parts:]
 		p.blocks, blocks = blocks[:parts:parts], blocks[parts:]
-		p.aside = st.aside(n.Aside)
+		for k := range p.usages {
+			p.usages[k].Origin = &origins[k]
+		}
+		origins = origins[parts:]
+		aside := st.aside(n.Aside)
 		var err error
-		if p.parent, err = l.parentOf(st, n, p.aside); err != nil {
+		if p.parent, err = l.parentOf(st, n, aside); err != nil {
 			return nil, err
 		}
 		p.index = int32(len(st.nodes))
 		if n.Role == "" {
 			n.Role = "unknown"
 		}
-		l.usages(p)
-		var before structure.Digest
+		l.usages(st.thread, p)
 		if p.parent >= 0 {
 			parent := &st.nodes[p.parent]
-			before = parent.digest
-			parent.kids = parent.kids || parent.aside == p.aside
+			parent.kids = parent.kids || parent.aside == aside
 		}
-		p.digest = structure.NextDigest(before, p.usages)
-		p.own = identityOf(n.ID, n.Created, n.Metadata)
 		if n.ID != "" {
 			if st.byID == nil {
 				st.byID = make(map[string]int32, len(nodes))
 			}
-			if first, taken := st.byID[n.ID]; taken && st.nodes[first].digest != p.digest {
-				l.report.repair(damaged(n.place("message "+n.ID), malformed("a second message of this id; it is kept without its id")))
-			} else if !taken {
+			if _, taken := st.byID[n.ID]; !taken {
 				st.byID[n.ID] = p.index
 			}
 		}
 		if n.Branch != "" {
 			st.named = append(st.named, namedHead{p.index, n.Branch})
 		}
-		st.nodes = append(st.nodes, loaded{digest: p.digest, parent: p.parent, aside: p.aside, created: n.Created})
-		st.last[p.aside] = p.index
+		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, created: n.Created})
+		st.last[aside] = p.index
 		if n.Aside != asideLog {
 			l.report.Messages++
 		}
@@ -358,12 +410,13 @@ func (n *Node) place(inside string) Position {
 }
 
 func (st *loading) aside(name string) int32 {
-	if i := slices.Index(st.asides, name); i >= 0 {
-		return int32(i)
+	if i, known := st.asideOf[name]; known {
+		return i
 	}
-	st.asides = append(st.asides, name)
+	i := int32(len(st.asides))
+	st.asides, st.asideOf[name] = append(st.asides, name), i
 	st.last = append(st.last, -1)
-	return int32(len(st.asides) - 1)
+	return i
 }
 
 // parentOf returns the node that a node follows, -1 for none.
@@ -400,13 +453,15 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if err != nil {
 		return -1, err
 	}
-	digest, err := l.engine.Digest(l.ctx, ref)
-	if err != nil {
-		return -1, err
+	key, known := st.thread.keys[ref]
+	if !known {
+		if key, err = l.keyAt(ref, &st.thread.record); err != nil {
+			return -1, err
+		}
 	}
 	index := int32(len(st.nodes))
-	at, _ := st.thread.owned(digest, identity{})
-	st.nodes = append(st.nodes, loaded{ref: ref, digest: digest, parent: -1, stored: true, kids: true, adopted: true, inner: at.inner})
+	at := st.thread.own[key]
+	st.nodes = append(st.nodes, loaded{ref: ref, key: key, parent: -1, stored: true, kids: true, adopted: true, inner: at.inner})
 	if st.byID == nil {
 		st.byID = make(map[string]int32)
 	}
@@ -414,8 +469,9 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	return index, nil
 }
 
-// usages makes what becomes of a node in its span.
-func (l *loader) usages(p *prepared) {
+// usages makes what becomes of a node in its span. Each says its type and origin: the
+// block, which others may have brought before, says only what kind of origin it has.
+func (l *loader) usages(t *threadState, p *prepared) {
 	n := p.Node
 	if n.Type == "" {
 		n.Type = typeText
@@ -427,10 +483,11 @@ func (l *loader) usages(p *prepared) {
 	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: user, ModelID: n.Model}
 	p.block(0, n.Type, origin, n.Body)
 	u := &p.usages[0]
-	u.Kind, u.Role, u.SourceID, u.Metadata = structure.MessageUsage, n.Role, strings.ToValidUTF8(n.ID, "\uFFFD"), n.Metadata
+	u.Kind, u.Role, u.SourceID, u.Metadata = structure.MessageUsage, n.Role, n.ID, n.Metadata
 	if n.Name != n.Role {
 		u.Name = n.Name
 	}
+	origin.ModelID = ""
 	for i := range n.Attachments {
 		a := &n.Attachments[i]
 		if a.Type == "" {
@@ -439,8 +496,15 @@ func (l *loader) usages(p *prepared) {
 		if a.Filename == "" {
 			a.Filename = "attachment"
 		}
-		p.block(i+1, a.Type, content.Origin{Kind: content.OriginOfRole(n.Role), UserID: user}, a.Body)
+		p.block(i+1, a.Type, origin, a.Body)
 		p.usages[i+1].Kind, p.usages[i+1].Filename = structure.AssetUsage, a.Filename
+	}
+	created := n.Created
+	if created.IsZero() {
+		created = t.record.CreatedAt
+	}
+	for i := range p.usages {
+		p.usages[i].CreatedAt = created
 	}
 	p.bytes += len(n.Metadata) + 64
 }
@@ -449,12 +513,13 @@ func (l *loader) usages(p *prepared) {
 // only hashed; it is cut when it turns out to be new.
 func (p *prepared) block(i int, mediaType string, origin content.Origin, body []byte) {
 	p.bytes += len(body)
-	if len(body) <= content.InlineLimit {
-		p.blocks[i] = structure.NewBlock(mediaType, origin, p.Created, body)
-		p.usages[i].Content = p.blocks[i].ID
+	u := &p.usages[i]
+	u.Type = mediaType
+	*u.Origin = origin
+	if len(body) > content.InlineLimit {
+		u.Content = content.Sum(body)
 		return
 	}
-	p.usages[i].Content = content.Sum(body)
-	p.usages[i].Type = mediaType
-	p.usages[i].Origin = &origin
+	p.blocks[i] = structure.NewBlock(mediaType, content.Origin{Kind: origin.Kind}, time.Time{}, body)
+	u.Content = p.blocks[i].ID
 }

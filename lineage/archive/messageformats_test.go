@@ -333,14 +333,18 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 []
 {"messages":[{"role":"user","content":"c"}]}
 `, 2, 3,
-			[]string{"line 2 (byte 103)", "line 3 (byte 116): malformed: no list", "line 4 (byte 136): malformed: no list"},
-			[]string{"line 1 (byte 0), message 2: malformed: message is not an object", "line 1 (byte 0), message 3: malformed: message without a role"},
+			[]string{
+				"line 1 (byte 0), message 2: malformed: message is not an object", "line 1 (byte 0), message 3: malformed: message without a role",
+				"line 2 (byte 103)", "line 3 (byte 116): malformed: no list", "line 4 (byte 136): malformed: no list",
+			}, nil,
 		},
 		{
 			"sharegpt", "sharegpt", `[{"conversations":[{"from":"human","value":"a"},{"value":"b"},{"from":"gpt"},"x",{"from":"gpt","value":["not","text"]}]},{"conversations":3},{"other":1}]`,
 			1, 2,
-			[]string{"item 2 (byte 121): malformed: no conversations", "item 3 (byte 141): malformed: no conversations"},
-			[]string{"turn 2: malformed: turn without a speaker", "turn 3: malformed: turn without a value", "turn 4: malformed: turn is not an object"},
+			[]string{
+				"turn 2: malformed: turn without a speaker", "turn 3: malformed: turn without a value", "turn 4: malformed: turn is not an object",
+				"item 2 (byte 121): malformed: no conversations", "item 3 (byte 141): malformed: no conversations",
+			}, nil,
 		},
 		{
 			"oasst", "oasst", `{"message_tree_id":"t","tree_state":"x","prompt":{"message_id":"t","text":"a","role":"prompter","replies":[{"message_id":"u","role":"assistant"},{"text":"no id","role":"assistant"},{"message_id":"v","text":"b","role":"assistant","parent_id":"elsewhere","replies":null}]}}
@@ -348,8 +352,8 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 {"message_id":"w","parent_id":"nowhere","text":"lost","role":"assistant"}
 "text"
 `, 2, 3,
-			[]string{"line 2", "line 4"},
-			[]string{"reply to t: malformed: message without a text", "reply to t: malformed: message without an id", `its parent "nowhere" is not there`},
+			[]string{"reply to t: malformed: message without a text", "reply to t: malformed: message without an id", "line 2", "line 4"},
+			[]string{`its parent "nowhere" is not there`},
 		},
 		{
 			"preferences", "preferences", `{"chosen":"\n\nHuman: a\n\nAssistant: b","rejected":"\n\nHuman: a\n\nAssistant: c"}
@@ -361,17 +365,17 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 			[]string{"line 2", "line 3", "line 4"}, nil,
 		},
 		{
-			"turns", "turns", `{"history":[{"user":"a","bot":"b"},1,{"user":"c"},{"bot":{"x":1}}]}
+			"turns", "turns", `{"history":[{"user":"a","bot":"b"},1,{"user":"c"},{"bot":{"x":1}},{"note":"d"}]}
 {"history":{}}
 `, 1, 4,
-			[]string{"line 2"}, []string{"turn 2: malformed: turn is not an object"},
+			[]string{"turn 2: malformed: turn is not an object", "turn 5: malformed: turn in which nothing is said", "line 2"}, nil,
 		},
 		{
 			"branch files", "branch-files", `{"id":"main","name":"m","messages":[{"role":"user","content":"a"},{"content":"b"}],"createdAt":"2025-01-01T00:00:00Z"}
 {"name":"m","messages":[],"createdAt":1}
 {"id":"x","name":"m","messages":{},"createdAt":1}
 `, 1, 1,
-			[]string{"item 2", "item 3"}, []string{"message 2: malformed: message without a role"},
+			[]string{"item 2", "item 3", "message 2: malformed: message without a role"}, nil,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -536,6 +540,9 @@ func TestDetectionOfMessageFormats(t *testing.T) {
 		`[[]]`:    "",
 		`{"a`:     "",
 		`nothing`: "",
+		// Sessions of another agent, in which lines of ours are lookalikes.
+		`{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}` + "\n" +
+			`{"type":"message","id":"a1","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}`: "",
 	} {
 		head := archive.Head{Bytes: []byte(input)[:min(len(input), archive.HeadSize)]}
 		got := ""
@@ -593,7 +600,7 @@ func TestConversationWithoutID(t *testing.T) {
 	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
 	before, err := s.Engine().Head(ctx)
 	require.NoError(t, err)
-	require.EqualValues(t, 0, add(1, 1).NewConversations)
+	require.EqualValues(t, 0, add(1).NewConversations)
 	at, err = thread.ActiveBranch(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "rejected", at.Name)
@@ -601,4 +608,6 @@ func TestConversationWithoutID(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	require.EqualValues(t, 1, add(2).NewConversations) // of other metadata: another one
+	require.EqualValues(t, 2, add(1, 2, 1, 1).NewConversations, "equal ones of a file are several")
+	require.EqualValues(t, 0, add(1, 1, 1, 2).NewConversations)
 }

@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 )
@@ -108,7 +107,7 @@ func readChatLists(ctx context.Context, in *Input) iter.Seq2[*Conversation, erro
 				// All of it is one item, and held as one.
 				const node = 512
 				if held += int64(len(item.Raw)) + node; held > in.MaxItem() {
-					if held-int64(len(item.Raw))-node <= in.MaxItem() && !yield(nil, damaged(item.At, fmt.Errorf("list of messages, from here on: %w", ErrTooLarge))) {
+					if held-int64(len(item.Raw))-node <= in.MaxItem() && !yield(nil, damaged(item.At, tooLarge("list of messages", held, in.MaxItem()))) {
 						return
 					}
 					continue
@@ -202,7 +201,7 @@ func (c *Conversation) addChatMessages(list []byte, at Position) {
 		at := at.inside("message", i)
 		n, err := chatNode(raw, at)
 		if err != nil {
-			c.Repairs = append(c.Repairs, damaged(at, err))
+			c.skip(at, err)
 			continue
 		}
 		c.Nodes = append(c.Nodes, n)

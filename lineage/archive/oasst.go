@@ -24,6 +24,70 @@ func oasst() Format {
 const maxTrees = 1 << 20
 
 func readOasst(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		var rows *Conversation // messages of one tree that follow one another
+		bytes := 0
+		send := func(next string) bool {
+			c := rows
+			rows, bytes = nil, 0
+			if c == nil {
+				return true
+			}
+			c.Nodes, c.More = parentsFirst(c.Nodes), c.SourceID == next
+			return yield(c, nil)
+		}
+		for c, err := range oasstItems(ctx, in) {
+			row := err == nil && c.Metadata == nil
+			if row && rows != nil && rows.SourceID == c.SourceID && bytes < partBytes && len(rows.Nodes) < partNodes {
+				rows.Nodes, rows.Skipped = append(rows.Nodes, c.Nodes...), append(rows.Skipped, c.Skipped...)
+				bytes += int(c.size())
+				continue
+			}
+			next := ""
+			if row {
+				next = c.SourceID
+			}
+			if !send(next) {
+				return
+			}
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			rows, bytes = c, int(c.size())
+		}
+		send("")
+	}
+}
+
+// parentsFirst returns nodes in their order, but each after its parent if that is
+// among them.
+func parentsFirst(nodes []Node) []Node {
+	index := make(map[string]int, len(nodes))
+	for i := range nodes {
+		if _, taken := index[nodes[i].ID]; !taken {
+			index[nodes[i].ID] = i
+		}
+	}
+	out := make([]Node, 0, len(nodes))
+	taken := make([]bool, len(nodes))
+	var way []int
+	for i := range nodes {
+		for at, ok := i, true; ok && !taken[at]; at, ok = index[nodes[at].Parent] {
+			taken[at] = true
+			way = append(way, at)
+		}
+		for ; len(way) > 0; way = way[:len(way)-1] {
+			out = append(out, nodes[way[len(way)-1]])
+		}
+	}
+	return out
+}
+
+// oasstItems yields each item as a conversation.
+func oasstItems(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	trees := make(map[string]string)
 	return eachItem(ctx, in, func(item Item) (*Conversation, error) {
 		if !isObject(item.Raw) {
@@ -140,7 +204,7 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 		if err := c.addOasst(reply, n.ID, at); err != nil {
 			inside := at
 			inside.Inside = "reply to " + n.ID
-			c.Repairs = append(c.Repairs, damaged(inside, err))
+			c.skip(inside, err)
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 		if !isObject(m.Value) {
 			at := at
 			at.Inside = "message " + m.Key
-			c.Skipped = append(c.Skipped, damaged(at, malformed("message is not an object")))
+			c.skip(at, malformed("message is not an object"))
 			continue
 		}
 		t.add(openWebUIMessage(m, at))
@@ -91,7 +91,7 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 	c.Current = str(get(history, "currentId"))
 	c.Nodes = t.ordered(c.Current)
 	c.Metadata = rest.bytes()
-	c.Repairs = t.repairs
+	c.Repairs, c.repairedMore = t.repairs, t.repairedMore
 	return c, nil
 }
 

@@ -3,117 +3,56 @@ package archive
 import (
 	"bytes"
 	"errors"
-	"time"
+	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place finds the span of a node, or makes it.
-//
-// What is in the thread already is taken by its digest. What begins like another
-// thread is shared with that: all of it, if more than the first message is the
-// same. A first message alone, such as a greeting, is shared only if it is the
-// same message by its id as well.
-func (l *loader) place(st *loading, p *prepared, index int32) error {
-	if h := st.held; h != nil {
-		st.held = nil
-		goesOn := false
-		if p.parent == h.node {
-			if _, goesOn = l.prefixes.get(p.digest, h.at.ref); !goesOn {
-				at, ok, err := l.stored(st, h.at.ref, p, true)
-				if err != nil {
-					return err
-				}
-				if goesOn = ok; ok {
-					l.prefixes.put(p.digest, at)
-				}
-			}
-		}
-		if goesOn {
-			l.share(st, &h.prepared, h.node, h.at, true)
-		} else if err := l.emit(st, &h.prepared, h.node); err != nil {
-			return err
-		}
-	}
-	if at, ok := st.thread.owned(p.digest, p.own); ok {
-		l.prefixes.put(p.digest, at)
-		l.share(st, p, index, at, false)
-		return nil
-	}
-	var parent structure.SpanRef
-	inStore := true
+// place finds the span of a node, or makes it. What the thread has already is taken
+// by its key, and so is what the thread that it was forked from has.
+func (l *loader) place(st *loading, p *prepared) error {
+	t, n := st.thread, &st.nodes[p.index]
+	var before messageKey
 	if p.parent >= 0 {
-		parent = st.nodes[p.parent].ref
-		inStore = st.nodes[p.parent].stored
-	} else if at, ok := st.roots[keyOf(p.digest)]; ok {
-		l.share(st, p, index, at, at.owner != st.number)
+		before = st.nodes[p.parent].key
+	}
+	n.key = l.hash.nextKey(before, p.usages, &t.record)
+	first, hasID := st.byID[p.ID]
+	if hasID && first != p.index && st.nodes[first].key != n.key {
+		l.report.repair(damaged(p.place("message "+p.ID), malformed("a second message of this id; the id finds the first")))
+	}
+	if at, ok := t.own[n.key]; ok {
+		n.ref, n.stored, n.inner = at.ref, true, at.inner
 		return nil
 	}
-	at, ok := l.prefixes.get(p.digest, parent)
-	if !ok {
-		var err error
-		if at, ok, err = l.stored(st, parent, p, inStore); err != nil {
+	if p.parent < 0 && p.ID != "" && st.header.SharedIDs && t.base == nil && !t.existed {
+		if err := l.resumed(st, p.ID); err != nil {
 			return err
 		}
 	}
-	if ok && at.owner == st.number {
-		l.share(st, p, index, at, false)
-		return nil
-	}
-	if ok {
-		if p.parent < 0 && p.own.id != 0 && at.own.id != p.own.id {
-			st.held = &held{*p, at, index}
-			return nil
+	if at, ok := t.base[n.key]; ok {
+		n.ref, n.stored, n.foreign = at.ref, true, true
+		if p.Aside != asideLog {
+			l.next.added.shared++
 		}
-		l.prefixes.put(p.digest, at)
-		l.share(st, p, index, at, true)
 		return nil
 	}
-	return l.emit(st, p, index)
+	return l.emit(st, p, before)
 }
 
-// stored looks for a node in the store. A message of the same id that the import
-// has not met is taken for one that a deleted thread left behind, unless the
-// archive says that the conversation was forked: shared, it could not be found in
-// the new thread under its id.
-func (l *loader) stored(st *loading, parent structure.SpanRef, p *prepared, parentStored bool) (at place, ok bool, err error) {
-	if !parentStored || l.fresh && !l.prefixes.lost {
-		return place{}, false, nil
+// resumed finds the conversation that a conversation which begins with a message of
+// that id goes on from, if this import met it.
+func (l *loader) resumed(st *loading, id string) error {
+	id = st.thread.record.UserID + "\x00" + id
+	from, known := l.sessions[id]
+	if !known {
+		l.sessions[id] = strings.TrimPrefix(st.header.SourceID, l.options.Prefix)
+		return nil
 	}
-	if parent.IsZero() {
-		at, ok, err = l.find.root(p.usages, p.digest)
-	} else {
-		at, ok, err = l.find.child(parent, p.digest)
-	}
-	left := p.own.id != 0 && at.own.id == p.own.id && st.header.ForkedFrom == ""
-	return at, ok && !left, err
-}
-
-// share gives a node a span that there is.
-func (l *loader) share(st *loading, p *prepared, index int32, at place, foreign bool) {
-	n := &st.nodes[index]
-	n.ref, n.stored, n.foreign, n.inner = at.ref, true, foreign, at.inner && !foreign
-	if p.parent < 0 {
-		st.root(p.digest, at)
-	}
-	if foreign && p.Aside != asideLog {
-		l.next.added.shared++
-	}
-	if p.own.differs(at.own) {
-		st.original(p)
-	}
-}
-
-// root remembers where a history begins: one that begins alike begins there too.
-func (st *loading) root(digest structure.Digest, at place) {
-	if st.roots == nil {
-		st.roots = make(map[digestKey]place, 1)
-	}
-	if _, known := st.roots[keyOf(digest)]; !known {
-		st.roots[keyOf(digest)] = at
-	}
+	_, err := l.base(st.thread, from)
+	return err
 }
 
 func (st *loading) refOf(node int32) structure.SpanRef {
@@ -124,21 +63,22 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 }
 
 // emit makes a span for a node.
-func (l *loader) emit(st *loading, p *prepared, index int32) error {
-	t := st.thread
+func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
+	t, n := st.thread, &st.nodes[p.index]
 	alias := structure.Alias{}
-	if p.ID != "" && st.byID[p.ID] == index {
-		alias = t.alias(p.usages[0].SourceID)
+	if first, ok := st.byID[p.ID]; ok && first == p.index {
+		alias = t.alias(p.ID)
 		if t.existed {
 			// A span may have the id that no history of the thread has: one that was edited
 			// since, or that was left behind when an import ended early.
 			ref, err := l.engine.Find(l.ctx, alias)
 			switch {
 			case err == nil:
-				if at, ok, err := l.find.check(ref, st.refOf(p.parent), p.digest); err != nil {
+				if ok, err := l.usable(ref, st.refOf(p.parent), before, n.key, &t.record); err != nil {
 					return err
 				} else if ok {
-					l.share(st, p, index, at, false)
+					t.own[n.key] = place{ref: ref}
+					n.ref, n.stored = ref, true
 					return nil
 				}
 				alias = structure.Alias{}
@@ -152,42 +92,31 @@ func (l *loader) emit(st *loading, p *prepared, index int32) error {
 			return err
 		}
 	}
-	created := p.Created
-	if created.IsZero() {
-		created = t.record.CreatedAt
-	}
 	for i, b := range p.blocks {
 		u := &p.usages[i]
-		u.CreatedAt = created
+		if l.next.blocks[u.Content] {
+			continue // the usage says what may differ from that block
+		}
+		plain := b != nil && u.Type == typeText && *u.Origin == content.Origin{Kind: originKind(p.usages)}
+		if plain {
+			u.Type, u.Origin = "", nil
+		}
 		if b == nil {
-			if err := l.cut(p, i, created); err != nil {
+			if err := l.cut(p, i); err != nil {
 				return err
 			}
 			continue
 		}
-		if b.CreatedAt.IsZero() {
-			b.CreatedAt = created
-		}
-		l.next.add(b, 0)
+		l.next.addBlock(b, 0)
 	}
 	p.usages[0].Alias = alias
-	n := &st.nodes[index]
 	var err error
 	if n.ref, err = l.nextRef(st, p.parent); err != nil {
 		return err
 	}
 	*p.span = structure.Span{Ref: n.ref, Usages: p.usages}
 	l.next.add(p.span, p.bytes)
-	own := p.own
-	own.created = identityOf("", created, nil).created
-	at := place{ref: n.ref, own: own, owner: st.number}
-	if p.parent < 0 {
-		at.after = afterOf(structure.SpanRef{})
-		st.root(p.digest, at)
-	} else {
-		at.after = afterOf(st.nodes[p.parent].ref)
-	}
-	l.prefixes.put(p.digest, at)
+	t.own[n.key] = place{ref: n.ref}
 	if p.Aside != asideLog {
 		l.next.added.messages++
 		l.made++
@@ -196,7 +125,7 @@ func (l *loader) emit(st *loading, p *prepared, index int32) error {
 }
 
 // cut stores a body that is too large to be kept whole, unless the store has it.
-func (l *loader) cut(p *prepared, i int, created time.Time) error {
+func (l *loader) cut(p *prepared, i int) error {
 	id := p.usages[i].Content
 	has, err := l.engine.Has(l.ctx, []content.ID{id})
 	if err != nil || has[0] {
@@ -206,7 +135,9 @@ func (l *loader) cut(p *prepared, i int, created time.Time) error {
 	if i > 0 {
 		body = p.Attachments[i-1].Body
 	}
-	b := &structure.Block{Block: content.Block{ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: *p.usages[i].Origin, CreatedAt: created}}
+	b := &structure.Block{Block: content.Block{
+		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.Origin{Kind: p.usages[i].Origin.Kind},
+	}}
 	chunks := newPending()
 	_, b.Tree, err = content.Cut(l.ctx, bytes.NewReader(body), func(key content.Key, chunk []byte) error {
 		chunks.add(&structure.Chunk{Key: key, Bytes: bytes.Clone(chunk)}, len(chunk))
@@ -225,7 +156,7 @@ func (l *loader) cut(p *prepared, i int, created time.Time) error {
 			return err
 		}
 	}
-	l.next.add(b, 64)
+	l.next.addBlock(b, 64)
 	return nil
 }
 

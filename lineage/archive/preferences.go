@@ -79,8 +79,8 @@ func dialogue(raw []byte, at Position) (nodes []Node, whole bool, err error) {
 	if isArray(raw) {
 		var c Conversation
 		c.addChatMessages(raw, at)
-		if len(c.Repairs) > 0 {
-			return nil, false, c.Repairs[0].Err
+		if len(c.Skipped) > 0 {
+			return nil, false, c.Skipped[0].Err
 		}
 		for i := range c.Nodes {
 			c.Nodes[i].ID = ""

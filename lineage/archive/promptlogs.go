@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"regexp"
@@ -126,7 +125,7 @@ func (in *Input) readFile(ctx context.Context, name string) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(&cancelReader{ctx, f}, in.MaxItem()+1))
 	if err == nil && int64(len(b)) > in.MaxItem() {
-		err = fmt.Errorf("file of more than %d bytes: %w", in.MaxItem(), ErrTooLarge)
+		err = tooLarge("file", int64(len(b)), in.MaxItem())
 	}
 	return b, err
 }

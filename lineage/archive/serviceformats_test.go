@@ -1,7 +1,6 @@
 package archive_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -244,7 +243,7 @@ func TestClaudeCodeSession(t *testing.T) {
 	report, err := archive.Import(ctx, s, archive.Path(fixture("claude-code-made")), nil)
 	require.NoError(t, err)
 	goldenText(t, "claude-code-made.stored.txt", stored(t, s))
-	require.NotZero(t, report.SharedMessages, "the fork shares its beginning")
+	require.Zero(t, report.SharedMessages, "the fork's copies have ids of their own")
 	requireSound(t, s)
 	requireImportedAgain(t, s, archive.Path(fixture("claude-code-made")))
 
@@ -286,38 +285,4 @@ func TestClaudeCodeSession(t *testing.T) {
 	forkedInfo, err := forked.Info(ctx)
 	require.NoError(t, err)
 	require.Equal(t, main.ID(), forkedInfo.Parent)
-	shared, err := main.CommonPrefix(ctx, forked)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, shared)
-	position, err := s.Position(ctx, forkedInfo.Base)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, position)
-}
-
-func TestCodexForkSharesItsBeginning(t *testing.T) {
-	ctx := context.Background()
-	s := storeIn(t)
-	report, err := archive.Import(ctx, s, archive.Path(fixture("codex-made")), nil)
-	require.NoError(t, err)
-	require.EqualValues(t, 3, report.SharedMessages)
-	goldenText(t, "codex-made.stored.txt", stored(t, s))
-	requireSound(t, s)
-	requireImportedAgain(t, s, archive.Path(fixture("codex-made")))
-
-	// The copies' own times are kept beside.
-	thread, err := s.FindThread(ctx, "rollout-fork")
-	require.NoError(t, err)
-	var originals []byte
-	for c, err := range thread.Contexts(ctx) {
-		require.NoError(t, err)
-		info, err := c.Info(ctx)
-		require.NoError(t, err)
-		if bytes.Contains(info.Metadata, []byte("originals")) {
-			entries, err := c.All(ctx)
-			require.NoError(t, err)
-			originals = entries[len(entries)-1].Body
-		}
-	}
-	require.Equal(t, 3, bytes.Count(originals, []byte("\n")))
-	require.Contains(t, string(originals), `"created":1735725600`)
 }

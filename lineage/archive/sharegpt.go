@@ -6,7 +6,7 @@ import (
 )
 
 // shareGPT reads {"conversations": [{"from", "value"}]}. The list may have another
-// name.
+// name. A system prompt beside it, {"system", "conversations"}, is the first message.
 func shareGPT() Format {
 	return Format{
 		Name: "sharegpt",
@@ -40,6 +40,11 @@ func shareGPTConversation(item Item) (*Conversation, error) {
 	c := &Conversation{}
 	var more fields
 	found := false
+	if prompt := get(item.Raw, "system"); isString(prompt) && len(prompt) > 2 {
+		n := Node{Role: "system", At: item.At, Metadata: []byte(`{"field":"system"}`)}
+		n.Body, n.Type = textBody(prompt)
+		c.Nodes = append(c.Nodes, n)
+	}
 	for m := range members(item.Raw) {
 		if !found && (isTurns(m.Value) || m.Key == "conversations" && isArray(m.Value)) {
 			found = true
@@ -53,6 +58,10 @@ func shareGPTConversation(item Item) (*Conversation, error) {
 			}
 		case "model":
 			if c.Model = str(m.Value); c.Model != "" {
+				continue
+			}
+		case "system":
+			if isString(m.Value) && len(m.Value) > 2 {
 				continue
 			}
 		}
@@ -72,7 +81,7 @@ func (c *Conversation) addShareGPT(list []byte, at Position) {
 		at := at.inside("turn", i)
 		n, err := shareGPTNode(raw, at)
 		if err != nil {
-			c.Repairs = append(c.Repairs, damaged(at, err))
+			c.skip(at, err)
 			continue
 		}
 		c.Nodes = append(c.Nodes, n)
@@ -112,7 +121,7 @@ func shareGPTNode(raw []byte, at Position) (Node, error) {
 	if n.Role, known = shareGPTRoles[from]; !known {
 		n.Role = from
 	}
-	if known && from != "human" && from != "gpt" && from != "observation" && from != "function_call" && from != n.Role {
+	if known && from != "human" && from != "gpt" && from != "observation" && from != n.Role {
 		more.setText("from", from)
 	}
 	n.Body, n.Type = textBody(value)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -40,30 +41,6 @@ func Path(path string) Source { return Source{path: path} }
 // context of the reading ends while r has nothing to read yet, r is left waiting.
 func Stream(name string, r io.Reader) Source { return Source{name: name, stream: r} }
 
-// Limits bound what an archive can make an import do. The zero value of each field
-// is a default.
-type Limits struct {
-	// Item is the size of the largest conversation or line that is read. Default
-	// 256 MiB. Memory is bounded by a few times that.
-	Item int64
-	// Total is how many bytes a file may hold after decompression. Default 1 TiB.
-	Total int64
-	// Ratio is how many times its compressed size a file may hold, once it has
-	// yielded RatioFrom bytes. Defaults 1,000 and 256 MiB.
-	Ratio, RatioFrom int64
-	// Depth is how many archives may be inside each other. Default 3.
-	Depth int
-	// Files is how many files an archive or folder may have. Default 1,000,000.
-	Files int
-}
-
-func (l Limits) orDefault() Limits {
-	return Limits{
-		Item: cmp.Or(l.Item, 256<<20), Total: cmp.Or(l.Total, 1<<40), Ratio: cmp.Or(l.Ratio, 1000),
-		RatioFrom: cmp.Or(l.RatioFrom, 256<<20), Depth: cmp.Or(l.Depth, 3), Files: cmp.Or(l.Files, 1_000_000),
-	}
-}
-
 // opening walks a source and hands the inputs in it to a function.
 type opening struct {
 	ctx     context.Context
@@ -71,13 +48,11 @@ type opening struct {
 	limits  Limits
 	read    func(in *Input) error
 	skip    func(*Damage)
-	files   int
+	files   int64
 	root    string // the folder that is read, as it was named
 	// passed counts the bytes read of the source, as it lies there.
 	passed func(n int64)
 }
-
-var errTooManyFiles = fmt.Errorf("number of files: %w", ErrTooLarge)
 
 func (o *opening) source(s Source) error {
 	if s.stream != nil {
@@ -153,7 +128,7 @@ func (o *opening) folder(fsys fs.FS, dir string, depth int) error {
 		}
 		return readCloser{o.counted(f), f}, nil
 	}
-	if names, err = o.grouped(dir, names, open); err != nil {
+	if names, err = o.grouped(dir, names, nil, open); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -190,14 +165,14 @@ func (o *opening) regular(fsys fs.FS, name string, depth int) error {
 
 func (o *opening) count() error {
 	if o.files++; o.files > o.limits.Files {
-		return errTooManyFiles
+		return &LimitError{Limit: "files", Most: o.limits.Files, What: "files", Err: ErrTooLarge}
 	}
 	return context.Cause(o.ctx)
 }
 
 // grouped reads those files of a folder that formats read together, and returns
 // the others.
-func (o *opening) grouped(dir string, names []string, open func(context.Context, string) (io.ReadCloser, error)) ([]string, error) {
+func (o *opening) grouped(dir string, names []string, g *guard, open func(context.Context, string) (io.ReadCloser, error)) ([]string, error) {
 	for _, f := range o.formats {
 		if f.Group == nil {
 			continue
@@ -214,7 +189,7 @@ func (o *opening) grouped(dir string, names []string, open func(context.Context,
 				return nil, err
 			}
 		}
-		in := &Input{Name: dir, Files: group, openFile: open, limits: o.limits, format: f.Name, folder: o.folderName(dir)}
+		in := &Input{Name: dir, Files: group, openFile: open, limits: o.limits, format: f.Name, folder: o.folderName(dir), guard: g}
 		if err := o.read(in); err != nil {
 			return nil, err
 		}
@@ -261,14 +236,6 @@ func (o *opening) damage(name string, err error) error {
 	return nil
 }
 
-// guard is a reader of what was compressed, which ends when that grows beyond
-// limits. Several may share one, so that the parts of an archive count together.
-type guard struct {
-	limits Limits
-	in     func() int64 // how much was read of what is compressed
-	out    int64
-}
-
 func (g *guard) reader(r io.Reader) io.Reader { return &guardedReader{r, g} }
 
 type guardedReader struct {
@@ -281,10 +248,10 @@ func (r *guardedReader) Read(p []byte) (int, error) {
 	g := r.g
 	g.out += int64(n)
 	if g.out > g.limits.Total {
-		return n, fmt.Errorf("more than %d bytes when decompressed: %w", g.limits.Total, ErrTooLarge)
+		return n, &LimitError{Limit: "total", Most: g.limits.Total, What: "bytes when decompressed", Err: ErrTooLarge}
 	}
 	if g.out > g.limits.RatioFrom && g.out/g.limits.Ratio > max(g.in(), 1) {
-		return n, fmt.Errorf("more than %d times as large when decompressed: %w", g.limits.Ratio, ErrRefused)
+		return n, &LimitError{Limit: "ratio", Most: g.limits.Ratio, What: "times its compressed size", Err: ErrRefused}
 	}
 	return n, err
 }
@@ -306,14 +273,14 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 	}
 	kind := compression(head)
 	if kind == "" {
-		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits}
+		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within}
 		if onDisk != nil {
 			in.path = onDisk.Name()
 		}
 		return o.read(in)
 	}
-	if depth >= o.limits.Depth {
-		return o.damage(at, fmt.Errorf("archive in %d archives: %w", depth, ErrTooDeep))
+	if int64(depth) >= o.limits.Depth {
+		return o.damage(at, &LimitError{Limit: "depth", Most: o.limits.Depth, What: "archives inside each other", Err: ErrTooDeep})
 	}
 	g := within
 	if g == nil {
@@ -382,6 +349,9 @@ func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
 	if g == nil {
 		g = &guard{limits: o.limits, in: info.Size}
 	}
+	if err := overlap(z.File); err != nil {
+		return o.damage(name, err)
+	}
 	folders := make(map[string][]*zip.File)
 	for _, member := range z.File {
 		if err := o.count(); err != nil {
@@ -412,6 +382,36 @@ func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
 	return nil
 }
 
+// localHeader is the least size of what a zip archive has before the data of a file.
+const localHeader = 30
+
+// overlap refuses a zip archive in which files lie in one another: so little data can
+// be expanded again and again.
+func overlap(files []*zip.File) error {
+	type extent struct{ begin, end int64 }
+	var data []extent
+	for _, f := range files {
+		if f.CompressedSize64 == 0 {
+			continue
+		}
+		begin, err := f.DataOffset()
+		if err != nil {
+			continue // opening it will tell
+		}
+		if f.CompressedSize64 > math.MaxInt64/2 {
+			return fmt.Errorf("zip: file %q of %d bytes: %w", f.Name, f.CompressedSize64, ErrRefused)
+		}
+		data = append(data, extent{begin, begin + int64(f.CompressedSize64)})
+	}
+	slices.SortFunc(data, func(a, b extent) int { return cmp.Compare(a.begin, b.begin) })
+	for i := 1; i < len(data); i++ {
+		if data[i].begin < data[i-1].end+localHeader {
+			return fmt.Errorf("zip: files overlap at byte %d: %w", data[i].begin, ErrRefused)
+		}
+	}
+	return nil
+}
+
 func (o *opening) zipFolder(archive, dir string, members []*zip.File, depth int, g *guard) error {
 	slices.SortStableFunc(members, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
 	byName := make(map[string]*zip.File, len(members))
@@ -432,7 +432,7 @@ func (o *opening) zipFolder(archive, dir string, members []*zip.File, depth int,
 		}
 		return readCloser{g.reader(r), r}, nil
 	}
-	names, err := o.grouped(path.Join(archive, dir), names, open)
+	names, err := o.grouped(path.Join(archive, dir), names, g, open)
 	if err != nil {
 		return err
 	}
@@ -461,14 +461,20 @@ func detect(formats []Format, in *Input) (Format, bool) {
 		i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == in.format })
 		return formats[i], true
 	}
-	head := in.Head()
-	for _, f := range formats {
-		if f.Detect != nil && f.Detect(head) {
-			return f, true
+	// The first items may be a header, or conversations without messages.
+	for head, tries, ok := in.Head(), 0, true; ok && tries < detectTries; head, ok = head.rest() {
+		for _, f := range formats {
+			if f.Detect != nil && f.Detect(head) {
+				return f, true
+			}
 		}
+		tries++
 	}
 	return Format{}, false
 }
+
+// detectTries is at how many of its first items the format of an input is told.
+const detectTries = 64
 
 // all yields what a format reads of an input; its own failing to is damage.
 func (f Format) all(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {

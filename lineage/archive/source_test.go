@@ -43,8 +43,7 @@ type file struct {
 	body []byte
 }
 
-func zipped(t testing.TB, files ...file) []byte {
-	t.Helper()
+func zipped(t require.TestingT, files ...file) []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for _, f := range files {

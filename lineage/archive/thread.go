@@ -16,9 +16,6 @@ import (
 const (
 	// asideLog holds what an archive has beside messages: events, snapshots.
 	asideLog = "log"
-	// asideOriginals holds what is a message's own in a history that is shared: see
-	// original.
-	asideOriginals = "originals"
 	// asideImporting holds on to what is in the store of a conversation before all of
 	// it is. What an import that ended early left of these, the next takes away.
 	asideImporting = "importing"
@@ -31,9 +28,12 @@ type threadState struct {
 	was     *structure.Thread
 	existed bool // before this import came to it
 	alias   func(sourceID string) structure.Alias
-	// own are the histories of the thread, for one that existed: a history can be
-	// there more than once, its own and one that it shares.
-	own      map[digestKey][]place
+	// own are the messages of the thread, in the store and on their way there; keys are
+	// those of the store by span, for a thread that existed.
+	own  map[messageKey]place
+	keys map[structure.SpanRef]messageKey
+	// base are the messages of the thread that this one was forked from.
+	base     map[messageKey]place
 	contexts []*contextState
 	// main is the context of the main branch, zero if that was deleted.
 	main structure.ContextID
@@ -52,7 +52,7 @@ type contextState struct {
 	structure.Context
 	branch string // empty for none
 	aside  string
-	digest digestKey // of its history
+	key    messageKey // of the message at its tip
 	stored bool
 	old    structure.SpanRef // its tip in the store
 	taken  bool              // a head was found to be where it stands
@@ -67,7 +67,7 @@ type archiveState struct {
 	Title    string `json:"title,omitempty"`
 	Model    string `json:"model,omitempty"`
 	Metadata string `json:"metadata,omitempty"`
-	// Updated is in Unix milliseconds; Current the beginning of a digest.
+	// Updated is in Unix milliseconds; Current the beginning of a messageKey.
 	Updated    int64  `json:"updated,omitempty"`
 	Current    string `json:"current,omitempty"`
 	ForkedFrom string `json:"forkedFrom,omitempty"`
@@ -99,6 +99,7 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 	}
 	t := &threadState{
 		ends: make(map[structure.RunID]uint64, 2), grown: make(map[structure.RunID]bool, 2), held: make(map[structure.RunID]structure.ContextID),
+		own: make(map[messageKey]place),
 	}
 	was, err := l.engine.Thread(l.ctx, id)
 	switch {
@@ -107,7 +108,9 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 		if created.IsZero() {
 			created = l.now()
 		}
-		t.record = structure.Thread{ID: id, SourceID: st.header.SourceID, CreatedAt: created, Incarnation: structure.NewIncarnation()}
+		t.record = structure.Thread{
+			ID: id, SourceID: st.header.SourceID, UserID: l.userOf(st), CreatedAt: created, Incarnation: structure.NewIncarnation(),
+		}
 		t.contexts = []*contextState{{
 			Context: structure.Context{ID: structure.NewID[structure.ContextID](), Thread: id, CreatedAt: created},
 			branch:  lineage.MainBranch,
@@ -116,8 +119,12 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 			t.contexts[0].Overrides.Model = &st.header.Model
 		}
 		if st.header.ForkedFrom != "" {
-			if t.contexts[0].Parent, err = l.active(l.options.Prefix + st.header.ForkedFrom); err != nil {
+			from, err := l.base(t, st.header.ForkedFrom)
+			if err != nil {
 				return nil, err
+			}
+			if from != nil {
+				t.contexts[0].Parent = from.Active
 			}
 		}
 		t.main = t.contexts[0].ID
@@ -126,6 +133,7 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 		return nil, err
 	default:
 		t.record, t.was, t.existed = *was, was, true
+		t.record.UserID = firstOf(was.UserID, l.userOf(st))
 		if err := l.existing(t); err != nil {
 			return nil, err
 		}
@@ -134,26 +142,10 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 	return t, nil
 }
 
-// active returns the context of the active branch of a thread, zero if there is no
-// such thread.
-func (l *loader) active(sourceID string) (structure.ContextID, error) {
-	id := lineage.SourceThread(sourceID)
-	if l.touched[id] {
-		if err := l.settle(); err != nil {
-			return structure.ContextID{}, err
-		}
-	}
-	t, err := l.engine.Thread(l.ctx, id)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return structure.ContextID{}, nil
-	}
-	if err != nil {
-		return structure.ContextID{}, err
-	}
-	return t.Active, nil
-}
-
 func (l *loader) now() time.Time { return l.store.Now().UTC().Truncate(time.Millisecond) }
+
+// userOf returns whose a conversation is.
+func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l.options.UserID) }
 
 // existing reads the contexts of a thread and where its histories lead.
 func (l *loader) existing(t *threadState) error {
@@ -167,8 +159,7 @@ func (l *loader) existing(t *threadState) error {
 			t.main = b.Context
 		}
 	}
-	t.own = make(map[digestKey][]place)
-	ends := make(map[structure.SpanRef]structure.Digest)
+	t.keys = make(map[structure.SpanRef]messageKey)
 	for c, err := range l.engine.Contexts(l.ctx, t.record.ID) {
 		if err != nil {
 			return err
@@ -177,7 +168,7 @@ func (l *loader) existing(t *threadState) error {
 			Aside string `json:"aside"`
 		}
 		_ = json.Unmarshal(c.Metadata, &meta) // it may be somebody else's
-		if err := l.histories(t, c.Tip, ends); err != nil {
+		if err := l.histories(t.own, t.keys, &t.record, c.Tip); err != nil {
 			return err
 		}
 		if meta.Aside == asideImporting {
@@ -185,74 +176,10 @@ func (l *loader) existing(t *threadState) error {
 			continue
 		}
 		t.contexts = append(t.contexts, &contextState{
-			Context: c.Context, branch: names[c.ID], aside: meta.Aside, digest: keyOf(ends[c.Tip]), stored: true, old: c.Tip,
+			Context: c.Context, branch: names[c.ID], aside: meta.Aside, key: t.keys[c.Tip], stored: true, old: c.Tip,
 		})
 	}
 	return nil
-}
-
-// histories adds the history that ends at a tip to what is known of a thread. It
-// reads what no history before it had.
-func (l *loader) histories(t *threadState, tip structure.SpanRef, ends map[structure.SpanRef]structure.Digest) error {
-	if tip.IsZero() {
-		return nil
-	}
-	if _, known := ends[tip]; known {
-		return nil
-	}
-	// Go back to the last span that is known already, and no further.
-	var from uint64 = 1
-	var digest structure.Digest
-	var before structure.SpanRef
-	for at := tip; !at.IsZero() && before.IsZero(); {
-		run, err := l.engine.Run(l.ctx, at.Run)
-		if err != nil {
-			return err
-		}
-		for ; at.Seq > 0; at.Seq-- {
-			if d, known := ends[at]; known {
-				from, digest, before = run.Position(at.Seq)+1, d, at
-				break
-			}
-		}
-		at = run.Parent
-	}
-	for step, err := range l.engine.Path(l.ctx, tip, structure.Window{From: from}, backend.PathOptions{}) {
-		if err != nil {
-			return err
-		}
-		if !before.IsZero() {
-			at := t.own[keyOf(digest)]
-			for i := range at {
-				at[i].inner = true
-			}
-		}
-		digest = structure.NextDigest(digest, step.Span.Usages)
-		at := placeOf(step.Span)
-		at.after = afterOf(before)
-		before = step.Span.Ref
-		if others := t.own[keyOf(digest)]; len(others) > 0 {
-			at.inner = others[0].inner
-		}
-		t.own[keyOf(digest)] = append(t.own[keyOf(digest)], at)
-		ends[before] = digest
-	}
-	return nil
-}
-
-// owned returns the span of the thread that has a message's history, the one that
-// is most like it if there are several.
-func (t *threadState) owned(digest structure.Digest, own identity) (place, bool) {
-	places := t.own[keyOf(digest)]
-	for _, at := range places {
-		if !own.differs(at.own) {
-			return at, true
-		}
-	}
-	if len(places) == 0 {
-		return place{}, false
-	}
-	return places[0], true
 }
 
 // state makes a thread of the store, with its main branch, before any of its

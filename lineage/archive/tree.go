@@ -8,10 +8,16 @@ type tree struct {
 	// what those follow.
 	void    map[string]string
 	repairs []*Damage
-	at      Position
+	// repairedMore counts repairs beyond maxReported.
+	repairedMore int64
+	at           Position
 }
 
 func (t *tree) repair(inside string, err error) {
+	if len(t.repairs) >= maxReported {
+		t.repairedMore++
+		return
+	}
 	at := t.at
 	at.Inside = inside
 	t.repairs = append(t.repairs, damaged(at, err))
@@ -123,37 +129,58 @@ func (t *tree) ordered(current string) []Node {
 // the node.
 func (t *tree) parent(i int, index map[string]int) int {
 	n := &t.nodes[i]
-	parent := n.Parent
-	for range len(t.void) + 1 {
-		if parent == "" {
-			return -1
-		}
-		if p, ok := index[parent]; ok {
-			if n.Parent = parent; p == i {
-				break
-			}
-			return p
-		}
-		above, ok := t.void[parent]
-		if !ok {
-			t.repair("message "+n.ID, malformed("its parent %q is not there; it begins a history", parent))
-			return -1
-		}
-		parent = above
+	if n.Parent == "" {
+		return -1
 	}
-	t.repair("message "+n.ID, malformed("it is an ancestor of itself; it begins a history"))
+	above, known := t.above(n.Parent)
+	if above == "" && known {
+		return -1
+	}
+	p, there := index[above]
+	switch {
+	case above == "" || p == i && there:
+		t.repair("message "+n.ID, malformed("it is an ancestor of itself; it begins a history"))
+	case !there:
+		t.repair("message "+n.ID, malformed("its parent %q is not there; it begins a history", above))
+	default:
+		n.Parent = above
+		return p
+	}
 	return -1
+}
+
+// above returns the first id from this one upwards that is not of an entry which is no
+// message; the empty id where a history begins. It reports false for entries that are
+// their own ancestors. Entries on the way are made to lead there at once.
+func (t *tree) above(id string) (string, bool) {
+	top, circular := id, false
+	for steps := 0; ; steps++ {
+		next, void := t.void[top]
+		if !void {
+			break
+		}
+		if circular = next == top || steps > len(t.void); circular {
+			break
+		}
+		top = next
+	}
+	for t.void[id] != id && id != top { // an entry that leads to itself is in a circle
+		next := t.void[id]
+		if t.void[id] = top; circular {
+			t.void[id] = id
+		}
+		id = next
+	}
+	if circular {
+		t.void[top] = top
+		return "", false
+	}
+	return top, true
 }
 
 // resolve returns the message that stands for an id, which may be of an entry that
 // is none.
 func (t *tree) resolve(id string) string {
-	for range len(t.void) + 1 {
-		above, ok := t.void[id]
-		if !ok {
-			return id
-		}
-		id = above
-	}
-	return ""
+	id, _ = t.above(id)
+	return id
 }

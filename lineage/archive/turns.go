@@ -48,7 +48,7 @@ func turnsConversation(item Item) (*Conversation, error) {
 		i++
 		at := item.At.inside("turn", i)
 		if !isObject(raw) {
-			c.Repairs = append(c.Repairs, damaged(at, malformed("turn is not an object")))
+			c.skip(at, malformed("turn is not an object"))
 			continue
 		}
 		var asked, answered []byte
@@ -62,6 +62,9 @@ func turnsConversation(item Item) (*Conversation, error) {
 			default:
 				extra.add(m)
 			}
+		}
+		if asked == nil && answered == nil {
+			c.skip(at, malformed("turn in which nothing is said"))
 		}
 		for _, said := range []struct {
 			role  string

@@ -48,14 +48,14 @@ func (in *Input) values(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// byLine reports whether an input has an object on each line. One that is laid
-// out for people has its objects over several lines, or shifted in.
+// byLine reports whether an input has an object on each line, maybe after a header.
+// One that is laid out for people has its objects over several lines, or shifted in.
 func (h Head) byLine() bool {
 	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n")
-	if !isObject(b) {
+	if isArray(b) {
 		return false
 	}
-	if len(b) > HeadSize/2 && bytes.IndexByte(b, '\n') < 0 {
+	if isObject(b) && len(b) > HeadSize/2 && bytes.IndexByte(b, '\n') < 0 {
 		return true
 	}
 	for line := range bytes.Lines(b) {

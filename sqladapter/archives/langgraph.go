@@ -134,7 +134,7 @@ func (g *graphReader) thread(ctx context.Context, id any) error {
 // checkpoint adds what a checkpoint has that those before it have not.
 func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any, r row, at archive.Position) error {
 	if size, _ := r["size"].(int64); size > g.in.MaxItem() {
-		return fmt.Errorf("checkpoint of %d bytes: %w", size, archive.ErrTooLarge)
+		return &archive.LimitError{Limit: "item", Most: g.in.MaxItem(), What: "bytes in a checkpoint", Err: archive.ErrTooLarge}
 	}
 	v, err := decodeTyped(r.text("type"), r.bytes("checkpoint"))
 	if err != nil {

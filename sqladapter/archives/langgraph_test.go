@@ -283,3 +283,22 @@ func TestLangGraphInvalidText(t *testing.T) {
 	require.EqualValues(t, 1, r.Messages)
 	importedAgain(t, s, path)
 }
+
+// Messages of checkpoints that say the same are as many as they have ids and metadata.
+func TestLangGraphEqualTexts(t *testing.T) {
+	path := graphFile(t,
+		checkpoint{thread: "t", id: "c1", messages: []any{ask}},
+		checkpoint{thread: "t", id: "c2", parent: "c1", messages: []any{ask, message("AIMessage", "x", "Cold.", pair{"response_metadata", object{{"n", 1}}})}},
+		checkpoint{thread: "t", id: "c3", parent: "c1", messages: []any{ask, message("AIMessage", "y", "Cold.", pair{"response_metadata", object{{"n", 2}}})}},
+	)
+	s := storeIn(t)
+	require.EqualValues(t, 3, imported(t, s, path).NewMessages)
+	thread, err := s.FindThread(bg, "t")
+	require.NoError(t, err)
+	for id, metadata := range map[string]string{"x": `{"response_metadata":{"n":1}}`, "y": `{"response_metadata":{"n":2}}`} {
+		e, err := thread.Find(bg, id)
+		require.NoError(t, err)
+		require.JSONEq(t, metadata, string(e.Metadata))
+	}
+	importedAgain(t, s, path)
+}

@@ -111,7 +111,7 @@ func TestLLMTree(t *testing.T) {
 	require.Equal(t, map[string]string{"main*": begins + "assistant: No idea.\n"}, said(t, s, "fork"))
 	stats, err := s.Stats(bg)
 	require.NoError(t, err)
-	require.EqualValues(t, 6+2, stats.Spans, "what the threads share is there once")
+	require.EqualValues(t, 5+3+2, stats.Spans, "each thread has messages of its own")
 	thread, err := s.FindThread(bg, "01c")
 	require.NoError(t, err)
 	e, err := thread.Find(bg, "a")

@@ -9,8 +9,8 @@ import (
 )
 
 // threads reads the newer tables: messages under hashes, each naming its parent,
-// and threads that point at one of them. Messages that threads share are stored
-// once, as all histories that begin alike.
+// and threads that point at one of them. A message says nothing of its time, which
+// is that of the thread, so each thread has its own.
 func (l *llmReader) threads(ctx context.Context) error {
 	columns := l.db.list("threads", "id", "name", "tip_message_hash", "forked_from", "datetime_utc")
 	return l.db.each(ctx, `SELECT `+columns+` FROM threads ORDER BY id`, nil, func(r row) error {

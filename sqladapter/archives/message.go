@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// nodeKey identifies a message by what it and those before it say.
+// nodeKey identifies a message by all that its archive has of it and of those before it.
 type nodeKey [16]byte
 
 func (k nodeKey) String() string { return hex.EncodeToString(k[:]) }
@@ -26,7 +26,10 @@ func (k *nodeKey) namespace(name string) {
 func (k nodeKey) next(n *archive.Node) nodeKey {
 	h := sha256.New()
 	h.Write(k[:])
-	for _, part := range [][]byte{[]byte(n.Role), []byte(n.Name), []byte(n.Type), n.Body} {
+	created, _ := n.Created.MarshalBinary()
+	for _, part := range [][]byte{
+		[]byte(n.Role), []byte(n.Name), []byte(n.Type), n.Body, []byte(n.ID), []byte(n.Model), []byte(n.UserID), n.Metadata, created,
+	} {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
 		h.Write(size[:])

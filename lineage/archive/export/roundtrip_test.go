@@ -138,3 +138,44 @@ func TestToolsComeBack(t *testing.T) {
 		require.Less(t, stats.UniqueBytes, uint64(size+200), "the tools are there once")
 	}
 }
+
+// Lines that differ by their weight alone keep it, also when they come again.
+func TestWeightsOfEqualLines(t *testing.T) {
+	const lines = `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":0}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":1}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":1}]}
+`
+	s := open(t)
+	for round := range 2 {
+		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(lines)), nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 4, report.Conversations)
+		require.EqualValues(t, 4*(1-round), report.NewConversations)
+		var b bytes.Buffer
+		require.NoError(t, export.Write(bg, s, &b, export.OpenAI, nil))
+		require.ElementsMatch(t, strings.Split(strings.TrimSpace(lines), "\n"), strings.Split(strings.TrimSpace(b.String()), "\n"))
+	}
+}
+
+// What ShareGPT says beside texts and roles comes back: a system prompt that stands
+// beside the turns, and the names of speakers.
+func TestRoundTripOfShareGPT(t *testing.T) {
+	const archived = `[
+{"system":"Be brief.","conversations":[{"from":"human","value":"hi"},{"from":"function_call","value":"not JSON"},{"from":"function_call","value":"{\"name\": \"f\", \"arguments\": {}}"},{"from":"observation","value":"1"},{"from":"chatgpt","value":"hello"}]},
+{"conversations":[{"from":"system","value":"Be brief."},{"from":"human","value":"hi"},{"from":"gpt","value":"hello"}]}
+]
+`
+	s := open(t)
+	for round := range 2 {
+		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(archived)), nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 2*(1-round), report.NewConversations)
+		var b bytes.Buffer
+		require.NoError(t, export.Write(bg, s, &b, export.ShareGPT, nil))
+		var want, got []json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(archived), &want))
+		require.NoError(t, json.Unmarshal(b.Bytes(), &got))
+		require.ElementsMatch(t, want, got)
+	}
+}

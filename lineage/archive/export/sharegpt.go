@@ -3,6 +3,7 @@ package export
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
@@ -18,13 +19,29 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 			return err
 		}
 		err := x.histories(ctx, conv, func(history history) error {
-			x.put(separator, `{"conversations":[`)
+			x.put(separator, "{")
 			separator = ",\n"
-			first := true
+			begun, first := false, true
+			begin := func() {
+				if !begun {
+					x.put(`"conversations":[`)
+				}
+				begun = true
+			}
 			for e, err := range history {
 				if err != nil {
 					return err
 				}
+				if !begun && e.Role == "system" && string(member(e.Metadata, "field")) == `"system"` && !e.Erased {
+					prompt, err := x.mustBody(ctx, e)
+					if err != nil {
+						return err
+					}
+					x.put(`"system":`, quote(string(prompt)), ",")
+					begin()
+					continue
+				}
+				begin()
 				turn, err := x.shareGPTTurn(ctx, e)
 				if err != nil {
 					return err
@@ -38,6 +55,7 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 					return err
 				}
 			}
+			begin()
 			x.put("]}")
 			return nil
 		})
@@ -57,6 +75,9 @@ func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, 
 		return "", err
 	}
 	from, value := shareGPTFrom(e.Role), string(body)
+	if was := member(e.Metadata, "from"); isQuoted(was) {
+		_ = json.Unmarshal(was, &from) // as the archive named the speaker
+	}
 	quoted := ""
 	switch {
 	case e.Erased:

@@ -1,0 +1,221 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// messageKey identifies a message by all that a reader can see of it, and of the
+// messages before it: content, role, names, id, times, model, user and metadata. Two
+// messages of one key are one message. It is a hash of 128 bits; some are kept in
+// threads' metadata, so what is hashed must not change.
+type messageKey [16]byte
+
+func (k messageKey) String() string { return hex.EncodeToString(k[:]) }
+
+// keyHash hashes fields, each with its length.
+type keyHash struct{ buf []byte }
+
+func (h *keyHash) text(s string) {
+	h.number(int64(len(s)))
+	h.buf = append(h.buf, s...)
+}
+
+func (h *keyHash) bytes(b []byte) {
+	h.number(int64(len(b)))
+	h.buf = append(h.buf, b...)
+}
+
+func (h *keyHash) number(n int64) { h.buf = binary.AppendVarint(h.buf, n) }
+
+// time hashes a time with the precision that is stored. The zero time differs from
+// all others.
+func (h *keyHash) time(t time.Time) {
+	if t.IsZero() {
+		h.number(-1 << 62)
+		return
+	}
+	h.number(t.UnixMilli())
+}
+
+// originKind is the kind of origin that a message has which says nothing else.
+func originKind(usages []structure.Usage) content.OriginKind {
+	return content.OriginOfRole(usages[0].Role)
+}
+
+// nextKey returns the key of the message that has these usages, after one with the
+// parent key. A message that names no user or time is the same as one that names those
+// of the thread. A usage that names no type and origin is text, and has an origin of
+// the kind that its role tells: so they are left out where the loader stores them.
+func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *structure.Thread) messageKey {
+	h.buf = append(h.buf[:0], parent[:]...)
+	for i := range usages {
+		u := &usages[i]
+		h.number(int64(u.Kind))
+		h.bytes(u.Content[:])
+		mediaType := u.Type
+		if mediaType == typeText {
+			mediaType = ""
+		}
+		for _, s := range [...]string{u.Role, u.Name, u.Document, u.Filename, mediaType, u.SourceID} {
+			h.text(s)
+		}
+		h.number(int64(u.Revision))
+		var o content.Origin
+		if u.Origin != nil {
+			o = *u.Origin
+		}
+		if o.UserID == of.UserID {
+			o.UserID = ""
+		}
+		created := u.CreatedAt
+		if created.Equal(of.CreatedAt) {
+			created = time.Time{}
+		}
+		if o.Kind == originKind(usages) {
+			o.Kind = content.OriginUnknown
+		}
+		h.number(int64(o.Kind))
+		h.text(o.UserID)
+		h.text(o.ModelID)
+		h.text(o.SourceID)
+		h.bytes(o.ParentID[:])
+		h.time(created)
+		h.bytes(u.Metadata)
+	}
+	sum := sha256.Sum256(h.buf)
+	return messageKey(sum[:16])
+}
+
+// place is where a message is in the store.
+type place struct {
+	ref structure.SpanRef
+	// inner says that a history of the thread goes on from here.
+	inner bool
+}
+
+// histories adds the history that ends at a tip to the places of a thread. Of what is
+// there already, which keys tells by span, it reads nothing.
+func (l *loader) histories(places map[messageKey]place, keys map[structure.SpanRef]messageKey, of *structure.Thread, tip structure.SpanRef) error {
+	if tip.IsZero() {
+		return nil
+	}
+	if _, known := keys[tip]; known {
+		return nil
+	}
+	// Go back to the last span that is known, and no further.
+	var from uint64 = 1
+	var key messageKey
+	var before structure.SpanRef
+	for at := tip; !at.IsZero() && before.IsZero(); {
+		run, err := l.engine.Run(l.ctx, at.Run)
+		if err != nil {
+			return err
+		}
+		for ; at.Seq > 0; at.Seq-- {
+			if k, known := keys[at]; known {
+				from, key, before = run.Position(at.Seq)+1, k, at
+				break
+			}
+		}
+		at = run.Parent
+	}
+	for step, err := range l.engine.Path(l.ctx, tip, structure.Window{From: from}, backend.PathOptions{}) {
+		if err != nil {
+			return err
+		}
+		if !before.IsZero() {
+			at := places[key]
+			at.inner = true
+			places[key] = at
+		}
+		key = l.hash.nextKey(key, step.Span.Usages, of)
+		before = step.Span.Ref
+		if _, twice := places[key]; !twice {
+			places[key] = place{ref: before}
+		}
+		keys[before] = key
+	}
+	return nil
+}
+
+// keyAt returns the key of a message of the store.
+func (l *loader) keyAt(ref structure.SpanRef, of *structure.Thread) (messageKey, error) {
+	var key messageKey
+	for step, err := range l.engine.Path(l.ctx, ref, structure.Window{}, backend.PathOptions{}) {
+		if err != nil {
+			return key, err
+		}
+		key = l.hash.nextKey(key, step.Span.Usages, of)
+	}
+	return key, nil
+}
+
+// usable reports whether a span of the store says what a message does, after the same
+// parent, and none of it was erased.
+func (l *loader) usable(ref, parent structure.SpanRef, before, key messageKey, of *structure.Thread) (bool, error) {
+	above := structure.SpanRef{Run: ref.Run, Seq: ref.Seq - 1}
+	if ref.Seq == 1 {
+		run, err := l.engine.Run(l.ctx, ref.Run)
+		if err != nil {
+			return false, err
+		}
+		above = run.Parent
+	}
+	if above != parent {
+		return false, nil
+	}
+	for step, err := range l.engine.Path(l.ctx, ref, structure.Window{Last: 1}, backend.PathOptions{}) {
+		if err != nil || l.hash.nextKey(before, step.Span.Usages, of) != key {
+			return false, err
+		}
+		for i := range step.Span.Usages {
+			has, err := l.engine.Has(l.ctx, []lineage.ContentID{step.Span.Usages[i].Content})
+			if err != nil || !has[0] {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// base loads what a new thread may share with the thread that its archive says it
+// was forked from: messages of which nothing that is visible differs. It returns that
+// thread, nil if there is none of the same user.
+func (l *loader) base(t *threadState, sourceID string) (*structure.Thread, error) {
+	id := lineage.SourceThread(l.options.Prefix + sourceID)
+	if id == t.record.ID {
+		return nil, nil
+	}
+	if l.touched[id] {
+		if err := l.settle(); err != nil {
+			return nil, err
+		}
+	}
+	from, err := l.engine.Thread(l.ctx, id)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != t.record.UserID {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.base = make(map[messageKey]place)
+	keys := make(map[structure.SpanRef]messageKey)
+	for c, err := range l.engine.Contexts(l.ctx, id) {
+		if err == nil {
+			err = l.histories(t.base, keys, &t.record, c.Tip)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return from, nil
+}

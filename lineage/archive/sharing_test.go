@@ -1,0 +1,208 @@
+package archive_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+func importText(t testing.TB, s *lineage.Store, name, text string, o *archive.Options) archive.Report {
+	t.Helper()
+	report, err := archive.Import(context.Background(), s, archive.Stream(name, strings.NewReader(text)), o)
+	require.NoError(t, err)
+	require.Empty(t, report.Skipped)
+	return report
+}
+
+// everything writes all that a store has of a thread: its state, its contexts, and
+// every entry of them with the block that it shows.
+func everything(t testing.TB, s *lineage.Store, sourceID string) string {
+	t.Helper()
+	ctx := context.Background()
+	thread, err := s.FindThread(ctx, sourceID)
+	require.NoError(t, err)
+	info, err := thread.Info(ctx)
+	require.NoError(t, err)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v %s\n", info, info.Metadata)
+	for c, err := range thread.Contexts(ctx) {
+		require.NoError(t, err)
+		state, err := c.Info(ctx)
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "%+v %s\n", state, state.Metadata)
+		for e, err := range c.Entries(ctx, lineage.Window{}) {
+			require.NoError(t, err)
+			block, err := s.Block(ctx, e.Content)
+			require.NoError(t, err)
+			fmt.Fprintf(&b, "%+v %s %s %+v %v\n", e, e.Metadata, e.Body, block.Origin, block.CreatedAt)
+		}
+	}
+	return b.String()
+}
+
+// What one user's conversation has of its own is not in another user's that begins
+// with the same text, in whatever order they come.
+func TestUsersWithEqualTexts(t *testing.T) {
+	const account = `[{"uuid":"conv-%[1]s","name":"title %[1]s","created_at":"%[2]s","updated_at":"%[2]s","account":{"uuid":"account-%[1]s"},"chat_messages":[
+{"uuid":"message-%[1]s","text":"hello","sender":"human","created_at":"%[2]s","updated_at":"%[2]s","attachments":[{"file_name":"%[1]s.txt","file_size":1,"extracted_content":"secret of %[1]s"}],"files":[]},
+{"uuid":"answer-%[1]s","text":"hi","model":"model-%[1]s","sender":"assistant","created_at":"%[2]s","updated_at":"%[2]s","attachments":[],"files":[]}]}]`
+	const bare = `[{"uuid":"conv-%[1]s","name":"title %[1]s","created_at":"%[2]s","updated_at":"%[2]s","account":{"uuid":"account-%[1]s"},"chat_messages":[
+{"uuid":"message-%[1]s","text":"hello","sender":"human","created_at":"%[2]s","updated_at":"%[2]s","attachments":[],"files":[]},
+{"uuid":"answer-%[1]s","text":"hi","sender":"assistant","created_at":"%[2]s","updated_at":"%[2]s","attachments":[],"files":[]}]}]`
+	for name, forms := range map[string][2]string{"first": {account, bare}, "second": {bare, account}, "both": {account, account}, "none": {bare, bare}} {
+		t.Run(name, func(t *testing.T) {
+			s := storeIn(t)
+			importText(t, s, "conversations.json", fmt.Sprintf(forms[0], "alpha", "2024-02-03T04:05:06.007Z"), nil)
+			report := importText(t, s, "conversations.json", fmt.Sprintf(forms[1], "beta", "2025-03-04T05:06:07.008Z"), nil)
+			require.Zero(t, report.SharedMessages)
+			for sourceID, foreign := range map[string][]string{"conv-beta": {"alpha", "2024-02-03"}, "conv-alpha": {"beta", "2025-03-04"}} {
+				got := everything(t, s, sourceID)
+				for _, word := range foreign {
+					require.NotContains(t, got, word)
+				}
+			}
+			stats, err := s.Stats(context.Background())
+			require.NoError(t, err)
+			require.EqualValues(t, 4, stats.Spans)
+			requireSound(t, s)
+		})
+	}
+}
+
+// The same in one commit of one import, for users and models.
+func TestOriginsOfEqualTexts(t *testing.T) {
+	s := storeIn(t)
+	all := []*archive.Conversation{
+		{SourceID: "a", UserID: "alice", Nodes: []archive.Node{{Role: "user", UserID: "alice", Body: []byte("hi")}, {Role: "assistant", Model: "m-alice", Body: []byte("hi")}}},
+		{SourceID: "b", UserID: "bob", Nodes: []archive.Node{{Role: "user", UserID: "bob", Body: []byte("hi")}, {Role: "assistant", Model: "m-bob", Body: []byte("hi"), Type: "application/json"}}},
+	}
+	importMade(t, s, all)
+	require.NotContains(t, everything(t, s, "a"), "bob")
+	require.NotContains(t, everything(t, s, "b"), "alice")
+	require.Contains(t, everything(t, s, "b"), "m-bob")
+	requireNothingNew(t, s, all)
+}
+
+// Of a session that was resumed in another file, and of a fork that copies its
+// history, messages are shared of which nothing differs.
+func TestForksShareWhatIsEqual(t *testing.T) {
+	ctx := context.Background()
+	base, err := os.ReadFile(fixture("codex-made/rollout-base.jsonl"))
+	require.NoError(t, err)
+	meta, copied, _ := strings.Cut(string(base), "\n")
+	forkMeta := strings.Replace(meta, `"id":"rollout-base"`, `"id":"rollout-copy","forked_from_id":"rollout-base"`, 1)
+	const added = `{"timestamp":"2025-01-02T00:00:00.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"more"}]}}` + "\n"
+	fork := forkMeta + "\n" + copied + added
+
+	const line = `{"parentUuid":%s,"isSidechain":false,"sessionId":"%s","type":"user","message":{"role":"user","content":"%s"},"uuid":"%s","timestamp":"2026-01-05T10:00:0%d.000Z"}` + "\n"
+	session := func(id string, last string) string {
+		return fmt.Sprintf(line, "null", id, "one", "u-1", 1) + fmt.Sprintf(line, `"u-1"`, id, "two", "u-2", 2) + fmt.Sprintf(line, `"u-2"`, id, last, "u-"+last, 3)
+	}
+	for name, c := range map[string]struct {
+		base, fork     string
+		baseID, forkID string
+		shared         int64
+		together       bool
+	}{
+		"codex":               {string(base), fork, "rollout-base", "rollout-copy", 5, false},
+		"codex, other times":  {string(base), strings.ReplaceAll(fork, "2025-01-01T09", "2025-01-01T10"), "rollout-base", "rollout-copy", 0, false},
+		"claude code":         {session("s-1", "three"), session("s-2", "four"), "s-1", "s-2", 2, true},
+		"claude code, others": {session("s-1", "three"), strings.ReplaceAll(session("s-2", "four"), "u-", "v-"), "s-1", "s-2", 0, true},
+	} {
+		for _, user := range []string{"", "alice"} {
+			t.Run(name+" "+user, func(t *testing.T) {
+				s := storeIn(t)
+				o := &archive.Options{UserID: user}
+				var shared int64
+				whole := zipped(t, file{"1.jsonl", []byte(c.base)}, file{"2.jsonl", []byte(c.fork)})
+				if c.together {
+					shared = importText(t, s, "z", string(whole), o).SharedMessages
+				} else {
+					importText(t, s, "", c.base, o)
+					shared = importText(t, s, "", c.fork, o).SharedMessages
+				}
+				require.Equal(t, c.shared, shared)
+				thread, err := s.FindThread(ctx, c.baseID)
+				require.NoError(t, err)
+				main, err := thread.Active(ctx)
+				require.NoError(t, err)
+				forkThread, err := s.FindThread(ctx, c.forkID)
+				require.NoError(t, err)
+				forked, err := forkThread.Active(ctx)
+				require.NoError(t, err)
+				of, err := main.All(ctx)
+				require.NoError(t, err)
+				in, err := forked.All(ctx)
+				require.NoError(t, err)
+				common := 0
+				for common < min(len(of), len(in)) && of[common].Span == in[common].Span {
+					common++
+				}
+				require.EqualValues(t, c.shared, common)
+				requireSound(t, s)
+				head, err := s.Engine().Head(ctx)
+				require.NoError(t, err)
+				require.Zero(t, importText(t, s, "z", string(whole), o).NewMessages)
+				now, err := s.Engine().Head(ctx)
+				require.NoError(t, err)
+				require.Equal(t, head, now)
+			})
+		}
+	}
+	t.Run("not of another user", func(t *testing.T) {
+		s := storeIn(t)
+		importText(t, s, "", string(base), &archive.Options{UserID: "alice"})
+		require.Zero(t, importText(t, s, "", fork, &archive.Options{UserID: "bob"}).SharedMessages)
+		require.NotContains(t, everything(t, s, "rollout-copy"), "alice")
+		forkThread, err := s.FindThread(ctx, "rollout-copy")
+		require.NoError(t, err)
+		forked, err := forkThread.Active(ctx)
+		require.NoError(t, err)
+		info, err := forked.Info(ctx)
+		require.NoError(t, err)
+		require.Zero(t, info.Parent)
+	})
+}
+
+// A newer export in which a message has other metadata keeps both.
+func TestMessageWhoseMetadataChanged(t *testing.T) {
+	ctx := context.Background()
+	s := storeIn(t)
+	c := &archive.Conversation{SourceID: "c", Created: time.UnixMilli(1e12), Nodes: []archive.Node{
+		{ID: "m1", Role: "user", Body: []byte("hi")}, {ID: "m2", Role: "assistant", Body: []byte("hello"), Metadata: []byte(`{"rating":0}`)},
+	}}
+	importMade(t, s, []*archive.Conversation{c})
+	newer := *c
+	newer.Nodes = append([]archive.Node(nil), c.Nodes...)
+	newer.Nodes[1].Metadata = []byte(`{"rating":1}`)
+	require.EqualValues(t, 1, importMade(t, s, []*archive.Conversation{&newer}).NewMessages)
+	thread, err := s.FindThread(ctx, "c")
+	require.NoError(t, err)
+	active, err := thread.Active(ctx)
+	require.NoError(t, err)
+	entries, err := active.All(ctx)
+	require.NoError(t, err)
+	require.Equal(t, `{"rating":1}`, string(entries[1].Metadata))
+	all, _ := histories(t, s, thread)
+	require.Len(t, all, 2)
+	requireNothingNew(t, s, []*archive.Conversation{&newer})
+	requireNothingNew(t, s, []*archive.Conversation{c})
+	require.True(t, json.Valid(entries[1].Metadata))
+}
+
+// A user who is named later does not make messages other messages.
+func TestUserIsNamedLater(t *testing.T) {
+	s := storeIn(t)
+	importText(t, s, "", oneConversation, nil)
+	require.Zero(t, importText(t, s, "", oneConversation, &archive.Options{UserID: "alice"}).NewMessages)
+	require.Zero(t, importText(t, s, "", oneConversation, nil).NewMessages)
+}
