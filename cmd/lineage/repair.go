@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -82,7 +83,7 @@ func runRepair(ctx context.Context, a *app) error {
 func setIndexAside(dir string) (restore func() error, err error) {
 	index := filepath.Join(dir, "index.bolt")
 	sums, aside := index+".sums", index+".before-repair"
-	kept, err := os.ReadFile(sums)
+	kept, err := vfs.ReadFile(sums, 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

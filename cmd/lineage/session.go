@@ -12,6 +12,8 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -96,7 +98,11 @@ func (a *app) findStore(create bool) (string, error) {
 		if err := notAFile(dir); err != nil {
 			return "", err
 		}
-		if isStore(dir) || create {
+		is, err := embedded.IsStore(dir)
+		if err != nil {
+			return "", fmt.Errorf("store %s: %w", dir, err)
+		}
+		if is || create {
 			return dir, nil
 		}
 		if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
@@ -136,8 +142,8 @@ func notAFile(dir string) error {
 
 // isStore reports whether a directory looks like a store.
 func isStore(dir string) bool {
-	names, err := os.ReadDir(filepath.Join(dir, "journal"))
-	return err == nil && len(names) > 0
+	is, _ := embedded.IsStore(dir)
+	return is
 }
 
 // openStore opens a store, waiting for another process for as long as --wait says.
@@ -185,7 +191,7 @@ func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
 	if name := s.namedChat(); name != "" {
 		return refs.New(s.store, nil).Thread(ctx, name)
 	}
-	if chosen, err := os.ReadFile(filepath.Join(s.dir, chatFile)); err == nil {
+	if chosen, err := vfs.ReadFile(filepath.Join(s.dir, chatFile), 1<<10); err == nil {
 		if id, err := structure.ParseID[lineage.ThreadID](strings.TrimSpace(string(chosen))); err == nil {
 			t, err := s.store.Thread(ctx, id)
 			if !errors.Is(err, lineage.ErrNotFound) {

@@ -400,7 +400,7 @@ func (e *Engine) markPath() string { return filepath.Join(e.dir, collectingFile)
 
 // leaveMark makes the mark of a collection durable.
 func (e *Engine) leaveMark() error {
-	f, err := os.OpenFile(e.markPath(), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := vfs.OpenFile(e.markPath(), os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
@@ -421,7 +421,7 @@ func (e *Engine) removeMark() error {
 // halfPruned reports whether a collection left the index before it was done, which
 // then is not to be used, and removes it.
 func (e *Engine) halfPruned() (bool, error) {
-	if _, err := os.Stat(e.markPath()); err != nil {
+	if _, err := vfs.Size(e.markPath()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}

@@ -220,9 +220,11 @@ func (e *Engine) scratchDir() string {
 
 // removeScratch removes what verifications left that did not come to their end.
 func (e *Engine) removeScratch() error {
-	left, err := filepath.Glob(filepath.Join(e.dir, scratchPattern))
-	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir))
+	entries, err := os.ReadDir(e.dir)
+	for _, entry := range entries {
+		if ok, _ := filepath.Match(scratchPattern, entry.Name()); ok {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(e.dir, entry.Name())))
+		}
 	}
 	return err
 }

@@ -182,12 +182,16 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 func (j *Journal) place(s *segment, h header, i int) error {
 	switch {
 	case i == 0 && (h.segment != 1 || h.first != 1):
-		return s.corrupt(0, fmt.Sprintf("segment %d begins with commit %d, and what came before is missing", h.segment, h.first))
+		return s.corrupt(0, fmt.Sprintf("begins with segment %d and commit %d: the files before it are missing", h.segment, h.first))
 	case i > 0 && h.store != j.store:
 		return s.corrupt(0, "belongs to another store")
 	}
 	if i > 0 {
-		if before := j.segments[i-1]; h.segment != before.last+1 || h.first < before.first || before.pack != nil && h.first != before.pack.LastCommit+1 {
+		before := j.segments[i-1]
+		if h.segment > before.last+1 {
+			return s.corrupt(0, fmt.Sprintf("what comes before it is missing from segment %d on, with the commits up to %d", before.last+1, h.first-1))
+		}
+		if h.segment != before.last+1 || h.first < before.first || before.pack != nil && h.first != before.pack.LastCommit+1 {
 			return s.corrupt(0, fmt.Sprintf("segment %d from commit %d does not follow segment %d from commit %d", h.segment, h.first, before.last, before.first))
 		}
 	}

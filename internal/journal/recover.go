@@ -47,8 +47,8 @@ func (j *Journal) open() error {
 	if len(j.segments) == 0 {
 		switch {
 		case proven > 0:
-			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("commit %d was durable, but there is no segment", proven)}
-		case j.opt.ReadOnly:
+			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("%d commits are lost: the index tells of them, but all files of the journal are missing", proven)}
+		case j.opt.ReadOnly || j.opt.MustExist:
 			return fmt.Errorf("journal %s: %w", j.dir, backend.ErrNotFound)
 		}
 		if err := j.drop(empty); err != nil {
