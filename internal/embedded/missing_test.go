@@ -50,7 +50,7 @@ func TestJournalIsMissing(t *testing.T) {
 // TestSegmentsAreMissing takes files from the beginning, the middle and the end.
 func TestSegmentsAreMissing(t *testing.T) {
 	for name, want := range map[string]string{
-		"0000000001.seg": "begins with segment 2",
+		"0000000001.seg": "segment 2 begins with commit",
 		"0000000002.seg": "what comes before it is missing from segment 2 on",
 	} {
 		dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: true}, 80)

@@ -133,6 +133,17 @@ func (v *verifier) pin() *catalog {
 func (v *verifier) packs() error {
 	files := v.engine.journal.View()
 	defer files.Release()
+	for _, err := range files.PackDamage() {
+		var damage *backend.CorruptError
+		if !errors.As(err, &damage) {
+			return err
+		}
+		if err := v.found(backend.Finding{
+			Subject: "journal", File: damage.File, Offset: damage.Offset, Problem: damage.What, Repair: "'lineage pack'",
+		}); err != nil {
+			return err
+		}
+	}
 	for err := range files.CheckSums(v.below.last) {
 		v.lost = true
 		if err := v.findingFault(err); err != nil {

@@ -182,7 +182,7 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 func (j *Journal) place(s *segment, h header, i int) error {
 	switch {
 	case i == 0 && (h.segment != 1 || h.first != 1):
-		return s.corrupt(0, fmt.Sprintf("begins with segment %d and commit %d: the files before it are missing", h.segment, h.first))
+		return s.corrupt(0, fmt.Sprintf("segment %d begins with commit %d, and the files before it are missing", h.segment, h.first))
 	case i > 0 && h.store != j.store:
 		return s.corrupt(0, "belongs to another store")
 	}

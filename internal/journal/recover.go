@@ -47,7 +47,7 @@ func (j *Journal) open() error {
 	if len(j.segments) == 0 {
 		switch {
 		case proven > 0:
-			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("%d commits are lost: the index tells of them, but all files of the journal are missing", proven)}
+			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("commit %d was durable, but all files of the journal are missing: all commits are lost", proven)}
 		case j.opt.ReadOnly || j.opt.MustExist:
 			return fmt.Errorf("journal %s: %w", j.dir, backend.ErrNotFound)
 		}
