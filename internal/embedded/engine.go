@@ -30,6 +30,9 @@ const (
 	lockFile   = "LOCK"
 )
 
+// IndexBeforeRepair is the name under which a repair keeps the index that it replaces.
+const IndexBeforeRepair = indexFile + ".before-repair"
+
 // Options configure an engine. The zero value of each field is a default.
 type Options struct {
 	// Durability of commits that ask for none. Default Full.
