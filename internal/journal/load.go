@@ -158,6 +158,9 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 	if errors.Is(err, backend.ErrNewerFormat) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
+	if size > mostSegment {
+		return s.corrupt(0, fmt.Sprintf("has %d bytes, more than a segment can have", size))
+	}
 	// Behind a pack an empty segment is usual: sealing made it.
 	usual := i > 0 && j.segments[i-1].pack != nil && size == headerSize && err == nil
 	if empty := i == len(j.segments)-1 && size <= headerSize; empty && (err != nil || i > 0) && !usual {

@@ -47,6 +47,9 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 	if size < headerSize+tailSize {
 		return nil, p.corrupt(0, "is too short for a pack")
 	}
+	if size > mostFile {
+		return nil, p.corrupt(0, fmt.Sprintf("has %d bytes, more than a pack can have", size))
+	}
 	head, tail := make([]byte, headerSize), make([]byte, tailSize)
 	if err := p.read(head, 0); err != nil {
 		return nil, err

@@ -30,8 +30,12 @@ const (
 	headerSize = 64
 	footerSize = 40
 	tailSize   = 2 * footerSize // it is there twice
-	magic      = "LINEAGEP"
-	endMagic   = "LINPKEND"
+	// mostFile is more than any pack has: it is made of 64 MiB of segments, or of one, which
+	// has 4 GiB at most. mostTable bounds its table, and its directory.
+	mostFile  = 8 << 30
+	mostTable = 1 << 28
+	magic     = "LINEAGEP"
+	endMagic  = "LINPKEND"
 
 	// Suffix ends the names of packs, and Unfinished those of packs in the making.
 	Suffix     = ".pack"
@@ -152,7 +156,7 @@ func (f footer) findsAt() int64 { return f.offset + int64(f.length) }
 // fits reports whether what a footer says can be in a file of a size.
 func (f footer) fits(size int64) bool {
 	end := f.parityAt(size)
-	return f.offset >= headerSize && f.offset <= size && f.findsAt()+int64(f.finds) <= end && int(f.parity) == paritySize(end)
+	return f.offset >= headerSize && f.offset <= size && f.length <= mostTable && f.finds <= mostTable && f.findsAt()+int64(f.finds) <= end && int(f.parity) == paritySize(end)
 }
 
 // Name returns the file name of the pack of some segments. A pack that was written

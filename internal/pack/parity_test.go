@@ -125,3 +125,38 @@ func partsOf(groups []group) (parts []part) {
 	}
 	return parts
 }
+
+// hollow is a file of any size that is zeros but for its end.
+type hollow struct {
+	size int64
+	tail []byte
+	read int64
+}
+
+func (h *hollow) ReadAt(b []byte, at int64) (int, error) {
+	h.read += int64(len(b))
+	clear(b)
+	if from := h.size - int64(len(h.tail)); at+int64(len(b)) > from {
+		copy(b[max(from-at, 0):], h.tail[max(at-from, 0):])
+	}
+	return len(b), nil
+}
+
+// A footer that is right and claims anything makes nothing be read or allocated.
+func TestHostileFooters(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.Int64Range(0, 1<<12), rapid.Int64Range(0, 1<<62)).Draw(t, "size")
+		number := rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 4, 64, mostParity, mostTable, 1<<32 - 1}))
+		f := footer{
+			offset: rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, max(size, 1))).Draw(t, "offset"),
+			length: number.Draw(t, "length"), sum: number.Draw(t, "sum"), finds: number.Draw(t, "finds"), parity: number.Draw(t, "parity"),
+			header: headerSum(Header{First: 1, Last: 1, FirstCommit: 1}.encode()),
+		}
+		h := &hollow{size: size, tail: append(f.encode(), f.encode()...)}
+		_, err := Open(h, size, "hostile.pack", NewCache(1<<20))
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+		if !f.fits(size) || size > mostFile {
+			require.LessOrEqual(t, h.read, int64(headerSize+tailSize))
+		}
+	})
+}
