@@ -5,6 +5,7 @@ SHELL := /bin/bash
 BIN := .bin
 FUZZTIME ?= 30s
 CRASH_ROUNDS ?= 5000
+DAMAGE_FLIPS ?= 3000
 COUNT ?= 6
 # More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
 BENCH ?=
@@ -95,6 +96,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 .PHONY: crash
 crash: tools ## Run the crash tests for CRASH_ROUNDS (default 5000)
 	LINEAGE_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -count=1 -json -run 'Crash|Kill|Salvage' -timeout 0 ./internal/... | $(BIN)/testsummary
+
+.PHONY: damage
+damage: ## Flip DAMAGE_FLIPS single bytes (default 3000) in stores of every state, and read them
+	LINEAGE_DAMAGE=$(DAMAGE_FLIPS) go test -count=1 -run 'TestDamage$$' -timeout 0 ./sqladapter/search
 
 .PHONY: golden
 golden: ## Rewrite the golden files; read the difference before committing it

@@ -61,6 +61,57 @@ func TestModelCollected(t *testing.T) {
 	})
 }
 
+// What may hold what was deleted is removed with it, and the report names what is left.
+func TestCollectLeavesNoCopies(t *testing.T) {
+	dir := t.TempDir()
+	s, err := lineage.Open(bg, dir, &lineage.Options{})
+	require.NoError(t, err)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "a secret title", UserID: "secret-user"})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	kept, err := os.ReadFile(filepath.Join(dir, "index.bolt"))
+	require.NoError(t, err)
+	require.Contains(t, string(kept), "secret-user")
+	copies := []string{
+		"index.bolt.before-repair", "search.db", "search.db-wal", "search.db-shm", "search.db-journal", "journal/0000000001.seg.64.cut",
+	}
+	for _, name := range copies {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), kept, 0o600))
+	}
+
+	s, err = lineage.Open(bg, dir, nil)
+	require.NoError(t, err)
+	report, err := s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.Empty(t, report.Removed, "nothing went")
+	require.Empty(t, report.Elsewhere)
+	thread, err = s.Thread(bg, thread.ID())
+	require.NoError(t, err)
+	require.NoError(t, thread.Delete(bg))
+	report, err = s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1, DryRun: true})
+	require.NoError(t, err)
+	require.Empty(t, report.Removed)
+	require.NotEmpty(t, report.Elsewhere)
+	report, err = s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.ElementsMatch(t, copies, report.Removed)
+	require.NotEmpty(t, report.Elsewhere)
+	for range 2 {
+		require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			require.NotContains(t, string(b), "secret", path)
+			return err
+		}))
+		if s != nil {
+			require.NoError(t, s.Close())
+			s = nil
+		}
+	}
+}
+
 // talk is a conversation and what was said in it.
 type talk struct {
 	thread *lineage.Thread

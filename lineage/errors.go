@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -36,6 +37,10 @@ var (
 	ErrClosed = backend.ErrClosed
 	// ErrTooLarge is returned for what exceeds a limit.
 	ErrTooLarge = backend.ErrTooLarge
+	// ErrNotRegular is returned when a name in a store's directory leads to something else
+	// than the file or directory that belongs there, such as a symbolic link or a pipe.
+	// Nothing was read or written through it.
+	ErrNotRegular = vfs.ErrNotRegular
 	// ErrProtected is returned for deleting what a thread cannot be without.
 	ErrProtected = errors.New("protected")
 )

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -27,7 +28,7 @@ func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
 	if name := s.namedChat(); name != "" {
 		return refs.New(s.store, nil).Thread(ctx, name)
 	}
-	if chosen, err := os.ReadFile(filepath.Join(s.dir, chatFile)); err == nil {
+	if chosen, err := vfs.ReadFile(filepath.Join(s.dir, chatFile), 1<<10); err == nil {
 		if id, err := structure.ParseID[lineage.ThreadID](strings.TrimSpace(string(chosen))); err == nil {
 			t, err := s.store.Thread(ctx, id)
 			if !errors.Is(err, lineage.ErrNotFound) {

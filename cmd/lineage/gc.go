@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,11 @@ func gcCommand(a *app) *cobra.Command {
 		Short: "Remove what nothing uses any more, from the disk too",
 		Long: `Removes what is left of deleted chats and contexts, messages that no context, checkpoint or recent move
 leads to, and the bytes of erased content, from the files on disk too. It can be interrupted, and does what is left
-the next time. It says what would go and asks first, unless --yes is given; --dry-run only says it.`,
+the next time. It says what would go and asks first, unless --yes is given; --dry-run only says it.
+
+Files of the store that may hold what goes are removed as well: the index from before a repair, the search index,
+and what recovery set aside. Backups and other copies, bundles, exports and projections in databases are not
+touched. Former titles and metadata of chats that are still there stay in the history of the store.`,
 		Example: `  lineage gc --dry-run
   lineage gc --keep-reflog 24h --yes --json`,
 		Args: cobra.NoArgs,
@@ -66,6 +71,10 @@ type collectedRecord struct {
 	// know what it would take.
 	BytesBefore uint64 `json:"bytes_before"`
 	BytesAfter  uint64 `json:"bytes_after,omitempty"`
+	// Removed are files of the store that were removed because they may have held it.
+	Removed []string `json:"removed,omitempty"`
+	// Elsewhere names what may still hold it and is not touched.
+	Elsewhere []string `json:"elsewhere,omitempty"`
 }
 
 func (*collectedRecord) recordType() string { return "collected" }
@@ -113,6 +122,7 @@ func runGC(ctx context.Context, s *session, o *gcOptions) error {
 		return s.emit(&collectedRecord{
 			DryRun: o.dryRun, Records: report.Records, Spans: report.Spans, Blocks: report.Blocks, Chunks: report.Chunks,
 			Erased: report.Erased, Bytes: report.Bytes, BytesBefore: report.Before, BytesAfter: report.After,
+			Removed: report.Removed, Elsewhere: report.Elsewhere,
 		})
 	}
 	did := "removed"
@@ -122,6 +132,12 @@ func runGC(ctx context.Context, s *session, o *gcOptions) error {
 	s.printf("%s %s\n", did, collectedText(&report))
 	if !o.dryRun {
 		s.printf("%s on disk, %s before\n", screen.Bytes(int64(report.After)), screen.Bytes(int64(report.Before)))
+	}
+	for _, name := range report.Removed {
+		s.printf("removed %s\n", name)
+	}
+	if len(report.Elsewhere) > 0 {
+		s.printf("not touched: %s\n", strings.Join(report.Elsewhere, "; "))
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -20,7 +22,7 @@ func repairCommand(a *app) *cobra.Command {
 		Use:   "repair",
 		Short: "Make the index anew from the journal",
 		Long: `Makes the index anew from the journal, which holds everything. The old index is kept beside it
-as index.bolt.before-repair until the next repair. Damage to the journal itself is not
+as index.bolt.before-repair until the next repair, or until gc removes something. Damage to the journal itself is not
 something this can mend: 'lineage verify' tells which is which, and the index stays as it is. Without a backup
 'lineage salvage' makes a new store of what can be read.`,
 		Example: `  lineage repair`,
@@ -81,8 +83,8 @@ func runRepair(ctx context.Context, a *app) error {
 // tells what is there.
 func setIndexAside(dir string) (restore func() error, err error) {
 	index := filepath.Join(dir, "index.bolt")
-	sums, aside := index+".sums", index+".before-repair"
-	kept, err := os.ReadFile(sums)
+	sums, aside := index+".sums", filepath.Join(dir, embedded.IndexBeforeRepair)
+	kept, err := vfs.ReadFile(sums, 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -89,7 +90,11 @@ func (a *app) findStore(create bool) (string, error) {
 		if err := notAFile(dir); err != nil {
 			return "", err
 		}
-		if isStore(dir) || create {
+		is, err := embedded.IsStore(dir)
+		if err != nil {
+			return "", fmt.Errorf("store %s: %w", dir, err)
+		}
+		if is || create {
 			return dir, nil
 		}
 		if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
@@ -129,8 +134,8 @@ func notAFile(dir string) error {
 
 // isStore reports whether a directory looks like a store.
 func isStore(dir string) bool {
-	names, err := os.ReadDir(filepath.Join(dir, "journal"))
-	return err == nil && len(names) > 0
+	is, _ := embedded.IsStore(dir)
+	return is
 }
 
 // openStore opens a store, waiting for another process for as long as --wait says.

@@ -42,6 +42,9 @@ type manifestFact struct {
 // manifestFormat is the newest that this program reads, and writes.
 const manifestFormat = 1
 
+// mostManifest bounds the size of a manifest: it takes some 130 bytes a file.
+const mostManifest = 64 << 20
+
 // Backup implements backend.Copier. It copies the journal up to a commit, from
 // which the index is made when the copy is first opened. What it copies is checked
 // before.
@@ -156,7 +159,7 @@ func writeManifest(dir string, m manifest) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, manifestFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := vfs.OpenFile(filepath.Join(dir, manifestFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func (c *copying) file(to, from string, size int64) (sum string, err error) {
 		return "", err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	out, err := vfs.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if err != nil {
 		return "", err
 	}

@@ -181,7 +181,18 @@ func (c *collection) filter(v view, left func(commitFrame) error) error {
 	r := &c.report
 	r.Records, r.Spans, r.Blocks, r.Chunks, r.Erased, r.Bytes = gone.records, gone.spans, gone.blocks, gone.chunks, gone.erased, gone.bytes
 	r.Files = len(c.files)
+	if r.Records+r.Erased > 0 {
+		r.Elsewhere = elsewhere
+	}
 	return nil
+}
+
+// elsewhere is where a collection removes nothing.
+var elsewhere = []string{
+	"backups and other copies of the store",
+	"bundles and exports",
+	"projections in databases, until they are brought up to date, and what the databases keep of deleted rows",
+	"free blocks and snapshots of the file system",
 }
 
 // fewCommits is how many commits may be followed while writing is held.
@@ -323,21 +334,23 @@ func (c *collection) sweep() error {
 	e.hide(nil)
 	e.barrier.Store(nil)
 	e.write.Unlock()
-	if err := e.removeMark(); err != nil {
-		return err
-	}
 	if err := e.leaveToPacks(c.ctx); err != nil && c.ctx.Err() == nil {
 		e.opt.Log(fmt.Sprintf("collect: %v", err)) // the index says the same as the packs
 	}
-	if c.report.Records+c.report.Erased == 0 {
-		return nil
+	if c.report.Records+c.report.Erased > 0 {
+		err := e.index.Compact(c.ctx)
+		if errors.Is(err, fs.ErrPermission) { // not every system can replace an open file
+			e.opt.Log(fmt.Sprintf("%v; deleted entries stay in free pages of the index until they are used, or it is made anew", err))
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		if c.report.Removed, err = e.removeFollowers(); err != nil {
+			return err
+		}
 	}
-	err := e.index.Compact(c.ctx)
-	if errors.Is(err, fs.ErrPermission) { // not every system can replace an open file
-		e.opt.Log(fmt.Sprintf("%v; deleted entries stay in free pages of the index until they are used, or it is made anew", err))
-		err = nil
-	}
-	return errors.Join(err, e.removeFollowers())
+	return e.removeMark()
 }
 
 func (c *collection) rewrite(s journal.SegmentInfo) error {
@@ -375,32 +388,37 @@ func (c *collection) filterCommit(commit *structure.Commit) error {
 }
 
 // removeFollowers removes the files that may hold what was collected and that the
-// store does not need: bytes that recovery set aside, and a search index.
-func (e *Engine) removeFollowers() error {
+// store does not need, and returns their paths in the store's directory: bytes that
+// recovery set aside, a search index, and the index from before a repair.
+func (e *Engine) removeFollowers() (removed []string, err error) {
 	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, cutSuffix) {
 			if err := e.opt.FS.Remove(filepath.Join(e.dir, journalDir, name)); err != nil {
-				return err
+				return removed, err
 			}
+			removed = append(removed, journalDir+"/"+name)
 		}
 	}
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if removeErr := os.Remove(filepath.Join(e.dir, searchFile+suffix)); !errors.Is(removeErr, fs.ErrNotExist) {
+	for _, name := range []string{searchFile, searchFile + "-wal", searchFile + "-shm", searchFile + "-journal", IndexBeforeRepair} {
+		switch removeErr := os.Remove(filepath.Join(e.dir, name)); {
+		case removeErr == nil:
+			removed = append(removed, name)
+		case !errors.Is(removeErr, fs.ErrNotExist):
 			err = errors.Join(err, removeErr)
 		}
 	}
-	return errors.Join(err, e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir)), vfs.OS().SyncDir(e.dir))
+	return removed, errors.Join(err, e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir)), vfs.OS().SyncDir(e.dir))
 }
 
 func (e *Engine) markPath() string { return filepath.Join(e.dir, collectingFile) }
 
 // leaveMark makes the mark of a collection durable.
 func (e *Engine) leaveMark() error {
-	f, err := os.OpenFile(e.markPath(), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := vfs.OpenFile(e.markPath(), os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
@@ -421,7 +439,7 @@ func (e *Engine) removeMark() error {
 // halfPruned reports whether a collection left the index before it was done, which
 // then is not to be used, and removes it.
 func (e *Engine) halfPruned() (bool, error) {
-	if _, err := os.Stat(e.markPath()); err != nil {
+	if _, err := vfs.Size(e.markPath()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
@@ -430,6 +448,9 @@ func (e *Engine) halfPruned() (bool, error) {
 	e.opt.Log("a collection was interrupted; the index is made anew from the journal")
 	if e.opt.ReadOnly {
 		return true, nil
+	}
+	if _, err := e.removeFollowers(); err != nil {
+		return false, err
 	}
 	for _, path := range []string{e.indexPath(), e.markPath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

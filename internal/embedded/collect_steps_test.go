@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -163,5 +165,18 @@ func TestBarrier(t *testing.T) {
 		require.ErrorIs(t, apply(text("x"), span(at(run, 2), text("x"))), backend.ErrConflict)
 		s.verify()
 		s.anew()
+	}
+}
+
+// What may hold deleted data goes also when a collection was killed before it got there.
+func TestInterruptedCollectionLeavesNoCopies(t *testing.T) {
+	dir := made(t, Options{}, 3)
+	for _, name := range []string{collectingFile, searchFile, IndexBeforeRepair} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	e := reopen(t, dir, Options{})
+	requireMessages(t, e, 3)
+	for _, name := range []string{collectingFile, searchFile, IndexBeforeRepair} {
+		require.NoFileExists(t, filepath.Join(dir, name))
 	}
 }

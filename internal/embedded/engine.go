@@ -30,6 +30,9 @@ const (
 	lockFile   = "LOCK"
 )
 
+// IndexBeforeRepair is the name under which a repair keeps the index that it replaces.
+const IndexBeforeRepair = indexFile + ".before-repair"
+
 // Options configure an engine. The zero value of each field is a default.
 type Options struct {
 	// Durability of commits that ask for none. Default Full.
@@ -214,10 +217,26 @@ func (e *Engine) open(ctx context.Context) error {
 // Damage implements backend.Impaired.
 func (e *Engine) Damage() error { return e.damage }
 
+// IsStore reports whether there is a store in a directory, also one whose journal is
+// gone and whose index tells of it.
+func IsStore(dir string) (bool, error) { return isStore(vfs.OS(), dir) }
+
+func isStore(fsys vfs.FS, dir string) (bool, error) {
+	names, err := fsys.List(filepath.Join(dir, journalDir))
+	if err == nil && len(names) > 0 || errors.Is(err, vfs.ErrNotRegular) {
+		return err == nil, err
+	}
+	size, err := vfs.Size(filepath.Join(dir, indexFile))
+	if errors.Is(err, vfs.ErrNotRegular) {
+		return false, err
+	}
+	return err == nil && size > 0, nil
+}
+
 // exists reports whether dir is a store, and refuses one that holds other things.
 func (e *Engine) exists() (bool, error) {
-	if names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir)); err == nil && len(names) > 0 {
-		return true, nil
+	if is, err := isStore(e.opt.FS, e.dir); is || err != nil {
+		return is, err
 	}
 	entries, err := os.ReadDir(e.dir)
 	if errors.Is(err, os.ErrNotExist) {

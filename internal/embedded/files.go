@@ -53,6 +53,7 @@ func (e *Engine) openJournal() (err error) {
 		Durable:      state.Number,
 		DurableEnd:   journal.Position{Segment: state.Segment, Offset: state.Offset},
 		ReadOnly:     e.opt.ReadOnly,
+		MustExist:    e.opt.MustExist,
 		Log:          e.opt.Log,
 	})
 	return err

@@ -51,6 +51,50 @@ func TestDamagedPackIsNoReasonNotToOpen(t *testing.T) {
 	requireSound(t, e)
 }
 
+// spoilParity makes it impossible to restore a damaged block of a pack.
+func spoilParity(t *testing.T, name string) {
+	t.Helper()
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	flip(t, name, info.Size()-81) // the checksum of the parity stands before the footers
+}
+
+// A damaged block of a pack costs nothing, is reported, and is gone when everything has been
+// packed again.
+func TestDamagedBlockOfAPack(t *testing.T) {
+	for _, dense := range []bool{false, true} {
+		dir := packedStore(t, backend.PackOptions{All: true, Dense: dense})
+		packs, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+		require.NoError(t, err)
+		require.Len(t, packs, 1)
+		info, err := os.Stat(packs[0])
+		require.NoError(t, err)
+		for _, at := range []int64{0, 20, 181, info.Size() / 2, info.Size() - 90, info.Size() - 50, info.Size() - 1} {
+			flip(t, packs[0], at)
+			e, err := Open(background, dir, &Options{ReadOnly: true})
+			require.NoError(t, err, at)
+			requireMessages(t, e, 60)
+			require.NoError(t, e.Damage())
+			for _, deep := range []bool{false, true} {
+				found := findings(t, e, deep)
+				require.Len(t, found, 1, at)
+				require.Equal(t, packs[0], found[0].File)
+				require.Equal(t, "'lineage pack'", found[0].Repair)
+			}
+			_, err = e.Backup(background, filepath.Join(t.TempDir(), "to"), backend.BackupOptions{})
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+			require.NoError(t, e.Close())
+			flip(t, packs[0], at)
+		}
+		flip(t, packs[0], 181)
+		e := reopen(t, dir, Options{})
+		_, err = e.Pack(background, backend.PackOptions{All: true, Dense: dense})
+		require.NoError(t, err)
+		require.Empty(t, findings(t, e, true))
+		requireMessages(t, e, 60)
+	}
+}
+
 // A pack that cannot even be opened leaves an index that counts on it in use.
 func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
 	dir := t.TempDir()
@@ -70,6 +114,7 @@ func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, packs, 2)
 	flip(t, packs[1], 20)
+	spoilParity(t, packs[1])
 	_, err = Open(background, dir, nil)
 	require.ErrorIs(t, err, backend.ErrCorrupt)
 	e, err = Open(background, dir, &Options{ReadOnly: true})
@@ -95,6 +140,7 @@ func TestReadingUpToDamage(t *testing.T) {
 			packs, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
 			require.NoError(t, err)
 			file = packs[0]
+			spoilParity(t, file)
 		}
 		info, err := os.Stat(file)
 		require.NoError(t, err)

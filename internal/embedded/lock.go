@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -87,12 +88,12 @@ func (e *Engine) waitForLock(ctx context.Context) (*dirLock, error) {
 // could write here would have made it.
 func openLock(name string, shared bool) (*os.File, error) {
 	if shared {
-		f, err := os.Open(name)
+		f, err := vfs.OpenFile(name, os.O_RDONLY)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}
 	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := vfs.OpenFile(name, os.O_RDWR|os.O_CREATE)
 	if shared && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
 		return nil, nil
 	}

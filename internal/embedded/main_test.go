@@ -123,6 +123,16 @@ func made(t *testing.T, o Options, messages uint64) (dir string) {
 	return dir
 }
 
+// packedStore makes a store of 60 messages in one pack.
+func packedStore(t *testing.T, o backend.PackOptions) string {
+	dir := t.TempDir()
+	e := fill(t, dir, Options{}, 60)
+	_, err := e.Pack(background, o)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	return dir
+}
+
 // reopen opens a store that is closed when the test ends.
 func reopen(t *testing.T, dir string, o Options) *Engine {
 	t.Helper()

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/journal"
@@ -40,7 +41,13 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 			return report, fmt.Errorf("pack: %w", err)
 		}
 	}
-	plan := packPlan(e.journal.Segments(), o.All)
+	files := e.journal.Segments()
+	if o.All {
+		if err := e.markDamaged(files); err != nil {
+			return report, fmt.Errorf("pack: %w", err)
+		}
+	}
+	plan := packPlan(files, o.All)
 	var done, total int64
 	for _, p := range plan {
 		total += p.bytes
@@ -56,6 +63,10 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 			},
 		})
 		e.frames.clear()
+		if p.damaged && errors.Is(err, backend.ErrCorrupt) {
+			e.opt.Log(fmt.Sprintf("pack: %v", err)) // no reason to leave the others as they are
+			continue
+		}
 		if err != nil {
 			return report, fmt.Errorf("pack: %w", err)
 		}
@@ -87,15 +98,32 @@ type packJob struct {
 	bytes       int64 // as segments, about
 	files       int
 	packed      bool // it is one pack already
+	damaged     bool // and is written again because of that only
+}
+
+// markDamaged finds out which packs are not what was written, though they are read.
+func (e *Engine) markDamaged(files []journal.SegmentInfo) error {
+	v := e.journal.View()
+	defer v.Release()
+	for damaged, err := range v.PackDamage() {
+		if !errors.Is(err, backend.ErrCorrupt) {
+			return err
+		}
+		for i := range files {
+			files[i].Damaged = files[i].Damaged || files[i].Name == damaged
+		}
+	}
+	return nil
 }
 
 // packPlan returns what to pack: sealed segments, several together up to a size;
-// with all, also packs that are small.
+// with all, also packs that are small or damaged.
 func packPlan(files []journal.SegmentInfo, all bool) []packJob {
 	var plan []packJob
 	var at packJob
 	flush := func() {
-		if at.files > 1 || at.files == 1 && !at.packed {
+		at.damaged = at.damaged && at.files == 1
+		if at.files > 1 || at.files == 1 && !at.packed || at.damaged {
 			plan = append(plan, at)
 		}
 		at = packJob{}
@@ -114,7 +142,7 @@ func packPlan(files []journal.SegmentInfo, all bool) []packJob {
 		if at.files == 0 {
 			at.first = f.First
 		}
-		at.last, at.packed = f.Last, f.Packed
+		at.last, at.packed, at.damaged = f.Last, f.Packed, f.Damaged
 		at.bytes += bytes
 		at.files++
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -104,9 +105,12 @@ func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
 // facts then are their sizes only.
 func readManifest(dir string) (names []string, facts []manifestFact, m *manifest, err error) {
 	inJournal := func(name string) string { return filepath.Join(dir, journalDir, name) }
-	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if err := vfs.CheckDir(filepath.Join(dir, journalDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil, err
+	}
+	b, err := vfs.ReadFile(filepath.Join(dir, manifestFile), mostManifest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return listJournal(filepath.Join(dir, journalDir))
+		return listJournal(dir)
 	}
 	if err != nil {
 		return nil, nil, nil, err
@@ -125,42 +129,49 @@ func readManifest(dir string) (names []string, facts []manifestFact, m *manifest
 		if !journal.IsFileName(f.Name) {
 			return nil, nil, nil, fault(fmt.Sprintf("%.80q is no file of a journal", f.Name))
 		}
-		info, err := os.Stat(inJournal(f.Name))
+		size, err := vfs.Size(inJournal(f.Name))
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if f.Size < 0 || info.Size() != f.Size {
+		if size != f.Size {
 			return nil, nil, nil, &backend.CorruptError{File: inJournal(f.Name), What: fmt.Sprintf(
-				"has %d bytes and was backed up with %d; if it was opened as a store since, remove %s to restore what it holds now", info.Size(), f.Size, manifestFile)}
+				"has %d bytes and was backed up with %d; if it was opened as a store since, remove %s to restore what it holds now", size, f.Size, manifestFile)}
 		}
 		names = append(names, inJournal(f.Name))
 	}
 	return names, m.Files, m, nil
 }
 
-func listJournal(dir string) (names []string, facts []manifestFact, m *manifest, err error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)
+// listJournal returns the files of a store's journal, whose facts are their sizes.
+func listJournal(store string) (names []string, facts []manifestFact, m *manifest, err error) {
+	dir := filepath.Join(store, journalDir)
+	var entries []fs.DirEntry
+	err = vfs.CheckDir(dir)
+	if err == nil {
+		entries, err = os.ReadDir(dir)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil, err
 	}
 	for _, entry := range entries {
 		if !journal.IsFileName(entry.Name()) {
 			continue
 		}
-		info, err := entry.Info()
+		path := filepath.Join(dir, entry.Name())
+		size, err := vfs.Size(path)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		names = append(names, filepath.Join(dir, entry.Name()))
-		facts = append(facts, manifestFact{Name: entry.Name(), Size: info.Size()})
+		names = append(names, path)
+		facts = append(facts, manifestFact{Name: entry.Name(), Size: size})
 	}
-	if len(names) == 0 {
-		return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)
+	if len(names) > 0 {
+		return names, facts, nil, nil
 	}
-	return names, facts, nil, nil
+	if is, err := IsStore(store); is || err != nil {
+		return nil, nil, nil, cmp.Or(err, error(&backend.CorruptError{File: dir, What: "all files of the journal are missing"}))
+	}
+	return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)
 }
 
 // lockSource keeps others from changing a store that is copied.

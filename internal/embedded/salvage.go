@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/internal/journal"
@@ -63,10 +62,13 @@ func Salvage(ctx context.Context, from, dir string, o SalvageOptions) (SalvageRe
 }
 
 func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report SalvageReport, err error) {
-	files := filepath.Join(from, journalDir)
-	total, err := journalBytes(files)
+	_, facts, _, err := listJournal(from)
 	if err != nil {
 		return report, err
+	}
+	var total int64
+	for _, f := range facts {
+		total += f.Size
 	}
 	if err := requireOutside(dir, from); err != nil {
 		return report, err
@@ -98,7 +100,7 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 				o.Lost(l)
 			}
 		}
-		last, err := journal.Salvage(vfs.OS(), files, visit, lost)
+		last, err := journal.Salvage(vfs.OS(), filepath.Join(from, journalDir), visit, lost)
 		if err != nil {
 			return err
 		}
@@ -118,25 +120,6 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 		return nil
 	})
 	return report, err
-}
-
-// journalBytes is how much there is to go through.
-func journalBytes(dir string) (total int64, err error) {
-	names, facts, _, err := listJournal(dir)
-	if err != nil {
-		return 0, err
-	}
-	for i, name := range names {
-		info, err := os.Stat(name)
-		if err != nil {
-			return 0, err
-		}
-		if !info.Mode().IsRegular() {
-			return 0, fmt.Errorf("%s is no regular file: take it away", name)
-		}
-		total += facts[i].Size
-	}
-	return total, nil
 }
 
 // requireOutside refuses a directory in another.

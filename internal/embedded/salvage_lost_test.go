@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -218,7 +219,7 @@ func TestSalvageOddFiles(t *testing.T) {
 	require.NoError(t, os.Remove(name))
 	require.NoError(t, os.Mkdir(name, 0o700))
 	_, err := Salvage(background, w.dir, filepath.Join(t.TempDir(), "to"), SalvageOptions{})
-	require.ErrorContains(t, err, "no regular file")
+	require.ErrorIs(t, err, vfs.ErrNotRegular)
 	require.NoError(t, os.Remove(name))
 	_, err = Salvage(background, w.dir, filepath.Join(w.dir, journalDir, "to"), SalvageOptions{})
 	require.ErrorIs(t, err, backend.ErrInvalid)

@@ -238,6 +238,7 @@ func TestSalvageFromAPackAndItsSegments(t *testing.T) {
 		info, err := os.Stat(packs[0])
 		require.NoError(t, err)
 		flip(t, packs[0], info.Size()/4+int64(choose.IntN(int(info.Size()/4))))
+		spoilParity(t, packs[0])
 		for name, b := range before {
 			if _, err := os.Stat(name); os.IsNotExist(err) {
 				require.NoError(t, os.WriteFile(name, []byte(b), 0o600))

@@ -133,6 +133,17 @@ func (v *verifier) pin() *catalog {
 func (v *verifier) packs() error {
 	files := v.engine.journal.View()
 	defer files.Release()
+	for _, err := range files.PackDamage() {
+		var damage *backend.CorruptError
+		if !errors.As(err, &damage) {
+			return err
+		}
+		if err := v.found(backend.Finding{
+			Subject: "journal", File: damage.File, Offset: damage.Offset, Problem: damage.What, Repair: "'lineage pack'",
+		}); err != nil {
+			return err
+		}
+	}
 	for err := range files.CheckSums(v.below.last) {
 		v.lost = true
 		if err := v.findingFault(err); err != nil {
@@ -220,9 +231,11 @@ func (e *Engine) scratchDir() string {
 
 // removeScratch removes what verifications left that did not come to their end.
 func (e *Engine) removeScratch() error {
-	left, err := filepath.Glob(filepath.Join(e.dir, scratchPattern))
-	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir))
+	entries, err := os.ReadDir(e.dir)
+	for _, entry := range entries {
+		if ok, _ := filepath.Match(scratchPattern, entry.Name()); ok {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(e.dir, entry.Name())))
+		}
 	}
 	return err
 }

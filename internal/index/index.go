@@ -169,7 +169,7 @@ func Open(path string, o Options) (*DB, error) {
 // checkBefore checks a file that bbolt has not opened. It returns nothing when
 // there is none, or an empty one.
 func checkBefore(path string) (*pages, error) {
-	f, err := os.Open(path)
+	f, err := vfs.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -188,8 +188,8 @@ func checkBefore(path string) (*pages, error) {
 }
 
 // openFile is how bbolt gets its file.
-func (db *DB) openFile(name string, flag int, perm os.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(name, flag, perm)
+func (db *DB) openFile(name string, flag int, _ os.FileMode) (*os.File, error) {
+	f, err := vfs.OpenFile(name, flag)
 	db.file = f
 	return f, err
 }
@@ -368,11 +368,11 @@ func (db *DB) Close() error {
 
 // Size returns how many bytes the file takes.
 func (db *DB) Size() int64 {
-	info, err := os.Stat(db.path)
+	size, err := vfs.Size(db.path)
 	if err != nil {
 		return 0
 	}
-	return info.Size()
+	return size
 }
 
 // overlay holds entries in memory, deletions included.

@@ -27,6 +27,7 @@ const (
 	sumsMagic  = "LINIDXCK"
 	sumsBlock  = 64 << 10
 	sumsHeader = 16
+	mostSums   = 64 << 20 // of an index of a terabyte
 )
 
 // Damage is a stretch of the file that is not what was written.
@@ -34,7 +35,7 @@ type Damage struct{ Offset, Length int64 }
 
 // computeSums reads the index and calls fn with the checksum of each block.
 func computeSums(path string, fn func(offset int64, n int, sum uint32) error) error {
-	f, err := os.Open(path)
+	f, err := vfs.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -60,11 +61,11 @@ func computeSums(path string, fn func(offset int64, n int, sum uint32) error) er
 // writeSums is called when the index was closed. The sums are a help, not a
 // need: they are not synced, and torn ones are not used.
 func writeSums(path string) error {
-	info, err := os.Stat(path)
+	size, err := vfs.Size(path)
 	if err != nil {
 		return err
 	}
-	b := binary.LittleEndian.AppendUint64([]byte(sumsMagic), uint64(info.Size()))
+	b := binary.LittleEndian.AppendUint64([]byte(sumsMagic), uint64(size))
 	err = computeSums(path, func(_ int64, _ int, sum uint32) error {
 		b = binary.LittleEndian.AppendUint32(b, sum)
 		return nil
@@ -73,7 +74,15 @@ func writeSums(path string) error {
 		return err
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	return os.WriteFile(path+sumsSuffix, b, 0o600)
+	if err := os.Remove(path + sumsSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := vfs.OpenFile(path+sumsSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
 }
 
 // removeSums must have returned before the index is written to.
@@ -91,7 +100,7 @@ func removeSums(path string) error {
 // readSums returns the checksums of the index and its size, or nil when there
 // are none to go by.
 func readSums(path string) (sums []byte, size int64, err error) {
-	b, err := os.ReadFile(path + sumsSuffix)
+	b, err := vfs.ReadFile(path+sumsSuffix, mostSums)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil
 	}

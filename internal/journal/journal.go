@@ -43,6 +43,8 @@ type Options struct {
 	CacheBytes int64
 	// ReadOnly opens the journal without writing, even if it is damaged.
 	ReadOnly bool
+	// MustExist refuses to make a journal where there is none.
+	MustExist bool
 	// Log is told of what recovery did; nil discards it.
 	Log func(message string)
 }

@@ -158,6 +158,9 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 	if errors.Is(err, backend.ErrNewerFormat) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
+	if size > mostSegment {
+		return s.corrupt(0, fmt.Sprintf("has %d bytes, more than a segment can have", size))
+	}
 	// Behind a pack an empty segment is usual: sealing made it.
 	usual := i > 0 && j.segments[i-1].pack != nil && size == headerSize && err == nil
 	if empty := i == len(j.segments)-1 && size <= headerSize; empty && (err != nil || i > 0) && !usual {
@@ -182,12 +185,16 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 func (j *Journal) place(s *segment, h header, i int) error {
 	switch {
 	case i == 0 && (h.segment != 1 || h.first != 1):
-		return s.corrupt(0, fmt.Sprintf("segment %d begins with commit %d, and what came before is missing", h.segment, h.first))
+		return s.corrupt(0, fmt.Sprintf("segment %d begins with commit %d, and the files before it are missing", h.segment, h.first))
 	case i > 0 && h.store != j.store:
 		return s.corrupt(0, "belongs to another store")
 	}
 	if i > 0 {
-		if before := j.segments[i-1]; h.segment != before.last+1 || h.first < before.first || before.pack != nil && h.first != before.pack.LastCommit+1 {
+		before := j.segments[i-1]
+		if h.segment > before.last+1 {
+			return s.corrupt(0, fmt.Sprintf("what comes before it is missing from segment %d on, with the commits up to %d", before.last+1, h.first-1))
+		}
+		if h.segment != before.last+1 || h.first < before.first || before.pack != nil && h.first != before.pack.LastCommit+1 {
 			return s.corrupt(0, fmt.Sprintf("segment %d from commit %d does not follow segment %d from commit %d", h.segment, h.first, before.last, before.first))
 		}
 	}

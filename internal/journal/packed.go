@@ -170,6 +170,21 @@ func (v *View) CheckSums(last uint32) iter.Seq[error] {
 	}
 }
 
+// PackDamage yields what is wrong with the files of packs that are read all the same.
+// It yields the name of each.
+func (v *View) PackDamage() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, s := range v.segments {
+			if s.pack == nil {
+				continue
+			}
+			if err := s.pack.Damage(); err != nil && !yield(s.name, err) {
+				return
+			}
+		}
+	}
+}
+
 // Check compares what finds things in a pack with its commits.
 type Check = pack.Check
 

@@ -47,8 +47,8 @@ func (j *Journal) open() error {
 	if len(j.segments) == 0 {
 		switch {
 		case proven > 0:
-			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("commit %d was durable, but there is no segment", proven)}
-		case j.opt.ReadOnly:
+			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("commit %d was durable, but all files of the journal are missing: all commits are lost", proven)}
+		case j.opt.ReadOnly || j.opt.MustExist:
 			return fmt.Errorf("journal %s: %w", j.dir, backend.ErrNotFound)
 		}
 		if err := j.drop(empty); err != nil {
@@ -265,12 +265,18 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 	if end.offset == s.end.Load() {
 		return nil
 	}
-	rest := make([]byte, s.end.Load()-end.offset)
+	size := s.end.Load() - end.offset
+	if zeros, err := allZeros(s.file, end.offset, s.end.Load()); err != nil {
+		return fmt.Errorf("read %s: %w", s.name, err)
+	} else if zeros {
+		return nil // room that was reserved
+	}
+	if size > mostTorn {
+		return s.corrupt(end.offset, fmt.Sprintf("%d bytes behind commit %d are no frames, more than a crash leaves", size, end.number))
+	}
+	rest := make([]byte, size)
 	if _, err := s.file.ReadAt(rest, end.offset); err != nil {
 		return fmt.Errorf("read %s: %w", s.name, err)
-	}
-	if len(bytes.Trim(rest, "\x00")) == 0 {
-		return nil // room that was reserved
 	}
 	later := framesAmong(rest, s.crc, end.number)
 	if later.durable > end.number {
@@ -289,6 +295,25 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 		j.opt.Log(fmt.Sprintf("%s: cut %d bytes of a torn write behind commit %d", s.name, len(rest), end.number))
 	}
 	return nil
+}
+
+// mostTorn is the most bytes that a crash leaves behind the last good frame: a commit,
+// and what others wrote in the sync interval.
+const mostTorn = 1<<30 + 256<<20
+
+// allZeros reports whether a part of a file is zeros only.
+func allZeros(f vfs.File, from, to int64) (bool, error) {
+	b := make([]byte, min(mostRead, to-from))
+	for ; from < to; from += int64(len(b)) {
+		b = b[:min(int64(len(b)), to-from)]
+		if _, err := f.ReadAt(b, from); err != nil {
+			return false, err
+		}
+		if len(bytes.TrimLeft(b, "\x00")) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func keepBytes(fsys vfs.FS, name string, b []byte) error {

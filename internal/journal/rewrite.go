@@ -22,6 +22,7 @@ type SegmentInfo struct {
 	Bytes              int64
 	Packed, Sealed     bool
 	Dense              bool // packed to be small
+	Damaged            bool // not what was written; Segments does not look
 	Name               string
 }
 

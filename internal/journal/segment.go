@@ -25,6 +25,10 @@ const (
 	suffix      = ".seg"
 )
 
+// mostSegment is more than any segment has: the largest SegmentSize, and room that is
+// reserved behind its frames.
+const mostSegment = 4<<30 + 64<<20
+
 // FirstOffset is where the first frame of a segment starts.
 const FirstOffset = headerSize
 

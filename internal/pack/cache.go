@@ -2,7 +2,10 @@ package pack
 
 import (
 	"container/list"
+	"errors"
 	"sync"
+
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Cache holds what was decoded lately, of any number of packs: up to a number of
@@ -57,6 +60,25 @@ func (c *Cache) get(k cacheKey) any {
 	}
 	c.shelf(k).recent.MoveToFront(e)
 	return e.Value.(*cached).value
+}
+
+// getOr returns what is cached under a key, or why that could not be decoded.
+func getOr[T any](c *Cache, k cacheKey) (v T, ok bool, err error) {
+	switch x := c.get(k).(type) {
+	case T:
+		return x, true, nil
+	case error:
+		return v, false, x
+	}
+	return v, false, nil
+}
+
+// fault remembers that something is damaged, so that it is not decoded again and again.
+func (c *Cache) fault(k cacheKey, err error) error {
+	if errors.Is(err, backend.ErrCorrupt) {
+		c.put(k, err, 256)
+	}
+	return err
 }
 
 func (c *Cache) put(k cacheKey, value any, size int64) {

@@ -31,35 +31,55 @@ type File struct {
 
 	found atomic.Pointer[directory] // when it was read
 
-	decoded atomic.Int64 // chapters, for tests
+	mending sync.Once
+	differs parity       // see difference
+	unknown error        // why that could not be found out
+	damaged atomic.Int64 // the offset of the damaged block, when it is known, and 1
+
+	decoded  atomic.Int64 // chapters, for tests
+	expanded atomic.Int64 // parts that expanding began of, for tests
 }
 
 // Open opens a pack: it reads its header and footer, and everything else when it
 // is needed.
 func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error) {
 	p := &File{name: name, src: src, size: size, cache: cache}
-	if size < headerSize+footerSize {
+	if size < headerSize+tailSize {
 		return nil, p.corrupt(0, "is too short for a pack")
 	}
-	head, foot := make([]byte, headerSize), make([]byte, footerSize)
+	if size > mostFile {
+		return nil, p.corrupt(0, fmt.Sprintf("has %d bytes, more than a pack can have", size))
+	}
+	head, tail := make([]byte, headerSize), make([]byte, tailSize)
 	if err := p.read(head, 0); err != nil {
 		return nil, err
 	}
-	var err error
-	if p.Header, err = decodeHeader(head); errors.Is(err, backend.ErrNewerFormat) {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	} else if err != nil {
-		return nil, p.corrupt(0, err.Error())
-	}
-	if err := p.read(foot, size-footerSize); err != nil {
+	if err := p.read(tail, size-tailSize); err != nil {
 		return nil, err
 	}
-	if p.foot, err = decodeFooter(head, foot); err != nil {
+	var err error
+	if p.foot, err = decodeFooter(tail[footerSize:]); err != nil {
+		p.foot, err = decodeFooter(tail[:footerSize])
+	}
+	if err == nil && !p.foot.fits(size) {
+		err = errTable
+	}
+	if err == nil && headerSum(head) != p.foot.header {
+		p.restore(head, 0, func(b []byte) bool { return headerSum(b) == p.foot.header })
+	}
+	header, headErr := decodeHeader(head)
+	switch {
+	case errors.Is(headErr, backend.ErrNewerFormat):
+		return nil, fmt.Errorf("%s: %w", name, headErr)
+	case headErr != nil:
+		return nil, p.corrupt(0, headErr.Error())
+	case err == nil && headerSum(head) != p.foot.header:
+		err = errors.New("header and footer do not belong together")
+	}
+	if err != nil {
 		return nil, p.corrupt(size-footerSize, err.Error())
 	}
-	if p.foot.offset < headerSize || p.foot.offset > size || p.foot.offset+int64(p.foot.length)+int64(p.foot.finds)+footerSize > size {
-		return nil, p.corrupt(size-footerSize, errTable.Error())
-	}
+	p.Header = header
 	return p, nil
 }
 
@@ -91,15 +111,38 @@ func (p *File) part(at part) ([]byte, error) {
 	if at.size < 4 {
 		return nil, p.corrupt(at.offset, errForm.Error())
 	}
+	b, err := p.checked(at)
+	if errors.Is(err, errSum) {
+		if !p.restore(b, at.offset, sumMatches) {
+			return nil, p.corrupt(at.offset, "checksum of a part does not match")
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b[:at.size-4], nil
+}
+
+var errSum = errors.New("checksum does not match")
+
+// checked returns the bytes of a part with their checksum, with errSum when that does not
+// match.
+func (p *File) checked(at part) ([]byte, error) {
 	b := make([]byte, at.size)
 	if err := p.read(b, at.offset); err != nil {
 		return nil, err
 	}
-	b, sum := b[:at.size-4], b[at.size-4:]
-	if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(sum) {
-		return nil, p.corrupt(at.offset, "checksum of a part does not match")
+	if !sumMatches(b) {
+		return b, errSum
 	}
 	return b, nil
+}
+
+// sumMatches reports whether bytes end with their checksum.
+func sumMatches(b []byte) bool {
+	end := len(b) - 4
+	return crc32.Checksum(b[:end], castagnoli) == binary.LittleEndian.Uint32(b[end:])
 }
 
 // table returns the rows of all chapters.
@@ -117,7 +160,8 @@ func (p *File) tableLocked() ([]row, error) {
 	if err := p.read(b, p.foot.offset); err != nil {
 		return nil, err
 	}
-	if crc32.Checksum(b, castagnoli) != p.foot.sum {
+	right := func(b []byte) bool { return crc32.Checksum(b, castagnoli) == p.foot.sum }
+	if !right(b) && !p.restore(b, p.foot.offset, right) {
 		return nil, p.corrupt(p.foot.offset, "checksum of the table does not match")
 	}
 	base, rows, err := readTable(b, p.Header, p.foot.offset)
@@ -149,14 +193,24 @@ type chapter struct {
 // base expands the base and decodes the first chapter, or finds that done.
 func (p *File) base() (*base, error) {
 	k := cacheKey{file: p, kind: cachedBase}
-	if b, ok := p.cache.get(k).(*base); ok {
-		return b, nil
+	if b, ok, err := getOr[*base](p.cache, k); ok || err != nil {
+		return b, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if b, ok := p.cache.get(k).(*base); ok {
-		return b, nil
+	if b, ok, err := getOr[*base](p.cache, k); ok || err != nil {
+		return b, err
 	}
+	b, err := p.readBase()
+	if err != nil {
+		return nil, p.cache.fault(k, err)
+	}
+	p.cache.put(k, b, int64(len(b.dict.bytes))+b.first.cost()+1<<19)
+	return b, nil
+}
+
+// readBase is called with mu held.
+func (p *File) readBase() (*base, error) {
 	rows, err := p.tableLocked()
 	if err != nil {
 		return nil, err
@@ -174,11 +228,8 @@ func (p *File) base() (*base, error) {
 	if _, err := p.expand(p.foundation.part, size, func(c []byte, n int64) ([]byte, error) { return nil, b.dict.first(c, n) }); err != nil {
 		return nil, err
 	}
-	if b.first, b.state, err = p.decode(&r, newState(), ids, b.dict.bytes[r.textsAt:][:r.text], nil); err != nil {
-		return nil, err
-	}
-	p.cache.put(k, b, int64(len(b.dict.bytes))+b.first.cost()+1<<19)
-	return b, nil
+	b.first, b.state, err = p.decode(&r, newState(), ids, b.dict.bytes[r.textsAt:][:r.text], nil)
+	return b, err
 }
 
 // cost is about how much memory a chapter takes.
@@ -195,6 +246,7 @@ func (p *File) expand(at part, size int64, expand func([]byte, int64) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
+	p.expanded.Add(1)
 	out, err := expand(b, size)
 	if err != nil {
 		return nil, p.corrupt(at.offset, err.Error())
@@ -221,15 +273,16 @@ func (p *File) idsOf(b *base, rows []row, n int) ([][16]byte, error) {
 		return b.first.newIDs, nil
 	}
 	k := cacheKey{p, cachedIDs, uint64(n)}
-	if ids, ok := p.cache.get(k).([][16]byte); ok {
-		return ids, nil
+	if ids, ok, err := getOr[[][16]byte](p.cache, k); ok || err != nil {
+		return ids, err
 	}
 	s := *b.ids
 	ids, err := p.ids(&rows[n], &s)
-	if err == nil {
-		p.cache.put(k, ids, int64(len(ids))*16+64)
+	if err != nil {
+		return nil, p.cache.fault(k, err)
 	}
-	return ids, err
+	p.cache.put(k, ids, int64(len(ids))*16+64)
+	return ids, nil
 }
 
 // chapter returns a chapter.
@@ -242,24 +295,33 @@ func (p *File) chapter(n int) (*chapter, *base, error) {
 		return b.first, b, nil
 	}
 	k := cacheKey{p, cachedChapter, uint64(n)}
-	if c, ok := p.cache.get(k).(*chapter); ok {
-		return c, b, nil
+	if c, ok, err := getOr[*chapter](p.cache, k); ok || err != nil {
+		return c, b, err
 	}
+	c, err := p.readChapter(b, n)
+	if err != nil {
+		return nil, nil, p.cache.fault(k, err)
+	}
+	p.cache.put(k, c, c.cost())
+	return c, b, nil
+}
+
+func (p *File) readChapter(b *base, n int) (*chapter, error) {
 	rows, err := p.table()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r := &rows[n]
 	ids, err := p.idsOf(b, rows, n)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ids = slices.Clone(ids)
 	var text []byte
 	if r.inBase {
 		text = b.dict.bytes[r.textsAt:][:r.text]
 	} else if text, err = p.expand(r.parts[partTexts], r.text, b.dict.after); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c, used, err := p.decode(r, b.state, ids, text, func(id uint32) ([16]byte, error) {
 		at := sort.Search(n, func(i int) bool { return rows[i].id > id }) - 1
@@ -280,11 +342,10 @@ func (p *File) chapter(n int) (*chapter, *base, error) {
 		return c.newIDs[id-rows[at].id], nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p.cache.states.Put(used)
-	p.cache.put(k, c, c.cost())
-	return c, b, nil
+	return c, nil
 }
 
 // decode decodes the records of a chapter. Ids of earlier chapters come from far.
@@ -385,11 +446,13 @@ func (p *File) bodyIn(c *chapter, b *base, body uint64) ([]byte, error) {
 	}
 	i := sort.Search(len(c.groups), func(i int) bool { return c.groups[i].body > body }) - 1
 	k := cacheKey{p, cachedGroup, c.groups[i].body}
-	raw, ok := p.cache.get(k).([]byte)
+	raw, ok, err := getOr[[]byte](p.cache, k)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
-		var err error
 		if raw, err = p.expand(c.groups[i].part, c.groups[i].raw, b.dict.after); err != nil {
-			return nil, err
+			return nil, p.cache.fault(k, err)
 		}
 		p.cache.put(k, raw, int64(len(raw))+128)
 	}

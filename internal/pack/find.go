@@ -44,12 +44,12 @@ func (p *File) readFinds() (*directory, error) {
 	if p.foot.finds == 0 {
 		return nil, fmt.Errorf("%s: %w", p.name, ErrUnlisted)
 	}
-	to := p.size - footerSize - int64(p.foot.finds)
+	to := p.foot.parityAt(p.size) - int64(p.foot.finds)
 	b, err := p.part(part{to, int64(p.foot.finds)})
 	if err != nil {
 		return nil, err
 	}
-	d, err := readDirectory(b, p.foot.offset+int64(p.foot.length), to)
+	d, err := readDirectory(b, p.foot.findsAt(), to)
 	if err != nil {
 		return nil, p.corrupt(to, err.Error())
 	}

@@ -28,9 +28,14 @@ const FormatVersion = 1
 
 const (
 	headerSize = 64
-	footerSize = 32
-	magic      = "LINEAGEP"
-	endMagic   = "LINPKEND"
+	footerSize = 40
+	tailSize   = 2 * footerSize // it is there twice
+	// mostFile is more than any pack has: it is made of 64 MiB of segments, or of one, which
+	// has 4 GiB at most. mostTable bounds its table, and its directory.
+	mostFile  = 8 << 30
+	mostTable = 1 << 28
+	magic     = "LINEAGEP"
+	endMagic  = "LINPKEND"
 
 	// Suffix ends the names of packs, and Unfinished those of packs in the making.
 	Suffix     = ".pack"
@@ -96,41 +101,62 @@ func decodeHeader(b []byte) (h Header, err error) {
 	return h, nil
 }
 
-// footer is the last 32 bytes: where the table of chapters stands. What finds
-// content and spans stands behind it, with its directory at the end.
+// footer says where the rest of the file stands. It is there twice, at the end of the
+// file. Before it stands the parity, with its CRC-32C, before that what finds content and
+// spans, with its directory at the end, and before that the table of chapters.
 //
 //	 0  offset of the table, 8 bytes
 //	 8  its length, 4 bytes, and CRC-32C, 4 bytes
 //	16  length of the directory of what finds things, 4 bytes; 0 for none
-//	20  CRC-32C of the header and the 20 bytes before, 4 bytes
-//	24  magic "LINPKEND"
+//	20  length of the parity, 4 bytes
+//	24  CRC-32C of the header, 4 bytes
+//	28  CRC-32C of the 28 bytes before, 4 bytes
+//	32  magic "LINPKEND"
 type footer struct {
 	offset int64
 	length uint32
 	sum    uint32
 	finds  uint32
+	parity uint32
+	header uint32
 }
 
-func (f footer) encode(header []byte) []byte {
+// headerSum is what a footer knows a header by.
+func headerSum(header []byte) uint32 { return crc32.Checksum(header, castagnoli) }
+
+func (f footer) encode() []byte {
 	b := make([]byte, footerSize)
 	binary.LittleEndian.PutUint64(b, uint64(f.offset))
 	binary.LittleEndian.PutUint32(b[8:], f.length)
 	binary.LittleEndian.PutUint32(b[12:], f.sum)
 	binary.LittleEndian.PutUint32(b[16:], f.finds)
-	binary.LittleEndian.PutUint32(b[20:], crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, b[:20]))
-	copy(b[24:], endMagic)
+	binary.LittleEndian.PutUint32(b[20:], f.parity)
+	binary.LittleEndian.PutUint32(b[24:], f.header)
+	binary.LittleEndian.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
+	copy(b[32:], endMagic)
 	return b
 }
 
-func decodeFooter(header, b []byte) (f footer, err error) {
-	if len(b) != footerSize || string(b[24:]) != endMagic ||
-		crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, b[:20]) != binary.LittleEndian.Uint32(b[20:]) {
+func decodeFooter(b []byte) (f footer, err error) {
+	if len(b) != footerSize || string(b[32:]) != endMagic || crc32.Checksum(b[:28], castagnoli) != binary.LittleEndian.Uint32(b[28:]) {
 		return f, errors.New("footer checksum does not match")
 	}
 	return footer{
 		offset: int64(binary.LittleEndian.Uint64(b)), length: binary.LittleEndian.Uint32(b[8:]), sum: binary.LittleEndian.Uint32(b[12:]),
-		finds: binary.LittleEndian.Uint32(b[16:]),
+		finds: binary.LittleEndian.Uint32(b[16:]), parity: binary.LittleEndian.Uint32(b[20:]), header: binary.LittleEndian.Uint32(b[24:]),
 	}, nil
+}
+
+// parityAt returns where the parity stands in a file of a size.
+func (f footer) parityAt(size int64) int64 { return size - tailSize - 4 - int64(f.parity) }
+
+// findsAt returns where what finds things stands, which ends with the parity.
+func (f footer) findsAt() int64 { return f.offset + int64(f.length) }
+
+// fits reports whether what a footer says can be in a file of a size.
+func (f footer) fits(size int64) bool {
+	end := f.parityAt(size)
+	return f.offset >= headerSize && f.offset <= size && f.length <= mostTable && f.finds <= mostTable && f.findsAt()+int64(f.finds) <= end && int(f.parity) == paritySize(end)
 }
 
 // Name returns the file name of the pack of some segments. A pack that was written

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -73,6 +74,7 @@ type Writer struct {
 	records int
 	text    int
 
+	parity     parity
 	foundation foundation
 	founded    bool
 	texts      []byte // of the base, until it is written
@@ -97,7 +99,7 @@ type Writer struct {
 // in the end.
 func NewWriter(file io.WriterAt, h Header, filter Filter) *Writer {
 	w := &Writer{
-		dict: dictionary{dense: h.Dense},
+		dict: dictionary{dense: h.Dense}, parity: make(parity, mostParity),
 		file: file, h: h, filter: filter, at: headerSize, ids: map[[16]byte]uint32{}, known: map[content.ID]uint64{},
 		next: h.FirstCommit, row: row{commit: h.FirstCommit, id: 1, offset: headerSize}, Yield: func() {},
 	}
@@ -389,12 +391,18 @@ func (w *Writer) part(b []byte) (part, error) {
 		return p, nil
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	if _, err := w.file.WriteAt(b, w.at); err != nil {
-		return p, err
-	}
 	p.size = int64(len(b))
-	w.at += p.size
-	return p, nil
+	return p, w.write(b)
+}
+
+// write writes bytes behind what was written.
+func (w *Writer) write(b []byte) error {
+	if _, err := w.file.WriteAt(b, w.at); err != nil {
+		return err
+	}
+	w.parity.add(b, w.at)
+	w.at += int64(len(b))
+	return nil
 }
 
 // Finish writes what is left and returns the size of the file, which it does not
@@ -410,13 +418,19 @@ func (w *Writer) Finish() (int64, error) {
 	if !w.Unlisted {
 		finds, directory = w.lookup.encode(w.h.FirstCommit)
 	}
-	f.finds = uint32(len(directory))
-	header := w.h.encode()
-	end = append(append(append(end, finds...), directory...), f.encode(header)...)
-	if _, err := w.file.WriteAt(end, w.at); err != nil {
+	if err := w.write(slices.Concat(end, finds, directory)); err != nil {
 		return 0, err
 	}
-	w.at += int64(len(end))
+	header := w.h.encode()
+	w.parity.add(header, 0)
+	spare := w.parity.fold(paritySize(w.at))
+	f.finds, f.parity, f.header = uint32(len(directory)), uint32(len(spare)), headerSum(header)
+	if _, err := w.part(spare); err != nil {
+		return 0, err
+	}
+	if err := w.write(slices.Concat(f.encode(), f.encode())); err != nil {
+		return 0, err
+	}
 	if _, err := w.file.WriteAt(header, 0); err != nil {
 		return 0, err
 	}

@@ -36,6 +36,9 @@ func (osFS) Rename(oldName, newName string) error { return os.Rename(oldName, ne
 func (osFS) MkdirAll(dir string) error { return os.MkdirAll(dir, dirMode) }
 
 func (osFS) List(dir string) ([]string, error) {
+	if err := CheckDir(dir); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return nil, err
@@ -50,7 +53,7 @@ func (osFS) List(dir string) ([]string, error) {
 }
 
 func (osFS) Stat(name string) (Info, error) {
-	info, err := os.Stat(name)
+	info, err := os.Lstat(name)
 	if err != nil {
 		return Info{}, err
 	}
@@ -68,7 +71,7 @@ func (osFS) SyncDir(dir string) error {
 type osFile struct{ f *os.File }
 
 func openFile(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag, fileMode)
+	f, err := OpenFile(name, flag)
 	if err != nil {
 		return nil, err // not f: a nil *os.File in an osFile is not a nil File
 	}

@@ -65,7 +65,9 @@ type Info struct {
 // FS is a file system. All methods are safe for concurrent use.
 //
 // A missing name is reported by an error that is fs.ErrNotExist, one that is in
-// the way by an error that is fs.ErrExist. Close a file before its name is
+// the way by an error that is fs.ErrExist. No symbolic link is followed at the end of a
+// name: neither that nor a pipe or device is opened, and the error matches
+// ErrNotRegular. Close a file before its name is
 // removed, renamed or replaced: not every system allows it otherwise.
 type FS interface {
 	// Open opens an existing file for reading only.

@@ -59,4 +59,11 @@ type CollectReport struct {
 	// After. Files that somebody still reads are not counted and go later.
 	Before uint64 `json:"before"`
 	After  uint64 `json:"after,omitempty"`
+	// Removed are files of the store that were removed whole because they may have held
+	// some of it: an index from before a repair, a search index, bytes that recovery set
+	// aside.
+	Removed []string `json:"removed,omitempty"`
+	// Elsewhere names what may still hold it, for a collection does not reach there. It is
+	// empty when nothing went.
+	Elsewhere []string `json:"elsewhere,omitempty"`
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 var (
@@ -16,6 +18,9 @@ var (
 	// ErrNotHeld is the cause of a context that outlived its lock, or was asked
 	// of a lock that is not held.
 	ErrNotHeld = errors.New("lock is not held")
+	// ErrNotRegular is returned when a lock file or its guard is a symbolic link, a pipe
+	// or anything else but a file. It stays as it is.
+	ErrNotRegular = vfs.ErrNotRegular
 )
 
 // HeldError tells who has a lock. It matches ErrHeld.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // lockFilePath returns the lock file of path, the same one by whatever name
@@ -34,7 +36,7 @@ type sighting struct {
 func look(path string) (*sighting, error) {
 	var f *os.File
 	err := patiently(func() (err error) {
-		f, err = os.Open(path)
+		f, err = vfs.OpenFile(path, os.O_RDONLY)
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +104,7 @@ func create(path string, r record) error {
 func writeNew(path string, data []byte) error {
 	var f *os.File
 	err := patiently(func() (err error) {
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err = vfs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 		return err
 	})
 	if err != nil {
@@ -128,7 +130,7 @@ func restamp(path string, r record) error {
 	}
 	var f *os.File
 	err = patiently(func() (err error) {
-		f, err = os.OpenFile(path, os.O_RDWR, 0)
+		f, err = vfs.OpenFile(path, os.O_RDWR)
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // errGuardBusy is returned while somebody else is inside the guard.
@@ -44,7 +46,7 @@ func enterGuard(ctx context.Context, lockFile string) (*guard, error) {
 func tryGuard(path string) (*guard, error) {
 	var f *os.File
 	err := patiently(func() (err error) {
-		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err = vfs.OpenFile(path, os.O_RDWR|os.O_CREATE)
 		return err
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -55,7 +56,7 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o *Options) (*I
 // from the store.
 func (x *Index) open(ctx context.Context) error {
 	db, err := openFile(ctx, x.path)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, vfs.ErrNotRegular) {
 		if err := x.remove(); err != nil {
 			return err
 		}
@@ -65,11 +66,20 @@ func (x *Index) open(ctx context.Context) error {
 	return err
 }
 
+// companions end the names of the files that SQLite keeps an index in.
+var companions = []string{"", "-wal", "-shm", "-journal"}
+
 func openFile(ctx context.Context, path string) (*sqladapter.DB, error) {
-	// It is as private as the journal.
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	// SQLite opens the files by their names, after this. Who replaces one in between can
+	// write to the store's directory, and with that to everything in it.
+	for _, suffix := range companions {
+		if _, err := vfs.Size(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("search index: %w", err)
+		}
+	}
+	f, err := vfs.OpenFile(path, os.O_CREATE|os.O_RDWR) // as private as the journal
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("search index: %w", err)
 	}
 	if err := f.Close(); err != nil {
 		return nil, err
@@ -78,7 +88,7 @@ func openFile(ctx context.Context, path string) (*sqladapter.DB, error) {
 }
 
 func (x *Index) remove() error {
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+	for _, suffix := range companions {
 		if err := os.Remove(x.path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove search index: %w", err)
 		}

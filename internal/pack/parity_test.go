@@ -1,0 +1,162 @@
+package pack
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+func TestParityFolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(t, "bytes")
+		at := rapid.Int64Range(0, 5000).Draw(t, "offset")
+		size := 1 << rapid.IntRange(0, 9).Draw(t, "size")
+		whole, small := make(parity, 512), make(parity, size)
+		for left := b; len(left) > 0; { // in any pieces
+			n := rapid.IntRange(1, len(left)).Draw(t, "piece")
+			whole.add(left[:n], at+int64(len(b)-len(left)))
+			left = left[n:]
+		}
+		for i, x := range b {
+			small[(at+int64(i))%int64(size)] ^= x
+		}
+		require.Equal(t, small, whole.fold(size))
+	})
+}
+
+// A damaged block costs nothing, wherever it is: everything reads as it was, a sound file
+// is told from a damaged one, and what is decoded is decoded as often as of a sound one.
+func TestDamagedBlockIsMended(t *testing.T) {
+	shrink(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, m := range samples(t) {
+		sound, err := Open(&memory{m.b}, int64(len(m.b)), "a.pack", NewCache(64<<20))
+		require.NoError(t, err)
+		want := framesIn(t, sound)
+		require.NoError(t, sound.CheckParts(t.Context()))
+		end := int(sound.foot.parityAt(sound.size))
+		size := paritySize(int64(end))
+		for at := 0; at < len(m.b); at += 1 + len(m.b)/400 {
+			b := bytes.Clone(m.b)
+			b[at] ^= 1 << random.IntN(8)
+			if random.IntN(2) == 0 && at < end { // more of the same block
+				for i := at &^ (size - 1); i < min((at|(size-1))+1, end); i++ {
+					b[i] = byte(random.Uint32())
+				}
+			}
+			p, err := Open(&memory{b}, int64(len(b)), "a.pack", NewCache(64<<20))
+			require.NoError(t, err, "byte %d of %d", at, len(b))
+			require.Equal(t, sound.Header, p.Header)
+			require.Equal(t, want, framesIn(t, p), "byte %d", at)
+			require.NoError(t, p.CheckSums())
+			require.NoError(t, check(p))
+			require.Equal(t, sound.decoded.Load(), p.decoded.Load())
+			require.Equal(t, sound.expanded.Load(), p.expanded.Load())
+			require.ErrorIs(t, p.CheckParts(t.Context()), backend.ErrCorrupt, "byte %d", at)
+		}
+	}
+}
+
+func framesIn(t *testing.T, p *File) (frames []Frame) {
+	t.Helper()
+	for f, err := range p.Frames(0, 0) {
+		require.NoError(t, err)
+		frames = append(frames, f)
+	}
+	return frames
+}
+
+// What cannot be mended, for two blocks are damaged, costs what it is in, and is found out
+// about once.
+func TestDamageIsRemembered(t *testing.T) {
+	shrink(t)
+	for _, m := range samples(t) {
+		sound, err := Open(m, int64(len(m.b)), "a.pack", NewCache(1<<20))
+		require.NoError(t, err)
+		want := map[uint64]Frame{}
+		for _, f := range framesIn(t, sound) {
+			want[f.Number] = f
+		}
+		rows, err := sound.table()
+		require.NoError(t, err)
+		for n, r := range rows {
+			for _, at := range append([]part{sound.foundation.part, r.parts[partIDs], r.parts[partRecords], r.parts[partTexts]}, partsOf(r.groups)...) {
+				if at.size == 0 {
+					continue
+				}
+				b := bytes.Clone(m.b)
+				b[at.offset] ^= 1
+				b[sound.foot.parityAt(sound.size)] ^= 1 // so that nothing can be mended
+				p, err := Open(&memory{b}, int64(len(b)), "a.pack", NewCache(64<<20))
+				require.NoError(t, err)
+				read := func() (missing int) {
+					missing = len(want)
+					for f, err := range p.Salvage() {
+						if err != nil {
+							require.ErrorIs(t, err, backend.ErrCorrupt)
+							continue
+						}
+						require.Equal(t, want[f.Number], f)
+						missing--
+					}
+					return missing
+				}
+				missing := read()
+				require.NotZero(t, missing, "chapter %d", n)
+				decoded, expanded := p.decoded.Load(), p.expanded.Load()
+				for range 3 {
+					require.Equal(t, missing, read())
+				}
+				require.Equal(t, decoded, p.decoded.Load())
+				require.Equal(t, expanded, p.expanded.Load())
+			}
+		}
+	}
+}
+
+func partsOf(groups []group) (parts []part) {
+	for _, g := range groups {
+		parts = append(parts, g.part)
+	}
+	return parts
+}
+
+// hollow is a file of any size that is zeros but for its end.
+type hollow struct {
+	size int64
+	tail []byte
+	read int64
+}
+
+func (h *hollow) ReadAt(b []byte, at int64) (int, error) {
+	h.read += int64(len(b))
+	clear(b)
+	if from := h.size - int64(len(h.tail)); at+int64(len(b)) > from {
+		copy(b[max(from-at, 0):], h.tail[max(at-from, 0):])
+	}
+	return len(b), nil
+}
+
+// A footer that is right and claims anything makes nothing be read or allocated.
+func TestHostileFooters(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.Int64Range(0, 1<<12), rapid.Int64Range(0, 1<<62)).Draw(t, "size")
+		number := rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 4, 64, mostParity, mostTable, 1<<32 - 1}))
+		f := footer{
+			offset: rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, max(size, 1))).Draw(t, "offset"),
+			length: number.Draw(t, "length"), sum: number.Draw(t, "sum"), finds: number.Draw(t, "finds"), parity: number.Draw(t, "parity"),
+			header: headerSum(Header{First: 1, Last: 1, FirstCommit: 1}.encode()),
+		}
+		h := &hollow{size: size, tail: append(f.encode(), f.encode()...)}
+		_, err := Open(h, size, "hostile.pack", NewCache(1<<20))
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+		if !f.fits(size) || size > mostFile {
+			require.LessOrEqual(t, h.read, int64(headerSize+tailSize))
+		}
+	})
+}

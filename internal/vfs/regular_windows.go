@@ -1,0 +1,6 @@
+package vfs
+
+import "golang.org/x/sys/windows"
+
+// notFollowing opens a symbolic link itself, not the file that it leads to.
+const notFollowing = windows.FILE_FLAG_OPEN_REPARSE_POINT
