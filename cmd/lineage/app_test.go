@@ -179,7 +179,7 @@ func TestProjectFollows(t *testing.T) {
 		require.Equal(t, 0, runLine(t.Context(), "compare", db, "--store", dir).code)
 	}
 	// While somebody else has the store it waits, and hears of everything afterwards.
-	holder, err := lineage.Open(t.Context(), dir, nil)
+	holder, err := lineage.Open(t.Context(), dir, &lineage.Options{Wait: time.Minute})
 	require.NoError(t, err)
 	for thread, err := range holder.Threads(t.Context()) {
 		require.NoError(t, err)
