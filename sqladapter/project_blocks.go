@@ -41,7 +41,8 @@ var blockSQL = struct {
 	remove:        `DELETE FROM "content_blocks" WHERE "id" IN ({list})`,
 	addOrphan:     `INSERT INTO "lineage_orphans" ("content_id") VALUES {rows:1}`,
 	unusedUsers: `DELETE FROM "users" WHERE NOT EXISTS (SELECT 1 FROM "content_blocks" ` +
-		`WHERE "content_blocks"."origin_user_id" = "users"."id")`,
+		`WHERE "content_blocks"."origin_user_id" = "users"."id") AND NOT EXISTS (SELECT 1 FROM "message_usages" ` +
+		`WHERE "message_usages"."origin_user_id" = "users"."id")`,
 }
 
 // addBlock adds a block to the batch, with what it refers to. body is nil when the

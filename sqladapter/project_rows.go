@@ -117,6 +117,9 @@ func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structu
 		origin = *u.Origin
 	}
 	origin = w.cleanOrigin(origin)
+	if origin.UserID != "" {
+		w.batch.addUser(origin.UserID)
+	}
 	kind := u.Kind.String()
 	role, name := u.Role, u.Name
 	var revision any

@@ -96,6 +96,7 @@ CREATE TABLE "message_usages" (
 );
 CREATE INDEX "lineage_message_usages_content" ON "message_usages" ("content_id");
 CREATE INDEX "lineage_message_usages_span" ON "message_usages" ("span_id");
+CREATE INDEX "lineage_message_usages_user" ON "message_usages" ("origin_user_id");
 
 -- Content that nothing may use any more: looked at before a run ends.
 CREATE TABLE "lineage_orphans" (

@@ -196,6 +196,32 @@ func (s *suite) testShrinks(t *testing.T) {
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
 }
 
+// testUsers has a text that two users said. Each of them is there as long as a message is.
+func (s *suite) testUsers(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	threads := make(map[string]*lineage.Thread)
+	for _, user := range []string{"ada", "bob"} {
+		thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: user})
+		require.NoError(t, err)
+		c, err := thread.Active(bg)
+		require.NoError(t, err)
+		_, err = c.Extend(bg, lineage.Item{Role: "user", Body: []byte("the same"), Origin: lineage.Origin{UserID: user}})
+		require.NoError(t, err)
+		threads[user] = thread
+	}
+	s.project(t, store, db)
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
+	require.NoError(t, threads["bob"].Delete(bg))
+	s.project(t, store, db)
+	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
+	require.Equal(t, 0, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+}
+
 // testInterrupted stops a projector at each statement. The next one goes on.
 func (s *suite) testInterrupted(t *testing.T) {
 	store := newStore(t)

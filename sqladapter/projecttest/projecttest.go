@@ -72,6 +72,7 @@ func Run(t *testing.T, config Config) {
 		{"Follow", s.testFollow},
 		{"Refuses", s.testRefuses},
 		{"Shrinks", s.testShrinks},
+		{"Users", s.testUsers},
 		{"Large", s.testLarge},
 		{"Texts", s.testTexts},
 		{"Compare", s.testCompare},

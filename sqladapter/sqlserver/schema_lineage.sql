@@ -89,13 +89,14 @@ CREATE TABLE [message_usages] (
   [source_id] NVARCHAR(MAX),
   [metadata] NVARCHAR(MAX),
   [origin_kind] NVARCHAR(MAX) NOT NULL,
-  [origin_user_id] NVARCHAR(MAX),
+  [origin_user_id] NVARCHAR(255) COLLATE Latin1_General_BIN2,
   [origin_model_id] NVARCHAR(MAX),
   [origin_source_id] NVARCHAR(MAX),
   [origin_parent_id] NVARCHAR(MAX)
 );
 CREATE INDEX [lineage_message_usages_content] ON [message_usages] ([content_id]);
 CREATE INDEX [lineage_message_usages_span] ON [message_usages] ([span_id]);
+CREATE INDEX [lineage_message_usages_user] ON [message_usages] ([origin_user_id]);
 
 -- Content that nothing may use any more: looked at before a run ends.
 CREATE TABLE [lineage_orphans] (
