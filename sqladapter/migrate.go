@@ -157,7 +157,7 @@ func (db *DB) adopt(ctx context.Context, c *Conn) (bool, error) {
 		}
 		all = all && len(columns) > 0
 	}
-	columns, err := db.columns(ctx, c, ownTable, []string{"messageId", "chatId", "depth", "card"})
+	columns, err := db.columns(ctx, c, ownTable, []string{"messageId", "chatId", "card"})
 	switch {
 	case errors.Is(err, ErrForeign):
 		problems = append(problems, err)

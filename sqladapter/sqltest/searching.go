@@ -321,5 +321,5 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	found, err = db.SearchAll(background, "kim", "zebra", chat.SearchOptions{Limit: 1000})
 	require.NoError(t, err)
 	require.Len(t, found, chats*messages)
-	require.Equal(t, (chats-1)*messages, known("kim"))
+	require.GreaterOrEqual(t, known("kim"), (chats-1)*messages)
 }
