@@ -233,7 +233,7 @@ func talkALot(t *testing.T, dir string) string {
 		do("", "append", "--chat", name, "other", "another walrus of "+name)
 	}
 	random := rand.New(rand.NewPCG(7, 7))
-	body := make([]byte, 300<<10)
+	body := make([]byte, 90<<10)
 	for i := range body {
 		body[i] = byte(random.Uint32())
 	}
