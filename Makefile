@@ -99,7 +99,7 @@ crash: tools ## Run the crash tests for CRASH_ROUNDS (default 5000)
 
 .PHONY: damage
 damage: ## Flip DAMAGE_FLIPS single bytes (default 3000) in stores of every state, and read them
-	LINEAGE_DAMAGE=$(DAMAGE_FLIPS) go test -count=1 -run 'TestDamage$$' -timeout 0 ./sqladapter/search
+	LINEAGE_DAMAGE=$(DAMAGE_FLIPS) go test -count=1 -run '^TestDamage(OnTheCommandLine)?$$' -timeout 0 ./sqladapter/search ./cmd/lineage
 
 .PHONY: golden
 golden: ## Rewrite the golden files; read the difference before committing it

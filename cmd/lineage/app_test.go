@@ -257,3 +257,25 @@ func TestPasswordsAreNotShown(t *testing.T) {
 		require.NotContains(t, got.err, "cret@")
 	}
 }
+
+// A command on a damaged store that does not find something says that this may be the damage.
+func TestNothingIsMissingWithoutAWordAboutDamage(t *testing.T) {
+	dir := newStore(t)
+	run := func(args ...string) result { return runLine(t.Context(), append(args, "--store", dir)...) }
+	require.Zero(t, run("chat", "create", "--id", "later").code)
+	require.Zero(t, run("append", "a walrus", "--chat", "later").code)
+	require.Zero(t, run("search", "walrus").code) // the search index knows the last commit
+	segments, err := filepath.Glob(filepath.Join(dir, "journal", "*.seg"))
+	require.NoError(t, err)
+	require.Len(t, segments, 1)
+	b, err := os.ReadFile(segments[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(segments[0], b[:bytes.Index(b, []byte("later"))], 0o600))
+	for _, line := range [][]string{
+		{"log", "--chat", "later"}, {"log", "--chat", "never"}, {"cat", "--chat", "later", ":1"}, {"search", "walrus"}, {"search", "nothing-of"}, {"chat", "list"},
+	} {
+		got := run(line...)
+		require.Equal(t, exitCorrupt, got.code, "%s: %s", line, got.err)
+		require.Contains(t, got.err, "corrupt", line)
+	}
+}

@@ -25,7 +25,7 @@ func chatCreateCommand(a *app) *cobra.Command {
 			if a.dsn() != "" {
 				return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.createChat(ctx, o) })
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runChatCreate(ctx, s, o) })
+			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runChatCreate(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()

@@ -13,7 +13,7 @@ func chatUseCommand(a *app) *cobra.Command {
 		Example: `  lineage chat use lisbon`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runChatUse(ctx, s, args[0]) })
+			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runChatUse(ctx, s, args[0]) })
 		}),
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +19,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// chatFile says in a store which chat was chosen. It is a preference of the command line
-// and unknown to the store.
+// chatFile is a file in a store that names the chosen chat, with a checksum. It is a
+// preference of the command line and unknown to the store.
 const chatFile = "current-chat"
 
 // maxLatest bounds how many commits are read to find the chat that changed last.
@@ -28,15 +31,41 @@ func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
 	if name := s.namedChat(); name != "" {
 		return refs.New(s.store, nil).Thread(ctx, name)
 	}
-	if chosen, err := vfs.ReadFile(filepath.Join(s.dir, chatFile), 1<<10); err == nil {
-		if id, err := structure.ParseID[lineage.ThreadID](strings.TrimSpace(string(chosen))); err == nil {
-			t, err := s.store.Thread(ctx, id)
-			if !errors.Is(err, lineage.ErrNotFound) {
-				return t, err
-			}
+	id, err := s.chosenChat()
+	if err != nil {
+		return nil, err
+	}
+	if !id.IsZero() {
+		t, err := s.store.Thread(ctx, id)
+		if !errors.Is(err, lineage.ErrNotFound) { // it may have been deleted
+			return t, err
 		}
 	}
 	return s.latestChat(ctx)
+}
+
+// chosenChat returns the chat that was chosen, zero if none was. A file that is damaged is
+// an error: a message must not go to another chat.
+func (s *session) chosenChat() (lineage.ThreadID, error) {
+	path := filepath.Join(s.dir, chatFile)
+	b, err := vfs.ReadFile(path, 1<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lineage.ThreadID{}, nil
+	}
+	if err != nil {
+		return lineage.ThreadID{}, fmt.Errorf("current chat: %w", err)
+	}
+	text, _, _ := strings.Cut(string(b), " ")
+	id, err := structure.ParseID[lineage.ThreadID](text)
+	if err != nil || string(b) != chosen(id) {
+		return lineage.ThreadID{}, hint(fmt.Errorf("%s: %w", path, lineage.ErrCorrupt), "'lineage chat use CHAT' chooses the current chat again")
+	}
+	return id, nil
+}
+
+// chosen returns the bytes of chatFile.
+func chosen(id lineage.ThreadID) string {
+	return fmt.Sprintf("%s %08x\n", id, crc32.ChecksumIEEE(id[:]))
 }
 
 // latestChat returns the chat that changed last, which is the first that is listed; nil
@@ -149,7 +178,7 @@ func (s *session) useChat(id lineage.ThreadID) error {
 		return err
 	}
 	defer os.Remove(temporary.Name())
-	if _, err := temporary.WriteString(id.String() + "\n"); err != nil {
+	if _, err := temporary.WriteString(chosen(id)); err != nil {
 		return errors.Join(err, temporary.Close())
 	}
 	if err := temporary.Close(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -175,4 +177,35 @@ func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, latest(), byTime.ID())
 	require.Equal(t, threads[7].ID(), byTime.ID())
+}
+
+// No command works on another chat because the file that names the chosen one is damaged.
+func TestDamagedCurrentChat(t *testing.T) {
+	dir := newStore(t)
+	run := func(args ...string) result { return runLine(t.Context(), append(args, "--store", dir)...) }
+	require.Zero(t, run("chat", "create", "--title", "second").code)
+	path := filepath.Join(dir, chatFile)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	try := func(b []byte) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		got := run("append", "to the second")
+		require.Equal(t, exitCorrupt, got.code, got.err)
+		require.Contains(t, got.err, "hint: 'lineage chat use CHAT' chooses the current chat again")
+	}
+	for at := range whole {
+		b := bytes.Clone(whole)
+		b[at] ^= 1 << (at % 8)
+		try(b)
+	}
+	try(whole[:len(whole)-1])
+	try(nil)
+	got := run("chat", "use", "second")
+	require.Zero(t, got.code, got.err)
+	again, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, whole, again)
+	require.Zero(t, run("append", "to the second").code)
+	require.NotContains(t, run("log").out, "hello")
 }

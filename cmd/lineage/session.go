@@ -50,12 +50,7 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if damage := store.Damage(); damage != nil && !mode.damaged {
-		defer func() {
-			if err == nil {
-				err = hint(fmt.Errorf("what this shows of %s is not all: %w", dir, damage),
-					"'lineage verify' says what is damaged, and 'lineage repair' what can be done")
-			}
-		}()
+		defer func() { err = incomplete(err, dir, damage) }()
 	}
 	s := &session{app: a, dir: dir, store: store}
 	if !mode.noChat {
@@ -65,6 +60,20 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 	}
 	s.refs = refs.New(store, s.thread)
 	return run(ctx, s)
+}
+
+// incomplete returns the error of a command that ended with err on a damaged store. What was
+// not found, or differs, may be what the damage hides.
+func incomplete(err error, dir string, damage error) error {
+	switch missing := fmt.Errorf("what this shows of %s is not all: %w", dir, damage); {
+	case err == nil, errors.Is(err, errNothingFound), errors.Is(err, errDiffers):
+		err = missing
+	case errors.Is(err, lineage.ErrNotFound):
+		err = fmt.Errorf("%w; %w", err, missing)
+	default:
+		return err
+	}
+	return hint(err, "'lineage verify' says what is damaged, and 'lineage repair' what can be done")
 }
 
 // read and change are open for commands that read, and for those that change.
