@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -66,11 +67,12 @@ func (r *run) names(ctx context.Context) (err error) {
 type namesStore struct {
 	*lineageStore
 	n        int
+	seed     uint64
 	messages *messages
 	thread   *lineage.Thread
 	main     *lineage.Context
 	chats    chat.Store
-	branches []namesBranch // those that operations use, spread over all
+	branches []namesBranch // those that operations use, drawn from all
 
 	// created by operations
 	made     int // branches
@@ -102,7 +104,7 @@ func (r *run) newNamesStore(ctx context.Context, n int) (*namesStore, error) {
 	}
 	s := &namesStore{
 		lineageStore: &lineageStore{dir: dir, options: &lineage.Options{Durability: lineage.Normal, NoPacking: true}},
-		n:            n, messages: newMessages(&r.config, streamStore),
+		n:            n, seed: r.config.Seed, messages: newMessages(&r.config, streamStore),
 	}
 	if err := s.open(ctx); err != nil {
 		return nil, err
@@ -166,8 +168,9 @@ func (s *namesStore) find(ctx context.Context) (err error) {
 	if s.main, err = s.thread.On(ctx, "main"); err != nil {
 		return err
 	}
-	for i := range namesEach {
-		b := namesBranch{number: i * s.n / namesEach}
+	random := rand.New(rand.NewPCG(s.seed, streamStore))
+	for _, number := range random.Perm(s.n)[:namesEach] { // equal distances would meet in few sets of a cache
+		b := namesBranch{number: number}
 		if b.context, err = s.thread.On(ctx, b.name()); err != nil {
 			return err
 		}
