@@ -59,7 +59,7 @@ func (r *run) names(ctx context.Context) (err error) {
 	for _, s := range stores {
 		imports = append(imports, r.importsBranches(s.n))
 	}
-	return r.compare(ctx, subject{workload: workNamesImport, size: largest, rounds: slow(r.config.Rounds)}, imports)
+	return r.compare(ctx, subject{workload: workNamesImport, size: largest, rounds: slow(r.config.Rounds), warm: true}, imports)
 }
 
 // namesStore is a store with a chat of n branches, each with a message of its own, and n
