@@ -95,7 +95,7 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 	for _, w := range []string{
 		workExtend, workFork, workExtend + afterOthers, workFork + afterOthers, workRead, workWindow, workEdit, workLength, "writers", "fanout", "read through 1,000 forks", workWide,
 		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workBesideEach, workPacked, workPackedBeside, workLargeFork, workLargeWindow, workFill,
-		workExtendOn, workForkOn, workLimits, workLimitsRead, workLimitsPacked, workImport, workDedupe, workSearch, workIndex,
+		workExtendOn, workForkOn, workLimits, workLimitsRead, workLimitsPacked, workNames + "delete a branch", workNamesImport, workImport, workDedupe, workSearch, workIndex,
 		workCold + dedupeFast, workCold + dedupePacked, workColdMost + dedupePacked, workColdOpen + dedupeFast,
 	} {
 		require.True(t, found[w], w)
@@ -279,6 +279,67 @@ func TestFirstOfARound(t *testing.T) {
 	r.report = Report{}
 	with.first = func(context.Context) error { return errLeastMoved }
 	require.ErrorIs(t, r.compare(context.Background(), subject{workload: "w"}, []contender{with}), errLeastMoved)
+}
+
+// Every operation is measured in each store, and what it creates is deleted again.
+func TestNames(t *testing.T) {
+	ctx := context.Background()
+	c := small(t)
+	c.Workloads = []string{"names"}
+	report, err := Run(ctx, c)
+	require.NoError(t, err)
+	r := &run{config: c, dir: t.TempDir()}
+	r.config.setDefaults()
+	s, err := r.newNamesStore(ctx, fewNames)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	names := []string{workNamesImport}
+	for _, o := range s.operations() {
+		names = append(names, workNames+o.name)
+		operation := s.contender(o)
+		_, err := sampleRound(ctx, &operation)
+		require.NoError(t, err, o.name)
+	}
+	require.NoError(t, s.clean(ctx))
+	branches, err := s.thread.Branches(ctx)
+	require.NoError(t, err)
+	require.Len(t, branches, fewNames+1)
+	threads := 0
+	for _, err := range s.store.Threads(ctx) {
+		require.NoError(t, err)
+		threads++
+	}
+	require.Equal(t, fewNames+1, threads)
+
+	sizes, grown := map[string][]int{}, map[string]Growth{}
+	for _, row := range report.Rows {
+		sizes[row.Workload] = append(sizes[row.Workload], row.Size)
+	}
+	for _, g := range report.Growth {
+		grown[g.Workload] = g
+	}
+	for _, name := range names {
+		require.Equal(t, []int{100, 1_000}, sizes[name], name)
+		require.Equal(t, 100, grown[name].From, name)
+		require.Equal(t, 1_000, grown[name].To, name)
+	}
+	require.Len(t, sizes, len(names))
+	require.Len(t, report.Goals, 1)
+}
+
+func TestNamesGoal(t *testing.T) {
+	ratio := func(operation, system, against string, ratio float64) Ratio {
+		return Ratio{Workload: workNames + operation, System: nameLineage + ", " + system, Against: nameLineage + ", " + against, Durability: normal, Ratio: ratio}
+	}
+	r := &Report{Ratios: []Ratio{
+		ratio("fork", "1,000", "100", 7), ratio("fork", "100,000", "100", 1.1), ratio("fork", "100", "100,000", 9),
+		ratio("delete", "100,000", "1,000", 8), ratio("delete", "100,000", "100", 1.5),
+	}}
+	all := goals(r)
+	require.Len(t, all, 1)
+	require.Equal(t, 1.5, all[0].Ratio)
+	require.True(t, all[0].Reached)
+	require.Equal(t, "delete, 100,000 against 100", all[0].Measured)
 }
 
 func TestStatistics(t *testing.T) {

@@ -27,7 +27,8 @@ type Config struct {
 	// StoreMessages is how much the large store holds in workloads about the size
 	// of a store rather than of a history. Default 1,000,000.
 	StoreMessages int
-	// Forks is how many forks of one place are made at most. Default 100,000.
+	// Forks is the largest number of forks of one place, and of branches and threads in the
+	// workload names. Default 100,000.
 	Forks int
 	// Sustained is how many extends and forks a round of the workload sustained has.
 	// Default 200,000: more than the queues and buffers take in.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Goal is a figure that the store is to reach, and what was measured of it.
@@ -56,6 +57,7 @@ func goals(r *Report) []Goal {
 	add(r.best(workForkOn, "the write, an id, encoding and the entries of an index")(r.worst("fork, normal durability, sustained, against the same", 2, workForkOn, normal)))
 	add(r.between("fork of a long history against one of ten messages", 1.2, workLength))
 	add(r.between("extend in the largest store against one of 10,000 messages", 1.5, workLargeStore))
+	add(r.namesGoal())
 	add(r.readGoal())
 	add(r.importGoal())
 	add(r.value("bytes beside content for a message, fresh, a thousand in a commit", 128, workBeside, 1))
@@ -98,6 +100,27 @@ func (r *Report) between(goal string, limit float64, workload string) (Goal, boo
 		}
 	}
 	return Goal{}, false
+}
+
+// namesGoal is the operation that grows most from the fewest branches and threads to the
+// most.
+func (r *Report) namesGoal() (g Goal, ok bool) {
+	few, many := math.MaxInt, 0
+	for _, x := range r.Ratios {
+		if strings.HasPrefix(x.Workload, workNames) {
+			few, many = min(few, sizeIn(x.Against)), max(many, sizeIn(x.System))
+		}
+	}
+	for _, x := range r.Ratios {
+		operation, found := strings.CutPrefix(x.Workload, workNames)
+		if found && sizeIn(x.Against) == few && sizeIn(x.System) == many && x.Ratio > g.Ratio {
+			g, ok = Goal{
+				Goal: "any operation among the most branches and threads against the same among the fewest", Limit: 2,
+				Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: operation + ", " + count(many) + " against " + count(few),
+			}, true
+		}
+	}
+	return g, ok
 }
 
 // writersGoal is how much more 64 writers get done than one. At best, they get done

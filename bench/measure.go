@@ -13,6 +13,9 @@ import (
 type contender struct {
 	system     string
 	durability string
+	// at is the size that it is measured at, where sizes are compared with one another; 0 is
+	// the size of the subject.
+	at int
 	// elsewhere is set where the work is done by another process.
 	elsewhere bool
 	// first, when not nil, does one operation at the beginning of a round, and has a row
@@ -27,6 +30,14 @@ type contender struct {
 	after func(ctx context.Context) error
 	// size, when not nil, returns how many bytes are on disk.
 	size func() (int64, error)
+}
+
+// side names the contender in ratios.
+func (c *contender) side() string {
+	if c.at == 0 {
+		return c.system
+	}
+	return c.system + ", " + count(c.at)
 }
 
 // subject is what a comparison is about.
@@ -79,13 +90,13 @@ func (r *run) compare(ctx context.Context, s subject, contenders []contender) er
 	for round := start; round <= rounds; round++ { // round 0 warms up
 		for _, i := range order.Perm(len(contenders)) { // what one leaves behind, in caches and to do, is not always for the same
 			c := &contenders[i]
-			r.config.Progress(fmt.Sprintf("%s, %s, size %d, round %d of %d", s.workload, c.system, s.size, round, rounds))
+			r.config.Progress(fmt.Sprintf("%s, %s, size %d, round %d of %d", s.workload, c.side(), s.size, round, rounds))
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			one, err := sampleRound(ctx, c)
 			if err != nil {
-				return fmt.Errorf("%s of %s at %d: %w", s.workload, c.system, s.size, err)
+				return fmt.Errorf("%s of %s at %d: %w", s.workload, c.side(), s.size, err)
 			}
 			if round > 0 {
 				samples[i] = append(samples[i], one)
@@ -205,6 +216,9 @@ func rowOf(s subject, c *contender, samples []sample) Row {
 	if s.unit != "" {
 		row.Unit = s.unit
 	}
+	if c.at != 0 {
+		row.Size = c.at
+	}
 	row.Noisy = row.High-row.Low > noisyAt*row.Value
 	return row
 }
@@ -216,7 +230,7 @@ func ratioOf(s subject, a, b *contender, as, bs []sample) Ratio {
 		ratios[i] = as[i].wall / bs[i].wall
 	}
 	return Ratio{
-		Workload: s.workload, Size: s.size, Archive: s.archive, System: a.system, Against: b.system, Durability: a.durability,
+		Workload: s.workload, Size: s.size, Archive: s.archive, System: a.side(), Against: b.side(), Durability: a.durability,
 		Ratio: median(ratios), Low: quantile(ratios, 0.25), High: quantile(ratios, 0.75),
 	}
 }

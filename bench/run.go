@@ -52,6 +52,7 @@ func workloads() []workload {
 		{"fanout", "100 subagents, each with the whole history, that say something", (*run).fanout},
 		{"deep", "1,000 forks of forks", (*run).deep},
 		{"wide", "forks of one place, among few and among many", (*run).wide},
+		{"names", "operations on one branch or thread among few and among many; import of a conversation with as many branches", (*run).names},
 		{"forkbytes", "what forks of a history take on disk", (*run).forkStorage},
 		{"store", "extend, fork and window in a large store against a small one; opening and verifying it; bytes beside content", (*run).stores},
 		{"import", "importing conversations, against inserting them", (*run).imports},
