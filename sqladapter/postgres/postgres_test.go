@@ -106,7 +106,7 @@ func TestLargeTexts(t *testing.T) {
 
 // TestPoolOfPgx uses a pool of pgx's own kind, and a database in lower case.
 func TestPoolOfPgx(t *testing.T) {
-	c := config(t, true)
+	c := config(t, false)
 	p := c.New(t).(place)
 	require.NoError(t, p.Exec(background, c.Documented))
 	pool, err := pgxpool.New(background, p.dsn)
