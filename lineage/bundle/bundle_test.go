@@ -411,7 +411,7 @@ func TestErased(t *testing.T) {
 	bring(t, c, before)
 	report = bring(t, c, after)
 	require.EqualValues(t, 3, report.Kept)
-	require.Equal(t, []string{"secret", "", "plain", ""}, allTexts(t, on(t, c, main.ID())))
+	require.Equal(t, []string{"secret", "", "plain", "[application/octet-stream, 204800 bytes]"}, allTexts(t, on(t, c, main.ID())))
 
 	// A message that is new brings it, large or not.
 	_, err = main.Extend(bg, lineage.User("secret"), lineage.Item{Kind: lineage.Asset, Filename: "g", Body: big})
