@@ -29,7 +29,7 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@scripts/deepagents.sh
 	@{ status=0; \
 	  go test -race -count=1 -timeout 30m -json ./... || status=1; \
-	  go -C bench test -race -count=1 -json ./... || status=1; \
+	  go -C bench test -race -count=1 -timeout 30m -json ./... || status=1; \
 	  go -C tools test -race -count=1 -json ./... || status=1; \
 	  exit $$status; } | $(BIN)/testsummary
 
