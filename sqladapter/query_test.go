@@ -26,6 +26,9 @@ func TestSearchText(t *testing.T) {
 		require.True(t, json.Valid([]byte(data)), data)
 		require.Equal(t, want, searchText(json.RawMessage(data)), data)
 	}
+	for _, malformed := range []string{"", "[a0", `["said", b`, `{"text":"said"`, `{"a" "said"}`, `"said" [`, "said", "[1 2]", strings.Repeat("[", 20_000), strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)} {
+		require.Empty(t, searchText(json.RawMessage(malformed)))
+	}
 }
 
 func TestWords(t *testing.T) {

@@ -3,6 +3,7 @@ package sqladapter
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 )
 
@@ -14,14 +15,19 @@ var said = map[string]bool{
 }
 
 // searchText returns what a message says, for search: what is under the keys that
-// are for that, or all of its text where there are no such keys.
+// are for that, or all of its text where there are no such keys. Malformed JSON says
+// nothing.
 func searchText(data json.RawMessage) string {
 	var t textReader
 	t.decoder = json.NewDecoder(bytes.NewReader(data))
 	t.decoder.UseNumber()
 	var object map[string]json.RawMessage
-	isMessage := json.Unmarshal(data, &object) == nil && (object["parts"] != nil || object["content"] != nil)
-	t.value(isMessage)
+	err := json.Unmarshal(data, &object)
+	var malformed *json.SyntaxError
+	if errors.As(err, &malformed) {
+		return "" // the decoder of tokens would not end, or nest without a limit
+	}
+	t.value(err == nil && (object["parts"] != nil || object["content"] != nil))
 	return t.b.String()
 }
 

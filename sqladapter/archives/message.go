@@ -77,7 +77,7 @@ func messageNode(v any) (archive.Node, bool) {
 		}
 		from, ok := v[0].(string)
 		said, text := v[1].(string)
-		if !ok || !text {
+		if !ok || !text || from == "" {
 			return archive.Node{}, false
 		}
 		if role = graphRoles[from]; role == "" {

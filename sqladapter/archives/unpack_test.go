@@ -61,6 +61,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("\x92\xa2hi\xd9\x02\xff\xfe"))
 	f.Add([]byte("\xc7\x20\x05\x94\xa1m\xacHumanMessage\x82\xa7content\xa2hi\xa2id\xa11\xa0"))
 	f.Add([]byte("\xdf\x7f\xff\xff\xff"))
+	f.Add([]byte("\x92\xa0\xa500000")) // a message of nobody
 	f.Add([]byte("\x91\x91\x91\x91\x91\x91\xc0"))
 	f.Add([]byte("\x83\xa4type\xa2ai\xa7content\x91\xc0\xaatool_calls\x91\x80"))
 	f.Fuzz(func(t *testing.T, b []byte) {
