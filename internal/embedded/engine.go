@@ -69,6 +69,8 @@ type Options struct {
 
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
+	reads // of the latest state
+
 	dir     string
 	opt     Options
 	lock    *dirLock
@@ -124,9 +126,10 @@ type Engine struct {
 	frames   frameCache
 	filter   storeFilter
 	arrivals arrivals
-	// files is held for reading by whatever uses the files: calls, sequences and
-	// snapshots. Close takes it for good.
+	// files is held for reading by calls, which use the files. Close takes it for good,
+	// and then what is held between calls.
 	files sync.RWMutex
+	holds holds
 }
 
 var (
@@ -164,7 +167,7 @@ func newEngine(dir string) *Engine {
 		runs:    recentByID[structure.RunID, structure.RunInfo](),
 		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 	}
-	e.state.engine = e
+	e.reads.engine, e.state.engine = e, e
 	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
 	return e
@@ -410,8 +413,8 @@ func (e *Engine) isNewRun(id structure.RunID) bool {
 	return ok && e.madeRuns.isNew(made)
 }
 
-// Close implements backend.Engine. It waits for snapshots and sequences that are
-// still being read.
+// Close implements backend.Engine. It waits for calls, but not for whoever has a snapshot
+// or reads a sequence: these end with errExpired.
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
@@ -423,6 +426,7 @@ func (e *Engine) Close() error {
 	e.arrivals.announce()
 	e.files.Lock()
 	e.background.wait.Wait()
+	e.expire()
 	return e.release()
 }
 
