@@ -238,6 +238,7 @@ func (b *builder) thread(t *structure.Thread) error {
 	}
 	if !known {
 		b.counts.threads++
+		b.put(threadEndKey(t.ID), present)
 	}
 	v, err := value(t)
 	b.put(k, v)

@@ -225,6 +225,7 @@ func (b *builder) deleteThread(id structure.ThreadID) error {
 	} else if known {
 		b.counts.threads--
 		b.put(k, nil)
+		b.put(threadEndKey(id), nil)
 	} else if !b.replay {
 		return &backend.SubjectError{Subject: "thread", ID: id.String(), Err: backend.ErrNotFound}
 	}

@@ -64,6 +64,11 @@ func (e *Engine) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error
 	return sequence(e, func(v view) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx) })
 }
 
+// ThreadsEnding implements backend.Reader.
+func (e *Engine) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Thread, error] { return v.ThreadsEnding(ctx, end) })
+}
+
 // Contexts implements backend.Reader.
 func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
 	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })
