@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,7 +33,7 @@ var chatSQL = struct {
 	userOf: `SELECT "userId" FROM "chats" WHERE "id" = ?`,
 	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
 	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
-	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" = ?`,
+	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" IN ({list})`,
 	update: `UPDATE "chats" SET "title" = ?, "metadata" = ?, ` +
 		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	remove: `DELETE FROM "chats" WHERE "id" = ?`,
@@ -142,13 +143,10 @@ func (c *Conn) touch(ctx context.Context, id string) error {
 	return err
 }
 
-// hold keeps a chat, if it is there, from other changes until the transaction ends.
-func (c *Conn) hold(ctx context.Context, id string) error {
-	if !c.db.canHold(id) {
-		return nil
-	}
-	_, err := c.Exec(ctx, chatSQL.hold, id)
-	return err
+// hold keeps those chats that are there from other changes until the transaction ends.
+func (c *Conn) hold(ctx context.Context, ids ...string) error {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !c.db.canHold(id) })
+	return c.execAll(ctx, chatSQL.hold, ids)
 }
 
 // CreateChat implements chat.Store.

@@ -23,7 +23,7 @@ var knownSQL = struct {
 		`(SELECT COUNT(*) FROM "messages" m JOIN "lineage_messages" k ON k."messageId" = m."id" {exactly} {current:k} ` +
 		`WHERE m."chatId" = ?) AS "current"`,
 	depths: `SELECT "messageId", "depth" FROM "lineage_messages" WHERE "messageId" IN ({list})`,
-	unknown: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."chatId" = ? ` +
+	unknown: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."chatId" IN ({list}) ` +
 		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k})`,
 	versions: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."id" IN ({list})`,
 	behind: `SELECT m."chatId" {exactly} AS "chatId" FROM "messages" m ` +
@@ -34,7 +34,7 @@ var knownSQL = struct {
 		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k}) ` +
 		`UNION SELECT k."chatId" FROM "chats" c JOIN "lineage_messages" k ON k."chatId" = c."id" {exactly} WHERE c."userId" = ? ` +
 		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId" {current:k})`,
-	forgetGone: `DELETE FROM "lineage_messages" WHERE "chatId" = ? ` +
+	forgetGone: `DELETE FROM "lineage_messages" WHERE "chatId" IN ({list}) ` +
 		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId" {current:lineage_messages})`,
 	forget: `DELETE FROM "lineage_messages" WHERE "chatId" = ?`,
 	remove: `DELETE FROM "lineage_messages" WHERE "messageId" IN ({list})`,
@@ -50,8 +50,11 @@ var knownSQL = struct {
 		`WHERE c."userId" = ? AND k."known" <> k."messages"`,
 	countedSizes: `SELECT "chatId", "messages" FROM "lineage_chats" WHERE "chatId" IN ({list})`,
 	uncount:      `DELETE FROM "lineage_chats" WHERE "chatId" = ?`,
-	recount: `INSERT OR REPLACE INTO "lineage_chats" ("chatId", "messages", "known") VALUES (?, ` +
-		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?), (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?))`,
+	recount: `INSERT OR REPLACE INTO "lineage_chats" ("chatId", "messages", "known") SELECT i."chatId", ` +
+		`(SELECT COUNT(*) FROM "messages" m WHERE m."chatId" = i."chatId"), ` +
+		`(SELECT COUNT(*) FROM "lineage_messages" k WHERE k."chatId" = i."chatId") ` +
+		`FROM (SELECT "chatId" FROM "lineage_chats" WHERE "chatId" IN ({list}) ` +
+		`UNION SELECT "chatId" FROM "messages" WHERE "chatId" IN ({list})) i`,
 
 	textCount: `SELECT COUNT(*) AS "count" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1`,
 }
@@ -63,7 +66,7 @@ func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[str
 		return nil, nil
 	}
 	if !c.db.dialect.Search().Counted {
-		return c.allDepths(ctx, chatID)
+		return c.allDepths(ctx, []string{chatID})
 	}
 	depths, err := c.knownDepths(ctx, ids)
 	if err != nil {
@@ -71,7 +74,7 @@ func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[str
 	}
 	for _, id := range ids {
 		if _, ok := depths[id]; !ok {
-			return c.allDepths(ctx, chatID)
+			return c.allDepths(ctx, []string{chatID})
 		}
 	}
 	return depths, nil
@@ -206,13 +209,7 @@ func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[str
 // forgetKnown deletes what is known of messages of these ids: of earlier ones that
 // another program has deleted, or that it moved to another chat.
 func (c *Conn) forgetKnown(ctx context.Context, ids []string) error {
-	for batch := range batches(ids, maxList) {
-		args := padded(batch)
-		if _, err := c.ExecN(ctx, knownSQL.remove, len(args), args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.execAll(ctx, knownSQL.remove, ids)
 }
 
 // newDepths returns the lengths of the chains of messages whose parents come before
@@ -254,7 +251,7 @@ func (c *Conn) depthsOrLearn(ctx context.Context, chatID string, ids []string) (
 	}
 	for _, id := range ids {
 		if _, ok := depths[id]; !ok {
-			if err := c.learn(ctx, chatID); err != nil {
+			if err := c.learn(ctx, []string{chatID}); err != nil {
 				return nil, err
 			}
 			return c.depths(ctx, chatID, ids)

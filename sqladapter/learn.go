@@ -2,7 +2,9 @@ package sqladapter
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -38,7 +40,7 @@ func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messa
 
 // A transaction that learns takes chats until they have about learnMessages messages, but
 // at most learnedChats.
-const learnMessages, learnedChats = 2000, 200
+const learnMessages, learnedChats = 5000, maxList
 
 // learnAll is learn for all chats, or those of one user if userID is not empty.
 func (db *DB) learnAll(ctx context.Context, userID string) (unknown []string, err error) {
@@ -92,12 +94,7 @@ func (db *DB) behind(ctx context.Context, userID string) (chats []string, err er
 func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unknown []string, writable bool, err error) {
 	if write {
 		err = db.Write(ctx, func(c *Conn) error {
-			for _, id := range chats {
-				if err := c.learn(ctx, id); err != nil {
-					return err
-				}
-			}
-			return nil
+			return c.learn(ctx, chats)
 		})
 		switch {
 		case err == nil:
@@ -120,44 +117,46 @@ func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unkno
 	}
 	err = db.Read(ctx, func(c *Conn) error {
 		unknown = nil
-		for _, id := range chats {
-			some, err := c.unknown(ctx, id)
-			if err != nil {
-				return err
-			}
-			for _, l := range some {
-				unknown = append(unknown, l.id)
-			}
+		some, err := c.unknown(ctx, chats)
+		for _, l := range some {
+			unknown = append(unknown, l.id)
 		}
-		return nil
+		return err
 	})
 	return unknown, writable, err
 }
 
-// unknown returns the ids of the messages of a chat that are not known as they are,
-// with their versions.
-func (c *Conn) unknown(ctx context.Context, chatID string) ([]link, error) {
-	rows, err := c.Query(ctx, knownSQL.unknown, chatID)
-	return all(rows, err, scanLink)
+// unknown returns the ids of the messages of chats that are not known as they are, with
+// their versions.
+func (c *Conn) unknown(ctx context.Context, chats []string) (unknown []link, err error) {
+	for batch := range batches(chats, maxList) {
+		args := padded(batch)
+		rows, err := c.QueryN(ctx, knownSQL.unknown, len(args), args...)
+		some, err := all(rows, err, scanLink)
+		if err != nil {
+			return nil, err
+		}
+		unknown = append(unknown, some...)
+	}
+	return unknown, nil
 }
 
-// learn makes known what others wrote to a chat, and forgets what they deleted or
-// overwrote.
-func (c *Conn) learn(ctx context.Context, chatID string) error {
-	if err := c.hold(ctx, chatID); err != nil {
+// learn makes known what others wrote to chats, and forgets what they deleted or overwrote.
+func (c *Conn) learn(ctx context.Context, chats []string) error {
+	if err := c.hold(ctx, chats...); err != nil {
 		return err
 	}
-	if _, err := c.Exec(ctx, knownSQL.forgetGone, chatID); err != nil {
+	if err := c.execAll(ctx, knownSQL.forgetGone, chats); err != nil {
 		return err
 	}
-	unknown, err := c.unknown(ctx, chatID)
+	unknown, err := c.unknown(ctx, chats)
 	if err != nil {
 		return err
 	}
 	counted := c.db.dialect.Search().Counted
 	var depths map[string]int
 	if counted {
-		if depths, err = c.allDepths(ctx, chatID); err != nil {
+		if depths, err = c.allDepths(ctx, chats); err != nil {
 			return err
 		}
 	}
@@ -183,20 +182,46 @@ func (c *Conn) learn(ctx context.Context, chatID string) error {
 			return err
 		}
 	}
-	if counted {
-		_, err = c.Exec(ctx, knownSQL.recount, chatID, chatID, chatID)
+	if !counted {
+		return nil
 	}
-	return err
+	for batch := range batches(chats, maxList) {
+		args := padded(batch)
+		if _, err := c.ExecN(ctx, knownSQL.recount, len(args), append(args, args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// allDepths returns the lengths of the chains of all messages of a chat.
-func (c *Conn) allDepths(ctx context.Context, chatID string) (map[string]int, error) {
-	rows, err := c.Query(ctx, messageSQL.links, chatID)
-	links, err := all(rows, err, scanLink)
-	if err != nil {
-		return nil, err
+// allDepths returns the lengths of the chains of all messages of chats.
+func (c *Conn) allDepths(ctx context.Context, chats []string) (map[string]int, error) {
+	links := make(map[string][]link)
+	for batch := range batches(chats, maxList) {
+		args := padded(batch)
+		rows, err := c.QueryN(ctx, messageSQL.links, len(args), args...)
+		_, err = all(rows, err, func(rows *sql.Rows) (_ struct{}, err error) {
+			var chatID string
+			var l link
+			var parent sql.NullString
+			err = rows.Scan(&chatID, &l.id, &parent)
+			l.parent = parent.String
+			links[chatID] = append(links[chatID], l)
+			return struct{}{}, err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	return depthsOf(links)
+	depths := make(map[string]int)
+	for _, id := range slices.Sorted(maps.Keys(links)) {
+		some, err := depthsOf(links[id])
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(depths, some)
+	}
+	return depths, nil
 }
 
 // depthsOf returns the lengths of the chains that links make. A parent that is not

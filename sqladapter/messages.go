@@ -22,7 +22,7 @@ var messageSQL = struct {
 		`UNION ALL ` +
 		`SELECT m."id", m."parentId", c."step" + 1 FROM "chain" c JOIN "messages" m ON m."id" = c."parentId" WHERE c."step" < ?` +
 		`) SELECT "id", "parentId" FROM "chain" ORDER BY "step" {unlimited}`,
-	links:  `SELECT "id", "parentId" FROM "messages" WHERE "chatId" = ?`,
+	links:  `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
 	ofChat: `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "chatId" = ?`,
 	insert: `INSERT INTO "messages" ("id", "chatId", "parentId", "name", "type", "data", "createdAt") VALUES {rows:7}`,
 }

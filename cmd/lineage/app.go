@@ -101,7 +101,9 @@ pointer, stores the same bytes once, and tells where anything came from.
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
 the nearest .lineage in the current folder or one above it. A chat is a conversation with
 branches; commands work on the one given by --chat or LINEAGE_CHAT, or else the one
-chosen by 'lineage chat use', or the one that changed last, which is listed first.
+chosen by 'lineage chat use', or the one that changed last, which is listed first. A chat is
+named by its id, the 8 digits that are shown of it, or its title. Titles and parts of ids are
+looked up by reading all chats.
 
 Positions are written as names: a branch (main), a checkpoint, an id or the beginning of
 one as it is listed (3f9ac2d1, 3f9a), the address of a message (3f9ac2d1/12), CHAT/BRANCH, or @

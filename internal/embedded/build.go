@@ -61,11 +61,16 @@ func (b *builder) putRecord(key []byte, r structure.Record) {
 // entries adds the entries that do not depend on where the commit is written.
 func (b *builder) entries(records int) error {
 	for id, t := range b.Threads.All() {
-		if k := b.slab.key(tableThread, id[:]); t.Now == nil {
+		k := b.slab.key(tableThread, id[:])
+		switch {
+		case t.Now == nil:
 			b.put(k, nil)
-		} else {
-			b.putRecord(k, t.Now)
+			b.put(threadEndKey(id), nil)
+			continue
+		case t.Was == nil:
+			b.put(threadEndKey(id), present)
 		}
+		b.putRecord(k, t.Now)
 	}
 	for id, c := range b.Contexts.All() {
 		if err := b.context(id, &c, records); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -27,6 +28,7 @@ const (
 	tableRun         = 'r' // run → parent, depth, digest
 	tableSpan        = 's' // run, place → position of the frame, sometimes digest
 	tableThread      = 't' // thread → thread record
+	tableThreadEnd   = 'T' // last four bytes of a thread's id, the others → nothing
 	tableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
 	tablePacked      = 'P' // nothing → segment up to which packs find what is not here
 	tableMoved       = 'v' // thread → context of it that a tip moved last; zero for one that was deleted and made again
@@ -101,6 +103,10 @@ func branchKey(thread structure.ThreadID, name string) []byte {
 }
 func namedKey(thread structure.ThreadID, context structure.ContextID, name string) []byte {
 	return key(tableNamed, thread[:], context[:], []byte(name))
+}
+
+func threadEndKey(id structure.ThreadID) []byte {
+	return key(tableThreadEnd, id[len(id)-backend.IDEnd:], id[:len(id)-backend.IDEnd])
 }
 
 func be64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }

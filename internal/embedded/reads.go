@@ -36,6 +36,11 @@ func (r *reads) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error]
 	return sequence(r, func(v view) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx) })
 }
 
+// ThreadsEnding implements backend.Reader.
+func (r *reads) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Thread, error] { return v.ThreadsEnding(ctx, end) })
+}
+
 // Contexts implements backend.Reader.
 func (r *reads) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
 	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })

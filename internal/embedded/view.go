@@ -129,6 +129,24 @@ func (v view) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
 	return records[*structure.Thread](ctx, v, key(tableThread), structure.KindThread)
 }
 
+// ThreadsEnding implements backend.Reader.
+func (v view) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
+	return func(yield func(*structure.Thread, error) bool) {
+		prefix := key(tableThreadEnd, end[:])
+		for e, err := range v.entries(ctx, prefix) {
+			var t *structure.Thread
+			if err == nil {
+				var id structure.ThreadID
+				copy(id[copy(id[:], e.Key[len(prefix):]):], end[:])
+				t, err = v.Thread(ctx, id)
+			}
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Context implements backend.Reader.
 func (v view) Context(_ context.Context, id structure.ContextID) (backend.Context, error) {
 	return readContext(v.index, id)

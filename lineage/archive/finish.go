@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -280,7 +279,7 @@ func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) 
 
 // newContext makes a context for a head.
 func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, named map[string]*contextState) *contextState {
-	t := st.thread
+	t, at := st.thread, st.nodes[h.node].ref
 	created := st.nodes[h.node].created
 	if created.IsZero() {
 		created = t.record.CreatedAt
@@ -290,6 +289,10 @@ func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, nam
 			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, Base: fork, CreatedAt: created,
 		},
 		aside: aside, dirty: true,
+	}
+	if held := t.held[at.Run]; held != nil && held.Parent == c.Parent && held.Base == c.Base {
+		c.ID = held.ID
+		delete(t.held, at.Run)
 	}
 	if aside != "" {
 		c.Metadata = asideMetadata(aside)
@@ -328,7 +331,10 @@ func (l *loader) write(t *threadState) {
 			records = append(records, &structure.Tip{Context: c.ID, Span: c.Tip})
 		}
 	}
-	for _, id := range append(t.stale, slices.Collect(maps.Values(t.held))...) {
+	for _, c := range t.held {
+		t.stale = append(t.stale, c.ID)
+	}
+	for _, id := range t.stale {
 		records = append(records, &structure.Deletion{Subject: structure.KindContext, Context: id, At: l.now()})
 	}
 	if t.was == nil {

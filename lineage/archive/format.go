@@ -122,6 +122,9 @@ type Node struct {
 	Aside string
 	// At says where it was read, for reports.
 	At Position
+
+	// leavesWay says that it begins a run: that of its parent leads to the current message.
+	leavesWay bool
 }
 
 // Attachment is a file that came with a message.

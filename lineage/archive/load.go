@@ -226,6 +226,7 @@ func (l *loader) conversation(c *Conversation) error {
 			return err
 		}
 	}
+	c.leaveWay()
 	for nodes := range slices.Chunk(c.Nodes, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err

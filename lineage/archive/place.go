@@ -111,7 +111,7 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 	}
 	p.usages[0].Alias = alias
 	var err error
-	if n.ref, err = l.nextRef(st, p.parent); err != nil {
+	if n.ref, err = l.nextRef(st, p); err != nil {
 		return err
 	}
 	*p.span = structure.Span{Ref: n.ref, Usages: p.usages}
@@ -160,13 +160,13 @@ func (l *loader) cut(p *prepared, i int) error {
 	return nil
 }
 
-// nextRef returns where a span after a parent goes: on in its run if that ends
-// there, else into a run of its own.
-func (l *loader) nextRef(st *loading, parent int32) (structure.SpanRef, error) {
+// nextRef returns where the span of a node goes: into the run of its parent if that ends
+// there and does not lead elsewhere, else into a run of its own.
+func (l *loader) nextRef(st *loading, p *prepared) (structure.SpanRef, error) {
 	t := st.thread
 	var after structure.SpanRef
-	if parent >= 0 {
-		n := &st.nodes[parent]
+	if p.parent >= 0 {
+		n := &st.nodes[p.parent]
 		after = n.ref
 		end, known := t.ends[after.Run]
 		if !known && n.stored && !n.foreign && !l.grown[after.Run] {
@@ -178,7 +178,7 @@ func (l *loader) nextRef(st *loading, parent int32) (structure.SpanRef, error) {
 			end, known = last.Seq, true
 			t.ends[after.Run] = end
 		}
-		if known && end == after.Seq {
+		if known && end == after.Seq && !p.leavesWay {
 			t.ends[after.Run]++
 			t.grown[after.Run] = true
 			return structure.SpanRef{Run: after.Run, Seq: after.Seq + 1}, nil
@@ -186,7 +186,7 @@ func (l *loader) nextRef(st *loading, parent int32) (structure.SpanRef, error) {
 	}
 	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after}
 	l.next.add(run, 40)
-	t.ends[run.ID] = 1
+	t.ends[run.ID], t.begun[run.ID] = 1, after
 	t.grown[run.ID] = true
 	return structure.SpanRef{Run: run.ID, Seq: 1}, nil
 }

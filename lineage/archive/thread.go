@@ -39,10 +39,12 @@ type threadState struct {
 	main structure.ContextID
 	// ends are the last places of runs that may be continued.
 	ends map[structure.RunID]uint64
-	// grown are the runs that got spans since the last commit; held are the contexts
-	// that hold on to runs meanwhile.
+	// begun are the parents of the runs that this import began in the thread.
+	begun map[structure.RunID]structure.SpanRef
+	// grown are the runs that got spans since the last commit. held are contexts that keep
+	// runs alive until the conversation is whole: then they become branches, or are deleted.
 	grown map[structure.RunID]bool
-	held  map[structure.RunID]structure.ContextID
+	held  map[structure.RunID]*structure.Context
 	// stale are such contexts that an import left that ended early.
 	stale []structure.ContextID
 }
@@ -98,7 +100,8 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 		}
 	}
 	t := &threadState{
-		ends: make(map[structure.RunID]uint64, 2), grown: make(map[structure.RunID]bool, 2), held: make(map[structure.RunID]structure.ContextID),
+		ends: make(map[structure.RunID]uint64, 2), begun: make(map[structure.RunID]structure.SpanRef, 2),
+		grown: make(map[structure.RunID]bool, 2), held: make(map[structure.RunID]*structure.Context),
 		own: make(map[messageKey]place),
 	}
 	was, err := l.engine.Thread(l.ctx, id)
@@ -214,16 +217,16 @@ func (l *loader) flushOpen(st *loading) error {
 	l.state(t)
 	for run := range t.grown {
 		tip := structure.SpanRef{Run: run, Seq: t.ends[run]}
-		if id, held := t.held[run]; held {
-			l.next.add(&structure.Tip{Context: id, Span: tip}, 32)
+		if c, held := t.held[run]; held {
+			l.next.add(&structure.Tip{Context: c.ID, Span: tip}, 32)
 			continue
 		}
 		c := &structure.Context{
-			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, Base: tip, Tip: tip, CreatedAt: l.now(),
+			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, Base: t.begun[run], Tip: tip, CreatedAt: l.now(),
 			Metadata: asideMetadata(asideImporting),
 		}
 		l.next.add(c, 64)
-		t.held[run] = c.ID
+		t.held[run] = c
 	}
 	clear(t.grown)
 	return l.flush()

@@ -147,6 +147,9 @@ type Snapshot interface {
 	Close() error
 }
 
+// IDEnd is the number of bytes at the end of an id by which people name it.
+const IDEnd = 4
+
 // Reader reads a state. What it returns is the caller's own unless said
 // otherwise. A thing that does not exist is ErrNotFound for single reads and
 // nothing for sequences.
@@ -157,6 +160,9 @@ type Reader interface {
 	Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error)
 	// Threads yields every thread in the order of their ids.
 	Threads(ctx context.Context) iter.Seq2[*structure.Thread, error]
+	// ThreadsEnding yields the threads whose ids end with some bytes, in the order of their
+	// ids. It looks at no other thread.
+	ThreadsEnding(ctx context.Context, end [IDEnd]byte) iter.Seq2[*structure.Thread, error]
 
 	// Context returns a context with its current tip. What its overrides and metadata
 	// point at is shared with others that ask, and must not be changed.

@@ -284,9 +284,12 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	}
 	require.NoError(t, p.Exec(background, foreignChats("ada", chats, messages)+foreignChats("bob", chats, messages)+foreignChats("eve", chats, messages)))
 
+	statements.Store(0)
 	found, err := db.SearchAll(background, "ada", "zebra", chat.SearchOptions{Limit: 1000})
 	require.NoError(t, err)
 	require.Len(t, found, chats*messages)
+	total := statements.Load()
+	require.Less(t, total, int64(chats), "chats are indexed together")
 	require.Equal(t, chats*messages, known("ada"))
 	require.Zero(t, known("bob"))
 	require.Zero(t, known("eve"))
@@ -295,7 +298,7 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	require.NoError(t, err)
 	require.Less(t, statements.Load(), int64(10), "nothing is left to be indexed")
 
-	for cancelled := int64(1); cancelled < 60; cancelled += 7 {
+	for cancelled := int64(1); cancelled < total; cancelled += 3 {
 		ctx, cancel := context.WithCancel(background)
 		statements.Store(0)
 		do := func() {
@@ -315,6 +318,14 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	require.NoError(t, err)
 	require.Len(t, found, 3*chats*messages)
 	require.Equal(t, chats*messages, known("eve"))
+
+	// What it costs does not depend on how many chats the messages are in.
+	require.NoError(t, p.Exec(background, foreignChats("zoe", 20*chats, 1)))
+	statements.Store(0)
+	found, err = db.SearchAll(background, "zoe", "zebra", chat.SearchOptions{Limit: 1000})
+	require.NoError(t, err)
+	require.Len(t, found, 20*chats)
+	require.Less(t, statements.Load(), 5*total)
 
 	// A chat that contradicts itself does not keep the others from being indexed.
 	require.NoError(t, p.Exec(background, foreignChats("kim", chats, messages)+`UPDATE messages SET "parentId" = 'kim.7.1' WHERE id = 'kim.7.0'`))

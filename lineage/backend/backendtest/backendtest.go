@@ -40,6 +40,7 @@ func Run(t *testing.T, c Config) {
 		{"Chunks", testChunks},
 		{"Tips", testTips},
 		{"Threads", testThreads},
+		{"ThreadsEnding", testThreadsEnding},
 		{"ExpectedContexts", testExpectedContexts},
 		{"Moved", testMoved},
 		{"Names", testNames},

@@ -54,6 +54,7 @@ func sequences(ctx context.Context, r backend.Reader) map[string]error {
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
 	return map[string]error{
 		"Threads":         firstError(r.Threads(ctx)),
+		"ThreadsEnding":   firstError(r.ThreadsEnding(ctx, idEnd(thread))),
 		"Contexts":        firstError(r.Contexts(ctx, thread)),
 		"Contexts of all": firstError(r.Contexts(ctx, structure.ThreadID{})),
 		"Children":        firstError(r.Children(ctx, own)),

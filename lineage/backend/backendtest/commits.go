@@ -328,6 +328,36 @@ func testThreads(t *testing.T, c Config) {
 	s.refuseCommit(backend.ErrConflict, s.commit(thread("t")), expect("t", was))
 }
 
+// testThreadsEnding makes threads whose ids end alike.
+func testThreadsEnding(t *testing.T, c Config) {
+	s := newStore(t, c)
+	like := func(first byte) *structure.Thread {
+		th := thread("t")
+		th.ID[0] = first
+		return th
+	}
+	one, two, three, other := like(1), like(2), like(3), thread("t")
+	other.ID[len(other.ID)-1]++
+	s.apply(two, three, other, one)
+	ending := func() []structure.ThreadID {
+		var ids []structure.ThreadID
+		for t2, err := range s.ThreadsEnding(background, idEnd(one.ID)) {
+			require.NoError(t, err)
+			ids = append(ids, t2.ID)
+		}
+		return ids
+	}
+	require.Equal(t, []structure.ThreadID{one.ID, two.ID, three.ID}, ending())
+	again := *two
+	again.Title = "another"
+	s.apply(&again)
+	require.Equal(t, []structure.ThreadID{one.ID, two.ID, three.ID}, ending())
+	s.apply(&structure.Deletion{Subject: structure.KindThread, Thread: two.ID, At: moment(2)})
+	require.Equal(t, []structure.ThreadID{one.ID, three.ID}, ending())
+	s.apply(two)
+	require.Equal(t, []structure.ThreadID{one.ID, two.ID, three.ID}, ending())
+}
+
 // testExpectedContexts makes commits for states of contexts that are and are not.
 func testExpectedContexts(t *testing.T, c Config) {
 	s := newStore(t, c)

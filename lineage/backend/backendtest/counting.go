@@ -112,6 +112,10 @@ func (r countingReader) Threads(ctx context.Context) iter.Seq2[*structure.Thread
 	return counted(r.work, r.reader.Threads(ctx))
 }
 
+func (r countingReader) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
+	return counted(r.work, r.reader.ThreadsEnding(ctx, end))
+}
+
 func (r countingReader) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
 	return r.asked().Context(ctx, id)
 }

@@ -79,12 +79,17 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	return f
 }
 
+func idEnd(id structure.ThreadID) [backend.IDEnd]byte {
+	return [backend.IDEnd]byte(id[len(id)-backend.IDEnd:])
+}
+
 func (f facts) threads(t tester, r backend.Reader, seen *census) {
 	t.Helper()
 	f["threads"] = values(t, r.Threads(background))
 	for _, id := range seen.threads.list() {
 		thread, err := r.Thread(background, id)
 		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
+		f[fmt.Sprint("threads that end like ", id)] = values(t, r.ThreadsEnding(background, idEnd(id)))
 		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id))
 		moved, err := r.LastMoved(background, id)
 		f[fmt.Sprint("moved last of ", id)] = answer(t, moved, err)

@@ -55,6 +55,8 @@ func (m *model) threadFacts(f facts, seen *census) {
 		func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
 	for _, id := range seen.threads.list() {
 		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
+		f[fmt.Sprint("threads that end like ", id)] = chosen(m.threads, func(t structure.Thread) bool { return idEnd(t.ID) == idEnd(id) },
+			func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
 		f[fmt.Sprint("moved last of ", id)] = lookup(m.views, m.movers[id])
 		f[fmt.Sprint("branches of ", id)] = m.branchesWhere(func(b structure.Branch) bool { return b.Thread == id })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -17,11 +18,14 @@ const minShort = 4
 // maxMatches is how many meanings of an ambiguous name are collected.
 const maxMatches = 4
 
+// shortLength is the length of the short form of an id.
+const shortLength = 2 * backend.IDEnd
+
 // Short returns the form of an id that people read: its end. Ids that are made at
 // the same time begin alike.
 func Short[K any](id structure.ID[K]) string {
 	text := id.String()
-	return text[len(text)-8:]
+	return text[len(text)-shortLength:]
 }
 
 // ShortSpan returns the form of a span's address that people read.
@@ -55,14 +59,14 @@ func matchesAny(id, text string) bool {
 	return strings.HasPrefix(id, text) || strings.HasSuffix(id, text)
 }
 
-// shown returns an id as it is listed where text is ambiguous: in its short form, or whole if text is a part of the id that
-// cannot be continued in the short form.
+// shown returns an id as it is listed where text is ambiguous: in its short form, or whole if text is that already, or a
+// part of the id that cannot be continued in the short form.
 func shown[K any](id structure.ID[K], text string) string {
 	text = strings.ToLower(text)
-	if !strings.HasPrefix(Short(id), text) && matchesAny(id.String(), text) {
-		return id.String()
+	if short := Short(id); short != text && (strings.HasPrefix(short, text) || !matchesAny(id.String(), text)) {
+		return short
 	}
-	return Short(id)
+	return id.String()
 }
 
 // one returns the only one of the ids that text stands for.

@@ -11,9 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func TestNamesAreFoundAndStepsTaken(t *testing.T) {
@@ -195,6 +198,57 @@ func requireBeginnings[T any](t *testing.T, ids map[string]T, suffix string, fin
 				require.Contains(t, ambiguous.Hint(), m.ID)
 			}
 		}
+	}
+}
+
+// The short form of a thread's id finds it without looking at the others.
+func TestShortFormsFindThreadsAtTheSameCost(t *testing.T) {
+	backendtest.RequireScale(t, func(n int) map[string]int64 {
+		ctx, below := t.Context(), lineagetest.New(t, nil)
+		var last *lineage.Thread
+		for range n {
+			var err error
+			last, err = below.CreateThread(ctx, lineage.ThreadOptions{Title: "like all others"})
+			require.NoError(t, err)
+		}
+		engine := backendtest.NewCounting(below.Engine())
+		r := New(lineage.New(engine), nil)
+		costs := make(map[string]int64)
+		for kind, text := range map[string]string{"short form": Short(last.ID()), "more": last.ID().String()[20:], "id": last.ID().String()} {
+			for _, text := range []string{text, strings.ToUpper(text)} {
+				costs[kind] = engine.Cost(func() {
+					found, err := r.Thread(ctx, text)
+					require.NoError(t, err, text)
+					require.Equal(t, last.ID(), found.ID(), text)
+				})
+			}
+		}
+		return costs
+	})
+}
+
+// Threads of one short form are told apart by more of their ids, and listed by all of them.
+func TestThreadsOfOneShortForm(t *testing.T) {
+	ctx, store := t.Context(), lineagetest.New(t, nil)
+	var ids []string
+	for i := range 3 {
+		id := structure.DeriveID[structure.ThreadID]("one", "short form")
+		id[0], id[11] = byte(i), byte(i)
+		_, err := store.Engine().Apply(ctx, &structure.Commit{Records: []structure.Record{&structure.Thread{ID: id}}}, backend.Options{})
+		require.NoError(t, err)
+		ids = append(ids, id.String())
+	}
+	r := New(store, nil)
+	for _, id := range ids {
+		found, err := r.Thread(ctx, id[len(id)-10:])
+		require.NoError(t, err)
+		require.Equal(t, id, found.ID().String())
+	}
+	_, err := r.Thread(ctx, ids[0][len(ids[0])-8:])
+	ambiguous := &AmbiguousError{}
+	require.ErrorAs(t, err, &ambiguous)
+	for i, m := range ambiguous.Matches {
+		require.Equal(t, ids[i], m.ID)
 	}
 }
 

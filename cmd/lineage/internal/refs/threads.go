@@ -2,17 +2,20 @@ package refs
 
 import (
 	"context"
+	"encoding/hex"
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // maxThreads bounds how many names of chats are looked at for suggestions.
 const maxThreads = 20_000
 
-// Thread returns the thread that a name stands for: its id of its maker's choice,
-// its id or the beginning or end of that, or its title.
+// Thread returns the thread that a name stands for: its id of its maker's choice, its id
+// or the short form of that, its title, or the beginning or end of its id. For a title or
+// a beginning it looks at all threads.
 func (r *Resolver) Thread(ctx context.Context, text string) (*lineage.Thread, error) {
 	t, err := r.threadNamed(ctx, text)
 	if t != nil || err != nil {
@@ -41,20 +44,11 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 		}
 		return t, err
 	}
-	short := strings.ToLower(text)
-	var byID, byTitle []*structure.Thread
-	for t, err := range r.engine.Threads(ctx) {
+	for _, find := range []func(context.Context, string) ([]*structure.Thread, error){r.threadsEnding, r.threadsLike} {
+		found, err := find(ctx, text)
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case isShort(text) && matches(t.ID, short):
-			byID = append(byID, t)
-		case strings.EqualFold(t.Title, text):
-			byTitle = append(byTitle, t)
-		}
-	}
-	for _, found := range [][]*structure.Thread{byTitle, byID} {
 		t, err := one("chat", text, found, func(t *structure.Thread) Match { return Match{ID: shown(t.ID, text), Title: t.Title} })
 		if err != nil {
 			return nil, err
@@ -64,6 +58,53 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 		}
 	}
 	return nil, nil
+}
+
+// threadsEnding returns threads whose ids end with text, if that has all of the short form
+// of an id. It looks at no other thread.
+func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure.Thread, error) {
+	text = strings.ToLower(text)
+	if !isShort(text) || len(text) < shortLength {
+		return nil, nil
+	}
+	var end [backend.IDEnd]byte
+	if _, err := hex.Decode(end[:], []byte(text[len(text)-shortLength:])); err != nil {
+		return nil, nil // it has a hyphen there
+	}
+	var found []*structure.Thread
+	for t, err := range r.engine.ThreadsEnding(ctx, end) {
+		if err != nil {
+			return nil, err
+		}
+		if len(found) <= maxMatches && strings.HasSuffix(t.ID.String(), text) {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}
+
+// threadsLike returns threads that have text as their title, else threads whose ids it
+// abbreviates otherwise than by their short form. It looks at all threads.
+func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.Thread, error) {
+	short := strings.ToLower(text)
+	var byID, byTitle []*structure.Thread
+	for t, err := range r.engine.Threads(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case strings.EqualFold(t.Title, text):
+			if byTitle = append(byTitle, t); len(byTitle) > maxMatches {
+				return byTitle, nil
+			}
+		case len(byID) <= maxMatches && isShort(text) && matches(t.ID, short):
+			byID = append(byID, t)
+		}
+	}
+	if len(byTitle) > 0 {
+		return byTitle, nil
+	}
+	return byID, nil
 }
 
 func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {
