@@ -4,14 +4,24 @@ SHELL := /bin/bash
 
 BIN := .bin
 FUZZTIME ?= 30s
-CRASH_ROUNDS ?= 5000
-DAMAGE_FLIPS ?= 3000
+ROUNDS ?= 3000
 COUNT ?= 6
 # More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
 BENCH ?=
 
 # The packages that depend on the operating system or the processor, vetted for several.
 PORTABLE := $(wildcard lineage/lock internal/vfs internal/prefetch structure)
+
+# Packages that start no goroutines, in their tests neither, and import none of ours that does. The race detector has
+# nothing to find there, and they are tested without it. TestSequentialPackages holds the list to that.
+SEQUENTIAL := structure internal/pack
+
+# Libraries that only compute are not watched by the race detector, with which SQLite takes ten times as long. Ours are.
+UNWATCHED := modernc.org/... github.com/klauspost/compress/... pgregory.net/rapid/...
+RACE := -race $(UNWATCHED:%=-gcflags=%=-race=false)
+# Vetting is a part of lint.
+TESTFLAGS := -vet=off -count=1 -timeout 30m -json
+CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
 
 .PHONY: help
 help: ## List the targets
@@ -28,9 +38,10 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@scripts/postgres.sh
 	@scripts/deepagents.sh
 	@{ status=0; \
-	  go test -race -count=1 -timeout 30m -json ./... || status=1; \
-	  go -C bench test -race -count=1 -timeout 30m -json ./... || status=1; \
-	  go -C tools test -race -count=1 -json ./... || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) $$(go list ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) || status=1; \
+	  scripts/inmemory.sh go -C bench test $(TESTFLAGS) $(RACE) ./... || status=1; \
+	  scripts/inmemory.sh go -C tools test $(TESTFLAGS) ./... || status=1; \
 	  exit $$status; } | $(BIN)/testsummary
 
 .PHONY: lint
@@ -68,7 +79,8 @@ microbench: ## Run the Go benchmarks COUNT times each (default 6)
 
 .PHONY: bench-smoke
 bench-smoke: ## Prove that the benchmarks run; the figures mean nothing
-	LINEAGE_BENCH_MESSAGES=2000 go test -short -run '^$$' -bench . -benchtime 1x ./...
+	LINEAGE_BENCH_MESSAGES=2000 scripts/inmemory.sh go test -vet=off -short -run '^$$' -bench . -benchtime 1x \
+	  $$(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=bench | xargs -n 1 dirname | sort -u)
 
 .PHONY: vuln
 vuln: tools ## Look for known vulnerabilities, where the database can be reached
@@ -94,12 +106,16 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 .PHONY: crash
-crash: tools ## Run the crash tests for CRASH_ROUNDS (default 5000)
-	LINEAGE_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -count=1 -json -run 'Crash|Kill|Salvage' -timeout 0 ./internal/... | $(BIN)/testsummary
+crash: tools ## Run the crash tests with ROUNDS random crashes each (default 3000)
+	$(CAMPAIGN) -run 'Crash|Kill|Salvage' ./internal/... | $(BIN)/testsummary
 
 .PHONY: damage
-damage: ## Flip DAMAGE_FLIPS single bytes (default 3000) in stores of every state, and read them
-	LINEAGE_DAMAGE=$(DAMAGE_FLIPS) go test -count=1 -run '^TestDamage(OnTheCommandLine)?$$' -timeout 0 ./sqladapter/search ./cmd/lineage
+damage: tools ## Damage ROUNDS bytes (default 3000) of stores in every state, and read them
+	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine)?$$' ./sqladapter/search ./cmd/lineage | $(BIN)/testsummary
+
+.PHONY: campaign
+campaign: tools ## Run every test with ROUNDS random cases each (default 3000), for hours
+	$(CAMPAIGN) ./... | $(BIN)/testsummary
 
 .PHONY: golden
 golden: ## Rewrite the golden files; read the difference before committing it

@@ -2,7 +2,6 @@ package lineage_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -12,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 func TestMain(m *testing.M) {
-	// Each check opens stores: fewer of them than usual, unless asked for more.
-	_ = flag.Set("rapid.checks", "25")
+	campaign.Checks(25) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

@@ -5,24 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/sqladapter/search"
 )
-
-// damageVariable sets how many bytes of each state of a store are damaged. The default is
-// a few; 'make damage' does thousands.
-const damageVariable = "LINEAGE_DAMAGE"
 
 // hangs is a limit on a command that no sound run comes near.
 const hangs = 5 * time.Minute
@@ -50,10 +45,6 @@ var reads = []string{
 // reads the store with a command: it prints what it prints of a sound store, or fails with
 // an exit code for damage and has printed nothing that is wrong.
 func TestDamageOnTheCommandLine(t *testing.T) {
-	flips := 20
-	if n, err := strconv.Atoi(os.Getenv(damageVariable)); err == nil {
-		flips = n
-	}
 	for state, prepare := range map[string][]string{
 		"fresh":    nil,
 		"packed":   {"pack"},
@@ -80,43 +71,11 @@ func TestDamageOnTheCommandLine(t *testing.T) {
 				}
 				require.NoError(t, os.RemoveAll(copied))
 			}
-			var files []string
-			sizes := map[string]int64{}
-			require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return err
-				}
-				info, err := d.Info()
-				if err == nil && info.Size() > 0 {
-					name, _ := filepath.Rel(dir, path)
-					files, sizes[name] = append(files, name), info.Size()
-				}
-				return err
-			}))
-			seed := rand.Uint64()
-			choose := rand.New(rand.NewPCG(seed, 1))
-			for n := range flips {
-				name := files[n%len(files)] // as many in small files as in large ones
-				at := choose.Int64N(sizes[name])
-				if choose.IntN(3) == 0 {
-					at = choose.Int64N(min(sizes[name], 256)) // headers
-				}
-				bits := byte(1) << choose.IntN(8)
-				if choose.IntN(4) == 0 {
-					bits = byte(1 + choose.IntN(255))
-				}
-				i := choose.IntN(len(reads))
-				what := fmt.Sprintf("%s of a %s store with %s byte %d ^ %#x, seed %d", reads[i], state, name, at, bits, seed)
-				copied := copyStore(t, dir)
-				path := filepath.Join(copied, name)
-				b, err := os.ReadFile(path)
-				require.NoError(t, err)
-				b[at] ^= bits
-				require.NoError(t, os.WriteFile(path, b, 0o600))
+			campaign.EachDamage(t, dir, campaign.Rounds(20), func(copied string, d campaign.Damage) {
+				i := rand.IntN(len(reads))
 				got := readWith(t, reads[i], copied, body, out)
-				require.NoError(t, os.RemoveAll(copied))
-				requireHonest(t, reads[i], name, got, want[i], texts, what)
-			}
+				requireHonest(t, reads[i], d.File, got, want[i], texts, fmt.Sprintf("%s of a %s store with %v", reads[i], state, d))
+			})
 		})
 	}
 }

@@ -37,6 +37,7 @@ var (
 // rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
 var rooms = []room{
 	{path: "internal/deps"},
+	{path: "internal/campaign"},
 	{path: "content", libs: []string{blake3, compress}},
 	{path: "structure", ours: []string{"content"}, libs: []string{uuid}},
 	{path: "structure/structuretest", ours: []string{"content", "structure"}, libs: []string{rapid}},
@@ -82,7 +83,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -61,7 +62,7 @@ func TestCollectCrashAtEveryOperation(t *testing.T) {
 	ops := disk.Ops() - before
 	s.close()
 	require.Greater(t, ops, 20)
-	for i, n := range sampled(t, ops, 10) {
+	for i, n := range campaign.Sample(ops, 10) {
 		choose := rand.New(rand.NewPCG(uint64(n), 2))
 		disk := crashfs.New()
 		s := fillForCollection(t, disk)
@@ -164,7 +165,7 @@ func stateCopy(s *state) *state {
 // A collection is called off at any moment. The store goes on, and so does the
 // next collection.
 func TestCollectIsCalledOff(t *testing.T) {
-	for n := range int64(12 * (1 + crashRounds(t))) {
+	for n := range int64(campaign.Rounds(12)) {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(uint64(n), 3)))
 		s.opt.SegmentSize = 4 << 10
 		s.close()

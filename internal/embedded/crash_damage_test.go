@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -63,10 +64,10 @@ func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string,
 	require.True(t, reported, "byte %d of %s was flipped, and nobody noticed", at, what)
 }
 
-// places returns all places in a file, or some in a short run.
-func places(t *testing.T, choose *rand.Rand, size, some int) []int {
+// places returns some places in a file, or all in a campaign.
+func places(choose *rand.Rand, size, some int) []int {
 	all := choose.Perm(size)
-	if crashRounds(t) == 0 {
+	if !campaign.Runs() {
 		all = all[:min(some, size)]
 	}
 	slices.Sort(all)
@@ -88,7 +89,7 @@ func TestCrashFlippedByteOfSegment(t *testing.T) {
 	for _, name := range names[:len(names)-1] { // the sealed ones
 		b, err := d.disk.ReadFile(name)
 		require.NoError(t, err)
-		for _, at := range places(t, choose, len(b), max(60/len(names), 3)) {
+		for _, at := range places(choose, len(b), max(60/len(names), 3)) {
 			disk := d.disk.Crash(crashfs.KeepAll())
 			require.NoError(t, disk.WriteFile(name, flipped(choose, b, at)))
 			d.try(t, d.index, disk, name, at)
@@ -99,11 +100,11 @@ func TestCrashFlippedByteOfSegment(t *testing.T) {
 func TestCrashFlippedByteOfIndex(t *testing.T) {
 	d := newDamaged(t)
 	choose := rand.New(rand.NewPCG(12, 2))
-	for _, at := range places(t, choose, len(d.index), 30) {
+	for _, at := range places(choose, len(d.index), 30) {
 		d.try(t, flipped(choose, d.index, at), d.disk.Crash(crashfs.KeepAll()), indexFile, at)
 	}
 	// Most of a small index is not in use. What is comes in the first pages.
-	for _, at := range places(t, choose, min(len(d.index), 64<<10), 40) {
+	for _, at := range places(choose, min(len(d.index), 64<<10), 40) {
 		d.try(t, flipped(choose, d.index, at), d.disk.Crash(crashfs.KeepAll()), indexFile, at)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -18,7 +19,7 @@ import (
 // A checkpoint takes several transactions when there is much to fold. A crash
 // between them leaves an index with entries that its state does not account for.
 func TestCrashBetweenTransactionsOfCheckpoint(t *testing.T) {
-	for seed := range uint64(max(3, crashRounds(t)/10)) {
+	for seed := range uint64(campaign.Rounds(3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			choose := rand.New(rand.NewPCG(seed, 5))
 			s := newCrashStore(t, t.TempDir(), choose, crashfs.New(), Options{OverlayBytes: 1 << 30})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -97,8 +98,8 @@ func writeForEver(e *Engine, d backend.Durability) error {
 	}
 }
 
-// killOne runs the victim for some time, kills it, early while it starts, and adds
-// what it said was acknowledged.
+// killOne runs the victim until it has acknowledged some commits, or, early, for a short time in which it starts. It
+// kills it and adds the commits that it acknowledged.
 func killOne(t *testing.T, dir string, early bool, acked map[uint64]string) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKillVictim$")
 	cmd.Env = append(os.Environ(), killVariable+"="+dir)
@@ -119,11 +120,12 @@ func killOne(t *testing.T, dir string, early bool, acked map[uint64]string) {
 		acked[number] = hash
 		return true
 	}
-	if wait := time.Duration(rand.IntN(150)) * time.Millisecond; early {
-		time.Sleep(wait)
+	if early {
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond) // any moment will do
 	} else {
-		require.True(t, read(), "the victim wrote nothing")
-		time.Sleep(wait / 3)
+		for range 1 + rand.IntN(150) {
+			require.True(t, read(), "the victim stopped")
+		}
 	}
 	require.NoError(t, cmd.Process.Kill())
 	for read() {
@@ -134,12 +136,11 @@ func killOne(t *testing.T, dir string, early bool, acked map[uint64]string) {
 // A process that is killed loses nothing that it acknowledged, and what it leaves
 // opens at once.
 func TestKill(t *testing.T) {
-	rounds := crashRounds(t)
-	until := time.Now().Add(5 * time.Second)
+	rounds := campaign.Rounds(20)
 	var acked map[uint64]string
 	var dir string
-	total, done := 0, 0
-	for ; done < rounds || rounds == 0 && time.Now().Before(until); done++ {
+	total := 0
+	for done := range rounds {
 		if done%5 == 0 {
 			dir, acked = t.TempDir(), map[uint64]string{}
 		}
@@ -152,7 +153,7 @@ func TestKill(t *testing.T) {
 		}
 	}
 	require.Positive(t, total)
-	t.Logf("%d processes killed, %d commits acknowledged", done, total)
+	t.Logf("%d processes killed, %d commits acknowledged", rounds, total)
 }
 
 // requireAcked requires everything that was acknowledged to be there.

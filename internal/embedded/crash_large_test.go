@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -32,7 +33,7 @@ const mostHeap = 64 << 20
 // A body much larger than the memory that may be used goes in and comes out.
 func TestCrashLargeBody(t *testing.T) {
 	size := int64(128 << 20)
-	if crashRounds(t) > 0 {
+	if campaign.Runs() {
 		size = 1 << 30
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCrashLargeBodyProcess$", "-test.v")

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,17 +18,6 @@ import (
 )
 
 var errDisk = errors.New("input/output error")
-
-// crashRounds is how long the crash campaigns take: 0 for a look in passing.
-func crashRounds(t *testing.T) int {
-	s := os.Getenv("LINEAGE_CRASH_ROUNDS")
-	if s == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(s)
-	require.NoError(t, err)
-	return n
-}
 
 // tester is a *testing.T or a *rapid.T.
 type tester interface {

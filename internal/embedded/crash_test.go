@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -44,18 +45,6 @@ func workOn(t *testing.T, disk *crashfs.FS) *crashStore {
 	return s
 }
 
-// sampled returns 1 to n, or about so many of them in a short run.
-func sampled(t *testing.T, n, about int) (out []int) {
-	every := 1
-	if crashRounds(t) == 0 {
-		every = max(n/about, 1)
-	}
-	for i := 1; i <= n; i += every {
-		out = append(out, i)
-	}
-	return out
-}
-
 func TestCrashAtEveryOperation(t *testing.T) {
 	disk := crashfs.New()
 	s := workOn(t, disk)
@@ -63,7 +52,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	ops := disk.Ops()
 	require.Greater(t, ops, 40)
 	require.Greater(t, len(disk.Names()), 3, "segments")
-	for i, n := range sampled(t, ops, 12) {
+	for i, n := range campaign.Sample(ops, 12) {
 		choose := rand.New(rand.NewPCG(uint64(n), 1))
 		disk := crashfs.New()
 		disk.CrashAfter(n, choose.IntN(3000))
@@ -74,7 +63,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			crash  crashfs.Crash
 			killed bool
 		}{{crashfs.KeepNone(), false}, {crashfs.KeepAll(), true}, {crashfs.Random(choose), false}, {crashfs.Random(choose), false}}
-		if crashRounds(t) == 0 {
+		if !campaign.Runs() {
 			outcomes = outcomes[i%2*2:][:2]
 		}
 		for _, c := range outcomes {
@@ -112,7 +101,7 @@ func TestCrashAtEveryByte(t *testing.T) {
 	choose := rand.New(rand.NewPCG(1, 2))
 	found, sizes := map[int]bool{}, disk.UnsyncedSizes()
 	require.Len(t, sizes, 6)
-	for _, n := range sampled(t, int(disk.UnsyncedBytes()), 80) {
+	for _, n := range campaign.Sample(int(disk.UnsyncedBytes()), 80) {
 		kept, torn := 0, n
 		for ; kept < len(sizes) && torn >= sizes[kept]; kept++ {
 			torn -= sizes[kept]
@@ -147,33 +136,30 @@ func TestCrashWhileAsked(t *testing.T) {
 // Anything happens, in any order.
 func TestCrashModel(t *testing.T) {
 	room := t.TempDir()
-	rounds := max(crashRounds(t)/100, 1)
-	for range rounds {
-		rapid.Check(t, func(t *rapid.T) {
-			o := Options{
-				SegmentSize:  rapid.SampledFrom([]int64{1, 64 << 10}).Draw(t, "segment size"),
-				OverlayBytes: rapid.SampledFrom([]int64{1, 4 << 10, 1 << 20}).Draw(t, "overlay bytes"),
+	rapid.Check(t, func(t *rapid.T) {
+		o := Options{
+			SegmentSize:  rapid.SampledFrom([]int64{1, 64 << 10}).Draw(t, "segment size"),
+			OverlayBytes: rapid.SampledFrom([]int64{1, 4 << 10, 1 << 20}).Draw(t, "overlay bytes"),
+		}
+		s := newCrashStore(t, room, drawn{t}, crashfs.New(), o)
+		defer os.RemoveAll(s.dir)
+		defer s.stop()
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			anything(t, s)
+			if s.dead() || s.engine == nil {
+				s.drawCrash(t)
 			}
-			s := newCrashStore(t, room, drawn{t}, crashfs.New(), o)
-			defer os.RemoveAll(s.dir)
-			defer s.stop()
-			for range rapid.IntRange(1, 25).Draw(t, "steps") {
-				anything(t, s)
-				if s.dead() || s.engine == nil {
-					s.drawCrash(t)
-				}
-			}
-			s.drawCrash(t)
-			s.disk.SetCapacity(0)
-			for range 3 { // and all is well from there on
-				require.NoError(t, s.commit(backend.Full))
-			}
-			s.verify()
-			require.NoError(t, s.close())
-			require.NoError(t, s.open())
-			s.check()
-		})
-	}
+		}
+		s.drawCrash(t)
+		s.disk.SetCapacity(0)
+		for range 3 { // and all is well from there on
+			require.NoError(t, s.commit(backend.Full))
+		}
+		s.verify()
+		require.NoError(t, s.close())
+		require.NoError(t, s.open())
+		s.check()
+	})
 }
 
 // anything does one of the things that can happen to a store.

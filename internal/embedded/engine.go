@@ -65,6 +65,8 @@ type Options struct {
 	// FS is the file system of the journal; the operating system's when nil. The
 	// index and the lock are always real files.
 	FS vfs.FS
+
+	packBytes int64 // of sealed segments that packing in the background waits for; backgroundBytes when 0
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -151,6 +153,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 	}
 	if e.opt.Log == nil {
 		e.opt.Log = func(string) {}
+	}
+	if e.opt.packBytes == 0 {
+		e.opt.packBytes = backgroundBytes
 	}
 	e.turns.New = func() any { return new(turn) }
 	if err := e.open(ctx); err != nil {

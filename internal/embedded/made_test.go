@@ -40,11 +40,12 @@ func TestMadeIDs(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				for n := uint64(0); n <= last+2; n++ {
-					isNew := m.isNew(n)
-					if isNew {
-						require.False(t, added[n] || n <= opened, "%d", n)
-					} else if n > opened && n+madeWindow > last {
-						require.True(t, added[n], "%d", n)
+					known := added[n] || n <= opened
+					switch isNew := m.isNew(n); {
+					case isNew && known:
+						t.Fatalf("%d is there, but new", n)
+					case !isNew && !known && n+madeWindow > last:
+						t.Fatalf("%d is not there, but not new", n)
 					}
 				}
 			},

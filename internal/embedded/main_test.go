@@ -3,7 +3,6 @@ package embedded
 import (
 	"bufio"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -37,12 +37,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(backupVariable); dir != "" {
 		os.Exit(backUpForEver(dir))
 	}
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		_ = flag.Set("rapid.checks", checks)
-	}
+	campaign.Checks(30) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

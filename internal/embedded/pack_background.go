@@ -10,7 +10,7 @@ import (
 
 const (
 	// backgroundBytes is how many bytes of sealed segments packing in the background
-	// waits for.
+	// waits for, unless the options say otherwise.
 	backgroundBytes = 32 << 20
 	// packAfter is how long a store has been open when what was sealed before is looked
 	// at. A program that only says something and ends need not begin what it cannot end.
@@ -56,7 +56,7 @@ func (e *Engine) packWaiting() error {
 	defer e.end()
 	e.packing.Lock()
 	defer e.packing.Unlock()
-	if e.waitingToPack() < backgroundBytes {
+	if e.waitingToPack() < e.opt.packBytes {
 		return nil
 	}
 	_, err := e.pack(e.background.ctx, backend.PackOptions{})
@@ -74,7 +74,7 @@ func (e *Engine) waitingToPack() (bytes int64) {
 // packWhatWasLeft sees to it that what was sealed before the store was opened is packed,
 // when there is enough of it: packing it was cut short, or left out.
 func (e *Engine) packWhatWasLeft() {
-	if e.opt.NoPacking || e.opt.ReadOnly || e.waitingToPack() < backgroundBytes {
+	if e.opt.NoPacking || e.opt.ReadOnly || e.waitingToPack() < e.opt.packBytes {
 		return
 	}
 	e.background.opened = time.AfterFunc(packAfter, func() {

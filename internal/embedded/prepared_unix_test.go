@@ -5,8 +5,10 @@ package embedded
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -42,6 +45,10 @@ var preparedNames = []string{
 	"journal/0000000001.seg.100.cut", "journal/0000000002.seg", "journal/0000000003.seg", "journal/0000000099.seg",
 	"journal/0000000001-0000000001.pack", "journal/0000000001-0000000001.pack.tmp", "journal/0000000001-0000000002.1.pack.tmp",
 }
+
+// operationsEach is how many operations meet each replacement of each file: they take turns, so that each meets every
+// file and every kind of replacement. In a campaign all of them do.
+const operationsEach = 2
 
 func TestPreparedStore(t *testing.T) {
 	states := map[string]func(t *testing.T) string{
@@ -72,11 +79,14 @@ func TestPreparedStore(t *testing.T) {
 				}
 				return err
 			}))
+			turn := 0
 			for _, name := range names {
-				for kind := range replacements {
+				for _, kind := range slices.Sorted(maps.Keys(replacements)) {
+					turn += operationsEach
+					first := turn
 					t.Run(name+" "+kind, func(t *testing.T) {
 						t.Parallel()
-						testPrepared(t, store, name, kind)
+						testPrepared(t, store, name, kind, first)
 					})
 				}
 			}
@@ -84,8 +94,14 @@ func TestPreparedStore(t *testing.T) {
 	}
 }
 
-// testPrepared requires that nothing which is done to a store leads out of it.
-func testPrepared(t *testing.T, store, name, kind string) {
+// An operation is something that is done to a store. It may write to other, which is not there.
+type operation struct {
+	name string
+	run  func(dir, other string) error
+}
+
+// operationsOn returns the operations on prepared stores.
+func operationsOn(room string) []operation {
 	withOpen := func(o Options, use func(*Engine) error) func(string, string) error {
 		return func(dir, _ string) error {
 			e, err := Open(background, dir, &o)
@@ -113,9 +129,9 @@ func testPrepared(t *testing.T, store, name, kind string) {
 		_, err = e.Collect(background, backend.CollectOptions{KeepUnused: -1, KeepReflog: -1})
 		return err
 	}
-	operations := map[string]func(dir, other string) error{
-		"read": withOpen(Options{ReadOnly: true}, verify),
-		"append": withOpen(Options{MustExist: true, SegmentSize: 4 << 10}, func(e *Engine) error {
+	return []operation{
+		{"read", withOpen(Options{ReadOnly: true}, verify)},
+		{"append", withOpen(Options{MustExist: true, SegmentSize: 4 << 10}, func(e *Engine) error {
 			for range 30 { // into the next segment
 				head, err := e.Head(background)
 				if err == nil {
@@ -126,32 +142,37 @@ func testPrepared(t *testing.T, store, name, kind string) {
 				}
 			}
 			return nil
-		}),
-		"pack": withOpen(Options{}, func(e *Engine) error {
+		})},
+		{"pack", withOpen(Options{}, func(e *Engine) error {
 			_, err := e.Pack(background, backend.PackOptions{All: true})
 			return err
-		}),
-		"collect": withOpen(Options{}, collect),
-		"backup": withOpen(Options{}, func(e *Engine) error {
-			_, err := e.Backup(background, filepath.Join(t.TempDir(), "to"), backend.BackupOptions{})
+		})},
+		{"collect", withOpen(Options{}, collect)},
+		{"backup", withOpen(Options{}, func(e *Engine) error {
+			_, err := e.Backup(background, filepath.Join(room, "to"), backend.BackupOptions{})
 			return err
-		}),
-		"restore": func(dir, other string) error {
+		})},
+		{"restore", func(dir, other string) error {
 			_, err := Restore(background, dir, other, RestoreOptions{})
 			return err
-		},
-		"salvage": func(dir, other string) error {
+		}},
+		{"salvage", func(dir, other string) error {
 			_, err := Salvage(background, dir, other, SalvageOptions{})
 			return err
-		},
+		}},
 	}
-	for operation, run := range operations {
+}
+
+// testPrepared requires that nothing which is done to a store leads out of it.
+func testPrepared(t *testing.T, store, name, kind string, first int) {
+	outside := filepath.Join(t.TempDir(), "outside")
+	require.NoError(t, os.CopyFS(outside, os.DirFS(store)))
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "precious"), []byte("precious"), 0o644))
+	before := treeOf(t, outside)
+	for n := range min(campaign.Rounds(operationsEach), len(operationsOn(""))) {
 		room := t.TempDir()
-		outside := filepath.Join(room, "outside")
-		require.NoError(t, os.CopyFS(outside, os.DirFS(store)))
-		precious := []byte("precious")
-		require.NoError(t, os.WriteFile(filepath.Join(outside, "precious"), precious, 0o644))
-		before := treeOf(t, outside)
+		all := operationsOn(room)
+		operation := all[(first+n)%len(all)]
 		dir := filepath.Join(room, "store")
 		require.NoError(t, os.CopyFS(dir, os.DirFS(store)))
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -161,22 +182,22 @@ func testPrepared(t *testing.T, store, name, kind string) {
 		replacements[kind](t, path, outside)
 
 		done := make(chan error, 1)
-		go func() { done <- run(dir, filepath.Join(room, "other")) }()
+		go func() { done <- operation.run(dir, filepath.Join(room, "other")) }()
 		select {
 		case err = <-done:
 		case <-time.After(time.Minute):
-			require.FailNow(t, "hangs", operation)
+			require.FailNow(t, "hangs", operation.name)
 		}
-		require.Equal(t, before, treeOf(t, outside), operation)
+		require.Equal(t, before, treeOf(t, outside), operation.name)
 		if kind == "directory" && strings.HasPrefix(name, "journal") {
 			continue // files are missing, which has tests of its own
 		}
 		if err == nil {
-			require.False(t, there && needed(name, operation), operation)
+			require.False(t, there && needed(name, operation.name), operation.name)
 			continue
 		}
-		require.ErrorIs(t, err, vfs.ErrNotRegular, operation)
-		require.ErrorContains(t, err, path, operation)
+		require.ErrorIs(t, err, vfs.ErrNotRegular, operation.name)
+		require.ErrorContains(t, err, path, operation.name)
 	}
 }
 

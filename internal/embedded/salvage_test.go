@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -170,7 +171,7 @@ func TestSalvageAroundADamagedCommit(t *testing.T) {
 // Whatever is done to the files, what is left makes a sound store.
 func TestSalvageWhateverIsDamaged(t *testing.T) {
 	saved := 0
-	for seed := range uint64(max(30, crashRounds(t)/2)) {
+	for seed := range uint64(campaign.Rounds(30)) {
 		choose := rand.New(rand.NewPCG(seed, 4))
 		w := newWreck(t, choose, 50+choose.IntN(60), seed%2 == 0)
 		files, err := filepath.Glob(filepath.Join(w.dir, journalDir, "*"))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -114,7 +115,7 @@ func TestTogether(t *testing.T) {
 	for i := range talkers {
 		talkers[i] = newTalker()
 	}
-	for round := range 3 + crashRounds(t)/10 {
+	for round := range campaign.Rounds(3) {
 		e, err := Open(background, dir, &o)
 		require.NoError(t, err)
 		together(t, e, talkers, 60)

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -155,15 +155,6 @@ func (v *victim) places() (structure, rest []int) {
 	return structure, rest
 }
 
-// rounds is how many bytes a test damages: a sample, or as many as the
-// environment asks for.
-func rounds(t *testing.T, sample int) int {
-	if n, err := strconv.Atoi(os.Getenv("LINEAGE_CRASH_ROUNDS")); err == nil {
-		return n
-	}
-	return sample
-}
-
 // eachFlip calls fn with the index damaged in one byte, each time another. Most
 // are in what carries no checksum.
 func eachFlip(t *testing.T, v *victim, n int, rng *rand.Rand, fn func(offset int, x byte)) {
@@ -193,7 +184,7 @@ func TestCrashFlippedByte(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	unusable, failed, older := 0, 0, 0
 	n := 0
-	eachFlip(t, v, rounds(t, 100), rng, func(offset int, x byte) {
+	eachFlip(t, v, campaign.Rounds(100), rng, func(offset int, x byte) {
 		n++
 		db, err := Open(v.path, Options{ReadOnly: n%2 == 0})
 		if err != nil {
@@ -227,7 +218,7 @@ func TestCrashFlippedByteThenWrite(t *testing.T) {
 	t.Logf("seed %d, %d bytes", seed, len(v.clean))
 	rng := rand.New(rand.NewPCG(seed, 0))
 	outcomes := map[string]int{}
-	n := rounds(t, 20)
+	n := campaign.Rounds(20)
 	eachFlip(t, v, n, rng, func(offset int, x byte) {
 		defer func() { require.NoError(t, os.WriteFile(v.path, whole, 0o600)) }()
 		db, err := Open(v.path, Options{})

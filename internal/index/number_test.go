@@ -3,6 +3,7 @@ package index
 import (
 	"encoding/binary"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,7 @@ func TestNumberIsSeenWithItsEntries(t *testing.T) {
 				return
 			}
 			db.Apply(State{Number: n}, []Entry{{Key: keyOf(n), Value: keyOf(n)}})
+			runtime.Gosched() // where there is one processor for both
 		}
 	})
 	defer writing.Wait()
@@ -34,6 +36,7 @@ func TestNumberIsSeenWithItsEntries(t *testing.T) {
 	for look := 0; look < looks && !t.Failed(); {
 		n := db.Number()
 		if n == seen {
+			runtime.Gosched()
 			continue
 		}
 		seen = n

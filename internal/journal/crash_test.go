@@ -3,29 +3,17 @@ package journal
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
-
-// rounds multiplies how long the crash campaigns take.
-func rounds(t *testing.T) int {
-	s := os.Getenv("LINEAGE_CRASH_ROUNDS")
-	if s == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(s)
-	require.NoError(t, err)
-	return n
-}
 
 // work is the same every time: commits of all sizes, synced or not, new segments
 // and reopening. It stops when the power is gone, and reopens after a failure
@@ -75,7 +63,7 @@ func crashAtEveryOperation(t *testing.T, how through) {
 	work(newModel(t, disk, how))
 	ops := disk.Ops()
 	require.Greater(t, ops, 40)
-	for n := 1; n <= ops; n++ {
+	for _, n := range campaign.Sample(ops, 15) {
 		t.Run(fmt.Sprint(how, "/", n), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(n), 1))
 			for _, torn := range []int{0, 9, 1000, 1 << 20} {
@@ -88,7 +76,7 @@ func crashAtEveryOperation(t *testing.T, how through) {
 				require.True(t, m.dead())
 				outlive(m, crashfs.KeepNone(), false, rng)
 				outlive(m, crashfs.KeepAll(), true, rng)
-				for range 3 * rounds(t) {
+				for range campaign.Rounds(3) {
 					outlive(m, crashfs.Random(rng), false, rng)
 				}
 			}
@@ -134,7 +122,7 @@ func TestFailureOfEveryOperation(t *testing.T) {
 func failEveryOperation(t *testing.T, how through) {
 	disk := crashfs.New()
 	work(newModel(t, disk, how))
-	for n := 1; n <= disk.Ops(); n++ {
+	for _, n := range campaign.Sample(disk.Ops(), 8) {
 		rng := rand.New(rand.NewPCG(uint64(n), 2))
 		for _, written := range []int{0, 10, 1 << 20} {
 			for _, again := range []int{0, 1, 3} { // and another soon after
@@ -155,46 +143,44 @@ func failEveryOperation(t *testing.T, how through) {
 
 // Anything happens, in any order.
 func TestCrashModel(t *testing.T) {
-	for range rounds(t) {
-		rapid.Check(t, func(t *rapid.T) {
-			m := newModel(t, crashfs.New(), rapid.SampledFrom([]through{calls, memory, both}).Draw(t, "through"))
-			sizes := rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(0, 1200), rapid.IntRange(3900, 9000))
-			t.Repeat(map[string]func(*rapid.T){
-				"append":    func(t *rapid.T) { _ = m.append(sizes.Draw(t, "size")) },
-				"otherwise": func(t *rapid.T) { m.through = rapid.SampledFrom([]through{calls, memory, both}).Draw(t, "through") },
-				"sync":      func(t *rapid.T) { _ = m.sync(rapid.Uint64Range(0, uint64(len(m.payloads))).Draw(t, "number")) },
-				"reopen":    func(t *rapid.T) { m.reopen(rapid.Uint64Range(0, 50).Draw(t, "known")) },
-				"pack": func(t *rapid.T) {
-					m.pack(rapid.IntRange(0, 9).Draw(t, "first"), rapid.IntRange(0, 9).Draw(t, "last"), rapid.Bool().Draw(t, "dense"))
-				},
-				"fail an operation": func(t *rapid.T) {
-					m.fsys.ShortWrite(rapid.IntRange(1, 6).Draw(t, "operation"), rapid.IntRange(0, 5000).Draw(t, "written"), errDisk)
-				},
-				"make room":  func(*rapid.T) { m.makeRoom() },
-				"fail syncs": func(t *rapid.T) { m.fsys.FailSyncs(errDisk) },
-				"mend syncs": func(t *rapid.T) { m.fsys.FailSyncs(nil) },
-				"fill the disk": func(t *rapid.T) {
-					m.fsys.SetCapacity(m.fsys.Used() + rapid.Int64Range(1, 3000).Draw(t, "room"))
-				},
-				"empty the disk": func(t *rapid.T) { m.fsys.SetCapacity(0) },
-				"power fails soon": func(t *rapid.T) {
-					m.fsys.CrashAfter(rapid.IntRange(1, 8).Draw(t, "operations"), rapid.IntRange(0, 5000).Draw(t, "torn"))
-				},
-				"": func(t *rapid.T) {
-					if m.dead() {
-						m = m.crash(drawCrash(t, m.fsys))
-					}
-				},
-				"crash": func(t *rapid.T) { m = m.crash(drawCrash(t, m.fsys)) },
-			})
-			m = m.crash(drawCrash(t, m.fsys))
-			for range 3 { // and all is well from there on
-				require.NoError(t, m.append(2000))
-				require.NoError(t, m.sync(uint64(len(m.payloads))))
-			}
-			m.crash(crashfs.KeepNone(), false, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t, crashfs.New(), rapid.SampledFrom([]through{calls, memory, both}).Draw(t, "through"))
+		sizes := rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(0, 1200), rapid.IntRange(3900, 9000))
+		t.Repeat(map[string]func(*rapid.T){
+			"append":    func(t *rapid.T) { _ = m.append(sizes.Draw(t, "size")) },
+			"otherwise": func(t *rapid.T) { m.through = rapid.SampledFrom([]through{calls, memory, both}).Draw(t, "through") },
+			"sync":      func(t *rapid.T) { _ = m.sync(rapid.Uint64Range(0, uint64(len(m.payloads))).Draw(t, "number")) },
+			"reopen":    func(t *rapid.T) { m.reopen(rapid.Uint64Range(0, 50).Draw(t, "known")) },
+			"pack": func(t *rapid.T) {
+				m.pack(rapid.IntRange(0, 9).Draw(t, "first"), rapid.IntRange(0, 9).Draw(t, "last"), rapid.Bool().Draw(t, "dense"))
+			},
+			"fail an operation": func(t *rapid.T) {
+				m.fsys.ShortWrite(rapid.IntRange(1, 6).Draw(t, "operation"), rapid.IntRange(0, 5000).Draw(t, "written"), errDisk)
+			},
+			"make room":  func(*rapid.T) { m.makeRoom() },
+			"fail syncs": func(t *rapid.T) { m.fsys.FailSyncs(errDisk) },
+			"mend syncs": func(t *rapid.T) { m.fsys.FailSyncs(nil) },
+			"fill the disk": func(t *rapid.T) {
+				m.fsys.SetCapacity(m.fsys.Used() + rapid.Int64Range(1, 3000).Draw(t, "room"))
+			},
+			"empty the disk": func(t *rapid.T) { m.fsys.SetCapacity(0) },
+			"power fails soon": func(t *rapid.T) {
+				m.fsys.CrashAfter(rapid.IntRange(1, 8).Draw(t, "operations"), rapid.IntRange(0, 5000).Draw(t, "torn"))
+			},
+			"": func(t *rapid.T) {
+				if m.dead() {
+					m = m.crash(drawCrash(t, m.fsys))
+				}
+			},
+			"crash": func(t *rapid.T) { m = m.crash(drawCrash(t, m.fsys)) },
 		})
-	}
+		m = m.crash(drawCrash(t, m.fsys))
+		for range 3 { // and all is well from there on
+			require.NoError(t, m.append(2000))
+			require.NoError(t, m.sync(uint64(len(m.payloads))))
+		}
+		m.crash(crashfs.KeepNone(), false, 0)
+	})
 }
 
 // drawCrash returns a crash, whether it kills the process only, and how much the

@@ -304,12 +304,13 @@ const mostTorn = 1<<30 + 256<<20
 // allZeros reports whether a part of a file is zeros only.
 func allZeros(f vfs.File, from, to int64) (bool, error) {
 	b := make([]byte, min(mostRead, to-from))
+	zeros := make([]byte, len(b))
 	for ; from < to; from += int64(len(b)) {
 		b = b[:min(int64(len(b)), to-from)]
 		if _, err := f.ReadAt(b, from); err != nil {
 			return false, err
 		}
-		if len(bytes.TrimLeft(b, "\x00")) > 0 {
+		if !bytes.Equal(b, zeros[:len(b)]) {
 			return false, nil
 		}
 	}

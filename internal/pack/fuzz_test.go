@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
@@ -143,15 +144,16 @@ func TestDamageBehindChecksums(t *testing.T) {
 	shrink(t)
 	for _, m := range samples(t) {
 		require.NoError(t, readAll(m.b))
-		for at := 0; at < len(m.b); at += 1 + len(m.b)/150 {
+		for _, n := range campaign.Sample(len(m.b), 60) {
+			at := n - 1
 			b := bytes.Clone(m.b)
 			b[at] ^= 1 << (at % 8)
 			require.NoError(t, readAll(b), "byte %d", at)
 			mend(b)
 			_ = readAll(b)
 		}
-		for n := 0; n < len(m.b); n += 1 + len(m.b)/30 {
-			require.Error(t, readAll(m.b[:n]))
+		for _, n := range campaign.Sample(len(m.b), 30) {
+			require.Error(t, readAll(m.b[:n-1]))
 		}
 	}
 }

@@ -1,17 +1,13 @@
 package pack
 
 import (
-	"flag"
 	"os"
 	"testing"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		_ = flag.Set("rapid.checks", checks)
-	}
+	campaign.Checks(20) // each writes packs
 	os.Exit(m.Run())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -41,7 +42,8 @@ func TestDamagedBlockIsMended(t *testing.T) {
 		require.NoError(t, sound.CheckParts(t.Context()))
 		end := int(sound.foot.parityAt(sound.size))
 		size := paritySize(int64(end))
-		for at := 0; at < len(m.b); at += 1 + len(m.b)/400 {
+		for _, n := range campaign.Sample(len(m.b), 120) {
+			at := n - 1
 			b := bytes.Clone(m.b)
 			b[at] ^= 1 << random.IntN(8)
 			if random.IntN(2) == 0 && at < end { // more of the same block

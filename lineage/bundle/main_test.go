@@ -3,7 +3,6 @@ package bundle_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -13,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/structure"
 )
 
 func TestMain(m *testing.M) {
-	// Each check opens stores: fewer of them than usual, unless asked for more.
-	_ = flag.Set("rapid.checks", "15")
 	if dir := os.Getenv(importerDir); dir != "" {
 		os.Exit(importUntilKilled(dir))
 	}
+	campaign.Checks(15) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

@@ -2,7 +2,6 @@ package conversation_test
 
 import (
 	"context"
-	"flag"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
 func TestMain(m *testing.M) {
-	// Each check opens stores: fewer of them than usual, unless asked for more.
-	_ = flag.Set("rapid.checks", "20")
+	campaign.Checks(20) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

@@ -3,30 +3,18 @@ package search_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/search"
 )
-
-// damageVariable says how many bytes of each state of a store are damaged. The default is
-// a few; 'make damage' does thousands.
-const damageVariable = "LINEAGE_DAMAGE"
-
-// slowest is how long reading a damaged store may take when thousands are read. It is much
-// more than that of a sound one.
-const slowest = 30 * time.Second
 
 const (
 	damagedChats    = 12
@@ -36,10 +24,6 @@ const (
 // TestDamage flips single bytes in every file of stores in every state and reads what is
 // left: all that is read is what was written, or an error that says that it is damaged.
 func TestDamage(t *testing.T) {
-	flips, campaign := 25, false
-	if n, err := strconv.Atoi(os.Getenv(damageVariable)); err == nil {
-		flips, campaign = n, true
-	}
 	for state, prepare := range map[string]func(t *testing.T, dir string){
 		"fresh": func(*testing.T, string) {},
 		"segments": func(t *testing.T, dir string) {
@@ -63,38 +47,13 @@ func TestDamage(t *testing.T) {
 			want := read(t, dir, true, true)
 			require.Empty(t, want.errs)
 			require.NoError(t, want.damage)
-			seed := rand.Uint64()
-			choose := rand.New(rand.NewPCG(seed, 1))
-			var bytes int64
-			var files []string
-			sizes := map[string]int64{}
-			require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return err
-				}
-				info, err := d.Info()
-				if err == nil && info.Size() > 0 {
-					name, _ := filepath.Rel(dir, path)
-					files, sizes[name] = append(files, name), info.Size()
-					bytes += info.Size()
-				}
-				return err
-			}))
-			for n := range flips {
-				// As many in small files as in large ones.
-				name := files[n%len(files)]
-				at := choose.Int64N(sizes[name])
-				if choose.IntN(3) == 0 {
-					at = choose.Int64N(min(sizes[name], 256)) // headers
-				}
-				bit := byte(1) << choose.IntN(8)
-				if choose.IntN(4) == 0 {
-					bit = byte(1 + choose.IntN(255))
-				}
+			n := 0
+			campaign.EachDamage(t, dir, campaign.Rounds(25), func(copied string, d campaign.Damage) {
 				writing, searching := n%7 == 0, state == "searched" && n%3 == 0
-				what := fmt.Sprintf("%s, byte %d ^ %#x, writing %v, searching %v, seed %d", name, at, bit, writing, searching, seed)
-				testFlip(t, dir, name, at, bit, writing, searching, want, campaign, what)
-			}
+				n++
+				what := fmt.Sprintf("%v, writing %v, searching %v", d, writing, searching)
+				requireHonest(t, want, read(t, copied, !writing, searching), d.File, searching, what)
+			})
 		})
 	}
 }
@@ -207,22 +166,9 @@ func read(t *testing.T, dir string, readOnly, searching bool) reading {
 	return r
 }
 
-func testFlip(t *testing.T, dir, name string, at int64, bit byte, writing, searching bool, want reading, campaign bool, what string) {
+// requireHonest requires what was read of a store with damage in a file to be what is read of a sound one, or errors.
+func requireHonest(t *testing.T, want, got reading, name string, searching bool, what string) {
 	t.Helper()
-	copied, err := os.MkdirTemp("", "damage-*")
-	require.NoError(t, err)
-	defer os.RemoveAll(copied)
-	require.NoError(t, os.CopyFS(copied, os.DirFS(dir)))
-	path := filepath.Join(copied, name)
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	b[at] ^= bit
-	require.NoError(t, os.WriteFile(path, b, 0o600))
-	began := time.Now()
-	got := read(t, copied, !writing, searching)
-	if campaign {
-		require.Less(t, time.Since(began), slowest, what)
-	}
 	inSearch := strings.HasPrefix(name, search.FileName) // SQLite has no checksums
 	for _, err := range got.errs {
 		if inSearch && strings.Contains(err.Error(), "search") {

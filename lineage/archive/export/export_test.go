@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 )
@@ -24,7 +24,7 @@ import (
 var bg = context.Background()
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("rapid.checks", "25")
+	campaign.Checks(25)
 	os.Exit(m.Run())
 }
 

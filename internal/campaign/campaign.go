@@ -1,0 +1,84 @@
+// Package campaign sets how much tests do. Some tests could go on for ever: random histories, crashes at random
+// moments, damage to random bytes. An ordinary run does a little of each, and a campaign does much. LINEAGE_CAMPAIGN
+// starts one and gives its length; see the targets crash, damage and campaign of the Makefile.
+package campaign
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// Variable is the environment variable with the length of the campaign.
+const Variable = "LINEAGE_CAMPAIGN"
+
+// length is 0 in an ordinary run.
+var length = sync.OnceValue(func() int {
+	text := os.Getenv(Variable)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		panic(fmt.Sprintf("%s is %q, which is not a positive number", Variable, text))
+	}
+	return n
+})
+
+// Runs reports whether this is a campaign.
+func Runs() bool { return length() > 0 }
+
+// Rounds returns how often a test repeats something: as given in an ordinary run, at least a fifth of that with -short,
+// and the length of the campaign in one.
+func Rounds(ordinary int) int { return rounds(ordinary, length(), testing.Short()) }
+
+func rounds(ordinary, length int, short bool) int {
+	switch {
+	case length > 0:
+		return max(length, ordinary)
+	case short:
+		return (ordinary + 4) / 5
+	}
+	return ordinary
+}
+
+// Sample returns about so many of the numbers from 1 to n, at equal distances from a random one on, and all of them in
+// a campaign.
+func Sample(n, about int) (sample []int) {
+	step := 1
+	if !Runs() {
+		step = max(n/Rounds(about), 1)
+	}
+	for i := 1 + rand.IntN(step); i <= n; i += step {
+		sample = append(sample, i)
+	}
+	return sample
+}
+
+// Long skips a test with -short.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long: not with -short")
+	}
+}
+
+// Checks sets how often rapid tries a property, unless -rapid.checks is given. It is called by TestMain.
+// With -short rapid does a fifth by itself.
+func Checks(ordinary int) {
+	flag.Parse()
+	const name = "rapid.checks"
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return
+	}
+	// flag.Set would make this the choice of whoever runs the tests.
+	if err := flag.Lookup(name).Value.Set(strconv.Itoa(rounds(ordinary, length(), false))); err != nil {
+		panic(err)
+	}
+}
