@@ -130,7 +130,7 @@ func (v *view) look(ctx context.Context) error {
 		}
 	}
 	if v.full && v.record != nil {
-		for c, err := range v.w.state.Checkpoints(ctx, v.thread) {
+		for c, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (v *view) look(ctx context.Context) error {
 
 func (v *view) contextsToLookAt(ctx context.Context) func(yield func(backend.Context, error) bool) {
 	if v.record != nil && v.full {
-		return v.w.state.Contexts(ctx, v.thread)
+		return v.w.state.Contexts(ctx, v.thread, structure.ContextID{})
 	}
 	ids := v.scope.contexts
 	if v.record == nil {

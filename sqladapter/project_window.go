@@ -160,13 +160,13 @@ func (w *projection) everything(ctx context.Context, has map[string]bool) (*work
 		s.fresh, s.full = !has[s.key], true
 		todo.scopes = append(todo.scopes, s)
 	}
-	for t, err := range w.state.Threads(ctx) {
+	for t, err := range w.state.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
 		add(&scope{key: keyOfThread(t.ID), thread: t.ID})
 	}
-	for c, err := range w.state.Contexts(ctx, structure.ThreadID{}) {
+	for c, err := range w.state.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -152,7 +152,7 @@ func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
 	defer line.Done()
 	sizes := make(map[structure.RunID][]uint64) // bytes of the history up to each span
 	done := int64(0)
-	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}) {
+	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}

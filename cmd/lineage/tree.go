@@ -108,7 +108,7 @@ func (f *forest) collect(ctx context.Context, t *lineage.Thread) error {
 	}
 	f.main = make(map[structure.RunID]uint64)
 	longest := uint64(0)
-	for c, err := range f.store.Engine().Contexts(ctx, t.ID()) {
+	for c, err := range f.store.Engine().Contexts(ctx, t.ID(), lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}

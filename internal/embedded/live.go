@@ -60,13 +60,13 @@ func (e *Engine) Thread(ctx context.Context, id structure.ThreadID) (*structure.
 }
 
 // Threads implements backend.Reader.
-func (e *Engine) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
-	return sequence(e, func(v view) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx) })
+func (e *Engine) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx, after) })
 }
 
 // Contexts implements backend.Reader.
-func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
-	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })
+func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread, after) })
 }
 
 // LastMoved implements backend.Reader.
@@ -75,8 +75,8 @@ func (e *Engine) LastMoved(ctx context.Context, thread structure.ThreadID) (back
 }
 
 // Children implements backend.Reader.
-func (e *Engine) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
-	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent) })
+func (e *Engine) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return sequence(e, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent, after) })
 }
 
 // Branch implements backend.Reader.
@@ -85,13 +85,8 @@ func (e *Engine) Branch(ctx context.Context, thread structure.ThreadID, name str
 }
 
 // Branches implements backend.Reader.
-func (e *Engine) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread) })
-}
-
-// BranchesNamed implements backend.Reader.
-func (e *Engine) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
-	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesNamed(ctx, thread, prefix) })
+func (e *Engine) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread, prefix, after) })
 }
 
 // BranchesOf implements backend.Reader.
@@ -105,8 +100,8 @@ func (e *Engine) Checkpoint(ctx context.Context, thread structure.ThreadID, name
 }
 
 // Checkpoints implements backend.Reader.
-func (e *Engine) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return sequence(e, func(v view) iter.Seq2[*structure.Checkpoint, error] { return v.Checkpoints(ctx, thread) })
+func (e *Engine) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Checkpoint, error] { return v.Checkpoints(ctx, thread, after) })
 }
 
 // Run implements backend.Reader.

@@ -209,7 +209,7 @@ func (l *loader) base(t *threadState, sourceID string) (*structure.Thread, error
 	}
 	t.base = make(map[messageKey]place)
 	keys := make(map[structure.SpanRef]messageKey)
-	for c, err := range l.engine.Contexts(l.ctx, id) {
+	for c, err := range l.engine.Contexts(l.ctx, id, structure.ContextID{}) {
 		if err == nil {
 			err = l.histories(t.base, keys, &t.record, c.Tip)
 		}

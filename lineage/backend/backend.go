@@ -146,40 +146,39 @@ type Snapshot interface {
 
 // Reader reads a state. What it returns is the caller's own unless said
 // otherwise. A thing that does not exist is ErrNotFound for single reads and
-// nothing for sequences.
+// nothing for sequences. Listings take the id or name that they continue behind, whether it
+// exists or not; the zero value begins at the start.
 type Reader interface {
 	// Head returns the number of the last commit, 0 in an empty store.
 	Head(ctx context.Context) (uint64, error)
 
 	Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error)
 	// Threads yields every thread in the order of their ids.
-	Threads(ctx context.Context) iter.Seq2[*structure.Thread, error]
+	Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error]
 
 	// Context returns a context with its current tip. What its overrides and metadata
 	// point at is shared with others that ask, and must not be changed.
 	Context(ctx context.Context, id structure.ContextID) (Context, error)
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
-	Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[Context, error]
+	Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[Context, error]
 	// LastMoved returns the context of a thread that a Tip moved last, ErrNotFound if it
 	// was deleted since or there was none.
 	LastMoved(ctx context.Context, thread structure.ThreadID) (Context, error)
-	// Children yields the contexts whose parent is the given one.
-	Children(ctx context.Context, parent structure.ContextID) iter.Seq2[Context, error]
+	// Children yields the contexts whose parent is the given one, in the order of their ids.
+	Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[Context, error]
 
 	Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error)
-	// Branches yields a thread's branches in the order of their names.
-	Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error]
-	// BranchesNamed yields those of a thread's branches whose names begin with a prefix,
-	// in the order of their names. It looks at no other branch.
-	BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error]
+	// Branches yields the branches of a thread whose names begin with a prefix, in the order
+	// of their names. It reads no other branch.
+	Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error]
 	// BranchesOf yields the branches of a thread that a context is, mostly one or none.
 	// It looks at no other branch.
 	BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error]
 
 	Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error)
 	// Checkpoints yields a thread's checkpoints in the order of their names.
-	Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error]
+	Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error]
 
 	Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error)
 	// Forks yields the runs that start after a span of the given run, by the

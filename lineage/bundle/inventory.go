@@ -65,7 +65,7 @@ func Take(ctx context.Context, store *lineage.Store) (inv *Inventory, err error)
 			after = append(after, r.ID)
 		}
 	}
-	for c, err := range s.Contexts(ctx, structure.ThreadID{}) {
+	for c, err := range s.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

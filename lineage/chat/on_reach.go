@@ -24,7 +24,7 @@ func (s *onStore) reach(ctx context.Context, thread structure.ThreadID) (reach, 
 
 func reachOf(ctx context.Context, from backend.Reader, thread structure.ThreadID) (reach, error) {
 	graph := make(reach)
-	for c, err := range from.Contexts(ctx, thread) {
+	for c, err := range from.Contexts(ctx, thread, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func reachOf(ctx context.Context, from backend.Reader, thread structure.ThreadID
 			return nil, err
 		}
 	}
-	for c, err := range from.Checkpoints(ctx, thread) {
+	for c, err := range from.Checkpoints(ctx, thread, "") {
 		if err != nil {
 			return nil, err
 		}

@@ -138,7 +138,7 @@ func (r *reading) link(ctx context.Context, b *branch) error {
 // list returns all branches, by their ids.
 func (c *Conversation) list(ctx context.Context) (all []*branch, err error) {
 	err = c.read(ctx, func(r *reading) error {
-		for record, err := range r.Branches(ctx, r.thread) {
+		for record, err := range r.Branches(ctx, r.thread, "", "") {
 			if err != nil {
 				return err
 			}

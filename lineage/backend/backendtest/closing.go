@@ -53,12 +53,12 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 func sequences(ctx context.Context, r backend.Reader) map[string]error {
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
 	return map[string]error{
-		"Threads":         firstError(r.Threads(ctx)),
-		"Contexts":        firstError(r.Contexts(ctx, thread)),
-		"Contexts of all": firstError(r.Contexts(ctx, structure.ThreadID{})),
-		"Children":        firstError(r.Children(ctx, own)),
-		"Branches":        firstError(r.Branches(ctx, thread)),
-		"Checkpoints":     firstError(r.Checkpoints(ctx, thread)),
+		"Threads":         firstError(r.Threads(ctx, structure.ThreadID{})),
+		"Contexts":        firstError(r.Contexts(ctx, thread, structure.ContextID{})),
+		"Contexts of all": firstError(r.Contexts(ctx, structure.ThreadID{}, structure.ContextID{})),
+		"Children":        firstError(r.Children(ctx, own, structure.ContextID{})),
+		"Branches":        firstError(r.Branches(ctx, thread, "", "")),
+		"Checkpoints":     firstError(r.Checkpoints(ctx, thread, "")),
 		"Forks":           firstError(r.Forks(ctx, id[structure.RunID]("r"))),
 		"Path":            firstError(r.Path(ctx, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true})),
 		"Alternatives":    firstError(r.Alternatives(ctx, id[structure.SpanSetID]("s"))),
@@ -243,10 +243,10 @@ func testBreaks(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
-	for range s.Threads(background) {
-		for range s.Contexts(background, thread) {
-			for range s.Children(background, own) {
-				for range s.Branches(background, thread) {
+	for range s.Threads(background, structure.ThreadID{}) {
+		for range s.Contexts(background, thread, structure.ContextID{}) {
+			for range s.Children(background, own, structure.ContextID{}) {
+				for range s.Branches(background, thread, "", "") {
 					for range s.Forks(background, structure.RunID{}) {
 						for range s.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{}) {
 							for range s.Where(background, content.Sum([]byte("one"))) {
@@ -267,7 +267,7 @@ func testBreaks(t *testing.T, c Config) {
 		}
 		break
 	}
-	again := s.Threads(background)
+	again := s.Threads(background, structure.ThreadID{})
 	require.Len(t, list(t, again), 1)
 	require.Len(t, list(t, again), 1, "a sequence can be read again")
 	s.check()

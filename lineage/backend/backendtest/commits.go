@@ -228,7 +228,7 @@ func testMemory(t *testing.T, c Config) {
 		th, err := r.Thread(background, id[structure.ThreadID]("t"))
 		require.NoError(t, err)
 		scribble(th)
-		for view, err := range r.Contexts(background, structure.ThreadID{}) {
+		for view, err := range r.Contexts(background, structure.ThreadID{}, structure.ContextID{}) {
 			require.NoError(t, err)
 			scribble(&view.Context)
 		}

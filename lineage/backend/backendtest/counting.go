@@ -108,36 +108,32 @@ func (r countingReader) Thread(ctx context.Context, id structure.ThreadID) (*str
 	return r.asked().Thread(ctx, id)
 }
 
-func (r countingReader) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
-	return counted(r.work, r.reader.Threads(ctx))
+func (r countingReader) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
+	return counted(r.work, r.reader.Threads(ctx, after))
 }
 
 func (r countingReader) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
 	return r.asked().Context(ctx, id)
 }
 
-func (r countingReader) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
-	return counted(r.work, r.reader.Contexts(ctx, thread))
+func (r countingReader) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return counted(r.work, r.reader.Contexts(ctx, thread, after))
 }
 
 func (r countingReader) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
 	return r.asked().LastMoved(ctx, thread)
 }
 
-func (r countingReader) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
-	return counted(r.work, r.reader.Children(ctx, parent))
+func (r countingReader) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return counted(r.work, r.reader.Children(ctx, parent, after))
 }
 
 func (r countingReader) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
 	return r.asked().Branch(ctx, thread, name)
 }
 
-func (r countingReader) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return counted(r.work, r.reader.Branches(ctx, thread))
-}
-
-func (r countingReader) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
-	return counted(r.work, r.reader.BranchesNamed(ctx, thread, prefix))
+func (r countingReader) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
+	return counted(r.work, r.reader.Branches(ctx, thread, prefix, after))
 }
 
 func (r countingReader) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
@@ -148,8 +144,8 @@ func (r countingReader) Checkpoint(ctx context.Context, thread structure.ThreadI
 	return r.asked().Checkpoint(ctx, thread, name)
 }
 
-func (r countingReader) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return counted(r.work, r.reader.Checkpoints(ctx, thread))
+func (r countingReader) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
+	return counted(r.work, r.reader.Checkpoints(ctx, thread, after))
 }
 
 func (r countingReader) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {

@@ -71,6 +71,7 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	f.threads(t, r, seen)
 	f.contexts(t, r, seen)
 	f.runs(t, r, seen)
+	f.pages(t, r, seen)
 	f.content(t, r, seen)
 	stats, err := r.Stats(background)
 	require.NoError(t, err)
@@ -81,21 +82,21 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 
 func (f facts) threads(t tester, r backend.Reader, seen *census) {
 	t.Helper()
-	f["threads"] = values(t, r.Threads(background))
+	f["threads"] = values(t, r.Threads(background, structure.ThreadID{}))
 	for _, id := range seen.threads.list() {
 		thread, err := r.Thread(background, id)
 		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
-		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id))
+		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id, structure.ContextID{}))
 		moved, err := r.LastMoved(background, id)
 		f[fmt.Sprint("moved last of ", id)] = answer(t, moved, err)
-		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id))
-		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id))
+		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id, "", ""))
+		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id, ""))
 		for _, context := range seen.contexts.list() {
 			f[fmt.Sprintf("branches of %v in %v", context, id)] = values(t, r.BranchesOf(background, id, context))
 		}
 		for _, name := range seen.names.list() {
 			for _, prefix := range prefixes(name) {
-				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = values(t, r.BranchesNamed(background, id, prefix))
+				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = values(t, r.Branches(background, id, prefix, ""))
 			}
 			branch, err := r.Branch(background, id, name)
 			f[fmt.Sprintf("branch %q of %v", name, id)] = answer(t, deref(branch), err)
@@ -110,13 +111,11 @@ func prefixes(name string) []string { return []string{"", name[:len(name)/2], na
 
 func (f facts) contexts(t tester, r backend.Reader, seen *census) {
 	t.Helper()
-	f["contexts"] = list(t, r.Contexts(background, structure.ThreadID{}))
+	f["contexts"] = list(t, r.Contexts(background, structure.ThreadID{}, structure.ContextID{}))
 	for _, id := range seen.contexts.list() {
 		c, err := r.Context(background, id)
 		f[fmt.Sprint("context ", id)] = answer(t, c, err)
-		children := list(t, r.Children(background, id))
-		slices.SortFunc(children, func(a, b backend.Context) int { return a.ID.Compare(b.ID) })
-		f[fmt.Sprint("children of ", id)] = children
+		f[fmt.Sprint("children of ", id)] = list(t, r.Children(background, id, structure.ContextID{}))
 		f[fmt.Sprint("summaries of ", id)] = values(t, r.Summaries(background, id))
 		f[fmt.Sprint("reflog of ", id)] = values(t, r.Reflog(background, id))
 	}

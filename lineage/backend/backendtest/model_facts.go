@@ -17,6 +17,7 @@ func (m *model) facts(seen *census) facts {
 	m.threadFacts(f, seen)
 	m.viewFacts(f, seen)
 	m.runFacts(f, seen)
+	m.pages(f, seen)
 	for _, id := range seen.blocks.list() {
 		f[fmt.Sprint("has ", id)] = m.has(id)
 		f[fmt.Sprint("usages of ", id)] = m.usages(id)
@@ -51,8 +52,7 @@ func chosen[K comparable, V any](all map[K]V, accept func(V) bool, order func(a,
 }
 
 func (m *model) threadFacts(f facts, seen *census) {
-	f["threads"] = chosen(m.threads, func(structure.Thread) bool { return true },
-		func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
+	f["threads"] = m.threadsWhere(func(structure.Thread) bool { return true })
 	for _, id := range seen.threads.list() {
 		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
@@ -63,9 +63,7 @@ func (m *model) threadFacts(f facts, seen *census) {
 				return b.Thread == id && b.Context == context
 			})
 		}
-		f[fmt.Sprint("checkpoints of ", id)] = chosen(m.checkpoints,
-			func(c structure.Checkpoint) bool { return c.Thread == id },
-			func(a, b structure.Checkpoint) int { return cmp.Compare(a.Name, b.Name) })
+		f[fmt.Sprint("checkpoints of ", id)] = m.checkpointsWhere(func(c structure.Checkpoint) bool { return c.Thread == id })
 		for _, name := range seen.names.list() {
 			for _, prefix := range prefixes(name) {
 				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = m.branchesWhere(func(b structure.Branch) bool {
@@ -76,6 +74,14 @@ func (m *model) threadFacts(f facts, seen *census) {
 			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = lookup(m.checkpoints, named{id, name})
 		}
 	}
+}
+
+func (m *model) threadsWhere(accept func(structure.Thread) bool) []structure.Thread {
+	return chosen(m.threads, accept, func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
+}
+
+func (m *model) checkpointsWhere(accept func(structure.Checkpoint) bool) []structure.Checkpoint {
+	return chosen(m.checkpoints, accept, func(a, b structure.Checkpoint) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (m *model) branchesWhere(accept func(structure.Branch) bool) []structure.Branch {

@@ -106,7 +106,7 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Con
 	}
 	for _, scope := range scopes {
 		var found []structure.Context
-		for c, err := range r.engine.Contexts(ctx, scope) {
+		for c, err := range r.engine.Contexts(ctx, scope, structure.ContextID{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -222,7 +222,7 @@ func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*stru
 func (r *Resolver) threadRuns(ctx context.Context) ([]structure.RunID, error) {
 	var runs []structure.RunID
 	seen := make(map[structure.RunID]bool)
-	for c, err := range r.engine.Contexts(ctx, r.thread.ID()) {
+	for c, err := range r.engine.Contexts(ctx, r.thread.ID(), structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 	}
 	short := strings.ToLower(text)
 	var byID, byTitle []*structure.Thread
-	for t, err := range r.engine.Threads(ctx) {
+	for t, err := range r.engine.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 
 func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {
 	var names []string
-	for t, err := range r.engine.Threads(ctx) {
+	for t, err := range r.engine.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
