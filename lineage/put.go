@@ -128,7 +128,7 @@ func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
 	if blocks[0].Tree.Size == 0 {
 		return bytes.NewReader(blocks[0].Body), nil // checked by the engine
 	}
-	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunk), id), nil
+	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), id), nil
 }
 
 // Text returns the body of an entry as text, whatever its size. For one that was erased
@@ -159,7 +159,7 @@ func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error)
 	if blocks[0].Tree.Size == 0 {
 		return bytes.NewReader(blocks[0].Body), nil
 	}
-	return content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunk), nil
+	return content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), nil
 }
 
 // Erase takes a content block's bytes out of everything that reads the store.

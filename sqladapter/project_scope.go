@@ -168,13 +168,14 @@ func (v *view) contextsToLookAt(ctx context.Context) func(yield func(backend.Con
 
 // follow adds the history that ends at a span, as far as it is not known.
 func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
+	runs := backend.Runs(ctx, v.w.state)
 	for !at.IsZero() {
 		l := v.lines[at.Run]
 		if l != nil && l.run.ID == at.Run {
 			l.last = max(l.last, at.Seq)
 			return nil
 		}
-		run, err := v.w.state.Run(ctx, at.Run)
+		run, err := runs(at.Run)
 		if err != nil {
 			return err
 		}

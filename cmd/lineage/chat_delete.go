@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -97,12 +98,13 @@ func (s *session) messagesOf(ctx context.Context, t *lineage.Thread) (uint64, er
 		if err != nil {
 			return 0, err
 		}
+		lookup := backend.Runs(ctx, s.store.Engine())
 		for at := c.Tip; !at.IsZero() && ends[at.Run] < at.Seq; {
 			known := ends[at.Run] > 0
 			if ends[at.Run] = at.Seq; known {
 				break
 			}
-			run, err := s.store.Engine().Run(ctx, at.Run)
+			run, err := lookup(at.Run)
 			if err != nil {
 				return 0, err
 			}

@@ -34,11 +34,18 @@ func (b *builder) requireTree(i int, r *structure.Block) error {
 	}
 	v := b.engine.now()
 	defer v.release()
-	get := func(ctx context.Context, k content.Key) ([]byte, error) {
-		if bytes, ok := own[k]; ok {
-			return bytes, nil
+	reader := v.newReader()
+	get := func(_ context.Context, keys []content.Key) (all [][]byte, err error) {
+		for _, k := range keys {
+			chunk, ok := own[k]
+			if !ok {
+				if chunk, err = v.chunk(reader, k); err != nil {
+					return nil, err
+				}
+			}
+			all = append(all, chunk)
 		}
-		return v.Chunk(ctx, k)
+		return all, nil
 	}
 	return content.Walk(context.Background(), r.Tree, get, func(k content.Key, _ bool) error { return there(k) })
 }

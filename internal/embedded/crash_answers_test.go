@@ -208,7 +208,7 @@ func (a answers) askContent(ctx context.Context, e *Engine, s *state) {
 		all(a, fmt.Sprint("usages of ", id), e.Where(ctx, id))
 	}
 	for k := range s.chunks {
-		v, err := e.Chunk(ctx, k)
+		v, err := e.Chunks(ctx, []content.Key{k})
 		a.say(fmt.Sprint("chunk ", k), v, err)
 	}
 }

@@ -109,6 +109,11 @@ func (e *Engine) Run(ctx context.Context, id structure.RunID) (structure.RunInfo
 	return read(e, func(v view) (structure.RunInfo, error) { return v.Run(ctx, id) })
 }
 
+// Ancestry implements backend.Reader.
+func (e *Engine) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	return read(e, func(v view) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
+}
+
 // Forks implements backend.Reader.
 func (e *Engine) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
 	return sequence(e, func(v view) iter.Seq2[structure.RunInfo, error] { return v.Forks(ctx, run) })
@@ -169,9 +174,9 @@ func (e *Engine) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Blo
 	return read(e, func(v view) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
 }
 
-// Chunk implements backend.Reader.
-func (e *Engine) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
-	return read(e, func(v view) ([]byte, error) { return v.Chunk(ctx, k) })
+// Chunks implements backend.Reader.
+func (e *Engine) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	return read(e, func(v view) ([][]byte, error) { return v.Chunks(ctx, keys) })
 }
 
 // Where implements backend.Reader.

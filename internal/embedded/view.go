@@ -261,6 +261,28 @@ func (v view) Run(_ context.Context, id structure.RunID) (structure.RunInfo, err
 	return readRunInfo(v.index, id)
 }
 
+// Ancestry implements backend.Reader.
+func (v view) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	var runs []structure.RunInfo
+	for range limit {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		run, err := readRunInfo(v.index, id)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(runs); n > 0 && run.Depth >= runs[n-1].Depth {
+			return nil, fmt.Errorf("%w: run %v of depth %d after %v", structure.ErrBrokenAncestry, runs[n-1].ID, runs[n-1].Depth, runs[n-1].Parent)
+		}
+		if runs = append(runs, run); run.Parent.IsZero() {
+			break
+		}
+		id = run.Parent.Run
+	}
+	return runs, nil
+}
+
 // Forks implements backend.Reader.
 func (v view) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
 	return v.forks(ctx, key(tableFork, run[:]))

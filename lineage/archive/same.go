@@ -115,8 +115,9 @@ func (l *loader) histories(places map[messageKey]place, keys map[structure.SpanR
 	var from uint64 = 1
 	var key messageKey
 	var before structure.SpanRef
+	runs := backend.Runs(l.ctx, l.engine)
 	for at := tip; !at.IsZero() && before.IsZero(); {
-		run, err := l.engine.Run(l.ctx, at.Run)
+		run, err := runs(at.Run)
 		if err != nil {
 			return err
 		}

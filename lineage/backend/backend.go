@@ -181,6 +181,10 @@ type Reader interface {
 	Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error]
 
 	Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error)
+	// Ancestry returns a run and those that it starts behind, nearest first, up to the first
+	// of its history but at most limit. To continue, ask for the run that the last one starts
+	// behind. See [Runs].
+	Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error)
 	// Forks yields the runs that start after a span of the given run, by the
 	// place they start after; the zero id yields runs that start a history.
 	Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error]
@@ -209,10 +213,11 @@ type Reader interface {
 	// Has reports for each id whether the block's bytes are there.
 	Has(ctx context.Context, ids []content.ID) ([]bool, error)
 	// Blocks returns the blocks with these ids, in their order. Bodies that were
-	// cut come as their Tree, to be read with Chunk. A missing one is ErrNotFound.
+	// cut come as their Tree, to be read with Chunks. A missing one is ErrNotFound.
 	Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error)
-	// Chunk returns a chunk's bytes, which match its key.
-	Chunk(ctx context.Context, key content.Key) ([]byte, error)
+	// Chunks returns the bytes of chunks, in the order of their keys, which they match. A
+	// missing one is ErrNotFound. The caller bounds how many it asks for at once.
+	Chunks(ctx context.Context, keys []content.Key) ([][]byte, error)
 	// Where yields every usage of a block, oldest first.
 	Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error]
 	// Stats counts what is stored.

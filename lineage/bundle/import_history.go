@@ -210,7 +210,7 @@ func (im *importer) checkTree(b *structure.Block) error {
 	if b.Tree.Size == 0 {
 		return nil
 	}
-	body := content.VerifyReader(content.OpenTree(im.ctx, b.Tree, im.engine.Chunk), b.ID)
+	body := content.VerifyReader(content.OpenTree(im.ctx, b.Tree, im.engine.Chunks), b.ID)
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		if im.ctx.Err() != nil || errors.Is(err, backend.ErrNotFound) {
 			return err

@@ -126,7 +126,7 @@ func (inv *Inventory) block(ctx context.Context, s backend.Reader, b *structure.
 	if b.Tree.Size == 0 {
 		return nil
 	}
-	return content.Walk(ctx, b.Tree, s.Chunk, func(key content.Key, _ bool) error {
+	return content.Walk(ctx, b.Tree, s.Chunks, func(key content.Key, _ bool) error {
 		inv.chunks[prefixOf(content.ID(key))] = struct{}{}
 		return nil
 	})

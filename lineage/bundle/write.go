@@ -405,11 +405,11 @@ func (e *exporter) onAny(span structure.SpanRef, contexts []structure.ContextID)
 		if err != nil {
 			return false, err
 		}
-		if on, err := structure.IsAncestor(span, c.Tip, e.runOf); err != nil || on {
+		if on, err := structure.IsAncestor(span, c.Tip, e.lookup()); err != nil || on {
 			return on, err
 		}
 	}
 	return false, nil
 }
 
-func (e *exporter) runOf(id structure.RunID) (structure.RunInfo, error) { return e.from.Run(e.ctx, id) }
+func (e *exporter) lookup() structure.RunLookup { return backend.Runs(e.ctx, e.from) }

@@ -58,7 +58,7 @@ func (c *Conversation) read(ctx context.Context, do func(*reading) error) error 
 	}
 	defer snapshot.Close()
 	r := &reading{Snapshot: snapshot, thread: c.thread.ID()}
-	r.runs = func(id structure.RunID) (structure.RunInfo, error) { return snapshot.Run(ctx, id) }
+	r.runs = backend.Runs(ctx, snapshot)
 	thread, err := snapshot.Thread(ctx, r.thread)
 	if err != nil {
 		return err

@@ -38,13 +38,14 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 	call("Branch", func() (any, error) { return r.Branch(ctx, thread, "main") })
 	call("Checkpoint", func() (any, error) { return r.Checkpoint(ctx, thread, "p") })
 	call("Run", func() (any, error) { return r.Run(ctx, runID) })
+	call("Ancestry", func() (any, error) { return r.Ancestry(ctx, runID, 1) })
 	call("Last", func() (any, error) { return r.Last(ctx, runID) })
 	call("Digest", func() (any, error) { return r.Digest(ctx, at("r", 2)) })
 	call("Find", func() (any, error) { return r.Find(ctx, id[structure.Alias]("alias")) })
 	call("SpanSet", func() (any, error) { return r.SpanSet(ctx, id[structure.SpanSetID]("s")) })
 	call("Has", func() (any, error) { return r.Has(ctx, []content.ID{content.Sum([]byte("one"))}) })
 	call("Blocks", func() (any, error) { return r.Blocks(ctx, []content.ID{content.Sum([]byte("one"))}) })
-	call("Chunk", func() (any, error) { return r.Chunk(ctx, content.KeyOf([]byte("piece"))) })
+	call("Chunks", func() (any, error) { return r.Chunks(ctx, []content.Key{content.KeyOf([]byte("piece"))}) })
 	call("Stats", func() (any, error) { return r.Stats(ctx) })
 	return calls
 }

@@ -152,6 +152,12 @@ func (r countingReader) Run(ctx context.Context, id structure.RunID) (structure.
 	return r.asked().Run(ctx, id)
 }
 
+func (r countingReader) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	runs, err := r.asked().Ancestry(ctx, id, limit)
+	r.work.Add(int64(len(runs)))
+	return runs, err
+}
+
 func (r countingReader) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
 	return counted(r.work, r.reader.Forks(ctx, run))
 }
@@ -202,8 +208,9 @@ func (r countingReader) Blocks(ctx context.Context, ids []content.ID) ([]*struct
 	return r.asked().Blocks(ctx, ids)
 }
 
-func (r countingReader) Chunk(ctx context.Context, key content.Key) ([]byte, error) {
-	return r.asked().Chunk(ctx, key)
+func (r countingReader) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	r.work.Add(int64(len(keys)))
+	return r.asked().Chunks(ctx, keys)
 }
 
 func (r countingReader) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {

@@ -126,12 +126,19 @@ func (f facts) contexts(t tester, r backend.Reader, seen *census) {
 	}
 }
 
+// ancestors are how many ancestors of a run are asked for.
+var ancestors = []int{1, 2, 1000}
+
 func (f facts) runs(t tester, r backend.Reader, seen *census) {
 	t.Helper()
 	f["roots"] = forks(t, r, structure.RunID{})
 	for _, id := range seen.runs.list() {
 		run, err := r.Run(background, id)
 		f[fmt.Sprint("run ", id)] = answer(t, run, err)
+		for _, limit := range ancestors {
+			ancestry, err := r.Ancestry(background, id, limit)
+			f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = answer(t, ancestry, err)
+		}
 		f[fmt.Sprint("forks of ", id)] = forks(t, r, id)
 		last, err := r.Last(background, id)
 		f[fmt.Sprint("last of ", id)] = answer(t, last, err)
@@ -172,9 +179,15 @@ func (f facts) content(t tester, r backend.Reader, seen *census) {
 		b.Body = bytes.Clone(b.Body)
 		f[fmt.Sprint("block ", there[i])] = plain(*b)
 	}
+	var keys []content.Key
 	for _, key := range seen.chunks.list() {
-		b, err := r.Chunk(background, key)
-		f[fmt.Sprint("chunk ", key)] = answer(t, string(b), err)
+		b, err := r.Chunks(background, append(slices.Clone(keys), key))
+		f[fmt.Sprint("chunk ", key)] = answer(t, "", err)
+		if err == nil {
+			require.Len(t, b, len(keys)+1)
+			f[fmt.Sprint("chunk ", key)] = string(b[len(keys)])
+			keys = append(keys[max(len(keys)-3, 0):], key)
+		}
 	}
 }
 

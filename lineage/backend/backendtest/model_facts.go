@@ -129,6 +129,10 @@ func (m *model) runFacts(f facts, seen *census) {
 		f[fmt.Sprint("last of ", id)] = lookup(m.runs, id)
 		if r, ok := m.runs[id]; ok {
 			f[fmt.Sprint("run ", id)] = m.info(r)
+			ancestry := m.ancestry(r)
+			for _, limit := range ancestors {
+				f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = ancestry[:min(limit, len(ancestry))]
+			}
 			f[fmt.Sprint("last of ", id)] = last
 		}
 		f[fmt.Sprint("forks of ", id)] = m.forks(id)
@@ -159,6 +163,15 @@ func (m *model) forks(id structure.RunID) []structure.RunInfo {
 
 func (m *model) info(r structure.Run) structure.RunInfo {
 	return structure.RunInfo{Run: r, Depth: uint64(len(m.history(r.Parent))), Digest: m.digest(r.Parent)}
+}
+
+// ancestry lists a run and those that it starts behind, nearest first.
+func (m *model) ancestry(r structure.Run) []structure.RunInfo {
+	out := []structure.RunInfo{m.info(r)}
+	for ; !r.Parent.IsZero(); out = append(out, m.info(r)) {
+		r = m.runs[r.Parent.Run]
+	}
+	return out
 }
 
 // history lists the spans up to a tip, oldest first, one parent at a time.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -226,10 +227,11 @@ func (r *Resolver) threadRuns(ctx context.Context) ([]structure.RunID, error) {
 		if err != nil {
 			return nil, err
 		}
+		lookup := backend.Runs(ctx, r.engine)
 		for at := c.Tip; !at.IsZero() && !seen[at.Run]; {
 			seen[at.Run] = true
 			runs = append(runs, at.Run)
-			run, err := r.engine.Run(ctx, at.Run)
+			run, err := lookup(at.Run)
 			if err != nil {
 				return nil, err
 			}
