@@ -112,6 +112,12 @@ type Engine interface {
 	// applied: the error says so with ErrUncertain.
 	Apply(ctx context.Context, c *structure.Commit, o Options) (Receipt, error)
 
+	// Upload stores chunks for the tree of a block that a later commit brings, and returns how
+	// many of them the store did not have. They need not be durable before that commit is.
+	// Whether this takes numbers of commits is the engine's business. Chunks that no block
+	// uses are deleted some time after a Collector has seen them. See [Cut].
+	Upload(ctx context.Context, chunks []*structure.Chunk) (added int, err error)
+
 	// Snapshot returns the state after the latest commit, for any number of
 	// reads. It must be closed. It does not wait for writers.
 	Snapshot(ctx context.Context) (Snapshot, error)

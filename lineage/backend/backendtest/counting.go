@@ -41,6 +41,12 @@ func (c *Counting) Apply(ctx context.Context, commit *structure.Commit, o backen
 	return c.engine.Apply(ctx, commit, o)
 }
 
+// Upload implements backend.Engine.
+func (c *Counting) Upload(ctx context.Context, chunks []*structure.Chunk) (int, error) {
+	c.work.Add(1 + int64(len(chunks)))
+	return c.engine.Upload(ctx, chunks)
+}
+
 // Snapshot implements backend.Engine.
 func (c *Counting) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	s, err := c.engine.Snapshot(ctx)

@@ -127,6 +127,9 @@ func (m *model) runFacts(f facts, seen *census) {
 		}
 		f[fmt.Sprint("run ", id)] = lookup(m.runs, id)
 		f[fmt.Sprint("last of ", id)] = lookup(m.runs, id)
+		for _, limit := range ancestors {
+			f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = lookup(m.runs, id)
+		}
 		if r, ok := m.runs[id]; ok {
 			f[fmt.Sprint("run ", id)] = m.info(r)
 			ancestry := m.ancestry(r)
