@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// GetFunc returns the chunk or node of a key. The bytes must stay as they are
-// afterwards. Its errors are passed on wrapped, io.EOF as io.ErrUnexpectedEOF.
-type GetFunc func(ctx context.Context, key Key) ([]byte, error)
+// GetFunc returns the chunks or nodes of keys, in the order of the keys. The bytes must stay
+// as they are afterwards. Its errors are passed on wrapped, io.EOF as io.ErrUnexpectedEOF.
+type GetFunc func(ctx context.Context, keys []Key) ([][]byte, error)
 
 // subtree is a chunk or node as the one above it describes it.
 type subtree struct {
@@ -24,44 +24,74 @@ func (s subtree) size() int64 { return s.end - s.start }
 
 func (s subtree) covers(off int64) bool { return s.start <= off && off < s.end }
 
-// fetchChunk returns the bytes of a subtree of height 0.
-func (s subtree) fetchChunk(ctx context.Context, get GetFunc) ([]byte, error) {
-	b, err := fetch(ctx, get, "chunk", s.key)
+// check returns an error if b is not the chunk that a subtree of height 0 is.
+func (s subtree) check(b []byte) error {
+	if KeyOf(b) != s.key {
+		return &MismatchError{What: "chunk", Key: s.key}
+	}
+	if int64(len(b)) != s.size() {
+		return fmt.Errorf("chunk %v: %w: %d bytes where %d were expected", s.key, ErrMalformed, len(b), s.size())
+	}
+	return nil
+}
+
+// fetchChunks returns the bytes of subtrees of height 0: those of the first, and of as many
+// behind it as can be had.
+func fetchChunks(ctx context.Context, get GetFunc, parts []subtree) ([][]byte, error) {
+	all, err := fetch(ctx, get, "chunk", parts)
+	if err != nil && len(parts) > 1 {
+		all, err = fetch(ctx, get, "chunk", parts[:1])
+	}
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(b)) != s.size() {
-		return nil, fmt.Errorf("chunk %v: %w: %d bytes where %d were expected", s.key, ErrMalformed, len(b), s.size())
+	for i, b := range all {
+		if err := parts[i].check(b); err != nil {
+			if i > 0 {
+				return all[:i], nil
+			}
+			return nil, err
+		}
 	}
-	return b, nil
+	return all, nil
 }
 
 // fetchChildren appends to dst what a higher subtree consists of.
 func (s subtree) fetchChildren(ctx context.Context, get GetFunc, dst []child) ([]child, error) {
-	b, err := fetch(ctx, get, "node", s.key)
+	nodes, err := fetch(ctx, get, "node", []subtree{s})
 	if err != nil {
 		return nil, err
 	}
-	if dst, err = decodeNode(dst, b, s.height, s.size()); err != nil {
+	return s.children(nodes[0], dst)
+}
+
+// children appends to dst what the node b of a higher subtree consists of.
+func (s subtree) children(b []byte, dst []child) ([]child, error) {
+	if KeyOf(b) != s.key {
+		return nil, &MismatchError{What: "node", Key: s.key}
+	}
+	dst, err := decodeNode(dst, b, s.height, s.size())
+	if err != nil {
 		return nil, fmt.Errorf("node %v: %w", s.key, err)
 	}
 	return dst, nil
 }
 
-func fetch(ctx context.Context, get GetFunc, what string, key Key) ([]byte, error) {
+func fetch(ctx context.Context, get GetFunc, what string, parts []subtree) ([][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	b, err := get(ctx, key)
-	if errors.Is(err, io.EOF) {
+	keys := make([]Key, len(parts))
+	for i, s := range parts {
+		keys[i] = s.key
+	}
+	all, err := get(ctx, keys)
+	if errors.Is(err, io.EOF) || err == nil && len(all) != len(keys) {
 		// A body must not seem to end where its chunks could not be had.
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %v: %w", what, key, err)
+		return nil, fmt.Errorf("%s %v: %w", what, keys[0], err)
 	}
-	if KeyOf(b) != key {
-		return nil, &MismatchError{What: what, Key: key}
-	}
-	return b, nil
+	return all, nil
 }

@@ -36,12 +36,7 @@ func TestDamageIsFound(t *testing.T) {
 		case 2:
 			damaged = append(damaged, 0)
 		}
-		_, err := OpenTree(context.Background(), root, func(ctx context.Context, k Key) ([]byte, error) {
-			if k == key {
-				return damaged, nil
-			}
-			return good.get(ctx, k)
-		}).WriteTo(io.Discard)
+		_, err := OpenTree(context.Background(), root, good.with(key, damaged)).WriteTo(io.Discard)
 		require.ErrorIs(t, err, ErrMismatch)
 		var mismatch *MismatchError
 		require.ErrorAs(t, err, &mismatch)
@@ -143,12 +138,7 @@ func FuzzTree(f *testing.F) {
 	seed(nil, 0, 0)
 	f.Fuzz(func(t *testing.T, b []byte, height uint8, size int64) {
 		forged := Root{Key: KeyOf(b), Height: height, Size: size}
-		get := func(ctx context.Context, key Key) ([]byte, error) {
-			if key == forged.Key {
-				return b, nil
-			}
-			return store.get(ctx, key)
-		}
+		get := store.with(forged.Key, b)
 		const limit = 64 << 10
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

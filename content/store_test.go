@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,12 +22,23 @@ func (m chunkMap) put(key Key, chunk []byte) error {
 	return nil
 }
 
-func (m chunkMap) get(_ context.Context, key Key) ([]byte, error) {
-	b, ok := m[key]
-	if !ok {
-		return nil, errAbsent
+func (m chunkMap) get(_ context.Context, keys []Key) ([][]byte, error) {
+	var all [][]byte
+	for _, key := range keys {
+		b, ok := m[key]
+		if !ok {
+			return nil, errAbsent
+		}
+		all = append(all, b)
 	}
-	return b, nil
+	return all, nil
+}
+
+// with returns a function that gets one chunk as said and the others from the map.
+func (m chunkMap) with(key Key, b []byte) GetFunc {
+	own := maps.Clone(m)
+	own[key] = b
+	return own.get
 }
 
 func (m chunkMap) cut(t require.TestingT, body []byte) (ID, Root) {

@@ -48,7 +48,7 @@ func (t *TreeReader) Read(p []byte) (int, error) {
 	if len(p) == 0 && t.bad == nil {
 		return 0, nil
 	}
-	b, err := t.rest(&t.here, t.off)
+	b, err := t.rest(&t.here, t.off, int64(len(p)))
 	n := copy(p, b)
 	t.off += int64(n)
 	return n, err
@@ -79,7 +79,7 @@ func (t *TreeReader) ReadAt(p []byte, off int64) (n int, err error) {
 	}
 	var c cursor
 	for n < len(p) {
-		b, err := t.rest(&c, off+int64(n))
+		b, err := t.rest(&c, off+int64(n), int64(len(p)-n))
 		if err != nil {
 			return n, err
 		}
@@ -91,7 +91,7 @@ func (t *TreeReader) ReadAt(p []byte, off int64) (n int, err error) {
 // WriteTo implements io.WriterTo. Each chunk is written as it was fetched.
 func (t *TreeReader) WriteTo(w io.Writer) (written int64, err error) {
 	for {
-		b, err := t.rest(&t.here, t.off)
+		b, err := t.rest(&t.here, t.off, mostAhead)
 		if err == io.EOF {
 			return written, nil
 		}
@@ -110,13 +110,14 @@ func (t *TreeReader) WriteTo(w io.Writer) (written int64, err error) {
 	}
 }
 
-// rest returns what follows off in its chunk, or io.EOF behind the last byte.
-func (t *TreeReader) rest(c *cursor, off int64) ([]byte, error) {
+// rest returns what follows off in its chunk, or io.EOF behind the last byte. So many bytes
+// are wanted from there on.
+func (t *TreeReader) rest(c *cursor, off, wanted int64) ([]byte, error) {
 	if t.bad != nil {
 		return nil, t.bad
 	}
 	if off >= t.root.Size {
 		return nil, io.EOF
 	}
-	return c.from(t.ctx, t.root, t.get, off)
+	return c.from(t.ctx, t.root, t.get, off, wanted)
 }

@@ -113,20 +113,22 @@ func TestReadAtByManyAtOnce(t *testing.T) {
 func TestReadFetchesOnlyTheWay(t *testing.T) {
 	store := make(chunkMap)
 	root := store.build(t, tinyChunks(40_000))
-	fetched := 0
-	tree := OpenTree(t.Context(), root, func(ctx context.Context, key Key) ([]byte, error) {
-		fetched++
-		return store.get(ctx, key)
+	fetched, calls := 0, 0
+	tree := OpenTree(t.Context(), root, func(ctx context.Context, keys []Key) ([][]byte, error) {
+		calls++
+		fetched += len(keys)
+		return store.get(ctx, keys)
 	})
 	require.Zero(t, fetched)
 	_, err := tree.ReadAt(make([]byte, 4), 80_000)
 	require.NoError(t, err)
 	require.Equal(t, int(root.Height)+1, fetched)
 
-	fetched = 0
+	fetched, calls = 0, 0
 	_, err = io.Copy(io.Discard, tree)
 	require.NoError(t, err)
 	require.Equal(t, len(store), fetched)
+	require.Less(t, calls, fetched/16, "many at a time")
 }
 
 func TestSeekRefuses(t *testing.T) {
@@ -154,11 +156,11 @@ func TestReadAfterFailureGoesOn(t *testing.T) {
 	root := store.build(t, tinyChunks(3000))
 	boom := errors.New("boom")
 	calls := 0
-	tree := OpenTree(t.Context(), root, func(ctx context.Context, key Key) ([]byte, error) {
+	tree := OpenTree(t.Context(), root, func(ctx context.Context, keys []Key) ([][]byte, error) {
 		if calls++; calls%3 == 0 {
 			return nil, boom
 		}
-		return store.get(ctx, key)
+		return store.get(ctx, keys)
 	})
 	var got bytes.Buffer
 	failures := 0
@@ -175,7 +177,7 @@ func TestReadAfterFailureGoesOn(t *testing.T) {
 func TestMissingChunkIsNoEnd(t *testing.T) {
 	store := make(chunkMap)
 	_, root := store.cut(t, []byte("abc"))
-	tree := OpenTree(t.Context(), root, func(context.Context, Key) ([]byte, error) { return nil, io.EOF })
+	tree := OpenTree(t.Context(), root, func(context.Context, []Key) ([][]byte, error) { return nil, io.EOF })
 	_, err := io.ReadAll(tree)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.NotErrorIs(t, err, io.EOF)

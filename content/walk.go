@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Walk calls visit for each node under root, before what is below it, and for
@@ -15,8 +16,11 @@ func Walk(ctx context.Context, root Root, get GetFunc, visit func(key Key, isNod
 		return err
 	}
 	w := walker{get: get, visit: visit, seen: make(map[Key]subtree)}
-	return w.walk(ctx, root.subtree())
+	return w.walk(ctx, root.subtree(), nil)
 }
+
+// nodesAtOnce is the most nodes that are fetched together.
+const nodesAtOnce = 16
 
 type walker struct {
 	get   GetFunc
@@ -24,7 +28,9 @@ type walker struct {
 	seen  map[Key]subtree
 }
 
-func (w *walker) walk(ctx context.Context, s subtree) error {
+// walk visits what is under a subtree. The bytes of its node are nil if they are still to be
+// fetched.
+func (w *walker) walk(ctx context.Context, s subtree, node []byte) error {
 	if s.height == 0 {
 		return w.visit(s.key, false)
 	}
@@ -34,7 +40,13 @@ func (w *walker) walk(ctx context.Context, s subtree) error {
 		}
 		return nil
 	}
-	children, err := s.fetchChildren(ctx, w.get, nil)
+	var children []child
+	var err error
+	if node == nil {
+		children, err = s.fetchChildren(ctx, w.get, nil)
+	} else {
+		children, err = s.children(node, nil)
+	}
 	if err != nil {
 		return err
 	}
@@ -42,11 +54,37 @@ func (w *walker) walk(ctx context.Context, s subtree) error {
 	if err := w.visit(s.key, true); err != nil {
 		return err
 	}
-	for _, c := range children {
-		part := subtree{key: c.key, height: s.height - 1, end: c.size}
-		if err := w.walk(ctx, part); err != nil {
-			return err
+	for some := range slices.Chunk(children, nodesAtOnce) {
+		nodes := w.fetchNodes(ctx, some, s.height-1)
+		for _, c := range some {
+			part := subtree{key: c.key, height: s.height - 1, end: c.size}
+			if err := w.walk(ctx, part, nodes[c.key]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// fetchNodes returns the nodes of children that were not seen yet, or nothing if they cannot
+// all be had.
+func (w *walker) fetchNodes(ctx context.Context, children []child, height uint8) map[Key][]byte {
+	var parts []subtree
+	for _, c := range children {
+		if _, ok := w.seen[c.key]; !ok && height > 0 && !slices.ContainsFunc(parts, func(s subtree) bool { return s.key == c.key }) {
+			parts = append(parts, subtree{key: c.key})
+		}
+	}
+	if len(parts) < 2 {
+		return nil
+	}
+	all, err := fetch(ctx, w.get, "node", parts)
+	if err != nil {
+		return nil
+	}
+	nodes := make(map[Key][]byte, len(parts))
+	for i, b := range all {
+		nodes[parts[i].key] = b
+	}
+	return nodes
 }

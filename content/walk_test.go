@@ -13,9 +13,11 @@ func TestWalkVisitsAllThatWasPut(t *testing.T) {
 	root := store.build(t, tinyChunks(40_000))
 	seen := make(map[Key]bool)
 	nodes, fetched := 0, 0
-	get := func(ctx context.Context, key Key) ([]byte, error) {
-		fetched++
-		return store.get(ctx, key)
+	calls := 0
+	get := func(ctx context.Context, keys []Key) ([][]byte, error) {
+		calls++
+		fetched += len(keys)
+		return store.get(ctx, keys)
 	}
 	require.NoError(t, Walk(t.Context(), root, get, func(key Key, isNode bool) error {
 		require.False(t, seen[key])
@@ -30,6 +32,7 @@ func TestWalkVisitsAllThatWasPut(t *testing.T) {
 	require.Len(t, seen, len(store))
 	require.Equal(t, len(store)-40_000, nodes)
 	require.Equal(t, nodes, fetched, "only nodes are fetched, each once")
+	require.Less(t, calls, nodes/8, "many at a time")
 }
 
 func TestWalkOfLittle(t *testing.T) {

@@ -63,7 +63,7 @@ func (c *Context) AlternativeSet(ctx context.Context, id structure.SpanSetID) (*
 		return nil, err
 	}
 	set := &AlternativeSet{store: c.store, id: id, Position: r.Parent}
-	for child, err := range c.store.engine.Children(ctx, c.id) {
+	for child, err := range c.store.engine.Children(ctx, c.id, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

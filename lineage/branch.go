@@ -40,7 +40,7 @@ func (t *Thread) Branches(ctx context.Context) ([]BranchInfo, error) {
 	}
 	runs := t.store.runs(ctx)
 	var infos []BranchInfo
-	for b, err := range snapshot.Branches(ctx, t.id) {
+	for b, err := range snapshot.Branches(ctx, t.id, "", "") {
 		if err != nil {
 			return nil, err
 		}
@@ -264,7 +264,7 @@ func (t *Thread) nextName(ctx context.Context, current string) (string, error) {
 	} else if is {
 		count++
 	}
-	for _, err := range t.store.engine.BranchesNamed(ctx, t.id, stem+"-v") {
+	for _, err := range t.store.engine.Branches(ctx, t.id, stem+"-v", "") {
 		if err != nil {
 			return "", err
 		}
@@ -384,7 +384,7 @@ func (t *Thread) deletable(ctx context.Context, name string) (gone, other *struc
 	if err == nil || !isNotFound(err) {
 		return gone, other, err
 	}
-	for b, err := range t.store.engine.Branches(ctx, t.id) {
+	for b, err := range t.store.engine.Branches(ctx, t.id, "", "") {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -481,7 +481,7 @@ func (t *Thread) FindCheckpoint(ctx context.Context, name string) (CheckpointInf
 // Checkpoints returns the thread's checkpoints, newest first.
 func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 	var infos []CheckpointInfo
-	for c, err := range t.store.engine.Checkpoints(ctx, t.id) {
+	for c, err := range t.store.engine.Checkpoints(ctx, t.id, "") {
 		if err != nil {
 			return nil, err
 		}

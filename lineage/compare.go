@@ -4,6 +4,7 @@ import (
 	"context"
 	"sort"
 
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -33,7 +34,7 @@ func (s *Store) CommonPrefix(ctx context.Context, a, b SpanRef) (uint64, error) 
 		return 0, err
 	}
 	defer snapshot.Close()
-	runs := func(id structure.RunID) (structure.RunInfo, error) { return snapshot.Run(ctx, id) }
+	runs := backend.Runs(ctx, snapshot)
 	common, err := structure.CommonAncestor(a, b, runs)
 	if err != nil {
 		return 0, err

@@ -106,7 +106,7 @@ func (c *Context) Tip(ctx context.Context) (SpanRef, error) {
 // Children yields the contexts that were forked or spawned from this one.
 func (c *Context) Children(ctx context.Context) iter.Seq2[*Context, error] {
 	return func(yield func(*Context, error) bool) {
-		for child, err := range c.store.engine.Children(ctx, c.id) {
+		for child, err := range c.store.engine.Children(ctx, c.id, structure.ContextID{}) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -280,7 +280,7 @@ func (s *Store) handDownAll(ctx context.Context, before backend.Reader, contexts
 // those in a thread that goes too. It returns to how many.
 func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextID, gone ThreadID) (heirs uint64, err error) {
 	var inherited *Overrides // what it takes to tell grows with how deeply the context is nested
-	for child, err := range s.engine.Children(ctx, id) {
+	for child, err := range s.engine.Children(ctx, id, structure.ContextID{}) {
 		if err != nil {
 			return heirs, err
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -117,7 +118,7 @@ func (s *Store) CountUsage(ctx context.Context, contexts []*Context, visit func(
 		return Usage{}, err
 	}
 	defer snapshot.Close()
-	runs := func(id structure.RunID) (structure.RunInfo, error) { return snapshot.Run(ctx, id) }
+	runs := backend.Runs(ctx, snapshot)
 	// Every history begins at the start of its runs, so of each run the longest
 	// stretch covers all others.
 	longest := make(map[structure.RunID]uint64)

@@ -12,9 +12,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// chunkCommit is how much of a large body goes into one commit.
-const chunkCommit = 1 << 20
-
 // BlockOptions describe content that is stored by itself.
 type BlockOptions struct {
 	// Type is the media type. Default application/octet-stream.
@@ -69,38 +66,11 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 	}
 	*b = structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin, CreatedAt: i.CreatedAt}}
 	var err error
-	chunks := chunkWriter{store: s, ctx: ctx}
-	if b.ID, b.Tree, err = content.Cut(ctx, r, chunks.put); err != nil {
+	if b.ID, b.Tree, err = backend.Cut(ctx, s.engine, r); err != nil {
 		return fmt.Errorf("store body: %w", err)
 	}
 	b.Size = b.Tree.Size
-	return chunks.flush()
-}
-
-// chunkWriter stores chunks, many to a commit. They need not be durable before
-// the commit that names them, which comes later in the journal.
-type chunkWriter struct {
-	store   *Store
-	ctx     context.Context
-	records []structure.Record
-	bytes   int
-}
-
-func (w *chunkWriter) put(key content.Key, chunk []byte) error {
-	w.records = append(w.records, &structure.Chunk{Key: key, Bytes: bytes.Clone(chunk)})
-	if w.bytes += len(chunk); w.bytes < chunkCommit {
-		return nil
-	}
-	return w.flush()
-}
-
-func (w *chunkWriter) flush() error {
-	if len(w.records) == 0 {
-		return nil
-	}
-	_, err := w.store.engine.Apply(w.ctx, &structure.Commit{Time: w.store.now(), Records: w.records}, backend.Options{Durability: Normal})
-	w.records, w.bytes = w.records[:0], 0
-	return err
+	return nil
 }
 
 // Block returns what is recorded of a content block, without its body.
@@ -128,7 +98,7 @@ func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
 	if blocks[0].Tree.Size == 0 {
 		return bytes.NewReader(blocks[0].Body), nil // checked by the engine
 	}
-	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunk), id), nil
+	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), id), nil
 }
 
 // Text returns the body of an entry as text, whatever its size. For one that was erased
@@ -159,7 +129,7 @@ func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error)
 	if blocks[0].Tree.Size == 0 {
 		return bytes.NewReader(blocks[0].Body), nil
 	}
-	return content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunk), nil
+	return content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), nil
 }
 
 // Erase takes a content block's bytes out of everything that reads the store.

@@ -144,19 +144,7 @@ func (s *Store) At(ctx context.Context, tip SpanRef, position uint64) (SpanRef, 
 }
 
 // runs looks up runs for functions over ancestry, each once.
-func (s *Store) runs(ctx context.Context) structure.RunLookup {
-	known := make(map[structure.RunID]structure.RunInfo)
-	return func(id structure.RunID) (structure.RunInfo, error) {
-		if r, ok := known[id]; ok {
-			return r, nil
-		}
-		r, err := s.engine.Run(ctx, id)
-		if err == nil {
-			known[id] = r
-		}
-		return r, err
-	}
-}
+func (s *Store) runs(ctx context.Context) structure.RunLookup { return backend.Runs(ctx, s.engine) }
 
 // entrySlab makes entries several at a time, the more the longer the history is.
 type entrySlab struct {

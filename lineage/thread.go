@@ -116,7 +116,7 @@ func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error
 // Threads yields every thread, in no particular order.
 func (s *Store) Threads(ctx context.Context) iter.Seq2[*Thread, error] {
 	return func(yield func(*Thread, error) bool) {
-		for t, err := range s.engine.Threads(ctx) {
+		for t, err := range s.engine.Threads(ctx, structure.ThreadID{}) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -212,7 +212,7 @@ func (t *Thread) Delete(ctx context.Context) error {
 // returned. It may be called more than once if others change the thread meanwhile.
 func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) error {
 	all := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
-		return from.Contexts(ctx, t.id)
+		return from.Contexts(ctx, t.id, structure.ContextID{})
 	}
 	mayNow := func() error {
 		is, err := t.store.engine.Thread(ctx, t.id)
@@ -244,7 +244,7 @@ func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) erro
 // first.
 func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
 	return func(yield func(*Context, error) bool) {
-		for c, err := range t.store.engine.Contexts(ctx, t.id) {
+		for c, err := range t.store.engine.Contexts(ctx, t.id, structure.ContextID{}) {
 			if err != nil {
 				yield(nil, err)
 				return

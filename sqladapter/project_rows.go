@@ -394,7 +394,7 @@ func exec(s Statement, args ...any) step {
 // names returns the branches and checkpoints of a chat as they are.
 func (v *view) names(ctx context.Context) (branches []chat.Branch, checkpoints []chat.Checkpoint, err error) {
 	db := v.w.DB
-	for record, err := range v.w.state.Branches(ctx, v.thread) {
+	for record, err := range v.w.state.Branches(ctx, v.thread, "", "") {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -408,7 +408,7 @@ func (v *view) names(ctx context.Context) (branches []chat.Branch, checkpoints [
 		}
 		branches = append(branches, b)
 	}
-	for record, err := range v.w.state.Checkpoints(ctx, v.thread) {
+	for record, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -130,7 +130,7 @@ func (v *view) look(ctx context.Context) error {
 		}
 	}
 	if v.full && v.record != nil {
-		for c, err := range v.w.state.Checkpoints(ctx, v.thread) {
+		for c, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (v *view) look(ctx context.Context) error {
 
 func (v *view) contextsToLookAt(ctx context.Context) func(yield func(backend.Context, error) bool) {
 	if v.record != nil && v.full {
-		return v.w.state.Contexts(ctx, v.thread)
+		return v.w.state.Contexts(ctx, v.thread, structure.ContextID{})
 	}
 	ids := v.scope.contexts
 	if v.record == nil {
@@ -168,13 +168,14 @@ func (v *view) contextsToLookAt(ctx context.Context) func(yield func(backend.Con
 
 // follow adds the history that ends at a span, as far as it is not known.
 func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
+	runs := backend.Runs(ctx, v.w.state)
 	for !at.IsZero() {
 		l := v.lines[at.Run]
 		if l != nil && l.run.ID == at.Run {
 			l.last = max(l.last, at.Seq)
 			return nil
 		}
-		run, err := v.w.state.Run(ctx, at.Run)
+		run, err := runs(at.Run)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -160,13 +161,13 @@ func (w *projection) everything(ctx context.Context, has map[string]bool) (*work
 		s.fresh, s.full = !has[s.key], true
 		todo.scopes = append(todo.scopes, s)
 	}
-	for t, err := range w.state.Threads(ctx) {
+	for t, err := range w.state.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
 		add(&scope{key: keyOfThread(t.ID), thread: t.ID})
 	}
-	for c, err := range w.state.Contexts(ctx, structure.ThreadID{}) {
+	for c, err := range w.state.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -361,7 +362,7 @@ func (w *projection) left(ctx context.Context, key string, touch func(scope) *sc
 
 // movedBack reports whether a tip moved other than forward.
 func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) (bool, error) {
-	forward, err := structure.IsAncestor(from, to, func(id structure.RunID) (structure.RunInfo, error) { return w.state.Run(ctx, id) })
+	forward, err := structure.IsAncestor(from, to, backend.Runs(ctx, w.state))
 	if errors.Is(err, lineage.ErrNotFound) {
 		return true, nil // nothing has its run any more
 	}

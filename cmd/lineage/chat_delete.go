@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -93,16 +94,17 @@ func deleteChatText(title, id string, messages, branches int64) string {
 // messagesOf counts the messages on the histories of a chat, each once.
 func (s *session) messagesOf(ctx context.Context, t *lineage.Thread) (uint64, error) {
 	ends := make(map[structure.RunID]uint64) // how far histories go into each run
-	for c, err := range s.store.Engine().Contexts(ctx, t.ID()) {
+	for c, err := range s.store.Engine().Contexts(ctx, t.ID(), lineage.ContextID{}) {
 		if err != nil {
 			return 0, err
 		}
+		lookup := backend.Runs(ctx, s.store.Engine())
 		for at := c.Tip; !at.IsZero() && ends[at.Run] < at.Seq; {
 			known := ends[at.Run] > 0
 			if ends[at.Run] = at.Seq; known {
 				break
 			}
-			run, err := s.store.Engine().Run(ctx, at.Run)
+			run, err := lookup(at.Run)
 			if err != nil {
 				return 0, err
 			}

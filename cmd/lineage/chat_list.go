@@ -41,7 +41,7 @@ func runChatList(ctx context.Context, a *app, o *chatListOptions) error {
 
 func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 	var threads []*structure.Thread
-	for t, err := range s.store.Engine().Threads(ctx) {
+	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return err
 		}

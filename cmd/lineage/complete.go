@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 // maxCompletions bounds how many names are offered to a shell.
@@ -69,7 +70,7 @@ func (s *session) positionNames(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	var names []string
-	for b, err := range s.store.Engine().Branches(ctx, s.thread.ID()) {
+	for b, err := range s.store.Engine().Branches(ctx, s.thread.ID(), "", "") {
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	var names []string
-	for c, err := range s.store.Engine().Checkpoints(ctx, s.thread.ID()) {
+	for c, err := range s.store.Engine().Checkpoints(ctx, s.thread.ID(), "") {
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +97,7 @@ func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
 // chatNames returns the ids of chats, with their titles.
 func (s *session) chatNames(ctx context.Context) ([]string, error) {
 	var names []string
-	for t, err := range s.store.Engine().Threads(ctx) {
+	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}

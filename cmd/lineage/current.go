@@ -144,13 +144,13 @@ func (s *session) threadOf(ctx context.Context, r structure.Record) (lineage.Thr
 // latestByTime returns the chat with the latest time of a change. It looks at all.
 func (s *session) latestByTime(ctx context.Context) (*lineage.Thread, error) {
 	times := make(map[lineage.ThreadID]time.Time)
-	for t, err := range s.store.Engine().Threads(ctx) {
+	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
 		times[t.ID] = t.UpdatedAt
 	}
-	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}) {
+	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

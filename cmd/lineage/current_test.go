@@ -129,12 +129,12 @@ func (e *countedEngine) Feed(ctx context.Context, from uint64) iter.Seq2[*struct
 	return count(&e.commits, e.Engine.Feed(ctx, from))
 }
 
-func (e *countedEngine) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
-	return count(&e.records, e.Engine.Threads(ctx))
+func (e *countedEngine) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
+	return count(&e.records, e.Engine.Threads(ctx, after))
 }
 
-func (e *countedEngine) Contexts(ctx context.Context, id structure.ThreadID) iter.Seq2[backend.Context, error] {
-	return count(&e.records, e.Engine.Contexts(ctx, id))
+func (e *countedEngine) Contexts(ctx context.Context, id structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return count(&e.records, e.Engine.Contexts(ctx, id, after))
 }
 
 // Finding the current chat does not look at the others, however many there are.

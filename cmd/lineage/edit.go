@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -146,7 +147,7 @@ func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*li
 	if err != nil {
 		return nil, err
 	}
-	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.store.Engine().Run(ctx, id) }
+	runs := backend.Runs(ctx, s.store.Engine())
 	candidates := []*lineage.Context{active}
 	for c, err := range home.Contexts(ctx) {
 		if err != nil {

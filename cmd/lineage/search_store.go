@@ -40,7 +40,7 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 			return err
 		}
 		threads := make(map[string]*structure.Thread)
-		for t, err := range s.store.Engine().Threads(ctx) {
+		for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -152,7 +153,7 @@ func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
 	defer line.Done()
 	sizes := make(map[structure.RunID][]uint64) // bytes of the history up to each span
 	done := int64(0)
-	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}) {
+	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}
@@ -183,8 +184,9 @@ func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
 // historyBytes returns the size of a history, and keeps that of every run it reads.
 func (s *session) historyBytes(ctx context.Context, tip lineage.SpanRef, sizes map[structure.RunID][]uint64) (uint64, error) {
 	var unread []structure.RunInfo
+	runs := backend.Runs(ctx, s.store.Engine())
 	for at := tip; !at.IsZero() && sizes[at.Run] == nil; {
-		run, err := s.store.Engine().Run(ctx, at.Run)
+		run, err := runs(at.Run)
 		if err != nil {
 			return 0, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/graph"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -108,7 +109,7 @@ func (f *forest) collect(ctx context.Context, t *lineage.Thread) error {
 	}
 	f.main = make(map[structure.RunID]uint64)
 	longest := uint64(0)
-	for c, err := range f.store.Engine().Contexts(ctx, t.ID()) {
+	for c, err := range f.store.Engine().Contexts(ctx, t.ID(), lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}
@@ -153,11 +154,12 @@ func (f *forest) collect(ctx context.Context, t *lineage.Thread) error {
 
 // use notes the runs that a history stands on, and in at how far it goes in each.
 func (f *forest) use(ctx context.Context, tip lineage.SpanRef, at map[structure.RunID]uint64) error {
+	runs := backend.Runs(ctx, f.store.Engine())
 	for !tip.IsZero() {
 		run := f.runs[tip.Run]
 		known := run != nil && run.last >= tip.Seq
 		if run == nil {
-			info, err := f.store.Engine().Run(ctx, tip.Run)
+			info, err := runs(tip.Run)
 			if err != nil {
 				return err
 			}

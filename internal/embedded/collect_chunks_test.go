@@ -48,7 +48,7 @@ func TestCollectionWhileABodyIsStored(t *testing.T) {
 
 	require.NoError(t, apply(chunks...))
 	require.NoError(t, apply(block))
-	got, err := io.ReadAll(content.OpenTree(ctx, tree, e.Chunk))
+	got, err := io.ReadAll(content.OpenTree(ctx, tree, e.Chunks))
 	require.NoError(t, err)
 	require.Equal(t, body, got)
 }

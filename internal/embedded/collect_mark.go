@@ -232,7 +232,7 @@ func (m *marker) tree(id content.ID) error {
 	if !ok || has(m.live.erased, id) {
 		return nil
 	}
-	err := content.Walk(m.ctx, root, m.view.Chunk, func(k content.Key, _ bool) error {
+	err := content.Walk(m.ctx, root, m.view.Chunks, func(k content.Key, _ bool) error {
 		m.live.contents.add(hash(k[:]))
 		return nil
 	})

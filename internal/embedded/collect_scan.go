@@ -129,7 +129,7 @@ func (m *marker) unused() error {
 		if m.youngChunks.n == 0 || !has(m.live.erased, id) && (!m.left.has(h) || m.live.contents.has(h)) {
 			continue
 		}
-		err := content.Walk(m.ctx, root, m.view.Chunk, func(k content.Key, _ bool) error {
+		err := content.Walk(m.ctx, root, m.view.Chunks, func(k content.Key, _ bool) error {
 			used.add(hash(k[:]))
 			return nil
 		})

@@ -115,8 +115,8 @@ func ask(e *Engine, about []*structure.Commit) answers {
 	a.say("head", head, err)
 	stats, err := e.Stats(ctx)
 	a.say("stats", stats.Counts(), err)
-	all(a, "threads", e.Threads(ctx))
-	all(a, "contexts", e.Contexts(ctx, structure.ThreadID{}))
+	all(a, "threads", e.Threads(ctx, structure.ThreadID{}))
+	all(a, "contexts", e.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}))
 	all(a, "roots", e.Forks(ctx, structure.RunID{}))
 	commits := []string{}
 	for c, err := range e.Feed(ctx, 1) {
@@ -133,9 +133,9 @@ func ask(e *Engine, about []*structure.Commit) answers {
 	for id := range s.threads {
 		v, err := e.Thread(ctx, id)
 		a.say(fmt.Sprint("thread ", id), v, err)
-		all(a, fmt.Sprint("contexts of ", id), e.Contexts(ctx, id))
-		all(a, fmt.Sprint("branches of ", id), e.Branches(ctx, id))
-		all(a, fmt.Sprint("checkpoints of ", id), e.Checkpoints(ctx, id))
+		all(a, fmt.Sprint("contexts of ", id), e.Contexts(ctx, id, structure.ContextID{}))
+		all(a, fmt.Sprint("branches of ", id), e.Branches(ctx, id, "", ""))
+		all(a, fmt.Sprint("checkpoints of ", id), e.Checkpoints(ctx, id, ""))
 	}
 	for n := range s.branches {
 		v, err := e.Branch(ctx, n.thread, n.name)
@@ -148,7 +148,7 @@ func ask(e *Engine, about []*structure.Commit) answers {
 	for id := range s.contexts {
 		v, err := e.Context(ctx, id)
 		a.say(fmt.Sprint("context ", id), v, err)
-		all(a, fmt.Sprint("children of ", id), e.Children(ctx, id))
+		all(a, fmt.Sprint("children of ", id), e.Children(ctx, id, structure.ContextID{}))
 		all(a, fmt.Sprint("summaries of ", id), e.Summaries(ctx, id))
 		all(a, fmt.Sprint("reflog of ", id), e.Reflog(ctx, id))
 	}
@@ -208,7 +208,7 @@ func (a answers) askContent(ctx context.Context, e *Engine, s *state) {
 		all(a, fmt.Sprint("usages of ", id), e.Where(ctx, id))
 	}
 	for k := range s.chunks {
-		v, err := e.Chunk(ctx, k)
+		v, err := e.Chunks(ctx, []content.Key{k})
 		a.say(fmt.Sprint("chunk ", k), v, err)
 	}
 }

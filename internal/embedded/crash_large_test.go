@@ -67,7 +67,7 @@ func TestCrashLargeBodyProcess(t *testing.T) {
 	found, err := e.Blocks(ctx, []content.ID{id})
 	require.NoError(t, err)
 	require.Equal(t, size, found[0].Size)
-	n, err := io.Copy(io.Discard, content.VerifyReader(content.OpenTree(ctx, found[0].Tree, e.Chunk), id))
+	n, err := io.Copy(io.Discard, content.VerifyReader(content.OpenTree(ctx, found[0].Tree, e.Chunks), id))
 	require.NoError(t, err)
 	require.Equal(t, size, n)
 	require.NoError(t, e.Close())

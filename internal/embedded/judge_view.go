@@ -199,9 +199,9 @@ func (s *judgeView) Erased(id content.ID) (bool, error) {
 // HasChunk implements judge.View.
 func (s *judgeView) HasChunk(k content.Key) (bool, error) { return s.has(tableChunk, k[:hashPrefix]) }
 
-// Chunk implements judge.View.
-func (s *judgeView) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
+// Chunks implements judge.View.
+func (s *judgeView) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
 	v := s.engine.now()
 	defer v.release()
-	return v.Chunk(ctx, k)
+	return v.Chunks(ctx, keys)
 }

@@ -64,9 +64,24 @@ func (v view) description(id content.ID) (*structure.Block, error) {
 	return &structure.Block{Block: b.Block}, nil
 }
 
-// Chunk implements backend.Reader.
-func (v view) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
-	object, p, ok, err := v.index.object(v.newReader(), chunkKey(k))
+// Chunks implements backend.Reader.
+func (v view) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	out := make([][]byte, len(keys))
+	r := v.newReader()
+	for i, k := range keys {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var err error
+		if out[i], err = v.chunk(r, k); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (v view) chunk(r *journal.Reader, k content.Key) ([]byte, error) {
+	object, p, ok, err := v.index.object(r, chunkKey(k))
 	if err != nil {
 		return nil, fmt.Errorf("chunk %v: %w", k, err)
 	}

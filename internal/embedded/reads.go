@@ -32,8 +32,8 @@ func (r *reads) Thread(ctx context.Context, id structure.ThreadID) (*structure.T
 }
 
 // Threads implements backend.Reader.
-func (r *reads) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
-	return sequence(r, func(v view) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx) })
+func (r *reads) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx, after) })
 }
 
 // ThreadsEnding implements backend.Reader.
@@ -42,8 +42,8 @@ func (r *reads) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter
 }
 
 // Contexts implements backend.Reader.
-func (r *reads) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
-	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })
+func (r *reads) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread, after) })
 }
 
 // LastMoved implements backend.Reader.
@@ -52,8 +52,8 @@ func (r *reads) LastMoved(ctx context.Context, thread structure.ThreadID) (backe
 }
 
 // Children implements backend.Reader.
-func (r *reads) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
-	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent) })
+func (r *reads) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent, after) })
 }
 
 // Branch implements backend.Reader.
@@ -62,13 +62,8 @@ func (r *reads) Branch(ctx context.Context, thread structure.ThreadID, name stri
 }
 
 // Branches implements backend.Reader.
-func (r *reads) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread) })
-}
-
-// BranchesNamed implements backend.Reader.
-func (r *reads) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
-	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesNamed(ctx, thread, prefix) })
+func (r *reads) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread, prefix, after) })
 }
 
 // BranchesOf implements backend.Reader.
@@ -82,13 +77,18 @@ func (r *reads) Checkpoint(ctx context.Context, thread structure.ThreadID, name 
 }
 
 // Checkpoints implements backend.Reader.
-func (r *reads) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return sequence(r, func(v view) iter.Seq2[*structure.Checkpoint, error] { return v.Checkpoints(ctx, thread) })
+func (r *reads) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Checkpoint, error] { return v.Checkpoints(ctx, thread, after) })
 }
 
 // Run implements backend.Reader.
 func (r *reads) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
 	return read(r, func(v view) (structure.RunInfo, error) { return v.Run(ctx, id) })
+}
+
+// Ancestry implements backend.Reader.
+func (r *reads) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	return read(r, func(v view) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
 }
 
 // Forks implements backend.Reader.
@@ -151,9 +151,9 @@ func (r *reads) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Bloc
 	return read(r, func(v view) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
 }
 
-// Chunk implements backend.Reader.
-func (r *reads) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
-	return read(r, func(v view) ([]byte, error) { return v.Chunk(ctx, k) })
+// Chunks implements backend.Reader.
+func (r *reads) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	return read(r, func(v view) ([][]byte, error) { return v.Chunks(ctx, keys) })
 }
 
 // Where implements backend.Reader.

@@ -100,7 +100,7 @@ func TestSalvageWithoutTheThread(t *testing.T) {
 	e, report := w.without(t, 0)
 	require.EqualValues(t, 1, report.Names)
 	var threads []*structure.Thread
-	for thread, err := range e.Threads(background) {
+	for thread, err := range e.Threads(background, structure.ThreadID{}) {
 		require.NoError(t, err)
 		threads = append(threads, thread)
 	}
@@ -162,11 +162,11 @@ func TestSalvageWithoutTheDeletion(t *testing.T) {
 	is, err := e.Thread(background, thread)
 	require.NoError(t, err)
 	require.Equal(t, "another", is.Title)
-	for b, err := range e.Branches(background, thread) {
+	for b, err := range e.Branches(background, thread, "", "") {
 		require.NoError(t, err)
 		require.Equal(t, again, b.Context)
 	}
-	for c, err := range e.Contexts(background, thread) {
+	for c, err := range e.Contexts(background, thread, structure.ContextID{}) {
 		require.NoError(t, err)
 		require.Equal(t, again, c.ID)
 	}

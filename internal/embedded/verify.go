@@ -461,7 +461,7 @@ func (v *verifier) tree(state view, b *structure.Block) error {
 		return err
 	}
 	h := content.NewHasher()
-	if _, err := content.OpenTree(v.ctx, b.Tree, state.Chunk).WriteTo(h); err != nil {
+	if _, err := content.OpenTree(v.ctx, b.Tree, state.Chunks).WriteTo(h); err != nil {
 		return err
 	}
 	if h.ID() != b.ID {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/index"
@@ -90,10 +91,10 @@ func decodeRecord[R structure.Record](kind structure.Kind, b []byte, id string) 
 	return r.(R), nil
 }
 
-// records yields the records under a prefix.
-func records[R structure.Record](ctx context.Context, v view, prefix []byte, kind structure.Kind) iter.Seq2[R, error] {
+// records yields the records under a prefix whose keys are greater than after.
+func records[R structure.Record](ctx context.Context, v view, prefix, after []byte, kind structure.Kind) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
-		for e, err := range v.entries(ctx, prefix) {
+		for e, err := range v.entriesAfter(ctx, prefix, after) {
 			var r R
 			if err == nil {
 				r, err = decodeRecord[R](kind, e.Value, "")
@@ -107,8 +108,18 @@ func records[R structure.Record](ctx context.Context, v view, prefix []byte, kin
 
 // entries yields what is under a prefix until the context ends.
 func (v view) entries(ctx context.Context, prefix []byte) iter.Seq2[index.Entry, error] {
+	return v.entriesAfter(ctx, prefix, nil)
+}
+
+// entriesAfter yields what is under a prefix and has a greater key than after, until the
+// context ends.
+func (v view) entriesAfter(ctx context.Context, prefix, after []byte) iter.Seq2[index.Entry, error] {
+	from := prefix
+	if bytes.Compare(after, prefix) >= 0 {
+		from = append(bytes.Clone(after), 0) // the least key that is greater
+	}
 	return func(yield func(index.Entry, error) bool) {
-		for e, err := range v.index.Scan(prefix, prefixEnd(prefix)) {
+		for e, err := range v.index.Scan(from, prefixEnd(prefix)) {
 			if err == nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -125,8 +136,8 @@ func (v view) Thread(_ context.Context, id structure.ThreadID) (*structure.Threa
 }
 
 // Threads implements backend.Reader.
-func (v view) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
-	return records[*structure.Thread](ctx, v, key(tableThread), structure.KindThread)
+func (v view) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
+	return records[*structure.Thread](ctx, v, key(tableThread), key(tableThread, after[:]), structure.KindThread)
 }
 
 // ThreadsEnding implements backend.Reader.
@@ -153,11 +164,11 @@ func (v view) Context(_ context.Context, id structure.ContextID) (backend.Contex
 }
 
 // Contexts implements backend.Reader.
-func (v view) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
+func (v view) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	if thread.IsZero() {
-		return v.contexts(ctx, key(tableContext))
+		return v.contexts(ctx, key(tableContext), after)
 	}
-	return v.contexts(ctx, key(tableMember, thread[:]))
+	return v.contexts(ctx, key(tableMember, thread[:]), after)
 }
 
 // LastMoved implements backend.Reader.
@@ -171,14 +182,14 @@ func (v view) LastMoved(_ context.Context, thread structure.ThreadID) (backend.C
 }
 
 // Children implements backend.Reader.
-func (v view) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
-	return v.contexts(ctx, key(tableChild, parent[:]))
+func (v view) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return v.contexts(ctx, key(tableChild, parent[:]), after)
 }
 
-// contexts yields the contexts whose ids end the keys under a prefix.
-func (v view) contexts(ctx context.Context, prefix []byte) iter.Seq2[backend.Context, error] {
+// contexts yields the contexts whose ids end the keys under a prefix, behind one of them.
+func (v view) contexts(ctx context.Context, prefix []byte, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return func(yield func(backend.Context, error) bool) {
-		for e, err := range v.entries(ctx, prefix) {
+		for e, err := range v.entriesAfter(ctx, prefix, slices.Concat(prefix, after[:])) {
 			var c backend.Context
 			if err == nil {
 				c, err = readContext(v.index, structure.ContextID(e.Key[len(prefix):]))
@@ -196,13 +207,8 @@ func (v view) Branch(_ context.Context, thread structure.ThreadID, name string) 
 }
 
 // Branches implements backend.Reader.
-func (v view) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return records[*structure.Branch](ctx, v, key(tableBranch, thread[:]), structure.KindBranch)
-}
-
-// BranchesNamed implements backend.Reader.
-func (v view) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
-	return records[*structure.Branch](ctx, v, branchKey(thread, prefix), structure.KindBranch)
+func (v view) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
+	return records[*structure.Branch](ctx, v, branchKey(thread, prefix), branchKey(thread, after), structure.KindBranch)
 }
 
 // BranchesOf implements backend.Reader.
@@ -227,8 +233,8 @@ func (v view) Checkpoint(_ context.Context, thread structure.ThreadID, name stri
 }
 
 // Checkpoints implements backend.Reader.
-func (v view) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return records[*structure.Checkpoint](ctx, v, key(tableCheckpoint, thread[:]), structure.KindCheckpoint)
+func (v view) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
+	return records[*structure.Checkpoint](ctx, v, key(tableCheckpoint, thread[:]), key(tableCheckpoint, thread[:], []byte(after)), structure.KindCheckpoint)
 }
 
 // SpanSet implements backend.Reader.
@@ -254,17 +260,39 @@ func (v view) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq
 
 // Summaries implements backend.Reader.
 func (v view) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
-	return records[*structure.Summary](ctx, v, key(tableSummary, id[:]), structure.KindSummary)
+	return records[*structure.Summary](ctx, v, key(tableSummary, id[:]), nil, structure.KindSummary)
 }
 
 // Reflog implements backend.Reader.
 func (v view) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
-	return records[*structure.Reflog](ctx, v, key(tableReflog, id[:]), structure.KindReflog)
+	return records[*structure.Reflog](ctx, v, key(tableReflog, id[:]), nil, structure.KindReflog)
 }
 
 // Run implements backend.Reader.
 func (v view) Run(_ context.Context, id structure.RunID) (structure.RunInfo, error) {
 	return readRunInfo(v.index, id)
+}
+
+// Ancestry implements backend.Reader.
+func (v view) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	var runs []structure.RunInfo
+	for range limit {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		run, err := readRunInfo(v.index, id)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(runs); n > 0 && run.Depth >= runs[n-1].Depth {
+			return nil, fmt.Errorf("%w: run %v of depth %d after %v", structure.ErrBrokenAncestry, runs[n-1].ID, runs[n-1].Depth, runs[n-1].Parent)
+		}
+		if runs = append(runs, run); run.Parent.IsZero() {
+			break
+		}
+		id = run.Parent.Run
+	}
+	return runs, nil
 }
 
 // Forks implements backend.Reader.

@@ -53,11 +53,26 @@ func (j *Judge) requireTree(r *structure.Block) error {
 	if err := there(r.Tree.Key); err != nil || !j.WholeTrees {
 		return err
 	}
-	get := func(ctx context.Context, k content.Key) ([]byte, error) {
-		if own, ok := j.effects.Chunks.Get(k); ok {
-			return own.Bytes, nil
+	get := func(ctx context.Context, keys []content.Key) ([][]byte, error) {
+		bodies := make([][]byte, len(keys))
+		var stored []content.Key
+		for i, k := range keys {
+			if own, ok := j.effects.Chunks.Get(k); ok {
+				bodies[i] = own.Bytes
+			} else {
+				stored = append(stored, k)
+			}
 		}
-		return j.View.Chunk(ctx, k)
+		read, err := j.View.Chunks(ctx, stored)
+		if err != nil {
+			return nil, err
+		}
+		for i, k := range keys {
+			if _, own := j.effects.Chunks.Get(k); !own {
+				bodies[i], read = read[0], read[1:]
+			}
+		}
+		return bodies, nil
 	}
 	return content.Walk(context.Background(), r.Tree, get, func(k content.Key, _ bool) error { return there(k) })
 }

@@ -36,8 +36,8 @@ type Contents interface {
 	Block(content.ID) (size int64, known bool, err error)
 	Erased(content.ID) (bool, error)
 	HasChunk(content.Key) (bool, error)
-	// Chunk returns the bytes of a chunk that is there.
-	Chunk(context.Context, content.Key) ([]byte, error)
+	// Chunks returns the bytes of chunks that are there, in their order.
+	Chunks(context.Context, []content.Key) ([][]byte, error)
 }
 
 // Histories are the runs and spans of a state.

@@ -3,10 +3,12 @@ package archive
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -138,23 +140,8 @@ func (l *loader) cut(p *prepared, i int) error {
 	b := &structure.Block{Block: content.Block{
 		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.Origin{Kind: p.usages[i].Origin.Kind},
 	}}
-	chunks := newPending()
-	_, b.Tree, err = content.Cut(l.ctx, bytes.NewReader(body), func(key content.Key, chunk []byte) error {
-		chunks.add(&structure.Chunk{Key: key, Bytes: bytes.Clone(chunk)}, len(chunk))
-		if chunks.bytes < 1<<20 {
-			return nil
-		}
-		full := chunks
-		chunks = newPending()
-		return l.commits.send(full)
-	})
-	if err != nil {
-		return err
-	}
-	if len(chunks.records) > 0 {
-		if err := l.commits.send(chunks); err != nil {
-			return err
-		}
+	if _, b.Tree, err = backend.Cut(l.ctx, l.engine, bytes.NewReader(body)); err != nil {
+		return fmt.Errorf("storing what was read: %w", err)
 	}
 	l.next.addBlock(b, 64)
 	return nil

@@ -115,8 +115,9 @@ func (l *loader) histories(places map[messageKey]place, keys map[structure.SpanR
 	var from uint64 = 1
 	var key messageKey
 	var before structure.SpanRef
+	runs := backend.Runs(l.ctx, l.engine)
 	for at := tip; !at.IsZero() && before.IsZero(); {
-		run, err := l.engine.Run(l.ctx, at.Run)
+		run, err := runs(at.Run)
 		if err != nil {
 			return err
 		}
@@ -209,7 +210,7 @@ func (l *loader) base(t *threadState, sourceID string) (*structure.Thread, error
 	}
 	t.base = make(map[messageKey]place)
 	keys := make(map[structure.SpanRef]messageKey)
-	for c, err := range l.engine.Contexts(l.ctx, id) {
+	for c, err := range l.engine.Contexts(l.ctx, id, structure.ContextID{}) {
 		if err == nil {
 			err = l.histories(t.base, keys, &t.record, c.Tip)
 		}

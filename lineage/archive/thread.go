@@ -153,7 +153,7 @@ func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l
 // existing reads the contexts of a thread and where its histories lead.
 func (l *loader) existing(t *threadState) error {
 	names := make(map[structure.ContextID]string)
-	for b, err := range l.engine.Branches(l.ctx, t.record.ID) {
+	for b, err := range l.engine.Branches(l.ctx, t.record.ID, "", "") {
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (l *loader) existing(t *threadState) error {
 		}
 	}
 	t.keys = make(map[structure.SpanRef]messageKey)
-	for c, err := range l.engine.Contexts(l.ctx, t.record.ID) {
+	for c, err := range l.engine.Contexts(l.ctx, t.record.ID, structure.ContextID{}) {
 		if err != nil {
 			return err
 		}

@@ -112,6 +112,12 @@ type Engine interface {
 	// applied: the error says so with ErrUncertain.
 	Apply(ctx context.Context, c *structure.Commit, o Options) (Receipt, error)
 
+	// Upload stores chunks for the tree of a block that a later commit brings, and returns how
+	// many of them the store did not have. They need not be durable before that commit is.
+	// Whether this takes numbers of commits is the engine's business. Chunks that no block
+	// uses are deleted some time after a Collector has seen them. See [Cut].
+	Upload(ctx context.Context, chunks []*structure.Chunk) (added int, err error)
+
 	// Snapshot returns the state after the latest commit, for any number of
 	// reads. It must be closed. It does not wait for writers.
 	Snapshot(ctx context.Context) (Snapshot, error)
@@ -152,14 +158,15 @@ const IDEnd = 4
 
 // Reader reads a state. What it returns is the caller's own unless said
 // otherwise. A thing that does not exist is ErrNotFound for single reads and
-// nothing for sequences.
+// nothing for sequences. Listings take the id or name that they continue behind, whether it
+// exists or not; the zero value begins at the start.
 type Reader interface {
 	// Head returns the number of the last commit, 0 in an empty store.
 	Head(ctx context.Context) (uint64, error)
 
 	Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error)
 	// Threads yields every thread in the order of their ids.
-	Threads(ctx context.Context) iter.Seq2[*structure.Thread, error]
+	Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error]
 	// ThreadsEnding yields the threads whose ids end with some bytes, in the order of their
 	// ids. It looks at no other thread.
 	ThreadsEnding(ctx context.Context, end [IDEnd]byte) iter.Seq2[*structure.Thread, error]
@@ -169,28 +176,30 @@ type Reader interface {
 	Context(ctx context.Context, id structure.ContextID) (Context, error)
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
-	Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[Context, error]
+	Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[Context, error]
 	// LastMoved returns the context of a thread that a Tip moved last, ErrNotFound if it
 	// was deleted since or there was none.
 	LastMoved(ctx context.Context, thread structure.ThreadID) (Context, error)
-	// Children yields the contexts whose parent is the given one.
-	Children(ctx context.Context, parent structure.ContextID) iter.Seq2[Context, error]
+	// Children yields the contexts whose parent is the given one, in the order of their ids.
+	Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[Context, error]
 
 	Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error)
-	// Branches yields a thread's branches in the order of their names.
-	Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error]
-	// BranchesNamed yields those of a thread's branches whose names begin with a prefix,
-	// in the order of their names. It looks at no other branch.
-	BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error]
+	// Branches yields the branches of a thread whose names begin with a prefix, in the order
+	// of their names. It reads no other branch.
+	Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error]
 	// BranchesOf yields the branches of a thread that a context is, mostly one or none.
 	// It looks at no other branch.
 	BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error]
 
 	Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error)
 	// Checkpoints yields a thread's checkpoints in the order of their names.
-	Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error]
+	Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error]
 
 	Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error)
+	// Ancestry returns a run and those that it starts behind, nearest first, up to the first
+	// of its history but at most limit. To continue, ask for the run that the last one starts
+	// behind. See [Runs].
+	Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error)
 	// Forks yields the runs that start after a span of the given run, by the
 	// place they start after; the zero id yields runs that start a history.
 	Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error]
@@ -219,10 +228,11 @@ type Reader interface {
 	// Has reports for each id whether the block's bytes are there.
 	Has(ctx context.Context, ids []content.ID) ([]bool, error)
 	// Blocks returns the blocks with these ids, in their order. Bodies that were
-	// cut come as their Tree, to be read with Chunk. A missing one is ErrNotFound.
+	// cut come as their Tree, to be read with Chunks. A missing one is ErrNotFound.
 	Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error)
-	// Chunk returns a chunk's bytes, which match its key.
-	Chunk(ctx context.Context, key content.Key) ([]byte, error)
+	// Chunks returns the bytes of chunks, in the order of their keys, which they match. A
+	// missing one is ErrNotFound. The caller bounds how many it asks for at once.
+	Chunks(ctx context.Context, keys []content.Key) ([][]byte, error)
 	// Where yields every usage of a block, oldest first.
 	Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error]
 	// Stats counts what is stored.

@@ -158,7 +158,7 @@ func (c *checker) leftKey(b []byte) error {
 		return c.corrupt("malformed key")
 	}
 	key := content.Key(b)
-	_, err := c.here.Chunk(c.ctx, key)
+	_, err := c.here.Chunks(c.ctx, []content.Key{key})
 	if errors.Is(err, backend.ErrNotFound) {
 		c.miss("chunk " + key.String())
 		return nil

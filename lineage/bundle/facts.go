@@ -252,24 +252,22 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 		return ahead, nil, nil
 	}
 	if !movedThere {
-		if on, err := structure.IsAncestor(ours.Tip, t.Tip, im.runOf); err != nil || on {
+		if on, err := structure.IsAncestor(ours.Tip, t.Tip, im.lookup()); err != nil || on {
 			return behind, added, err
 		}
-		if on, err := structure.IsAncestor(t.Tip, ours.Tip, im.runOf); err != nil || on {
+		if on, err := structure.IsAncestor(t.Tip, ours.Tip, im.lookup()); err != nil || on {
 			return ahead, nil, err
 		}
 	}
 	return apart, nil, nil
 }
 
-func (im *importer) runOf(id structure.RunID) (structure.RunInfo, error) {
-	return im.engine.Run(im.ctx, id)
-}
+func (im *importer) lookup() structure.RunLookup { return backend.Runs(im.ctx, im.engine) }
 
 // wasAt reports whether any of the moves left a history that had come past a span.
 func (im *importer) wasAt(moves []*structure.Reflog, span structure.SpanRef) (bool, error) {
 	for _, m := range moves {
-		if on, err := structure.IsAncestor(span, m.From, im.runOf); err != nil || on {
+		if on, err := structure.IsAncestor(span, m.From, im.lookup()); err != nil || on {
 			return on, err
 		}
 	}

@@ -65,7 +65,7 @@ func Take(ctx context.Context, store *lineage.Store) (inv *Inventory, err error)
 			after = append(after, r.ID)
 		}
 	}
-	for c, err := range s.Contexts(ctx, structure.ThreadID{}) {
+	for c, err := range s.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (inv *Inventory) block(ctx context.Context, s backend.Reader, b *structure.
 	if b.Tree.Size == 0 {
 		return nil
 	}
-	return content.Walk(ctx, b.Tree, s.Chunk, func(key content.Key, _ bool) error {
+	return content.Walk(ctx, b.Tree, s.Chunks, func(key content.Key, _ bool) error {
 		inv.chunks[prefixOf(content.ID(key))] = struct{}{}
 		return nil
 	})

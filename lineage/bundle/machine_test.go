@@ -43,7 +43,7 @@ func (m *machine) close(t *rapid.T) {
 }
 
 func (m *machine) contexts(t *rapid.T) (all []*lineage.Context) {
-	for c, err := range m.s.Engine().Contexts(bg, structure.ThreadID{}) {
+	for c, err := range m.s.Engine().Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
 		require.NoError(t, err)
 		all = append(all, on(t, m.s, c.ID))
 	}

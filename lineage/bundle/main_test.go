@@ -137,7 +137,7 @@ func requireSound(t tester, s *lineage.Store) {
 func digests(t tester, s *lineage.Store) map[lineage.ContextID]lineage.Digest {
 	t.Helper()
 	all := make(map[lineage.ContextID]lineage.Digest)
-	for c, err := range s.Engine().Contexts(bg, structure.ThreadID{}) {
+	for c, err := range s.Engine().Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
 		require.NoError(t, err)
 		d, err := s.Engine().Digest(bg, c.Tip)
 		require.NoError(t, err)
@@ -153,7 +153,7 @@ func everything(t tester, s *lineage.Store) []string {
 	var all []string
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	e := s.Engine()
-	for c, err := range e.Contexts(bg, structure.ThreadID{}) {
+	for c, err := range e.Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
 		require.NoError(t, err)
 		note("context %+v moved %d", withoutPointers(c.Context), c.MovedAt)
 		for r, err := range e.Reflog(bg, c.ID) {
@@ -170,19 +170,19 @@ func everything(t tester, s *lineage.Store) []string {
 			own.Commit, own.Body = 0, nil
 			note("  %+v %x", own, structure.DeriveID[structure.RunID](string(x.Body)))
 		}
-		for x, err := range e.Children(bg, c.ID) {
+		for x, err := range e.Children(bg, c.ID, structure.ContextID{}) {
 			require.NoError(t, err)
 			note("  child %v", x.ID)
 		}
 	}
-	for th, err := range e.Threads(bg) {
+	for th, err := range e.Threads(bg, structure.ThreadID{}) {
 		require.NoError(t, err)
 		note("thread %+v", *th)
-		for b, err := range e.Branches(bg, th.ID) {
+		for b, err := range e.Branches(bg, th.ID, "", "") {
 			require.NoError(t, err)
 			note("  branch %+v", *b)
 		}
-		for p, err := range e.Checkpoints(bg, th.ID) {
+		for p, err := range e.Checkpoints(bg, th.ID, "") {
 			require.NoError(t, err)
 			note("  checkpoint %+v", *p)
 		}

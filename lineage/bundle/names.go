@@ -95,13 +95,13 @@ type naming struct {
 }
 
 func (n *naming) load() error {
-	for b, err := range n.im.engine.Branches(n.im.ctx, n.thread) {
+	for b, err := range n.im.engine.Branches(n.im.ctx, n.thread, "", "") {
 		if err != nil {
 			return err
 		}
 		n.contexts[b.Context] = struct{}{}
 	}
-	for c, err := range n.im.engine.Checkpoints(n.im.ctx, n.thread) {
+	for c, err := range n.im.engine.Checkpoints(n.im.ctx, n.thread, "") {
 		if err != nil {
 			return err
 		}

@@ -182,7 +182,7 @@ func (e *exporter) groups() ([]group, error) {
 	var groups []group
 	if len(e.o.Threads)+len(e.o.Contexts) == 0 {
 		groups = append(groups, group{whole: true})
-		for t, err := range e.from.Threads(e.ctx) {
+		for t, err := range e.from.Threads(e.ctx, structure.ThreadID{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -232,7 +232,7 @@ func (e *exporter) groups() ([]group, error) {
 // ids.
 func (e *exporter) contextsOf(thread structure.ThreadID) ([]structure.ContextID, error) {
 	ids := []structure.ContextID{}
-	for c, err := range e.from.Contexts(e.ctx, thread) {
+	for c, err := range e.from.Contexts(e.ctx, thread, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -365,7 +365,7 @@ func (e *exporter) names(g group) error {
 		return err
 	}
 	var records []structure.Record
-	for b, err := range e.from.Branches(e.ctx, g.thread) {
+	for b, err := range e.from.Branches(e.ctx, g.thread, "", "") {
 		if err != nil {
 			return err
 		}
@@ -373,7 +373,7 @@ func (e *exporter) names(g group) error {
 			records = append(records, b)
 		}
 	}
-	for c, err := range e.from.Checkpoints(e.ctx, g.thread) {
+	for c, err := range e.from.Checkpoints(e.ctx, g.thread, "") {
 		if err != nil {
 			return err
 		}
@@ -405,11 +405,11 @@ func (e *exporter) onAny(span structure.SpanRef, contexts []structure.ContextID)
 		if err != nil {
 			return false, err
 		}
-		if on, err := structure.IsAncestor(span, c.Tip, e.runOf); err != nil || on {
+		if on, err := structure.IsAncestor(span, c.Tip, e.lookup()); err != nil || on {
 			return on, err
 		}
 	}
 	return false, nil
 }
 
-func (e *exporter) runOf(id structure.RunID) (structure.RunInfo, error) { return e.from.Run(e.ctx, id) }
+func (e *exporter) lookup() structure.RunLookup { return backend.Runs(e.ctx, e.from) }

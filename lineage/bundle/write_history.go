@@ -17,8 +17,9 @@ import (
 // line writes the history that ends at a span, as far as it was not yet.
 func (e *exporter) line(to structure.SpanRef) error {
 	var ends []structure.SpanRef
+	runs := e.lookup()
 	for ref := to; !ref.IsZero() && e.runs[ref.Run] < ref.Seq; {
-		r, err := e.runOf(ref.Run)
+		r, err := runs(ref.Run)
 		if err != nil {
 			return err
 		}
@@ -43,7 +44,7 @@ func (e *exporter) piece(end structure.SpanRef) error {
 			return err
 		}
 	}
-	info, err := e.runOf(end.Run)
+	info, err := e.from.Run(e.ctx, end.Run)
 	if err != nil {
 		return err
 	}
@@ -324,7 +325,7 @@ func (e *exporter) erased(b *structure.Block) error {
 func (e *exporter) large(b *structure.Block) error {
 	var body io.Reader = bytes.NewReader(b.Body)
 	if b.Tree.Size != 0 {
-		body = content.VerifyReader(content.OpenTree(e.ctx, b.Tree, e.from.Chunk), b.ID)
+		body = content.VerifyReader(content.OpenTree(e.ctx, b.Tree, e.from.Chunks), b.ID)
 	}
 	if err := e.commit(entryBody, b.CreatedAt, description(&b.Block)); err != nil {
 		return err

@@ -444,7 +444,7 @@ func (s *loading) branch(ctx context.Context, t *structure.Thread, b Branch, n *
 	if err != nil {
 		return structure.ContextID{}, err
 	}
-	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
+	runs := s.runs(ctx)
 	at, err := s.latest(ctx, c.Tip)
 	if err != nil {
 		return structure.ContextID{}, err

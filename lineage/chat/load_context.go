@@ -70,7 +70,7 @@ func (s *onStore) loadContextOnce(ctx context.Context, l *LoadingContext) (chang
 			return changed, err
 		}
 	}
-	runs := func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
+	runs := s.runs(ctx)
 	forward, err := structure.IsAncestor(known.Tip, tip, runs)
 	if err != nil || !forward || known.Tip == tip {
 		return changed, err

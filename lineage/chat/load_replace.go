@@ -214,7 +214,7 @@ func (s *loading) addBehindReplaced(ctx context.Context) error {
 func (s *loading) behindReplaced(ctx context.Context) ([]stretch, error) {
 	var contexts []backend.Context
 	any := false
-	for c, err := range s.engine.Contexts(ctx, s.thread) {
+	for c, err := range s.engine.Contexts(ctx, s.thread, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -336,7 +336,7 @@ func (s *loading) moveReplaced(ctx context.Context, t *structure.Thread, n *nami
 			stated[r.Name] = true
 		}
 	}
-	for b, err := range s.engine.Branches(ctx, t.ID) {
+	for b, err := range s.engine.Branches(ctx, t.ID, "", "") {
 		if err != nil {
 			return err
 		}
@@ -352,7 +352,7 @@ func (s *loading) moveReplaced(ctx context.Context, t *structure.Thread, n *nami
 			n.move(&c, to, false, s.at)
 		}
 	}
-	for k, err := range s.engine.Checkpoints(ctx, t.ID) {
+	for k, err := range s.engine.Checkpoints(ctx, t.ID, "") {
 		if err != nil {
 			return err
 		}

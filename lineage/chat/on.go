@@ -129,9 +129,7 @@ func (s *onStore) forgetGone(ctx context.Context, t *structure.Thread) error {
 	return err
 }
 
-func (s *onStore) runs(ctx context.Context) structure.RunLookup {
-	return func(id structure.RunID) (structure.RunInfo, error) { return s.engine.Run(ctx, id) }
-}
+func (s *onStore) runs(ctx context.Context) structure.RunLookup { return backend.Runs(ctx, s.engine) }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 

@@ -222,7 +222,7 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 		return nil, err
 	}
 	var infos []BranchInfo
-	for b, err := range s.engine.Branches(ctx, t.ID) {
+	for b, err := range s.engine.Branches(ctx, t.ID, "", "") {
 		if err != nil {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit 
 		return nil, err
 	}
 	var names []string
-	for b, err := range s.engine.BranchesNamed(ctx, thread.ID(), prefix) {
+	for b, err := range s.engine.Branches(ctx, thread.ID(), prefix, "") {
 		if err != nil {
 			return nil, err
 		}

@@ -245,7 +245,7 @@ func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo
 		return ChatInfo{}, err
 	}
 	info.MessageCount = graph.size()
-	for _, err := range s.engine.Branches(ctx, t.ID) {
+	for _, err := range s.engine.Branches(ctx, t.ID, "", "") {
 		if err != nil {
 			return ChatInfo{}, err
 		}

@@ -129,7 +129,7 @@ func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpo
 		return nil, err
 	}
 	var checkpoints []Checkpoint
-	for c, err := range s.engine.Checkpoints(ctx, thread.ID()) {
+	for c, err := range s.engine.Checkpoints(ctx, thread.ID(), "") {
 		if err != nil {
 			return nil, err
 		}

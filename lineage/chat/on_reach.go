@@ -24,7 +24,7 @@ func (s *onStore) reach(ctx context.Context, thread structure.ThreadID) (reach, 
 
 func reachOf(ctx context.Context, from backend.Reader, thread structure.ThreadID) (reach, error) {
 	graph := make(reach)
-	for c, err := range from.Contexts(ctx, thread) {
+	for c, err := range from.Contexts(ctx, thread, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func reachOf(ctx context.Context, from backend.Reader, thread structure.ThreadID
 			return nil, err
 		}
 	}
-	for c, err := range from.Checkpoints(ctx, thread) {
+	for c, err := range from.Checkpoints(ctx, thread, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -45,12 +45,13 @@ func reachOf(ctx context.Context, from backend.Reader, thread structure.ThreadID
 
 // follow adds the history that ends at a span, as far as it is not there yet.
 func (g reach) follow(ctx context.Context, from backend.Reader, at structure.SpanRef) error {
+	runs := backend.Runs(ctx, from)
 	for !at.IsZero() {
 		if known := g[at.Run]; known != nil {
 			known.last = max(known.last, at.Seq)
 			return nil
 		}
-		run, err := from.Run(ctx, at.Run)
+		run, err := runs(at.Run)
 		if err != nil {
 			return err
 		}

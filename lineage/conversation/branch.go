@@ -58,7 +58,7 @@ func (c *Conversation) read(ctx context.Context, do func(*reading) error) error 
 	}
 	defer snapshot.Close()
 	r := &reading{Snapshot: snapshot, thread: c.thread.ID()}
-	r.runs = func(id structure.RunID) (structure.RunInfo, error) { return snapshot.Run(ctx, id) }
+	r.runs = backend.Runs(ctx, snapshot)
 	thread, err := snapshot.Thread(ctx, r.thread)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (r *reading) link(ctx context.Context, b *branch) error {
 // list returns all branches, by their ids.
 func (c *Conversation) list(ctx context.Context) (all []*branch, err error) {
 	err = c.read(ctx, func(r *reading) error {
-		for record, err := range r.Branches(ctx, r.thread) {
+		for record, err := range r.Branches(ctx, r.thread, "", "") {
 			if err != nil {
 				return err
 			}

@@ -89,12 +89,14 @@ func (n *Named) HasChunk(k content.Key) (bool, error) {
 	return n.View.HasChunk(k)
 }
 
-// Chunk implements judge.View.
-func (n *Named) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
-	if !n.trees() {
-		n.need(judge.Key{Kind: judge.KeyTree, Hash: k})
+// Chunks implements judge.View.
+func (n *Named) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	for _, k := range keys {
+		if !n.trees() {
+			n.need(judge.Key{Kind: judge.KeyTree, Hash: k})
+		}
 	}
-	return n.View.Chunk(ctx, k)
+	return n.View.Chunks(ctx, keys)
 }
 
 // trees reports whether whole trees are named; nobody knows without reading them what is in

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -48,12 +49,12 @@ func newTree(ctx context.Context, store *lineage.Store, tips []tip) (*tree, erro
 		store: store, runs: make(map[structure.RunID]*branchedRun),
 		names: make(map[lineage.SpanRef][]string), path: make(map[structure.RunID]step),
 	}
-	engine := store.Engine()
+	runs := backend.Runs(ctx, store.Engine())
 	lookup := func(id structure.RunID) (structure.RunInfo, error) {
 		if r, ok := t.runs[id]; ok {
 			return r.info, nil
 		}
-		return engine.Run(ctx, id)
+		return runs(id)
 	}
 	for _, tip := range tips {
 		segments, err := structure.Segments(tip.ref, structure.Window{}, lookup)

@@ -38,6 +38,7 @@ func Run(t *testing.T, c Config) {
 		{"Known", testKnown},
 		{"KnownByAnother", testKnownByAnother},
 		{"Chunks", testChunks},
+		{"Uploads", testUploads},
 		{"Tips", testTips},
 		{"Threads", testThreads},
 		{"ThreadsEnding", testThreadsEnding},

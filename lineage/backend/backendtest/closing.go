@@ -38,13 +38,14 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 	call("Branch", func() (any, error) { return r.Branch(ctx, thread, "main") })
 	call("Checkpoint", func() (any, error) { return r.Checkpoint(ctx, thread, "p") })
 	call("Run", func() (any, error) { return r.Run(ctx, runID) })
+	call("Ancestry", func() (any, error) { return r.Ancestry(ctx, runID, 1) })
 	call("Last", func() (any, error) { return r.Last(ctx, runID) })
 	call("Digest", func() (any, error) { return r.Digest(ctx, at("r", 2)) })
 	call("Find", func() (any, error) { return r.Find(ctx, id[structure.Alias]("alias")) })
 	call("SpanSet", func() (any, error) { return r.SpanSet(ctx, id[structure.SpanSetID]("s")) })
 	call("Has", func() (any, error) { return r.Has(ctx, []content.ID{content.Sum([]byte("one"))}) })
 	call("Blocks", func() (any, error) { return r.Blocks(ctx, []content.ID{content.Sum([]byte("one"))}) })
-	call("Chunk", func() (any, error) { return r.Chunk(ctx, content.KeyOf([]byte("piece"))) })
+	call("Chunks", func() (any, error) { return r.Chunks(ctx, []content.Key{content.KeyOf([]byte("piece"))}) })
 	call("Stats", func() (any, error) { return r.Stats(ctx) })
 	return calls
 }
@@ -53,13 +54,13 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 func sequences(ctx context.Context, r backend.Reader) map[string]error {
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
 	return map[string]error{
-		"Threads":         firstError(r.Threads(ctx)),
+		"Threads":         firstError(r.Threads(ctx, structure.ThreadID{})),
 		"ThreadsEnding":   firstError(r.ThreadsEnding(ctx, idEnd(thread))),
-		"Contexts":        firstError(r.Contexts(ctx, thread)),
-		"Contexts of all": firstError(r.Contexts(ctx, structure.ThreadID{})),
-		"Children":        firstError(r.Children(ctx, own)),
-		"Branches":        firstError(r.Branches(ctx, thread)),
-		"Checkpoints":     firstError(r.Checkpoints(ctx, thread)),
+		"Contexts":        firstError(r.Contexts(ctx, thread, structure.ContextID{})),
+		"Contexts of all": firstError(r.Contexts(ctx, structure.ThreadID{}, structure.ContextID{})),
+		"Children":        firstError(r.Children(ctx, own, structure.ContextID{})),
+		"Branches":        firstError(r.Branches(ctx, thread, "", "")),
+		"Checkpoints":     firstError(r.Checkpoints(ctx, thread, "")),
 		"Forks":           firstError(r.Forks(ctx, id[structure.RunID]("r"))),
 		"Path":            firstError(r.Path(ctx, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true})),
 		"Alternatives":    firstError(r.Alternatives(ctx, id[structure.SpanSetID]("s"))),
@@ -331,10 +332,10 @@ func testBreaks(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
-	for range s.Threads(background) {
-		for range s.Contexts(background, thread) {
-			for range s.Children(background, own) {
-				for range s.Branches(background, thread) {
+	for range s.Threads(background, structure.ThreadID{}) {
+		for range s.Contexts(background, thread, structure.ContextID{}) {
+			for range s.Children(background, own, structure.ContextID{}) {
+				for range s.Branches(background, thread, "", "") {
 					for range s.Forks(background, structure.RunID{}) {
 						for range s.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{}) {
 							for range s.Where(background, content.Sum([]byte("one"))) {
@@ -355,7 +356,7 @@ func testBreaks(t *testing.T, c Config) {
 		}
 		break
 	}
-	again := s.Threads(background)
+	again := s.Threads(background, structure.ThreadID{})
 	require.Len(t, list(t, again), 1)
 	require.Len(t, list(t, again), 1, "a sequence can be read again")
 	s.check()

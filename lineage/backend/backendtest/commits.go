@@ -228,7 +228,7 @@ func testMemory(t *testing.T, c Config) {
 		th, err := r.Thread(background, id[structure.ThreadID]("t"))
 		require.NoError(t, err)
 		scribble(th)
-		for view, err := range r.Contexts(background, structure.ThreadID{}) {
+		for view, err := range r.Contexts(background, structure.ThreadID{}, structure.ContextID{}) {
 			require.NoError(t, err)
 			scribble(&view.Context)
 		}
@@ -241,9 +241,9 @@ func testMemory(t *testing.T, c Config) {
 		_ = append(blocks[0].Body, "what may stand behind a body, as far as it reaches"...)
 		require.Equal(t, "other", string(blocks[1].Body))
 		scribble(blocks[0])
-		b, err := r.Chunk(background, content.KeyOf([]byte("chunk")))
+		chunks, err := r.Chunks(background, []content.Key{content.KeyOf([]byte("chunk"))})
 		require.NoError(t, err)
-		clear(b)
+		clear(chunks[0])
 	}
 	spoil(s)
 	s.check()

@@ -41,6 +41,12 @@ func (c *Counting) Apply(ctx context.Context, commit *structure.Commit, o backen
 	return c.engine.Apply(ctx, commit, o)
 }
 
+// Upload implements backend.Engine.
+func (c *Counting) Upload(ctx context.Context, chunks []*structure.Chunk) (int, error) {
+	c.work.Add(1 + int64(len(chunks)))
+	return c.engine.Upload(ctx, chunks)
+}
+
 // Snapshot implements backend.Engine.
 func (c *Counting) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	s, err := c.engine.Snapshot(ctx)
@@ -108,8 +114,8 @@ func (r countingReader) Thread(ctx context.Context, id structure.ThreadID) (*str
 	return r.asked().Thread(ctx, id)
 }
 
-func (r countingReader) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
-	return counted(r.work, r.reader.Threads(ctx))
+func (r countingReader) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
+	return counted(r.work, r.reader.Threads(ctx, after))
 }
 
 func (r countingReader) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
@@ -120,28 +126,24 @@ func (r countingReader) Context(ctx context.Context, id structure.ContextID) (ba
 	return r.asked().Context(ctx, id)
 }
 
-func (r countingReader) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
-	return counted(r.work, r.reader.Contexts(ctx, thread))
+func (r countingReader) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return counted(r.work, r.reader.Contexts(ctx, thread, after))
 }
 
 func (r countingReader) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
 	return r.asked().LastMoved(ctx, thread)
 }
 
-func (r countingReader) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
-	return counted(r.work, r.reader.Children(ctx, parent))
+func (r countingReader) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return counted(r.work, r.reader.Children(ctx, parent, after))
 }
 
 func (r countingReader) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
 	return r.asked().Branch(ctx, thread, name)
 }
 
-func (r countingReader) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return counted(r.work, r.reader.Branches(ctx, thread))
-}
-
-func (r countingReader) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
-	return counted(r.work, r.reader.BranchesNamed(ctx, thread, prefix))
+func (r countingReader) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
+	return counted(r.work, r.reader.Branches(ctx, thread, prefix, after))
 }
 
 func (r countingReader) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
@@ -152,12 +154,18 @@ func (r countingReader) Checkpoint(ctx context.Context, thread structure.ThreadI
 	return r.asked().Checkpoint(ctx, thread, name)
 }
 
-func (r countingReader) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return counted(r.work, r.reader.Checkpoints(ctx, thread))
+func (r countingReader) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
+	return counted(r.work, r.reader.Checkpoints(ctx, thread, after))
 }
 
 func (r countingReader) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
 	return r.asked().Run(ctx, id)
+}
+
+func (r countingReader) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	runs, err := r.asked().Ancestry(ctx, id, limit)
+	r.work.Add(int64(len(runs)))
+	return runs, err
 }
 
 func (r countingReader) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
@@ -210,8 +218,9 @@ func (r countingReader) Blocks(ctx context.Context, ids []content.ID) ([]*struct
 	return r.asked().Blocks(ctx, ids)
 }
 
-func (r countingReader) Chunk(ctx context.Context, key content.Key) ([]byte, error) {
-	return r.asked().Chunk(ctx, key)
+func (r countingReader) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	r.work.Add(int64(len(keys)))
+	return r.asked().Chunks(ctx, keys)
 }
 
 func (r countingReader) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {

@@ -71,6 +71,7 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	f.threads(t, r, seen)
 	f.contexts(t, r, seen)
 	f.runs(t, r, seen)
+	f.pages(t, r, seen)
 	f.content(t, r, seen)
 	stats, err := r.Stats(background)
 	require.NoError(t, err)
@@ -85,22 +86,22 @@ func idEnd(id structure.ThreadID) [backend.IDEnd]byte {
 
 func (f facts) threads(t tester, r backend.Reader, seen *census) {
 	t.Helper()
-	f["threads"] = values(t, r.Threads(background))
+	f["threads"] = values(t, r.Threads(background, structure.ThreadID{}))
 	for _, id := range seen.threads.list() {
 		thread, err := r.Thread(background, id)
 		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
 		f[fmt.Sprint("threads that end like ", id)] = values(t, r.ThreadsEnding(background, idEnd(id)))
-		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id))
+		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id, structure.ContextID{}))
 		moved, err := r.LastMoved(background, id)
 		f[fmt.Sprint("moved last of ", id)] = answer(t, moved, err)
-		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id))
-		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id))
+		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id, "", ""))
+		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id, ""))
 		for _, context := range seen.contexts.list() {
 			f[fmt.Sprintf("branches of %v in %v", context, id)] = values(t, r.BranchesOf(background, id, context))
 		}
 		for _, name := range seen.names.list() {
 			for _, prefix := range prefixes(name) {
-				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = values(t, r.BranchesNamed(background, id, prefix))
+				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = values(t, r.Branches(background, id, prefix, ""))
 			}
 			branch, err := r.Branch(background, id, name)
 			f[fmt.Sprintf("branch %q of %v", name, id)] = answer(t, deref(branch), err)
@@ -115,13 +116,11 @@ func prefixes(name string) []string { return []string{"", name[:len(name)/2], na
 
 func (f facts) contexts(t tester, r backend.Reader, seen *census) {
 	t.Helper()
-	f["contexts"] = list(t, r.Contexts(background, structure.ThreadID{}))
+	f["contexts"] = list(t, r.Contexts(background, structure.ThreadID{}, structure.ContextID{}))
 	for _, id := range seen.contexts.list() {
 		c, err := r.Context(background, id)
 		f[fmt.Sprint("context ", id)] = answer(t, c, err)
-		children := list(t, r.Children(background, id))
-		slices.SortFunc(children, func(a, b backend.Context) int { return a.ID.Compare(b.ID) })
-		f[fmt.Sprint("children of ", id)] = children
+		f[fmt.Sprint("children of ", id)] = list(t, r.Children(background, id, structure.ContextID{}))
 		f[fmt.Sprint("summaries of ", id)] = values(t, r.Summaries(background, id))
 		f[fmt.Sprint("reflog of ", id)] = values(t, r.Reflog(background, id))
 	}
@@ -132,12 +131,19 @@ func (f facts) contexts(t tester, r backend.Reader, seen *census) {
 	}
 }
 
+// ancestors are how many ancestors of a run are asked for.
+var ancestors = []int{1, 2, 1000}
+
 func (f facts) runs(t tester, r backend.Reader, seen *census) {
 	t.Helper()
 	f["roots"] = forks(t, r, structure.RunID{})
 	for _, id := range seen.runs.list() {
 		run, err := r.Run(background, id)
 		f[fmt.Sprint("run ", id)] = answer(t, run, err)
+		for _, limit := range ancestors {
+			ancestry, err := r.Ancestry(background, id, limit)
+			f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = answer(t, ancestry, err)
+		}
 		f[fmt.Sprint("forks of ", id)] = forks(t, r, id)
 		last, err := r.Last(background, id)
 		f[fmt.Sprint("last of ", id)] = answer(t, last, err)
@@ -178,9 +184,15 @@ func (f facts) content(t tester, r backend.Reader, seen *census) {
 		b.Body = bytes.Clone(b.Body)
 		f[fmt.Sprint("block ", there[i])] = plain(*b)
 	}
+	var keys []content.Key
 	for _, key := range seen.chunks.list() {
-		b, err := r.Chunk(background, key)
-		f[fmt.Sprint("chunk ", key)] = answer(t, string(b), err)
+		b, err := r.Chunks(background, append(slices.Clone(keys), key))
+		f[fmt.Sprint("chunk ", key)] = answer(t, "", err)
+		if err == nil {
+			require.Len(t, b, len(keys)+1)
+			f[fmt.Sprint("chunk ", key)] = string(b[len(keys)])
+			keys = append(keys[max(len(keys)-3, 0):], key)
+		}
 	}
 }
 

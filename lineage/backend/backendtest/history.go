@@ -208,7 +208,7 @@ func testChunks(t *testing.T, c Config) {
 		require.NoError(t, err)
 		require.Nil(t, blocks[0].Body)
 		var got bytes.Buffer
-		n, err := io.Copy(&got, content.OpenTree(background, blocks[0].Tree, s.Chunk))
+		n, err := io.Copy(&got, content.OpenTree(background, blocks[0].Tree, s.Chunks))
 		require.NoError(t, err)
 		require.Equal(t, int64(len(body)), n)
 		require.True(t, bytes.Equal(body, got.Bytes()))
@@ -245,9 +245,12 @@ func cut(t tester, body []byte) ([]structure.Record, *structure.Block) {
 // chunksOf lists the chunks and nodes that the model has of a block.
 func (s *store) chunksOf(t tester, b *structure.Block) map[content.Key]bool {
 	seen := map[content.Key]bool{}
-	get := content.GetFunc(func(_ context.Context, key content.Key) ([]byte, error) {
-		seen[key] = true
-		return []byte(s.model.chunks[key]), nil
+	get := content.GetFunc(func(_ context.Context, keys []content.Key) (all [][]byte, err error) {
+		for _, key := range keys {
+			seen[key] = true
+			all = append(all, []byte(s.model.chunks[key]))
+		}
+		return all, nil
 	})
 	_, err := io.Copy(io.Discard, content.OpenTree(background, b.Tree, get))
 	require.NoError(t, err)

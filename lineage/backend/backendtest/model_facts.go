@@ -17,6 +17,7 @@ func (m *model) facts(seen *census) facts {
 	m.threadFacts(f, seen)
 	m.viewFacts(f, seen)
 	m.runFacts(f, seen)
+	m.pages(f, seen)
 	for _, id := range seen.blocks.list() {
 		f[fmt.Sprint("has ", id)] = m.has(id)
 		f[fmt.Sprint("usages of ", id)] = m.usages(id)
@@ -51,8 +52,7 @@ func chosen[K comparable, V any](all map[K]V, accept func(V) bool, order func(a,
 }
 
 func (m *model) threadFacts(f facts, seen *census) {
-	f["threads"] = chosen(m.threads, func(structure.Thread) bool { return true },
-		func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
+	f["threads"] = m.threadsWhere(func(structure.Thread) bool { return true })
 	for _, id := range seen.threads.list() {
 		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
 		f[fmt.Sprint("threads that end like ", id)] = chosen(m.threads, func(t structure.Thread) bool { return idEnd(t.ID) == idEnd(id) },
@@ -65,9 +65,7 @@ func (m *model) threadFacts(f facts, seen *census) {
 				return b.Thread == id && b.Context == context
 			})
 		}
-		f[fmt.Sprint("checkpoints of ", id)] = chosen(m.checkpoints,
-			func(c structure.Checkpoint) bool { return c.Thread == id },
-			func(a, b structure.Checkpoint) int { return cmp.Compare(a.Name, b.Name) })
+		f[fmt.Sprint("checkpoints of ", id)] = m.checkpointsWhere(func(c structure.Checkpoint) bool { return c.Thread == id })
 		for _, name := range seen.names.list() {
 			for _, prefix := range prefixes(name) {
 				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = m.branchesWhere(func(b structure.Branch) bool {
@@ -78,6 +76,14 @@ func (m *model) threadFacts(f facts, seen *census) {
 			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = lookup(m.checkpoints, named{id, name})
 		}
 	}
+}
+
+func (m *model) threadsWhere(accept func(structure.Thread) bool) []structure.Thread {
+	return chosen(m.threads, accept, func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
+}
+
+func (m *model) checkpointsWhere(accept func(structure.Checkpoint) bool) []structure.Checkpoint {
+	return chosen(m.checkpoints, accept, func(a, b structure.Checkpoint) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (m *model) branchesWhere(accept func(structure.Branch) bool) []structure.Branch {
@@ -123,8 +129,15 @@ func (m *model) runFacts(f facts, seen *census) {
 		}
 		f[fmt.Sprint("run ", id)] = lookup(m.runs, id)
 		f[fmt.Sprint("last of ", id)] = lookup(m.runs, id)
+		for _, limit := range ancestors {
+			f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = lookup(m.runs, id)
+		}
 		if r, ok := m.runs[id]; ok {
 			f[fmt.Sprint("run ", id)] = m.info(r)
+			ancestry := m.ancestry(r)
+			for _, limit := range ancestors {
+				f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = ancestry[:min(limit, len(ancestry))]
+			}
 			f[fmt.Sprint("last of ", id)] = last
 		}
 		f[fmt.Sprint("forks of ", id)] = m.forks(id)
@@ -155,6 +168,15 @@ func (m *model) forks(id structure.RunID) []structure.RunInfo {
 
 func (m *model) info(r structure.Run) structure.RunInfo {
 	return structure.RunInfo{Run: r, Depth: uint64(len(m.history(r.Parent))), Digest: m.digest(r.Parent)}
+}
+
+// ancestry lists a run and those that it starts behind, nearest first.
+func (m *model) ancestry(r structure.Run) []structure.RunInfo {
+	out := []structure.RunInfo{m.info(r)}
+	for ; !r.Parent.IsZero(); out = append(out, m.info(r)) {
+		r = m.runs[r.Parent.Run]
+	}
+	return out
 }
 
 // history lists the spans up to a tip, oldest first, one parent at a time.

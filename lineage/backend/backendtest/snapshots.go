@@ -108,7 +108,7 @@ func consistent(t *testing.T, r backend.Reader) {
 		t.Error(err)
 		return
 	}
-	for v, err := range r.Contexts(background, structure.ThreadID{}) {
+	for v, err := range r.Contexts(background, structure.ThreadID{}, structure.ContextID{}) {
 		if err != nil {
 			t.Error(err)
 			return

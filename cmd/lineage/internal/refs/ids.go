@@ -110,7 +110,7 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Con
 	}
 	for _, scope := range scopes {
 		var found []structure.Context
-		for c, err := range r.engine.Contexts(ctx, scope) {
+		for c, err := range r.engine.Contexts(ctx, scope, structure.ContextID{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -226,14 +226,15 @@ func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*stru
 func (r *Resolver) threadRuns(ctx context.Context) ([]structure.RunID, error) {
 	var runs []structure.RunID
 	seen := make(map[structure.RunID]bool)
-	for c, err := range r.engine.Contexts(ctx, r.thread.ID()) {
+	for c, err := range r.engine.Contexts(ctx, r.thread.ID(), structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
+		lookup := backend.Runs(ctx, r.engine)
 		for at := c.Tip; !at.IsZero() && !seen[at.Run]; {
 			seen[at.Run] = true
 			runs = append(runs, at.Run)
-			run, err := r.engine.Run(ctx, at.Run)
+			run, err := lookup(at.Run)
 			if err != nil {
 				return nil, err
 			}

@@ -302,19 +302,19 @@ func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.Span
 func (r *Resolver) names(ctx context.Context) ([]string, error) {
 	var names []string
 	if r.thread != nil {
-		for b, err := range r.engine.Branches(ctx, r.thread.ID()) {
+		for b, err := range r.engine.Branches(ctx, r.thread.ID(), "", "") {
 			if err != nil {
 				return nil, err
 			}
 			names = append(names, b.Name)
 		}
-		for c, err := range r.engine.Checkpoints(ctx, r.thread.ID()) {
+		for c, err := range r.engine.Checkpoints(ctx, r.thread.ID(), "") {
 			if err != nil {
 				return nil, err
 			}
 			names = append(names, c.Name)
 		}
-		for c, err := range r.engine.Contexts(ctx, r.thread.ID()) {
+		for c, err := range r.engine.Contexts(ctx, r.thread.ID(), lineage.ContextID{}) {
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,78 @@
+package backendtest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Listings that continue behind something: what exists, existed, or never did.
+
+// some returns a few members of a list: a listing is not continued behind each of them, for
+// there may be many.
+func some[T any](all []T) []T {
+	if len(all) <= 3 {
+		return all
+	}
+	return []T{all[0], all[len(all)/2], all[len(all)-1]}
+}
+
+func (f facts) pages(t tester, r backend.Reader, seen *census) {
+	t.Helper()
+	for _, after := range some(seen.threads.list()) {
+		f[fmt.Sprint("threads after ", after)] = values(t, r.Threads(background, after))
+	}
+	for _, after := range some(seen.contexts.list()) {
+		f[fmt.Sprint("contexts after ", after)] = list(t, r.Contexts(background, structure.ThreadID{}, after))
+		for _, of := range some(seen.threads.list()) {
+			f[fmt.Sprintf("contexts of %v after %v", of, after)] = list(t, r.Contexts(background, of, after))
+		}
+		for _, of := range some(seen.contexts.list()) {
+			f[fmt.Sprintf("children of %v after %v", of, after)] = list(t, r.Children(background, of, after))
+		}
+	}
+	for _, of := range some(seen.threads.list()) {
+		for _, after := range some(seen.names.list()) {
+			f[fmt.Sprintf("checkpoints of %v after %q", of, after)] = values(t, r.Checkpoints(background, of, after))
+			for _, name := range some(seen.names.list()) {
+				for _, prefix := range prefixes(name) {
+					f[fmt.Sprintf("branches %q… of %v after %q", prefix, of, after)] = values(t, r.Branches(background, of, prefix, after))
+				}
+			}
+		}
+	}
+}
+
+func (m *model) pages(f facts, seen *census) {
+	for _, after := range some(seen.threads.list()) {
+		f[fmt.Sprint("threads after ", after)] = m.threadsWhere(func(t structure.Thread) bool { return t.ID.Compare(after) > 0 })
+	}
+	for _, after := range some(seen.contexts.list()) {
+		where := func(accept func(v backend.Context) bool) []backend.Context {
+			return m.viewsWhere(func(v backend.Context) bool { return v.ID.Compare(after) > 0 && accept(v) })
+		}
+		f[fmt.Sprint("contexts after ", after)] = where(func(backend.Context) bool { return true })
+		for _, of := range some(seen.threads.list()) {
+			f[fmt.Sprintf("contexts of %v after %v", of, after)] = where(func(v backend.Context) bool { return v.Thread == of })
+		}
+		for _, of := range some(seen.contexts.list()) {
+			f[fmt.Sprintf("children of %v after %v", of, after)] = where(func(v backend.Context) bool { return v.Parent == of })
+		}
+	}
+	for _, of := range some(seen.threads.list()) {
+		for _, after := range some(seen.names.list()) {
+			f[fmt.Sprintf("checkpoints of %v after %q", of, after)] = m.checkpointsWhere(func(c structure.Checkpoint) bool {
+				return c.Thread == of && c.Name > after
+			})
+			for _, name := range some(seen.names.list()) {
+				for _, prefix := range prefixes(name) {
+					f[fmt.Sprintf("branches %q… of %v after %q", prefix, of, after)] = m.branchesWhere(func(b structure.Branch) bool {
+						return b.Thread == of && b.Name > after && strings.HasPrefix(b.Name, prefix)
+					})
+				}
+			}
+		}
+	}
+}

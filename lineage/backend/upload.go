@@ -1,0 +1,39 @@
+package backend
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// uploadBytes is how much of a body is uploaded at once.
+const uploadBytes = 1 << 20
+
+// Cut uploads a body that is too large to be kept whole, and returns its id and its tree for
+// the block of a commit. It keeps no more than about a megabyte in memory.
+func Cut(ctx context.Context, e Engine, body io.Reader) (content.ID, content.Root, error) {
+	var chunks []*structure.Chunk
+	var size int
+	upload := func() error {
+		if len(chunks) == 0 {
+			return nil
+		}
+		_, err := e.Upload(ctx, chunks)
+		chunks, size = chunks[:0], 0
+		return err
+	}
+	id, root, err := content.Cut(ctx, body, func(key content.Key, chunk []byte) error {
+		chunks = append(chunks, &structure.Chunk{Key: key, Bytes: bytes.Clone(chunk)})
+		if size += len(chunk); size < uploadBytes {
+			return nil
+		}
+		return upload()
+	})
+	if err == nil {
+		err = upload()
+	}
+	return id, root, err
+}
