@@ -22,7 +22,7 @@ type keyed struct {
 }
 
 func (n *keyed) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
-	if n.begin() == nil && ctx.Err() == nil {
+	if n.begin() == nil {
 		n.judge(c, o)
 		n.end()
 	}
