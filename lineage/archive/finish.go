@@ -63,7 +63,9 @@ func (l *loader) finishOpen() error {
 		}
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
-	l.write(t)
+	if err := l.write(t); err != nil {
+		return err
+	}
 	l.nodes = st.nodes
 	switch {
 	case len(l.touched) >= maxTouched:
@@ -312,65 +314,87 @@ func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, nam
 	return c
 }
 
-// write adds what has changed of the thread and its contexts to the commit at hand.
-func (l *loader) write(t *threadState) {
-	p := l.next
-	var records []structure.Record
-	added := false // a context
+// write adds what has changed of the thread and its contexts to the commit at hand. Many
+// contexts of a thread that is in the store go in several commits.
+func (l *loader) write(t *threadState) error {
+	if t.was == nil {
+		l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID})
+		first := t.record
+		first.UpdatedAt = l.now()
+		first.Active = structure.ContextID{}
+		first.Metadata = nil // it comes with the whole, below
+		l.next.add(&first, 64)
+		l.next.added.conversations++
+		if _, _, err := l.writeContexts(t); err != nil {
+			return err
+		}
+		whole := first
+		whole.Active, whole.Metadata = t.record.Active, t.record.Metadata
+		l.next.add(&whole, 64+len(whole.Metadata))
+		l.touched[t.record.ID] = true
+		return nil
+	}
+	changed, added, err := l.writeContexts(t)
+	if err != nil {
+		return err
+	}
+	same := t.record.Title == t.was.Title && t.record.Active == t.was.Active && t.record.UserID == t.was.UserID &&
+		bytes.Equal(t.record.Metadata, t.was.Metadata)
+	if same && !changed {
+		return nil
+	}
+	l.touched[t.record.ID] = true
+	if same && !added {
+		return nil // a context that moves is noted by itself
+	}
+	l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
+	t.record.UpdatedAt = l.now()
+	if !t.record.UpdatedAt.After(t.was.UpdatedAt) {
+		t.record.UpdatedAt = t.was.UpdatedAt.Add(time.Millisecond)
+	}
+	whole := t.record
+	l.next.add(&whole, 64+len(whole.Metadata))
+	return nil
+}
+
+// writeContexts adds what has changed of a thread's contexts, and reports whether there was
+// something and whether contexts are new.
+func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) {
+	add := func(records ...structure.Record) error {
+		changed = true
+		for _, r := range records {
+			l.next.add(r, 64)
+		}
+		if t.was == nil || !l.next.full() {
+			return nil
+		}
+		return l.flush()
+	}
 	for _, c := range t.contexts {
 		switch {
 		case !c.stored:
 			added = true
 			context := c.Context
-			records = append(records, &context)
+			records := []structure.Record{&context}
 			if c.branch != "" {
 				records = append(records, &structure.Branch{Thread: t.record.ID, Name: c.branch, Context: c.ID, CreatedAt: c.CreatedAt})
 			}
+			err = add(records...)
 		case c.dirty:
-			p.options.Tips = append(p.options.Tips, backend.Expect{Context: c.ID, Tip: c.old})
-			records = append(records, &structure.Tip{Context: c.ID, Span: c.Tip})
+			l.next.options.Tips = append(l.next.options.Tips, backend.Expect{Context: c.ID, Tip: c.old})
+			err = add(&structure.Tip{Context: c.ID, Span: c.Tip})
+		}
+		if err != nil {
+			return changed, added, err
 		}
 	}
 	for _, c := range t.held {
 		t.stale = append(t.stale, c.ID)
 	}
 	for _, id := range t.stale {
-		records = append(records, &structure.Deletion{Subject: structure.KindContext, Context: id, At: l.now()})
-	}
-	if t.was == nil {
-		p.options.Threads = append(p.options.Threads, backend.ExpectThread{ID: t.record.ID})
-		first := t.record
-		first.UpdatedAt = l.now()
-		first.Active = structure.ContextID{}
-		first.Metadata = nil // it comes with the whole, below
-		p.add(&first, 64)
-		p.added.conversations++
-		for _, r := range records {
-			p.add(r, 64)
+		if err := add(&structure.Deletion{Subject: structure.KindContext, Context: id, At: l.now()}); err != nil {
+			return changed, added, err
 		}
-		whole := first
-		whole.Active, whole.Metadata = t.record.Active, t.record.Metadata
-		p.add(&whole, 64+len(whole.Metadata))
-		l.touched[t.record.ID] = true
-		return
 	}
-	same := t.record.Title == t.was.Title && t.record.Active == t.was.Active && t.record.UserID == t.was.UserID &&
-		bytes.Equal(t.record.Metadata, t.was.Metadata)
-	if same && len(records) == 0 {
-		return
-	}
-	l.touched[t.record.ID] = true
-	for _, r := range records {
-		p.add(r, 64)
-	}
-	if same && !added {
-		return // a context that moves is noted by itself
-	}
-	p.options.Threads = append(p.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
-	t.record.UpdatedAt = l.now()
-	if !t.record.UpdatedAt.After(t.was.UpdatedAt) {
-		t.record.UpdatedAt = t.was.UpdatedAt.Add(time.Millisecond)
-	}
-	whole := t.record
-	p.add(&whole, 64+len(whole.Metadata))
+	return changed, added, nil
 }
