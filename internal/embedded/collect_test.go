@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -158,7 +159,7 @@ func (s *collectStore) steps(t *rapid.T, n int) {
 
 // TestCollectLongRandom is the same, longer and cheaper.
 func TestCollectLongRandom(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(campaign.Rounds(2)) {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(seed, 0)))
 		for range 6 {
 			for range 60 {

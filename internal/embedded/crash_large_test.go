@@ -32,6 +32,7 @@ const mostHeap = 64 << 20
 
 // A body much larger than the memory that may be used goes in and comes out.
 func TestCrashLargeBody(t *testing.T) {
+	campaign.Long(t)
 	size := int64(128 << 20)
 	if campaign.Runs() {
 		size = 1 << 30

@@ -101,7 +101,13 @@ func TestCrashAtEveryByte(t *testing.T) {
 	choose := rand.New(rand.NewPCG(1, 2))
 	found, sizes := map[int]bool{}, disk.UnsyncedSizes()
 	require.Len(t, sizes, 6)
-	for _, n := range campaign.Sample(int(disk.UnsyncedBytes()), 80) {
+	at := campaign.Sample(int(disk.UnsyncedBytes()), 80)
+	end := 0
+	for _, size := range sizes { // and where each commit ends
+		end += size
+		at = append(at, end)
+	}
+	for _, n := range at {
 		kept, torn := 0, n
 		for ; kept < len(sizes) && torn >= sizes[kept]; kept++ {
 			torn -= sizes[kept]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
@@ -15,11 +16,13 @@ func TestConformance(t *testing.T) {
 		reopen  bool
 	}{
 		{"default", Options{}, false},
-		{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1}, false},
-		{"normal durability", Options{Durability: backend.Normal}, false},
+		{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false},
 		{"reopened", Options{Durability: backend.Normal}, true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
+			if variant.name != "default" {
+				campaign.Long(t)
+			}
 			t.Parallel()
 			backendtest.Run(t, backendtest.Config{New: newStore(variant.options), Reopen: variant.reopen})
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -311,6 +312,7 @@ func TestSaidAgainInPacks(t *testing.T) {
 
 // A small dense archive does without what finds things; when it has grown, it does not.
 func TestUnlistedUntilItGrows(t *testing.T) {
+	campaign.Long(t)
 	dir := t.TempDir()
 	e := openPacked(t, dir, 50)
 	_, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})

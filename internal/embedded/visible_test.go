@@ -2,11 +2,13 @@ package embedded
 
 import (
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -14,7 +16,7 @@ import (
 
 // Whoever sees the number of a commit sees contexts as it left them.
 func TestHeadIsSeenWithItsContexts(t *testing.T) {
-	const commits = 100_000
+	commits := uint64(campaign.Rounds(10_000))
 	e, err := Open(background, t.TempDir(), &Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
@@ -34,6 +36,7 @@ func TestHeadIsSeenWithItsContexts(t *testing.T) {
 		n, err := e.Head(background)
 		require.NoError(t, err)
 		if n == seen {
+			runtime.Gosched()
 			continue
 		}
 		seen = n

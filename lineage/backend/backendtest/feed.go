@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -34,7 +35,12 @@ func testFeed(t *testing.T, c Config) {
 			if from > 20 && from < s.model.number-3 && from%61 != 0 {
 				continue
 			}
-			equalFeed(t, s.model.feedFrom(from), values(t, s.Feed(background, from)))
+			want, got := s.model.feedFrom(from), s.Feed(background, from)
+			if from%61 != 0 { // a few of its commits
+				want = want[:min(4, len(want))]
+				got = atMost(len(want), got)
+			}
+			equalFeed(t, want, values(t, got))
 		}
 		s.restart()
 	}
@@ -53,6 +59,18 @@ func testFeed(t *testing.T, c Config) {
 	}
 	equalFeed(t, s.model.feedFrom(next), values(t, s.Feed(background, next)))
 	require.Empty(t, list(t, s.Feed(background, s.model.number+1)))
+}
+
+// atMost ends a sequence after n values. A sequence that should be empty is read to its end.
+func atMost[T any](n int, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		left := n
+		for v, err := range seq {
+			if left--; !yield(v, err) || left == 0 {
+				return
+			}
+		}
+	}
 }
 
 func equalFeed(t tester, want, got []structure.Commit) {
