@@ -78,11 +78,13 @@ type Engine struct {
 
 	turns sync.Pool
 
-	// write serialises commits. It guards counts, builder and what was made. halfway is set
+	// write serialises commits. It guards counts, id, builder and what was made. halfway is set
 	// while a commit is being made, and stays so where one panics.
 	write        sync.Mutex
 	halfway      bool
 	counts       counters
+	id, since    uint64 // of the last commit, and the first commit that has the id
+	sessions     sessions
 	builder      builder
 	homes        recent[structure.ContextID, structure.ThreadID] // of contexts, for replaying
 	madeContexts madeIDs
@@ -157,8 +159,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 
 func newEngine(dir string) *Engine {
 	e := &Engine{
-		dir:     dir,
-		current: newCurrent(), homes: recentByID[structure.ContextID, structure.ThreadID](),
+		dir:      dir,
+		sessions: newSessions(),
+		current:  newCurrent(), homes: recentByID[structure.ContextID, structure.ThreadID](),
 		runs:    recentByID[structure.RunID, structure.RunInfo](),
 		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 	}
@@ -260,6 +263,10 @@ func (e *Engine) replay(ctx context.Context) error {
 		return errForeignIndex
 	}
 	e.counts = countersOf(state.Counts)
+	e.id, e.since = state.ID, state.Since
+	if err := e.loadSessions(state); err != nil {
+		return err
+	}
 	e.damage = e.journal.Damage()
 	if err := e.openPacks(); err != nil {
 		return err
@@ -292,6 +299,7 @@ func (e *Engine) replay(ctx context.Context) error {
 			e.opt.Progress(done, max(total, done))
 		}
 	}
+	e.saveHorizon(nil)
 	return nil
 }
 
@@ -333,6 +341,7 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 		return err
 	}
 	b.locate(f, offsets)
+	e.request(b, f)
 	e.publish(b, f)
 	return nil
 }
@@ -357,10 +366,11 @@ func (e *Engine) publish(b *builder, f journal.Frame) {
 		barrier.passed(b.commit)
 	}
 	e.counts = b.counts
+	id, since := e.identify(b, f)
 	// Whoever sees the commit's number finds contexts as it leaves them.
 	e.current.mu.Lock()
 	many := e.index.ApplyMade(index.State{
-		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
+		Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
 		Counts: b.counts.values(),
 	}, b.batch, b.later)
 	e.current.take(b)

@@ -12,7 +12,7 @@ import (
 )
 
 // Feed implements backend.Engine.
-func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
+func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
 	head := e.index.Number()
 	return func(yield func(*structure.Commit, error) bool) {
 		if err := e.begin(); err != nil {
@@ -20,11 +20,22 @@ func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Com
 			return
 		}
 		defer e.end()
-		from := max(from, 1)
+		if err := e.follows(after); err != nil {
+			yield(nil, err)
+			return
+		}
+		from := after.Number + 1
 		if from > head {
 			return
 		}
 		start, err := e.commitPosition(from)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		v := e.now()
+		id, err := v.idOf(from)
+		v.release()
 		if err != nil {
 			yield(nil, err)
 			return
@@ -40,7 +51,12 @@ func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Com
 			case f.Number > head:
 				return // added since Feed was called
 			default:
-				c, err = e.decode(f)
+				if f.ID != 0 {
+					id = f.ID
+				}
+				if c, err = e.decode(f); err == nil {
+					c.ID = id
+				}
 			}
 			if !yield(c, err) || err != nil {
 				return

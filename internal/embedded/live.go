@@ -38,12 +38,12 @@ func sequence[T any](e *Engine, fn func(view) iter.Seq2[T, error]) iter.Seq2[T, 
 }
 
 // Head implements backend.Reader.
-func (e *Engine) Head(context.Context) (uint64, error) {
+func (e *Engine) Head(context.Context) (backend.Cursor, error) {
 	if err := e.begin(); err != nil {
-		return 0, err
+		return backend.Cursor{}, err
 	}
 	defer e.end()
-	return e.index.Number(), nil
+	return cursorOf(e.index.State()), nil
 }
 
 // Context implements backend.Reader.
