@@ -461,7 +461,7 @@ func TestCollectUnderSnapshot(t *testing.T) {
 // commitsWith returns the numbers of the commits in which a text is found.
 func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
 	t.Helper()
-	for change, err := range s.Changes(bg, 1) {
+	for change, err := range s.Changes(bg, lineage.Cursor{}) {
 		require.NoError(t, err)
 		for _, r := range change.Records {
 			bodies := []byte(fmt.Sprintf("%+v", r))
@@ -478,7 +478,7 @@ func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
 				}
 			}
 			if bytes.Contains(bodies, []byte(text)) {
-				found = append(found, change.Commit)
+				found = append(found, change.Commit.Number)
 			}
 		}
 	}

@@ -242,14 +242,14 @@ func (s *Store) tryToBequeath(ctx context.Context, contexts chosenContexts, gone
 	if err != nil {
 		return false, err
 	}
-	if head, err := s.engine.Head(ctx); err != nil || head != expected && !last {
+	if head, err := s.engine.Head(ctx); err != nil || head.Number != expected && !last {
 		return false, err
 	}
 	if err := remove(); err != nil {
 		return false, err
 	}
 	ctx = context.WithoutCancel(ctx) // nobody else can do the rest
-	if head, err := s.engine.Head(ctx); err != nil || head == expected+1 {
+	if head, err := s.engine.Head(ctx); err != nil || head.Number == expected+1 {
 		return true, err
 	}
 	_, err = s.handDownAll(ctx, before, contexts, gone)
@@ -259,10 +259,12 @@ func (s *Store) tryToBequeath(ctx context.Context, contexts chosenContexts, gone
 // handDownAll gives what is inherited from contexts, as they were before, to those that
 // were forked from them. It returns the number that the last commit has if nobody else
 // made one since then.
-func (s *Store) handDownAll(ctx context.Context, before backend.Reader, contexts chosenContexts, gone ThreadID) (head uint64, err error) {
-	if head, err = before.Head(ctx); err != nil {
+func (s *Store) handDownAll(ctx context.Context, before backend.Reader, contexts chosenContexts, gone ThreadID) (last uint64, err error) {
+	head, err := before.Head(ctx)
+	if err != nil {
 		return 0, err
 	}
+	last = head.Number
 	for c, err := range contexts(ctx, before) {
 		if err != nil {
 			return 0, err
@@ -271,9 +273,9 @@ func (s *Store) handDownAll(ctx context.Context, before backend.Reader, contexts
 		if err != nil {
 			return 0, err
 		}
-		head += heirs
+		last += heirs
 	}
-	return head, nil
+	return last, nil
 }
 
 // handDown gives children of a context what they inherit from it as their own, but for

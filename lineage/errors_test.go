@@ -218,8 +218,8 @@ func TestClosed(t *testing.T) {
 		"threads":    func() error { _, err := gather(s.Threads(bg)); return err },
 		"thread":     func() error { _, err := s.CreateThread(bg, lineage.ThreadOptions{}); return err },
 		"put":        func() error { _, _, err := s.Put(bg, strings.NewReader(""), lineage.BlockOptions{}); return err },
-		"changes":    func() error { _, err := gather(s.Changes(bg, 1)); return err },
-		"watch":      func() error { _, err := gather(s.Watch(bg, 1)); return err },
+		"changes":    func() error { _, err := gather(s.Changes(bg, lineage.Cursor{})); return err },
+		"watch":      func() error { _, err := gather(s.Watch(bg, lineage.Cursor{})); return err },
 		"watch one":  func() error { _, err := gather(c.Watch(bg, at)); return err },
 		"verify":     func() error { _, err := gather(s.Verify(bg, lineage.VerifyOptions{})); return err },
 		"stats":      func() error { _, err := s.Stats(bg); return err },
@@ -282,7 +282,7 @@ func TestCancelledChangesNothing(t *testing.T) {
 		"fork":      func() error { _, err := c.Fork(ctx, lineage.ForkOptions{}); return err },
 		"aside":     func() error { _, err := thread.Aside(ctx); return err },
 		"all":       func() error { _, err := c.All(ctx); return err },
-		"watch":     func() error { _, err := gather(s.Watch(ctx, 1)); return err },
+		"watch":     func() error { _, err := gather(s.Watch(ctx, lineage.Cursor{})); return err },
 		"watch one": func() error { _, err := gather(c.Watch(ctx, lineage.SpanRef{})); return err },
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorIs(t, do(), context.Canceled) })

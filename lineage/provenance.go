@@ -68,7 +68,7 @@ type Author struct {
 // commit that brought it, and the origin of this usage.
 func (s *Store) Author(ctx context.Context, e *Entry) (Author, error) {
 	author := Author{Origin: e.Origin, Commit: e.Commit}
-	for c, err := range s.engine.Feed(ctx, e.Commit) {
+	for c, err := range s.engine.Feed(ctx, Cursor{Number: e.Commit - 1}) {
 		if err != nil {
 			return Author{}, err
 		}

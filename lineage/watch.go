@@ -56,35 +56,40 @@ type Event struct {
 	Set        structure.SpanSetID
 }
 
+// Cursor says up to which commit somebody has followed a store. The zero cursor is before the
+// first. One of which only the number is known stands for whichever commit has that number.
+type Cursor = backend.Cursor
+
 // Change is a commit as a watcher sees it.
 type Change struct {
-	// Commit is its number. Watching from the next one goes on after it.
-	Commit uint64
+	// Commit is where to continue watching behind it.
+	Commit Cursor
 	Time   time.Time
 	Events []Event
 	// Records are what the commit consists of. They must not be changed.
 	Records []structure.Record
 }
 
-// Watch yields every commit from the given number on, once and in order, and then
-// waits for more, until the context ends or the store closes. A watcher that is
-// slow delays nobody: it reads the journal at its own pace.
-func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[Change, error] {
+// Watch yields every commit behind a cursor, once and in order, and then waits for more,
+// until the context ends or the store closes. A watcher that is slow delays nobody: it reads
+// the journal at its own pace. Where the store lost commits that a cursor has seen, as power
+// loss can take what was not durable, or is a copy that was continued elsewhere, the error
+// is ErrDiverged.
+func (s *Store) Watch(ctx context.Context, after Cursor) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		next := max(from, 1)
 		for {
-			for c, err := range s.engine.Feed(ctx, next) {
+			for c, err := range s.engine.Feed(ctx, after) {
 				if err != nil {
 					yield(Change{}, err)
 					return
 				}
-				next = c.Number + 1
+				after = Cursor{Number: c.Number, ID: c.ID}
 				change, err := s.changeOf(ctx, c)
 				if !yield(change, err) || err != nil {
 					return
 				}
 			}
-			if _, err := s.engine.Wait(ctx, next-1); err != nil {
+			if _, err := s.engine.Wait(ctx, after); err != nil {
 				yield(Change{}, err)
 				return
 			}
@@ -92,10 +97,10 @@ func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[Change, error]
 	}
 }
 
-// Changes yields the commits from the given number up to the last there is.
-func (s *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
+// Changes yields the commits behind a cursor up to the last there is, as Watch does.
+func (s *Store) Changes(ctx context.Context, after Cursor) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		for c, err := range s.engine.Feed(ctx, from) {
+		for c, err := range s.engine.Feed(ctx, after) {
 			if err != nil {
 				yield(Change{}, err)
 				return
@@ -125,7 +130,7 @@ func (c *Context) Watch(ctx context.Context, after SpanRef) iter.Seq2[*Entry, er
 		seen := after
 		for {
 			// What is committed from here on ends the wait.
-			number, err := c.store.engine.Head(ctx)
+			head, err := c.store.engine.Head(ctx)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -143,7 +148,7 @@ func (c *Context) Watch(ctx context.Context, after SpanRef) iter.Seq2[*Entry, er
 				}
 				seen = tip
 			}
-			if _, err := c.store.engine.Wait(ctx, number); err != nil {
+			if _, err := c.store.engine.Wait(ctx, head); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -173,7 +178,7 @@ func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, nex
 }
 
 func (s *Store) changeOf(ctx context.Context, c *structure.Commit) (Change, error) {
-	change := Change{Commit: c.Number, Time: c.Time, Records: c.Records}
+	change := Change{Commit: Cursor{Number: c.Number, ID: c.ID}, Time: c.Time, Records: c.Records}
 	moves := make(map[ContextID]*structure.Reflog)
 	for _, r := range c.Records {
 		if m, ok := r.(*structure.Reflog); ok {

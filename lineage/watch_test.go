@@ -17,9 +17,9 @@ import (
 
 func head(t testing.TB, s *lineage.Store) uint64 {
 	t.Helper()
-	n, err := s.Engine().Head(bg)
+	at, err := s.Engine().Head(bg)
 	require.NoError(t, err)
-	return n
+	return at.Number
 }
 
 func kindsOf(changes []lineage.Change) [][]lineage.EventKind {
@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, thread.DeleteBranch(bg, b.Name))
 	require.NoError(t, thread.Delete(bg))
 
-	changes := gathered(t, s.Changes(bg, from))
+	changes := gathered(t, s.Changes(bg, lineage.Cursor{Number: from - 1}))
 	require.Equal(t, [][]lineage.EventKind{
 		{lineage.ContentStored, lineage.ContextExtended},
 		{lineage.ContextCreated},
@@ -83,11 +83,11 @@ func TestWatchYieldsEachCommitOnce(t *testing.T) {
 	const last = 40
 	go func() {
 		var seen []uint64
-		for change, err := range s.Watch(bg, 2) {
+		for change, err := range s.Watch(bg, lineage.Cursor{Number: 1}) {
 			if err != nil {
 				break
 			}
-			if seen = append(seen, change.Commit); change.Commit == last {
+			if seen = append(seen, change.Commit.Number); change.Commit.Number == last {
 				break
 			}
 		}
@@ -107,13 +107,13 @@ func TestWatchResumes(t *testing.T) {
 	s := newStore(t)
 	newContext(t, s, numbered("message", 10)...)
 	var seen []uint64
-	for next := uint64(0); next <= head(t, s); {
+	for after := (lineage.Cursor{}); after.Number < head(t, s); {
 		taken := 0
-		for change, err := range s.Watch(bg, next) {
+		for change, err := range s.Watch(bg, after) {
 			require.NoError(t, err)
-			seen = append(seen, change.Commit)
-			next = change.Commit + 1
-			if taken++; taken == 4 || next > head(t, s) {
+			seen = append(seen, change.Commit.Number)
+			after = change.Commit
+			if taken++; taken == 4 || after.Number == head(t, s) {
 				break
 			}
 		}
@@ -127,7 +127,7 @@ func TestStalledWatcher(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")
 	stalled := 0
-	for _, err := range s.Watch(bg, 1) {
+	for _, err := range s.Watch(bg, lineage.Cursor{}) {
 		require.NoError(t, err)
 		if stalled++; stalled == 1 {
 			say(t, c, numbered("more", 200)...)
@@ -150,7 +150,7 @@ var watchEnds = map[string]struct {
 
 func TestWatchEnds(t *testing.T) {
 	requireEnds(t, nil, func(ctx context.Context, s *lineage.Store, _ *lineage.Context) iter.Seq2[lineage.Change, error] {
-		return s.Watch(ctx, 1)
+		return s.Watch(ctx, lineage.Cursor{})
 	})
 }
 
@@ -189,7 +189,7 @@ func requireEnds[T any](t *testing.T, messages []string, watch func(context.Cont
 // extensions returns the events of contexts that were extended, from a commit on.
 func extensions(t *testing.T, s *lineage.Store, from uint64) (found []lineage.Event) {
 	t.Helper()
-	for change, err := range s.Changes(bg, from) {
+	for change, err := range s.Changes(bg, lineage.Cursor{Number: from - 1}) {
 		require.NoError(t, err)
 		for _, e := range change.Events {
 			if e.Kind == lineage.ContextExtended {

@@ -108,14 +108,11 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o *Com
 		Projector: p, state: snapshot, mark: mark, head: head, report: &ProjectReport{}, limit: 2000,
 		usages: make(map[string]uint64), check: c.compare,
 	}
-	switch {
-	case mark.Number > head:
-		return fmt.Errorf("database has commit %d, the store ends at %d: %w", mark.Number, head, ErrAhead)
-	case mark.Number < head:
-		return fmt.Errorf("database has commit %d of %d: %w", mark.Number, head, ErrBehind)
-	}
-	if err := c.w.checkMark(ctx); err != nil {
+	if err := p.checkMark(ctx, mark); err != nil {
 		return err
+	}
+	if mark.At != head {
+		return fmt.Errorf("database has commit %d of %d: %w", mark.At.Number, head.Number, ErrBehind)
 	}
 	todo, err := c.w.everything(ctx, nil)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -40,7 +39,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 1
+const projectionFormat = 2
 
 // Projector brings the history of a store into a database: its threads as chats, and
 // content and structure. What it brings depends on the state of the store and on
@@ -62,7 +61,7 @@ type Projector struct {
 // ProjectReport says what a projector did.
 type ProjectReport struct {
 	// From and To are the commits that the database had and has.
-	From, To uint64
+	From, To lineage.Cursor
 	// Threads is how many threads were looked at, and Total how many there are to
 	// look at.
 	Threads, Total int
@@ -115,22 +114,22 @@ func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	if err != nil {
 		return err
 	}
-	if mark.Number > head {
-		return fmt.Errorf("database has commit %d, the store ends at %d: %w", mark.Number, head, ErrAhead)
+	if err := p.checkMark(ctx, mark); err != nil {
+		return err
 	}
 	w := &projection{
-		Projector: p, state: snapshot, mark: mark, head: head, headTime: mark.Time, report: report,
+		Projector: p, state: snapshot, mark: mark, head: head, report: report,
 		limit: p.BatchRows, usages: make(map[string]uint64),
 	}
 	if w.limit <= 0 {
 		w.limit = 10_000
 	}
 	if report.Transactions == 0 {
-		report.From = mark.Number
+		report.From = mark.At
 	}
-	if head == mark.Number {
+	if head == mark.At {
 		report.To = head
-		return w.checkMark(ctx)
+		return nil
 	}
 	if err := w.bring(ctx); err != nil {
 		return err
@@ -144,11 +143,10 @@ type watermark struct {
 	Store   string
 	Format  int
 	Lineage bool
-	// Number is the last commit that is there whole, and Time its time.
-	Number uint64
-	Time   int64
+	// At is the last commit that is there whole.
+	At lineage.Cursor
 	// Base is a commit that everything there is at least as new as.
-	Base uint64
+	Base lineage.Cursor
 	// Turn counts transactions.
 	Turn int64
 }
@@ -156,12 +154,12 @@ type watermark struct {
 var markSQL = struct {
 	read, create, turn, finish, anyChat Statement
 }{
-	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_time", "base_number", "turn" ` +
+	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "base_number", "base_id", "turn" ` +
 		`FROM "lineage_projection" WHERE "id" = 1`,
-	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_time", "base_number", "turn") ` +
-		`VALUES (1, ?, ?, ?, 0, 0, ?, 0)`,
+	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "base_number", "base_id", "turn") ` +
+		`VALUES (1, ?, ?, ?, 0, 0, ?, ?, 0)`,
 	turn:    `UPDATE "lineage_projection" SET "turn" = "turn" + 1 WHERE "id" = 1 AND "turn" = ?`,
-	finish:  `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_time" = ?, "base_number" = ? WHERE "id" = 1`,
+	finish:  `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "base_number" = ?, "base_id" = ? WHERE "id" = 1`,
 	anyChat: `SELECT COUNT(*) AS "count" FROM "chats"`,
 }
 
@@ -171,18 +169,19 @@ func (c *Conn) mark(ctx context.Context) (*watermark, error) {
 		return nil, err
 	}
 	m := &watermark{}
-	var hasLineage int64
-	found, err := c.Get(ctx, markSQL.read, nil, &m.Store, &m.Format, &hasLineage, &m.Number, &m.Time, &m.Base, &m.Turn)
+	var hasLineage, id, baseID int64
+	found, err := c.Get(ctx, markSQL.read, nil, &m.Store, &m.Format, &hasLineage, &m.At.Number, &id, &m.Base.Number, &baseID, &m.Turn)
 	if err != nil || !found {
 		return nil, err
 	}
+	m.At.ID, m.Base.ID = uint64(id), uint64(baseID)
 	m.Lineage = hasLineage != 0
 	return m, nil
 }
 
 // begin returns where the database stands, after making it one that the store can be
 // projected into.
-func (p *Projector) begin(ctx context.Context, head uint64) (m *watermark, err error) {
+func (p *Projector) begin(ctx context.Context, head lineage.Cursor) (m *watermark, err error) {
 	dialect, ok := p.DB.dialect.(Projectable)
 	if !ok {
 		return nil, fmt.Errorf("project into %s: %w", p.DB.dialect.Name(), errors.ErrUnsupported)
@@ -233,7 +232,7 @@ func (p *Projector) check(m *watermark) error {
 var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages"}
 
 // create makes the tables of a projection.
-func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, head uint64) error {
+func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, head lineage.Cursor) error {
 	var chats int64
 	if _, err := c.Get(ctx, markSQL.anyChat, nil, &chats); err != nil {
 		return err
@@ -263,18 +262,17 @@ func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, he
 	if p.ChatsOnly {
 		hasLineage = 0
 	}
-	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, hasLineage, head)
+	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, hasLineage, head.Number, int64(head.ID))
 	return err
 }
 
 // projection is one pass of a projector.
 type projection struct {
 	*Projector
-	state    backend.Snapshot
-	mark     *watermark
-	head     uint64
-	headTime int64
-	report   *ProjectReport
+	state  backend.Snapshot
+	mark   *watermark
+	head   lineage.Cursor
+	report *ProjectReport
 
 	batch batch
 	limit int
@@ -333,34 +331,22 @@ func (w *projection) bring(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
-// checkMark compares the time of the commit that the database has with the store's.
-func (w *projection) checkMark(ctx context.Context) error {
-	if w.mark.Number == 0 {
-		return nil
-	}
-	at, err := w.commitTime(ctx, w.mark.Number)
-	if err != nil {
+// checkMark returns an error if the database has commits that the store does not have: the
+// store lost them, or is a copy that was continued elsewhere.
+func (p *Projector) checkMark(ctx context.Context, m *watermark) error {
+	for _, err := range p.Store.Engine().Feed(ctx, m.latest()) {
+		if errors.Is(err, lineage.ErrDiverged) {
+			err = fmt.Errorf("%w: %w", ErrAhead, err)
+		}
 		return err
 	}
-	return w.checkTime(at)
+	return nil
 }
 
-// checkTime is checkMark where the time of the store's is known. They differ if the
-// store is a copy that went on elsewhere.
-func (w *projection) checkTime(at int64) error {
-	if at == w.mark.Time {
-		return nil
+// latest is the last commit of which something may be there.
+func (m *watermark) latest() lineage.Cursor {
+	if m.Base.Number > m.At.Number {
+		return m.Base
 	}
-	return fmt.Errorf("commit %d of the database was made at %v, the store's at %v: %w",
-		w.mark.Number, time.UnixMilli(w.mark.Time).UTC(), time.UnixMilli(at).UTC(), ErrAhead)
-}
-
-func (w *projection) commitTime(ctx context.Context, number uint64) (int64, error) {
-	for c, err := range w.Store.Engine().Feed(ctx, number) {
-		if err != nil {
-			return 0, err
-		}
-		return c.Time.UnixMilli(), nil
-	}
-	return 0, fmt.Errorf("commit %d: %w", number, lineage.ErrNotFound)
+	return m.At
 }

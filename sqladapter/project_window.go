@@ -113,15 +113,12 @@ func (c *changes) delete(d *structure.Deletion) {
 // looks at them for what they are about; what is written is read from the state.
 func (w *projection) window(ctx context.Context) (*work, error) {
 	known := false
-	if w.mark.Number == 0 {
+	if w.mark.At.Number == 0 {
 		keys, err := w.scopeKeys(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if known = len(keys) > 0; !known {
-			if w.headTime, err = w.commitTime(ctx, w.head); err != nil {
-				return nil, err
-			}
 			return w.everything(ctx, nil)
 		}
 	}
@@ -129,22 +126,12 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool),
 		contexts: make(map[structure.ContextID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
 	}
-	after := max(w.mark.Number, w.mark.Base)
-	for commit, err := range w.Store.Engine().Feed(ctx, max(after, 1)) {
+	for commit, err := range w.Store.Engine().Feed(ctx, w.mark.latest()) {
 		if err != nil {
 			return nil, err
 		}
-		if commit.Number > w.head {
+		if commit.Number > w.head.Number {
 			break
-		}
-		w.headTime = commit.Time.UnixMilli()
-		if commit.Number == w.mark.Number {
-			if err := w.checkTime(w.headTime); err != nil {
-				return nil, err
-			}
-		}
-		if commit.Number <= after {
-			continue
 		}
 		for _, r := range commit.Records {
 			c.add(r)

@@ -272,6 +272,7 @@ func (*Cut) Kind() Kind        { return KindCut }
 // number; numbers start at 1 and have no gaps.
 type Commit struct {
 	Number  uint64
+	ID      uint64 // tells it from other commits that had the number; no part of its binary form
 	Time    time.Time
 	Records []Record
 }

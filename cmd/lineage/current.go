@@ -76,7 +76,7 @@ func (s *session) latestChat(ctx context.Context) (*lineage.Thread, error) {
 		return nil, err
 	}
 	read := uint64(0)
-	for end, n := head, uint64(1); end > 0 && read < maxLatest; n *= 4 {
+	for end, n := head.Number, uint64(1); end > 0 && read < maxLatest; n *= 4 {
 		n = min(n, end)
 		found, err := s.latestIn(ctx, end-n+1, end)
 		if errors.Is(err, lineage.ErrCorrupt) {
@@ -94,7 +94,7 @@ func (s *session) latestChat(ctx context.Context) (*lineage.Thread, error) {
 // exist.
 func (s *session) latestIn(ctx context.Context, first, last uint64) (*lineage.Thread, error) {
 	var changed []structure.Record
-	for c, err := range s.store.Engine().Feed(ctx, first) {
+	for c, err := range s.store.Engine().Feed(ctx, lineage.Cursor{Number: first - 1}) {
 		if err != nil {
 			return nil, err
 		}

@@ -125,8 +125,8 @@ func count[T any](n *int, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-func (e *countedEngine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
-	return count(&e.commits, e.Engine.Feed(ctx, from))
+func (e *countedEngine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+	return count(&e.commits, e.Engine.Feed(ctx, after))
 }
 
 func (e *countedEngine) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {

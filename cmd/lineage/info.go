@@ -56,7 +56,7 @@ func runInfo(ctx context.Context, s *session) error {
 		dir = s.dir
 	}
 	r := infoRecord{
-		Store: dir, LastCommit: head, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
+		Store: dir, LastCommit: head.Number, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
 		Checkpoints: stats.Checkpoints, Messages: stats.Usages, Blocks: stats.Blocks, StoredBytes: stats.StoredBytes,
 	}
 	var title string

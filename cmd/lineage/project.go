@@ -121,7 +121,7 @@ func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladap
 	}}).Run(ctx)
 	line.Done()
 	return &projectedRecord{
-		Database: redact(o.dsn), From: report.From, To: report.To, Threads: report.Threads,
+		Database: redact(o.dsn), From: report.From.Number, To: report.To.Number, Threads: report.Threads,
 		Added: report.Added, Changed: report.Changed, Removed: report.Removed,
 	}, databaseHint(err)
 }

@@ -72,9 +72,9 @@ func runRepair(ctx context.Context, a *app) error {
 		return err
 	}
 	if a.json {
-		return a.emit(&repairedRecord{Store: dir, Commits: head})
+		return a.emit(&repairedRecord{Store: dir, Commits: head.Number})
 	}
-	a.printf("made the index anew from %d commits\n", head)
+	a.printf("made the index anew from %d commits\n", head.Number)
 	return nil
 }
 

@@ -71,7 +71,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 	if err != nil {
 		return err
 	}
-	r := verifiedRecord{Deep: o.deep, Commits: head}
+	r := verifiedRecord{Deep: o.deep, Commits: head.Number}
 	// An index that cannot be used was made anew for this command alone. Damage to the
 	// journal is told below, where it is.
 	repairs := s.repairs
@@ -112,7 +112,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		if o.deep {
 			how = "every byte is what was written"
 		}
-		s.printf("%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head), "commit"), how)
+		s.printf("%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head.Number), "commit"), how)
 	}
 	return nil
 }

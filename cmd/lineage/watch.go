@@ -67,7 +67,7 @@ type eventRecord struct {
 func (*eventRecord) recordType() string { return "event" }
 
 func newEventRecord(c *lineage.Change, e *lineage.Event) *eventRecord {
-	r := &eventRecord{Commit: c.Commit, Time: c.Time.UTC(), Kind: string(e.Kind), Name: e.Name}
+	r := &eventRecord{Commit: c.Commit.Number, Time: c.Time.UTC(), Kind: string(e.Kind), Name: e.Name}
 	for _, f := range []struct {
 		to   *string
 		id   interface{ IsZero() bool }
@@ -92,11 +92,12 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 	if err != nil {
 		return err
 	}
-	next := o.from
+	after := lineage.Cursor{Number: max(o.from, 1) - 1}
+	print := o.from > 0
 	look := func() error {
-		last, err := a.printChanges(ctx, dir, next)
+		last, err := a.printChanges(ctx, dir, after, print)
 		if err == nil {
-			next = last + 1
+			after, print = last, true
 		}
 		return err
 	}
@@ -145,21 +146,22 @@ func journalState(dir string) string {
 	return state
 }
 
-// printChanges prints the commits from the given number on and returns the last.
-func (a *app) printChanges(ctx context.Context, dir string, from uint64) (last uint64, err error) {
+// printChanges prints the commits behind a cursor, if they are to be printed, and returns the
+// last.
+func (a *app) printChanges(ctx context.Context, dir string, after lineage.Cursor, print bool) (last lineage.Cursor, err error) {
 	store, err := a.openStore(ctx, dir, openMode{readOnly: true})
 	if err != nil {
-		return 0, err
+		return after, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if last, err = store.Engine().Head(ctx); err != nil || from == 0 {
+	if last, err = store.Engine().Head(ctx); err != nil || !print {
 		return last, err
 	}
-	for c, err := range store.Changes(ctx, from) {
+	for c, err := range store.Changes(ctx, after) {
 		if err != nil {
 			return last, err
 		}
-		last = max(last, c.Commit)
+		last = c.Commit
 		for i := range c.Events {
 			if err := a.printEvent(&c, &c.Events[i]); err != nil {
 				return last, err
@@ -189,6 +191,6 @@ func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
 			line += "  " + a.out.Paint(screen.Dim, f.name) + " " + f.text
 		}
 	}
-	a.printf("%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(c.Commit))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
+	a.printf("%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(c.Commit.Number))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
 	return nil
 }

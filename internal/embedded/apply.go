@@ -28,6 +28,11 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	if e.opt.ReadOnly {
 		return backend.Receipt{}, fmt.Errorf("store: %w", backend.ErrReadOnly)
 	}
+	if o.Once != nil {
+		if err := o.Once.Valid(); err != nil {
+			return backend.Receipt{}, err
+		}
+	}
 	if err := e.index.Throttle(); err != nil {
 		return backend.Receipt{}, err
 	}
@@ -64,7 +69,7 @@ func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
 			return backend.Receipt{}, err
 		}
 	}
-	t.number, t.err = 0, nil
+	t.at, t.repeated, t.err = backend.Cursor{}, false, nil
 	if t.durability == backend.Full {
 		e.commitTogether(t)
 	} else {
@@ -78,7 +83,10 @@ func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
 	if t.err != nil {
 		return backend.Receipt{}, t.err
 	}
-	return backend.Receipt{Number: t.number, Known: p.Known, KnownChunks: p.KnownChunks}, nil
+	if t.repeated {
+		return backend.Receipt{Cursor: t.at, Repeated: true}, nil
+	}
+	return backend.Receipt{Cursor: t.at, Known: p.Known, KnownChunks: p.KnownChunks}, nil
 }
 
 // turn is a prepared commit that is about to be written. Turns are used again for
@@ -97,7 +105,8 @@ type turn struct {
 	payload []byte
 	offsets []int
 
-	number   uint64
+	at       backend.Cursor
+	repeated bool // the commit is that of an earlier attempt
 	err      error
 	panicked *panicked
 }
@@ -242,7 +251,7 @@ func (e *Engine) lead(g *group) {
 		e.write.Lock()
 		for _, t := range g.written[from:] {
 			if e.commit(t); t.err == nil {
-				last = max(last, t.number)
+				last = max(last, t.at.Number)
 			}
 		}
 		e.write.Unlock()
@@ -250,7 +259,7 @@ func (e *Engine) lead(g *group) {
 	if err := e.journal.Sync(last); err != nil {
 		for _, t := range g.written {
 			if t.err == nil {
-				t.err = fmt.Errorf("commit %d: %w: %w", t.number, backend.ErrUncertain, err)
+				t.err = fmt.Errorf("commit %d: %w: %w", t.at.Number, backend.ErrUncertain, err)
 			}
 		}
 	}
@@ -278,42 +287,49 @@ func (e *Engine) commit(t *turn) {
 		return
 	}
 	e.halfway = true
-	t.number, t.err = e.commitNow(t)
+	t.at, t.err = e.commitNow(t)
 	e.halfway = false
 }
 
 // commitNow is commit, but for panics.
-func (e *Engine) commitNow(t *turn) (uint64, error) {
+func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
+	if t.o.Once != nil {
+		if at, err = e.repeated(t.o.Once); err != nil || at.Number > 0 {
+			t.repeated = true
+			return at, err
+		}
+	}
 	number := e.index.Number() + 1
 	e.state.begin(number, false)
 	if err := judge.Expect(&e.state, t.o); err != nil {
-		return 0, err
+		return at, err
 	}
 	p := &t.p
 	if p.Contents > 0 && (e.index.Number() != t.seen || e.barrier.Load() != t.behind) {
 		// Another commit may have brought the same content in the meantime, or a
 		// collection may be about to take out what was known.
 		if err := t.filter(); err != nil {
-			return 0, err
+			return at, err
 		}
 	}
 	if len(p.Commit.Records) == 0 {
-		return e.index.Number(), nil // all of it is known content
+		return cursorOf(e.index.State()), nil // all of it is known content
 	}
 	e.growFilter()
 	p.Commit.Number = number
 	defer e.judge.Release()
 	if err := e.decide(t.ctx, &p.Commit, false); err != nil {
-		return 0, err
+		return at, err
 	}
-	frame, err := e.journal.Append(t.payload, t.durability == backend.Normal)
+	frame, err := e.journal.Append(t.payload, e.onceWrite(t.o.Once), t.durability == backend.Normal)
 	if err != nil {
-		return 0, err
+		return at, err
 	}
 	e.builder.locate(frame, t.offsets)
+	e.request(&e.builder, frame)
 	e.publish(&p.Commit, frame)
 	if frame.Position.Offset == journal.FirstOffset { // it sealed the segment before
 		e.packLater()
 	}
-	return number, nil
+	return backend.Cursor{Number: number, ID: e.id}, nil
 }

@@ -39,19 +39,27 @@ func (a *arrivals) wait() <-chan struct{} {
 }
 
 // Wait implements backend.Engine.
-func (e *Engine) Wait(ctx context.Context, after uint64) (uint64, error) {
+func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
+	if err := e.begin(); err != nil {
+		return backend.Cursor{}, err
+	}
+	err := e.follows(after)
+	e.end()
+	if err != nil {
+		return backend.Cursor{}, err
+	}
 	for {
 		arrived := e.arrivals.wait()
 		if e.closed.Load() {
-			return 0, fmt.Errorf("store: %w", backend.ErrClosed)
+			return backend.Cursor{}, fmt.Errorf("store: %w", backend.ErrClosed)
 		}
-		if n := e.index.Number(); n > after {
-			return n, nil
+		if e.index.Number() > after.Number {
+			return cursorOf(e.index.State()), nil
 		}
 		select {
 		case <-arrived:
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return backend.Cursor{}, context.Cause(ctx)
 		}
 	}
 }

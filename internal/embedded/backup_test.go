@@ -96,7 +96,7 @@ func TestBackupMeanwhile(t *testing.T) {
 	var commits []uint64
 	last := uint64(50)
 	more := func() {
-		_, err := e.Wait(working, last+30)
+		_, err := e.Wait(working, backend.Cursor{Number: last + 30})
 		require.NoError(t, err)
 	}
 	for i := range 5 {
@@ -218,7 +218,7 @@ func backUpForEver(dir string) int {
 		return 1
 	}
 	head, _ := e.Head(background)
-	for n := head + 1; ; n++ {
+	for n := head.Number + 1; ; n++ {
 		if _, err := e.Apply(background, message(n), backend.Options{}); err != nil {
 			fmt.Println(err)
 			return 1

@@ -161,6 +161,9 @@ type pruning struct {
 // later commits may have deleted some: the list of a commit is changed as a whole.
 func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
+	if k[0] == tableOnce { // packs do not say which requests their commits were
+		return nil
+	}
 	if k[0] != tableReflog && k[0] != tableSummary {
 		p.changes = append(p.changes, change)
 	} else if list := k[:len(k)-8]; len(p.lists) == 0 || !bytes.Equal(p.lists[len(p.lists)-1], list) {

@@ -76,7 +76,7 @@ func TestKillDuringCollect(t *testing.T) {
 			_, err = e.Collect(background, backend.CollectOptions{KeepUnused: -1})
 			require.NoError(t, err)
 		}
-		for c, err := range e.Feed(background, 1) {
+		for c, err := range e.Feed(background, backend.Cursor{}) {
 			require.NoError(t, err)
 			for _, r := range c.Records {
 				if b, ok := r.(*structure.Block); ok {

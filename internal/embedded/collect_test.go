@@ -101,7 +101,7 @@ func (s *collectStore) check() {
 	delete(is, "feed")
 	require.Empty(s.t, is.wrong(s.state.expected(s.ever), false))
 	number := uint64(0)
-	for c, err := range s.engine.Feed(background, 1) {
+	for c, err := range s.engine.Feed(background, backend.Cursor{}) {
 		require.NoError(s.t, err)
 		number++
 		require.Equal(s.t, number, c.Number)

@@ -112,14 +112,14 @@ type block struct {
 func ask(e *Engine, about []*structure.Commit) answers {
 	ctx, a := context.Background(), answers{}
 	head, err := e.Head(ctx)
-	a.say("head", head, err)
+	a.say("head", head.Number, err)
 	stats, err := e.Stats(ctx)
 	a.say("stats", stats.Counts(), err)
 	all(a, "threads", e.Threads(ctx, structure.ThreadID{}))
 	all(a, "contexts", e.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}))
 	all(a, "roots", e.Forks(ctx, structure.RunID{}))
 	commits := []string{}
-	for c, err := range e.Feed(ctx, 1) {
+	for c, err := range e.Feed(ctx, backend.Cursor{}) {
 		if err != nil {
 			a.say("feed", nil, err)
 			break
@@ -208,7 +208,11 @@ func (a answers) askContent(ctx context.Context, e *Engine, s *state) {
 		all(a, fmt.Sprint("usages of ", id), e.Where(ctx, id))
 	}
 	for k := range s.chunks {
-		v, err := e.Chunks(ctx, []content.Key{k})
+		var v []byte
+		chunks, err := e.Chunks(ctx, []content.Key{k})
+		if err == nil {
+			v = chunks[0]
+		}
 		a.say(fmt.Sprint("chunk ", k), v, err)
 	}
 }

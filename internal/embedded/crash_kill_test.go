@@ -162,7 +162,7 @@ func requireAcked(t *testing.T, dir string, acked map[uint64]string) {
 	e, err := Open(context.Background(), dir, &o)
 	require.NoError(t, err)
 	found := uint64(0)
-	for c, err := range e.Feed(context.Background(), 1) {
+	for c, err := range e.Feed(context.Background(), backend.Cursor{}) {
 		require.NoError(t, err)
 		found++
 		require.Equal(t, found, c.Number)

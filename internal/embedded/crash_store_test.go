@@ -104,7 +104,7 @@ func (s *crashStore) apply(c *structure.Commit, d backend.Durability) error {
 	}
 	head, headErr := s.engine.Head(context.Background())
 	require.NoError(s.t, headErr)
-	require.EqualValues(s.t, len(s.written), head, "%v", err)
+	require.EqualValues(s.t, len(s.written), head.Number, "%v", err)
 	return err
 }
 
@@ -239,8 +239,9 @@ func (s *crashStore) leaveIndex(i indexAfter) uint64 {
 // index knew.
 func (s *crashStore) settle(killed bool, known uint64) {
 	s.t.Helper()
-	head, err := s.engine.Head(context.Background())
+	at, err := s.engine.Head(context.Background())
 	require.NoError(s.t, err)
+	head := at.Number
 	require.GreaterOrEqual(s.t, head, known, "the index knew more than the journal")
 	least := s.durable
 	if killed {
@@ -258,7 +259,7 @@ func (s *crashStore) settle(killed bool, known uint64) {
 // found returns which of the refused commits the last one is.
 func (s *crashStore) found(number uint64) *structure.Commit {
 	s.t.Helper()
-	for c, err := range s.engine.Feed(context.Background(), number) {
+	for c, err := range s.engine.Feed(context.Background(), backend.Cursor{Number: number - 1}) {
 		require.NoError(s.t, err)
 		c.Number = 0
 		for _, r := range s.refused {

@@ -89,6 +89,8 @@ type Engine struct {
 	counts       counters
 	state        judgeView
 	judge        judge.Judge
+	id, since    uint64 // of the last commit, and the first commit that has the id
+	sessions     sessions
 	builder      builder
 	madeContexts madeIDs
 	madeRuns     madeIDs
@@ -166,10 +168,11 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 
 func newEngine(dir string) *Engine {
 	e := &Engine{
-		dir:     dir,
-		current: newCurrent(),
-		runs:    recentByID[structure.RunID, structure.RunInfo](),
-		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
+		dir:      dir,
+		sessions: newSessions(),
+		current:  newCurrent(),
+		runs:     recentByID[structure.RunID, structure.RunInfo](),
+		digests:  newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 	}
 	e.reads.engine, e.state.engine = e, e
 	e.below.Store(newLayer(0, 0, nil))
@@ -270,6 +273,10 @@ func (e *Engine) replay(ctx context.Context) error {
 		return errForeignIndex
 	}
 	e.counts = countersOf(state.Counts)
+	e.id, e.since = state.ID, state.Since
+	if err := e.loadSessions(state); err != nil {
+		return err
+	}
 	e.damage = e.journal.Damage()
 	if err := e.openPacks(); err != nil {
 		return err
@@ -302,6 +309,7 @@ func (e *Engine) replay(ctx context.Context) error {
 			e.opt.Progress(done, max(total, done))
 		}
 	}
+	e.saveHorizon(nil)
 	return nil
 }
 
@@ -343,6 +351,7 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 		return err
 	}
 	e.builder.locate(f, offsets)
+	e.request(&e.builder, f)
 	e.publish(c, f)
 	return nil
 }

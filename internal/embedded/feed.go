@@ -12,21 +12,30 @@ import (
 )
 
 // Feed implements backend.Engine.
-func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
+func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
 	head := e.index.Number()
-	return sequence(&e.reads, func(v view) iter.Seq2[*structure.Commit, error] { return v.feed(ctx, from, head) })
+	return sequence(&e.reads, func(v view) iter.Seq2[*structure.Commit, error] { return v.feed(ctx, after, head) })
 }
 
-// feed yields the commits from one number up to another. Their records are of the view's
+// feed yields the commits after a cursor, up to a number. Their records are of the view's
 // files, and the content that was erased is that of now.
-func (v view) feed(ctx context.Context, from, head uint64) iter.Seq2[*structure.Commit, error] {
+func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.Seq2[*structure.Commit, error] {
 	e := v.engine
 	return func(yield func(*structure.Commit, error) bool) {
-		from := max(from, 1)
+		if err := v.requireAt(after); err != nil {
+			yield(nil, err)
+			return
+		}
+		from := after.Number + 1
 		if from > head {
 			return
 		}
 		start, err := e.commitPosition(from)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		id, err := v.idOf(from)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -42,7 +51,12 @@ func (v view) feed(ctx context.Context, from, head uint64) iter.Seq2[*structure.
 			case f.Number > head:
 				return // added since Feed was called
 			default:
-				c, err = e.decode(f)
+				if f.ID != 0 {
+					id = f.ID
+				}
+				if c, err = e.decode(f); err == nil {
+					c.ID = id
+				}
 			}
 			if !yield(c, err) || err != nil {
 				return

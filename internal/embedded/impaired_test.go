@@ -36,7 +36,7 @@ func TestDamagedPackIsNoReasonNotToOpen(t *testing.T) {
 			require.NoError(t, err, "byte %d", at)
 			head, err := e.Head(background)
 			require.NoError(t, err)
-			require.EqualValues(t, 201, head)
+			require.EqualValues(t, 201, head.Number)
 			require.NoError(t, e.Damage())
 			_, err = e.Backup(background, filepath.Join(t.TempDir(), "backup"), backend.BackupOptions{})
 			require.ErrorIs(t, err, backend.ErrCorrupt, "byte %d", at)
@@ -123,7 +123,7 @@ func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
 	require.ErrorIs(t, e.Damage(), backend.ErrCorrupt)
 	head, err := e.Head(background)
 	require.NoError(t, err)
-	require.EqualValues(t, 400, head)
+	require.EqualValues(t, 400, head.Number)
 }
 
 // Whoever reads a store only up to damage is told, and gets no copy that would pass
@@ -160,9 +160,9 @@ func TestReadingUpToDamage(t *testing.T) {
 		require.Contains(t, strings.Join(said, "\n"), damage.Error())
 		head, err := e.Head(background)
 		require.NoError(t, err)
-		require.Less(t, head, uint64(120))
-		if head > 0 {
-			requireMessages(t, e, head)
+		require.Less(t, head.Number, uint64(120))
+		if head.Number > 0 {
+			requireMessages(t, e, head.Number)
 		}
 
 		to := filepath.Join(t.TempDir(), "backup")

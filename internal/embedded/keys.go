@@ -16,9 +16,11 @@ const (
 	tableChild       = 'd' // parent context, context → nothing
 	tableErased      = 'e' // content id → nothing
 	tableFork        = 'f' // parent run, place, run → nothing
+	tableID          = 'i' // number of a commit → id of the commits from there on
 	tableSpanSet     = 'g' // span set → span set record
 	tableAlternative = 'G' // span set, commit, place in the commit → span
 	tableBlock       = 'h' // start of the content id → where its record is
+	tableOnce        = 'o' // session → its last requests; nothing → the horizon, see sessions
 	tableCheckpoint  = 'k' // thread, name → checkpoint record
 	tableReflog      = 'l' // context, commit, place in the commit → reflog record
 	tableSummary     = 'm' // context, commit, place in the commit → summary record

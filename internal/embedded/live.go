@@ -150,12 +150,12 @@ func each[T any](h *held, fn func(view) iter.Seq2[T, error], yield func(T, error
 }
 
 // Head implements backend.Reader.
-func (e *Engine) Head(context.Context) (uint64, error) {
+func (e *Engine) Head(context.Context) (backend.Cursor, error) {
 	if err := e.begin(); err != nil {
-		return 0, err
+		return backend.Cursor{}, err
 	}
 	defer e.end()
-	return e.index.Number(), nil
+	return cursorOf(e.index.State()), nil
 }
 
 // Context implements backend.Reader. It is the commonest of all reads, and mostly does

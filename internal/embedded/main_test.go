@@ -103,7 +103,7 @@ func fill(t *testing.T, dir string, o Options, last uint64) *Engine {
 	require.NoError(t, err)
 	head, err := e.Head(background)
 	require.NoError(t, err)
-	for n := head + 1; n <= last; n++ {
+	for n := head.Number + 1; n <= last; n++ {
 		_, err := e.Apply(background, message(n), backend.Options{Durability: backend.Normal})
 		require.NoError(t, err)
 	}
@@ -142,7 +142,7 @@ func requireMessages(t *testing.T, e *Engine, messages uint64) {
 	t.Helper()
 	head, err := e.Head(background)
 	require.NoError(t, err)
-	require.Equal(t, messages, head)
+	require.Equal(t, messages, head.Number)
 	run := structure.DeriveID[structure.RunID]("run")
 	n := uint64(0)
 	for s, err := range e.Path(background, structure.SpanRef{Run: run, Seq: messages}, structure.Window{}, backend.PathOptions{Bodies: true}) {

@@ -120,7 +120,7 @@ func TestPackWhileReadingAndWriting(t *testing.T) {
 				}}, backend.Options{})
 				require.NoError(t, err)
 				n := 0
-				for c, err := range e.Feed(background, 1) {
+				for c, err := range e.Feed(background, backend.Cursor{}) {
 					require.NoError(t, err)
 					n++
 					require.EqualValues(t, n, c.Number)
@@ -136,7 +136,7 @@ func TestPackWhileReadingAndWriting(t *testing.T) {
 	wg.Wait()
 	head, err := s.Head(background)
 	require.NoError(t, err)
-	require.EqualValues(t, 200, head)
+	require.EqualValues(t, 200, head.Number)
 	require.NoError(t, s.Close())
 	requireSound(t, e)
 }
@@ -160,7 +160,7 @@ func TestPackedIndexIsMadeAnew(t *testing.T) {
 
 func feedOf(t *testing.T, e *Engine) (out [][]byte) {
 	t.Helper()
-	for c, err := range e.Feed(background, 1) {
+	for c, err := range e.Feed(background, backend.Cursor{}) {
 		require.NoError(t, err)
 		var enc structure.Encoder
 		b, _, err := enc.Encode(c)

@@ -135,7 +135,7 @@ func operationsOn(room string) []operation {
 			for range 30 { // into the next segment
 				head, err := e.Head(background)
 				if err == nil {
-					_, err = e.Apply(background, message(head+1), backend.Options{Durability: backend.Normal})
+					_, err = e.Apply(background, message(head.Number+1), backend.Options{Durability: backend.Normal})
 				}
 				if err != nil {
 					return err

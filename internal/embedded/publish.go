@@ -47,6 +47,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		barrier.passed(c)
 	}
 	e.counts = e.counts.plus(&b.Counts)
+	id, since := e.identify(b, f)
 	var later index.Maker
 	if b.later != nil {
 		later = b.later
@@ -54,7 +55,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	// Whoever sees the commit's number finds contexts as it leaves them.
 	e.current.mu.Lock()
 	many := e.index.ApplyMade(index.State{
-		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
+		Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
 		Counts: e.counts.values(),
 	}, b.batch, later)
 	e.current.take(b.Effects, (*backend.Context)(b.later))

@@ -17,8 +17,8 @@ type reads struct {
 }
 
 // Head implements backend.Reader.
-func (r *reads) Head(ctx context.Context) (uint64, error) {
-	return read(r, func(v view) (uint64, error) { return v.Head(ctx) })
+func (r *reads) Head(ctx context.Context) (backend.Cursor, error) {
+	return read(r, func(v view) (backend.Cursor, error) { return v.Head(ctx) })
 }
 
 // Context implements backend.Reader.

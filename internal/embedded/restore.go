@@ -98,7 +98,8 @@ func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
 		}
 		return 0, &backend.CorruptError{File: finding.File, Offset: finding.Offset, What: finding.String()}
 	}
-	return e.Head(c.ctx)
+	head, err := e.Head(c.ctx)
+	return head.Number, err
 }
 
 // readManifest returns the files of a backup, or of a store that is none, whose

@@ -185,7 +185,7 @@ func together(t *testing.T, e *Engine, talkers []*talker, each uint64) {
 	}
 	next := uint64(1)
 	forEver("follow", func() error {
-		for c, err := range e.Feed(background, next) {
+		for c, err := range e.Feed(background, backend.Cursor{Number: next - 1}) {
 			if err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func together(t *testing.T, e *Engine, talkers []*talker, each uint64) {
 			}
 			next++
 		}
-		_, err := e.Wait(background, next-1)
+		_, err := e.Wait(background, backend.Cursor{Number: next - 1})
 		return err
 	})
 	forEver("pack", func() error {
@@ -228,7 +228,7 @@ func together(t *testing.T, e *Engine, talkers []*talker, each uint64) {
 		return e.Sync(background)
 	})
 	work("close", func() error {
-		if _, err := e.Wait(background, e.index.Number()+uint64(len(talkers))*each/2); err != nil {
+		if _, err := e.Wait(background, backend.Cursor{Number: e.index.Number() + uint64(len(talkers))*each/2}); err != nil {
 			return err
 		}
 		return e.Close()

@@ -66,7 +66,7 @@ func (s *snapshot) Close() error {
 }
 
 // Head implements backend.Reader.
-func (v view) Head(context.Context) (uint64, error) { return v.index.State().Number, nil }
+func (v view) Head(context.Context) (backend.Cursor, error) { return cursorOf(v.index.State()), nil }
 
 // record returns the record of a kind under a key.
 func record[R structure.Record](state kv, k []byte, kind structure.Kind, id string) (R, error) {

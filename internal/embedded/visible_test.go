@@ -33,8 +33,9 @@ func TestHeadIsSeenWithItsContexts(t *testing.T) {
 	})
 	defer talking.Wait()
 	for seen := uint64(0); seen < commits && !t.Failed(); {
-		n, err := e.Head(background)
+		head, err := e.Head(background)
 		require.NoError(t, err)
+		n := head.Number
 		if n == seen {
 			runtime.Gosched()
 			continue

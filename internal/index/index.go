@@ -36,6 +36,8 @@ type Entry struct {
 type State struct {
 	Store   [16]byte
 	Number  uint64 // of the last commit
+	ID      uint64 // of that commit, and of those before it down to Since
+	Since   uint64
 	Segment uint32 // position after that commit's frame
 	Offset  int64
 	Counts  Counts

@@ -98,7 +98,7 @@ func resealState(v []byte) []byte {
 
 func TestStateGolden(t *testing.T) {
 	db := open(t, newPath(t), Options{})
-	s := State{Number: 0x0102030405060708, Segment: 0x11121314, Offset: 0x2122232425262728}
+	s := State{Number: 0x0102030405060708, ID: 0x3132333435363738, Since: 0x4142434445464748, Segment: 0x11121314, Offset: 0x2122232425262728}
 	for i := range s.Store {
 		s.Store[i] = 0xa0 + byte(i)
 	}

@@ -13,14 +13,16 @@ import (
 const stateVersion = 3
 
 // stateSize is the length of a state on disk, integers little-endian: version 4,
-// store 16, number 8, segment 4, offset 8, counts 12 × 8, CRC-32C 4 bytes.
-const stateSize = 44 + 8*len(Counts{})
+// store 16, number 8, id 8, since 8, segment 4, offset 8, counts 12 × 8, CRC-32C 4 bytes.
+const stateSize = 60 + 8*len(Counts{})
 
 func (s State) save(tx *bbolt.Tx) error {
 	b := make([]byte, 0, stateSize)
 	b = binary.LittleEndian.AppendUint32(b, stateVersion)
 	b = append(b, s.Store[:]...)
 	b = binary.LittleEndian.AppendUint64(b, s.Number)
+	b = binary.LittleEndian.AppendUint64(b, s.ID)
+	b = binary.LittleEndian.AppendUint64(b, s.Since)
 	b = binary.LittleEndian.AppendUint32(b, s.Segment)
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Offset))
 	for _, n := range s.Counts {
@@ -44,10 +46,12 @@ func (s *State) load(tx *bbolt.Tx) error {
 	}
 	copy(s.Store[:], b[4:])
 	s.Number = binary.LittleEndian.Uint64(b[20:])
-	s.Segment = binary.LittleEndian.Uint32(b[28:])
-	s.Offset = int64(binary.LittleEndian.Uint64(b[32:]))
+	s.ID = binary.LittleEndian.Uint64(b[28:])
+	s.Since = binary.LittleEndian.Uint64(b[36:])
+	s.Segment = binary.LittleEndian.Uint32(b[44:])
+	s.Offset = int64(binary.LittleEndian.Uint64(b[48:]))
 	for i := range s.Counts {
-		s.Counts[i] = binary.LittleEndian.Uint64(b[40+8*i:])
+		s.Counts[i] = binary.LittleEndian.Uint64(b[56+8*i:])
 	}
 	return nil
 }

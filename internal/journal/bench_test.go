@@ -30,12 +30,12 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	j := onDisk(t)
 	body := payload(1, 500)
 	require.Zero(t, testing.AllocsPerRun(2000, func() {
-		if _, err := j.Append(body, true); err != nil {
+		if _, err := j.Append(body, nil, true); err != nil {
 			t.Error(err)
 		}
 	}))
 	require.Zero(t, testing.AllocsPerRun(20, func() {
-		f, err := j.Append(body, false)
+		f, err := j.Append(body, nil, false)
 		if err == nil {
 			err = j.Sync(f.Number)
 		}
@@ -51,7 +51,7 @@ func TestReadingAheadAllocatesLittle(t *testing.T) {
 	body := payload(1, 500)
 	const frames = 10_000
 	for range frames {
-		_, err := j.Append(body, false)
+		_, err := j.Append(body, nil, false)
 		require.NoError(t, err)
 	}
 	require.Less(t, testing.AllocsPerRun(3, func() {
@@ -69,7 +69,7 @@ func BenchmarkAppend(b *testing.B) {
 		j := onDisk(b)
 		b.SetBytes(int64(len(body)))
 		for b.Loop() {
-			if _, err := j.Append(body, true); err != nil {
+			if _, err := j.Append(body, nil, true); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -100,7 +100,7 @@ func BenchmarkAppendSync(b *testing.B) {
 					return
 				}
 				for pb.Next() {
-					f, err := j.Append(body, false)
+					f, err := j.Append(body, nil, false)
 					if err == nil {
 						err = j.Sync(f.Number)
 					}
@@ -133,7 +133,7 @@ func BenchmarkRead(b *testing.B) {
 	body := payload(1, 500)
 	var at []Position
 	for range 10_000 {
-		f, err := j.Append(body, false)
+		f, err := j.Append(body, nil, false)
 		require.NoError(b, err)
 		at = append(at, f.Position)
 	}
@@ -168,7 +168,7 @@ func BenchmarkOpen(b *testing.B) {
 	body := payload(1, 500)
 	var last Frame
 	for range 100_000 {
-		last, err = j.Append(body, false)
+		last, err = j.Append(body, nil, false)
 		require.NoError(b, err)
 	}
 	require.NoError(b, j.Close())

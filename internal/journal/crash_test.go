@@ -208,7 +208,7 @@ func TestReservedRoomIsCutOff(t *testing.T) {
 	var said []string
 	o.Log = func(message string) { said = append(said, message) }
 	j := open(t, o)
-	_, err := j.Append(payload(1, 50), true)
+	_, err := j.Append(payload(1, 50), nil, true)
 	require.NoError(t, err)
 	end := j.End().Offset
 	name := j.lastSegment().name
@@ -236,7 +236,7 @@ func TestSealedSegmentsEndWithTheirFrames(t *testing.T) {
 	fsys := crashfs.New()
 	j := open(t, options(fsys))
 	for i := range 10 {
-		_, err := j.Append(payload(i, 900), i%3 > 0)
+		_, err := j.Append(payload(i, 900), nil, i%3 > 0)
 		require.NoError(t, err)
 	}
 	files := j.Segments()
@@ -269,7 +269,7 @@ func TestRoomForTheNextBurst(t *testing.T) {
 			for burst := range 12 {
 				start := j.End().Offset
 				for i := range 10 {
-					f, err := j.Append(payload(10*burst+i, 200*burst), true)
+					f, err := j.Append(payload(10*burst+i, 200*burst), nil, true)
 					require.NoError(t, err)
 					frames = append(frames, f)
 				}
@@ -301,12 +301,12 @@ func TestFullDiskWithoutWindow(t *testing.T) {
 	fsys := crashfs.New()
 	j := open(t, options(fsys))
 	fsys.SetCapacity(fsys.Used() + 300)
-	frame, err := j.Append(payload(1, 50), true)
+	frame, err := j.Append(payload(1, 50), nil, true)
 	require.NoError(t, err)
-	_, err = j.Append(payload(2, 500), true)
+	_, err = j.Append(payload(2, 500), nil, true)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Equal(t, frame.End, j.End().Offset)
 	fsys.SetCapacity(0)
-	_, err = j.Append(payload(2, 500), true)
+	_, err = j.Append(payload(2, 500), nil, true)
 	require.NoError(t, err)
 }

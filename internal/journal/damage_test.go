@@ -224,7 +224,7 @@ func requireDamaged(t *testing.T, fsys *crashfs.FS, file string, want [][]byte) 
 	require.Equal(t, file, corruption(t, j.Damage()).File)
 	require.Equal(t, uint64(len(want)), j.Last())
 	requireStored(t, j, want)
-	_, err = j.Append([]byte("x"), false)
+	_, err = j.Append([]byte("x"), nil, false)
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 	require.NoError(t, j.Close())
 	require.Equal(t, ops, fsys.Ops(), "nothing is written")
@@ -285,7 +285,7 @@ func TestFrameOfAnotherCommit(t *testing.T) {
 			appendAll(t, j, payload(3, 4050)) // in a second segment
 			require.NoError(t, j.Close())
 			files := segments(fsys)
-			forged, _ := appendFrame(readFile(t, fsys, files[0]), salt, tc.number, tc.durable, tc.mark, nil)
+			forged, _ := appendFrame(readFile(t, fsys, files[0]), salt, tc.number, tc.durable, tc.mark, nil, nil)
 			require.NoError(t, fsys.WriteFile(files[0], forged))
 
 			j = open(t, options(fsys))

@@ -24,7 +24,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 			appendAll(t, j, want...)
 			end := j.End()
 			fsys.ShortWrite(1, written, errDisk)
-			_, err := j.Append(body, false)
+			_, err := j.Append(body, nil, false)
 			require.ErrorIs(t, err, errDisk)
 			require.Equal(t, uint64(2), j.Last())
 			require.Equal(t, end, j.End())
@@ -48,7 +48,7 @@ func TestFailedFirstWriteOfASegment(t *testing.T) {
 	want := payloads(3000, 3000)
 	appendAll(t, j, want[0])
 	fsys.ShortWrite(6, 4000, errDisk) // after Sync, Create, WriteAt, Sync and SyncDir
-	_, err := j.Append(payload(3, 3000), false)
+	_, err := j.Append(payload(3, 3000), nil, false)
 	require.ErrorIs(t, err, errDisk)
 	require.Len(t, segments(fsys), 2)
 	require.Zero(t, fsys.UnsyncedOps())
@@ -67,12 +67,12 @@ func TestFailedWriteThatCannotBeTakenBack(t *testing.T) {
 			appendAll(t, j, want...)
 			fsys.ShortWrite(1, written, errDisk)
 			fsys.FailOp(2, errDisk)
-			_, err := j.Append(payload(3, 45), false)
+			_, err := j.Append(payload(3, 45), nil, false)
 			require.ErrorIs(t, err, errDisk)
 			requireStored(t, j, want)
 
 			fsys.FailOp(1, errDisk)
-			_, err = j.Append(payload(4, next), false)
+			_, err = j.Append(payload(4, next), nil, false)
 			require.ErrorIs(t, err, errDisk, "while it is there")
 			want = append(want, payload(5, next))
 			appendAll(t, j, want[2])
@@ -95,7 +95,7 @@ func TestCloseTakesBackAFailedWrite(t *testing.T) {
 	body := payload(3, 45)
 	fsys.ShortWrite(1, 100, errDisk) // all of it
 	fsys.FailOp(2, errDisk)
-	_, err := j.Append(body, false)
+	_, err := j.Append(body, nil, false)
 	require.ErrorIs(t, err, errDisk)
 	require.NoError(t, j.Close())
 	j = open(t, options(fsys))
@@ -110,7 +110,7 @@ func TestDiskFull(t *testing.T) {
 		appendAll(t, j, want[:2]...)
 		fsys.SetCapacity(fsys.Used() + room)
 		for range 3 { // the last needs a new segment
-			_, err := j.Append(want[2], true)
+			_, err := j.Append(want[2], nil, true)
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			require.NotErrorIs(t, err, backend.ErrReadOnly)
 			requireStored(t, j, want[:2])
@@ -147,7 +147,7 @@ func TestFailedSync(t *testing.T) {
 	require.ErrorIs(t, j.Sync(3), errDisk)
 	require.NoError(t, j.Sync(1))
 	require.Equal(t, uint64(1), j.Durable())
-	_, err = j.Append([]byte("x"), false)
+	_, err = j.Append([]byte("x"), nil, false)
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 	requireStored(t, j, want)
 	require.ErrorIs(t, j.Close(), errDisk, "commits were taken that may be lost")
@@ -168,7 +168,7 @@ func TestFailedSyncOfRoll(t *testing.T) {
 	want := payloads(3000, 3000)
 	appendAll(t, j, want[0])
 	fsys.FailOp(1, errDisk)
-	_, err := j.Append(want[1], false)
+	_, err := j.Append(want[1], nil, false)
 	require.ErrorIs(t, err, errDisk)
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 	require.Len(t, segments(fsys), 1)
@@ -208,7 +208,7 @@ func TestFailedCreate(t *testing.T) {
 				if stuck {
 					fsys.FailOp(op+1, errDisk)
 				}
-				_, err := j.Append(want[1], false)
+				_, err := j.Append(want[1], nil, false)
 				require.ErrorIs(t, err, errDisk)
 				if op%2 == 0 { // the old segment still takes what fits
 					small := [][]byte{want[0], want[2]}

@@ -10,17 +10,19 @@ import (
 //	0  length of what follows the checksum, 4 bytes
 //	4  CRC-32C of the segment's salt, the length and what follows, 4 bytes
 //	8  commit number × 2, plus 1 for a mark: a varint
-//	   the commit number less that of the last durable commit: a varint
+//	   the commit number less that of the last durable commit, × 2, plus 1 when a
+//	   trailer follows the payload: a varint
 //	   the payload: a commit's binary form; nothing for a mark
+//	   the trailer (see trailer.go), and its length as a byte
 //
-// Varints are as short as they can be.
+// Varints are as short as they can be. A mark has no trailer.
 //
 // A mark adds no commit. It repeats the number of the last one, to say that the
 // commits before it are durable when no later commit says so.
 const (
 	frameHeader = 8
 	// frameOverhead is the most that a frame adds to its payload.
-	frameOverhead = frameHeader + 2*binary.MaxVarintLen64
+	frameOverhead = frameHeader + 2*binary.MaxVarintLen64 + mostTrailer + 1
 	// minFrame is the least that a frame takes.
 	minFrame = frameHeader + 2
 	// maxNumber is the largest number of a commit.
@@ -40,6 +42,12 @@ type Frame struct {
 	Durable uint64
 	// Mark is set for a frame that carries no commit.
 	Mark bool
+	// Packed is set for one that was read from a pack, which does not keep Once.
+	Packed bool
+	// ID is the id that commits have from this one on, 0 if the frame does not say.
+	ID uint64
+	// Once says which request of a session the commit is, nil for none.
+	Once *Once
 	// Payload is the commit's binary form. It must not be changed.
 	Payload []byte
 	// PayloadOffset is where in its segment the payload starts.
@@ -49,8 +57,9 @@ type Frame struct {
 	Offsets []int
 }
 
-// appendFrame writes a frame to dst and returns it with the payload's place.
-func appendFrame(dst []byte, saltCRC uint32, number, durable uint64, mark bool, payload []byte) (frame []byte, payloadAt int) {
+// appendFrame writes a frame to dst and returns it with the payload's place. An empty trailer
+// is none.
+func appendFrame(dst []byte, saltCRC uint32, number, durable uint64, mark bool, payload, trailer []byte) (frame []byte, payloadAt int) {
 	start := len(dst)
 	dst = append(dst, make([]byte, frameHeader)...)
 	tagged := number << 1
@@ -58,9 +67,16 @@ func appendFrame(dst []byte, saltCRC uint32, number, durable uint64, mark bool, 
 		tagged |= 1
 	}
 	dst = binary.AppendUvarint(dst, tagged)
-	dst = binary.AppendUvarint(dst, number-durable)
+	lag := (number - durable) << 1
+	if len(trailer) > 0 {
+		lag |= 1
+	}
+	dst = binary.AppendUvarint(dst, lag)
 	payloadAt = len(dst) - start
 	dst = append(dst, payload...)
+	if len(trailer) > 0 {
+		dst = append(append(dst, trailer...), byte(len(trailer)))
+	}
 	f := dst[start:]
 	binary.LittleEndian.PutUint32(f, uint32(len(f)-frameHeader))
 	binary.LittleEndian.PutUint32(f[4:], frameChecksum(saltCRC, f))
@@ -98,13 +114,20 @@ func decodeBody(b []byte) (f Frame, ok bool) {
 	}
 	lag, m := shortUvarint(b[frameHeader+n:])
 	f = Frame{Number: tagged >> 1, Mark: tagged&1 != 0}
-	if m == 0 || lag > f.Number {
+	if m == 0 || lag>>1 > f.Number {
 		return Frame{}, false
 	}
-	f.Durable = f.Number - lag
+	f.Durable = f.Number - lag>>1
 	f.PayloadOffset = int64(frameHeader + n + m)
-	f.Payload = b[f.PayloadOffset:len(b):len(b)]
-	if f.Mark && len(f.Payload) > 0 {
+	b = b[f.PayloadOffset:len(b):len(b)]
+	if lag&1 != 0 {
+		var trailer []byte
+		if b, trailer, ok = cutTrailer(b); !ok || !f.decodeTrailer(trailer) {
+			return Frame{}, false
+		}
+	}
+	f.Payload = b
+	if f.Mark && (len(f.Payload) > 0 || lag&1 != 0) {
 		return Frame{}, false
 	}
 	return f, true

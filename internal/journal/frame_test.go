@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestFrameRoundTrip(t *testing.T) {
 			body = rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "payload")
 		}
 		before := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "before")
-		b, payloadAt := appendFrame(bytes.Clone(before), salt, number, durable, mark, body)
+		b, payloadAt := appendFrame(bytes.Clone(before), salt, number, durable, mark, body, nil)
 		require.Equal(t, before, append([]byte{}, b[:len(before)]...))
 		b = b[len(before):]
 		require.LessOrEqual(t, len(b), len(body)+frameOverhead)
@@ -51,9 +52,9 @@ func TestFrameRefuses(t *testing.T) {
 		binary.LittleEndian.PutUint32(b[4:], frameChecksum(salt, b))
 		return b
 	}
-	_, ok := decodeFrame(seal(2, 1), salt)
+	_, ok := decodeFrame(seal(2, 2), salt)
 	require.True(t, ok, "what the others are variants of")
-	lengthOff := seal(2, 1, 'x')
+	lengthOff := seal(2, 2, 'x')
 	binary.LittleEndian.PutUint32(lengthOff, 2)
 	binary.LittleEndian.PutUint32(lengthOff[4:], frameChecksum(salt, lengthOff))
 	tests := map[string][]byte{
@@ -61,12 +62,23 @@ func TestFrameRefuses(t *testing.T) {
 		"no body":               seal(),
 		"no lag":                seal(2),
 		"endless number":        seal(0x80, 0x80),
-		"number too long":       seal(0x82, 0x00, 1),
-		"lag too long":          seal(2, 0x81, 0x00),
-		"number over 64 bits":   seal(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1),
-		"more lag than commits": seal(2, 2),
+		"number too long":       seal(0x82, 0x00, 2),
+		"lag too long":          seal(2, 0x82, 0x00),
+		"number over 64 bits":   seal(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 2),
+		"more lag than commits": seal(2, 4),
+		"no trailer":            seal(2, 1),
+		"an empty trailer":      seal(2, 1, 0),
+		"a trailer too long":    seal(2, 1, 1, 2),
+		"a trailer of nothing":  seal(2, 1, 0, 1),
+		"an unknown flag":       seal(2, 1, 4, 1),
+		"an id cut short":       seal(2, 1, 1, 9, 9, 3),
+		"an id of zero":         seal(2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9),
+		"behind an id":          seal(2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 7, 10),
+		"a session cut short":   seal(2, 1, 2, 1, 7, 3),
+		"back before the first": seal(2, 1, 2, 2, 0, 3),
+		"mark with a trailer":   seal(3, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 9),
 		"mark with a payload":   seal(3, 0, 'x'),
-		"trailing byte":         append(seal(2, 1), 0),
+		"trailing byte":         append(seal(2, 2), 0),
 		"another length":        lengthOff,
 	}
 	for name, b := range tests {
@@ -88,7 +100,7 @@ func TestFrameSizeRefuses(t *testing.T) {
 }
 
 func TestFrameDetectsEveryFlippedBit(t *testing.T) {
-	b, _ := appendFrame(nil, 1, 1000, 990, false, payload(1, 200))
+	b, _ := appendFrame(nil, 1, 1000, 990, false, payload(1, 200), nil)
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
@@ -137,7 +149,7 @@ func TestHeaderOfNewerFormat(t *testing.T) {
 	_, err := decodeHeader(b)
 	require.ErrorIs(t, err, backend.ErrNewerFormat)
 	require.ErrorContains(t, err, "journal format 9")
-	require.ErrorContains(t, err, "up to 1")
+	require.ErrorContains(t, err, fmt.Sprint("up to ", FormatVersion))
 }
 
 func TestSegmentNumber(t *testing.T) {
@@ -159,7 +171,7 @@ func FuzzDecodeFrame(f *testing.F) {
 		mark            bool
 		payload         string
 	}{{1, 0, false, ""}, {2, 1, false, "payload"}, {1 << 40, 3, false, "x"}, {9, 9, true, ""}} {
-		b, _ := appendFrame(nil, 5, seed.number, seed.durable, seed.mark, []byte(seed.payload))
+		b, _ := appendFrame(nil, 5, seed.number, seed.durable, seed.mark, []byte(seed.payload), nil)
 		f.Add(b, uint32(5))
 	}
 	f.Add([]byte{}, uint32(0))
@@ -170,7 +182,7 @@ func FuzzDecodeFrame(f *testing.F) {
 			if !ok {
 				return
 			}
-			again, at := appendFrame(nil, salt, frame.Number, frame.Durable, frame.Mark, frame.Payload)
+			again, at := appendFrame(nil, salt, frame.Number, frame.Durable, frame.Mark, frame.Payload, appendTrailer(nil, frame.ID, frame.Once))
 			require.Equal(t, b, again, "one form only")
 			require.Equal(t, frame.PayloadOffset, int64(at))
 		}

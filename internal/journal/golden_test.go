@@ -47,25 +47,33 @@ func TestGoldenHeader(t *testing.T) {
 func TestGoldenFrames(t *testing.T) {
 	h := goldenHeader()
 	salt := crc32.Update(0, castagnoli, h.salt[:])
+	session := [16]byte([]byte("sixteen bytes of"))
 	tests := map[string]struct {
 		number, durable uint64
 		mark            bool
 		payload         string
+		id              uint64
+		once            *Once
 	}{
 		"frame-first":   {number: 1, payload: "hello, lineage"},
 		"frame-empty":   {number: 2, durable: 1},
 		"frame-behind":  {number: 300_000, durable: 299_000, payload: "far from the last sync"},
 		"frame-largest": {number: 1<<63 - 1, payload: "x"},
 		"frame-mark":    {number: 70, durable: 70, mark: true},
+		"frame-id":      {number: 3, durable: 3, payload: "the first", id: 0x0102030405060708},
+		"frame-session": {number: 4, durable: 3, payload: "asked", id: 9, once: &Once{Session: session, Sequence: 1, First: true}},
+		"frame-named":   {number: 500, durable: 3, payload: "asked", once: &Once{Session: session, Sequence: 200}},
+		"frame-request": {number: 501, durable: 501, payload: "asked", once: &Once{Back: 1}},
+		"frame-back":    {number: 901, durable: 901, payload: "asked", once: &Once{Back: 400, Step: -3}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			b, payloadAt := appendFrame(nil, salt, tc.number, tc.durable, tc.mark, []byte(tc.payload))
+			b, payloadAt := appendFrame(nil, salt, tc.number, tc.durable, tc.mark, []byte(tc.payload), appendTrailer(nil, tc.id, tc.once))
 			requireGolden(t, name, b)
 			f, ok := decodeFrame(b, salt)
 			require.True(t, ok)
 			require.Equal(t, Frame{
-				Number: tc.number, Durable: tc.durable, Mark: tc.mark,
+				Number: tc.number, Durable: tc.durable, Mark: tc.mark, ID: tc.id, Once: tc.once,
 				Payload: append([]byte{}, tc.payload...), PayloadOffset: int64(payloadAt),
 			}, f)
 		})

@@ -75,6 +75,7 @@ type Journal struct {
 	dir    string
 	opt    Options
 	store  [16]byte
+	id     uint64 // of the commits that are written
 	damage error  // set when opened read-only in spite of damage
 	marked uint64 // the last commit that a mark called durable when opened
 
@@ -92,11 +93,14 @@ type Journal struct {
 
 	tail struct {
 		sync.Mutex
-		last   uint64 // number of the last commit
-		buf    []byte
-		torn   bool // bytes of a failed write may lie behind the end
-		mapped tailWindow
-		closed bool
+		last uint64 // number of the last commit
+		buf  []byte
+		// trailer is the memory of the trailer that is being written.
+		trailer [mostTrailer]byte
+		stated  bool // the last segment says which id its commits have from here on
+		torn    bool // bytes of a failed write may lie behind the end
+		mapped  tailWindow
+		closed  bool
 	}
 
 	sync syncState
@@ -138,11 +142,16 @@ func (j *Journal) lastSegment() *segment {
 	return segments[len(segments)-1]
 }
 
+// ID returns the id of the commits that are written. It is random, and another each time a
+// journal is opened: so commits that were lost, and those that took their numbers, have
+// different ids.
+func (j *Journal) ID() uint64 { return j.id }
+
 // Append writes the payload as the frame of the next commit and returns its
-// frame without the payload. When it fails the journal is as it was before; while
+// frame without the payload. once, when not nil, is what it says of its session. When it fails the journal is as it was before; while
 // that cannot be seen to, it takes no commits. Append does not make anything
 // durable; normal asks for a sync to follow within the interval.
-func (j *Journal) Append(payload []byte, normal bool) (Frame, error) {
+func (j *Journal) Append(payload []byte, once *OnceWrite, normal bool) (Frame, error) {
 	j.tail.Lock()
 	defer j.tail.Unlock()
 	if err := j.writable(); err != nil {
@@ -164,11 +173,11 @@ func (j *Journal) Append(payload []byte, normal bool) (Frame, error) {
 		}
 		s = next
 	}
-	f, err := j.write(s, j.tail.last+1, false, payload, normal)
+	f, err := j.write(s, j.tail.last+1, false, payload, once, normal)
 	if err != nil {
 		return Frame{}, err
 	}
-	j.tail.last = f.Number
+	j.tail.last, j.tail.stated = f.Number, true
 	j.sync.written.Store(f.Number)
 	if normal {
 		j.syncLater()
@@ -194,9 +203,18 @@ func (j *Journal) writable() error {
 }
 
 // write puts one frame at the end of the segment, through memory if it may.
-func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte, mapped bool) (Frame, error) {
+func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte, once *OnceWrite, mapped bool) (Frame, error) {
 	var payloadAt int
-	j.tail.buf, payloadAt = appendFrame(j.tail.buf[:0], s.crc, number, min(j.sync.durableNumber(), number), mark, payload)
+	trailer := j.tail.trailer[:0]
+	said := once.as(number, s.first)
+	if !mark {
+		id := j.id
+		if j.tail.stated {
+			id = 0
+		}
+		trailer = appendTrailer(trailer, id, said)
+	}
+	j.tail.buf, payloadAt = appendFrame(j.tail.buf[:0], s.crc, number, min(j.sync.durableNumber(), number), mark, payload, trailer)
 	at, size := s.end.Load(), int64(len(j.tail.buf))
 	err := j.put(s, j.tail.buf, at, mapped)
 	if cap(j.tail.buf) > 1<<20 {
@@ -211,6 +229,8 @@ func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte, ma
 		Position:      Position{Segment: s.segment, Offset: at},
 		End:           at + size,
 		Number:        number,
+		ID:            j.id,
+		Once:          said,
 		Mark:          mark,
 		PayloadOffset: at + int64(payloadAt),
 	}
@@ -278,7 +298,7 @@ func (j *Journal) finish() error {
 		return nil
 	}
 	// Losing the mark loses nothing but a proof, so it is not synced, and may fail.
-	if _, err := j.write(s, j.tail.last, true, nil, false); err != nil {
+	if _, err := j.write(s, j.tail.last, true, nil, nil, false); err != nil {
 		j.opt.Log(fmt.Sprintf("close: %v", err))
 	}
 	return nil

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"path/filepath"
 	"testing"
@@ -252,6 +253,26 @@ func TestReaderAtWrongPositions(t *testing.T) {
 	require.NoError(t, err, "a failure does not spoil the reader")
 }
 
+func TestOlderFormatIsRefusedByName(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		fsys := crashfs.New()
+		j := open(t, options(fsys))
+		appendAll(t, j, payload(1, 50))
+		require.NoError(t, j.Close())
+		name := segments(fsys)[0]
+		b := readFile(t, fsys, name)
+		binary.LittleEndian.PutUint32(b[8:], FormatVersion-1)
+		binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+		require.NoError(t, fsys.WriteFile(name, b))
+		o := options(fsys)
+		o.ReadOnly = readOnly
+		_, err := Open(dir, o)
+		require.ErrorIs(t, err, backend.ErrOlderFormat)
+		require.NotErrorIs(t, err, backend.ErrCorrupt)
+		require.Equal(t, b, readFile(t, fsys, name))
+	}
+}
+
 func TestNewerFormatIsRefusedByName(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		fsys := crashfs.New()
@@ -271,8 +292,8 @@ func TestNewerFormatIsRefusedByName(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrNewerFormat)
 		require.NotErrorIs(t, err, backend.ErrCorrupt)
 		require.ErrorContains(t, err, name)
-		require.ErrorContains(t, err, "journal format 2")
-		require.ErrorContains(t, err, "up to 1")
+		require.ErrorContains(t, err, fmt.Sprint("journal format ", FormatVersion+1))
+		require.ErrorContains(t, err, fmt.Sprint("up to ", FormatVersion))
 		require.Equal(t, ops, fsys.Ops(), "nothing is touched")
 	}
 }
@@ -289,7 +310,7 @@ func TestClosedJournal(t *testing.T) {
 		r := j.NewReader()
 		require.NoError(t, j.Close())
 		require.NoError(t, j.Close(), "safe to repeat")
-		_, err := j.Append([]byte("x"), true)
+		_, err := j.Append([]byte("x"), nil, true)
 		require.ErrorIs(t, err, backend.ErrClosed)
 		_, err = r.Frame(frames[0].Position)
 		require.ErrorIs(t, err, backend.ErrClosed)
@@ -327,10 +348,10 @@ func TestReadOnly(t *testing.T) {
 	requireStored(t, j, want)
 	require.NoError(t, j.Damage())
 	require.NoError(t, j.Sync(3))
-	_, err = j.Append([]byte("x"), true)
+	_, err = j.Append([]byte("x"), nil, true)
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 	require.NoError(t, j.Close())
-	_, err = j.Append([]byte("x"), true)
+	_, err = j.Append([]byte("x"), nil, true)
 	require.ErrorIs(t, err, backend.ErrClosed)
 	require.Equal(t, ops, fsys.Ops(), "nothing is written")
 }

@@ -155,7 +155,7 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 		return fmt.Errorf("open journal: %w", err)
 	}
 	h, err := decodeHeader(b)
-	if errors.Is(err, backend.ErrNewerFormat) {
+	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	if size > mostSegment {

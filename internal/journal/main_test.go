@@ -46,7 +46,7 @@ func appendAll(t testing.TB, j *Journal, payloads ...[]byte) []Frame {
 	var frames []Frame
 	for _, p := range payloads {
 		next := j.Last() + 1
-		f, err := j.Append(p, false)
+		f, err := j.Append(p, nil, false)
 		require.NoError(t, err)
 		require.Equal(t, next, f.Number)
 		require.Equal(t, f.Number, j.Last())

@@ -77,7 +77,7 @@ func (m *model) append(n int) error {
 	}
 	m.bodies++
 	body := payload(m.bodies, n)
-	f, err := m.j.Append(body, m.through == memory || m.through == both && m.bodies%2 == 0)
+	f, err := m.j.Append(body, nil, m.through == memory || m.through == both && m.bodies%2 == 0)
 	switch {
 	case err == nil:
 		require.Equal(m.t, uint64(len(m.payloads)+1), f.Number)

@@ -19,10 +19,10 @@ func FuzzOpen(f *testing.F) {
 	s.init(h)
 	var whole []byte
 	for i, body := range payloads(0, 10, 200, 30) {
-		whole, _ = appendFrame(whole, s.crc, uint64(i+1), uint64(i/2), false, body)
+		whole, _ = appendFrame(whole, s.crc, uint64(i+1), uint64(i/2), false, body, nil)
 	}
-	second, _ := appendFrame(nil, s.crc, 2, 1, false, []byte("x"))
-	marked, _ := appendFrame(bytes.Clone(whole), s.crc, 4, 4, true, nil)
+	second, _ := appendFrame(nil, s.crc, 2, 1, false, []byte("x"), nil)
+	marked, _ := appendFrame(bytes.Clone(whole), s.crc, 4, 4, true, nil, nil)
 	f.Add([]byte{}, uint64(0), int64(0))
 	f.Add(whole, uint64(0), int64(0))
 	f.Add(whole, uint64(1), int64(headerSize+10))
@@ -70,7 +70,7 @@ func FuzzOpen(f *testing.F) {
 		require.NoError(t, damage)
 		require.Equal(t, last, j.Last())
 		_, before := stored(j)
-		frame, err := j.Append([]byte("more"), false)
+		frame, err := j.Append([]byte("more"), nil, false)
 		require.NoError(t, err)
 		require.Equal(t, last+1, frame.Number)
 		require.NoError(t, j.Close())

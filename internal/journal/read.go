@@ -172,7 +172,7 @@ func (r *Reader) frame(p Position, b []byte) (Frame, error) {
 // packed returns a frame as read from a pack. All before it is durable.
 func packed(f pack.Frame) Frame {
 	return Frame{
-		Position: Position{Segment: f.Segment, Offset: f.Start}, End: f.End, Number: f.Number, Durable: f.Number,
+		Position: Position{Segment: f.Segment, Offset: f.Start}, End: f.End, Number: f.Number, ID: f.ID, Durable: f.Number, Packed: true,
 		Payload: f.Payload, PayloadOffset: f.PayloadOffset, Offsets: f.Offsets,
 	}
 }

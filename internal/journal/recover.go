@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,11 @@ import (
 func Open(dir string, o Options) (*Journal, error) {
 	o.setDefaults()
 	j := &Journal{dir: dir, opt: o, cache: pack.NewCache(o.CacheBytes)}
+	for j.id == 0 {
+		var id [8]byte
+		rand.Read(id[:])
+		j.id = binary.LittleEndian.Uint64(id[:])
+	}
 	err := j.open()
 	if err == nil {
 		j.segmentsMu.Lock()

@@ -194,7 +194,7 @@ func TestEmptySegment(t *testing.T) {
 		j := open(t, options(fsys))
 		frames := appendAll(t, j, want...)
 		fsys.FailOp(6, errDisk) // after Sync, Create, WriteAt, Sync and SyncDir
-		_, err := j.Append(payload(3, 3000), false)
+		_, err := j.Append(payload(3, 3000), nil, false)
 		require.ErrorIs(t, err, errDisk)
 		fsys = fsys.Crash(crashfs.KeepNone())
 		require.Len(t, segments(fsys), 2)
@@ -259,7 +259,7 @@ func TestFramesInsideMessages(t *testing.T) {
 		if other {
 			salt++
 		}
-		forged, _ := appendFrame(nil, salt, 3, 2, false, []byte("forged"))
+		forged, _ := appendFrame(nil, salt, 3, 2, false, []byte("forged"), nil)
 		want := [][]byte{payload(1, 10), append([]byte("see: "), forged...)}
 		frames := appendAll(t, j, want...)
 		fsys = fsys.Crash(crashfs.KeepAll())

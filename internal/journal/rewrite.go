@@ -195,7 +195,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 		}
 		commits++
 		if err := w.Add(pack.Frame{
-			Segment: frame.Position.Segment, Start: frame.Position.Offset, End: frame.End, Number: frame.Number,
+			Segment: frame.Position.Segment, Start: frame.Position.Offset, End: frame.End, Number: frame.Number, ID: frame.ID,
 			Payload: frame.Payload, PayloadOffset: frame.PayloadOffset, Offsets: frame.Offsets,
 		}); err != nil {
 			return 0, 0, err

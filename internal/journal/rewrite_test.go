@@ -199,7 +199,7 @@ func TestRewriteCrashAtEveryOperation(t *testing.T) {
 		}
 		defer j.Close()
 		for i := range 30 {
-			if _, err := j.Append(commitPayload(t, i, 700), false); err != nil {
+			if _, err := j.Append(commitPayload(t, i, 700), nil, false); err != nil {
 				return 0
 			}
 		}
@@ -239,7 +239,7 @@ func TestRewriteCrashAtEveryOperation(t *testing.T) {
 		require.NoError(t, err)
 		names = slices.DeleteFunc(names, func(n string) bool { return path.Ext(n) == ".cut" })
 		require.Len(t, names, len(j.Segments()), "nothing else is left: %v", names)
-		_, err = j.Append(commitPayload(t, n, 700), false)
+		_, err = j.Append(commitPayload(t, n, 700), nil, false)
 		require.NoError(t, err)
 	}
 	for _, n := range campaign.Sample(disk.Ops(), 25) {

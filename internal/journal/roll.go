@@ -34,7 +34,7 @@ func (j *Journal) roll(old *segment) (*segment, error) {
 	j.segmentsMu.Unlock()
 	j.releaseOld()
 	j.sync.goOnIn(next.file)
-	j.tail.mapped.none = false
+	j.tail.mapped.none, j.tail.stated = false, false
 	return next, nil
 }
 

@@ -69,9 +69,9 @@ func Salvage(fsys vfs.FS, dir string, visit func(Frame) error, lost func(Loss)) 
 	return max(s.number, s.known), nil
 }
 
-// newerFormat returns an error if that is about a format of the future.
+// newerFormat returns an error if that is about a format of another program.
 func newerFormat(name string, err error) error {
-	if errors.Is(err, backend.ErrNewerFormat) {
+	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

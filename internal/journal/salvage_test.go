@@ -66,7 +66,7 @@ func TestSalvageEveryByte(t *testing.T) {
 		_, err = f.WriteAt(clean[at:at+1], int64(at))
 		require.NoError(t, err)
 	}
-	_, err = f.WriteAt([]byte{0}, 41) // the salt
+	_, err = f.WriteAt([]byte{clean[41] ^ 1}, 41) // the salt
 	require.NoError(t, err)
 	numbers, losses = salvaged(t, fsys, want)
 	require.Empty(t, numbers)
@@ -159,7 +159,7 @@ func FuzzSalvage(f *testing.F) {
 	s.init(h)
 	var whole []byte
 	for i, body := range payloads(0, 10, 200, 30) {
-		whole, _ = appendFrame(whole, s.crc, uint64(i+1), uint64(i/2), false, body)
+		whole, _ = appendFrame(whole, s.crc, uint64(i+1), uint64(i/2), false, body, nil)
 	}
 	f.Add([]byte{}, 0)
 	f.Add(whole, 0)

@@ -31,17 +31,17 @@ func TestRangeSumsOfALongRange(t *testing.T) {
 func TestFramesAmong(t *testing.T) {
 	const salt = 11
 	frame := func(number, durable uint64, n int) []byte {
-		b, _ := appendFrame(nil, salt, number, durable, false, payload(int(number), n))
+		b, _ := appendFrame(nil, salt, number, durable, false, payload(int(number), n), nil)
 		return b
 	}
 	mark := func(number uint64) []byte {
-		b, _ := appendFrame(nil, salt, number, number, true, nil)
+		b, _ := appendFrame(nil, salt, number, number, true, nil, nil)
 		return b
 	}
-	foreign, _ := appendFrame(nil, salt+1, 12, 11, false, payload(1, 30))
+	foreign, _ := appendFrame(nil, salt+1, 12, 11, false, payload(1, 30), nil)
 	torn := frame(11, 10, 200)
 	torn[100]++
-	inside, _ := appendFrame(nil, salt, 11, 9, false, frame(12, 11, 10))
+	inside, _ := appendFrame(nil, salt, 11, 9, false, frame(12, 11, 10), nil)
 	tests := map[string]struct {
 		b    []byte
 		want laterFrames
@@ -76,7 +76,7 @@ func TestFramesAmongManyCandidates(t *testing.T) {
 	for i := 0; i+4 <= n; i += 4 {
 		binary.LittleEndian.PutUint32(b[i:], 0x00020202)
 	}
-	last, _ := appendFrame(nil, 1, 2, 1, false, []byte("found all the same"))
+	last, _ := appendFrame(nil, 1, 2, 1, false, []byte("found all the same"), nil)
 	copy(b[n-len(last):], last)
 	require.Equal(t, laterFrames{found: true, number: 2, durable: 1}, framesAmong(b, 1, 0))
 }

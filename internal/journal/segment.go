@@ -17,7 +17,7 @@ import (
 
 // FormatVersion is the version of the journal's layout that this program writes
 // and the newest it reads.
-const FormatVersion = 1
+const FormatVersion = 2
 
 const (
 	headerSize  = 64
@@ -87,6 +87,9 @@ func decodeHeader(b []byte) (header, error) {
 	}
 	if crc32.Checksum(b[:60], castagnoli) != binary.LittleEndian.Uint32(b[60:]) {
 		return header{}, errors.New("header checksum does not match")
+	}
+	if v > 0 && v < FormatVersion {
+		return header{}, fmt.Errorf("%w: journal format %d, this program reads %d", backend.ErrOlderFormat, v, FormatVersion)
 	}
 	if v != FormatVersion {
 		return header{}, fmt.Errorf("journal format %d is not known", v)

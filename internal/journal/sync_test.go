@@ -89,7 +89,7 @@ func TestWaitersShareOneSync(t *testing.T) {
 	appended.Add(writers)
 	for range writers {
 		synced.Go(func() {
-			f, err := j.Append([]byte("while the disk is busy"), false)
+			f, err := j.Append([]byte("while the disk is busy"), nil, false)
 			appended.Done()
 			if err == nil {
 				err = j.Sync(f.Number)
@@ -119,7 +119,7 @@ func TestSyncVouchesForWhatCameBefore(t *testing.T) {
 	j = open(t, options(watchedFS{fsys, func() {
 		if armed {
 			during.Do(func() {
-				if _, err := j.Append([]byte("late"), false); err != nil {
+				if _, err := j.Append([]byte("late"), nil, false); err != nil {
 					t.Error(err)
 				}
 			})
@@ -172,7 +172,7 @@ func TestNormalCommitsAreSyncedWithinTheInterval(t *testing.T) {
 	j := open(t, o)
 	<-synced // the first header
 	for i := range 5 {
-		f, err := j.Append(payload(i, 50), true)
+		f, err := j.Append(payload(i, 50), nil, true)
 		require.NoError(t, err)
 		await(t, synced, "a sync must follow")
 		require.NoError(t, j.Sync(f.Number)) // which may have to wait for it to end
@@ -188,7 +188,7 @@ func TestOthersAreNotSynced(t *testing.T) {
 	appendAll(t, j, payloads(10, 20)...)
 	require.Nil(t, j.sync.timer)
 	require.Equal(t, 2, fsys.UnsyncedOps())
-	_, err := j.Append([]byte("x"), true)
+	_, err := j.Append([]byte("x"), nil, true)
 	require.NoError(t, err)
 	require.NotNil(t, j.sync.timer)
 	require.NoError(t, j.Close())
@@ -202,10 +202,10 @@ func TestFailedBackgroundSync(t *testing.T) {
 	o.Log = func(string) { close(told) }
 	j := open(t, o)
 	fsys.FailSyncs(errDisk)
-	_, err := j.Append([]byte("x"), true)
+	_, err := j.Append([]byte("x"), nil, true)
 	require.NoError(t, err)
 	await(t, told, "a failed sync is logged")
-	_, err = j.Append([]byte("y"), true)
+	_, err = j.Append([]byte("y"), nil, true)
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 	require.ErrorIs(t, j.Close(), errDisk)
 }
@@ -224,7 +224,7 @@ func TestManyWritersAndReaders(t *testing.T) {
 		writing.Go(func() {
 			for i := range each {
 				body := []byte(fmt.Sprintf("writer %d commit %d %s", w, i, bytes.Repeat([]byte("."), w*8)))
-				f, err := j.Append(body, i%3 == 0)
+				f, err := j.Append(body, nil, i%3 == 0)
 				if err == nil && i%3 != 0 {
 					err = j.Sync(f.Number)
 				}
@@ -288,7 +288,7 @@ func TestCloseWhileInUse(t *testing.T) {
 		for range 4 {
 			using.Go(func() {
 				for {
-					f, err := j.Append(payload(1, 700), true)
+					f, err := j.Append(payload(1, 700), nil, true)
 					if err == nil {
 						err = j.Sync(f.Number)
 					}
@@ -369,7 +369,7 @@ func TestRoomForWhatWasWritten(t *testing.T) {
 	burst := func(n int) (size int64) {
 		start := j.End().Offset
 		for i := range n {
-			_, err := j.Append(payload(i, 300), true)
+			_, err := j.Append(payload(i, 300), nil, true)
 			require.NoError(t, err)
 		}
 		return j.End().Offset - start
@@ -400,7 +400,7 @@ func TestRoomIsMadeInPauses(t *testing.T) {
 	o := options(fsys)
 	o.SyncInterval = time.Minute
 	j := open(t, o)
-	_, err := j.Append(payload(1, 300), true)
+	_, err := j.Append(payload(1, 300), nil, true)
 	require.NoError(t, err)
 	synced, err := j.tend(time.Now().Add(time.Millisecond)) // it comes again
 	require.NoError(t, err)

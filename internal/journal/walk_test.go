@@ -16,7 +16,7 @@ import (
 func TestCheckFindsMissingCommits(t *testing.T) {
 	j := open(t, options(crashfs.New()))
 	for i := range 60 {
-		_, err := j.Append(payload(i, 700), true)
+		_, err := j.Append(payload(i, 700), nil, true)
 		require.NoError(t, err)
 	}
 	files := j.Segments()

@@ -28,6 +28,7 @@ type File struct {
 	mu         sync.Mutex // held while the table or the base is read
 	rows       []row
 	foundation foundation
+	identities []identity
 
 	found atomic.Pointer[directory] // when it was read
 
@@ -69,7 +70,7 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 	}
 	header, headErr := decodeHeader(head)
 	switch {
-	case errors.Is(headErr, backend.ErrNewerFormat):
+	case errors.Is(headErr, backend.ErrNewerFormat), errors.Is(headErr, backend.ErrOlderFormat):
 		return nil, fmt.Errorf("%s: %w", name, headErr)
 	case headErr != nil:
 		return nil, p.corrupt(0, headErr.Error())
@@ -164,11 +165,15 @@ func (p *File) tableLocked() ([]row, error) {
 	if !right(b) && !p.restore(b, p.foot.offset, right) {
 		return nil, p.corrupt(p.foot.offset, "checksum of the table does not match")
 	}
+	identities, b, err := readIdentities(b, p.Header)
+	if err != nil {
+		return nil, p.corrupt(p.foot.offset, err.Error())
+	}
 	base, rows, err := readTable(b, p.Header, p.foot.offset)
 	if err != nil {
 		return nil, p.corrupt(p.foot.offset, err.Error())
 	}
-	p.foundation, p.rows = base, rows
+	p.foundation, p.rows, p.identities = base, rows, identities
 	return rows, nil
 }
 

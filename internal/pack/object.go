@@ -61,7 +61,7 @@ func (p *File) Frame(segment uint32, offset int64) (Frame, error) {
 
 func (p *File) frame(at piece) (Frame, error) {
 	x := at.x
-	f := Frame{Segment: x.segment, Start: x.start, End: x.end, Number: x.number, PayloadOffset: x.payloadAt(), Offsets: x.offsets}
+	f := Frame{Segment: x.segment, Start: x.start, End: x.end, Number: x.number, ID: p.idFrom(x.number), PayloadOffset: x.payloadAt(), Offsets: x.offsets}
 	if x.verbatim {
 		body, err := p.bodyIn(at.c, at.b, uint64(x.bodies[0]))
 		f.Payload = bytes.Clone(body)

@@ -46,7 +46,11 @@ func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) [
 		start := at
 		body := start + int64(frameHeader+uvarintSize(number<<1)+1+i%2)
 		at = body + int64(len(payload))
-		out = append(out, Frame{Segment: segment, Start: start, End: at, Number: number, Payload: bytes.Clone(payload), PayloadOffset: body})
+		id := uint64(0)
+		if number%7 == 1 {
+			id = number<<40 | 5
+		}
+		out = append(out, Frame{Segment: segment, Start: start, End: at, Number: number, ID: id, Payload: bytes.Clone(payload), PayloadOffset: body})
 		if i%5 == 4 {
 			at += 12 // a mark
 		}

@@ -43,6 +43,7 @@ type Frame struct {
 	Segment    uint32
 	Start, End int64
 	Number     uint64
+	ID         uint64 // that commits have from this one on, 0 if the frame does not say
 	Payload    []byte
 	// PayloadOffset is where in its segment the payload starts.
 	PayloadOffset int64
@@ -90,6 +91,9 @@ type Writer struct {
 	dict    dictionary
 
 	encoder structure.Encoder
+	// identities are the ids of the commits.
+	identities []identity
+
 	sums    []uint32 // of the payloads, for the proof
 	next    uint64
 	nextRow place
@@ -117,6 +121,7 @@ func (w *Writer) Add(f Frame) error {
 		return fmt.Errorf("pack: commit %d where %d is due", f.Number, w.next)
 	}
 	w.Yield()
+	w.identify(f)
 	x, payload, err := w.commit(f)
 	if err != nil {
 		return fmt.Errorf("pack commit %d: %w", f.Number, err)
@@ -412,7 +417,7 @@ func (w *Writer) Finish() (int64, error) {
 		return 0, err
 	}
 	w.h.LastCommit = w.next - 1
-	end := appendTable(nil, w.foundation, w.rows)
+	end := appendTable(appendIdentities(nil, w.h.FirstCommit, w.identities), w.foundation, w.rows)
 	f := footer{offset: w.at, length: uint32(len(end)), sum: crc32.Checksum(end, castagnoli)}
 	var finds, directory []byte
 	if !w.Unlisted {
@@ -458,6 +463,9 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 			return fmt.Errorf("pack %s: commit %d does not read back", name, f.Number)
 		}
 		i++
+	}
+	if !slices.Equal(p.identities, w.identities) {
+		return fmt.Errorf("pack %s: the ids of its commits do not read back", name)
 	}
 	if i != len(w.sums) {
 		return fmt.Errorf("pack %s: %d commits of %d read back", name, i, len(w.sums))

@@ -54,6 +54,9 @@ type Options struct {
 	Threads []ExpectThread
 	// Contexts are states that contexts must have just before the commit, in the same way.
 	Contexts []ExpectContext
+	// Once, when not nil, says which request of a session the commit is: it is applied once,
+	// however often it is sent.
+	Once *Once
 }
 
 // ExpectThread is the state that a thread must have: nil when it must not exist.
@@ -77,8 +80,11 @@ type Expect struct {
 
 // Receipt tells what became of a commit.
 type Receipt struct {
-	// Number is the number that the commit got.
-	Number uint64
+	// Cursor is the number that the commit got, and its id.
+	Cursor
+	// Repeated is set when the same request of a session was applied before: the cursor is
+	// that of the commit then, and nothing else is known of it.
+	Repeated bool
 	// Known lists the blocks whose bytes the store already had. Nothing of them
 	// was stored again, and what was first recorded with them stays.
 	Known []content.ID
@@ -110,7 +116,20 @@ type Engine interface {
 	//
 	// A commit that was cancelled while waiting for durability may have been
 	// applied: the error says so with ErrUncertain.
+	//
+	// A commit with Options.Once that was applied before is not applied again, whatever it was
+	// made for: its receipt is Repeated, and returned when the commit is as durable as asked
+	// for now. Where it is not known whether it was applied, nothing is, and the error is
+	// ErrUncertain. A request that was refused may be sent again.
 	Apply(ctx context.Context, c *structure.Commit, o Options) (Receipt, error)
+
+	// Outcome returns the receipt of a request that was applied, ErrNotFound for one that was
+	// not, and ErrUncertain where that is not known any more. It does not wait for attempts
+	// that are under way, nor for durability.
+	Outcome(ctx context.Context, o Once) (Receipt, error)
+
+	// Forget ends a session. A request of it that is sent later is ErrUncertain.
+	Forget(ctx context.Context, session [16]byte) error
 
 	// Upload stores chunks for the tree of a block that a later commit brings, and returns how
 	// many of them the store did not have. They need not be durable before that commit is.
@@ -122,14 +141,16 @@ type Engine interface {
 	// reads. It must be closed. It does not wait for writers.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
-	// Feed yields the commits from the given number on, in order, up to the last
-	// that was there when it was called. Block bodies are included, but for those
+	// Feed yields the commits behind a cursor, in order, up to the last that was there when
+	// it was called. Block bodies are included, but for those
 	// that were erased since. Commits of which a Collector took records come without
 	// them, down to none.
-	Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error]
+	// A cursor that is not of this history is ErrDiverged.
+	Feed(ctx context.Context, after Cursor) iter.Seq2[*structure.Commit, error]
 
-	// Wait returns the number of the last commit as soon as it exceeds after.
-	Wait(ctx context.Context, after uint64) (uint64, error)
+	// Wait returns where the last commit is as soon as that is behind a cursor. A cursor that
+	// is not of this history is ErrDiverged.
+	Wait(ctx context.Context, after Cursor) (Cursor, error)
 
 	// Sync makes every commit so far survive power loss.
 	Sync(ctx context.Context) error
@@ -161,8 +182,8 @@ const IDEnd = 4
 // nothing for sequences. Listings take the id or name that they continue behind, whether it
 // exists or not; the zero value begins at the start.
 type Reader interface {
-	// Head returns the number of the last commit, 0 in an empty store.
-	Head(ctx context.Context) (uint64, error)
+	// Head returns where the last commit is, the zero cursor in an empty store.
+	Head(ctx context.Context) (Cursor, error)
 
 	Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error)
 	// Threads yields every thread in the order of their ids.

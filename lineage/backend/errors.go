@@ -32,13 +32,15 @@ var (
 	ErrExpired = errors.New("expired")
 	// ErrTooLarge is returned for a commit beyond the engine's limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrUncertain is returned when a commit was applied but its durability is
-	// not known.
-	ErrUncertain = errors.New("applied, but not known to be durable")
+	// ErrUncertain is returned when a commit may have been applied: its durability is not
+	// known, or whether it was applied when it was sent before.
+	ErrUncertain = errors.New("not known whether it was applied for good")
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = errors.New("locked")
 	// ErrNewerFormat is returned for a store that a newer program wrote.
 	ErrNewerFormat = errors.New("written by a newer version of the program")
+	// ErrOlderFormat is returned for a store that a program wrote before there was a release.
+	ErrOlderFormat = errors.New("written by an older, unreleased version of the program")
 )
 
 // SubjectError says which thing an error is about. It matches its Err.

@@ -192,7 +192,7 @@ func (im *importer) read(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	im.fresh = head == 0
+	im.fresh = head.Number == 0
 	im.taken = make(map[structure.ContextID]struct{})
 	if im.in, err = newReader(r); err != nil {
 		return err

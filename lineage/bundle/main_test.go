@@ -112,9 +112,9 @@ func bring(t tester, s *lineage.Store, b []byte) bundle.ImportReport {
 
 func head(t tester, s *lineage.Store) uint64 {
 	t.Helper()
-	n, err := s.Engine().Head(bg)
+	at, err := s.Engine().Head(bg)
 	require.NoError(t, err)
-	return n
+	return at.Number
 }
 
 // bringAgain imports what the store has and requires that it changes nothing.

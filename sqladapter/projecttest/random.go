@@ -85,7 +85,7 @@ func (s *suite) testFollow(t *testing.T) {
 	go func() {
 		ended <- (&sqladapter.Projector{Store: store, DB: db}).Follow(ctx, func(r sqladapter.ProjectReport) {
 			select {
-			case reached <- r.To:
+			case reached <- r.To.Number:
 			case <-ctx.Done():
 			}
 		})
@@ -95,7 +95,7 @@ func (s *suite) testFollow(t *testing.T) {
 		head, err := store.Engine().Head(bg)
 		require.NoError(t, err)
 		for at := range reached {
-			if at >= head {
+			if at >= head.Number {
 				break
 			}
 		}

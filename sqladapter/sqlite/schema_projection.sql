@@ -6,8 +6,9 @@ CREATE TABLE "lineage_projection" (
   "format" INTEGER NOT NULL,
   "lineage" INTEGER NOT NULL, -- whether content and structure are here, beside chats
   "commit_number" INTEGER NOT NULL,
-  "commit_time" INTEGER NOT NULL,
+  "commit_id" INTEGER NOT NULL, -- tells it from another commit with that number
   "base_number" INTEGER NOT NULL, -- nothing here is older than this commit
+  "base_id" INTEGER NOT NULL,
   "turn" INTEGER NOT NULL
 );
 

@@ -6,8 +6,9 @@ CREATE TABLE [lineage_projection] (
   [format] BIGINT NOT NULL,
   [lineage] BIGINT NOT NULL, -- whether content and structure are here, beside chats
   [commit_number] BIGINT NOT NULL,
-  [commit_time] BIGINT NOT NULL,
+  [commit_id] BIGINT NOT NULL, -- tells it from another commit with that number
   [base_number] BIGINT NOT NULL, -- nothing here is older than this commit
+  [base_id] BIGINT NOT NULL,
   [turn] BIGINT NOT NULL
 );
 

@@ -97,9 +97,9 @@ func testClose(t *testing.T, c Config) {
 	require.ErrorIs(t, err, backend.ErrClosed)
 	_, err = s.Snapshot(background)
 	require.ErrorIs(t, err, backend.ErrClosed)
-	_, err = s.Wait(background, 0)
+	_, err = s.Wait(background, backend.Cursor{})
 	require.ErrorIs(t, err, backend.ErrClosed)
-	require.ErrorIs(t, firstError(s.Feed(background, 1)), backend.ErrClosed)
+	require.ErrorIs(t, firstError(s.Feed(background, from(1))), backend.ErrClosed)
 	require.ErrorIs(t, firstError(s.Verify(background, backend.VerifyOptions{})), backend.ErrClosed)
 	require.ErrorIs(t, s.Sync(background), backend.ErrClosed)
 	require.NoError(t, s.Close(), "closing again is safe")
@@ -115,7 +115,7 @@ func testCloseExpires(t *testing.T, c Config) {
 	open, err := s.Snapshot(background)
 	require.NoError(t, err)
 	paused := map[string]*pausedPath{"of the engine": pausePath(t, s), "of a snapshot": pausePath(t, open)}
-	next, stop := iter.Pull2(s.Feed(background, 1))
+	next, stop := iter.Pull2(s.Feed(background, backend.Cursor{}))
 	defer stop()
 	_, err, ok := next()
 	require.True(t, ok)
@@ -270,7 +270,7 @@ func testCloseMeanwhile(t *testing.T, c Config) {
 				}
 			})
 		}
-		_, err := engine.Wait(background, s.head()+20)
+		_, err := engine.Wait(background, backend.Cursor{Number: s.head() + 20})
 		require.NoError(t, err)
 		require.NoError(t, engine.Close())
 		wg.Wait()
@@ -285,9 +285,9 @@ func testCloseMeanwhile(t *testing.T, c Config) {
 }
 
 func (s *store) head() uint64 {
-	n, err := s.Head(background)
+	head, err := s.Head(background)
 	require.NoError(s.t, err)
-	return n
+	return head.Number
 }
 
 // testCancel reads and writes in a context that has ended.
@@ -300,7 +300,7 @@ func testCancel(t *testing.T, c Config) {
 	for name, err := range sequences(ctx, s) {
 		require.ErrorIs(t, err, why, name)
 	}
-	require.ErrorIs(t, firstError(s.Feed(ctx, 1)), why)
+	require.ErrorIs(t, firstError(s.Feed(ctx, from(1))), why)
 	require.ErrorIs(t, firstError(s.Verify(ctx, backend.VerifyOptions{Deep: true})), why)
 	before := s.model.number
 	_, err := s.Apply(ctx, s.commit(thread("late")), backend.Options{})
@@ -339,7 +339,7 @@ func testBreaks(t *testing.T, c Config) {
 					for range s.Forks(background, structure.RunID{}) {
 						for range s.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{}) {
 							for range s.Where(background, content.Sum([]byte("one"))) {
-								for range s.Feed(background, 1) {
+								for range s.Feed(background, from(1)) {
 									break
 								}
 								break

@@ -17,8 +17,8 @@ import (
 func testEmpty(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.check()
-	require.Empty(t, list(t, s.Feed(background, 0)))
-	require.Empty(t, list(t, s.Feed(background, 1)))
+	require.Empty(t, list(t, s.Feed(background, from(0))))
+	require.Empty(t, list(t, s.Feed(background, from(1))))
 	require.Empty(t, path(t, s, structure.SpanRef{}, structure.Window{}))
 	digest, err := s.Digest(background, structure.SpanRef{})
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func testNumbers(t *testing.T, c Config) {
 	receipt, err := s.Apply(background, given, backend.Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	require.Equal(t, uint64(6), receipt.Number)
-	for commit, err := range s.Feed(background, 6) {
+	for commit, err := range s.Feed(background, from(6)) {
 		require.NoError(t, err)
 		require.Equal(t, uint64(6), commit.Number)
 		require.False(t, commit.Time.Before(before), "a commit without a time gets that of its arrival")
@@ -411,7 +411,7 @@ func testKnown(t *testing.T, c Config) {
 	receipt := s.apply(text("new"), text("one"), thread("u"))
 	require.Equal(t, []content.ID{content.Sum([]byte("one"))}, receipt.Known)
 	s.apply(text("twice"), text("twice"), run("q", structure.SpanRef{}), says(at("q", 1), "twice"))
-	require.Len(t, list(t, s.Feed(background, 3)), 1)
+	require.Len(t, list(t, s.Feed(background, from(3))), 1)
 	s.apply(chunk("piece"), chunk("piece"))
 	require.Equal(t, 1, s.apply(chunk("piece"), chunk("other piece")).KnownChunks)
 

@@ -235,11 +235,11 @@ func (c *crowd) fork(client int, from structure.ContextID, name string) {
 func (c *crowd) settled(t *testing.T) {
 	head, err := c.engine.Head(background)
 	require.NoError(t, err)
-	require.Equal(t, uint64(len(c.added)+1), head, "numbers have gaps")
+	require.Equal(t, uint64(len(c.added)+1), head.Number, "numbers have gaps")
 	parents := map[structure.SpanRef]structure.SpanRef{}
 	bodies := map[structure.SpanRef]string{}
 	tips := map[structure.ContextID]structure.SpanRef{}
-	for number := uint64(2); number <= head; number++ {
+	for number := uint64(2); number <= head.Number; number++ {
 		a, ok := c.added[number]
 		require.True(t, ok, "nobody was given commit %d", number)
 		require.Equal(t, tips[a.context], a.expected, "before commit %d", number)
@@ -265,10 +265,10 @@ func (c *crowd) settled(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	next := uint64(1)
-	for commit, err := range c.engine.Feed(background, 1) {
+	for commit, err := range c.engine.Feed(background, from(1)) {
 		require.NoError(t, err)
 		require.Equal(t, next, commit.Number)
 		next++
 	}
-	require.Equal(t, head+1, next)
+	require.Equal(t, head.Number+1, next)
 }

@@ -41,6 +41,18 @@ func (c *Counting) Apply(ctx context.Context, commit *structure.Commit, o backen
 	return c.engine.Apply(ctx, commit, o)
 }
 
+// Outcome implements backend.Engine.
+func (c *Counting) Outcome(ctx context.Context, o backend.Once) (backend.Receipt, error) {
+	c.work.Add(1)
+	return c.engine.Outcome(ctx, o)
+}
+
+// Forget implements backend.Engine.
+func (c *Counting) Forget(ctx context.Context, session [16]byte) error {
+	c.work.Add(1)
+	return c.engine.Forget(ctx, session)
+}
+
 // Upload implements backend.Engine.
 func (c *Counting) Upload(ctx context.Context, chunks []*structure.Chunk) (int, error) {
 	c.work.Add(1 + int64(len(chunks)))
@@ -57,12 +69,12 @@ func (c *Counting) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 }
 
 // Feed implements backend.Engine.
-func (c *Counting) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
-	return counted(&c.work, c.engine.Feed(ctx, from))
+func (c *Counting) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+	return counted(&c.work, c.engine.Feed(ctx, after))
 }
 
 // Wait implements backend.Engine.
-func (c *Counting) Wait(ctx context.Context, after uint64) (uint64, error) {
+func (c *Counting) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
 	return c.engine.Wait(ctx, after)
 }
 
@@ -108,7 +120,7 @@ func counted[T any](work *atomic.Int64, all iter.Seq2[T, error]) iter.Seq2[T, er
 	}
 }
 
-func (r countingReader) Head(ctx context.Context) (uint64, error) { return r.asked().Head(ctx) }
+func (r countingReader) Head(ctx context.Context) (backend.Cursor, error) { return r.asked().Head(ctx) }
 
 func (r countingReader) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
 	return r.asked().Thread(ctx, id)

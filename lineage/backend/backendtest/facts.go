@@ -67,7 +67,7 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	t.Helper()
 	f := facts{}
 	head, err := r.Head(background)
-	f["head"] = answer(t, head, err)
+	f["head"] = answer(t, head.Number, err)
 	f.threads(t, r, seen)
 	f.contexts(t, r, seen)
 	f.runs(t, r, seen)

@@ -31,12 +31,12 @@ func testFeed(t *testing.T, c Config) {
 		s.applyOnly(s.commit(text("a1"), thread(fmt.Sprint(i))), backend.Options{Durability: backend.Normal})
 	}
 	for range 2 {
-		for from := uint64(0); from <= s.model.number+2; from++ {
-			if from > 20 && from < s.model.number-3 && from%61 != 0 {
+		for number := uint64(0); number <= s.model.number+2; number++ {
+			if number > 20 && number < s.model.number-3 && number%61 != 0 {
 				continue
 			}
-			want, got := s.model.feedFrom(from), s.Feed(background, from)
-			if from%61 != 0 { // a few of its commits
+			want, got := s.model.feedFrom(number), s.Feed(background, from(number))
+			if number%61 != 0 { // a few of its commits
 				want = want[:min(4, len(want))]
 				got = atMost(len(want), got)
 			}
@@ -46,19 +46,19 @@ func testFeed(t *testing.T, c Config) {
 	}
 
 	// It stops at the head as of the call, and goes on from any commit.
-	feed := s.Feed(background, s.model.number)
+	feed := s.Feed(background, from(s.model.number))
 	s.applyOnly(s.commit(thread("later")), backend.Options{})
 	require.Len(t, list(t, feed), 1)
 	next := uint64(1)
-	for commit, err := range s.Feed(background, 1) {
+	for commit, err := range s.Feed(background, from(1)) {
 		require.NoError(t, err)
 		s.applyOnly(s.commit(thread("meanwhile")), backend.Options{})
 		if next = commit.Number + 1; next > 5 {
 			break
 		}
 	}
-	equalFeed(t, s.model.feedFrom(next), values(t, s.Feed(background, next)))
-	require.Empty(t, list(t, s.Feed(background, s.model.number+1)))
+	equalFeed(t, s.model.feedFrom(next), values(t, s.Feed(background, from(next))))
+	require.Empty(t, list(t, s.Feed(background, from(s.model.number+1))))
 }
 
 // atMost ends a sequence after n values. A sequence that should be empty is read to its end.
@@ -72,6 +72,9 @@ func atMost[T any](n int, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 		}
 	}
 }
+
+// from is where a feed is asked for whose first commit has a number, whichever that is.
+func from(number uint64) backend.Cursor { return backend.Cursor{Number: max(number, 1) - 1} }
 
 func equalFeed(t tester, want, got []structure.Commit) {
 	t.Helper()
@@ -103,8 +106,8 @@ type arrival struct {
 func waiting(ctx context.Context, e backend.Engine, after uint64) <-chan arrival {
 	done := make(chan arrival, 1)
 	go func() {
-		n, err := e.Wait(ctx, after)
-		done <- arrival{n, err}
+		c, err := e.Wait(ctx, backend.Cursor{Number: after})
+		done <- arrival{c.Number, err}
 	}()
 	return done
 }
@@ -151,18 +154,16 @@ func testWait(t *testing.T, c Config) {
 	ended := make(chan error, 4)
 	for range cap(ended) {
 		go func() {
-			for after := uint64(2); after < 2+commits; {
-				n, err := s.Wait(background, after)
-				if err == nil && n <= after {
-					err = fmt.Errorf("%d does not exceed %d", n, after)
+			after, err := s.Head(background)
+			for err == nil && after.Number < 2+commits {
+				var next backend.Cursor
+				next, err = s.Wait(background, after)
+				if err == nil && next.Number <= after.Number {
+					err = fmt.Errorf("%v does not exceed %v", next, after)
 				}
-				if err != nil {
-					ended <- err
-					return
-				}
-				after = n
+				after = next
 			}
-			ended <- nil
+			ended <- err
 		}()
 	}
 	for i := range commits {

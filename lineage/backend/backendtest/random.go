@@ -32,7 +32,7 @@ func testRandom(t *testing.T, c Config) {
 				s.randomCommit(rt)
 			}
 		}
-		equalFeed(rt, s.model.feedFrom(0), values(rt, s.Feed(background, 1)))
+		equalFeed(rt, s.model.feedFrom(0), values(rt, s.Feed(background, from(1))))
 		require.Empty(rt, verify(rt, s.Engine, rapid.IntRange(0, 3).Draw(rt, "deep") == 0))
 	})
 }

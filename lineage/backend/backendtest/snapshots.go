@@ -113,7 +113,7 @@ func consistent(t *testing.T, r backend.Reader) {
 			t.Error(err)
 			return
 		}
-		if err := consistentHistory(r, &v, head); err != nil {
+		if err := consistentHistory(r, &v, head.Number); err != nil {
 			t.Errorf("context %v at %v: %v", v.ID, v.Tip, err)
 			return
 		}

@@ -1,0 +1,271 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// mostSessions is how many sessions are known. Then the one whose last request is the oldest is
+// forgotten.
+const mostSessions = 1024
+
+// sessions tells which requests were applied. Frames say it, but packs do not: what is known of
+// sessions is in the index, and of those that are not in it any more the horizon tells. The
+// lock on writing guards it.
+type sessions struct {
+	known map[[16]byte]*session
+	last  map[uint64]*session // by the number of their last commit
+	// horizon is a commit that is not before the first of any session that was forgotten. So a
+	// session that was made there or later, and is not known, has applied nothing.
+	horizon uint64
+	changed bool // the index has another horizon
+}
+
+// session is what is known of one.
+type session struct {
+	id [16]byte
+	// whole is set when it is known from its first commit on. Of another what is not known to
+	// be applied may have been.
+	whole    bool
+	first    uint64 // its first commit that is known
+	last     uint64 // its last commit, and the sequence of that
+	sequence uint64
+	highest  uint64            // sequence
+	applied  map[uint64]uint64 // sequence → commit, within the window of the highest
+}
+
+func newSessions() sessions {
+	return sessions{known: make(map[[16]byte]*session), last: make(map[uint64]*session)}
+}
+
+// find returns the commit of a request, 0 if it was not applied.
+func (s *session) find(sequence uint64) (uint64, error) {
+	if number, ok := s.applied[sequence]; ok {
+		return number, nil
+	}
+	if !s.whole || s.highest >= backend.OnceWindow && sequence <= s.highest-backend.OnceWindow {
+		return 0, uncertain(s.id, sequence)
+	}
+	return 0, nil
+}
+
+func uncertain(id [16]byte, sequence uint64) error {
+	return fmt.Errorf("request %d of session %x: %w", sequence, id, backend.ErrUncertain)
+}
+
+// applied returns the commit of a request, 0 if it was not applied.
+func (e *Engine) applied(o *backend.Once) (uint64, error) {
+	if s := e.sessions.known[o.Session]; s != nil {
+		return s.find(o.Sequence)
+	}
+	if o.Since.Number < e.sessions.horizon {
+		return 0, uncertain(o.Session, o.Sequence)
+	}
+	return 0, e.follows(o.Since)
+}
+
+// repeated returns the cursor of the commit of a request that was applied before, if it was.
+func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
+	number, err := e.applied(o)
+	if err != nil || number == 0 {
+		return at, err
+	}
+	v := e.now()
+	defer v.release()
+	return v.at(number)
+}
+
+// onceWrite returns what the frame of a commit is to say of its session.
+func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
+	if o == nil {
+		return nil
+	}
+	w := &journal.OnceWrite{Session: o.Session, Sequence: o.Sequence}
+	if s := e.sessions.known[o.Session]; s != nil {
+		w.LastCommit, w.LastSequence = s.last, s.sequence
+	}
+	return w
+}
+
+// request notes which request a commit is, as its frame says.
+func (e *Engine) request(b *builder, f journal.Frame) {
+	o := f.Once
+	switch {
+	case f.Packed: // it may have been one
+		for id := range e.sessions.known {
+			e.sessions.forget(id, b.put)
+		}
+		e.sessions.horizon, e.sessions.changed = max(e.sessions.horizon, f.Number), true
+	case o == nil:
+	case o.Back == 0:
+		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.put)
+	default:
+		if s := e.sessions.last[f.Number-o.Back]; s != nil {
+			e.sessions.note(f.Number, s.id, s.sequence+1+uint64(o.Step), false, b.put)
+		}
+	}
+}
+
+// note notes a request. first is set for a session's first.
+func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool, put func(key, value []byte)) {
+	s := x.known[id]
+	if s == nil || first {
+		if s != nil {
+			delete(x.last, s.last)
+		}
+		s = &session{id: id, whole: first, first: number, applied: make(map[uint64]uint64)}
+		x.known[id] = s
+	}
+	delete(x.last, s.last)
+	x.last[number] = s
+	s.last, s.sequence = number, sequence
+	s.highest = max(s.highest, sequence)
+	s.applied[sequence] = number
+	if len(s.applied) > 1 {
+		maps.DeleteFunc(s.applied, func(other, _ uint64) bool { return s.highest-other >= backend.OnceWindow })
+	}
+	put(key(tableOnce, id[:]), s.encode())
+	if len(x.known) > mostSessions {
+		oldest := s
+		for _, other := range x.known {
+			if other.last < oldest.last {
+				oldest = other
+			}
+		}
+		x.forget(oldest.id, put)
+	}
+	if x.changed {
+		put(key(tableOnce), binary.AppendUvarint(nil, x.horizon))
+		x.changed = false
+	}
+}
+
+func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
+	s := x.known[id]
+	delete(x.known, id)
+	delete(x.last, s.last)
+	if x.horizon < s.first {
+		x.horizon, x.changed = s.first, true
+	}
+	put(key(tableOnce, id[:]), nil)
+}
+
+// encode returns the session's entry in the index.
+func (s *session) encode() []byte {
+	head := s.first << 1
+	if s.whole {
+		head |= 1
+	}
+	b := binary.AppendUvarint(nil, head)
+	b = binary.AppendUvarint(b, s.last-s.first)
+	b = binary.AppendUvarint(b, s.sequence)
+	var before uint64
+	for _, sequence := range slices.Sorted(maps.Keys(s.applied)) {
+		b = binary.AppendUvarint(b, sequence-before)
+		b = binary.AppendUvarint(b, s.applied[sequence]-s.first)
+		before = sequence
+	}
+	return b
+}
+
+func decodeSession(id [16]byte, b []byte) (*session, error) {
+	v := varints{rest: b}
+	head := v.next()
+	s := &session{id: id, whole: head&1 != 0, first: head >> 1, applied: make(map[uint64]uint64)}
+	s.last = s.first + v.next()
+	s.sequence = v.next()
+	for v.err() == nil && len(v.rest) > 0 {
+		s.highest += v.next()
+		s.applied[s.highest] = s.first + v.next()
+	}
+	return s, v.err()
+}
+
+// loadSessions reads what the index knows of sessions. What cannot be read is forgotten.
+func (e *Engine) loadSessions(state index.State) error {
+	e.sessions = newSessions()
+	s := e.index.Snapshot()
+	defer s.Close()
+	for entry, err := range s.Scan(key(tableOnce), prefixEnd(key(tableOnce))) {
+		if err != nil {
+			return err
+		}
+		if len(entry.Key) == 1 {
+			v := varints{rest: entry.Value}
+			e.sessions.horizon = max(e.sessions.horizon, v.next())
+			err = v.err()
+		} else if len(entry.Key) == 17 {
+			var one *session
+			id := [16]byte(entry.Key[1:])
+			if one, err = decodeSession(id, entry.Value); err == nil {
+				e.sessions.known[id], e.sessions.last[one.last] = one, one
+			}
+		}
+		if err != nil {
+			e.sessions.horizon, e.sessions.changed = state.Number, true
+		}
+	}
+	return nil
+}
+
+// saveHorizon puts the horizon into the index if it has another. Nobody else has the engine, or
+// the lock on writing is held.
+func (e *Engine) saveHorizon(batch []index.Entry) {
+	if e.sessions.changed {
+		batch = append(batch, index.Entry{Key: key(tableOnce), Value: binary.AppendUvarint(nil, e.sessions.horizon)})
+		e.sessions.changed = false
+	}
+	if len(batch) > 0 {
+		state := e.index.State()
+		state.Counts = e.counts.values()
+		e.index.Apply(state, batch)
+	}
+}
+
+// Outcome implements backend.Engine.
+func (e *Engine) Outcome(_ context.Context, o backend.Once) (backend.Receipt, error) {
+	if err := e.begin(); err != nil {
+		return backend.Receipt{}, err
+	}
+	defer e.end()
+	if err := o.Valid(); err != nil {
+		return backend.Receipt{}, err
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	at, err := e.repeated(&o)
+	if err == nil && at.Number == 0 {
+		err = fmt.Errorf("request %d of session %x: %w", o.Sequence, o.Session, backend.ErrNotFound)
+	}
+	if err != nil {
+		return backend.Receipt{}, err
+	}
+	return backend.Receipt{Cursor: at, Repeated: true}, nil
+}
+
+// Forget implements backend.Engine.
+func (e *Engine) Forget(_ context.Context, id [16]byte) error {
+	if err := e.begin(); err != nil {
+		return err
+	}
+	defer e.end()
+	if e.opt.ReadOnly {
+		return fmt.Errorf("store: %w", backend.ErrReadOnly)
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	if e.sessions.known[id] == nil {
+		return nil
+	}
+	var batch []index.Entry
+	e.sessions.forget(id, func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
+	e.saveHorizon(batch)
+	return nil
+}
