@@ -214,7 +214,12 @@ func (s *rows) Erased(id content.ID) (bool, error) { return s.erased[id], nil }
 
 func (s *rows) HasChunk(k content.Key) (bool, error) { return s.chunks[k] != nil, nil }
 
-func (s *rows) Chunk(_ context.Context, k content.Key) ([]byte, error) { return s.chunks[k], nil }
+func (s *rows) Chunks(_ context.Context, keys []content.Key) (bodies [][]byte, err error) {
+	for _, k := range keys {
+		bodies = append(bodies, s.chunks[k])
+	}
+	return bodies, nil
+}
 
 func (s *rows) Run(id structure.RunID) (structure.RunInfo, bool, error) {
 	run, ok := s.runs[id]
