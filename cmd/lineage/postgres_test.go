@@ -6,10 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 )
 
 func TestCommandsWorkOnPostgres(t *testing.T) {
+	campaign.Long(t)
 	dsn := pgtest.DSN(t)
 	if !isDSN(dsn) {
 		t.Skipf("the server is named by %q, which is no URL", strings.SplitN(dsn, " ", 2)[0])

@@ -67,18 +67,21 @@ func Long(t testing.TB) {
 	}
 }
 
-// Checks sets how often rapid tries a property, unless -rapid.checks is given. It is called by TestMain.
-// With -short rapid does a fifth by itself.
-func Checks(ordinary int) {
+// Checks sets how often rapid tries a property, unless -rapid.checks is given, and returns what sets it back. TestMain
+// calls it, or a test that runs by itself. With -short rapid does a fifth on its own.
+func Checks(ordinary int) (restore func()) {
 	flag.Parse()
 	const name = "rapid.checks"
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 	if given {
-		return
+		return func() {}
 	}
 	// flag.Set would make this the choice of whoever runs the tests.
-	if err := flag.Lookup(name).Value.Set(strconv.Itoa(rounds(ordinary, length(), false))); err != nil {
+	set := flag.Lookup(name).Value
+	was := set.String()
+	if err := set.Set(strconv.Itoa(rounds(ordinary, length(), false))); err != nil {
 		panic(err)
 	}
+	return func() { _ = set.Set(was) }
 }

@@ -10,11 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 // started starts a cluster, or skips where there is no PostgreSQL. With CI=true
 // there has to be one.
 func started(t *testing.T, o Options) *Cluster {
+	campaign.Long(t)
 	if _, err := binaries(); err != nil && os.Getenv("CI") != "true" {
 		t.Skipf("NOT TESTED AGAINST POSTGRES: %v", err)
 	}

@@ -8,9 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 func TestEachTestHasItsDatabase(t *testing.T) {
+	campaign.Long(t)
 	ctx := context.Background()
 	for _, dsn := range []string{DSN(t), DSN(t)} {
 		conn, err := pgx.Connect(ctx, dsn)
@@ -22,6 +25,7 @@ func TestEachTestHasItsDatabase(t *testing.T) {
 }
 
 func TestDatabasesAreDropped(t *testing.T) {
+	campaign.Long(t)
 	ctx := context.Background()
 	var dsn string
 	var left *pgx.Conn

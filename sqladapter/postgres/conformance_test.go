@@ -11,7 +11,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, New: func(t testing.TB) chattest.OpenFunc {
+	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dsn := pgtest.DSN(t)
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			db, err := postgres.Open(ctx, dsn, nil)

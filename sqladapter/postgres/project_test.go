@@ -9,13 +9,17 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 	"github.com/lineage-store/lineage/sqladapter/projecttest"
 )
 
-func TestProject(t *testing.T) { projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 6}) }
+func TestProject(t *testing.T) {
+	campaign.Long(t)
+	projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 6, Large: 600}) // more than fits in a transaction
+}
 
 func newPlace(t testing.TB) projecttest.Place {
 	dsn := pgtest.DSN(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
@@ -71,10 +72,11 @@ func TestSuite(t *testing.T) { sqltest.Run(t, config(t, false)) }
 // TestQuoted adopts a database whose names are spelled as in the documented script: they
 // were quoted when it was made.
 func TestQuoted(t *testing.T) {
+	campaign.Long(t)
 	c := config(t, true)
 	require.Contains(t, c.Documented, `"chatId"`)
 	sqltest.RunAdopted(t, c)
-	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, New: func(t testing.TB) chattest.OpenFunc {
+	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
 		p := c.New(t)
 		require.NoError(t, p.Exec(background, c.Documented))
 		return func(ctx context.Context) (chat.Store, func() error, error) {

@@ -8,16 +8,15 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -45,14 +44,7 @@ type Config struct {
 // check is rapid.Check with as many checks as the kind of database can bear: each
 // makes several databases.
 func (s *suite) check(t *testing.T, property func(*rapid.T)) {
-	const name = "rapid.checks"
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == name })
-	if f := flag.Lookup(name); f != nil && !chosen {
-		was := f.Value.String()
-		require.NoError(t, f.Value.Set(strconv.Itoa(cmp.Or(s.Checks, 20))))
-		defer func() { require.NoError(t, f.Value.Set(was)) }()
-	}
+	defer campaign.Checks(cmp.Or(s.Checks, 20))()
 	rapid.Check(t, property)
 }
 

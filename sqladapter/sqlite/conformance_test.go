@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
@@ -15,9 +16,17 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	chattest.Run(t, chattest.Config{Search: true, LongChain: longChain, New: func(t testing.TB) chattest.OpenFunc {
+	chattest.Run(t, chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		path := filepath.Join(t.TempDir(), "a ?#%41 file.db")
 		return opener(path)
+	}})
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	campaign.Long(t)
+	t.Parallel()
+	chattest.Run(t, chattest.Config{Search: true, LongChain: 2000, Forgets: true, New: func(testing.TB) chattest.OpenFunc {
+		return opener(sqlite.Memory)
 	}})
 }
 
@@ -34,6 +43,7 @@ func opener(path string) chattest.OpenFunc {
 // TestConformanceSharedPool runs it on a pool of the caller's, as database/sql makes one
 // when little is said: its transactions begin without the lock to write.
 func TestConformanceSharedPool(t *testing.T) {
+	campaign.Long(t)
 	t.Parallel()
 	chattest.Run(t, chattest.Config{Search: true, LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
 		pool, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "chats.db"))+"?_pragma=synchronous(OFF)")

@@ -158,7 +158,7 @@ func appendForEver(path string) {
 // the database with the least takes. Nothing is made for so many at once.
 func TestManyMessages(t *testing.T) {
 	t.Parallel()
-	const count, parameters = manyMessages, 2100
+	const count, parameters = 5_000, 2100 // messages are more than parameters
 	path := filepath.ToSlash(filepath.Join(t.TempDir(), "chats.db"))
 	pool, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)")
 	require.NoError(t, err)
