@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -40,18 +42,17 @@ func runChatList(ctx context.Context, a *app, o *chatListOptions) error {
 }
 
 func listChats(ctx context.Context, s *session, o *chatListOptions) error {
-	var threads []*structure.Thread
-	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
-		if err != nil {
-			return err
-		}
-		if o.user == "" || t.UserID == o.user {
-			threads = append(threads, t)
-		}
+	chats, err := s.latestChats(ctx, o)
+	if err != nil {
+		return err
 	}
-	records := make([]*chatRecord, 0, len(threads))
-	for _, t := range threads {
-		thread, err := s.store.Thread(ctx, t.ID)
+	if len(chats) == 0 && !s.json {
+		s.note("no chats; 'lineage chat create' makes one")
+		return nil
+	}
+	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
+	for _, c := range chats {
+		thread, err := s.store.Thread(ctx, c.id)
 		if err != nil {
 			return err
 		}
@@ -59,39 +60,12 @@ func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 		if err != nil {
 			return err
 		}
-		records = append(records, r)
-	}
-	latest, err := s.latestChat(ctx)
-	if err != nil {
-		return err
-	}
-	// Times come from clocks, which may go back: the chat that changed last is known without.
-	notLatest := func(r *chatRecord) int {
-		if latest != nil && r.ID == latest.ID().String() {
-			return 0
-		}
-		return 1
-	}
-	slices.SortFunc(records, func(a, b *chatRecord) int {
-		return cmp.Or(notLatest(a)-notLatest(b), b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.ID, a.ID))
-	})
-	if o.limit > 0 && len(records) > o.limit {
-		records = records[:o.limit]
-	}
-	if s.json {
-		for _, r := range records {
+		if s.json {
 			if err := s.emit(r); err != nil {
 				return err
 			}
+			continue
 		}
-		return nil
-	}
-	if len(records) == 0 {
-		s.note("no chats; 'lineage chat create' makes one")
-		return nil
-	}
-	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
-	for _, r := range records {
 		mark := " "
 		if r.Current {
 			mark = "*"
@@ -108,7 +82,53 @@ func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 			screen.Cell{Text: title},
 		)
 	}
+	if s.json {
+		return nil
+	}
 	return table.Print()
+}
+
+// changedChat is a chat and when it last changed.
+type changedChat struct {
+	id lineage.ThreadID
+	at time.Time
+}
+
+// latestChats returns the chats to be listed, the one that changed last first. It looks at
+// all chats, but only at when they changed.
+func (s *session) latestChats(ctx context.Context, o *chatListOptions) ([]changedChat, error) {
+	latest, err := s.latestChat(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var chats []changedChat
+	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
+		if err != nil {
+			return nil, err
+		}
+		if o.user != "" && t.UserID != o.user {
+			continue
+		}
+		at, err := backend.UpdatedAt(ctx, s.store.Engine(), t)
+		if err != nil {
+			return nil, err
+		}
+		chats = append(chats, changedChat{t.ID, at})
+	}
+	// Times come from clocks, which may go back: the chat that changed last is known without.
+	notLatest := func(c changedChat) int {
+		if latest != nil && c.id == latest.ID() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(chats, func(a, b changedChat) int {
+		return cmp.Or(notLatest(a)-notLatest(b), b.at.Compare(a.at), b.id.Compare(a.id))
+	})
+	if o.limit > 0 && len(chats) > o.limit {
+		chats = chats[:o.limit]
+	}
+	return chats, nil
 }
 
 // titleOf returns a chat's title, or how it begins where it has none.

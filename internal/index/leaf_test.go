@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/structure/structuretest"
 	"pgregory.net/rapid"
 )
 
@@ -110,6 +112,29 @@ func TestLeafDamage(t *testing.T) {
 	for _, other := range []string{"", "s", "s0", "s/\x00", "t/"} {
 		_, err := decodeLeaf([]byte(other), b)
 		require.ErrorIs(t, err, errLeaf, "under %q", other)
+	}
+}
+
+// A leaf that claims more than it has does not decode, or holds no more than its bytes.
+func TestInflatedLeaf(t *testing.T) {
+	low := []byte("s/")
+	whole := encodeLeaf(model{"s/1": "one", "s/12": "", "s/2": strings.Repeat("x", 200)}, low, []byte("t"))
+	for at := 4; at < len(whole); at++ {
+		for b := range structuretest.Inflated(whole, at) {
+			b = reseal(low, b)
+			allocated := structuretest.Allocated(func() {
+				l, err := decodeLeaf(low, b)
+				if err != nil {
+					require.ErrorIs(t, err, errLeaf)
+					return
+				}
+				for c := l.cursor(); c.next(); {
+					require.LessOrEqual(t, len(c.key)+len(c.value), len(b))
+				}
+				_, _, _ = l.get([]byte("s/2"))
+			})
+			require.LessOrEqual(t, allocated, uint64(64<<10), "%x", b)
+		}
 	}
 }
 

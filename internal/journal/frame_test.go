@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
 func TestFrameRoundTrip(t *testing.T) {
@@ -86,6 +87,25 @@ func TestFrameRefuses(t *testing.T) {
 			_, ok := decodeFrame(b, salt)
 			require.False(t, ok)
 		})
+	}
+}
+
+// A frame that claims more than it has does not decode, or holds no more than its bytes.
+func TestInflatedFrame(t *testing.T) {
+	const salt = 7
+	whole, _ := appendFrame(nil, salt, 1000, 990, false, payload(1, 200), nil)
+	for at := frameHeader; at < frameHeader+10; at++ {
+		for b := range structuretest.Inflated(whole, at) {
+			binary.LittleEndian.PutUint32(b, uint32(len(b)-frameHeader))
+			binary.LittleEndian.PutUint32(b[4:], frameChecksum(salt, b))
+			allocated := structuretest.Allocated(func() {
+				if f, ok := decodeFrame(b, salt); ok {
+					require.LessOrEqual(t, f.PayloadOffset+int64(len(f.Payload)), int64(len(b)))
+					require.LessOrEqual(t, f.Durable, f.Number)
+				}
+			})
+			require.LessOrEqual(t, allocated, uint64(64<<10), "%x", b[:40])
+		}
 	}
 }
 

@@ -3,12 +3,15 @@ package pack
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
@@ -154,6 +157,34 @@ func TestDamageBehindChecksums(t *testing.T) {
 		}
 		for _, n := range campaign.Sample(len(m.b), 30) {
 			require.Error(t, readAll(m.b[:n-1]))
+		}
+	}
+}
+
+// inflatedMemory is the most that reading all of a small pack may allocate: the tables of
+// its coders, and bodies up to the size that is always expanded.
+const inflatedMemory = 256 << 20
+
+var refusals = []error{backend.ErrCorrupt, ErrUnlisted, structure.ErrMalformed, structure.ErrUnknownVersion}
+
+// A pack that claims more than it has, with right checksums, is refused or reads as something
+// else, in bounded memory.
+func TestInflatedPack(t *testing.T) {
+	shrink(t)
+	for _, m := range samples(t) {
+		for at := headerSize; at < len(m.b); at += 1 + len(m.b)/15 {
+			for b := range structuretest.Inflated(m.b, at) {
+				if len(b) != len(m.b) {
+					continue // everything behind would be elsewhere
+				}
+				mend(b)
+				var err error
+				allocated := structuretest.Allocated(func() { err = readAll(b) })
+				require.LessOrEqual(t, allocated, uint64(inflatedMemory), "byte %d", at)
+				if err != nil {
+					require.True(t, slices.ContainsFunc(refusals, func(known error) bool { return errors.Is(err, known) }), err)
+				}
+			}
 		}
 	}
 }

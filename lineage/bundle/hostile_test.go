@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
 var bg = context.Background()
@@ -398,6 +400,25 @@ func FuzzEntries(f *testing.F) {
 			require.NoError(t, err)
 		}
 	})
+}
+
+// An inventory that claims more than it has, with the right hash, is refused in little memory.
+func TestInflatedInventory(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "store.inventory"))
+	require.NoError(t, err)
+	whole := b[:len(b)-sha256.Size]
+	for at := 8; at < len(whole); at++ {
+		for b := range structuretest.Inflated(whole, at) {
+			sum := sha256.Sum256(b)
+			b = append(b, sum[:]...)
+			allocated := structuretest.Allocated(func() {
+				if _, err := NewInventory().ReadFrom(bytes.NewReader(b)); err != nil {
+					require.True(t, isTyped(err), err)
+				}
+			})
+			require.LessOrEqual(t, allocated, uint64(1<<20), "%x", b[:40])
+		}
+	}
 }
 
 // FuzzInventory reads any bytes as an inventory.
