@@ -14,6 +14,7 @@ type room struct {
 const (
 	blake3   = "github.com/zeebo/blake3"
 	bolt     = "go.etcd.io/bbolt"
+	brotli   = "github.com/andybalholm/brotli"
 	compress = "github.com/klauspost/compress"
 	goldmark = "github.com/yuin/goldmark"
 	goleak   = "go.uber.org/goleak"
@@ -49,7 +50,7 @@ var rooms = []room{
 	{path: "internal/vfs", ours: []string{"internal/prefetch"}, libs: []string{sys}},
 	{path: "lineage/lock", ours: []string{"internal/vfs"}, libs: []string{sys, uuid}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
-	{path: "internal/pack", ours: belowEngines, libs: []string{compress}},
+	{path: "internal/pack", ours: belowEngines, libs: []string{brotli, compress}},
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
 	{path: "internal/memtable"},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
@@ -122,7 +123,7 @@ var heavies = []heavy{
 }
 
 // storeLinks are all the modules that a program links by importing the store.
-var storeLinks = []string{blake3, bolt, compress, uuid, sys, "github.com/klauspost/cpuid/v2"}
+var storeLinks = []string{blake3, bolt, brotli, compress, uuid, sys, "github.com/klauspost/cpuid/v2"}
 
 func join(rooms []string, more ...string) []string {
 	return append(append([]string(nil), rooms...), more...)

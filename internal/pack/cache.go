@@ -8,17 +8,15 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Cache holds what was decoded lately, of any number of packs: up to a number of
-// bytes of bases, and as many of everything else, so that reading what starts from
-// a base does not push it out. It is safe for concurrent use.
+// Cache holds recently decoded data of any number of packs, in three shelves of the same
+// capacity: dictionaries, content, and everything else. So reading content does not push
+// out the dictionary or the records that it was read with. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	most  int64
 	items map[cacheKey]*list.Element
-	bases shelf
-	rest  shelf
 
-	states sync.Pool // of *state, that chapters were decoded with
+	dictionaries, content, rest shelf
 }
 
 // shelf is a list of what was used, the latest first.
@@ -34,10 +32,10 @@ type cacheKey struct {
 }
 
 const (
-	cachedBase = iota
+	cachedDictionary = iota
+	cachedContent
 	cachedIDs
 	cachedChapter
-	cachedGroup
 	cachedRun
 	cachedBegin // where a run begins, by its fingerprint
 )
@@ -48,7 +46,7 @@ type cached struct {
 	size  int64
 }
 
-// NewCache returns a cache for about so many bytes.
+// NewCache returns a cache for about so many bytes in each shelf.
 func NewCache(most int64) *Cache { return &Cache{most: most, items: map[cacheKey]*list.Element{}} }
 
 func (c *Cache) get(k cacheKey) any {
@@ -96,8 +94,11 @@ func (c *Cache) put(k cacheKey, value any, size int64) {
 }
 
 func (c *Cache) shelf(k cacheKey) *shelf {
-	if k.kind == cachedBase {
-		return &c.bases
+	switch k.kind {
+	case cachedDictionary:
+		return &c.dictionaries
+	case cachedContent:
+		return &c.content
 	}
 	return &c.rest
 }
@@ -110,12 +111,14 @@ func (c *Cache) drop(e *list.Element) {
 	on.bytes -= item.size
 }
 
-// Cool lets go of all but bases.
+// Cool lets go of everything but dictionaries.
 func (c *Cache) Cool() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.rest.recent.Len() > 0 {
-		c.drop(c.rest.recent.Back())
+	for _, s := range []*shelf{&c.content, &c.rest} {
+		for s.recent.Len() > 0 {
+			c.drop(s.recent.Back())
+		}
 	}
 }
 

@@ -169,8 +169,7 @@ func (f *former) within(x *commit, flags int, e *structure.Encoder) {
 
 // records codes what a commit says.
 func (f *former) records(x *commit) {
-	f.commit, f.used, f.bodies = x, 0, f.bodies[:0]
-	f.at.kind = 0
+	f.commit, f.used, f.blocks = x, 0, f.blocks[:0]
 	n := len(x.records) + 1
 	if x.verbatim {
 		n = 0
@@ -180,7 +179,7 @@ func (f *former) records(x *commit) {
 		if !f.c.writing {
 			x.bodies, x.sizes = []int64{0}, []int64{0}
 		}
-		x.sizes[0] = int64(f.num(fieldSize, uint64(x.sizes[0])))
+		x.sizes[0] = f.body(bodyOther, x.sizes[0])
 		x.bodies[0] = int64(f.at.nextBody)
 		f.at.nextBody++
 		return
@@ -210,7 +209,7 @@ func (f *former) records(x *commit) {
 			f.at.nextBody++
 		}
 		if kind == structure.KindBlock {
-			f.bodies = append(f.bodies, body)
+			f.blocks = append(f.blocks, body)
 		}
 		switch {
 		case f.c.writing:
@@ -234,11 +233,10 @@ const mostBody = 1 << 30
 // kind codes the kind of a record.
 func (f *former) kind(v int) int {
 	const other = 15
-	kind := f.c.tree(f.state.records[f.at.kind][:], 4, min(v, other))
+	kind := f.c.symbol(columnKind, min(v, other))
 	if kind == other {
 		kind = int(f.num(fieldOffset, uint64(v)))
 	}
-	f.at.kind = min(kind, other)
 	return kind
 }
 

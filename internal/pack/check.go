@@ -42,9 +42,6 @@ func (p *File) CheckParts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.part(p.foundation.part); err != nil {
-		return err
-	}
 	for i := range rows {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -52,11 +49,6 @@ func (p *File) CheckParts(ctx context.Context) error {
 		r := &rows[i]
 		for _, at := range r.parts {
 			if _, err := p.part(at); err != nil {
-				return err
-			}
-		}
-		for _, g := range r.groups {
-			if _, err := p.part(g.part); err != nil {
 				return err
 			}
 		}
@@ -114,7 +106,7 @@ func (c *Check) Add(number uint64, records []structure.Record) error {
 
 // chapter notes how many numbers the chapter at hand has.
 func (c *Check) chapter() error {
-	x, _, err := c.file.chapter(c.row)
+	x, err := c.file.chapter(c.row)
 	if err == nil {
 		c.lookup.chapter(len(x.objects))
 	}

@@ -1,53 +1,85 @@
 package pack
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
+// A reader gets what the writer was handed, and knows that it read everything.
 func TestCoder(t *testing.T) {
+	type item struct {
+		column int
+		v      uint64
+		b      []byte
+	}
+	const symbol, number, raw, length, text, most = 0, 1, 2, 3, 4, 5
 	rapid.Check(t, func(t *rapid.T) {
-		type item struct {
-			v    uint64
-			kind int
-		}
 		items := rapid.SliceOf(rapid.Custom(func(t *rapid.T) item {
-			kind := rapid.IntRange(0, 3).Draw(t, "kind")
-			limit := []uint64{1, 255, 1<<64 - 1, 1<<13 - 1}[kind]
-			return item{rapid.Uint64Range(0, limit).Draw(t, "v"), kind}
-		})).Draw(t, "items")
-		run := func(c *coder) (got []uint64) {
-			var n number
-			n.init()
-			p, tree := prob{probStart, probStart}, make([]prob, 256)
-			for i := range tree {
-				tree[i] = prob{probStart, probStart}
+			x := item{column: rapid.SampledFrom([]int{symbol, number, raw, text}).Draw(t, "column")}
+			switch x.column {
+			case symbol:
+				x.v = rapid.Uint64Range(0, 15).Draw(t, "v")
+			case number:
+				x.v = rapid.Uint64().Draw(t, "v")
+			default:
+				x.b = rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "b")
 			}
-			for _, it := range items {
-				v := it.v
-				if !c.writing {
-					v = 0
+			return x
+		})).Draw(t, "items")
+		run := func(c *coder) (got []item) {
+			for _, x := range items {
+				y := item{column: x.column}
+				if c.writing {
+					y = x
 				}
-				switch it.kind {
-				case 0:
-					v = uint64(c.bit(&p, int(v)))
-				case 1:
-					v = uint64(c.tree(tree, 8, int(v)))
-				case 2:
-					v = c.number(&n, v)
-				case 3:
-					v = c.raw(v, 13)
+				switch x.column {
+				case symbol:
+					y.v = uint64(c.symbol(symbol, int(y.v)))
+				case number:
+					y.v = c.number(number, y.v)
+				case raw:
+					y.b = append(make([]byte, 0, 20), y.b...)[:len(x.b)]
+					c.raw(raw, y.b)
+				case text:
+					y.b = []byte(c.text(length, text, string(y.b)))
 				}
-				got = append(got, v)
+				got = append(got, y)
 			}
 			return got
 		}
-		w := newWriter()
-		want := run(w)
-		r := newReader(w.finish())
-		require.Equal(t, want, run(r))
+		w := newWriter(most)
+		run(w)
+		written := w.finish()
+		r := newReader(written, most)
+		got := run(r)
+		for i, x := range items {
+			require.Equal(t, x.v, got[i].v)
+			require.True(t, bytes.Equal(x.b, got[i].b))
+		}
+		require.True(t, r.complete())
 		require.False(t, r.spent())
+		if len(items) > 0 { // what is left out or added is noticed
+			n := rapid.IntRange(0, len(written)-1).Draw(t, "cut")
+			cut := newReader(written[:n], most)
+			run(cut)
+			require.True(t, cut.spent())
+			more := newReader(append(bytes.Clone(written), 0), most)
+			require.True(t, more.spent())
+			last := items[len(items)-1]
+			items = items[:len(items)-1]
+			if r := newReader(written, most); last.column != raw || len(last.b) > 0 {
+				run(r)
+				require.False(t, r.complete())
+			}
+		}
 	})
+}
+
+func TestSymbolsAreSmall(t *testing.T) {
+	c := newReader([]byte{1, 16}, 1)
+	require.Zero(t, c.symbol(0, 0))
+	require.True(t, c.spent())
 }

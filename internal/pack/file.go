@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -23,11 +22,10 @@ type File struct {
 	size  int64
 	foot  footer
 	cache *Cache
-	stop  func() error // asked now and then while the base is expanded; may be nil
+	alone codec // for parts that refer to no dictionary
 
-	mu         sync.Mutex // held while the table or the base is read
+	mu         sync.Mutex // held while the table or the dictionary is read
 	rows       []row
-	foundation foundation
 	identities []identity
 
 	found atomic.Pointer[directory] // when it was read
@@ -169,299 +167,237 @@ func (p *File) tableLocked() ([]row, error) {
 	if err != nil {
 		return nil, p.corrupt(p.foot.offset, err.Error())
 	}
-	base, rows, err := readTable(b, p.Header, p.foot.offset)
+	rows, err := readTable(b, p.Header, p.foot.offset)
 	if err != nil {
 		return nil, p.corrupt(p.foot.offset, err.Error())
 	}
-	p.foundation, p.rows, p.identities = base, rows, identities
+	p.rows, p.identities = rows, identities
 	return rows, nil
-}
-
-// base is what every chapter but the first starts from, and the first chapter.
-type base struct {
-	ids   *idState
-	state *state
-	dict  dictionary
-	first *chapter
 }
 
 // chapter is a decoded chapter, without the bodies.
 type chapter struct {
 	row
-	newIDs  [][16]byte
+	n       int
 	commits []*commit
-	places  []int64 // of the bodies, in their groups
+	places  []int64 // of the bodies, in the content
 	sizes   []int64
 	objects []objectAt
 }
 
-// base expands the base and decodes the first chapter, or finds that done.
-func (p *File) base() (*base, error) {
-	k := cacheKey{file: p, kind: cachedBase}
-	if b, ok, err := getOr[*base](p.cache, k); ok || err != nil {
-		return b, err
+// codec returns what expands the parts of a chapter.
+func (p *File) codec(n int) (*codec, error) {
+	if n == 0 || p.Dense {
+		return &p.alone, nil
+	}
+	k := cacheKey{file: p, kind: cachedDictionary}
+	if d, ok, err := getOr[*codec](p.cache, k); ok || err != nil {
+		return d, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if b, ok, err := getOr[*base](p.cache, k); ok || err != nil {
-		return b, err
+	if d, ok, err := getOr[*codec](p.cache, k); ok || err != nil {
+		return d, err
 	}
-	b, err := p.readBase()
-	if err != nil {
-		return nil, p.cache.fault(k, err)
-	}
-	p.cache.put(k, b, int64(len(b.dict.bytes))+b.first.cost()+1<<19)
-	return b, nil
-}
-
-// readBase is called with mu held.
-func (p *File) readBase() (*base, error) {
 	rows, err := p.tableLocked()
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 {
-		return nil, p.corrupt(p.foot.offset, "no chapters")
+	fields, err := p.expand(&p.alone, rows[0].parts[partColumns], rows[0].columns)
+	if err != nil {
+		return nil, p.cache.fault(k, err)
 	}
-	r := rows[0]
-	b := &base{ids: newIDState(), dict: dictionary{stop: p.stop}}
-	ids, err := p.ids(&r, b.ids)
+	b, err := p.contentOf(&p.alone, rows, 0)
+	if err != nil {
+		return nil, p.cache.fault(k, err)
+	}
+	d := &codec{dict: append(fields, b...), stop: p.alone.stop}
+	p.cache.put(k, d, int64(len(d.dict))+1<<19)
+	return d, nil
+}
+
+// content returns the bodies and texts of a chapter.
+func (p *File) content(rows []row, n int) ([]byte, error) {
+	d, err := p.codec(n)
 	if err != nil {
 		return nil, err
 	}
-	size := p.foundation.raw + p.foundation.texts
-	if _, err := p.expand(p.foundation.part, size, func(c []byte, n int64) ([]byte, error) { return nil, b.dict.first(c, n) }); err != nil {
-		return nil, err
+	return p.contentOf(d, rows, n)
+}
+
+func (p *File) contentOf(d *codec, rows []row, n int) ([]byte, error) {
+	k := cacheKey{p, cachedContent, uint64(n)}
+	if b, ok, err := getOr[[]byte](p.cache, k); ok || err != nil {
+		return b, err
 	}
-	b.first, b.state, err = p.decode(&r, newState(), ids, b.dict.bytes[r.textsAt:][:r.text], nil)
-	return b, err
+	b, err := p.expand(d, rows[n].parts[partContent], rows[n].size())
+	if err != nil {
+		return nil, p.cache.fault(k, err)
+	}
+	p.cache.put(k, b, int64(len(b))+128)
+	return b, nil
 }
 
 // cost is about how much memory a chapter takes.
 func (c *chapter) cost() int64 {
-	n := int64(len(c.newIDs))*16 + c.text + 1024
+	n := c.text + 1024
 	for _, x := range c.commits {
 		n += 256 + 416*int64(len(x.records))
 	}
 	return n
 }
 
-func (p *File) expand(at part, size int64, expand func([]byte, int64) ([]byte, error)) ([]byte, error) {
+// expand returns what a part holds, which has a size.
+func (p *File) expand(d *codec, at part, size int64) ([]byte, error) {
 	b, err := p.part(at)
 	if err != nil {
 		return nil, err
 	}
 	p.expanded.Add(1)
-	out, err := expand(b, size)
+	out, err := d.expand(b, size)
 	if err != nil {
 		return nil, p.corrupt(at.offset, err.Error())
 	}
 	return out, nil
 }
 
-// ids decodes the new ids of a chapter.
-func (p *File) ids(r *row, s *idState) ([][16]byte, error) {
-	b, err := p.part(r.parts[partIDs])
-	if err != nil || r.ids == 0 {
+// ids returns the new ids of a chapter.
+func (p *File) ids(rows []row, n int) ([]newID, error) {
+	k := cacheKey{p, cachedIDs, uint64(n)}
+	if ids, ok, err := getOr[[]newID](p.cache, k); ok || err != nil {
+		return ids, err
+	}
+	ids, err := p.readIDs(rows, n)
+	if err != nil {
+		return nil, p.cache.fault(k, err)
+	}
+	p.cache.put(k, ids, 2*rows[n].idBytes+64)
+	return ids, nil
+}
+
+func (p *File) readIDs(rows []row, n int) ([]newID, error) {
+	r := &rows[n]
+	if r.ids == 0 {
+		return nil, nil
+	}
+	d, err := p.codec(n)
+	if err != nil {
 		return nil, err
 	}
-	ids := s.ids(newReader(b), nil, r.ids, nil)
-	if len(ids) != r.ids {
+	b, err := p.expand(d, r.parts[partIDs], r.idBytes)
+	if err != nil {
+		return nil, err
+	}
+	c := newReader(b, idColumns)
+	ids := codeIDs(c, nil, r.ids)
+	if len(ids) != r.ids || !c.complete() {
 		return nil, p.corrupt(r.parts[partIDs].offset, errForm.Error())
 	}
 	return ids, nil
 }
 
-// idsOf returns the new ids of a chapter other than the base.
-func (p *File) idsOf(b *base, rows []row, n int) ([][16]byte, error) {
-	if n == 0 {
-		return b.first.newIDs, nil
+// chapter returns a chapter.
+func (p *File) chapter(n int) (*chapter, error) {
+	k := cacheKey{p, cachedChapter, uint64(n)}
+	if c, ok, err := getOr[*chapter](p.cache, k); ok || err != nil {
+		return c, err
 	}
-	k := cacheKey{p, cachedIDs, uint64(n)}
-	if ids, ok, err := getOr[[][16]byte](p.cache, k); ok || err != nil {
-		return ids, err
-	}
-	s := *b.ids
-	ids, err := p.ids(&rows[n], &s)
+	c, err := p.readChapter(n)
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
-	p.cache.put(k, ids, int64(len(ids))*16+64)
-	return ids, nil
-}
-
-// chapter returns a chapter.
-func (p *File) chapter(n int) (*chapter, *base, error) {
-	b, err := p.base()
-	if err != nil {
-		return nil, nil, err
-	}
-	if n == 0 {
-		return b.first, b, nil
-	}
-	k := cacheKey{p, cachedChapter, uint64(n)}
-	if c, ok, err := getOr[*chapter](p.cache, k); ok || err != nil {
-		return c, b, err
-	}
-	c, err := p.readChapter(b, n)
-	if err != nil {
-		return nil, nil, p.cache.fault(k, err)
-	}
 	p.cache.put(k, c, c.cost())
-	return c, b, nil
+	return c, nil
 }
 
-func (p *File) readChapter(b *base, n int) (*chapter, error) {
+func (p *File) readChapter(n int) (*chapter, error) {
 	rows, err := p.table()
 	if err != nil {
 		return nil, err
 	}
-	r := &rows[n]
-	ids, err := p.idsOf(b, rows, n)
+	if n >= len(rows) {
+		return nil, p.corrupt(p.foot.offset, "no such chapter")
+	}
+	ids, err := p.ids(rows, n)
 	if err != nil {
 		return nil, err
 	}
-	ids = slices.Clone(ids)
-	var text []byte
-	if r.inBase {
-		text = b.dict.bytes[r.textsAt:][:r.text]
-	} else if text, err = p.expand(r.parts[partTexts], r.text, b.dict.after); err != nil {
+	d, err := p.codec(n)
+	if err != nil {
 		return nil, err
 	}
-	c, used, err := p.decode(r, b.state, ids, text, func(id uint32) ([16]byte, error) {
+	r := &rows[n]
+	fields, err := p.expand(d, r.parts[partColumns], r.columns)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.contentOf(d, rows, n)
+	if err != nil {
+		return nil, err
+	}
+	return p.decode(r, n, ids, fields, b, func(id uint32) (newID, error) {
 		at := sort.Search(n, func(i int) bool { return rows[i].id > id }) - 1
 		if at < 0 {
-			return [16]byte{}, errForm
+			return newID{}, errForm
 		}
-		ids, err := p.idsOf(b, rows, at)
+		ids, err := p.ids(rows, at)
 		if err != nil || int(id-rows[at].id) >= len(ids) {
-			return [16]byte{}, errors.Join(err, errForm)
+			return newID{}, errors.Join(err, errForm)
 		}
-		if found := ids[id-rows[at].id]; found != ([16]byte{}) {
-			return found, nil
-		}
-		c, _, err := p.chapter(at) // derived: what it is from is among its records
-		if err != nil {
-			return [16]byte{}, err
-		}
-		return c.newIDs[id-rows[at].id], nil
+		return ids[id-rows[at].id], nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	p.cache.states.Put(used)
-	return c, nil
 }
 
 // decode decodes the records of a chapter. Ids of earlier chapters come from far.
-func (p *File) decode(r *row, s *state, ids [][16]byte, text []byte, far func(uint32) ([16]byte, error)) (*chapter, *state, error) {
-	b, err := p.part(r.parts[partRecords])
-	if err != nil {
-		return nil, nil, err
+func (p *File) decode(r *row, n int, ids []newID, fields, b []byte, far func(uint32) (newID, error)) (*chapter, error) {
+	f := &former{state: newState(r.id, r.body), c: newReader(fields, columns)}
+	for kind, n := range r.laid {
+		f.laid[kind], b = b[:n:n], b[n:]
+		if kind+1 < bodyKinds {
+			f.begins[kind+1] = f.begins[kind] + n
+		}
 	}
-	spare, ok := p.cache.states.Get().(*state)
-	if !ok {
-		spare = new(state)
-	}
-	f := &former{state: s.beginIn(spare, r.id, r.body), c: newReader(b), text: text}
-	f.id = func(n uint32) ([16]byte, error) {
+	f.text = b
+
+	f.id = func(n uint32) (newID, error) {
 		switch {
 		case n == 0:
-			return [16]byte{}, nil
+			return newID{}, nil
 		case n >= r.id && int(n-r.id) < len(ids):
 			return ids[n-r.id], nil
-		case n < r.id && far != nil:
+		case n < r.id:
 			return far(n)
 		}
-		return [16]byte{}, errForm
-	}
-	f.give = func(n uint32, id [16]byte) bool {
-		if n < r.id || int(n-r.id) >= len(ids) || ids[n-r.id] != ([16]byte{}) {
-			return false
-		}
-		ids[n-r.id] = id
-		return true
+		return newID{}, errForm
 	}
 	p.decoded.Add(1)
-	c := &chapter{row: *r, newIDs: ids}
+	c := &chapter{row: *r, n: n}
 	c.commits = f.commits(nil, r.pieces(), r.place())
-	if f.err == nil && (len(f.text) > 0 || f.at.nextBody != r.body+r.bodies || f.c.spent()) {
+	if f.err == nil && (len(f.text)+len(f.laid[bodyText])+len(f.laid[bodyOther]) > 0 || f.at.nextBody != r.body+r.bodies || !f.c.complete()) {
 		f.err = errForm
 	}
-	if f.err == nil {
-		f.err = c.lay()
-	}
 	if f.err != nil {
-		return nil, nil, p.corrupt(r.parts[partRecords].offset, f.err.Error())
+		return nil, p.corrupt(r.parts[partColumns].offset, f.err.Error())
 	}
+	c.places, c.sizes = f.places, f.sizes
 	c.objects = numbered(c.commits)
-	return c, f.state, nil
-}
-
-// lay finds out where in the groups the bodies are.
-func (c *chapter) lay() error {
-	var sizes []int64
-	for _, x := range c.commits {
-		for i, body := range x.bodies {
-			if body >= 0 {
-				sizes = append(sizes, x.sizes[i])
-			}
-		}
-	}
-	if uint64(len(sizes)) != c.bodies {
-		return errForm
-	}
-	c.sizes = sizes
-	groups := c.groups
-	if c.inBase {
-		groups = []group{{bodies: len(sizes), raw: c.raw}}
-	}
-	for _, g := range groups {
-		var at int64
-		if g.bodies > len(sizes) {
-			return errForm
-		}
-		for _, n := range sizes[:g.bodies] {
-			c.places = append(c.places, at)
-			at += n
-		}
-		if at != g.raw {
-			return errForm
-		}
-		sizes = sizes[g.bodies:]
-	}
-	if len(sizes) > 0 {
-		return errForm
-	}
-	return nil
+	return c, nil
 }
 
 // bodyIn returns a body of a chapter.
-func (p *File) bodyIn(c *chapter, b *base, body uint64) ([]byte, error) {
+func (p *File) bodyIn(c *chapter, body uint64) ([]byte, error) {
 	if body-c.body >= c.bodies {
 		return nil, p.corrupt(c.offset, "a body is not in its chapter")
 	}
 	at, size := c.places[body-c.body], c.sizes[body-c.body]
-	switch {
-	case size == 0:
+	if size == 0 {
 		return []byte{}, nil
-	case c.inBase:
-		at += c.rawAt
-		return b.dict.bytes[at : at+size : at+size], nil
 	}
-	i := sort.Search(len(c.groups), func(i int) bool { return c.groups[i].body > body }) - 1
-	k := cacheKey{p, cachedGroup, c.groups[i].body}
-	raw, ok, err := getOr[[]byte](p.cache, k)
+	b, err := p.content(p.rows, c.n)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		if raw, err = p.expand(c.groups[i].part, c.groups[i].raw, b.dict.after); err != nil {
-			return nil, p.cache.fault(k, err)
-		}
-		p.cache.put(k, raw, int64(len(raw))+128)
-	}
-	return raw[at : at+size : at+size], nil
+	return b[at : at+size : at+size], nil
 }
 
 // body returns any body of the pack.
@@ -477,9 +413,9 @@ func (p *File) body(body uint64) ([]byte, error) {
 	if n < 0 || body >= rows[n].body+rows[n].bodies {
 		return nil, p.corrupt(p.foot.offset, "a body is in no chapter")
 	}
-	c, b, err := p.chapter(n)
+	c, err := p.chapter(n)
 	if err != nil {
 		return nil, err
 	}
-	return p.bodyIn(c, b, body)
+	return p.bodyIn(c, body)
 }

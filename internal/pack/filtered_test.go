@@ -66,20 +66,17 @@ var sampleStart = time.UnixMilli(1_700_000_000_000).UTC()
 func expanded(t *testing.T, p *File, text string) (found bool) {
 	t.Helper()
 	look := func(b []byte) { found = found || bytes.Contains(b, []byte(text)) }
-	b, err := p.base()
-	require.NoError(t, err)
-	look(b.dict.bytes)
 	rows, err := p.table()
 	require.NoError(t, err)
 	require.Greater(t, len(rows), 2)
-	for _, r := range rows[p.foundation.chapters:] {
-		texts, err := p.expand(r.parts[partTexts], r.text, b.dict.after)
+	for n := range rows {
+		d, err := p.codec(n)
 		require.NoError(t, err)
-		look(texts)
-		for _, g := range r.groups {
-			bodies, err := p.expand(g.part, g.raw, b.dict.after)
+		look(d.dict)
+		for i, size := range []int64{partIDs: rows[n].idBytes, partColumns: rows[n].columns, partContent: rows[n].size()} {
+			b, err := p.expand(d, rows[n].parts[i], size)
 			require.NoError(t, err)
-			look(bodies)
+			look(b)
 		}
 	}
 	raw := make([]byte, p.size)

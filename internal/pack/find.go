@@ -154,7 +154,7 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 	if rows[n].first() >= before {
 		return o, false, nil
 	}
-	c, b, err := p.chapter(n)
+	c, err := p.chapter(n)
 	if err != nil {
 		return o, false, err
 	}
@@ -168,10 +168,10 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 	}
 	o = Object{Commit: x.number, Segment: x.segment, Frame: x.start}
 	if x.verbatim {
-		return p.inVerbatim(o, c, b, x, kind, start)
+		return p.inVerbatim(o, c, x, kind, start)
 	}
 	at := c.objects[i].record
-	places, err := p.places(piece{c, b, x, n})
+	places, err := p.places(piece{c, x, n})
 	if err != nil {
 		return o, false, err
 	}
@@ -181,7 +181,7 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 	}
 	var body []byte
 	if x.bodies[at] >= 0 {
-		if body, err = p.bodyIn(c, b, uint64(x.bodies[at])); err != nil {
+		if body, err = p.bodyIn(c, uint64(x.bodies[at])); err != nil {
 			return o, false, err
 		}
 	}
@@ -205,8 +205,8 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 }
 
 // inVerbatim looks through a payload that is kept as it is. The last counts.
-func (p *File) inVerbatim(o Object, c *chapter, b *base, x *commit, kind structure.Kind, start []byte) (Object, bool, error) {
-	body, err := p.bodyIn(c, b, uint64(x.bodies[0]))
+func (p *File) inVerbatim(o Object, c *chapter, x *commit, kind structure.Kind, start []byte) (Object, bool, error) {
+	body, err := p.bodyIn(c, uint64(x.bodies[0]))
 	if err != nil {
 		return o, false, err
 	}
@@ -376,11 +376,11 @@ func (p *File) commit(number uint64) (piece, error) {
 	if err != nil {
 		return piece{}, err
 	}
-	c, b, err := p.chapter(n)
+	c, err := p.chapter(n)
 	if err != nil {
 		return piece{}, err
 	}
-	return piece{c, b, c.commits[number-c.first()], n}, nil
+	return piece{c, c.commits[number-c.first()], n}, nil
 }
 
 // hasSpan reports whether a commit has a span. Given is where its run begins.
@@ -422,7 +422,7 @@ func (x *commit) has(ref structure.SpanRef) bool {
 }
 
 func (p *File) hasVerbatim(at piece, ref structure.SpanRef) (bool, error) {
-	body, err := p.bodyIn(at.c, at.b, uint64(at.x.bodies[0]))
+	body, err := p.bodyIn(at.c, uint64(at.x.bodies[0]))
 	if err != nil {
 		return false, err
 	}

@@ -1,14 +1,12 @@
 // Package pack keeps sealed segments of the journal in little room. A pack is an
 // immutable file that stands for one or several consecutive segments: the same
-// commits under the same positions, with bodies compressed in groups and
-// everything else coded field by field.
+// commits under the same positions, with everything but the bodies coded field by field.
 //
-// A pack consists of chapters. A chapter holds consecutive records in parts: new
-// ids, records, texts, and groups of bodies. A commit with more records than fit goes
-// on in the next chapter. What coding the first chapter taught is what every other one
-// starts from. The bodies and texts of the first chapters are in one part, the base,
-// which is the dictionary of all others. So reading a message takes the base once, and
-// then one small chapter.
+// A pack consists of chapters. A chapter holds consecutive records in three parts: its new
+// ids; the columns of its records; its bodies and texts. A commit with more
+// records than fit goes on in the next chapter. A chapter of a dense pack is large and
+// compressed by itself. Those of other packs are small, and what the first one holds is
+// the dictionary of all others. So reading a message takes one chapter, and the first.
 package pack
 
 import (
@@ -202,20 +200,22 @@ type row struct {
 
 	commits, ids int // that begin here
 	bodies       uint64
-	text         int64 // size of the texts
 	parts        [3]part
-	groups       []group
+
+	// Sizes before compression: of the ids, the columns, and the bodies of each kind and
+	// texts that are the content.
+	idBytes, columns int64
+	laid             [bodyKinds]int64
+	text             int64
 
 	// rest says of which commit the chapter begins with the rest, if with any.
 	rest *rest
 	// until is where the frame ends whose rest is in the next chapter; 0 for none.
 	until int64
-
-	// Of a chapter of the base:
-	inBase         bool
-	raw            int64 // size of the bodies
-	rawAt, textsAt int64 // where they are in the base
 }
+
+// size is that of the content.
+func (r *row) size() int64 { return r.laid[bodyText] + r.laid[bodyOther] + r.text }
 
 // rest is where the part of a commit begins that a chapter begins with.
 type rest struct {
@@ -224,14 +224,6 @@ type rest struct {
 	// after is the last span of the commit before: a byte of its run, and its place.
 	run byte
 	seq uint64
-}
-
-// foundation is the part that has the bodies of the first chapters, and behind them
-// the texts.
-type foundation struct {
-	part
-	chapters   int
-	raw, texts int64
 }
 
 // pieces is how many commits the chapter has something of.
@@ -247,28 +239,18 @@ type part struct {
 	offset, size int64
 }
 
-// group is a part that holds bodies.
-type group struct {
-	part
-	body   uint64 // the first
-	bodies int
-	raw    int64
-}
-
+// Parts of a chapter: its new ids, the columns of its records, its bodies and texts.
 const (
 	partIDs = iota
-	partRecords
-	partTexts
+	partColumns
+	partContent
 )
 
-// appendTable writes the table: what the base is, and what each row adds to the one
-// before.
-func appendTable(dst []byte, base foundation, rows []row) []byte {
+// appendTable writes the table: what each row adds to the one before.
+func appendTable(dst []byte, rows []row) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(rows)))
-	dst = binary.AppendUvarint(dst, uint64(base.chapters))
-	dst = binary.AppendUvarint(dst, uint64(base.size))
 	segment, end := uint32(0), int64(0)
-	for i, r := range rows {
+	for _, r := range rows {
 		head := uint64(r.commits) << 1
 		if r.rest != nil {
 			head |= 1
@@ -286,22 +268,9 @@ func appendTable(dst []byte, base foundation, rows []row) []byte {
 			dst = binary.AppendUvarint(dst, uint64(x.begin))
 			dst = binary.AppendUvarint(append(dst, x.run), x.seq)
 		}
-		dst = binary.AppendUvarint(dst, uint64(r.text))
-		for k, p := range r.parts {
-			if i >= base.chapters || k != partTexts {
-				dst = binary.AppendUvarint(dst, uint64(p.size))
-			}
-		}
-		if i < base.chapters {
-			dst = binary.AppendUvarint(dst, r.bodies)
-			dst = binary.AppendUvarint(dst, uint64(r.raw))
-			continue
-		}
-		dst = binary.AppendUvarint(dst, uint64(len(r.groups)))
-		for _, g := range r.groups {
-			dst = binary.AppendUvarint(dst, uint64(g.bodies))
-			dst = binary.AppendUvarint(dst, uint64(g.raw))
-			dst = binary.AppendUvarint(dst, uint64(g.size))
+		dst = binary.AppendUvarint(dst, r.bodies)
+		for _, n := range []int64{r.idBytes, r.columns, r.laid[bodyText], r.laid[bodyOther], r.text, r.parts[partIDs].size, r.parts[partColumns].size, r.parts[partContent].size} {
+			dst = binary.AppendUvarint(dst, uint64(n))
 		}
 	}
 	return dst
@@ -311,11 +280,10 @@ var errTable = errors.New("table of chapters makes no sense")
 
 // readTable reads a table that begins behind the header and covers the file up
 // to the given end.
-func readTable(b []byte, h Header, end int64) (base foundation, rows []row, err error) {
+func readTable(b []byte, h Header, end int64) ([]row, error) {
 	v := varints{rest: b}
-	n := v.next(uint64(len(b)) / 7)
-	base.chapters, base.size = int(v.next(n)), int64(v.next(mostGroup))
-	rows = make([]row, 0, n)
+	n := v.next(uint64(len(b)) / 13)
+	rows := make([]row, 0, n)
 	r := row{commit: h.FirstCommit, id: 1, offset: headerSize}
 	for i := range int(n) {
 		head := v.next(1 << 40)
@@ -324,41 +292,25 @@ func readTable(b []byte, h Header, end int64) (base foundation, rows []row, err 
 			r.segment, r.end = r.segment+uint32(d), 0
 		}
 		r.end += int64(v.next(1 << 40))
-		r.rest, r.until, r.groups, r.bodies = nil, 0, nil, 0
+		r.rest, r.until = nil, 0
 		if head&1 != 0 {
+			var err error
 			if r.rest, err = readRest(&v, r.end); err != nil || i == 0 {
-				return base, nil, errTable
+				return nil, errTable
 			}
 			rows[i-1].until = r.end
 		}
-		r.text = int64(v.next(mostGroup))
+		r.bodies = v.next(1 << 40)
+		for _, n := range []*int64{&r.idBytes, &r.columns, &r.laid[bodyText], &r.laid[bodyOther], &r.text} {
+			*n = int64(v.next(mostPart))
+		}
 		offset := r.offset
-		take := func(most uint64) part {
-			p := part{offset: offset, size: int64(v.next(most))}
-			offset += p.size
-			return p
+		for k := range r.parts {
+			r.parts[k] = part{offset: offset, size: int64(v.next(mostPart))}
+			offset += r.parts[k].size
 		}
-		r.parts[partIDs], r.parts[partRecords], r.parts[partTexts] = take(mostGroup), take(mostGroup), part{}
-		if r.inBase = i < base.chapters; r.inBase {
-			r.bodies, r.raw = v.next(1<<40), int64(v.next(mostGroup))
-			r.rawAt, r.textsAt = base.raw, base.texts
-			base.raw += r.raw
-			base.texts += r.text
-			if i+1 == base.chapters {
-				base.offset = offset
-				offset += base.size
-			}
-		} else {
-			r.parts[partTexts], r.raw = take(mostGroup), 0
-			for range v.next(uint64(len(v.rest))) {
-				g := group{body: r.body + r.bodies, bodies: int(v.next(1 << 40)), raw: int64(v.next(mostGroup))}
-				g.part = take(mostGroup)
-				r.bodies += uint64(g.bodies)
-				r.groups = append(r.groups, g)
-			}
-		}
-		if v.bad || offset > end || uint64(r.id)+uint64(r.ids) > 1<<32-1 || r.segment > h.Last || base.raw+base.texts > mostGroup || r.pieces() == 0 {
-			return base, nil, errTable
+		if v.bad || offset > end || uint64(r.id)+uint64(r.ids) > 1<<32-1 || r.segment > h.Last || r.size() > mostPart || r.pieces() == 0 {
+			return nil, errTable
 		}
 		rows = append(rows, r)
 		r.commit += uint64(r.commits)
@@ -366,13 +318,10 @@ func readTable(b []byte, h Header, end int64) (base foundation, rows []row, err 
 		r.body += r.bodies
 		r.offset = offset
 	}
-	if v.bad || len(v.rest) > 0 || r.commit != h.LastCommit+1 || r.offset != end || n > 0 && base.chapters == 0 {
-		return base, nil, errTable
+	if v.bad || len(v.rest) > 0 || r.commit != h.LastCommit+1 || r.offset != end {
+		return nil, errTable
 	}
-	for i := range base.chapters {
-		rows[i].textsAt += base.raw
-	}
-	return base, rows, nil
+	return rows, nil
 }
 
 func readRest(v *varints, end int64) (*rest, error) {

@@ -12,7 +12,7 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 			return
 		}
 		for ; n < len(p.rows); n++ {
-			c, b, err := p.chapter(n)
+			c, err := p.chapter(n)
 			if err != nil {
 				yield(Frame{}, err)
 				return
@@ -21,7 +21,7 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 				if x.rest != nil || !x.behind(segment, offset) {
 					continue
 				}
-				f, err := p.frame(piece{c, b, x, n})
+				f, err := p.frame(piece{c, x, n})
 				if !yield(f, err) || err != nil {
 					return
 				}
@@ -36,7 +36,7 @@ func (p *File) End() (segment uint32, offset int64, err error) {
 	if err != nil || len(rows) == 0 {
 		return p.Last, segmentHeader, err
 	}
-	c, _, err := p.chapter(len(rows) - 1)
+	c, err := p.chapter(len(rows) - 1)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -53,7 +53,7 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 			return
 		}
 		for n := range rows {
-			c, b, err := p.chapter(n)
+			c, err := p.chapter(n)
 			if err != nil {
 				if !yield(Frame{}, err) {
 					return
@@ -61,7 +61,7 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 				continue
 			}
 			for _, x := range c.commits {
-				if x.rest == nil && !yield(p.frame(piece{c, b, x, n})) {
+				if x.rest == nil && !yield(p.frame(piece{c, x, n})) {
 					return
 				}
 			}

@@ -2,30 +2,30 @@ package pack
 
 import "encoding/binary"
 
-// idState is what the coding of new ids has learned. Most are UUIDs of version 7
-// that one process made: their time goes on, and so does the number below it.
-type idState struct {
-	kind  [4]prob
-	time  number
-	below number
-	last  [16]byte
-}
-
+// How an id is coded. Most are UUIDs of version 7 that one process made: their time goes
+// on, and so does the number below it.
 const (
 	idRaw     = iota // any 16 bytes
 	idRandom         // version 7
 	idCounted        // version 7, and the number below the time goes on
-	idDerived        // found when the records are read; until then zero
+	idDerived        // of the thread that its source gives it to
 )
 
-func newIDState() *idState {
-	s := new(idState)
-	for i := range s.kind {
-		s.kind[i] = prob{probStart, probStart}
-	}
-	s.time.init()
-	s.below.init()
-	return s
+// Columns of the new ids of a chapter.
+const (
+	columnIDKind = iota
+	columnIDTime
+	columnIDBelow
+	columnIDBytes
+	columnIDLength
+	columnIDSource
+	idColumns
+)
+
+// newID is an id that is new in a chapter.
+type newID struct {
+	id     [16]byte
+	source string // that it is derived from, if not empty
 }
 
 // split returns the parts of a UUID of version 7: milliseconds, 12 bits, 62 bits.
@@ -40,49 +40,55 @@ func join(millis, middle, below uint64) (id [16]byte) {
 	return id
 }
 
-// ids codes n ids, of which a writer says which are derived.
-func (s *idState) ids(c *coder, ids [][16]byte, n int, derived map[int]bool) [][16]byte {
-	delta := func(n *number, v, last uint64) uint64 {
-		return last + uint64(unzigzag(c.number(n, zigzag(int64(v-last)))))
+// codeIDs codes n ids. A reader is handed none.
+func codeIDs(c *coder, ids []newID, n int) []newID {
+	var last [16]byte // of version 7
+	delta := func(column int, v, last uint64) uint64 {
+		return last + uint64(unzigzag(c.number(column, zigzag(int64(v-last)))))
 	}
 	for i := range n {
-		var id [16]byte
+		var x newID
 		how := idRaw
-		lastMillis, lastMiddle, lastBelow, _ := split(s.last)
+		lastMillis, lastMiddle, lastBelow, _ := split(last)
 		var millis, middle, below uint64
 		if c.writing {
-			id = ids[i]
+			x = ids[i]
 			var ok bool
-			if derived[i] {
+			if x.source != "" {
 				how = idDerived
-			} else if millis, middle, below, ok = split(id); ok {
+			} else if millis, middle, below, ok = split(x.id); ok {
 				how = idRandom
 				if d := int64(below - lastBelow); middle == lastMiddle && d > -1<<31 && d < 1<<31 {
 					how = idCounted
 				}
 			}
 		}
-		switch c.tree(s.kind[:], 2, how) {
+		switch c.symbol(columnIDKind, how) {
 		case idRandom:
-			millis = delta(&s.time, millis, lastMillis)
-			middle, below = c.raw(middle, 12), c.raw(below, 62)
-			id = join(millis, middle, below)
-			s.last = id
+			millis = delta(columnIDTime, millis, lastMillis)
+			var b [10]byte
+			binary.BigEndian.PutUint16(b[:], uint16(middle))
+			binary.BigEndian.PutUint64(b[2:], below)
+			c.raw(columnIDBytes, b[:])
+			x.id = join(millis, uint64(binary.BigEndian.Uint16(b[:])), binary.BigEndian.Uint64(b[2:]))
+			last = x.id
 		case idCounted:
-			millis, below = delta(&s.time, millis, lastMillis), delta(&s.below, below, lastBelow)
-			id = join(millis, lastMiddle, below)
-			s.last = id
+			millis, below = delta(columnIDTime, millis, lastMillis), delta(columnIDBelow, below, lastBelow)
+			x.id = join(millis, lastMiddle, below)
+			last = x.id
 		case idDerived:
+			x.source = c.text(columnIDLength, columnIDSource, x.source)
+			x.id = threadOf(x.source)
+		case idRaw:
+			c.raw(columnIDBytes, x.id[:])
 		default:
-			for k := range id {
-				id[k] = byte(c.raw(uint64(id[k]), 8))
-			}
+			c.bad = true
 		}
 		if !c.writing {
 			if c.spent() {
 				return ids
 			}
-			ids = append(ids, id)
+			ids = append(ids, x)
 		}
 	}
 	return ids

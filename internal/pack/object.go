@@ -34,7 +34,7 @@ func (p *File) locate(segment uint32, offset int64) (piece, error) {
 		return piece{}, err
 	}
 	for ; n < len(p.rows); n++ {
-		c, b, err := p.chapter(n)
+		c, err := p.chapter(n)
 		if err != nil {
 			return piece{}, err
 		}
@@ -43,7 +43,7 @@ func (p *File) locate(segment uint32, offset int64) (piece, error) {
 			continue
 		}
 		if x := c.commits[i]; x.segment == segment && x.start == offset {
-			return piece{c, b, x, n}, nil
+			return piece{c, x, n}, nil
 		}
 		break
 	}
@@ -63,7 +63,7 @@ func (p *File) frame(at piece) (Frame, error) {
 	x := at.x
 	f := Frame{Segment: x.segment, Start: x.start, End: x.end, Number: x.number, ID: p.idFrom(x.number), PayloadOffset: x.payloadAt(), Offsets: x.offsets}
 	if x.verbatim {
-		body, err := p.bodyIn(at.c, at.b, uint64(x.bodies[0]))
+		body, err := p.bodyIn(at.c, uint64(x.bodies[0]))
 		f.Payload = bytes.Clone(body)
 		return f, err
 	}
@@ -84,7 +84,7 @@ func (p *File) frame(at piece) (Frame, error) {
 		for len(pieces) > 1 && uint64(x.bodies[i]) >= pieces[1].c.body {
 			pieces = pieces[1:]
 		}
-		body, err := p.bodyIn(pieces[0].c, pieces[0].b, uint64(x.bodies[i]))
+		body, err := p.bodyIn(pieces[0].c, uint64(x.bodies[i]))
 		if _, block := x.records[i].(*structure.Block); !block || err != nil {
 			return content.ID{}, body, err
 		}
@@ -132,10 +132,10 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 	if err != nil {
 		return nil, err
 	}
-	c, b, x := is.c, is.b, is.x
+	c, x := is.c, is.x
 	at := int(record - x.payloadAt())
 	if x.verbatim {
-		body, err := p.bodyIn(c, b, uint64(x.bodies[0]))
+		body, err := p.bodyIn(c, uint64(x.bodies[0]))
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 			out := *r
 			return &out, nil
 		}
-		body, err := p.bodyIn(c, b, uint64(x.bodies[i]))
+		body, err := p.bodyIn(c, uint64(x.bodies[i]))
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 		out.Body, out.ID = bytes.Clone(body), content.Sum(body)
 		return &out, nil
 	case *structure.Chunk:
-		body, err := p.bodyIn(c, b, uint64(x.bodies[i]))
+		body, err := p.bodyIn(c, uint64(x.bodies[i]))
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -80,11 +81,15 @@ func write(t require.TestingT, frames []Frame, filter Filter) *File {
 
 // shrink makes chapters small for a test.
 func shrink(t *testing.T) {
-	b, c, d, f := baseLimits, chapterLimits, denseLimits, firstLimits
-	firstLimits, chapterLimits = limits{3, 20, 500, 500}, limits{2, 8, 300, 300}
-	denseLimits, baseLimits = firstLimits, limits{bodies: 1500, text: 1000}
-	t.Cleanup(func() { baseLimits, chapterLimits, denseLimits, firstLimits = b, c, d, f })
+	c, d, f := chapterLimits, denseLimits, firstLimits
+	firstLimits, chapterLimits, denseLimits = smallFirst, smallOthers, smallOthers
+	t.Cleanup(func() { chapterLimits, denseLimits, firstLimits = c, d, f })
 }
+
+var (
+	smallFirst  = limits{commits: 3, records: 20, bodies: 500, text: 500}
+	smallOthers = limits{commits: 2, records: 8, bodies: 300, text: 300}
+)
 
 func TestPackReadsBack(t *testing.T) {
 	shrink(t)
@@ -235,13 +240,11 @@ func TestChaptersAreDecodedOnce(t *testing.T) {
 
 	small, err := Open(p.src, p.size, "small cache", NewCache(1))
 	require.NoError(t, err)
-	_, err = small.base()
-	require.NoError(t, err)
 	for i := range chapters {
-		_, _, err := small.chapter(int(i))
+		_, err := small.chapter(int(i))
 		require.NoError(t, err)
 	}
-	require.Equal(t, chapters, small.decoded.Load(), "the base is decoded once")
+	require.Equal(t, chapters, small.decoded.Load())
 }
 
 // A message of a large commit is read without its neighbours, however it is asked for.
@@ -249,7 +252,7 @@ func TestLargeCommitIsReadInPieces(t *testing.T) {
 	f, d := firstLimits, denseLimits
 	defer func() { firstLimits, denseLimits = f, d }()
 	firstLimits = limits{commits: 100, records: 1000, bodies: 1 << 18, text: 1 << 18}
-	denseLimits = firstLimits
+	denseLimits = chapterLimits
 	for _, dense := range []bool{false, true} {
 		commits := historyOf(3_000, 1_000)
 		run := commits[0].Records[1].(*structure.Span).Ref.Run
@@ -264,9 +267,9 @@ func TestLargeCommitIsReadInPieces(t *testing.T) {
 		require.NoError(t, err)
 		p, err := Open(m, size, "test.pack", NewCache(1<<24))
 		require.NoError(t, err)
-		_, err = p.base()
+		rows, err := p.table()
 		require.NoError(t, err)
-		require.Greater(t, len(p.rows), 20)
+		require.Greater(t, len(rows), 10)
 		for _, r := range p.rows[1:] {
 			require.Less(t, r.bodies, 2*uint64(chapterLimits.records))
 		}
@@ -344,4 +347,38 @@ func TestContentFarFromItsSpans(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, frames[0], f)
 	}
+}
+
+// A dense chapter ends where expanding it would take too long: alike bodies fill it with
+// more bytes than others.
+func TestDenseChaptersEndByTheirPackedSize(t *testing.T) {
+	was := denseLimits
+	defer func() { denseLimits = was }()
+	denseLimits.packed = 1 << 17
+	random := rand.New(rand.NewPCG(1, 2))
+	chapters := func(text func(i int) []byte) int {
+		var commits []*structure.Commit
+		for i := range 80 {
+			b := structure.NewBlock(content.TypeText, content.Origin{}, sampleStart, text(i))
+			commits = append(commits, &structure.Commit{Time: sampleStart, Records: []structure.Record{b}})
+		}
+		p := write(t, framesOf(t, 1<<30, commits), nil)
+		require.True(t, p.Dense)
+		rows, err := p.table()
+		require.NoError(t, err)
+		return len(rows)
+	}
+	var noise [1 << 14]byte
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	require.Equal(t, 1, chapters(func(i int) []byte { return fmt.Appendf(noise[:], "%d", i) }))
+	n := chapters(func(int) []byte {
+		b := make([]byte, len(noise))
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		return b
+	})
+	require.InDelta(t, 80*len(noise)/denseLimits.packed, n, 2)
 }

@@ -13,14 +13,14 @@ import (
 const (
 	leastParity = 64
 	mostParity  = 16 << 10
-	// parityShare is how many bytes there are to a byte of parity, between these sizes.
+	// parityShare is how many bytes there are at least to a byte of parity, between these sizes.
 	parityShare = 256
 )
 
 // paritySize returns the length of the parity of so many bytes, a power of two.
 func paritySize(n int64) int {
 	size := leastParity
-	for size < mostParity && int64(size)*parityShare < n {
+	for size < mostParity && 2*int64(size)*parityShare <= n {
 		size *= 2
 	}
 	return size

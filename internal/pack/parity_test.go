@@ -87,7 +87,7 @@ func TestDamageIsRemembered(t *testing.T) {
 		rows, err := sound.table()
 		require.NoError(t, err)
 		for n, r := range rows {
-			for _, at := range append([]part{sound.foundation.part, r.parts[partIDs], r.parts[partRecords], r.parts[partTexts]}, partsOf(r.groups)...) {
+			for _, at := range r.parts {
 				if at.size == 0 {
 					continue
 				}
@@ -119,13 +119,6 @@ func TestDamageIsRemembered(t *testing.T) {
 			}
 		}
 	}
-}
-
-func partsOf(groups []group) (parts []part) {
-	for _, g := range groups {
-		parts = append(parts, g.part)
-	}
-	return parts
 }
 
 // hollow is a file of any size that is zeros but for its end.

@@ -9,7 +9,6 @@ import "github.com/lineage-store/lineage/structure"
 // piece is what a chapter has of a commit.
 type piece struct {
 	c *chapter
-	b *base
 	x *commit
 	n int // of the chapter
 }
@@ -36,11 +35,11 @@ func (p *File) restsAt(n int, segment uint32, offset int64) []row {
 
 // restIn returns what a chapter has of the commit that goes on in it.
 func (p *File) restIn(n int) (piece, error) {
-	c, b, err := p.chapter(n)
+	c, err := p.chapter(n)
 	if err != nil {
 		return piece{}, err
 	}
-	return piece{c, b, c.commits[0], n}, nil
+	return piece{c, c.commits[0], n}, nil
 }
 
 // after returns the piece of the same commit behind one that is open.

@@ -86,8 +86,8 @@ func (f *former) marshalled(kind structure.Kind, r structure.Record) structure.R
 	return r
 }
 
-// A thread's id is derived from its source, or coded before; most of what it
-// says it may have said before.
+// A thread's source is the one that its id is derived from, or a text; or everything but
+// where the thread stands is as it was.
 const (
 	threadDerived = 1 << iota
 	threadSame
@@ -101,22 +101,14 @@ func (f *former) thread(t *structure.Thread) *structure.Thread {
 			bytes.Equal(last.Metadata, t.Metadata) && (last.Metadata == nil) == (t.Metadata == nil) && last.Incarnation == t.Incarnation &&
 			last.CreatedAt.Equal(t.CreatedAt) {
 			how = threadSame
-		} else if known == 0 && t.SourceID != "" && t.ID == threadOf(t.SourceID) {
+		} else if t.SourceID != "" && t.ID == threadOf(t.SourceID) && f.derive(t.ID, t.SourceID) {
 			how = threadDerived
 		}
 	}
 	how = f.symbol(symbolThread, how)
-	out := &structure.Thread{}
-	var number uint32
-	if how == threadDerived {
-		out.SourceID = f.str(textThread, t.SourceID)
-		out.ID = threadOf(out.SourceID)
-		number = f.derived(idThread, out.ID)
-	} else {
-		id := [16]byte(t.ID)
-		number = f.anID(idThread, &id)
-		out.ID = id
-	}
+	id := [16]byte(t.ID)
+	number := f.anID(idThread, &id)
+	out := &structure.Thread{ID: id}
 	if last := f.at.threads[number]; how == threadSame {
 		if last == nil {
 			f.fail(errForm)
@@ -125,8 +117,19 @@ func (f *former) thread(t *structure.Thread) *structure.Thread {
 		again := *last
 		out = &again
 	} else {
-		if how != threadDerived {
+		switch {
+		case how != threadDerived:
 			out.SourceID = f.str(textThread, t.SourceID)
+		case f.c.writing:
+			out.SourceID = t.SourceID
+		default:
+			known, err := f.id(number)
+			if err == nil && known.source == "" {
+				err = errForm
+			}
+			if out.SourceID = known.source; err != nil {
+				f.fail(err)
+			}
 		}
 		out.UserID, out.Title = f.str(textThreadUser, t.UserID), f.str(textTitle, t.Title)
 		out.Metadata = f.optional(textThreadMetadata, t.Metadata)
@@ -158,23 +161,4 @@ func (f *former) known(id [16]byte) uint32 {
 		return n
 	}
 	return 0
-}
-
-// derived notes an id that need not be coded as the next new one.
-func (f *former) derived(kind int, id [16]byte) uint32 {
-	var n uint32
-	if f.c.writing {
-		n = f.number(id)
-		f.fromText = append(f.fromText, n)
-	} else {
-		n = f.at.nextID
-		if f.give == nil || !f.give(n, id) {
-			f.fail(errForm)
-		}
-	}
-	f.at.nextID++
-	recent := &f.at.ids[kind]
-	copy(recent[1:], recent[:recentIDs-1])
-	recent[0] = n
-	return n
 }

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"sync"
@@ -64,18 +65,25 @@ type former struct {
 	*state
 	c *coder
 
-	// text is what the chapter's texts consist of: all so far of a writer, those
-	// to come of a reader.
+	// bodies are those of a writer that are to come, one behind the other.
+	bodies []byte
+	// laid are bodies as they stand in the content, by their kinds: all so far of a writer,
+	// those to come of a reader, which notes where each begins and its size.
+	laid          [bodyKinds][]byte
+	begins        [bodyKinds]int64 // of those to come, in the content
+	places, sizes []int64
+	// text is what the chapter's texts consist of: all so far of a writer, those to
+	// come of a reader.
 	text []byte
 	// id finds an id by its number, and number the number of an id, which is the
 	// next when it is new.
-	id     func(number uint32) ([16]byte, error)
+	id     func(number uint32) (newID, error)
 	number func(id [16]byte) uint32
-	// look finds the number of an id that has one, and give takes a derived id of a
-	// reader; fromText are those of a writer.
-	look     func(id [16]byte) uint32
-	give     func(number uint32, id [16]byte) bool
-	fromText []uint32
+	// look finds the number of an id that has one, for a writer.
+	look func(id [16]byte) uint32
+	// derive notes the source that an id is derived from, for a writer. It returns false
+	// where a reader would not find it.
+	derive func(id [16]byte, source string) bool
 	// threads returns the thread that gave an alias its value, if the writer knows.
 	threads func(run uint32, a structure.Alias, source string) (scope, bool)
 
@@ -83,7 +91,7 @@ type former struct {
 
 	commit *commit
 	used   int     // usages of the commit so far
-	bodies []int64 // of the blocks of the commit so far; -1 for one that was cut
+	blocks []int64 // bodies of the blocks of the commit so far; -1 for one that was cut
 	err    error
 }
 
@@ -120,11 +128,11 @@ func (f *former) fail(err error) {
 	}
 }
 
-func (f *former) num(field int, v uint64) uint64 { return f.c.number(f.state.number(field), v) }
+func (f *former) num(field int, v uint64) uint64 { return f.c.number(field, v) }
 
 func (f *former) signed(field int, v int64) int64 { return unzigzag(f.num(field, zigzag(v))) }
 
-func (f *former) symbol(s, v int) int { return f.c.tree(f.symbols[s][:], 4, v) }
+func (f *former) symbol(s, v int) int { return f.c.symbol(columnSymbols+s, v) }
 
 // count codes how many there are of something, of which there can be no more
 // than the limit.
@@ -173,6 +181,47 @@ func (f *former) str(kind int, s string) string {
 	return s
 }
 
+// Bodies of a kind stand together: texts, and anything else.
+const (
+	bodyText = iota
+	bodyOther
+	bodyKinds
+)
+
+// body codes the next body and returns its size. A zero byte ends it; the size is coded,
+// and 1, where it has one itself.
+func (f *former) body(kind int, size int64) int64 {
+	laid := &f.laid[kind]
+	if f.c.writing {
+		b := f.bodies[:size]
+		f.bodies = f.bodies[size:]
+		*laid = append(*laid, b...)
+		if bytes.IndexByte(b, 0) >= 0 {
+			f.num(fieldSize, uint64(size)+1)
+		} else {
+			f.num(fieldSize, 0)
+			*laid = append(*laid, 0)
+		}
+		return size
+	}
+	var taken int64
+	if v := f.num(fieldSize, 0); v > 0 {
+		size = int64(min(v-1, mostBody+1))
+		taken = size
+	} else {
+		size = int64(bytes.IndexByte(*laid, 0))
+		taken = size + 1
+	}
+	if size < 0 || taken > int64(len(*laid)) {
+		f.fail(errForm)
+		return 0
+	}
+	f.places, f.sizes = append(f.places, f.begins[kind]), append(f.sizes, size)
+	*laid = (*laid)[taken:]
+	f.begins[kind] += taken
+	return size
+}
+
 func (f *former) optional(kind int, b []byte) []byte {
 	if !f.flag(b != nil, symbolPresent) {
 		return nil
@@ -193,9 +242,13 @@ func (f *former) optionalString(kind int, s *string) *string {
 
 // bytes codes bytes that nothing foretells.
 func (f *former) bytes(b []byte) {
-	for i := range b {
-		b[i] = byte(f.c.raw(uint64(b[i]), 8))
-	}
+	f.c.raw(columnBytes, b)
+}
+
+func (f *former) byte(v uint8) uint8 {
+	b := [1]byte{v}
+	f.bytes(b[:])
+	return b[0]
 }
 
 // Times are that of the commit, that which was stated last, or differ from it.
@@ -280,7 +333,7 @@ func (f *former) anID(kind int, id *[16]byte) uint32 {
 		if err != nil {
 			f.fail(err)
 		}
-		*id = known
+		*id = known.id
 	}
 	return n
 }
@@ -318,7 +371,7 @@ func (f *former) ref(r structure.SpanRef) structure.SpanRef {
 		if err != nil {
 			f.fail(err)
 		}
-		return structure.SpanRef{Run: run, Seq: f.at.seq}
+		return structure.SpanRef{Run: run.id, Seq: f.at.seq}
 	case refOther:
 		run := [16]byte(r.Run)
 		n = f.anID(idRun, &run)
@@ -334,7 +387,7 @@ func (f *former) origin(o *content.Origin) {
 	const other = 15
 	kind := f.symbol(symbolOrigin, min(int(o.Kind), other))
 	if kind == other {
-		kind = int(f.c.raw(uint64(o.Kind), 8))
+		kind = int(f.byte(uint8(o.Kind)))
 	}
 	o.Kind = content.OriginKind(kind)
 	has := 0
@@ -372,7 +425,7 @@ func (f *former) record(kind structure.Kind, r structure.Record, size int64) (st
 		if r == nil {
 			r = new(structure.Chunk)
 		}
-		return r, int64(f.num(fieldSize, uint64(size)))
+		return r, f.body(bodyOther, size)
 	case structure.KindSpan:
 		s, _ := r.(*structure.Span)
 		if s == nil {
@@ -411,13 +464,17 @@ func (f *former) block(b *structure.Block, size int64) int64 {
 	}
 	switch f.symbol(symbolForm, form) {
 	case formWhole:
-		size = int64(f.num(fieldSize, uint64(size)))
+		kind := bodyOther
+		if b.Type == content.TypeText {
+			kind = bodyText
+		}
+		size = f.body(kind, size)
 		b.Size = size
 		return size
 	case formTree:
 		f.bytes(b.ID[:])
 		f.bytes(b.Tree.Key[:])
-		b.Tree.Height = uint8(f.c.raw(uint64(b.Tree.Height), 8))
+		b.Tree.Height = f.byte(b.Tree.Height)
 		b.Tree.Size = int64(f.num(fieldTreeSize, uint64(b.Tree.Size)))
 		if b.Tree.Size <= 0 {
 			f.fail(errForm)
@@ -467,7 +524,7 @@ func (f *former) span(s *structure.Span) {
 		if err != nil {
 			f.fail(err)
 		}
-		run = known
+		run = known.id
 		s.Ref.Seq = f.at.seq + 1
 	}
 	s.Ref.Run = run

@@ -54,7 +54,7 @@ func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spa
 	}
 	if at.x.verbatim {
 		s := &Spans{Number: at.x.number, Next: at.x.end, p: p, at: at, layout: new(structure.Layout)}
-		payload, err := p.bodyIn(at.c, at.b, uint64(at.x.bodies[0]))
+		payload, err := p.bodyIn(at.c, uint64(at.x.bodies[0]))
 		if err == nil {
 			err = s.layout.Reset(payload)
 		}
@@ -152,7 +152,7 @@ func (s *Spans) content(x *packedSpan, k int, into *structure.Reading) (content.
 	block := into.Block(k)
 	*block = *s.at.x.records[record].(*structure.Block)
 	if s.at.x.bodies[record] >= 0 {
-		body, err := s.p.bodyIn(s.at.c, s.at.b, uint64(s.at.x.bodies[record]))
+		body, err := s.p.bodyIn(s.at.c, uint64(s.at.x.bodies[record]))
 		if err != nil {
 			return content.ID{}, err
 		}

@@ -153,11 +153,11 @@ func BenchmarkColdMessage(b *testing.B) {
 				require.NoError(b, err)
 				p, err := Open(m, size, "test.pack", NewCache(1<<20))
 				require.NoError(b, err)
-				base, err := p.base()
+				rows, err := p.table()
 				require.NoError(b, err)
-				first := len(base.first.commits)
-				if n := p.foundation.chapters; n < len(p.rows) { // those behind the base
-					first = int(p.rows[n].commit - 1)
+				first := 0
+				if !dense { // behind the dictionary
+					first = rows[0].commits
 				}
 				random := rand.New(rand.NewPCG(3, 4))
 				next := func() (Frame, int) {

@@ -1,46 +1,47 @@
 package pack
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"math/bits"
 	"sync"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 )
 
 // How bytes are compressed.
 const (
-	methodNone = iota
-	methodZstd // fast to read
-	methodLZ   // small
-	methodMix  // smallest, and slow to read
+	methodNone   = iota
+	methodZstd   // fast to write and to read
+	methodBrotli // small
 )
 
-// mostMixed bounds what is mixed, which takes about half a second for a mebibyte,
-// to write and to read.
-const mostMixed = 8 << 20
+// mostPart bounds the size that one compressed part may expand to.
+const mostPart = 1 << 30
 
-// mostGroup bounds what one compressed part may expand to.
-const mostGroup = 1 << 30
+// stopSlice is how many bytes are compressed or expanded between two questions whether
+// to stop.
+const stopSlice = 4 << 10
 
 // inflated reports whether a part claims to expand to so much that it is not
 // believed: beyond a mebibyte, to more than 4,096 times its size.
 func inflated(size int64, packed int) bool { return size > 1<<20 && size>>12 > int64(packed) }
 
-// dictionary is what the bytes of later chapters may refer to, with what
-// compresses and expands after it. One that is only read is safe for concurrent use.
-type dictionary struct {
-	bytes []byte
-	model *lzModel // at the end of the bytes
+// codec compresses and expands parts. One that only expands is safe for concurrent use.
+type codec struct {
 	dense bool
-	stop  func() error // asked now and then while bytes are compressed or expanded; may be nil
+	dict  []byte       // that zstd may refer to
+	stop  func() error // asked while bytes are compressed or expanded; may be nil
 
-	writer  *lzWriter
 	encoder *zstd.Encoder
 	mu      sync.Mutex
 	decoder *zstd.Decoder
 }
 
-func (d *dictionary) close() {
+func (d *codec) close() {
 	if d.encoder != nil {
 		d.encoder.Close()
 	}
@@ -49,58 +50,22 @@ func (d *dictionary) close() {
 	}
 }
 
-// begin returns the bytes compressed, which are the dictionary from then on. When
-// nothing comes after them they can be smaller.
-func (d *dictionary) begin(raw []byte, last bool) ([]byte, error) {
-	d.model = newLZModel()
-	var out []byte
-	var err error
-	if d.dense && last && len(raw) > 0 && len(raw) <= mostMixed {
-		var b []byte
-		b, err = mixed(raw, d.stop)
-		out = believable(append([]byte{methodMix}, b...), raw)
-	} else {
-		out, err = d.squeeze(raw, d.model)
-	}
-	d.close()
-	d.encoder, d.writer, d.bytes = nil, nil, append([]byte(nil), raw...)
-	if len(out) > 0 && out[0] != methodLZ {
-		d.model = newLZModel() // as a reader has it
-	}
-	return out, err
-}
-
-// first is the inverse of begin.
-func (d *dictionary) first(b []byte, size int64) (err error) {
-	d.model = newLZModel()
-	d.bytes, err = (&dictionary{stop: d.stop}).expand(b, size, d.model)
-	return err
-}
-
-// next returns bytes compressed after the dictionary.
-func (d *dictionary) next(raw []byte) ([]byte, error) {
-	m := *d.model
-	return d.squeeze(raw, &m)
-}
-
-func (d *dictionary) squeeze(raw []byte, m *lzModel) ([]byte, error) {
+// squeeze returns bytes compressed, behind the method; nothing for nothing.
+func (d *codec) squeeze(raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
 	if d.dense {
-		if d.writer == nil {
-			d.writer = newLZWriter(d.bytes)
-		}
-		b, err := d.writer.pack(m, raw, d.stop)
-		return believable(append([]byte{methodLZ}, b...), raw), err
+		b, err := d.brotli(raw)
+		return believable(b, raw), err
 	}
 	if d.encoder == nil {
 		o := []zstd.EOption{
 			zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
 			zstd.WithWindowSize(8 << 20), zstd.WithSingleSegment(true),
 		}
-		if len(d.bytes) > 0 {
-			o = append(o, zstd.WithEncoderDictRaw(1, d.bytes))
+		if len(d.dict) > 0 {
+			o = append(o, zstd.WithEncoderDictRaw(1, d.dict))
 		}
 		var err error
 		if d.encoder, err = zstd.NewWriter(nil, o...); err != nil {
@@ -108,6 +73,36 @@ func (d *dictionary) squeeze(raw []byte, m *lzModel) ([]byte, error) {
 		}
 	}
 	return believable(d.encoder.EncodeAll(raw, []byte{methodZstd}), raw), nil
+}
+
+// brotli compresses with the smallest window that holds everything, for the encoder takes
+// about ten times as much memory as its window.
+func (d *codec) brotli(raw []byte) ([]byte, error) {
+	const least, most = 16, 24
+	var out bytes.Buffer
+	out.WriteByte(methodBrotli)
+	w := brotli.NewWriterOptions(&out, brotli.WriterOptions{
+		Quality: brotli.BestCompression, LGWin: min(max(bits.Len(uint(len(raw)+16)), least), most),
+	})
+	for len(raw) > 0 {
+		if err := d.stopped(); err != nil {
+			return nil, err
+		}
+		n := min(len(raw), stopSlice)
+		if _, err := w.Write(raw[:n]); err != nil {
+			return nil, err
+		}
+		raw = raw[n:]
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
+func (d *codec) stopped() error {
+	if d.stop == nil {
+		return nil
+	}
+	return d.stop()
 }
 
 // believable returns compressed bytes if they are less and a reader takes them.
@@ -118,22 +113,12 @@ func believable(out, raw []byte) []byte {
 	return out
 }
 
-// after is the inverse of next.
-func (d *dictionary) after(b []byte, size int64) ([]byte, error) {
-	m := d.model
-	if len(b) > 0 && b[0] == methodLZ {
-		m = new(lzModel)
-		*m = *d.model
-	}
-	return d.expand(b, size, m)
-}
-
-// expand returns the bytes of a size that were squeezed with a model.
-func (d *dictionary) expand(b []byte, size int64, m *lzModel) ([]byte, error) {
+// expand returns what was squeezed, which has a size.
+func (d *codec) expand(b []byte, size int64) ([]byte, error) {
 	if size == 0 && len(b) == 0 {
 		return nil, nil
 	}
-	if len(b) == 0 || size < 0 || size > mostGroup || inflated(size, len(b)) {
+	if len(b) == 0 || size < 0 || size > mostPart || inflated(size, len(b)) {
 		return nil, errForm
 	}
 	var out []byte
@@ -143,13 +128,8 @@ func (d *dictionary) expand(b []byte, size int64, m *lzModel) ([]byte, error) {
 		out = b[1:]
 	case methodZstd:
 		out, err = d.expandZstd(b[1:], size)
-	case methodLZ:
-		out, err = m.unpack(b[1:], d.bytes, int(size), d.stop)
-	case methodMix:
-		if d.bytes != nil || size > mostMixed {
-			return nil, errForm
-		}
-		out, err = unmixed(b[1:], int(size), d.stop)
+	case methodBrotli:
+		out, err = d.expandBrotli(b[1:], size)
 	default:
 		err = fmt.Errorf("method %d: %w", b[0], errForm)
 	}
@@ -159,7 +139,27 @@ func (d *dictionary) expand(b []byte, size int64, m *lzModel) ([]byte, error) {
 	return out, err
 }
 
-func (d *dictionary) expandZstd(b []byte, size int64) ([]byte, error) {
+// expandBrotli takes as much memory as it returns, and the window of at most 16 MiB.
+func (d *codec) expandBrotli(b []byte, size int64) ([]byte, error) {
+	r := brotli.NewReader(bytes.NewReader(b))
+	out := make([]byte, size)
+	for left := out; len(left) > 0; {
+		if err := d.stopped(); err != nil {
+			return nil, err
+		}
+		n, err := io.ReadFull(r, left[:min(len(left), stopSlice)])
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errForm, err)
+		}
+		left = left[n:]
+	}
+	if n, err := io.ReadFull(r, make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return nil, errForm
+	}
+	return out, nil
+}
+
+func (d *codec) expandZstd(b []byte, size int64) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(b); err != nil {
 		return nil, err
@@ -170,9 +170,9 @@ func (d *dictionary) expandZstd(b []byte, size int64) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.decoder == nil {
-		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostGroup + 1<<20), zstd.IgnoreChecksum(true)}
-		if len(d.bytes) > 0 {
-			o = append(o, zstd.WithDecoderDictRaw(1, d.bytes))
+		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostPart + 1<<20), zstd.IgnoreChecksum(true)}
+		if len(d.dict) > 0 {
+			o = append(o, zstd.WithDecoderDictRaw(1, d.dict))
 		}
 		var err error
 		if d.decoder, err = zstd.NewReader(nil, o...); err != nil {

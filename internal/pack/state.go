@@ -95,24 +95,28 @@ const (
 	mostRecent  = 200 // bytes of a text that is remembered
 )
 
-// state is what the coding of records has learned. The one at the end of the
-// first chapter begins every other.
-type state struct {
-	numbers [fields]*number // until it learns, that of the state that this goes on from
-	own     [fields]bool
-	memory  *[fields]number // of its own
-	symbols [symbols][16]prob
-	records [16][16]prob // kind of a record, given that of the one before
-	roles   [16][16]prob // what a message's role is, given the one before
-	texts   [texts]mru
+// Columns of the records of a chapter: one for each field, one for each symbol, and these.
+const (
+	columnSymbols = fields
+	columnKind    = columnSymbols + symbols + iota - 1
+	columnRole
+	columnBytes // that nothing foretells, such as hashes
+	columns
+)
 
-	at progress
+// state is what the coding of a chapter's records depends on. It is empty where the
+// chapter begins, so that a chapter is read without those before it.
+type state struct {
+	texts [texts]mru
+	at    progress
 }
 
-// progress is where the coding stands. It begins anew with each chapter, but for the
-// time, which begins as the first chapter ended.
+func newState(nextID uint32, nextBody uint64) *state {
+	return &state{at: progress{seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody}}
+}
+
+// progress is where the coding stands.
 type progress struct {
-	kind, role  int
 	millis      int64 // the commit's
 	when        int64 // the time that was stated last
 	run         uint32
@@ -156,50 +160,4 @@ func (m *mru) push(s string) {
 		copy(m[1:], m[:len(m)-1])
 		m[0] = s
 	}
-}
-
-func newState() *state {
-	s := new(state)
-	n := new(number)
-	n.init()
-	for i := range s.numbers {
-		s.numbers[i] = n
-	}
-	start := prob{probStart, probStart}
-	for _, table := range []([]([16]prob)){s.symbols[:], s.records[:], s.roles[:]} {
-		for i := range table {
-			for k := range table[i] {
-				table[i][k] = start
-			}
-		}
-	}
-	return s
-}
-
-// begin returns a state that goes on from this one with another chapter.
-func (s *state) begin(nextID uint32, nextBody uint64) *state {
-	return s.beginIn(new(state), nextID, nextBody)
-}
-
-// beginIn is begin in the memory of a state that is not needed any more.
-func (s *state) beginIn(next *state, nextID uint32, nextBody uint64) *state {
-	memory := next.memory
-	*next = *s
-	next.own, next.memory = [fields]bool{}, memory
-	next.at = progress{
-		seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody, millis: s.at.millis, when: s.at.when,
-	}
-	return next
-}
-
-// number returns the model of a field, to learn.
-func (s *state) number(field int) *number {
-	if !s.own[field] {
-		if s.memory == nil {
-			s.memory = new([fields]number)
-		}
-		s.memory[field] = *s.numbers[field]
-		s.numbers[field], s.own[field] = &s.memory[field], true
-	}
-	return s.numbers[field]
 }

@@ -14,18 +14,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// packedWhole packs without being asked to stop.
-func packedWhole(w *lzWriter, m *lzModel, raw []byte) []byte {
-	b, _ := w.pack(m, raw, nil)
-	return b
-}
-
-// mixedWhole mixes without being asked to stop.
-func mixedWhole(raw []byte) []byte {
-	b, _ := mixed(raw, nil)
-	return b
-}
-
 // ending is a context that ends when it is looked at for the nth time.
 type ending struct {
 	context.Context
@@ -59,7 +47,7 @@ func wordy(number, size int) []*structure.Commit {
 // the middle, and do no more then.
 func TestDensePacksCanBeStopped(t *testing.T) {
 	errEnough := errors.New("enough")
-	for name, most := range map[string]int{"mixed": 1 << 22, "behind a base": 1 << 15} {
+	for name, most := range map[string]int{"one chapter": 1 << 22, "several": 1 << 15} {
 		t.Run(name, func(t *testing.T) {
 			was := denseLimits
 			defer func() { denseLimits = was }()

@@ -12,9 +12,10 @@ func (w *Writer) keep(x *commit, b []byte) {
 	x.bodies = append(x.bodies, int64(w.row.body+w.row.bodies))
 	x.sizes = append(x.sizes, int64(len(b)))
 	w.bodies = append(w.bodies, b...)
-	w.sizes = append(w.sizes, int64(len(b)))
 	w.row.bodies++
-	w.row.raw += int64(len(b))
+	if w.h.Dense {
+		w.packed.add(b)
+	}
 }
 
 // take takes a commit's content out of its records, which began at some places and do
@@ -113,6 +114,18 @@ func (w *Writer) contentOf(id content.ID, blocks []content.ID) contentRef {
 	return r
 }
 
+// derive notes the source that an id is derived from, with the id. It returns false if
+// the id is in an earlier chapter without it.
+func (w *Writer) derive(id [16]byte, source string) bool {
+	n := w.number(id)
+	if n < w.row.id {
+		return w.derived[n]
+	}
+	w.newIDs[n-w.row.id].source = source
+	w.derived[n] = true
+	return true
+}
+
 // number returns the number of an id, which is the next when it is new.
 func (w *Writer) number(id [16]byte) uint32 {
 	if id == ([16]byte{}) {
@@ -122,7 +135,7 @@ func (w *Writer) number(id [16]byte) uint32 {
 	if !ok {
 		n = w.row.id + uint32(len(w.newIDs))
 		w.ids[id] = n
-		w.newIDs = append(w.newIDs, id)
+		w.newIDs = append(w.newIDs, newID{id: id})
 	}
 	return n
 }

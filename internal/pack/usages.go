@@ -42,8 +42,7 @@ func (f *former) usage(u *structure.Usage) {
 	switch u.Kind {
 	case structure.MessageUsage:
 		role := max(slices.Index(roles[1:], u.Role)+1, 0)
-		role = f.c.tree(f.roles[f.at.role][:], 4, role)
-		f.at.role = role
+		role = f.c.symbol(columnRole, role)
 		if role >= len(roles) {
 			f.fail(errForm)
 			return
@@ -150,10 +149,10 @@ func (f *former) named(how int, r *contentRef) {
 // blockBack finds the block that content is so many back of, which may stand in a
 // chapter before.
 func (f *former) blockBack(r *contentRef) {
-	switch at := len(f.bodies) - 1 - r.back; {
-	case at >= 0 && at < len(f.bodies):
+	switch at := len(f.blocks) - 1 - r.back; {
+	case at >= 0 && at < len(f.blocks):
 		if !f.c.writing {
-			r.body = f.bodies[at]
+			r.body = f.blocks[at]
 		}
 	case f.commit.rest == nil || r.back >= structure.LocalBlocks:
 		f.fail(errForm)

@@ -13,24 +13,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// limits are how large chapters get.
+// limits are how large chapters get. Packed is about the size of its bodies when they are
+// compressed; 0 for any.
 type limits struct {
-	commits, records, bodies, text int
+	commits, records, bodies, text, packed int
 }
 
 var (
-	// firstLimits are those of the first chapter, which teaches the coding of records.
-	firstLimits   = limits{commits: 1 << 10, records: 1 << 12, bodies: 1 << 20, text: 1 << 19}
-	denseLimits   = limits{commits: 1 << 14, records: 1 << 16, bodies: 1 << 22, text: 1 << 20}
-	chapterLimits = limits{commits: 32, records: 64, bodies: 1 << 16, text: 1 << 13}
-	// baseLimits are those of the chapters of the base, together.
-	baseLimits = limits{bodies: 1 << 20, text: 1 << 19}
-)
-
-// What a group of bodies expands to, if no body is larger.
-const (
-	groupSize      = 16 << 10
-	denseGroupSize = 4 << 10 // which takes longer to expand
+	// denseLimits keep the time that a chapter takes to expand within some 60 ms: 35 ms
+	// for a compressed MiB.
+	denseLimits = limits{commits: 1 << 14, records: 1 << 15, bodies: 16 << 20, text: 1 << 22, packed: 2 << 20}
+	// firstLimits are those of the first chapter of other packs, their dictionary.
+	firstLimits   = limits{commits: 1 << 12, records: 1 << 12, bodies: 1 << 20, text: 1 << 19}
+	chapterLimits = limits{commits: 1 << 7, records: 1 << 8, bodies: 1 << 16, text: 1 << 13}
 )
 
 // Filter looks at a commit before it goes into a pack and changes it in place:
@@ -52,7 +47,7 @@ type Frame struct {
 	Offsets []int
 }
 
-// Writer makes a pack. It holds one chapter in memory, and what the base taught.
+// Writer makes a pack. It holds one chapter in memory, and the dictionary.
 type Writer struct {
 	// Unlisted packs do without what finds content and spans in them.
 	Unlisted bool
@@ -71,24 +66,20 @@ type Writer struct {
 	list    []*commit
 	row     row // of the chapter in the making
 	bodies  []byte
-	sizes   []int64
 	records int
 	text    int
+	packed  estimate
 
-	parity     parity
-	foundation foundation
-	founded    bool
-	texts      []byte // of the base, until it is written
+	parity parity
 
 	ids     map[[16]byte]uint32
-	newIDs  [][16]byte
+	newIDs  []newID
+	derived map[uint32]bool
 	known   map[content.ID]uint64
 	threads scopes
 	lookup  lookup
 
-	base    *state // nil before the first chapter is written
-	baseIDs *idState
-	dict    dictionary
+	codec codec
 
 	encoder structure.Encoder
 	// identities are the ids of the commits.
@@ -103,8 +94,8 @@ type Writer struct {
 // in the end.
 func NewWriter(file io.WriterAt, h Header, filter Filter) *Writer {
 	w := &Writer{
-		dict: dictionary{dense: h.Dense}, parity: make(parity, mostParity),
-		file: file, h: h, filter: filter, at: headerSize, ids: map[[16]byte]uint32{}, known: map[content.ID]uint64{},
+		codec: codec{dense: h.Dense}, parity: make(parity, mostParity),
+		file: file, h: h, filter: filter, at: headerSize, ids: map[[16]byte]uint32{}, derived: map[uint32]bool{}, known: map[content.ID]uint64{},
 		next: h.FirstCommit, row: row{commit: h.FirstCommit, id: 1, offset: headerSize}, Yield: func() {},
 	}
 	return w
@@ -112,7 +103,8 @@ func NewWriter(file io.WriterAt, h Header, filter Filter) *Writer {
 
 // Close lets go of memory. It is safe to repeat.
 func (w *Writer) Close() {
-	w.dict.close()
+	w.codec.close()
+	w.packed.close()
 }
 
 // Add adds the next commit. It keeps nothing of the frame's memory.
@@ -129,7 +121,7 @@ func (w *Writer) Add(f Frame) error {
 	w.sums = append(w.sums, crc32.Checksum(payload, castagnoli))
 	w.end(x)
 	if limit := w.limit(); w.full(limit) || w.row.pieces() >= limit.commits {
-		return w.flush(false)
+		return w.flush()
 	}
 	return nil
 }
@@ -137,21 +129,17 @@ func (w *Writer) Add(f Frame) error {
 // limit is how large the chapter in the making may get.
 func (w *Writer) limit() limits {
 	switch {
-	case w.base == nil && w.h.Dense:
-		return denseLimits
-	case w.base == nil:
-		return firstLimits
 	case w.h.Dense:
-		limit := chapterLimits
-		limit.records *= 2
-		return limit
+		return denseLimits
+	case len(w.rows) == 0:
+		return firstLimits
 	}
 	return chapterLimits
 }
 
 // full reports whether the chapter in the making is large enough.
 func (w *Writer) full(limit limits) bool {
-	return w.records >= limit.records || int(w.row.raw) >= limit.bodies || w.text >= limit.text
+	return w.records >= limit.records || len(w.bodies) >= limit.bodies || w.text >= limit.text || limit.packed > 0 && w.packed.size >= limit.packed
 }
 
 // endsBefore reports whether a chapter ends before a record in the middle of a commit,
@@ -165,7 +153,7 @@ func (w *Writer) endsBefore(r structure.Record, left int) bool {
 	if t, ok := r.(*structure.Thread); ok && w.ids[t.ID] == 0 && !w.threads.last(t.ID) {
 		return 4*w.records >= 3*limit.records || w.full(limit)
 	}
-	return w.full(limit) && 4*w.records >= 5*limit.records || w.full(limits{records: 1 << 30, bodies: limit.bodies, text: limit.text})
+	return w.full(limit) && 4*w.records >= 5*limit.records || w.full(limits{records: 1 << 30, bodies: limit.bodies, text: limit.text, packed: limit.packed})
 }
 
 // begin makes a commit begin in the chapter in the making.
@@ -183,7 +171,7 @@ func (w *Writer) goOn(x *commit, at, first int, last structure.SpanRef) (*commit
 	x.open = true
 	w.end(x)
 	w.row.until = x.end
-	if err := w.flush(false); err != nil {
+	if err := w.flush(); err != nil {
 		return nil, err
 	}
 	begin := x.payloadAt() - x.start + int64(first)
@@ -284,108 +272,50 @@ func (w *Writer) filtered(c *structure.Commit, begins []int) (*structure.Commit,
 	return kept, places, true, nil
 }
 
-// flush writes the chapter in the making, the last or one that others may follow.
-func (w *Writer) flush(last bool) error {
+// flush writes the chapter in the making.
+func (w *Writer) flush() error {
 	if len(w.list) == 0 {
-		return w.found(last)
+		return nil
 	}
 	r := &w.row
 	r.offset = w.at
-	s, ids := newState(), newIDState()
-	if w.base != nil {
-		copied := *w.baseIDs
-		s, ids = w.base, &copied
-	}
 	f := &former{
-		state: s.begin(r.id, r.body), c: newWriter(), number: w.number,
+		state: newState(r.id, r.body), c: newWriter(columns), number: w.number, derive: w.derive, bodies: w.bodies,
 		threads: w.threads.find, look: func(id [16]byte) uint32 { return w.ids[id] },
 	}
 	f.commits(w.list, len(w.list), r.place())
 	if f.err != nil {
 		return f.err
 	}
-	c := newWriter()
-	derived := make(map[int]bool, len(f.fromText))
-	for _, n := range f.fromText {
-		derived[int(n-r.id)] = true
+	var ids []byte
+	if r.ids = len(w.newIDs); r.ids > 0 {
+		c := newWriter(idColumns)
+		codeIDs(c, w.newIDs, r.ids)
+		ids = c.finish()
 	}
-	ids.ids(c, w.newIDs, len(w.newIDs), derived)
-	r.ids, r.text = len(w.newIDs), int64(len(f.text))
-	parts := [3][]byte{partIDs: c.finish(), partRecords: f.c.finish()}
-	if r.ids == 0 {
-		parts[partIDs] = nil
-	}
-	var err error
-	if r.inBase = !w.founded; r.inBase {
-		w.texts = append(w.texts, f.text...)
-	} else if parts[partTexts], err = w.dict.next(f.text); err != nil {
-		return err
-	}
-	for i, b := range parts {
+	fields := f.c.finish()
+	content := slices.Concat(f.laid[bodyText], f.laid[bodyOther], f.text)
+	r.idBytes, r.columns, r.text = int64(len(ids)), int64(len(fields)), int64(len(f.text))
+	r.laid = [bodyKinds]int64{int64(len(f.laid[bodyText])), int64(len(f.laid[bodyOther]))}
+	w.codec.stop = w.Stop
+	for i, raw := range [][]byte{partIDs: ids, partColumns: fields, partContent: content} {
+		b, err := w.codec.squeeze(raw)
+		if err != nil {
+			return err
+		}
 		if r.parts[i], err = w.part(b); err != nil {
 			return err
 		}
 	}
-	if w.base == nil {
-		w.base, w.baseIDs = f.state, ids
+	if len(w.rows) == 0 && !w.h.Dense {
+		w.codec.close()
+		w.codec.encoder, w.codec.dict = nil, append(fields, content...)
 	}
 	w.lookup.chapter(len(numbered(w.list)))
-	if r.inBase {
-		w.foundation.chapters++
-	} else if err := w.groups(); err != nil {
-		return err
-	}
 	w.rows = append(w.rows, *r)
 	w.row = row{commit: w.next, segment: w.nextRow.segment, end: w.nextRow.end, id: r.id + uint32(r.ids), body: r.body + r.bodies}
-	w.list, w.newIDs, w.records, w.text = nil, nil, 0, 0
-	if !w.rows[len(w.rows)-1].inBase {
-		w.bodies, w.sizes = w.bodies[:0], w.sizes[:0]
-	} else if last || w.h.Dense || len(w.bodies) >= baseLimits.bodies || len(w.texts) >= baseLimits.text {
-		return w.found(last)
-	}
-	return nil
-}
-
-// found writes the base, if it is not written yet.
-func (w *Writer) found(last bool) error {
-	if w.founded || w.foundation.chapters == 0 {
-		return nil
-	}
-	w.founded = true
-	w.dict.stop = w.Stop
-	b, err := w.dict.begin(append(w.bodies, w.texts...), last)
-	if err != nil {
-		return err
-	}
-	w.foundation.part, err = w.part(b)
-	w.bodies, w.sizes, w.texts = nil, nil, nil
-	return err
-}
-
-// groups writes the chapter's bodies.
-func (w *Writer) groups() error {
-	r := &w.row
-	raw := w.bodies
-	most := int64(groupSize)
-	if w.h.Dense {
-		most = denseGroupSize
-	}
-	for i := 0; i < len(w.sizes); {
-		g := group{body: r.body + uint64(i)}
-		for ; i < len(w.sizes) && (g.bodies == 0 || g.raw+w.sizes[i] <= most); i++ {
-			g.bodies++
-			g.raw += w.sizes[i]
-		}
-		b, err := w.dict.next(raw[:g.raw])
-		if err != nil {
-			return err
-		}
-		raw = raw[g.raw:]
-		if g.part, err = w.part(b); err != nil {
-			return err
-		}
-		r.groups = append(r.groups, g)
-	}
+	w.list, w.newIDs, w.records, w.text, w.bodies = nil, nil, 0, 0, w.bodies[:0]
+	w.packed.reset()
 	return nil
 }
 
@@ -413,11 +343,11 @@ func (w *Writer) write(b []byte) error {
 // Finish writes what is left and returns the size of the file, which it does not
 // sync.
 func (w *Writer) Finish() (int64, error) {
-	if err := w.flush(true); err != nil {
+	if err := w.flush(); err != nil {
 		return 0, err
 	}
 	w.h.LastCommit = w.next - 1
-	end := appendTable(appendIdentities(nil, w.h.FirstCommit, w.identities), w.foundation, w.rows)
+	end := appendTable(appendIdentities(nil, w.h.FirstCommit, w.identities), w.rows)
 	f := footer{offset: w.at, length: uint32(len(end)), sum: crc32.Checksum(end, castagnoli)}
 	var finds, directory []byte
 	if !w.Unlisted {
@@ -442,14 +372,19 @@ func (w *Writer) Finish() (int64, error) {
 	return w.at, nil
 }
 
+// proofCache is how much is kept decoded for a proof, so that usages of what other
+// chapters hold do not expand these again and again.
+const proofCache = 128 << 20
+
 // Prove reads back everything that was written and compares it with what was
 // handed in.
 func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error {
-	p, err := Open(file, w.at, name, NewCache(32<<20))
+	w.Close()
+	p, err := Open(file, w.at, name, NewCache(proofCache))
 	if err != nil {
 		return err
 	}
-	p.stop = func() error { return context.Cause(ctx) }
+	p.alone.stop = func() error { return context.Cause(ctx) }
 	i := 0
 	for f, err := range p.Frames(0, 0) {
 		if ctx.Err() != nil {
