@@ -37,6 +37,9 @@ func sequence[T any](e *Engine, fn func(view) iter.Seq2[T, error]) iter.Seq2[T, 
 	}
 }
 
+// Recent implements backend.Engine.
+func (e *Engine) Recent() backend.Reader { return e }
+
 // Head implements backend.Reader.
 func (e *Engine) Head(context.Context) (backend.Cursor, error) {
 	if err := e.begin(); err != nil {
