@@ -90,15 +90,20 @@ func repeatable(items []Item) bool {
 func (s *Store) append(ctx context.Context, id ContextID, d *draft, expected *SpanRef) ([]SpanRef, error) {
 	var lock *contextLock
 	defer func() { lock.Unlock() }()
+	recent := true
 	for freshRun, again := false, s.appending.wanted(id); ; {
 		if again && lock == nil {
 			lock = s.lockContext(id)
 		}
-		c, err := s.engine.Context(ctx, id)
+		c, behind, err := s.recently(ctx, id, recent)
 		if err != nil {
 			return nil, err
 		}
+		recent = false
 		if expected != nil && c.Tip != *expected {
+			if behind {
+				continue
+			}
 			return nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: c.Tip}}
 		}
 		if err := s.makeFindable(ctx, c.Thread, d.steps); err != nil {

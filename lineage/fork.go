@@ -32,17 +32,28 @@ func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return nil, err
-	}
 	d := c.store.draft()
 	defer c.store.discard(d)
-	id := d.fork(c.store, &state.Context, &o).ID
-	if err := d.apply(ctx, c.store); err != nil {
-		return nil, err
+	for recent := true; ; recent = false {
+		state, behind, err := c.store.recently(ctx, c.id, recent)
+		if err != nil {
+			return nil, err
+		}
+		id := d.fork(c.store, &state.Context, &o).ID
+		behind = behind && o.At.IsZero()
+		if behind {
+			err = d.apply(ctx, c.store, backend.Expect{Context: c.id, Tip: state.Tip})
+		} else {
+			err = d.apply(ctx, c.store)
+		}
+		if behind && isTipMoved(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &Context{store: c.store, id: id}, nil
 	}
-	return &Context{store: c.store, id: id}, nil
 }
 
 // fork returns the record of a context forked from another.

@@ -149,6 +149,9 @@ func each[T any](h *held, fn func(view) iter.Seq2[T, error], yield func(T, error
 	return nil
 }
 
+// Recent implements backend.Engine.
+func (e *Engine) Recent() backend.Reader { return e }
+
 // Head implements backend.Reader.
 func (e *Engine) Head(context.Context) (backend.Cursor, error) {
 	if err := e.begin(); err != nil {

@@ -137,6 +137,12 @@ type Engine interface {
 	// uses are deleted some time after a Collector has seen them. See [Cut].
 	Upload(ctx context.Context, chunks []*structure.Chunk) (added int, err error)
 
+	// Recent returns a reader that may be some commits behind, and answers without asking
+	// anybody else. Who makes a commit for what it says states that in Options, and reads
+	// again from the engine itself where it has passed, or where something is not found. An
+	// engine whose own reads cost no more returns itself.
+	Recent() Reader
+
 	// Snapshot returns the state after the latest commit, for any number of
 	// reads. It must be closed. It does not wait for writers.
 	Snapshot(ctx context.Context) (Snapshot, error)

@@ -61,6 +61,7 @@ func Run(t *testing.T, c Config) {
 		{"Feed", testFeed},
 		{"Wait", testWait},
 		{"Cursors", testCursors},
+		{"Recent", testRecent},
 		{"Snapshot", testSnapshot},
 		{"SnapshotsMeanwhile", testSnapshotsMeanwhile},
 		{"Close", testClose},

@@ -59,6 +59,15 @@ func (c *Counting) Upload(ctx context.Context, chunks []*structure.Chunk) (int, 
 	return c.engine.Upload(ctx, chunks)
 }
 
+// Recent implements backend.Engine.
+func (c *Counting) Recent() backend.Reader {
+	recent := c.engine.Recent()
+	if recent == backend.Reader(c.engine) {
+		return c
+	}
+	return countingReader{recent, &c.work}
+}
+
 // Snapshot implements backend.Engine.
 func (c *Counting) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	s, err := c.engine.Snapshot(ctx)
