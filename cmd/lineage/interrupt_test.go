@@ -198,7 +198,7 @@ func TestInterruptedProcess(t *testing.T) {
 			require.NoError(t, err)
 			require.Eventually(t, func() bool {
 				return runLine(t.Context(), "log", "--store", dir, "--wait", "0s").code == exitLocked
-			}, 10*time.Second, 5*time.Millisecond)
+			}, soon, 5*time.Millisecond)
 			require.NoError(t, c.Process.Signal(os.Interrupt))
 			require.Equal(t, exitInterrupted, ended(t, c))
 		})

@@ -20,6 +20,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 func TestMain(m *testing.M) {
@@ -240,6 +242,7 @@ func TestDemo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the demonstration is a shell script")
 	}
+	campaign.Long(t)
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ func TestRounds(t *testing.T) {
 func TestSample(t *testing.T) {
 	all := Sample(3, 10)
 	require.Equal(t, []int{1, 2, 3}, all)
-	if Runs() {
+	if Runs() || testing.Short() {
 		return
 	}
 	drawn := map[int]bool{}

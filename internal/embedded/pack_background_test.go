@@ -39,10 +39,9 @@ func newRandom(seed uint64) *rand.ChaCha8 {
 const enough = 64 << 10
 
 // waitUntilPacked returns when less is left than packing waits for.
-func waitUntilPacked(e *Engine) {
-	for e.waitingToPack() >= enough {
-		time.Sleep(time.Millisecond)
-	}
+func waitUntilPacked(t *testing.T, e *Engine) {
+	t.Helper()
+	require.Eventually(t, func() bool { return e.waitingToPack() < enough }, 5*time.Minute, time.Millisecond)
 }
 
 // What was sealed and not packed when a store was closed is packed when it is open again,
@@ -57,7 +56,7 @@ func TestWhatWasLeftIsPackedAfterOpening(t *testing.T) {
 	e, err = Open(background, dir, &Options{SegmentSize: 16 << 10, packBytes: enough})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, e.waitingToPack(), int64(enough))
-	waitUntilPacked(e)
+	waitUntilPacked(t, e)
 	require.NoError(t, e.Close())
 }
 
@@ -90,5 +89,5 @@ func TestWhatIsSealedDuringPackingIsPacked(t *testing.T) {
 	<-held.begun
 	fillTo(t, e, random, enough+32<<10)
 	close(held.letGo)
-	waitUntilPacked(e)
+	waitUntilPacked(t, e)
 }

@@ -170,7 +170,7 @@ func TestOverlappingZip(t *testing.T) {
 // An import that is cancelled within a long conversation stores no more of it.
 func TestCancelledWithinAConversation(t *testing.T) {
 	c := &archive.Conversation{SourceID: "c"}
-	for k := range 20_000 {
+	for k := range 5_000 {
 		c.Nodes = append(c.Nodes, archive.Node{Role: "user", Body: []byte(fmt.Sprint("message ", k, strings.Repeat(" x", 200)))})
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -2,7 +2,6 @@ package sqltest
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
 )
 
 // The environment of a process that changes a chat: where the database is, and which
@@ -67,16 +67,13 @@ func testChangingProcesses(t *testing.T, c Config) {
 		require.NoError(t, r.cmd.Wait(), "%s", said)
 	}
 
-	is, err := s.Chat(background, "c")
-	require.NoError(t, err)
-	members := map[string]int{}
-	require.NoError(t, json.Unmarshal(is.Metadata, &members))
+	var names []string
 	for i := range processes {
 		for turn := range turns {
-			require.Contains(t, members, fmt.Sprintf("%d.%d", i, turn))
+			names = append(names, fmt.Sprintf("%d.%d", i, turn))
 		}
 	}
-	require.Len(t, members, processes*turns)
+	chattest.RequireMembers(t, s, "c", names)
 }
 
 // onlyThis returns the pattern that runs this test and no other.
@@ -95,17 +92,6 @@ func changeChat(t *testing.T, p Place, as string, turns int) {
 	_, err := io.ReadAll(os.Stdin)
 	require.NoError(t, err)
 	for turn := range turns {
-		_, err := s.ChangeChat(background, "c", func(was chat.Chat) (chat.ChatUpdate, error) {
-			members := map[string]int{}
-			if was.Metadata != nil {
-				if err := json.Unmarshal(was.Metadata, &members); err != nil {
-					return chat.ChatUpdate{}, err
-				}
-			}
-			members[fmt.Sprintf("%s.%d", as, turn)] = turn
-			metadata, err := json.Marshal(members)
-			return chat.ChatUpdate{Metadata: metadata}, err
-		})
-		require.NoError(t, err)
+		require.NoError(t, chattest.AddMember(background, s, "c", fmt.Sprintf("%s.%d", as, turn)))
 	}
 }

@@ -1,7 +1,6 @@
 package chattest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -186,18 +185,7 @@ func testConcurrentChanges(t *testing.T, s *store) {
 	s.createChat("c")
 	for _, err := range together(writers, func(w int) error {
 		for turn := range turns {
-			_, err := s.ChangeChat(background, "c", func(was chat.Chat) (chat.ChatUpdate, error) {
-				members := map[string]int{}
-				if was.Metadata != nil {
-					if err := json.Unmarshal(was.Metadata, &members); err != nil {
-						return chat.ChatUpdate{}, err
-					}
-				}
-				members[fmt.Sprintf("k%d.%d", w, turn)] = turn
-				metadata, err := json.Marshal(members)
-				return chat.ChatUpdate{Metadata: metadata}, err
-			})
-			if err != nil {
+			if err := AddMember(background, s, "c", fmt.Sprintf("k%d.%d", w, turn)); err != nil {
 				return err
 			}
 			title := fmt.Sprintf("title %d.%d", w, turn)
@@ -215,7 +203,11 @@ func testConcurrentChanges(t *testing.T, s *store) {
 	is, err := s.Chat(background, "c")
 	require.NoError(t, err)
 	require.Regexp(t, `^title \d\.5$`, is.Title)
-	members := map[string]int{}
-	require.NoError(t, json.Unmarshal(is.Metadata, &members))
-	require.Len(t, members, writers*turns)
+	var names []string
+	for w := range writers {
+		for turn := range turns {
+			names = append(names, fmt.Sprintf("k%d.%d", w, turn))
+		}
+	}
+	RequireMembers(t, s, "c", names)
 }
