@@ -55,7 +55,7 @@ The type of a file is told from its name and from how it begins, unless --type s
 
 A line of --jsonl has role and text (or content, which may be any JSON), and
 optionally name, id, model, user, media_type, metadata and created_at. All lines are
-added, or none.`,
+added, or none, so they are in memory together; 'lineage import' takes any number.`,
 		Example: `  lineage append "And where do we eat?"
   lineage append cheap "Take the bus." --role assistant --model small-1
   echo "Is it warm in May?" | lineage append -

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
+)
+
+// A limited list does not look at the branches and histories of chats that it leaves out.
+func TestLimitedListOfChats(t *testing.T) {
+	const chats, branches = 20, 50
+	store := lineagetest.New(t, nil)
+	for i := range chats {
+		thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{Title: fmt.Sprint("chat ", i)})
+		require.NoError(t, err)
+		for k := range branches {
+			_, err := thread.CreateBranch(t.Context(), fmt.Sprint("branch ", k), lineage.BranchOptions{})
+			require.NoError(t, err)
+		}
+	}
+	counting, out := backendtest.NewCounting(store.Engine()), &bytes.Buffer{}
+	s := &session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
+	cost := func(limit int) (int64, int) {
+		out.Reset()
+		n := counting.Cost(func() { require.NoError(t, listChats(t.Context(), s, &chatListOptions{limit: limit})) })
+		require.NoError(t, s.flush())
+		return n, strings.Count(out.String(), "chat ")
+	}
+	one, shown := cost(1)
+	require.Equal(t, 1, shown)
+	require.Contains(t, out.String(), fmt.Sprint("chat ", chats-1))
+	all, shown := cost(0)
+	require.Equal(t, chats, shown)
+	require.Greater(t, all-one, int64((chats-1)*branches))
+	require.Less(t, one, int64(5*chats+2*branches))
+}
