@@ -75,6 +75,10 @@ func mend(b []byte) {
 			}
 		}
 	}
+	_, table, err = readIdentities(table, h)
+	if err != nil {
+		return
+	}
 	base, rows, err := readTable(table, h, at)
 	if err != nil {
 		return
