@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -119,6 +120,45 @@ func TestWatchResumes(t *testing.T) {
 		}
 	}
 	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, seen)
+}
+
+// A watcher of commits that the store lost is not shown others under their numbers.
+func TestWatchOfAnotherHistory(t *testing.T) {
+	dir := t.TempDir()
+	open := func(dir string) *lineage.Store {
+		s, err := lineage.Open(bg, dir, nil)
+		require.NoError(t, err)
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	s := open(dir)
+	c := newContext(t, s, "one", "two")
+	backup := filepath.Join(t.TempDir(), "backup")
+	_, err := s.Backup(bg, backup, lineage.BackupOptions{})
+	require.NoError(t, err)
+	say(t, c, "three", "four")
+	var seen lineage.Cursor
+	for change, err := range s.Changes(bg, lineage.Cursor{}) {
+		require.NoError(t, err)
+		seen = change.Commit
+	}
+	lost := filepath.Join(t.TempDir(), "lost") // its last two commits
+	_, err = lineage.Restore(bg, backup, lost, lineage.RestoreOptions{})
+	require.NoError(t, err)
+	s = open(lost)
+	for range 3 {
+		for _, watch := range []func(context.Context, lineage.Cursor) iter.Seq2[lineage.Change, error]{s.Watch, s.Changes} {
+			changes, err := gather(watch(bg, seen))
+			require.ErrorIs(t, err, lineage.ErrDiverged)
+			require.Empty(t, changes)
+			var diverged *backend.DivergedError
+			require.ErrorAs(t, err, &diverged)
+			require.Equal(t, lineage.Cursor{Number: seen.Number - 2, ID: seen.ID}, diverged.Common)
+			_, err = gather(s.Changes(bg, diverged.Common))
+			require.NoError(t, err)
+		}
+		newContext(t, s, "another")
+	}
 }
 
 // TestStalledWatcher writes while a watcher holds still in the middle of a

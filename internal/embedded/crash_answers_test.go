@@ -124,6 +124,7 @@ func ask(e *Engine, about []*structure.Commit) answers {
 			a.say("feed", nil, err)
 			break
 		}
+		c.ID = 0 // it is random
 		commits = append(commits, text(c))
 	}
 	if _, broken := a["feed"]; !broken {

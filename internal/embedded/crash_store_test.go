@@ -261,7 +261,7 @@ func (s *crashStore) found(number uint64) *structure.Commit {
 	s.t.Helper()
 	for c, err := range s.engine.Feed(context.Background(), backend.Cursor{Number: number - 1}) {
 		require.NoError(s.t, err)
-		c.Number = 0
+		c.Number, c.ID = 0, 0
 		for _, r := range s.refused {
 			if text(r) == text(c) {
 				return r

@@ -194,6 +194,10 @@ func FuzzDecodeFrame(f *testing.F) {
 		b, _ := appendFrame(nil, 5, seed.number, seed.durable, seed.mark, []byte(seed.payload), nil)
 		f.Add(b, uint32(5))
 	}
+	for _, once := range []*Once{nil, {Session: [16]byte{1}, Sequence: 1, First: true}, {Session: [16]byte{2}, Sequence: 300}, {Back: 2, Step: -1}} {
+		b, _ := appendFrame(nil, 5, 9, 8, false, []byte("payload"), appendTrailer(nil, 7, once))
+		f.Add(b, uint32(5))
+	}
 	f.Add([]byte{}, uint32(0))
 	f.Add(bytes.Repeat([]byte{0xff}, 40), uint32(0))
 	f.Fuzz(func(t *testing.T, b []byte, salt uint32) {

@@ -80,6 +80,10 @@ func mend(b []byte) {
 			}
 		}
 	}
+	_, table, err = readIdentities(table, h)
+	if err != nil {
+		return
+	}
 	rows, err := readTable(table, h, at)
 	if err != nil {
 		return

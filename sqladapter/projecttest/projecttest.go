@@ -73,6 +73,7 @@ func Run(t *testing.T, config Config) {
 		{"ImportContexts", s.testImportContexts},
 		{"ImportProblems", s.testImportProblems},
 		{"ImportRandom", s.testImportRandom},
+		{"Diverged", s.testDiverged},
 		{"ImportLarge", s.testImportLarge},
 		{"ImportChanged", s.testImportChanged},
 		{"ImportChangedRandom", s.testImportChangedRandom},

@@ -195,3 +195,47 @@ func TestSearchesWhileOthersWrite(t *testing.T) {
 	require.NoError(t, x.Close())
 	require.NoError(t, store.Close())
 }
+
+// The search index of a store that lost commits, or of a copy that was continued elsewhere, does
+// not find what the store does not have.
+func TestFindsNothingOfAnotherHistory(t *testing.T) {
+	room := t.TempDir()
+	dir, restored := filepath.Join(room, "store"), filepath.Join(room, "restored")
+	store, x := open(t, dir)
+	say := func(store *lineage.Store, texts ...string) {
+		for _, text := range texts {
+			thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+			require.NoError(t, err)
+			c, err := thread.Active(bg)
+			require.NoError(t, err)
+			_, err = c.Extend(bg, lineage.User(text))
+			require.NoError(t, err)
+		}
+	}
+	say(store, "the walrus that both have")
+	_, err := store.Backup(bg, filepath.Join(room, "backup"), lineage.BackupOptions{})
+	require.NoError(t, err)
+	say(store, "the walrus of the original", "and its penguin")
+	require.Len(t, found(t, x, "walrus"), 2)
+	require.NoError(t, x.Close())
+	require.NoError(t, store.Close())
+	_, err = lineage.Restore(bg, filepath.Join(room, "backup"), restored, lineage.RestoreOptions{})
+	require.NoError(t, err)
+	for _, texts := range [][]string{nil, {"a walrus of the copy", "another walrus of the copy"}, {"and one more walrus"}} {
+		b, err := os.ReadFile(filepath.Join(dir, search.FileName)) // what the original had
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(restored, search.FileName), b, 0o600))
+		store, x := open(t, restored)
+		say(store, texts...)
+		all := found(t, x, "walrus")
+		for _, text := range all {
+			require.NotContains(t, text, "original")
+		}
+		require.Empty(t, found(t, x, "penguin"))
+		stats, err := store.Stats(bg)
+		require.NoError(t, err)
+		require.Len(t, all, int(stats.Spans))
+		require.NoError(t, x.Close())
+		require.NoError(t, store.Close())
+	}
+}

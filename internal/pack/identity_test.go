@@ -1,0 +1,65 @@
+package pack
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Ids of commits read back, and nothing else is taken for some.
+func TestIdentities(t *testing.T) {
+	h := Header{FirstCommit: 1000, LastCommit: 5000}
+	rapid.Check(t, func(t *rapid.T) {
+		var all []identity
+		for commit := h.FirstCommit; rapid.IntRange(0, 5).Draw(t, "more") > 0; {
+			if len(all) > 0 || rapid.Bool().Draw(t, "later") {
+				commit += rapid.Uint64Range(1, 900).Draw(t, "step")
+			}
+			if commit > h.LastCommit {
+				break
+			}
+			all = append(all, identity{commit, rapid.Uint64Range(1, 1<<64-1).Draw(t, "id")})
+		}
+		b := appendIdentities(nil, h.FirstCommit, all)
+		got, rest, err := readIdentities(append(b, 7, 8), h)
+		require.NoError(t, err)
+		require.Equal(t, []byte{7, 8}, rest)
+		require.Equal(t, all, got)
+		for cut := range b {
+			if _, _, err := readIdentities(b[:cut], h); err == nil {
+				require.Fail(t, "read where it was cut", "%d of %d bytes", cut, len(b))
+			}
+		}
+		p := &File{identities: got}
+		for _, x := range all {
+			require.Equal(t, x.id, p.idFrom(x.commit))
+		}
+		require.Zero(t, p.idFrom(h.LastCommit+1))
+	})
+	for name, all := range map[string][]identity{
+		"no id":           {{1000, 0}},
+		"behind the last": {{5001, 1}},
+		"the same commit": {{1000, 1}, {1000, 2}},
+	} {
+		_, _, err := readIdentities(appendIdentities(nil, h.FirstCommit, all), h)
+		require.ErrorIs(t, err, errTable, name)
+	}
+}
+
+// A pack says which ids its commits have, and states them where the segments did.
+func TestPackKeepsIdentities(t *testing.T) {
+	frames := framesOf(t, 4, goldenCommits())
+	p := write(t, frames, nil)
+	i := 0
+	for f, err := range p.Frames(0, 0) {
+		require.NoError(t, err)
+		require.Equal(t, frames[i].ID, f.ID, "commit %d", f.Number)
+		i++
+	}
+	require.Equal(t, len(frames), i)
+	require.NotZero(t, frames[0].ID)
+	f, err := p.Frame(frames[0].Segment, frames[0].Start)
+	require.NoError(t, err)
+	require.Equal(t, frames[0].ID, f.ID)
+}

@@ -1,0 +1,57 @@
+package projecttest
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// testDiverged projects a store and then a backup of it that was continued elsewhere: shorter
+// than the database, as long, and longer. Its commits are other ones, whatever their numbers.
+func (s *suite) testDiverged(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	converse(t, chat.On(store), "a", say("m1", "both have it"))
+	room := t.TempDir()
+	_, err := store.Backup(bg, filepath.Join(room, "backup"), lineage.BackupOptions{})
+	require.NoError(t, err)
+	for i := range 3 {
+		converse(t, chat.On(store), fmt.Sprint("b", i), say(fmt.Sprint("n", i), "the original"))
+	}
+	_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+	require.NoError(t, err)
+	want := dump(t, place, false)
+	head, err := store.Engine().Head(bg)
+	require.NoError(t, err)
+
+	_, err = lineage.Restore(bg, filepath.Join(room, "backup"), filepath.Join(room, "restored"), lineage.RestoreOptions{})
+	require.NoError(t, err)
+	restored, err := lineage.Open(bg, filepath.Join(room, "restored"), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, restored.Close()) }()
+	for i := range 6 {
+		_, err = (&sqladapter.Projector{Store: restored, DB: db}).Run(bg)
+		require.ErrorIs(t, err, sqladapter.ErrAhead)
+		require.ErrorIs(t, err, lineage.ErrDiverged)
+		for _, err := range sqladapter.Compare(bg, db, restored, nil) {
+			require.ErrorIs(t, err, lineage.ErrDiverged)
+		}
+		require.Equal(t, want, dump(t, place, false), "nothing was changed")
+		converse(t, chat.On(restored), fmt.Sprint("b", i), say(fmt.Sprint("n", i), "the copy"))
+	}
+	now, err := restored.Engine().Head(bg)
+	require.NoError(t, err)
+	require.Greater(t, now.Number, head.Number)
+
+	report, err := (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+	require.NoError(t, err)
+	require.Equal(t, head, report.From)
+	require.Equal(t, head, report.To)
+}
