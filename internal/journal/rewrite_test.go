@@ -61,7 +61,7 @@ func commitsOf(t testing.TB, j *Journal) (out []Frame) {
 		if f.Mark {
 			continue
 		}
-		f.Durable = 0
+		f.Durable, f.Packed = 0, false
 		f.Payload = bytes.Clone(f.Payload)
 		out = append(out, f)
 	}
