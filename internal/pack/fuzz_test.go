@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -169,8 +170,10 @@ var refusals = []error{backend.ErrCorrupt, ErrUnlisted, structure.ErrMalformed, 
 // else, in bounded memory.
 func TestInflatedPack(t *testing.T) {
 	shrink(t)
+	places, err := strconv.Atoi(checks)
+	require.NoError(t, err)
 	for _, m := range samples(t) {
-		for at := headerSize; at < len(m.b); at += 1 + len(m.b)/15 {
+		for at := headerSize; at < len(m.b); at += 1 + 7*len(m.b)/places {
 			for b := range structuretest.Inflated(m.b, at) {
 				if len(b) != len(m.b) {
 					continue // everything behind would be elsewhere
