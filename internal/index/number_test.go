@@ -3,17 +3,18 @@ package index
 import (
 	"encoding/binary"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 // Whoever sees the number of a commit finds what it put.
 func TestNumberIsSeenWithItsEntries(t *testing.T) {
-	const looks = 600
+	looks := campaign.Rounds(100)
 	db, err := Open(filepath.Join(t.TempDir(), "index"), Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
@@ -27,7 +28,6 @@ func TestNumberIsSeenWithItsEntries(t *testing.T) {
 				return
 			}
 			db.Apply(State{Number: n}, []Entry{{Key: keyOf(n), Value: keyOf(n)}})
-			runtime.Gosched() // where there is one processor for both
 		}
 	})
 	defer writing.Wait()
@@ -36,7 +36,6 @@ func TestNumberIsSeenWithItsEntries(t *testing.T) {
 	for look := 0; look < looks && !t.Failed(); {
 		n := db.Number()
 		if n == seen {
-			runtime.Gosched()
 			continue
 		}
 		seen = n

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("failed", talkForEver(dir, os.Stdout))
 		os.Exit(1)
 	}
+	campaign.Checks(30)
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,0 +1,13 @@
+package archive_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+)
+
+func TestMain(m *testing.M) {
+	campaign.Checks(30)
+	os.Exit(m.Run())
+}
