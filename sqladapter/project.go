@@ -25,7 +25,7 @@ var (
 	// brought.
 	ErrNotEmpty = errors.New("database has chats of its own")
 	// ErrAhead is returned for a database that has more of the store's history than
-	// the store: the store is an older copy.
+	// the store: the store lost commits, or is a copy that was continued elsewhere.
 	ErrAhead = errors.New("database is ahead of the store")
 	// ErrOtherTables is returned for a database that was filled with content and
 	// structure and is to be followed without, or the other way round.
