@@ -374,7 +374,7 @@ func (a answers) expectContent(s, asked *state) {
 	for k := range asked.chunks {
 		question := fmt.Sprint("chunk ", k)
 		if c := s.chunks[k]; c != nil {
-			a.say(question, [][]byte{c.Bytes}, nil)
+			a.say(question, c.Bytes, nil)
 		} else {
 			a[question] = none
 		}
