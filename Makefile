@@ -11,7 +11,7 @@ COUNT ?= 6
 BENCH ?=
 
 # The packages that depend on the operating system or the processor, vetted for several.
-PORTABLE := $(wildcard lineage/lock internal/vfs internal/prefetch structure)
+PORTABLE := $(wildcard lineage/lock internal/vfs structure)
 
 .PHONY: help
 help: ## List the targets

@@ -51,21 +51,11 @@ func (e *Engine) apply(t *turn) (backend.Receipt, error) {
 	if t.durability == backend.DefaultDurability {
 		t.durability = e.opt.Durability
 	}
-	// A few blocks are mostly new, and asked for after they were encoded: by then the
-	// processor has what the filter looks at. Of many, those known are left out first.
-	few := p.contents <= fewContents
-	if !few {
-		if _, err := p.filter(); err != nil {
-			return backend.Receipt{}, err
-		}
+	if _, err := p.filter(); err != nil {
+		return backend.Receipt{}, err
 	}
 	if err := t.encode(); err != nil {
 		return backend.Receipt{}, err
-	}
-	if few {
-		if err := t.filter(); err != nil {
-			return backend.Receipt{}, err
-		}
 	}
 	t.number, t.err = 0, nil
 	if t.durability == backend.Full {
@@ -113,9 +103,6 @@ func (p *panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.st
 // errPanicked is what a store is left with by a commit that panicked: nobody knows what
 // it had done by then.
 var errPanicked = fmt.Errorf("store: a commit ended in a panic; open the store again: %w", backend.ErrReadOnly)
-
-// fewContents is how many blocks and chunks are few.
-const fewContents = 4
 
 func (t *turn) encode() (err error) {
 	if t.payload, t.offsets, err = t.encoder.Encode(&t.p.commit); err != nil {
@@ -422,7 +409,6 @@ func (p *preparation) prepare() error {
 			return fmt.Errorf("record %d is nil: %w", i, backend.ErrInvalid)
 		case *structure.Block:
 			p.contents++
-			p.engine.filter.expectContent(r.ID[:])
 			if r.Gone() && erasedAfter(p.source.Records[i:], r.ID) {
 				continue
 			}
@@ -431,7 +417,6 @@ func (p *preparation) prepare() error {
 			}
 		case *structure.Chunk:
 			p.contents++
-			p.engine.filter.expectContent(r.Key[:])
 			if content.KeyOf(r.Bytes) != r.Key {
 				return invalid("chunk", r.Key, "key does not match the bytes")
 			}
