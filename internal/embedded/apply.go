@@ -45,7 +45,6 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 
 func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
 	p := &t.p
-	e.filter.expectContents(c)
 	if err := p.Begin(c); err != nil {
 		return backend.Receipt{}, err
 	}
@@ -53,21 +52,11 @@ func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
 	if t.durability == backend.DefaultDurability {
 		t.durability = e.opt.Durability
 	}
-	// A few blocks are mostly new, and asked for after they were encoded: by then the
-	// processor has what the filter looks at. Of many, those known are left out first.
-	few := p.Contents <= fewContents
-	if !few {
-		if _, err := t.leaveOut(); err != nil {
-			return backend.Receipt{}, err
-		}
+	if _, err := t.leaveOut(); err != nil {
+		return backend.Receipt{}, err
 	}
 	if err := t.encode(); err != nil {
 		return backend.Receipt{}, err
-	}
-	if few {
-		if err := t.filter(); err != nil {
-			return backend.Receipt{}, err
-		}
 	}
 	t.at, t.repeated, t.err = backend.Cursor{}, false, nil
 	if t.durability == backend.Full {
@@ -123,9 +112,6 @@ func (p *panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.st
 // errPanicked is what a store is left with by a commit that panicked: nobody knows what
 // it had done by then.
 var errPanicked = fmt.Errorf("store: a commit ended in a panic; open the store again: %w", backend.ErrReadOnly)
-
-// fewContents is how many blocks and chunks are few.
-const fewContents = 4
 
 func (t *turn) encode() (err error) {
 	if t.payload, t.offsets, err = t.encoder.Encode(&t.p.Commit); err != nil {

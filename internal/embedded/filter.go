@@ -4,11 +4,9 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
-	"github.com/lineage-store/lineage/internal/prefetch"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -35,20 +33,15 @@ func newFilter(keys uint64) *filter {
 	return &filter{lines: make([]filterLine, keys*filterBitsPerKey/(64*uint64(len(filterLine{})))+1), room: int64(keys)}
 }
 
-// line returns the line of a key of 16 bytes, and the key spread over 8. Ids count up in
-// one half, and have a time in the other.
-func (f *filter) line(key []byte) (*filterLine, uint64) {
+// locate returns the words of a key of 16 bytes and its bits there. Ids count up in one
+// half of the key, and have a time in the other.
+func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
 	h := binary.LittleEndian.Uint64(key)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(key[8:])
 	h = (h ^ h>>32) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>29) * 0x94d049bb133111eb
 	h ^= h >> 32
 	at, _ := bits.Mul64(h, uint64(len(f.lines)))
-	return &f.lines[at], h
-}
-
-// locate returns the words of a key and its bits there.
-func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
-	line, h := f.line(key)
+	line := &f.lines[at]
 	h *= 0x9e3779b97f4a7c15 // what is left of it does not follow from the line
 	first := h >> 61
 	words = [2]*atomic.Uint64{&line[first], &line[(first+1+h>>56&31%7)&7]}
@@ -93,22 +86,6 @@ func contentKey(print uint32) (key [16]byte) {
 	x = (x + 0x9e3779b97f4a7c15) * 0x94d049bb133111eb
 	binary.LittleEndian.PutUint64(key[8:], x^x>>31)
 	return key
-}
-
-// expectContents prepares for a look at the content that a commit brings: most of what
-// that costs is a wait for memory.
-func (s *storeFilter) expectContents(c *structure.Commit) {
-	f := s.ready.Load()
-	if f == nil {
-		return
-	}
-	for _, r := range c.Records {
-		if id, ok := judge.HashOf(r); ok {
-			k := contentKey(journal.Fingerprint(id[:]))
-			line, _ := f.line(k[:])
-			prefetch.Line(unsafe.Pointer(line))
-		}
-	}
 }
 
 // lacksContent is lacks for the start of a content id or chunk key.

@@ -9,7 +9,7 @@ import (
 )
 
 // Cache holds recently decoded data of any number of packs, in three shelves of the same
-// capacity: dictionaries, content, and everything else. So reading content does not push
+// capacity: dictionaries and the chapters that they are made of, content, and everything else. So reading content does not push
 // out the dictionary or the records that it was read with. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
@@ -94,10 +94,10 @@ func (c *Cache) put(k cacheKey, value any, size int64) {
 }
 
 func (c *Cache) shelf(k cacheKey) *shelf {
-	switch k.kind {
-	case cachedDictionary:
+	switch {
+	case k.kind == cachedDictionary, k.kind == cachedChapter && k.n == 0 && !k.file.Dense:
 		return &c.dictionaries
-	case cachedContent:
+	case k.kind == cachedContent:
 		return &c.content
 	}
 	return &c.rest
@@ -111,7 +111,7 @@ func (c *Cache) drop(e *list.Element) {
 	on.bytes -= item.size
 }
 
-// Cool lets go of everything but dictionaries.
+// Cool lets go of everything but dictionaries and their chapters.
 func (c *Cache) Cool() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -190,6 +190,11 @@ func (p *File) codec(n int) (*codec, error) {
 	if n == 0 || p.Dense {
 		return &p.alone, nil
 	}
+	return p.dictionary()
+}
+
+// dictionary returns what expands the parts of all chapters but the first.
+func (p *File) dictionary() (*codec, error) {
 	k := cacheKey{file: p, kind: cachedDictionary}
 	if d, ok, err := getOr[*codec](p.cache, k); ok || err != nil {
 		return d, err
@@ -207,7 +212,7 @@ func (p *File) codec(n int) (*codec, error) {
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
-	b, err := p.contentOf(&p.alone, rows, 0)
+	b, err := p.expand(&p.alone, rows[0].parts[partContent], rows[0].size())
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
@@ -218,17 +223,20 @@ func (p *File) codec(n int) (*codec, error) {
 
 // content returns the bodies and texts of a chapter.
 func (p *File) content(rows []row, n int) ([]byte, error) {
-	d, err := p.codec(n)
-	if err != nil {
-		return nil, err
+	if n == 0 && !p.Dense {
+		d, err := p.dictionary()
+		if err != nil {
+			return nil, err
+		}
+		return d.dict[rows[0].columns:], nil
 	}
-	return p.contentOf(d, rows, n)
-}
-
-func (p *File) contentOf(d *codec, rows []row, n int) ([]byte, error) {
 	k := cacheKey{p, cachedContent, uint64(n)}
 	if b, ok, err := getOr[[]byte](p.cache, k); ok || err != nil {
 		return b, err
+	}
+	d, err := p.codec(n)
+	if err != nil {
+		return nil, err
 	}
 	b, err := p.expand(d, rows[n].parts[partContent], rows[n].size())
 	if err != nil {
@@ -331,7 +339,7 @@ func (p *File) readChapter(n int) (*chapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.contentOf(d, rows, n)
+	b, err := p.content(rows, n)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,6 @@ import (
 	"runtime/debug"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/lineage-store/lineage/internal/prefetch"
 )
 
 // window is a part of a file in memory, from a page's start on.
@@ -79,16 +77,9 @@ func (w *window) WriteAt(p []byte, off int64) (err error) {
 			err = &fs.PathError{Op: "write", Path: w.name, Err: fmt.Errorf("%w: %v", unix.EIO, fault)}
 		}
 	}()
-	n := copy(w.mem[off-w.base:], p)
-	// What is written next is mostly as long, and waits less if its memory is there.
-	next := w.mem[int(off-w.base)+n:]
-	prefetch.Bytes(next[:min(n, mostNext, len(next))])
+	copy(w.mem[off-w.base:], p)
 	return nil
 }
-
-// mostNext bounds what is fetched ahead of a write: longer ones have the processor see
-// by itself where they go on.
-const mostNext = 1 << 10
 
 // askAhead has the system provide pages before they are written to, several for the
 // price of a call: a fault for each costs more. Where it cannot, each is one.
