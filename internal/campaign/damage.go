@@ -24,17 +24,23 @@ func (d Damage) String() string {
 // Do changes the byte in a directory. Doing it twice restores the directory.
 func (d Damage) Do(t testing.TB, dir string) {
 	t.Helper()
-	f, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(d.File)), os.O_RDWR, 0)
+	Flip(t, filepath.Join(dir, filepath.FromSlash(d.File)), d.At, d.XOR)
+}
+
+// Flip changes bits of a byte of a file.
+func Flip(t testing.TB, path string, at int64, xor byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	b := make([]byte, 1)
-	if _, err := f.ReadAt(b, d.At); err != nil {
+	if _, err := f.ReadAt(b, at); err != nil {
 		t.Fatal(err)
 	}
-	b[0] ^= d.XOR
-	if _, err := f.WriteAt(b, d.At); err != nil {
+	b[0] ^= xor
+	if _, err := f.WriteAt(b, at); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -16,15 +17,7 @@ import (
 // flip changes a byte of a file.
 func flip(t *testing.T, path string, at int64) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	require.NoError(t, err)
-	defer f.Close()
-	b := make([]byte, 1)
-	_, err = f.ReadAt(b, at)
-	require.NoError(t, err)
-	b[0] ^= 0x10
-	_, err = f.WriteAt(b, at)
-	require.NoError(t, err)
+	campaign.Flip(t, path, at, 0x10)
 }
 
 // Every byte of a segment counts: either the store does not open for writing, or
@@ -49,7 +42,6 @@ func TestVerifyFindsFlippedBytesInTheJournal(t *testing.T) {
 
 // requireDamage requires that damage to the journal is noticed, and found by
 // both ways to verify.
-
 func requireDamage(t *testing.T, dir, what string) {
 	t.Helper()
 	e, err := Open(background, dir, &Options{SegmentSize: 4 << 10})
