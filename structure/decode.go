@@ -24,6 +24,7 @@ type Decoder struct {
 	size   int
 	blocks []content.ID
 	last   SpanRef
+	plain  cursor // of the record that is being read
 }
 
 // NewDecoder starts reading a payload.
@@ -72,7 +73,9 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	case KindTip:
 		r = d.tip(&c)
 	default:
-		r = readPlain(kind, &c)
+		d.plain = c
+		r = d.plain.plain(kind)
+		c, d.plain = d.plain, cursor{}
 	}
 	if err := d.ends(&c, kind, offset); err != nil {
 		return offset, nil, err

@@ -58,6 +58,7 @@ type Encoder struct {
 	offsets []int
 	body    []byte
 	blocks  []content.ID
+	plain   appender
 }
 
 // Encode returns the binary form of the commit without its number, and where
@@ -100,7 +101,7 @@ func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []in
 			}
 			last = r.Ref
 		case *Tip:
-			if err := checkRefs(r.Span); err != nil {
+			if err := checkRef(r.Span); err != nil {
 				return nil, nil, fmt.Errorf("tip of %v: %w", r.Context, err)
 			}
 			e.body = append(e.body, r.Context[:]...)
@@ -110,7 +111,7 @@ func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []in
 				e.body = appendRef(append(e.body, 0), r.Span)
 			}
 		default:
-			if e.body, err = appendPlain(e.body, r); err != nil {
+			if e.body, err = e.plain.record(e.body, r); err != nil {
 				return nil, nil, err
 			}
 		}

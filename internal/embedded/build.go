@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/index"
@@ -283,7 +282,8 @@ func (b *builder) context(c *structure.Context) error {
 		}
 	}
 	stated := &liveContext{}
-	ownContext(&stated.Context.Context, c)
+	stated.Context.Context = *c
+	structure.Own(&stated.Context.Context)
 	stated.Moved, stated.MovedAt = is.commit, is.at
 	if b.replay {
 		b.engine.homes.set(c.ID, c.Thread)
@@ -336,15 +336,6 @@ func (c *liveContext) Make(memory []byte, put func(index.Entry)) []byte {
 
 // Count implements index.Maker.
 func (c *liveContext) Count() int { return 3 }
-
-// ownContext makes own the context as it would be read back, without memory of its
-// caller's. That is what decoding its record returns, for less.
-func ownContext(own, c *structure.Context) {
-	*own = *c
-	own.CreatedAt = time.UnixMilli(c.CreatedAt.UnixMilli()).UTC()
-	own.Overrides = c.Overrides.Clone()
-	own.Metadata = bytes.Clone(c.Metadata)
-}
 
 // contextRefs requires what a context points at. Of one that is known the parent
 // may have been deleted since.

@@ -72,7 +72,7 @@ const (
 	symbolContent
 	symbolAlias
 	symbolPresent
-	symbolSubject
+	symbolSmall
 	symbolThread
 	symbolIDs   // one for each kind of id
 	symbolTexts = symbolIDs + kinds

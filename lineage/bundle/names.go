@@ -45,9 +45,7 @@ func (im *importer) names(c *structure.Commit) error {
 		return err
 	}
 	var o backend.Options
-	if same, err := sameRecord(is, ours); err != nil {
-		return err
-	} else if !same {
+	if !structure.Equal(is, ours) {
 		n.records = append(n.records, is)
 		o.Threads = []backend.ExpectThread{{ID: ours.ID, Was: ours}}
 	}
