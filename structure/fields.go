@@ -54,12 +54,14 @@ func Walk(r Record, f Fields) bool {
 	case *Branch:
 		walkID(f, "thread id", KindThread, &r.Thread)
 		f.Text("name", &r.Name)
+		f.Text("source id", &r.SourceID)
 		walkID(f, "context id", KindContext, &r.Context)
 		f.Time("created", &r.CreatedAt)
 	case *Checkpoint:
 		walkID(f, "checkpoint id", KindCheckpoint, &r.ID)
 		walkID(f, "thread id", KindThread, &r.Thread)
 		f.Text("name", &r.Name)
+		f.Text("source id", &r.SourceID)
 		f.Ref("span", &r.Span)
 		f.Time("created", &r.CreatedAt)
 	case *Summary:

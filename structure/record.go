@@ -195,17 +195,23 @@ type SpanSet struct {
 
 // Branch names a context within its thread.
 type Branch struct {
-	Thread    ThreadID
-	Name      string
+	Thread ThreadID
+	Name   string
+	// SourceID is the id that its caller chose, unique among the branches of its thread;
+	// else empty.
+	SourceID  string
 	Context   ContextID
 	CreatedAt time.Time
 }
 
 // Checkpoint is a named and fixed pointer to a span, unique in its thread.
 type Checkpoint struct {
-	ID        CheckpointID
-	Thread    ThreadID
-	Name      string
+	ID     CheckpointID
+	Thread ThreadID
+	Name   string
+	// SourceID is the id that its caller chose, unique among the checkpoints of its
+	// thread; else empty.
+	SourceID  string
 	Span      SpanRef
 	CreatedAt time.Time
 }

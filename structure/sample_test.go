@@ -107,8 +107,12 @@ func samplePlain() []structure.Record {
 		&structure.Context{ID: id[structure.ContextID](3), Thread: thread, CreatedAt: sampleTime},
 		&structure.SpanSet{ID: id[structure.SpanSetID](0x20), Parent: at(1, 1), Count: 3, CreatedAt: sampleTime},
 		&structure.Branch{Thread: thread, Name: "main", Context: context, CreatedAt: sampleTime},
+		&structure.Branch{Thread: thread, Name: "side", SourceID: "b-1", Context: context, CreatedAt: sampleTime},
 		&structure.Checkpoint{
 			ID: id[structure.CheckpointID](0x40), Thread: thread, Name: "before", Span: at(1, 1), CreatedAt: sampleTime,
+		},
+		&structure.Checkpoint{
+			ID: id[structure.CheckpointID](0x41), Thread: thread, Name: "after", SourceID: "k-1", Span: at(1, 2), CreatedAt: sampleTime,
 		},
 		&structure.Summary{
 			ID: id[structure.SummaryID](0x50), Context: context, Content: content.Sum([]byte("summary")), From: at(1, 1),

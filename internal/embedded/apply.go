@@ -325,11 +325,17 @@ func (e *Engine) expect(o backend.Options) (c *liveContext, err error) {
 		}
 	}
 	for _, expect := range o.Threads {
-		is, _, err := e.index.Get(key(tableThread, expect.ID[:]))
-		if err != nil {
+		if err := expectEntry(e, key(tableThread, expect.ID[:]), "thread", expect.ID, expect.Was); err != nil {
 			return nil, err
 		}
-		if err := asExpected("thread", expect.ID, expect.Was, is); err != nil {
+	}
+	for _, expect := range o.Branches {
+		if err := expectEntry(e, branchKey(expect.Thread, expect.Name), "branch", quoted(expect.Name), expect.Was); err != nil {
+			return nil, err
+		}
+	}
+	for _, expect := range o.Checkpoints {
+		if err := expectEntry(e, checkpointKey(expect.Thread, expect.Name), "checkpoint", quoted(expect.Name), expect.Was); err != nil {
 			return nil, err
 		}
 	}
@@ -339,6 +345,23 @@ func (e *Engine) expect(o backend.Options) (c *liveContext, err error) {
 		}
 	}
 	return c, nil
+}
+
+// quoted is a name in an error.
+type quoted string
+
+func (q quoted) String() string { return fmt.Sprintf("%.80q", string(q)) }
+
+// expectEntry compares an entry of the index, which is a record, with what it was to be.
+func expectEntry[R interface {
+	comparable
+	structure.Record
+}](e *Engine, k []byte, subject string, id fmt.Stringer, was R) error {
+	is, _, err := e.index.Get(k)
+	if err != nil {
+		return err
+	}
+	return asExpected(subject, id, was, is)
 }
 
 func (e *Engine) expectContext(expect backend.ExpectContext) error {

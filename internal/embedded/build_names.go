@@ -35,13 +35,55 @@ func (b *builder) branch(r *structure.Branch) error {
 		was = old.(*structure.Branch)
 		return was.Context == r.Context
 	})
-	if err != nil || was != nil && was.Context == r.Context {
+	if err != nil {
 		return err
 	}
-	if was != nil {
+	if was == nil {
+		was = &structure.Branch{}
+	}
+	if err := b.source(tableBranchFrom, r.Thread, r.Name, was.SourceID, r.SourceID); err != nil {
+		return err
+	}
+	if was.Context == r.Context {
+		return nil
+	}
+	if was.Name != "" {
 		b.put(namedKey(was.Thread, was.Context, was.Name), nil)
 	}
 	b.put(namedKey(r.Thread, r.Context, r.Name), present)
+	return nil
+}
+
+// source changes the source id under which a name of a thread is found.
+func (b *builder) source(table byte, thread structure.ThreadID, name, was, is string) error {
+	if was == is {
+		return nil
+	}
+	if was != "" {
+		k := sourceKey(table, was, thread[:]...)
+		// Of a commit that is replayed another name may have the id by now.
+		if v, ok, err := b.get(k); err != nil {
+			return err
+		} else if ok && string(v) == name {
+			b.put(k, nil)
+		}
+	}
+	if is == "" {
+		return nil
+	}
+	subject := func(err error, why string) error {
+		return &backend.SubjectError{Subject: "source id", ID: fmt.Sprintf("%.80q", is), Err: err, Detail: why}
+	}
+	if len(is) > backend.MaxSourceID {
+		return subject(backend.ErrInvalid, fmt.Sprintf("it has more than %d bytes", backend.MaxSourceID))
+	}
+	k := sourceKey(table, is, thread[:]...)
+	if other, taken, err := b.get(k); err != nil {
+		return err
+	} else if taken && !b.replay {
+		return subject(backend.ErrExists, fmt.Sprintf("it is that of %.80q", other))
+	}
+	b.put(k, []byte(name))
 	return nil
 }
 
@@ -52,9 +94,15 @@ func (b *builder) checkpoint(r *structure.Checkpoint) error {
 	if err := b.requireSpan(r.Span); err != nil {
 		return err
 	}
-	return b.named(tableCheckpoint, r.Thread, r.Name, r, &b.counts.checkpoints, func(was structure.Record) bool {
+	source := ""
+	err := b.named(tableCheckpoint, r.Thread, r.Name, r, &b.counts.checkpoints, func(was structure.Record) bool {
+		source = was.(*structure.Checkpoint).SourceID
 		return was.(*structure.Checkpoint).ID == r.ID
 	})
+	if err != nil {
+		return err
+	}
+	return b.source(tablePointFrom, r.Thread, r.Name, source, r.SourceID)
 }
 
 // mostName is how long a name may be, in bytes: it is part of a key, and those of
@@ -170,21 +218,31 @@ func (b *builder) dropBranch(e index.Entry) error {
 	b.counts.branches--
 	b.put(e.Key, nil)
 	b.put(namedKey(branch.Thread, branch.Context, branch.Name), nil)
-	return nil
+	return b.source(tableBranchFrom, branch.Thread, branch.Name, branch.SourceID, "")
 }
 
 func (b *builder) deleteCheckpoint(d *structure.Deletion) error {
 	k := b.slab.key(tableCheckpoint, d.Thread[:], []byte(d.Name))
-	known, err := b.has(k)
+	record, known, err := b.get(k)
 	if err != nil {
 		return err
 	}
 	if !known {
 		return b.noName(d)
 	}
+	return b.dropCheckpoint(index.Entry{Key: k, Value: record})
+}
+
+// dropCheckpoint takes out a checkpoint, given its entry.
+func (b *builder) dropCheckpoint(e index.Entry) error {
+	r, err := structure.UnmarshalRecord(structure.KindCheckpoint, e.Value)
+	if err != nil {
+		return err
+	}
+	c := r.(*structure.Checkpoint)
 	b.counts.checkpoints--
-	b.put(k, nil)
-	return nil
+	b.put(e.Key, nil)
+	return b.source(tablePointFrom, c.Thread, c.Name, c.SourceID, "")
 }
 
 // noName refuses the deletion of a name that is not there. When replaying, a
@@ -236,8 +294,13 @@ func (b *builder) deleteThread(id structure.ThreadID) error {
 			return err
 		}
 	}
-	if err := b.deleteAll(key(tableCheckpoint, id[:]), &b.counts.checkpoints); err != nil {
-		return err
+	for e, err := range b.scan(key(tableCheckpoint, id[:])) {
+		if err != nil {
+			return err
+		}
+		if err := b.dropCheckpoint(e); err != nil {
+			return err
+		}
 	}
 	b.move(id, mover{gone: true})
 	for e, err := range b.scan(key(tableMember, id[:])) {
@@ -253,13 +316,10 @@ func (b *builder) deleteThread(id structure.ThreadID) error {
 	return nil
 }
 
-func (b *builder) deleteAll(prefix []byte, count *uint64) error {
+func (b *builder) deleteAll(prefix []byte) error {
 	for e, err := range b.scan(prefix) {
 		if err != nil {
 			return err
-		}
-		if count != nil {
-			*count--
 		}
 		b.put(e.Key, nil)
 	}
@@ -303,8 +363,8 @@ func (b *builder) dropContext(id structure.ContextID) error {
 	if !c.Parent.IsZero() {
 		b.put(b.slab.key(tableChild, c.Parent[:], id[:]), nil)
 	}
-	if err := b.deleteAll(key(tableSummary, id[:]), nil); err != nil {
+	if err := b.deleteAll(key(tableSummary, id[:])); err != nil {
 		return err
 	}
-	return b.deleteAll(key(tableReflog, id[:]), nil)
+	return b.deleteAll(key(tableReflog, id[:]))
 }

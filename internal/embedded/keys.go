@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/content"
@@ -11,6 +12,7 @@ import (
 const (
 	tableAlias       = 'a' // alias → span
 	tableBranch      = 'b' // thread, name → branch record
+	tableBranchFrom  = 'B' // start of the hash of a source id, thread → name of the branch
 	tableContext     = 'c' // context → since which commit it stands where its record says, the record
 	tableChild       = 'd' // parent context, context → nothing
 	tableErased      = 'e' // content id → nothing
@@ -19,6 +21,7 @@ const (
 	tableAlternative = 'G' // span set, commit, place in the commit → span
 	tableBlock       = 'h' // start of the content id → where its record is
 	tableCheckpoint  = 'k' // thread, name → checkpoint record
+	tablePointFrom   = 'K' // start of the hash of a source id, thread → name of the checkpoint
 	tableReflog      = 'l' // context, commit, place in the commit → reflog record
 	tableSummary     = 'm' // context, commit, place in the commit → summary record
 	tableCommit      = 'n' // number of a commit, for some → position of its frame
@@ -92,8 +95,18 @@ func key(table byte, parts ...[]byte) []byte {
 func branchKey(thread structure.ThreadID, name string) []byte {
 	return key(tableBranch, thread[:], []byte(name))
 }
+func checkpointKey(thread structure.ThreadID, name string) []byte {
+	return key(tableCheckpoint, thread[:], []byte(name))
+}
 func namedKey(thread structure.ThreadID, context structure.ContextID, name string) []byte {
 	return key(tableNamed, thread[:], context[:], []byte(name))
+}
+
+// sourceKey is where a branch or checkpoint of a thread is found by its source id; without
+// a thread it is the prefix for all threads.
+func sourceKey(table byte, sourceID string, thread ...byte) []byte {
+	sum := sha256.Sum256([]byte(sourceID))
+	return key(table, sum[:hashPrefix], thread)
 }
 
 func be64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }

@@ -99,6 +99,18 @@ func (e *Engine) BranchesOf(ctx context.Context, thread structure.ThreadID, id s
 	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesOf(ctx, thread, id) })
 }
 
+// BranchesBySource implements backend.Reader.
+func (e *Engine) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesBySource(ctx, sourceID, thread) })
+}
+
+// CheckpointsBySource implements backend.Reader.
+func (e *Engine) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return sequence(e, func(v view) iter.Seq2[*structure.Checkpoint, error] {
+		return v.CheckpointsBySource(ctx, sourceID, thread)
+	})
+}
+
 // Checkpoint implements backend.Reader.
 func (e *Engine) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
 	return read(e, func(v view) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })

@@ -120,11 +120,9 @@ func (m *mender) record(r structure.Record) error {
 	case *structure.SpanSet:
 		return m.needing(r, m.needSpan(r.Parent))
 	case *structure.Branch:
-		return m.named(r, structure.Deletion{Subject: structure.KindBranch, Thread: r.Thread, Name: r.Name, At: m.at},
-			m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
+		return m.branch(r)
 	case *structure.Checkpoint:
-		return m.named(r, structure.Deletion{Subject: structure.KindCheckpoint, Thread: r.Thread, Name: r.Name, At: m.at},
-			m.needThread(r.Thread), m.needSpan(r.Span))
+		return m.checkpoint(r)
 	case *structure.Summary:
 		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needContent(r.Content), m.needSpan(r.From), m.needSpan(r.To))
 	case *structure.Reflog:
@@ -149,13 +147,52 @@ func (m *mender) needing(r structure.Record, needs ...error) error {
 	return m.apply(r)
 }
 
-// named applies what has a name, which something else can have if its deletion is gone.
-func (m *mender) named(r structure.Record, other structure.Deletion, needs ...error) error {
-	err := m.needing(r, needs...)
-	if errors.Is(err, backend.ErrExists) {
-		return m.apply(&other, r)
+// branch applies a branch. Others can have its name or its source id if their deletions
+// are gone.
+func (m *mender) branch(r *structure.Branch) error {
+	err := m.needing(r, m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
+	if !errors.Is(err, backend.ErrExists) {
+		return err
 	}
-	return err
+	others := map[string]bool{}
+	if is, err := m.to.Branch(m.ctx, r.Thread, r.Name); err == nil && is.Context != r.Context {
+		others[is.Name] = true
+	}
+	for b, err := range m.to.BranchesBySource(m.ctx, r.SourceID, r.Thread) {
+		if err != nil {
+			return err
+		}
+		others[b.Name] = true
+	}
+	return m.insteadOf(structure.KindBranch, r.Thread, others, r)
+}
+
+// checkpoint is branch for checkpoints.
+func (m *mender) checkpoint(r *structure.Checkpoint) error {
+	err := m.needing(r, m.needThread(r.Thread), m.needSpan(r.Span))
+	if !errors.Is(err, backend.ErrExists) {
+		return err
+	}
+	others := map[string]bool{}
+	if is, err := m.to.Checkpoint(m.ctx, r.Thread, r.Name); err == nil && is.ID != r.ID {
+		others[is.Name] = true
+	}
+	for k, err := range m.to.CheckpointsBySource(m.ctx, r.SourceID, r.Thread) {
+		if err != nil {
+			return err
+		}
+		others[k.Name] = true
+	}
+	return m.insteadOf(structure.KindCheckpoint, r.Thread, others, r)
+}
+
+// insteadOf applies what has a name after it deleted others of its kind.
+func (m *mender) insteadOf(kind structure.Kind, thread structure.ThreadID, others map[string]bool, r structure.Record) error {
+	var records []structure.Record
+	for name := range others {
+		records = append(records, &structure.Deletion{Subject: kind, Thread: thread, Name: name, At: m.at})
+	}
+	return m.apply(append(records, r)...)
 }
 
 func (m *mender) block(b *structure.Block) error {

@@ -209,9 +209,39 @@ func (v view) BranchesOf(ctx context.Context, thread structure.ThreadID, id stru
 	}
 }
 
+// BranchesBySource implements backend.Reader.
+func (v view) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return bySource(ctx, v, tableBranchFrom, sourceID, thread, v.Branch)
+}
+
+// CheckpointsBySource implements backend.Reader.
+func (v view) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return bySource(ctx, v, tablePointFrom, sourceID, thread, v.Checkpoint)
+}
+
+// bySource yields what has a source id in a thread, or in all.
+func bySource[R any](ctx context.Context, v view, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		prefix := sourceKey(table, sourceID)
+		of := prefix
+		if !thread.IsZero() {
+			of = sourceKey(table, sourceID, thread[:]...)
+		}
+		for e, err := range v.entries(ctx, of) {
+			var r R
+			if err == nil {
+				r, err = named(ctx, structure.ThreadID(e.Key[len(prefix):]), string(e.Value))
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Checkpoint implements backend.Reader.
 func (v view) Checkpoint(_ context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
-	return record[*structure.Checkpoint](v.index, key(tableCheckpoint, thread[:], []byte(name)), structure.KindCheckpoint, fmt.Sprintf("%q", name))
+	return record[*structure.Checkpoint](v.index, checkpointKey(thread, name), structure.KindCheckpoint, fmt.Sprintf("%q", name))
 }
 
 // Checkpoints implements backend.Reader.

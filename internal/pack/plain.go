@@ -47,8 +47,9 @@ var textsOf = map[structure.Kind]map[string]int{
 	structure.KindContext: {
 		"system prompt": textPrompt, "model": textOverrideModel, "overrides": textOverrides, "metadata": textContextMetadata,
 	},
-	structure.KindBranch: {"name": textBranch},
-	structure.KindReflog: {"reason": textReason},
+	structure.KindBranch:     {"name": textBranch, "source id": textBranchSource},
+	structure.KindCheckpoint: {"name": textCheckpoint, "source id": textBranchSource},
+	structure.KindReflog:     {"reason": textReason},
 }
 
 func (c *columns) textOf(name string) int {

@@ -49,6 +49,8 @@ const (
 	textOverrides
 	textContextMetadata
 	textBranch
+	textBranchSource
+	textCheckpoint
 	textReason
 	textOther
 	texts

@@ -54,6 +54,10 @@ type Options struct {
 	Threads []ExpectThread
 	// Contexts are states that contexts must have just before the commit, in the same way.
 	Contexts []ExpectContext
+	// Branches and Checkpoints are states that names must have just before the commit, in
+	// the same way.
+	Branches    []ExpectBranch
+	Checkpoints []ExpectCheckpoint
 }
 
 // ExpectThread is the state that a thread must have: nil when it must not exist.
@@ -148,6 +152,8 @@ type Snapshot interface {
 // otherwise. A thing that does not exist is ErrNotFound for single reads and
 // nothing for sequences.
 type Reader interface {
+	SourceReader
+
 	// Head returns the number of the last commit, 0 in an empty store.
 	Head(ctx context.Context) (uint64, error)
 

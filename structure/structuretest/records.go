@@ -151,6 +151,7 @@ func Branches() *rapid.Generator[*structure.Branch] {
 		return &structure.Branch{
 			Thread:    OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
 			Name:      Texts().Draw(t, "name"),
+			SourceID:  Texts().Draw(t, "source id"),
 			Context:   OptionalIDs[structure.ContextID]().Draw(t, "context"),
 			CreatedAt: Times().Draw(t, "created"),
 		}
@@ -164,6 +165,7 @@ func Checkpoints() *rapid.Generator[*structure.Checkpoint] {
 			ID:        OptionalIDs[structure.CheckpointID]().Draw(t, "id"),
 			Thread:    OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
 			Name:      Texts().Draw(t, "name"),
+			SourceID:  Texts().Draw(t, "source id"),
 			Span:      OptionalSpanRefs().Draw(t, "span"),
 			CreatedAt: Times().Draw(t, "created"),
 		}

@@ -41,6 +41,8 @@ func Run(t *testing.T, c Config) {
 		{"Tips", testTips},
 		{"Threads", testThreads},
 		{"ExpectedContexts", testExpectedContexts},
+		{"ExpectedNames", testExpectedNames},
+		{"SourceIDs", testSourceIDs},
 		{"Moved", testMoved},
 		{"Names", testNames},
 		{"Order", testOrder},

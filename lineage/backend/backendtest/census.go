@@ -15,6 +15,7 @@ type census struct {
 	sets     roll[structure.SpanSetID]
 	names    roll[string]
 	aliases  roll[structure.Alias]
+	sources  roll[string]
 	blocks   roll[content.ID]
 	chunks   roll[content.Key]
 }
@@ -29,6 +30,7 @@ func newCensus() *census {
 	s.sets.add(id[structure.SpanSetID]("missing"))
 	s.names.add("missing")
 	s.aliases.add(id[structure.Alias]("missing"))
+	s.sources.add("missing")
 	s.blocks.add(content.Sum([]byte("missing")))
 	s.chunks.add(content.KeyOf([]byte("missing")))
 	return s
@@ -54,8 +56,10 @@ func (s *census) add(c *structure.Commit) {
 			s.sets.add(r.ID)
 		case *structure.Branch:
 			s.names.add(r.Name)
+			s.sources.add(r.SourceID)
 		case *structure.Checkpoint:
 			s.names.add(r.Name)
+			s.sources.add(r.SourceID)
 		}
 	}
 }

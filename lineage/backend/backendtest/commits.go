@@ -3,6 +3,7 @@ package backendtest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,6 +123,15 @@ func testRefused(t *testing.T, c Config) {
 		{"checkpoint under a name that is taken", backend.ErrExists, []structure.Record{&structure.Checkpoint{
 			ID: id[structure.CheckpointID]("other"), Thread: id[structure.ThreadID]("t"), Name: "here", Span: at("r", 2),
 		}}},
+		{"branch whose source id is too long", backend.ErrInvalid, []structure.Record{sourced(branch("t", "n", "c"), strings.Repeat("x", backend.MaxSourceID+1))}},
+		{"branch whose source id is taken", backend.ErrExists, []structure.Record{sourced(branch("t", "n", "c"), "x"), sourced(branch("t", "o", "c"), "x")}},
+		{"checkpoint whose source id is too long", backend.ErrInvalid, []structure.Record{&structure.Checkpoint{
+			ID: id[structure.CheckpointID]("n"), Thread: id[structure.ThreadID]("t"), Name: "n", SourceID: strings.Repeat("x", backend.MaxSourceID+1), Span: at("r", 2),
+		}}},
+		{"checkpoint whose source id is taken", backend.ErrExists, []structure.Record{
+			&structure.Checkpoint{ID: id[structure.CheckpointID]("n"), Thread: id[structure.ThreadID]("t"), Name: "n", SourceID: "x", Span: at("r", 2)},
+			&structure.Checkpoint{ID: id[structure.CheckpointID]("o"), Thread: id[structure.ThreadID]("t"), Name: "o", SourceID: "x", Span: at("r", 2)},
+		}},
 		{"summary without id", backend.ErrInvalid, []structure.Record{&structure.Summary{Context: id[structure.ContextID]("c"), Content: content.Sum([]byte("one"))}}},
 		{"summary of a missing context", backend.ErrNotFound, []structure.Record{summary("s", "missing", "one", at("r", 1))}},
 		{"summary with missing content", backend.ErrNotFound, []structure.Record{summary("s", "c", "missing", at("r", 1))}},
@@ -157,6 +167,12 @@ func testRefused(t *testing.T, c Config) {
 	s.apply(append(told("r", 5, "five"), move("c", at("r", 5)))...)
 	s.restart()
 	s.check()
+}
+
+// sourced gives a branch a source id.
+func sourced(b *structure.Branch, sourceID string) *structure.Branch {
+	b.SourceID = sourceID
+	return b
 }
 
 // aliased returns a span with one message that goes by an alias.

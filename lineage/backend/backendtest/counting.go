@@ -144,6 +144,14 @@ func (r countingReader) BranchesOf(ctx context.Context, thread structure.ThreadI
 	return counted(r.work, r.reader.BranchesOf(ctx, thread, id))
 }
 
+func (r countingReader) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return counted(r.work, r.reader.BranchesBySource(ctx, sourceID, thread))
+}
+
+func (r countingReader) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return counted(r.work, r.reader.CheckpointsBySource(ctx, sourceID, thread))
+}
+
 func (r countingReader) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
 	return r.asked().Checkpoint(ctx, thread, name)
 }

@@ -71,6 +71,7 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	f.threads(t, r, seen)
 	f.contexts(t, r, seen)
 	f.runs(t, r, seen)
+	f.sources(t, r, seen)
 	f.content(t, r, seen)
 	stats, err := r.Stats(background)
 	require.NoError(t, err)

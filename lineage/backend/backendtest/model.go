@@ -117,6 +117,9 @@ func (m *model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 			return out, backend.ErrConflict
 		}
 	}
+	if err := m.expectedNames(o); err != nil {
+		return out, err
+	}
 	applied := structure.Commit{Number: next.number, Time: c.Time}
 	offered := next.clone().offered(c, m)
 	for _, r := range c.Records {

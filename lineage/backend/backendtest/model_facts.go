@@ -17,6 +17,7 @@ func (m *model) facts(seen *census) facts {
 	m.threadFacts(f, seen)
 	m.viewFacts(f, seen)
 	m.runFacts(f, seen)
+	m.sourceFacts(f, seen)
 	for _, id := range seen.blocks.list() {
 		f[fmt.Sprint("has ", id)] = m.has(id)
 		f[fmt.Sprint("usages of ", id)] = m.usages(id)

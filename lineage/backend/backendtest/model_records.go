@@ -127,6 +127,11 @@ func (m *model) branch(r *structure.Branch) error {
 		return backend.ErrExists
 	}
 	m.branches[k] = *r
+	for k, b := range m.branches {
+		if err := oneSource(r.SourceID, k.thread == r.Thread && k.name != r.Name && b.SourceID == r.SourceID); err != nil {
+			return err
+		}
+	}
 	return first(needKey(m.threads, r.Thread), needKey(m.views, r.Context))
 }
 
@@ -139,7 +144,23 @@ func (m *model) checkpoint(r *structure.Checkpoint) error {
 		return backend.ErrExists
 	}
 	m.checkpoints[k] = *r
+	for k, c := range m.checkpoints {
+		if err := oneSource(r.SourceID, k.thread == r.Thread && k.name != r.Name && c.SourceID == r.SourceID); err != nil {
+			return err
+		}
+	}
 	return first(needKey(m.threads, r.Thread), m.need(r.Span))
+}
+
+// oneSource refuses a source id that is too long, or that another name of the thread has.
+func oneSource(id string, another bool) error {
+	switch {
+	case len(id) > backend.MaxSourceID:
+		return backend.ErrInvalid
+	case id != "" && another:
+		return backend.ErrExists
+	}
+	return nil
 }
 
 func (m *model) summary(r *structure.Summary) error {

@@ -70,11 +70,28 @@ func (s *store) randomCommit(t *rapid.T) {
 		}
 		o.Contexts = []backend.ExpectContext{expect}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "expects names") == 0 {
+		d.expectNames(s.model, &o)
+	}
 	if _, err := s.model.clone().apply(commit, o); err != nil {
 		s.refuseCommit(nil, commit, o)
 		return
 	}
 	s.applyCommit(commit, o)
+}
+
+// expectNames adds what is to be found under a name, or something else.
+func (d *draft) expectNames(now *model, o *backend.Options) {
+	thread, name := id[structure.ThreadID](d.name("thread")), d.name("name")
+	b := backend.ExpectBranch{Thread: thread, Name: name}
+	if is, ok := now.branches[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
+		b.Was = &is
+	}
+	k := backend.ExpectCheckpoint{Thread: thread, Name: name}
+	if is, ok := now.checkpoints[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
+		k.Was = &is
+	}
+	o.Branches, o.Checkpoints = []backend.ExpectBranch{b}, []backend.ExpectCheckpoint{k}
 }
 
 // draft is a random commit in the making. It follows what the commit does in a
@@ -131,9 +148,13 @@ func (d *draft) next() []structure.Record {
 	case 10:
 		return one(set(d.name("set"), d.ref()))
 	case 11:
-		return one(&structure.Branch{Thread: id[structure.ThreadID](d.name("thread")), Name: d.name("branch"), Context: d.context(), CreatedAt: moment(1)})
+		return one(&structure.Branch{
+			Thread: id[structure.ThreadID](d.name("thread")), Name: d.name("branch"), SourceID: d.source(), Context: d.context(), CreatedAt: moment(1),
+		})
 	case 12:
-		return one(checkpoint(d.name("thread"), d.name("checkpoint"), d.ref()))
+		k := checkpoint(d.name("thread"), d.name("checkpoint"), d.ref())
+		k.SourceID = d.source()
+		return one(k)
 	case 13:
 		sum := summary(d.name("summary"), "", d.body(), d.ref())
 		sum.Context = d.context()
@@ -150,6 +171,11 @@ func (d *draft) next() []structure.Record {
 
 func (d *draft) name(of string) string {
 	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(d.t, of)
+}
+
+// source returns an id that a caller may have chosen, mostly none.
+func (d *draft) source() string {
+	return rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(d.t, "source")
 }
 
 func (d *draft) body() string {
