@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -40,6 +41,17 @@ func (c counters) stats() backend.Stats {
 		Threads: c.threads, Contexts: c.contexts, Branches: c.branches, Checkpoints: c.checkpoints,
 		Runs: c.runs, Spans: c.spans, Usages: c.usages, Blocks: c.blocks, Chunks: c.chunks,
 		UniqueBytes: c.unique, LogicalBytes: c.logical,
+	}
+}
+
+// plus returns what counters become by a commit.
+func (c counters) plus(by *judge.Counts) counters {
+	return counters{
+		threads: c.threads + uint64(by.Threads), contexts: c.contexts + uint64(by.Contexts),
+		branches: c.branches + uint64(by.Branches), checkpoints: c.checkpoints + uint64(by.Checkpoints),
+		runs: c.runs + uint64(by.Runs), spans: c.spans + uint64(by.Spans), usages: c.usages + uint64(by.Usages),
+		blocks: c.blocks + uint64(by.Blocks), chunks: c.chunks + uint64(by.Chunks),
+		unique: c.unique + uint64(by.UniqueBytes), logical: c.logical + uint64(by.LogicalBytes), erased: c.erased + uint64(by.Erased),
 	}
 }
 

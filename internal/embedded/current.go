@@ -3,37 +3,32 @@ package embedded
 import (
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // current remembers of what was used lately how it is now: contexts, and where runs end.
-// So only commits change it, and whoever has the lock on writing may read it without mu.
-// Others get copies: what is here is changed in place.
+// It is changed with the lock on writing held, by who may read it without mu. Others get
+// copies: what is here is changed in place.
 type current struct {
 	mu       sync.Mutex
-	ends     recent[structure.RunID, runEnd]
-	contexts recent[structure.ContextID, *liveContext]
-	movers   recent[structure.ThreadID, structure.ContextID] // see mover
-}
-
-// runEnd is where a run ends and the digest of the history up to there.
-type runEnd struct {
-	seq    uint64
-	digest structure.Digest
+	ends     recent[structure.RunID, judge.End]
+	contexts recent[structure.ContextID, liveContext]
+	movers   recent[structure.ThreadID, structure.ContextID] // see judge.Mover
 }
 
 type liveContext struct {
-	backend.Context
+	*backend.Context
 	// shared says that its entries are made from it, by another goroutine and at some
-	// time: it must stay as it was stated. That is so before it is put here.
+	// time: it must stay as it was stated.
 	shared bool
 }
 
 func newCurrent() current {
 	return current{
-		ends:     recentByID[structure.RunID, runEnd](),
-		contexts: recentByID[structure.ContextID, *liveContext](),
+		ends:     recentByID[structure.RunID, judge.End](),
+		contexts: recentByID[structure.ContextID, liveContext](),
 		movers:   recentByID[structure.ThreadID, structure.ContextID](),
 	}
 }
@@ -43,58 +38,77 @@ func (c *current) context(id structure.ContextID, to *backend.Context) bool {
 	c.mu.Lock()
 	is, ok := c.contexts.get(id)
 	if ok {
-		*to = is.Context
+		*to = *is.Context
 	}
 	c.mu.Unlock()
 	return ok
 }
 
 // end returns where a run ends, if that is known.
-func (c *current) end(run structure.RunID) (runEnd, bool) {
+func (c *current) end(run structure.RunID) (judge.End, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ends.get(run)
 }
 
 // keep returns a context that is going to be used again, for who has the lock on writing.
-func (c *current) keep(id structure.ContextID) (*liveContext, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.contexts.keep(id)
+func (c *current) keep(id structure.ContextID) (*backend.Context, bool) {
+	is, ok := c.contexts.first(id)
+	if !ok {
+		c.mu.Lock()
+		is, ok = c.contexts.keep(id)
+		c.mu.Unlock()
+	}
+	return is.Context, ok
 }
 
-// take takes over what a commit changed. mu is held.
-func (c *current) take(b *builder) {
-	b.ends.each(c.ends.set)
-	b.movers.each(func(thread structure.ThreadID, last mover) {
-		if last.gone {
-			c.movers.forget(thread)
-		} else {
-			c.movers.set(thread, last.context)
-		}
-	})
-	for _, run := range b.cuts {
+// add remembers a context that was looked up, for who has the lock on writing.
+func (c *current) add(is *backend.Context) {
+	c.mu.Lock()
+	c.contexts.set(is.ID, liveContext{Context: is})
+	c.mu.Unlock()
+}
+
+// take takes over what a commit changed. The entries of a context that is shared are made
+// later. mu is held.
+func (c *current) take(f *judge.Effects, shared *backend.Context) {
+	for run, end := range f.Ends.All() {
+		c.ends.set(run, end)
+	}
+	for _, run := range f.Cuts {
 		c.ends.forget(run)
 	}
-	if b.moved.context != nil { // before the others: a later record may have stated it, too
-		c.move(b.moved.context, b.moved.to)
+	for thread, last := range f.LastMoved.All() {
+		if last.Gone {
+			c.movers.forget(thread)
+		} else {
+			c.movers.set(thread, last.Context)
+		}
 	}
-	b.contexts.each(func(id structure.ContextID, is *liveContext) {
-		if is == nil {
+	for id, change := range f.Contexts.All() {
+		if change.Stated == nil {
 			c.contexts.forget(id)
 		} else {
-			c.contexts.set(id, is)
+			c.contexts.set(id, liveContext{change.Stated, change.Stated == shared})
 		}
-	})
+	}
+	for id, at := range f.Tips.All() {
+		c.move(id, at)
+	}
 }
 
-// move has a context, found here or elsewhere, stand at a tip.
-func (c *current) move(moved *liveContext, to tip) {
-	if is, ok := c.contexts.get(moved.ID); ok && is == moved && !moved.shared {
-		moved.stand(to)
-	} else {
-		c.contexts.set(moved.ID, moved.at(to))
+// move has a context stand at a tip, if it is here.
+func (c *current) move(id structure.ContextID, to judge.Tip) {
+	is, ok := c.contexts.get(id)
+	if !ok {
+		return
 	}
+	if is.shared {
+		own := *is.Context
+		is = liveContext{Context: &own}
+		c.contexts.set(id, is)
+	}
+	is.Tip, is.Moved, is.MovedAt = to.Span, to.Commit, to.At
 }
 
 // forget makes everything be looked up anew.
@@ -104,13 +118,4 @@ func (c *current) forget() {
 	c.contexts.clear()
 	c.movers.clear()
 	c.mu.Unlock()
-}
-
-func (c *liveContext) stand(at tip) { c.Tip, c.Moved, c.MovedAt = at.span, at.commit, at.at }
-
-// at returns a copy that stands at a tip.
-func (c *liveContext) at(t tip) *liveContext {
-	moved := &liveContext{Context: c.Context}
-	moved.stand(t)
-	return moved
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -78,13 +79,14 @@ type Engine struct {
 
 	turns sync.Pool
 
-	// write serialises commits. It guards counts, builder and what was made. halfway is set
+	// write serialises commits. It guards what follows, up to line. halfway is set
 	// while a commit is being made, and stays so where one panics.
 	write        sync.Mutex
 	halfway      bool
 	counts       counters
+	state        judgeView
+	judge        judge.Judge
 	builder      builder
-	homes        recent[structure.ContextID, structure.ThreadID] // of contexts, for replaying
 	madeContexts madeIDs
 	madeRuns     madeIDs
 	line         line
@@ -158,10 +160,11 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 func newEngine(dir string) *Engine {
 	e := &Engine{
 		dir:     dir,
-		current: newCurrent(), homes: recentByID[structure.ContextID, structure.ThreadID](),
+		current: newCurrent(),
 		runs:    recentByID[structure.RunID, structure.RunInfo](),
 		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 	}
+	e.state.engine = e
 	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
 	return e
@@ -327,43 +330,63 @@ func firstOffsets(f journal.Frame, offsets []int) []int {
 // replayRecords adds to the index what a commit says whose records stand at the
 // offsets of a frame's payload.
 func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []int) error {
-	b := &e.builder
-	b.begin(e, c, f.Number, true)
-	if err := b.check(context.Background()); err != nil {
+	c.Number = f.Number
+	defer e.judge.Release()
+	if err := e.decide(context.Background(), c, true); err != nil {
 		return err
 	}
-	b.locate(f, offsets)
-	e.publish(b, f)
+	e.builder.locate(f, offsets)
+	e.publish(c, f)
 	return nil
 }
 
+// decide judges a commit and prepares the entries that it makes. The lock on writing is
+// held, or the store is being opened.
+func (e *Engine) decide(ctx context.Context, c *structure.Commit, replay bool) error {
+	e.state.begin(c.Number, replay)
+	effects, err := e.judge.Judge(ctx, judge.Case{Commit: c, View: &e.state, Replay: replay, WholeTrees: e.collected.Load()})
+	if err != nil {
+		return err
+	}
+	e.builder.begin(e, c.Number, effects)
+	return e.builder.entries(len(c.Records))
+}
+
 // publish makes a written commit visible.
-func (e *Engine) publish(b *builder, f journal.Frame) {
-	e.filter.addContents(b.commit)
-	b.runs.each(e.runs.set)
-	for i := range b.began {
-		if made, ok := structure.Made(b.began[i]); ok {
+func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
+	b := &e.builder
+	e.filter.addContents(c)
+	for id, info := range b.Runs.All() {
+		e.runs.set(id, info)
+		if made, ok := structure.Made(id); ok {
 			e.madeRuns.add(made)
 		}
 	}
-	for i := range b.created {
-		if made, ok := structure.Made(b.created[i]); ok {
+	for id, change := range b.Contexts.All() {
+		if !change.Made {
+			continue
+		}
+		if made, ok := structure.Made(id); ok {
 			e.madeContexts.add(made)
 		} else {
-			e.filter.add(b.created[i][:])
+			e.filter.add(id[:])
 		}
 	}
-	if barrier := e.barrier.Load(); barrier != nil && !b.replay {
-		barrier.passed(b.commit)
+	if barrier := e.barrier.Load(); barrier != nil && !e.state.replay {
+		barrier.passed(c)
 	}
-	e.counts = b.counts
+	e.counts = e.counts.plus(&b.Counts)
+	var later index.Maker
+	if b.later != nil {
+		later = b.later
+	}
 	// Whoever sees the commit's number finds contexts as it leaves them.
 	e.current.mu.Lock()
 	many := e.index.ApplyMade(index.State{
 		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
-		Counts: b.counts.values(),
-	}, b.batch, b.later)
-	e.current.take(b)
+		Counts: e.counts.values(),
+	}, b.batch, later)
+	e.current.take(b.Effects, (*backend.Context)(b.later))
 	e.current.mu.Unlock()
 	if many {
 		e.index.Settle()
@@ -446,8 +469,15 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return e.journal.Sync(e.journal.Last())
 }
 
-// storeHas tells whether the store holds the block.
-func (e *Engine) storeHas(id content.ID) (bool, error) {
+// stock is the engine as the judge asks it for content that new commits may build on. Any
+// goroutine may use it.
+type stock Engine
+
+var _ judge.Stored = (*stock)(nil)
+
+// HasBlock implements judge.Stored.
+func (s *stock) HasBlock(id content.ID) (bool, error) {
+	e := (*Engine)(s)
 	if e.filter.lacksContent(id[:]) {
 		return false, nil
 	}
@@ -459,7 +489,9 @@ func (e *Engine) storeHas(id content.ID) (bool, error) {
 	return ok && !erased, err
 }
 
-func (e *Engine) storeHasChunk(k content.Key) (bool, error) {
+// HasChunk implements judge.Stored.
+func (s *stock) HasChunk(k content.Key) (bool, error) {
+	e := (*Engine)(s)
 	if e.filter.lacksContent(k[:]) {
 		return false, nil
 	}

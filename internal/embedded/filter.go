@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/internal/prefetch"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -94,13 +95,19 @@ func contentKey(print uint32) (key [16]byte) {
 	return key
 }
 
-// expectContent prepares for a look at the start of a content id or chunk key: most of
-// what that costs is a wait for memory.
-func (s *storeFilter) expectContent(start []byte) {
-	if f := s.ready.Load(); f != nil {
-		k := contentKey(journal.Fingerprint(start))
-		line, _ := f.line(k[:])
-		prefetch.Line(unsafe.Pointer(line))
+// expectContents prepares for a look at the content that a commit brings: most of what
+// that costs is a wait for memory.
+func (s *storeFilter) expectContents(c *structure.Commit) {
+	f := s.ready.Load()
+	if f == nil {
+		return
+	}
+	for _, r := range c.Records {
+		if id, ok := judge.HashOf(r); ok {
+			k := contentKey(journal.Fingerprint(id[:]))
+			line, _ := f.line(k[:])
+			prefetch.Line(unsafe.Pointer(line))
+		}
 	}
 }
 
@@ -116,7 +123,7 @@ func (s *storeFilter) addContents(c *structure.Commit) {
 		return
 	}
 	for _, r := range c.Records {
-		if id, ok := hashOf(r); ok {
+		if id, ok := judge.HashOf(r); ok {
 			k := contentKey(journal.Fingerprint(id[:]))
 			s.add(k[:])
 		}

@@ -139,7 +139,7 @@ func TestPanicInACommit(t *testing.T) {
 					p, ok := recover().(*panicked)
 					require.True(t, ok)
 					require.ErrorContains(t, p, "looked at once too often")
-					require.ErrorContains(t, p, "(*builder).check", "where it was")
+					require.ErrorContains(t, p, "(*Judge).Judge", "where it was")
 				}()
 				_, _ = e.Apply(ctx, many, backend.Options{Durability: durability})
 			}()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -18,7 +19,7 @@ func TestLongestName(t *testing.T) {
 	defer e.Close()
 	thread := &structure.Thread{ID: structure.NewID[structure.ThreadID]()}
 	c := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID}
-	branch := &structure.Branch{Thread: thread.ID, Context: c.ID, Name: strings.Repeat("n", mostName)}
+	branch := &structure.Branch{Thread: thread.ID, Context: c.ID, Name: strings.Repeat("n", judge.MostName)}
 	_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{thread, c, branch}}, backend.Options{})
 	require.NoError(t, err)
 	require.NoError(t, e.index.Checkpoint())

@@ -143,7 +143,7 @@ func (v view) Digest(_ context.Context, r structure.SpanRef) (structure.Digest, 
 	if d, ok := v.engine.knownDigest(r); ok {
 		return d, nil
 	}
-	d, err := v.computeDigest(v.index, r)
+	d, err := v.computeDigest(r)
 	if err == nil {
 		v.engine.digests.set(r, d)
 	}
@@ -152,28 +152,22 @@ func (v view) Digest(_ context.Context, r structure.SpanRef) (structure.Digest, 
 
 // knownDigest returns the digest of a span when it is at hand.
 func (e *Engine) knownDigest(r structure.SpanRef) (structure.Digest, bool) {
-	if end, ok := e.current.end(r.Run); ok && end.seq == r.Seq && r.Seq != 0 {
-		return end.digest, true
+	if end, ok := e.current.end(r.Run); ok && end.Seq == r.Seq && r.Seq != 0 {
+		return end.Digest, true
 	}
 	return e.digests.get(r)
 }
 
 // computeDigest computes the digest of a span that the journal holds from the
-// last one kept before it. The state is where runs are looked up.
-func (e *Engine) computeDigest(state kv, r structure.SpanRef) (structure.Digest, error) {
-	v := e.now()
-	defer v.release()
-	return v.computeDigest(state, r)
-}
-
-func (v view) computeDigest(state kv, r structure.SpanRef) (structure.Digest, error) {
+// last one kept before it.
+func (v view) computeDigest(r structure.SpanRef) (structure.Digest, error) {
 	if r.IsZero() {
 		return structure.Digest{}, nil
 	}
 	var d structure.Digest
 	first := r.Seq - r.Seq%digestEvery
 	if first == 0 {
-		run, err := readRunInfo(state, r.Run)
+		run, err := readRunInfo(v.index, r.Run)
 		if err != nil {
 			return d, err
 		}

@@ -24,7 +24,9 @@ func TestDigestOfAForkIsKept(t *testing.T) {
 	at := structure.SpanRef{Run: w.at.Run, Seq: 7}
 	_, known := e.knownDigest(at)
 	require.False(t, known)
-	want, err := e.computeDigest(e.index, at)
+	v := e.now()
+	want, err := v.computeDigest(at)
+	v.release()
 	require.NoError(t, err)
 	_, err = e.Apply(context.Background(), &structure.Commit{Records: []structure.Record{
 		&structure.Run{ID: structure.NewID[structure.RunID](), Parent: at},

@@ -102,6 +102,16 @@ func (r *recent[K, V]) get(k K) (v V, ok bool) {
 	return v, false
 }
 
+// first is get for what was put or kept last of its place.
+func (r *recent[K, V]) first(k K) (v V, ok bool) {
+	if len(r.sets) > 0 {
+		if s := &r.setOf(k)[0]; s.used && s.key == k {
+			return s.value, true
+		}
+	}
+	return v, false
+}
+
 // keep is get for what is going to be used again.
 func (r *recent[K, V]) keep(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -86,24 +87,17 @@ func readRef(v *varints) (r structure.SpanRef) {
 	return r
 }
 
-// tip is where a context stands, and since which commit.
-type tip struct {
-	span   structure.SpanRef
-	commit uint64
-	at     int64 // Unix milliseconds
+func appendTip(dst []byte, t judge.Tip) []byte {
+	dst = appendRef(dst, t.Span)
+	dst = binary.AppendUvarint(dst, t.Commit)
+	return binary.AppendUvarint(dst, uint64(t.At))
 }
 
-func (t tip) append(dst []byte) []byte {
-	dst = appendRef(dst, t.span)
-	dst = binary.AppendUvarint(dst, t.commit)
-	return binary.AppendUvarint(dst, uint64(t.at))
-}
-
-func readTip(b []byte) (t tip, err error) {
+func readTip(b []byte) (t judge.Tip, err error) {
 	v := varints{rest: b}
-	t.span = readRef(&v)
-	t.commit = v.next()
-	t.at = int64(v.next())
+	t.Span = readRef(&v)
+	t.Commit = v.next()
+	t.At = int64(v.next())
 	return t, v.err()
 }
 

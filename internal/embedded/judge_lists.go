@@ -1,0 +1,90 @@
+package embedded
+
+import (
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// list calls take with the rest of each key under a prefix, and its value.
+func (s *judgeView) list(prefix []byte, take func(rest, value []byte) error) error {
+	snapshot := s.engine.index.Snapshot()
+	defer snapshot.Close()
+	for e, err := range snapshot.Scan(prefix, prefixEnd(prefix)) {
+		if err == nil {
+			s.scanned++
+			err = take(e.Key[len(prefix):], e.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed returns the records under a prefix.
+func listed[R structure.Record](s *judgeView, kind structure.Kind, prefix []byte) (all []R, err error) {
+	err = s.list(prefix, func(_, value []byte) error {
+		r, err := decodeRecord[R](kind, value, "")
+		all = append(all, r)
+		return err
+	})
+	return all, err
+}
+
+// Members implements judge.View. They are about to go, so nothing of them is remembered.
+func (s *judgeView) Members(id structure.ThreadID) (all []*backend.Context, err error) {
+	err = s.list(key(tableMember, id[:]), func(rest, _ []byte) error {
+		c, err := readContext(s, structure.ContextID(rest))
+		all = append(all, &c)
+		return err
+	})
+	return all, err
+}
+
+// Branches implements judge.View.
+func (s *judgeView) Branches(id structure.ThreadID) ([]*structure.Branch, error) {
+	return listed[*structure.Branch](s, structure.KindBranch, key(tableBranch, id[:]))
+}
+
+// Checkpoints implements judge.View.
+func (s *judgeView) Checkpoints(id structure.ThreadID) ([]*structure.Checkpoint, error) {
+	return listed[*structure.Checkpoint](s, structure.KindCheckpoint, key(tableCheckpoint, id[:]))
+}
+
+// NamesOf implements judge.View.
+func (s *judgeView) NamesOf(thread structure.ThreadID, id structure.ContextID) (names []string, err error) {
+	err = s.list(namedKey(thread, id, ""), func(rest, _ []byte) error {
+		names = append(names, string(rest))
+		return nil
+	})
+	return names, err
+}
+
+// Summaries implements judge.View.
+func (s *judgeView) Summaries(id structure.ContextID) (all []judge.SummaryAt, err error) {
+	err = s.list(key(tableSummary, id[:]), func(rest, value []byte) error {
+		r, err := decodeRecord[*structure.Summary](structure.KindSummary, value, "")
+		if err == nil {
+			all = append(all, judge.SummaryAt{ID: r.ID, Context: id, Commit: be64value(rest), Record: be64value(rest[8:])})
+		}
+		return err
+	})
+	return all, err
+}
+
+// entriesOf returns the keys of what hangs on a context.
+func (s *judgeView) entriesOf(id structure.ContextID) (all []index.Entry, err error) {
+	for _, table := range []byte{tableSummary, tableReflog} {
+		prefix := key(table, id[:])
+		err := s.list(prefix, func(rest, _ []byte) error {
+			all = append(all, index.Entry{Key: append(prefix[:len(prefix):len(prefix)], rest...)})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

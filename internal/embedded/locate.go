@@ -1,0 +1,88 @@
+package embedded
+
+import (
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// commitEvery is how often a commit's position is kept, to find others from.
+const commitEvery = 256
+
+// locate adds the entries that say where things are, now that the frame is
+// written at f with its records at the offsets.
+func (b *builder) locate(f journal.Frame, offsets []int) {
+	b.below = b.engine.below.Load()
+	if b.packed = f.Position.Segment <= b.below.last; b.number%commitEvery == 1 && !b.packed {
+		k, start := b.slab.key(tableCommit, be64(b.number)), b.slab.begin()
+		b.slab.buf = appendPosition(b.slab.buf, f.Position)
+		b.put(k, b.slab.end(start))
+	}
+	for id, is := range b.Blocks.All() {
+		at := f.PayloadOffset + int64(offsets[is.Record])
+		b.object(b.slab.key(tableBlock, id[:hashPrefix]), place{frame: f.Position, record: at, size: is.Size})
+	}
+	for k, is := range b.Chunks.All() {
+		at := f.PayloadOffset + int64(offsets[is.Record])
+		b.object(b.slab.key(tableChunk, k[:hashPrefix]), place{frame: f.Position, record: at, size: int64(len(is.Bytes))})
+	}
+	usages := uint32(0)
+	for _, s := range b.Spans.All() {
+		b.span(s, f.Position, usages)
+		usages += uint32(len(s.Usages))
+	}
+}
+
+func (b *builder) object(k []byte, p place) {
+	if b.packed && p.size <= content.InlineLimit {
+		b.below.places.set(contentStart(k), foundPlace{p, b.number})
+		return
+	}
+	start := b.slab.begin()
+	b.slab.buf = p.append(b.slab.buf)
+	b.put(k, b.slab.end(start))
+}
+
+// span adds the entries of a span that has so many usages before it in the commit.
+func (b *builder) span(s judge.Span, frame journal.Position, usages uint32) {
+	if !b.packed || s.Ref.Seq%digestEvery == 0 {
+		b.spanPlace(s, frame)
+	}
+	if !s.Set.IsZero() {
+		k, start := b.slab.key(tableAlternative, s.Set[:], be64(b.number), be64(uint64(s.Record))), b.slab.begin()
+		b.slab.buf = appendRef(b.slab.buf, s.Ref)
+		b.put(k, b.slab.end(start))
+	}
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		if _, ok := b.Blocks.Get(u.Content); !ok {
+			b.usage(u.Content, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
+		}
+	}
+}
+
+func (b *builder) spanPlace(s judge.Span, frame journal.Position) {
+	start := b.slab.begin()
+	b.slab.buf = append(b.slab.buf, tableSpan)
+	b.slab.buf = append(b.slab.buf, s.Ref.Run[:]...)
+	b.slab.buf = binary.BigEndian.AppendUint64(b.slab.buf, s.Ref.Seq)
+	k := b.slab.end(start)
+	start = b.slab.begin()
+	b.slab.buf = appendPosition(b.slab.buf, frame)
+	if s.Ref.Seq%digestEvery == 0 {
+		b.slab.buf = append(b.slab.buf, s.Digest[:]...)
+	}
+	b.put(k, b.slab.end(start))
+}
+
+// usage adds the entry of a usage, by the commit that it came with and its place
+// among the usages there.
+func (b *builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
+	k := b.slab.key(tableUsage, id[:hashPrefix], be64(commit), binary.BigEndian.AppendUint32(nil, place))
+	start := b.slab.begin()
+	b.slab.buf = binary.AppendUvarint(appendRef(b.slab.buf, u.Span), uint64(u.Index))
+	b.put(k, b.slab.end(start))
+}

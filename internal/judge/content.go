@@ -1,0 +1,121 @@
+package judge
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func (j *Judge) block(i int, r *structure.Block) error {
+	if err := j.requireTree(r); err != nil {
+		return err
+	}
+	j.effects.Blocks.set(r.ID, Block{Record: i, Size: r.Size})
+	j.effects.Counts.Blocks++
+	j.effects.Counts.UniqueBytes += r.Size
+	return j.revive(r.ID)
+}
+
+func (k *keys) block(r *structure.Block) {
+	k.add(Key{Kind: KeyBlock, Hash: r.ID})
+	k.add(Key{Kind: KeyErased, Hash: r.ID})
+	if r.Tree.Size == 0 {
+		return
+	}
+	k.add(Key{Kind: KeyChunk, Hash: r.Tree.Key})
+	if k.wholeTrees {
+		k.add(Key{Kind: KeyTree, Hash: r.Tree.Key})
+	}
+}
+
+func (j *Judge) chunk(i int, r *structure.Chunk) error {
+	j.effects.Chunks.set(r.Key, Chunk{Record: i, Bytes: r.Bytes})
+	j.effects.Counts.Chunks++
+	return nil
+}
+
+func (k *keys) chunk(r *structure.Chunk) { k.add(Key{Kind: KeyChunk, Hash: r.Key}) }
+
+// requireTree refuses a block that was cut unless the root of its tree is stored, or came
+// before it in the commit; or all of the tree, where that is asked for.
+func (j *Judge) requireTree(r *structure.Block) error {
+	if j.Replay || r.Tree.Size == 0 {
+		return nil
+	}
+	there := func(k content.Key) error {
+		if _, ok := j.effects.Chunks.Get(k); ok {
+			return nil
+		}
+		ok, err := j.View.HasChunk(k)
+		return required(ok, err, "chunk", k)
+	}
+	if err := there(r.Tree.Key); err != nil || !j.WholeTrees {
+		return err
+	}
+	get := func(ctx context.Context, k content.Key) ([]byte, error) {
+		if own, ok := j.effects.Chunks.Get(k); ok {
+			return own.Bytes, nil
+		}
+		return j.View.Chunk(ctx, k)
+	}
+	return content.Walk(context.Background(), r.Tree, get, func(k content.Key, _ bool) error { return there(k) })
+}
+
+// size returns the size of a block, erased or not.
+func (j *Judge) size(id content.ID) (size int64, known bool, err error) {
+	if own, ok := j.effects.Blocks.Get(id); ok {
+		return own.Size, true, nil
+	}
+	return j.View.Block(id)
+}
+
+func (j *Judge) requireBlock(id content.ID) error {
+	if j.Replay {
+		return nil
+	}
+	_, known, err := j.size(id)
+	return required(known, err, "block", id)
+}
+
+func (j *Judge) erased(id content.ID) (bool, error) {
+	if is, ok := j.effects.Erased.Get(id); ok {
+		return is, nil
+	}
+	return j.View.Erased(id)
+}
+
+// erase marks content as erased. Its record stays where it is.
+func (j *Judge) erase(id content.ID) error {
+	size, known, err := j.size(id)
+	if err == nil && !known && j.Replay {
+		return nil // collected
+	}
+	if err := required(known, err, "block", id); err != nil {
+		return err
+	}
+	if is, err := j.erased(id); err != nil || is {
+		return err
+	}
+	j.effects.Erased.set(id, true)
+	j.effects.Counts.Erased++
+	j.effects.Counts.Blocks--
+	j.effects.Counts.UniqueBytes -= size
+	return nil
+}
+
+func (k *keys) erase(id content.ID) {
+	k.add(Key{Kind: KeyBlock, Hash: id})
+	k.add(Key{Kind: KeyErased, Hash: id})
+}
+
+// revive takes back the erasure of content that is stored anew.
+func (j *Judge) revive(id content.ID) error {
+	if is, err := j.erased(id); err != nil || !is {
+		return err
+	}
+	j.effects.Erased.set(id, false)
+	j.effects.Revived = append(j.effects.Revived, id)
+	j.effects.Counts.Erased--
+	return nil
+}

@@ -1,0 +1,236 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// membership is a context in a thread.
+type membership struct {
+	thread  structure.ThreadID
+	context structure.ContextID
+}
+
+func (j *Judge) context(c *structure.Context) error {
+	if c.ID.IsZero() {
+		return refusal("context", c.ID, backend.ErrInvalid, "no id")
+	}
+	change, mine := j.effects.Contexts.Get(c.ID)
+	fresh := !mine && j.View.Fresh(c.ID)
+	if !mine && !fresh {
+		var err error
+		if change.Was, err = j.View.Context(c.ID); err != nil {
+			return err
+		}
+		change.Stated = change.Was
+	}
+	was := change.Stated
+	if was != nil && !j.Replay && (was.Thread != c.Thread || was.Parent != c.Parent || was.Base != c.Base) {
+		return refusal("context", c.ID, backend.ErrExists, "under the same id with another thread, parent or base")
+	}
+	if err := j.contextRefs(c, was != nil); err != nil {
+		return err
+	}
+	is := Tip{Span: c.Tip, Commit: j.Commit.Number, At: j.millis}
+	if was != nil { // stated anew: that by itself moves nothing
+		if tip := j.tipOf(was); tip.Span == c.Tip {
+			is = tip
+		}
+		j.effects.Tips.set(c.ID, is)
+	} else {
+		j.effects.Counts.Contexts++
+		j.members.add(c.Thread, c.ID)
+		change.Made = true
+		if !fresh {
+			if err := j.remade(c); err != nil {
+				return err
+			}
+		}
+	}
+	change.Stated = &backend.Context{Context: *c, Moved: is.Commit, MovedAt: is.At}
+	structure.Own(&change.Stated.Context)
+	j.effects.Contexts.set(c.ID, change)
+	return nil
+}
+
+// contextRefs requires what a context points at. Of one that is known the parent may have
+// been deleted since.
+func (j *Judge) contextRefs(c *structure.Context, known bool) error {
+	if j.Replay {
+		return nil
+	}
+	// What a parent points at exists.
+	var thread structure.ThreadID
+	var tip structure.SpanRef
+	if !c.Parent.IsZero() && !known {
+		parent, err := j.contextNow(c.Parent)
+		if err := required(parent != nil, err, "context", c.Parent); err != nil {
+			return err
+		}
+		thread, tip = parent.Thread, j.tipOf(parent).Span
+	}
+	if c.Thread != thread && !c.Thread.IsZero() {
+		if err := j.requireThread(c.Thread); err != nil {
+			return err
+		}
+	}
+	if !c.Set.IsZero() {
+		if err := j.requireSet(c.Set); err != nil {
+			return err
+		}
+	}
+	if c.Base != tip {
+		if err := j.requireSpan(c.Base); err != nil {
+			return err
+		}
+	}
+	if c.Tip == tip {
+		return nil
+	}
+	return j.requireSpan(c.Tip)
+}
+
+func (k *keys) contextRecord(c *structure.Context) {
+	k.context(c.ID)
+	if !c.Parent.IsZero() {
+		k.context(c.Parent)
+	}
+	if !c.Thread.IsZero() {
+		k.add(Key{Kind: KeyThread, ID: c.Thread})
+		k.add(Key{Kind: KeyLastMoved, ID: c.Thread})
+	}
+	k.set(c.Set)
+	k.span(c.Base)
+	k.span(c.Tip)
+}
+
+func (k *keys) context(id structure.ContextID) { k.add(Key{Kind: KeyContext, ID: id}) }
+
+// contextNow returns a context as it was stated last, nil if there is none. Where it stands
+// is its tipOf.
+func (j *Judge) contextNow(id structure.ContextID) (*backend.Context, error) {
+	if change, ok := j.effects.Contexts.Get(id); ok {
+		return change.Stated, nil
+	}
+	return j.View.Context(id)
+}
+
+// tipOf returns where a context stands.
+func (j *Judge) tipOf(c *backend.Context) Tip {
+	if tip, ok := j.effects.Tips.Get(c.ID); ok {
+		return tip
+	}
+	return Tip{Span: c.Tip, Commit: c.Moved, At: c.MovedAt}
+}
+
+func (j *Judge) requireContext(id structure.ContextID) error {
+	if j.Replay {
+		return nil
+	}
+	c, err := j.contextNow(id)
+	return required(c != nil, err, "context", id)
+}
+
+func (j *Judge) tip(t *structure.Tip) error {
+	c, err := j.contextNow(t.Context)
+	if err == nil && !j.Replay {
+		err = required(c != nil, nil, "context", t.Context)
+	}
+	if err != nil {
+		return err
+	}
+	if err := j.requireSpan(t.Span); err != nil {
+		return err
+	}
+	if c != nil && !c.Thread.IsZero() {
+		j.effects.LastMoved.set(c.Thread, Mover{Context: c.ID})
+	}
+	j.effects.Tips.set(t.Context, Tip{Span: t.Span, Commit: j.Commit.Number, At: j.millis})
+	return nil
+}
+
+func (k *keys) tip(t *structure.Tip) {
+	k.context(t.Context)
+	k.span(t.Span)
+}
+
+// remade notes that a context was made under an id that may have been that of an earlier one
+// of the thread, whose moves are not its own.
+func (j *Judge) remade(c *structure.Context) error {
+	if c.Thread.IsZero() {
+		return nil
+	}
+	last, ok := j.effects.LastMoved.Get(c.Thread)
+	if !ok {
+		var err error
+		if last.Context, err = j.View.LastMoved(c.Thread); err != nil {
+			return err
+		}
+	}
+	if last.Context == c.ID {
+		j.effects.LastMoved.set(c.Thread, Mover{})
+	}
+	return nil
+}
+
+// deleteContext takes out a context that no branch names.
+func (j *Judge) deleteContext(id structure.ContextID) error {
+	change, ok := j.effects.Contexts.Get(id)
+	if !ok {
+		var err error
+		if change.Was, err = j.View.Context(id); err != nil {
+			return err
+		}
+		change.Stated = change.Was
+	}
+	if change.Stated == nil && j.Replay {
+		return nil // collected
+	}
+	if err := required(change.Stated != nil, nil, "context", id); err != nil {
+		return err
+	}
+	if !j.Replay && !change.Stated.Thread.IsZero() {
+		if err := j.requireUnnamed(membership{change.Stated.Thread, id}); err != nil {
+			return err
+		}
+	}
+	j.dropContext(id, change)
+	return nil
+}
+
+// requireUnnamed refuses a context that a branch of its thread is.
+func (j *Judge) requireUnnamed(m membership) error {
+	refuse := func(name string) error {
+		return refusal("context", m.context, backend.ErrConflict, fmt.Sprintf("branch %q is it", name))
+	}
+	stored, err := j.View.NamesOf(m.thread, m.context)
+	if err != nil {
+		return err
+	}
+	for _, name := range stored {
+		if change, ok := j.effects.Branches.Get(Name{m.thread, name}); !ok || change.Now != nil && change.Now.Context == m.context {
+			return refuse(name)
+		}
+	}
+	for _, name := range j.named.get(m) {
+		if change, _ := j.effects.Branches.Get(Name{m.thread, name}); change.Now != nil && change.Now.Context == m.context {
+			return refuse(name)
+		}
+	}
+	return nil
+}
+
+func (j *Judge) dropContext(id structure.ContextID, change ContextChange) {
+	j.effects.Counts.Contexts--
+	change.Stated = nil
+	j.effects.Contexts.set(id, change)
+	j.effects.Tips.drop(id)
+	j.dropNotes(id)
+}
+
+func (k *keys) deleteContext(id structure.ContextID) {
+	k.context(id)
+	k.add(Key{Kind: KeyNamesOf, ID: id})
+}

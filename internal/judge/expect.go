@@ -1,0 +1,105 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Expect compares a state with what a commit was made for.
+func Expect(v View, o backend.Options) error {
+	for _, expect := range o.Tips {
+		c, err := v.Context(expect.Context)
+		if err := required(c != nil, err, "context", expect.Context); err != nil {
+			return err
+		}
+		if c.Tip != expect.Tip {
+			return &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}
+		}
+	}
+	for _, expect := range o.Threads {
+		is, err := v.Thread(expect.ID)
+		if err == nil {
+			err = asExpected("thread", expect.ID, expect.Was, is)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, expect := range o.Contexts {
+		var is *structure.Context
+		c, err := v.Context(expect.ID)
+		if c != nil {
+			is = &c.Context
+		}
+		if err == nil {
+			err = asExpected("context", expect.ID, expect.Was, is)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, expect := range o.Branches {
+		is, err := v.Branch(Name{expect.Thread, expect.Name})
+		if err == nil {
+			err = asExpected("branch", quoted(expect.Name), expect.Was, is)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, expect := range o.Checkpoints {
+		is, err := v.Checkpoint(Name{expect.Thread, expect.Name})
+		if err == nil {
+			err = asExpected("checkpoint", quoted(expect.Name), expect.Was, is)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoted is a name in an error.
+type quoted string
+
+func (q quoted) String() string { return fmt.Sprintf("%.80q", string(q)) }
+
+func (k *keys) options(o backend.Options) {
+	for _, expect := range o.Tips {
+		k.context(expect.Context)
+	}
+	for _, expect := range o.Threads {
+		k.add(Key{Kind: KeyThread, ID: expect.ID})
+	}
+	for _, expect := range o.Contexts {
+		k.context(expect.ID)
+	}
+	for _, expect := range o.Branches {
+		k.add(Key{Kind: KeyBranch, ID: expect.Thread, Name: expect.Name})
+	}
+	for _, expect := range o.Checkpoints {
+		k.add(Key{Kind: KeyCheckpoint, ID: expect.Thread, Name: expect.Name})
+	}
+}
+
+// asExpected compares what a subject was to be, nil for not there, with what it is.
+func asExpected[R interface {
+	comparable
+	structure.Record
+}](subject string, id fmt.Stringer, was, is R) error {
+	var absent R
+	switch {
+	case was == absent && is == absent:
+		return nil
+	case was == absent:
+		return refusal(subject, id, backend.ErrExists, "")
+	case is == absent:
+		return refusal(subject, id, backend.ErrNotFound, "")
+	}
+	if !structure.Equal(was, is) {
+		return refusal(subject, id, backend.ErrConflict, "it has changed")
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func (j *Judge) run(r *structure.Run) error {
+	if r.ID.IsZero() {
+		return refusal("run", r.ID, backend.ErrInvalid, "no id")
+	}
+	if !j.Replay {
+		if _, known, err := j.runInfo(r.ID); err != nil {
+			return err
+		} else if known {
+			return refusal("run", r.ID, backend.ErrExists, "")
+		}
+	}
+	if err := j.requireSpan(r.Parent); err != nil {
+		return err
+	}
+	info := structure.RunInfo{Run: *r}
+	if !r.Parent.IsZero() {
+		parent, known, err := j.runInfo(r.Parent.Run)
+		if err := required(known, err, "run", r.Parent.Run); err != nil {
+			return err
+		}
+		info.Depth = parent.Position(r.Parent.Seq)
+		if info.Digest, err = j.digest(r.Parent); err != nil {
+			return err
+		}
+	}
+	j.effects.Counts.Runs++
+	j.effects.Runs.set(r.ID, info)
+	j.effects.Ends.set(r.ID, End{Digest: info.Digest})
+	return nil
+}
+
+func (k *keys) run(r *structure.Run) {
+	k.add(Key{Kind: KeyRun, ID: r.ID})
+	if r.Parent.IsZero() {
+		return
+	}
+	k.add(Key{Kind: KeyRun, ID: r.Parent.Run})
+	k.span(r.Parent)
+	k.digest(r.Parent)
+}
+
+func (j *Judge) runInfo(id structure.RunID) (structure.RunInfo, bool, error) {
+	if info, ok := j.effects.Runs.Get(id); ok {
+		return info, true, nil
+	}
+	return j.View.Run(id)
+}
+
+// requireSpan refuses the commit unless the span exists; the empty position does.
+func (j *Judge) requireSpan(r structure.SpanRef) error {
+	if j.Replay || r.IsZero() {
+		return nil
+	}
+	if end, ok := j.effects.Ends.Get(r.Run); ok && r.Seq != 0 && r.Seq <= end.Seq {
+		return nil
+	}
+	there, err := j.View.HasSpan(r)
+	return required(there, err, "span", r)
+}
+
+// span names a span, unless it is the empty position.
+func (k *keys) span(r structure.SpanRef) {
+	if !r.IsZero() {
+		k.add(Key{Kind: KeySpan, ID: r.Run, Seq: r.Seq})
+	}
+}
+
+func (k *keys) digest(r structure.SpanRef) {
+	k.add(Key{Kind: KeyDigest, ID: r.Run, Seq: r.Seq})
+}
+
+// digest returns the digest of the history that ends at a span.
+func (j *Judge) digest(r structure.SpanRef) (structure.Digest, error) {
+	if own, ok := j.effects.Spans.Get(r); ok {
+		return own.Digest, nil
+	}
+	return j.View.Digest(r)
+}
+
+func (j *Judge) span(i int, s *structure.Span) error {
+	end, err := j.endBefore(s.Ref)
+	if err != nil {
+		return err
+	}
+	if s.Ref.Seq != end.Seq+1 {
+		return refusal("span", s.Ref, backend.ErrConflict, fmt.Sprintf("the run ends at %d", end.Seq))
+	}
+	if !s.Set.IsZero() {
+		if err := j.requireSet(s.Set); err != nil {
+			return err
+		}
+	}
+	if err := j.usages(s); err != nil {
+		return err
+	}
+	digest := structure.NextDigest(end.Digest, s.Usages)
+	j.effects.Spans.set(s.Ref, Span{Span: s, Record: i, Digest: digest})
+	j.effects.Ends.set(s.Ref.Run, End{Seq: s.Ref.Seq, Digest: digest})
+	j.effects.Counts.Spans++
+	return nil
+}
+
+// endBefore returns where the run of a new span ends. In replay that is just before it.
+func (j *Judge) endBefore(r structure.SpanRef) (end End, err error) {
+	end, mine := j.effects.Ends.Get(r.Run)
+	if mine && (end.Seq+1 == r.Seq || !j.Replay) {
+		return end, nil
+	}
+	if j.Replay {
+		end = End{Seq: r.Seq - 1}
+		end.Digest, err = j.digestBefore(r)
+		return end, err
+	}
+	end, there, err := j.View.End(r.Run)
+	switch {
+	case err != nil:
+		return end, err
+	case !there:
+		return end, refusal("span", r, backend.ErrConflict, "there is no such run")
+	case end.Closed:
+		return end, refusal("span", r, backend.ErrConflict, "the end of the run was collected")
+	}
+	return end, nil
+}
+
+func (j *Judge) digestBefore(r structure.SpanRef) (structure.Digest, error) {
+	if r.Seq > 1 {
+		return j.digest(structure.SpanRef{Run: r.Run, Seq: r.Seq - 1})
+	}
+	run, known, err := j.runInfo(r.Run)
+	return run.Digest, required(known, err, "run", r.Run)
+}
+
+func (k *keys) newSpan(s *structure.Span) {
+	k.add(Key{Kind: KeyEnd, ID: s.Ref.Run})
+	k.set(s.Set)
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		k.add(Key{Kind: KeyBlock, Hash: u.Content})
+		if !u.Alias.IsZero() {
+			k.add(Key{Kind: KeyAlias, ID: u.Alias})
+		}
+	}
+	switch {
+	case !k.replay:
+	case s.Ref.Seq > 1:
+		k.digest(structure.SpanRef{Run: s.Ref.Run, Seq: s.Ref.Seq - 1})
+	default:
+		k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
+	}
+}
+
+func (j *Judge) usages(s *structure.Span) error {
+	if len(s.Usages) == 0 {
+		return refusal("span", s.Ref, backend.ErrInvalid, "no usages")
+	}
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		switch u.Kind {
+		case structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage:
+		default:
+			return refusal("span", s.Ref, backend.ErrInvalid, u.Kind.String())
+		}
+		size, known, err := j.size(u.Content)
+		if !j.Replay {
+			err = required(known, err, "block", u.Content)
+		}
+		if err == nil && !u.Alias.IsZero() {
+			err = j.alias(u.Alias, s.Ref)
+		}
+		if err != nil {
+			return err
+		}
+		j.effects.Counts.LogicalBytes += size
+	}
+	j.effects.Counts.Usages += int64(len(s.Usages))
+	return nil
+}
+
+func (j *Judge) alias(a structure.Alias, r structure.SpanRef) error {
+	if !j.Replay {
+		_, known := j.effects.Aliases.Get(a)
+		if !known {
+			var err error
+			if known, err = j.View.HasAlias(a); err != nil {
+				return err
+			}
+		}
+		if known {
+			return refusal("alias", a, backend.ErrExists, "")
+		}
+	}
+	j.effects.Aliases.set(a, r)
+	return nil
+}
+
+// cut closes a run. Only a collection writes it, in place of spans.
+func (j *Judge) cut(r *structure.Cut) error {
+	if !j.Replay {
+		return refusal("cut", r.Run, backend.ErrInvalid, "no commit brings it")
+	}
+	j.effects.Cuts = append(j.effects.Cuts, r.Run)
+	return nil
+}
+
+func (j *Judge) spanSet(s *structure.SpanSet) error {
+	if s.ID.IsZero() {
+		return refusal("span set", s.ID, backend.ErrInvalid, "no id")
+	}
+	if !j.Replay {
+		if known, err := j.hasSet(s.ID); err != nil {
+			return err
+		} else if known {
+			return refusal("span set", s.ID, backend.ErrExists, "")
+		}
+	}
+	if err := j.requireSpan(s.Parent); err != nil {
+		return err
+	}
+	j.effects.Sets.set(s.ID, s)
+	return nil
+}
+
+func (k *keys) spanSet(s *structure.SpanSet) {
+	k.set(s.ID)
+	k.span(s.Parent)
+}
+
+// set names a span set, if there is one.
+func (k *keys) set(id structure.SpanSetID) {
+	if !id.IsZero() {
+		k.add(Key{Kind: KeySet, ID: id})
+	}
+}
+
+func (j *Judge) hasSet(id structure.SpanSetID) (bool, error) {
+	if _, ok := j.effects.Sets.Get(id); ok {
+		return true, nil
+	}
+	return j.View.HasSet(id)
+}
+
+func (j *Judge) requireSet(id structure.SpanSetID) error {
+	if j.Replay {
+		return nil
+	}
+	there, err := j.hasSet(id)
+	return required(there, err, "span set", id)
+}

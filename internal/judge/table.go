@@ -1,0 +1,129 @@
+package judge
+
+import "iter"
+
+// Table is a map that keeps the order in which its keys came. It begins as a short list,
+// because a commit mostly touches one or two of anything, and keeps its memory when it is
+// emptied.
+type Table[K comparable, V any] struct {
+	entries []entry[K, V]
+	places  map[K]int // nil while there are few entries
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+const (
+	fewEntries  = 16
+	keptEntries = 64 // a list with room for more lets go of its memory
+)
+
+// Len returns the number of keys.
+func (t *Table[K, V]) Len() int { return len(t.entries) }
+
+func (t *Table[K, V]) place(k K) int {
+	if t.places != nil {
+		if i, ok := t.places[k]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range t.entries {
+		if t.entries[i].key == k {
+			return i
+		}
+	}
+	return -1
+}
+
+// Get returns the value of a key.
+func (t *Table[K, V]) Get(k K) (v V, ok bool) {
+	if i := t.place(k); i >= 0 {
+		return t.entries[i].value, true
+	}
+	return v, false
+}
+
+// All yields the entries in the order in which their keys came.
+func (t *Table[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for i := range t.entries {
+			if !yield(t.entries[i].key, t.entries[i].value) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table[K, V]) set(k K, v V) {
+	if i := t.place(k); i >= 0 {
+		t.entries[i].value = v
+		return
+	}
+	t.entries = append(t.entries, entry[K, V]{k, v})
+	switch {
+	case t.places != nil:
+		t.places[k] = len(t.entries) - 1
+	case len(t.entries) > fewEntries:
+		t.places = make(map[K]int, 4*fewEntries)
+		for i := range t.entries {
+			t.places[t.entries[i].key] = i
+		}
+	}
+}
+
+// drop takes out a key. The last entry takes its place.
+func (t *Table[K, V]) drop(k K) {
+	i := t.place(k)
+	if i < 0 {
+		return
+	}
+	last := len(t.entries) - 1
+	t.entries[i] = t.entries[last]
+	t.entries[last] = entry[K, V]{}
+	t.entries = t.entries[:last]
+	if t.places != nil {
+		delete(t.places, k)
+		if i < last {
+			t.places[t.entries[i].key] = i
+		}
+	}
+}
+
+func (t *Table[K, V]) reset() { t.entries, t.places = emptied(t.entries), nil }
+
+// emptied returns a list without its elements, and its memory unless that is large.
+func emptied[T any](list []T) []T {
+	if cap(list) > keptEntries {
+		return nil
+	}
+	clear(list)
+	return list[:0]
+}
+
+// groups finds what a commit said of a subject, for those records that ask: it is a log,
+// which is put into a map only when somebody asks.
+type groups[G comparable, K any] struct {
+	log    []entry[G, K]
+	sorted int
+	of     map[G][]K
+}
+
+func (g *groups[G, K]) add(of G, k K) { g.log = append(g.log, entry[G, K]{of, k}) }
+
+func (g *groups[G, K]) get(of G) []K {
+	if g.of == nil && len(g.log) > 0 {
+		g.of = make(map[G][]K)
+	}
+	for _, e := range g.log[g.sorted:] {
+		g.of[e.key] = append(g.of[e.key], e.value)
+	}
+	g.sorted = len(g.log)
+	return g.of[of]
+}
+
+func (g *groups[G, K]) reset() {
+	g.log, g.sorted, g.of = emptied(g.log), 0, nil
+}

@@ -1,0 +1,98 @@
+package judge
+
+import (
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func (j *Judge) thread(t *structure.Thread) error {
+	if t.ID.IsZero() {
+		return refusal("thread", t.ID, backend.ErrInvalid, "no id")
+	}
+	if !t.Active.IsZero() {
+		if err := j.requireContext(t.Active); err != nil {
+			return err
+		}
+	}
+	change, err := j.threadChange(t.ID)
+	if err != nil {
+		return err
+	}
+	if change.Now == nil {
+		j.effects.Counts.Threads++
+	}
+	change.Now = t
+	j.effects.Threads.set(t.ID, change)
+	return nil
+}
+
+func (k *keys) thread(t *structure.Thread) {
+	k.add(Key{Kind: KeyThread, ID: t.ID})
+	if !t.Active.IsZero() {
+		k.context(t.Active)
+	}
+}
+
+func (j *Judge) threadChange(id structure.ThreadID) (Change[*structure.Thread], error) {
+	if change, ok := j.effects.Threads.Get(id); ok {
+		return change, nil
+	}
+	was, err := j.View.Thread(id)
+	return Change[*structure.Thread]{was, was}, err
+}
+
+func (j *Judge) requireThread(id structure.ThreadID) error {
+	if j.Replay {
+		return nil
+	}
+	change, err := j.threadChange(id)
+	return required(change.Now != nil, err, "thread", id)
+}
+
+// deleteThread takes out a thread with its contexts and names. Spans and content stay until
+// they are collected.
+func (j *Judge) deleteThread(id structure.ThreadID) error {
+	change, err := j.threadChange(id)
+	switch {
+	case err != nil:
+		return err
+	case change.Now != nil:
+		j.effects.Counts.Threads--
+		change.Now = nil
+		j.effects.Threads.set(id, change)
+	case !j.Replay:
+		return refusal("thread", id, backend.ErrNotFound, "")
+	}
+	if err := j.dropNames(id); err != nil {
+		return err
+	}
+	j.effects.LastMoved.set(id, Mover{Gone: true})
+	stored, err := j.View.Members(id)
+	if err != nil {
+		return err
+	}
+	for _, c := range stored {
+		j.dropMember(id, c.ID, c)
+	}
+	for _, c := range j.members.get(id) {
+		j.dropMember(id, c, nil)
+	}
+	return nil
+}
+
+// dropMember takes out a context that is, or was, in a thread.
+func (j *Judge) dropMember(id structure.ThreadID, context structure.ContextID, was *backend.Context) {
+	change, ok := j.effects.Contexts.Get(context)
+	if !ok {
+		change = ContextChange{Was: was, Stated: was}
+	}
+	if change.Stated != nil && change.Stated.Thread == id {
+		j.dropContext(context, change)
+	}
+}
+
+// deleteThread names everything that belongs to the thread.
+func (k *keys) deleteThread(id structure.ThreadID) {
+	k.add(Key{Kind: KeyThread, ID: id})
+	k.add(Key{Kind: KeyOfThread, ID: id})
+}
