@@ -134,6 +134,9 @@ func usageOf(i *Item, origin *Origin) structure.Usage {
 	if i.Name != i.Role {
 		u.Name = i.Name
 	}
+	if u.SourceID != "" {
+		u.Lookup = 1
+	}
 	if i.Origin != (Origin{}) {
 		*origin = i.Origin
 		u.Origin = origin
@@ -151,15 +154,16 @@ func (d *draft) time() time.Time {
 
 // grow makes the records that extend a context by usages, of content that comes in
 // the order of the usages, and returns the new spans. They continue the run that
-// the tip is in; whether that is where it ends the engine tells when it refuses.
+// the tip is in, or begin one of a home; whether that is where it ends the engine tells
+// when it refuses.
 // Content stands just before the span that uses it: that is short to say, and near
 // when it is read.
-func (d *draft) grow(c *structure.Context, content []structure.Record, usages [][]structure.Usage, freshRun bool) []SpanRef {
+func (d *draft) grow(c *structure.Context, home structure.Home, content []structure.Record, usages [][]structure.Usage, freshRun bool) []SpanRef {
 	d.records = slices.Grow(d.records[:0], len(content)+len(usages)+2)
 	d.spans = slices.Grow(d.spans[:0], len(usages))
 	at := c.Tip
 	if at.IsZero() || freshRun || !c.Set.IsZero() && c.Tip == c.Base {
-		d.run = structure.Run{ID: structure.NewIDAt[structure.RunID](d.time()), Parent: c.Tip}
+		d.run = structure.Run{ID: structure.NewIDAt[structure.RunID](d.time()), Parent: c.Tip, Home: home}
 		d.records = append(d.records, &d.run)
 		at = SpanRef{Run: d.run.ID}
 	}

@@ -27,7 +27,7 @@ func TestAllocations(t *testing.T) {
 		// The three records, the span's usages and the block's user id.
 		{"decode a message", 5, func() error { return decodeAll(&dec, payload) }},
 		{"next digest", 0, func() error { structure.NextDigest(structure.Digest{}, usages); return nil }},
-		{"derive an id", 0, func() error { structure.DeriveID[structure.Alias]("scope", "chat-1"); return nil }},
+		{"derive an id", 0, func() error { structure.DeriveID[structure.RunID]("scope", "chat-1"); return nil }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -285,8 +285,8 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	*u = Usage{}
 	u.Kind = UsageKind(c.byte("usage kind"))
 	flags := c.byte("usage flags")
-	if flags >= usageMetadata<<1 {
-		c.fail("unknown usage flags")
+	if flags&(usageUnique|usageVersion) != 0 && flags&usageSource == 0 || flags&usageUnique != 0 && flags&usageVersion != 0 {
+		c.fail("usage flags contradict each other")
 	}
 	if flags&usageLocal == 0 {
 		u.Content = c.contentID("content id")
@@ -327,11 +327,16 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	if flags&usageSource != 0 {
 		u.SourceID = c.someString("source id")
 	}
-	if flags&usageAlias != 0 {
-		u.Alias = someID[Alias](c, "alias")
-	}
 	if flags&usageMetadata != 0 {
 		u.Metadata = c.bytes("metadata")
+	}
+	if flags&usageUnique != 0 {
+		u.Lookup = 1
+	}
+	if flags&usageVersion != 0 {
+		if u.Lookup = c.uint("version"); u.Lookup < 2 {
+			c.fail("impossible version")
+		}
 	}
 }
 

@@ -24,8 +24,9 @@ const (
 	usageType                 // a media type follows
 	usageOrigin               // an origin follows
 	usageSource               // a source id follows
-	usageAlias                // an alias follows
+	usageUnique               // the first of its source id
 	usageMetadata             // metadata follows
+	usageVersion              // a version of its source id follows, 2 or more
 )
 
 // Flags of an origin.
@@ -218,6 +219,9 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 		if u.Kind < MessageUsage || u.Kind > AssetUsage {
 			return fmt.Errorf("span %v, %v: %w", s.Ref, u.Kind, ErrIncomplete)
 		}
+		if u.Lookup != 0 && u.SourceID == "" {
+			return fmt.Errorf("span %v, lookup without a source id: %w", s.Ref, ErrIncomplete)
+		}
 		b = e.usage(b, u, c)
 	}
 	e.body = b
@@ -247,8 +251,12 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if u.SourceID != "" {
 		flags |= usageSource
 	}
-	if !u.Alias.IsZero() {
-		flags |= usageAlias
+	switch u.Lookup {
+	case 0:
+	case 1:
+		flags |= usageUnique
+	default:
+		flags |= usageVersion
 	}
 	if u.Metadata != nil {
 		flags |= usageMetadata
@@ -284,11 +292,11 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if flags&usageSource != 0 {
 		b = appendString(b, u.SourceID)
 	}
-	if flags&usageAlias != 0 {
-		b = append(b, u.Alias[:]...)
-	}
 	if flags&usageMetadata != 0 {
 		b = appendBytes(b, u.Metadata)
+	}
+	if flags&usageVersion != 0 {
+		b = appendUint(b, u.Lookup)
 	}
 	return b
 }

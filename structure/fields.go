@@ -21,6 +21,7 @@ type Fields interface {
 	Uint(name string, v *uint64)
 	// Small is a number below 16.
 	Small(name string, v *uint8)
+	Flag(name string, v *bool)
 	Time(name string, t *time.Time)
 	// Count returns the number of elements that follow, each of at least so many
 	// bytes. Given is the number that the record has.
@@ -46,6 +47,12 @@ func Walk(r Record, f Fields) bool {
 	case *Run:
 		walkID(f, "run id", KindRun, &r.ID)
 		f.Ref("parent", &r.Parent)
+		walkID(f, "thread id", KindThread, &r.Home.Thread)
+		if !r.Home.Thread.IsZero() {
+			f.Uint("incarnation", &r.Home.Incarnation)
+		} else if r.Home.Incarnation != 0 {
+			f.Refuse("incarnation of no thread")
+		}
 	case *SpanSet:
 		walkID(f, "span set id", KindSpanSet, &r.ID)
 		f.Ref("parent", &r.Parent)
@@ -92,6 +99,7 @@ func walkThread(r *Thread, f Fields) {
 	f.Optional("metadata", &r.Metadata)
 	walkID(f, "active context", KindContext, &r.Active)
 	f.Uint("incarnation", &r.Incarnation)
+	f.Flag("keeps", &r.Keeps)
 	f.Time("created", &r.CreatedAt)
 	f.Time("updated", &r.UpdatedAt)
 }

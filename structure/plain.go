@@ -86,6 +86,14 @@ func (a *appender) Uint(_ string, v *uint64)          { a.dst = appendUint(a.dst
 func (a *appender) Small(_ string, v *uint8)          { a.dst = append(a.dst, *v) }
 func (a *appender) Time(_ string, t *time.Time)       { a.dst = appendTime(a.dst, *t) }
 
+func (a *appender) Flag(_ string, v *bool) {
+	is := byte(0)
+	if *v {
+		is = 1
+	}
+	a.dst = append(a.dst, is)
+}
+
 func (a *appender) Ref(name string, ref *SpanRef) {
 	if err := checkRef(*ref); err != nil && a.err == nil {
 		a.err = fmt.Errorf("%s: %w", name, err)
@@ -138,6 +146,13 @@ func (c *cursor) Uint(name string, v *uint64)          { *v = c.uint(name) }
 func (c *cursor) Small(name string, v *uint8)          { *v = c.byte(name) }
 func (c *cursor) Time(name string, t *time.Time)       { *t = c.time(name) }
 
+func (c *cursor) Flag(name string, v *bool) {
+	is := c.byte(name)
+	if *v = is == 1; is > 1 {
+		c.fail(name + " is neither set nor not")
+	}
+}
+
 func (c *cursor) Count(name string, _, least int) int {
 	n := c.uint(name)
 	if n > uint64(len(c.rest)/least) {
@@ -162,6 +177,7 @@ func (owner) Optional(_ string, b *[]byte)      { *b = bytes.Clone(*b) }
 func (owner) Uint(string, *uint64)              {}
 func (owner) Small(string, *uint8)              {}
 func (owner) Time(_ string, t *time.Time)       { *t = time.UnixMilli(t.UnixMilli()).UTC() }
+func (owner) Flag(string, *bool)                {}
 func (owner) Count(_ string, given, _ int) int  { return given }
 func (owner) Refuse(string)                     {}
 func (owner) Failed() bool                      { return false }

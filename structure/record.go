@@ -108,8 +108,11 @@ type Thread struct {
 	// Incarnation tells the thread from an earlier one that had the same id and was
 	// deleted: a random number.
 	Incarnation uint64
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	// Keeps says that all runs of the thread live as long as it does, whether a context
+	// leads there or not.
+	Keeps     bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // Overrides are what a context sets differently from what it inherits. A nil
@@ -181,7 +184,19 @@ type Tip struct {
 type Run struct {
 	ID     RunID
 	Parent SpanRef
+	// Home is the thread whose messages the run holds, zero for a run outside threads.
+	Home Home
 }
+
+// Home is a thread that things belong to. A thread that was deleted and made again under
+// the same id has another incarnation, and is another home.
+type Home struct {
+	Thread      ThreadID
+	Incarnation uint64
+}
+
+// Home returns what belongs to the thread.
+func (t *Thread) Home() Home { return Home{t.ID, t.Incarnation} }
 
 // SpanSet is a position at which alternatives are offered: its spans all follow
 // Parent.

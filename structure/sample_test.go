@@ -81,9 +81,11 @@ func sampleUsages(local, cut content.ID) []structure.Usage {
 		{
 			Kind: structure.AssetUsage, Content: content.Sum([]byte("elsewhere")), Filename: "雪.png",
 			Type: content.TypePNG, Origin: &content.Origin{Kind: content.OriginTool}, SourceID: "m-1",
-			Alias: id[structure.Alias](0x30), Metadata: []byte(`{}`), CreatedAt: sampleTime.Add(time.Hour),
+			Lookup: 1, Metadata: []byte(`{}`), CreatedAt: sampleTime.Add(time.Hour),
 		},
 		{Kind: structure.MessageUsage, Content: local, Role: "", Metadata: []byte{}, Origin: &content.Origin{}, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-1", Lookup: 2, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-2", CreatedAt: sampleTime},
 	}
 }
 
@@ -93,11 +95,11 @@ func samplePlain() []structure.Record {
 	return []structure.Record{
 		&structure.Thread{
 			ID: thread, SourceID: "chat-1", UserID: "ada", Title: "Naïve 雪", Metadata: []byte(`{"a": 1}`),
-			Active: context, Incarnation: 0x1234, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
+			Active: context, Incarnation: 0x1234, Keeps: true, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
 		},
 		&structure.Thread{ID: thread, Metadata: []byte{}, CreatedAt: time.UnixMilli(-1).UTC()},
 		&structure.Run{ID: id[structure.RunID](1)},
-		&structure.Run{ID: id[structure.RunID](9), Parent: at(1, 300)},
+		&structure.Run{ID: id[structure.RunID](9), Parent: at(1, 300), Home: structure.Home{Thread: thread, Incarnation: 0x1234}},
 		&structure.Context{
 			ID: context, Thread: thread, Parent: id[structure.ContextID](3), Base: at(1, 1), Tip: at(1, 2),
 			Set:       id[structure.SpanSetID](0x20),

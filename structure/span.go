@@ -100,8 +100,10 @@ type Usage struct {
 	Origin *content.Origin
 	// SourceID is the id its caller or its archive gave it, else empty.
 	SourceID string
-	// Alias finds the span by SourceID; zero when it cannot be looked up.
-	Alias Alias
+	// Lookup is how the span is found by SourceID in the home of its run: 0 not at all, 1
+	// as the first message of that id, n as its n-th version. No two usages of a home
+	// have the same source id and the same Lookup. The greatest is found first.
+	Lookup uint64
 	// Metadata is JSON, kept byte for byte; nil when absent.
 	Metadata []byte
 	// CreatedAt has millisecond precision.

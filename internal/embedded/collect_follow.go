@@ -45,6 +45,7 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 		m.live.contents.add(hash(r.Key[:]))
 	case *structure.Thread:
 		m.live.threads[r.ID] = struct{}{}
+		return m.kept(r)
 	case *structure.Context:
 		m.live.contexts[r.ID] = struct{}{}
 		if err := m.spans(r.Base, r.Tip); err != nil || r.Set.IsZero() {

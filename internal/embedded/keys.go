@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/content"
@@ -10,7 +9,7 @@ import (
 
 // The tables of the index. A key is the table's letter and then, in order:
 const (
-	tableAlias       = 'a' // alias → span
+	tableLookup      = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number unless it is 1 → span
 	tableBranch      = 'b' // thread, name → branch record
 	tableBranchFrom  = 'B' // start of the hash of a source id, thread → name of the branch
 	tableContext     = 'c' // context → since which commit it stands where its record says, the record
@@ -25,6 +24,7 @@ const (
 	tableReflog      = 'l' // context, commit, place in the commit → reflog record
 	tableSummary     = 'm' // context, commit, place in the commit → summary record
 	tableCommit      = 'n' // number of a commit, for some → position of its frame
+	tableHome        = 'o' // thread, run that belongs to it → nothing
 	tableTip         = 'p' // context that has moved → tip
 	tableCut         = 'q' // run that lost its end → nothing
 	tableRun         = 'r' // run → parent, depth, digest
@@ -42,7 +42,7 @@ const (
 // for them: those whose replay looks at nothing of the same table.
 func early(key []byte) bool {
 	switch key[0] {
-	case tableAlias, tableFork, tableAlternative, tableBlock, tableCommit, tableRun, tableSpan, tableUsage, tableChunk:
+	case tableLookup, tableHome, tableFork, tableAlternative, tableBlock, tableCommit, tableRun, tableSpan, tableUsage, tableChunk:
 		return true
 	}
 	return false
@@ -107,13 +107,6 @@ func checkpointKey(thread structure.ThreadID, name string) []byte {
 }
 func namedKey(thread structure.ThreadID, context structure.ContextID, name string) []byte {
 	return key(tableNamed, thread[:], context[:], []byte(name))
-}
-
-// sourceKey is where a branch or checkpoint of a thread is found by its source id; without
-// a thread it is the prefix for all threads.
-func sourceKey(table byte, sourceID string, thread ...byte) []byte {
-	sum := sha256.Sum256([]byte(sourceID))
-	return key(table, sum[:hashPrefix], thread)
 }
 
 func be64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }

@@ -152,8 +152,13 @@ func (e *Engine) Digest(ctx context.Context, tip structure.SpanRef) (structure.D
 }
 
 // Find implements backend.Reader.
-func (e *Engine) Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error) {
-	return read(e, func(v view) (structure.SpanRef, error) { return v.Find(ctx, alias) })
+func (e *Engine) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return sequence(e, func(v view) iter.Seq2[backend.Found, error] { return v.Find(ctx, sourceID, thread, after) })
+}
+
+// RunsOf implements backend.Reader.
+func (e *Engine) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return sequence(e, func(v view) iter.Seq2[structure.RunInfo, error] { return v.RunsOf(ctx, thread, after) })
 }
 
 // SpanSet implements backend.Reader.

@@ -25,12 +25,19 @@ type mender struct {
 	note    *structure.Block
 	// madeUp are the contexts of which only the id is known.
 	madeUp map[structure.ContextID]bool
+	// lost are the threads of which only the id is known, and homes the incarnations that
+	// runs named last.
+	lost  map[structure.ThreadID]bool
+	homes map[structure.ThreadID]uint64
 }
 
 func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
 	// That pieces of a body are stored is not said by the last of them any more.
 	to.collected.Store(true)
-	return &mender{ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool)}
+	return &mender{
+		ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool),
+		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64),
+	}
 }
 
 // mostHole is how many messages that follow each other are made up for. Damage does
@@ -45,6 +52,9 @@ func (m *mender) commit(f journal.Frame) error {
 	}
 	m.report.Commits++
 	m.at, m.records = c.Time, c.Records
+	if err := m.meet(); err != nil {
+		return err
+	}
 	if err := m.forgetEarlier(); err != nil {
 		return err
 	}
@@ -58,6 +68,35 @@ func (m *mender) commit(f journal.Frame) error {
 			m.report.Records++
 		case err != nil:
 			return err
+		}
+	}
+	return nil
+}
+
+// meet notes which homes the runs of the commit name. A thread that was made up becomes
+// the home of its runs.
+func (m *mender) meet() error {
+	for _, r := range m.records {
+		run, ok := r.(*structure.Run)
+		if !ok || run.Home.Thread.IsZero() {
+			continue
+		}
+		m.homes[run.Home.Thread] = run.Home.Incarnation
+		if !m.lost[run.Home.Thread] {
+			continue
+		}
+		t, err := m.to.Thread(m.ctx, run.Home.Thread)
+		if errors.Is(err, backend.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if t.Incarnation != run.Home.Incarnation {
+			t.Incarnation = run.Home.Incarnation
+			if err := m.apply(t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -77,7 +116,8 @@ func (m *mender) forgetEarlier() error {
 			continue
 		case err != nil:
 			return err
-		case was.Incarnation == t.Incarnation || was.Incarnation == 0:
+		case was.Incarnation == t.Incarnation || m.lost[t.ID]:
+			delete(m.lost, t.ID)
 			continue
 		}
 		if err := m.apply(&structure.Deletion{Subject: structure.KindThread, Thread: t.ID, At: m.at}); err != nil {
@@ -253,7 +293,8 @@ func (m *mender) needThread(id structure.ThreadID) error {
 	_, err := m.to.Thread(m.ctx, id)
 	if errors.Is(err, backend.ErrNotFound) {
 		m.report.Names++
-		return m.apply(&structure.Thread{ID: id, CreatedAt: m.at, UpdatedAt: m.at})
+		m.lost[id] = true
+		return m.apply(&structure.Thread{ID: id, Incarnation: m.homes[id], CreatedAt: m.at, UpdatedAt: m.at})
 	}
 	return err
 }
@@ -378,16 +419,16 @@ func (m *mender) span(s structure.Span) error {
 		if err := m.needContent(u.Content); err != nil {
 			return err
 		}
-		if u.Alias.IsZero() {
-			continue
-		}
-		if _, err := m.to.Find(m.ctx, u.Alias); err == nil {
-			u.Alias = structure.Alias{} // the message that had it was deleted by a commit that is gone
-		} else if !errors.Is(err, backend.ErrNotFound) {
-			return err
-		}
 	}
-	return m.apply(&s)
+	err = m.apply(&s)
+	for i := range s.Usages {
+		if !errors.Is(err, backend.ErrExists) {
+			break
+		}
+		s.Usages[i].Lookup = 0 // the message that had it was deleted by a commit that is gone
+		err = m.apply(&s)
+	}
+	return err
 }
 
 // needSpan has a place there, with notes for the messages up to it that are gone.
@@ -441,6 +482,9 @@ func (m *mender) run(id structure.RunID) error {
 		switch c, err := m.to.Context(m.ctx, t.Context); {
 		case err == nil && c.Tip.Run != id:
 			r.Parent = c.Tip
+			if t, err := m.to.Thread(m.ctx, c.Thread); err == nil {
+				r.Home = t.Home()
+			}
 		case err != nil && !errors.Is(err, backend.ErrNotFound):
 			return err
 		}

@@ -209,36 +209,6 @@ func (v view) BranchesOf(ctx context.Context, thread structure.ThreadID, id stru
 	}
 }
 
-// BranchesBySource implements backend.Reader.
-func (v view) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return bySource(ctx, v, tableBranchFrom, sourceID, thread, v.Branch)
-}
-
-// CheckpointsBySource implements backend.Reader.
-func (v view) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return bySource(ctx, v, tablePointFrom, sourceID, thread, v.Checkpoint)
-}
-
-// bySource yields what has a source id in a thread, or in all.
-func bySource[R any](ctx context.Context, v view, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
-	return func(yield func(R, error) bool) {
-		prefix := sourceKey(table, sourceID)
-		of := prefix
-		if !thread.IsZero() {
-			of = sourceKey(table, sourceID, thread[:]...)
-		}
-		for e, err := range v.entries(ctx, of) {
-			var r R
-			if err == nil {
-				r, err = named(ctx, structure.ThreadID(e.Key[len(prefix):]), string(e.Value))
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // Checkpoint implements backend.Reader.
 func (v view) Checkpoint(_ context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
 	return record[*structure.Checkpoint](v.index, checkpointKey(thread, name), structure.KindCheckpoint, fmt.Sprintf("%q", name))
@@ -317,19 +287,6 @@ func (v view) Last(_ context.Context, run structure.RunID) (structure.SpanRef, e
 		_, err = readRunInfo(v.index, run) // empty, or not there at all
 	}
 	return last, err
-}
-
-// Find implements backend.Reader.
-func (v view) Find(_ context.Context, alias structure.Alias) (structure.SpanRef, error) {
-	b, ok, err := v.index.Get(key(tableAlias, alias[:]))
-	if err != nil {
-		return structure.SpanRef{}, err
-	}
-	if !ok {
-		return structure.SpanRef{}, &backend.SubjectError{Subject: "alias", ID: alias.String(), Err: backend.ErrNotFound}
-	}
-	values := varints{rest: b}
-	return readRef(&values), values.err()
 }
 
 // Has implements backend.Reader.

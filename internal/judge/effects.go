@@ -25,10 +25,11 @@ type Effects struct {
 	Runs Table[structure.RunID, structure.RunInfo] // new ones
 	Ends Table[structure.RunID, End]               // of runs that are new or have new spans
 	// Cuts are runs that lost their end to a collection. They come from replay only.
-	Cuts    []structure.RunID
-	Spans   Table[structure.SpanRef, Span]
-	Sets    Table[structure.SpanSetID, *structure.SpanSet]
-	Aliases Table[structure.Alias, structure.SpanRef]
+	Cuts  []structure.RunID
+	Spans Table[structure.SpanRef, Span]
+	Sets  Table[structure.SpanSetID, *structure.SpanSet]
+	// Lookups are the usages of new spans that are found by source ids.
+	Lookups Table[Lookup, structure.SpanRef]
 
 	Blocks Table[content.ID, Block]
 	Chunks Table[content.Key, Chunk]
@@ -123,7 +124,7 @@ func (e *Effects) reset() {
 	e.Cuts = emptied(e.Cuts)
 	e.Spans.reset()
 	e.Sets.reset()
-	e.Aliases.reset()
+	e.Lookups.reset()
 	e.Blocks.reset()
 	e.Chunks.reset()
 	e.Erased.reset()

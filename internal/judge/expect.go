@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -58,6 +59,31 @@ func Expect(v View, o backend.Options) error {
 			return err
 		}
 	}
+	for _, expect := range o.Sources {
+		if err := expectSource(v, expect); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expectSource stops at the first span that should not be found.
+func expectSource(v View, expect backend.ExpectSource) error {
+	seen := 0
+	for found, err := range v.Find(expect.SourceID, expect.Thread) {
+		switch {
+		case err != nil:
+			return err
+		case len(expect.Spans) == 0:
+			return sourceRefusal(expect.SourceID, backend.ErrExists, "in thread "+found.Home.Thread.String())
+		case !slices.Contains(expect.Spans, found.Span):
+			return sourceRefusal(expect.SourceID, backend.ErrConflict, "it leads to "+found.Span.String())
+		}
+		seen++
+	}
+	if seen < len(expect.Spans) {
+		return sourceRefusal(expect.SourceID, backend.ErrConflict, "something that it led to is gone")
+	}
 	return nil
 }
 
@@ -81,6 +107,9 @@ func (k *keys) options(o backend.Options) {
 	}
 	for _, expect := range o.Checkpoints {
 		k.add(Key{Kind: KeyCheckpoint, ID: expect.Thread, Name: expect.Name})
+	}
+	for _, expect := range o.Sources {
+		k.add(Key{Kind: KeyFind, ID: expect.Thread, Name: expect.SourceID})
 	}
 }
 

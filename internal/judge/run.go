@@ -40,6 +40,7 @@ func (j *Judge) run(r *structure.Run) error {
 
 func (k *keys) run(r *structure.Run) {
 	k.add(Key{Kind: KeyRun, ID: r.ID})
+	k.homes[r.ID] = r.Home
 	if r.Parent.IsZero() {
 		return
 	}
@@ -146,8 +147,14 @@ func (k *keys) newSpan(s *structure.Span) {
 	for i := range s.Usages {
 		u := &s.Usages[i]
 		k.add(Key{Kind: KeyBlock, Hash: u.Content})
-		if !u.Alias.IsZero() {
-			k.add(Key{Kind: KeyAlias, ID: u.Alias})
+		if u.Lookup == 0 {
+			continue
+		}
+		if home, mine := k.homes[s.Ref.Run]; mine {
+			k.add(Key{Kind: KeyLookups, ID: home.Thread, Seq: home.Incarnation, Name: u.SourceID})
+		} else {
+			k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
+			k.add(Key{Kind: KeyLookupsOfRun, ID: s.Ref.Run, Name: u.SourceID})
 		}
 	}
 	switch {
@@ -174,8 +181,11 @@ func (j *Judge) usages(s *structure.Span) error {
 		if !j.Replay {
 			err = required(known, err, "block", u.Content)
 		}
-		if err == nil && !u.Alias.IsZero() {
-			err = j.alias(u.Alias, s.Ref)
+		if err == nil {
+			err = checkSource(u.SourceID)
+		}
+		if err == nil && u.Lookup != 0 {
+			err = j.lookup(u, s.Ref)
 		}
 		if err != nil {
 			return err
@@ -186,20 +196,31 @@ func (j *Judge) usages(s *structure.Span) error {
 	return nil
 }
 
-func (j *Judge) alias(a structure.Alias, r structure.SpanRef) error {
+// lookup makes a span be found by the source id of a usage, if its run belongs to a thread.
+func (j *Judge) lookup(u *structure.Usage, r structure.SpanRef) error {
+	if u.SourceID == "" {
+		return refusal("span", r, backend.ErrInvalid, "a lookup without a source id")
+	}
+	run, known, err := j.runInfo(r.Run)
+	if err := required(known, err, "run", r.Run); err != nil {
+		return err
+	}
+	if run.Home.Thread.IsZero() {
+		return nil
+	}
+	l := Lookup{run.Home, u.SourceID, u.Lookup}
 	if !j.Replay {
-		_, known := j.effects.Aliases.Get(a)
-		if !known {
-			var err error
-			if known, err = j.View.HasAlias(a); err != nil {
+		_, taken := j.effects.Lookups.Get(l)
+		if !taken {
+			if taken, err = j.View.HasLookup(l); err != nil {
 				return err
 			}
 		}
-		if known {
-			return refusal("alias", a, backend.ErrExists, "")
+		if taken {
+			return sourceRefusal(u.SourceID, backend.ErrExists, "in thread "+run.Home.Thread.String())
 		}
 	}
-	j.effects.Aliases.set(a, r)
+	j.effects.Lookups.set(l, r)
 	return nil
 }
 

@@ -99,6 +99,12 @@ func (c *columns) Small(_ string, v *uint8) {
 	*v = uint8(c.symbol(symbolSmall, int(*v&15)))
 }
 
+func (c *columns) Flag(name string, v *bool) {
+	if !c.skips(name) {
+		*v = c.flag(*v, symbolFlag)
+	}
+}
+
 func (c *columns) Time(name string, t *time.Time) {
 	if !c.skips(name) {
 		*t = c.when(symbolWhen, fieldWhen, *t)
@@ -159,9 +165,6 @@ func (f *former) thread(t *structure.Thread) *structure.Thread {
 		}
 		return how == threadSame
 	}})
-	if how != threadSame {
-		f.scope(scope{out.ID, out.Incarnation})
-	}
 	f.at.threads[number] = &out
 	return &out
 }

@@ -76,8 +76,6 @@ type former struct {
 	look     func(id [16]byte) uint32
 	give     func(number uint32, id [16]byte) bool
 	fromText []uint32
-	// threads returns the thread that gave an alias its value, if the writer knows.
-	threads func(run uint32, a structure.Alias, source string) (scope, bool)
 
 	made made
 

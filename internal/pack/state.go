@@ -24,6 +24,7 @@ const (
 	fieldIncarnation
 	fieldCount
 	fieldParts
+	fieldVersion
 	fieldLength // and one for each kind of text
 	fields      = fieldLength + texts
 )
@@ -72,7 +73,7 @@ const (
 	symbolUsageHas
 	symbolUsageMore
 	symbolContent
-	symbolAlias
+	symbolFlag
 	symbolPresent
 	symbolSmall
 	symbolThread
@@ -120,18 +121,11 @@ type progress struct {
 	run         uint32
 	seq         uint64
 	ids         [kinds][recentIDs]uint32
-	seqs        map[uint32]uint64 // the last place stated of each run
-	scopes      []scope
+	seqs        map[uint32]uint64            // the last place stated of each run
 	threads     map[uint32]*structure.Thread // as stated last
 	nextID      uint32
 	incarnation uint64
 	nextBody    uint64
-}
-
-// scope is a thread as far as the aliases of its messages depend on it.
-type scope struct {
-	thread      [16]byte
-	incarnation uint64
 }
 
 // mru remembers the texts of a kind that were used last.

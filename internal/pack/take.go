@@ -60,7 +60,7 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 			}
 			x.records = append(x.records, copySpan(r))
 		case *structure.Thread:
-			w.threads.add(scope{r.ID, r.Incarnation})
+			w.thread = r.ID
 			w.text += len(r.Metadata) + len(r.Title) + len(r.SourceID)
 			x.records = append(x.records, copyPlain(r))
 		default:

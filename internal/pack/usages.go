@@ -2,7 +2,6 @@ package pack
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -15,7 +14,11 @@ const (
 	usageSource
 )
 
-const usageMetadata = 1
+const (
+	usageMetadata = 1 << iota
+	usageUnique
+	usageVersion
+)
 
 var roles = [...]string{"", "user", "assistant", "system", "tool", "developer", "function"}
 
@@ -36,6 +39,13 @@ func (f *former) usage(u *structure.Usage) {
 	}
 	if u.Metadata != nil {
 		more |= usageMetadata
+	}
+	switch u.Lookup {
+	case 0:
+	case 1:
+		more |= usageUnique
+	default:
+		more |= usageVersion
 	}
 	has, more = f.symbol(symbolUsageHas, has), f.symbol(symbolUsageMore, more)
 	f.contentOf()
@@ -78,7 +88,12 @@ func (f *former) usage(u *structure.Usage) {
 	if has&usageSource != 0 {
 		u.SourceID = f.str(textUsageSource, u.SourceID)
 	}
-	f.alias(u)
+	switch {
+	case more&usageVersion != 0:
+		u.Lookup = f.num(fieldVersion, u.Lookup)
+	case more&usageUnique != 0:
+		u.Lookup = 1
+	}
 	if more&usageMetadata != 0 {
 		u.Metadata = []byte(f.str(textUsageMetadata, string(u.Metadata)))
 	}
@@ -160,67 +175,4 @@ func (f *former) blockBack(r *contentRef) {
 	default:
 		f.named(f.symbol(symbolContent, r.named()), r)
 	}
-}
-
-// Aliases are those that a thread gives, one of the latest or another; or any.
-const (
-	mostScopes = 8
-	aliasNone  = mostScopes + iota
-	aliasScope
-	aliasOther
-)
-
-// aliasOf returns the alias that a store gives a message with a caller's id.
-func aliasOf(s scope, source string) structure.Alias {
-	return structure.DeriveID[structure.Alias]("usage", structure.ThreadID(s.thread).String(), strconv.FormatUint(s.incarnation, 16), source)
-}
-
-func (f *former) alias(u *structure.Usage) {
-	how := aliasNone
-	var found scope
-	if f.c.writing && !u.Alias.IsZero() {
-		how = aliasOther
-		for i, s := range f.at.scopes {
-			if aliasOf(s, u.SourceID) == u.Alias {
-				how = i
-				break
-			}
-		}
-		if how == aliasOther && f.threads != nil {
-			if s, ok := f.threads(f.at.run, u.Alias, u.SourceID); ok {
-				found, how = s, aliasScope
-			}
-		}
-	}
-	switch how = f.symbol(symbolAlias, how); {
-	case how < mostScopes:
-		if how >= len(f.at.scopes) {
-			f.fail(errForm)
-			return
-		}
-		s := f.at.scopes[how]
-		copy(f.at.scopes[1:how+1], f.at.scopes[:how])
-		f.at.scopes[0] = s
-	case how == aliasNone:
-		u.Alias = structure.Alias{}
-		return
-	case how == aliasScope:
-		f.anID(idThread, &found.thread)
-		found.incarnation = f.incarnation(found.incarnation)
-		f.scope(found)
-	case how == aliasOther:
-		f.bytes(u.Alias[:])
-		return
-	default:
-		f.fail(errForm)
-		return
-	}
-	if !f.c.writing {
-		u.Alias = aliasOf(f.at.scopes[0], u.SourceID)
-	}
-}
-
-// scope puts a thread before those whose aliases are tried.
-func (f *former) scope(s scope) {
-	f.at.scopes = append([]scope{s}, f.at.scopes[:min(len(f.at.scopes), mostScopes-1)]...)
 }

@@ -79,11 +79,11 @@ type Writer struct {
 	founded    bool
 	texts      []byte // of the base, until it is written
 
-	ids     map[[16]byte]uint32
-	newIDs  [][16]byte
-	known   map[content.ID]uint64
-	threads scopes
-	lookup  lookup
+	ids    map[[16]byte]uint32
+	newIDs [][16]byte
+	known  map[content.ID]uint64
+	thread structure.ThreadID // stated last
+	lookup lookup
 
 	base    *state // nil before the first chapter is written
 	baseIDs *idState
@@ -157,7 +157,7 @@ func (w *Writer) endsBefore(r structure.Record, left int) bool {
 	if left <= limit.records/8 || r.Kind() == structure.KindSpan {
 		return false
 	}
-	if t, ok := r.(*structure.Thread); ok && w.ids[t.ID] == 0 && !w.threads.last(t.ID) {
+	if t, ok := r.(*structure.Thread); ok && w.ids[t.ID] == 0 && t.ID != w.thread {
 		return 4*w.records >= 3*limit.records || w.full(limit)
 	}
 	return w.full(limit) && 4*w.records >= 5*limit.records || w.full(limits{records: 1 << 30, bodies: limit.bodies, text: limit.text})
@@ -293,7 +293,7 @@ func (w *Writer) flush(last bool) error {
 	}
 	f := &former{
 		state: s.begin(r.id, r.body), c: newWriter(), number: w.number,
-		threads: w.threads.find, look: func(id [16]byte) uint32 { return w.ids[id] },
+		look: func(id [16]byte) uint32 { return w.ids[id] },
 	}
 	f.commits(w.list, len(w.list), r.place())
 	if f.err != nil {

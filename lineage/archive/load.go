@@ -446,13 +446,14 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if st.thread == nil || !st.thread.existed {
 		return -1, nil
 	}
-	ref, err := l.engine.Find(l.ctx, st.thread.alias(id))
+	found, err := backend.FindFirst(l.ctx, l.engine, id, st.thread.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return -1, nil
 	}
 	if err != nil {
 		return -1, err
 	}
+	ref := found.Span
 	key, known := st.thread.keys[ref]
 	if !known {
 		if key, err = l.keyAt(ref, &st.thread.record); err != nil {

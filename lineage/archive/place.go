@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -65,23 +66,23 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 // emit makes a span for a node.
 func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 	t, n := st.thread, &st.nodes[p.index]
-	alias := structure.Alias{}
+	lookup := uint64(0)
 	if first, ok := st.byID[p.ID]; ok && first == p.index {
-		alias = t.alias(p.ID)
+		lookup = 1
 		if t.existed {
 			// A span may have the id that no history of the thread has: one that was edited
 			// since, or that was left behind when an import ended early.
-			ref, err := l.engine.Find(l.ctx, alias)
+			found, err := backend.FindFirst(l.ctx, l.engine, p.ID, t.record.ID)
 			switch {
 			case err == nil:
-				if ok, err := l.usable(ref, st.refOf(p.parent), before, n.key, &t.record); err != nil {
+				if ok, err := l.usable(found.Span, st.refOf(p.parent), before, n.key, &t.record); err != nil {
 					return err
 				} else if ok {
-					t.own[n.key] = place{ref: ref}
-					n.ref, n.stored = ref, true
+					t.own[n.key] = place{ref: found.Span}
+					n.ref, n.stored = found.Span, true
 					return nil
 				}
-				alias = structure.Alias{}
+				lookup = 0
 			case !errors.Is(err, lineage.ErrNotFound):
 				return err
 			}
@@ -109,7 +110,7 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 		}
 		l.next.addBlock(b, 0)
 	}
-	p.usages[0].Alias = alias
+	p.usages[0].Lookup = lookup
 	var err error
 	if n.ref, err = l.nextRef(st, p.parent); err != nil {
 		return err
@@ -171,12 +172,18 @@ func (l *loader) nextRef(st *loading, parent int32) (structure.SpanRef, error) {
 		end, known := t.ends[after.Run]
 		if !known && n.stored && !n.foreign && !l.grown[after.Run] {
 			l.grown[after.Run] = true
-			last, err := l.engine.Last(l.ctx, after.Run)
+			run, err := l.engine.Run(l.ctx, after.Run)
 			if err != nil {
 				return structure.SpanRef{}, err
 			}
-			end, known = last.Seq, true
-			t.ends[after.Run] = end
+			if run.Home == t.record.Home() {
+				last, err := l.engine.Last(l.ctx, after.Run)
+				if err != nil {
+					return structure.SpanRef{}, err
+				}
+				end, known = last.Seq, true
+				t.ends[after.Run] = end
+			}
 		}
 		if known && end == after.Seq {
 			t.ends[after.Run]++
@@ -184,8 +191,8 @@ func (l *loader) nextRef(st *loading, parent int32) (structure.SpanRef, error) {
 			return structure.SpanRef{Run: after.Run, Seq: after.Seq + 1}, nil
 		}
 	}
-	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after}
-	l.next.add(run, 40)
+	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after, Home: t.record.Home()}
+	l.next.add(run, 64)
 	t.ends[run.ID] = 1
 	t.grown[run.ID] = true
 	return structure.SpanRef{Run: run.ID, Seq: 1}, nil

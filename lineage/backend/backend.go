@@ -58,6 +58,10 @@ type Options struct {
 	// the same way.
 	Branches    []ExpectBranch
 	Checkpoints []ExpectCheckpoint
+	// Sources are what source ids of usages must lead to just before the commit. If one
+	// leads to something else, nothing is applied and the error matches ErrExists, where it
+	// should have led to nothing, or ErrConflict.
+	Sources []ExpectSource
 }
 
 // ExpectThread is the state that a thread must have: nil when it must not exist.
@@ -104,6 +108,9 @@ type Engine interface {
 	// its bytes is for content that the same commit erases: it leaves what a store
 	// knows of content that was erased in another one, and is ErrExists where the
 	// content is there.
+	//
+	// A run may name a thread that is not there, or another incarnation of one: what it
+	// holds is then not found by source ids.
 	//
 	// These hold after every commit, or the commit is refused with the error
 	// named: a span is the next of its run and its run exists (ErrConflict); a
@@ -201,8 +208,6 @@ type Reader interface {
 	Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o PathOptions) iter.Seq2[*Step, error]
 	// Digest returns the digest of the history that ends at tip.
 	Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error)
-	// Find returns the span that a usage with this alias is in.
-	Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error)
 
 	SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error)
 	// Alternatives yields the spans of a span set in the order they were added.

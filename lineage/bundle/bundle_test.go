@@ -438,8 +438,8 @@ func allTexts(t *testing.T, c *lineage.Context) []string {
 	return all
 }
 
-// TestAliases is about messages that were brought to both stores under one id.
-func TestAliases(t *testing.T) {
+// TestSourcesTaken is about messages that were brought to both stores under one id.
+func TestSourcesTaken(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	thread, main := newThread(t, a, "one")
 	bring(t, b, write(t, a, bundle.WriteOptions{}))
@@ -449,7 +449,7 @@ func TestAliases(t *testing.T) {
 	require.NoError(t, err)
 	theirs := write(t, a, bundle.WriteOptions{})
 	report := bring(t, b, theirs)
-	require.EqualValues(t, 1, report.Aliases)
+	require.EqualValues(t, 1, report.Sources)
 	copied, err := b.Thread(bg, thread.ID())
 	require.NoError(t, err)
 	e, err := copied.Find(bg, "m1")

@@ -48,7 +48,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	message := func(role string, b *structure.Block, source string) structure.Usage {
 		u := structure.Usage{Kind: structure.MessageUsage, Role: role, Content: b.ID, SourceID: source, CreatedAt: at}
 		if source != "" {
-			u.Alias = id[structure.Alias](source)
+			u.Lookup = 1
 		}
 		return u
 	}
@@ -59,7 +59,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	run, second, set := id[structure.RunID]("run"), id[structure.RunID]("second"), id[structure.SpanSetID]("set")
 	apply(thread, &structure.Context{ID: main, Thread: thread.ID, CreatedAt: at}, &structure.Branch{Thread: thread.ID, Name: "main", Context: main, CreatedAt: at}, &active)
 	apply(
-		&structure.Run{ID: run}, hello, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 1}, Usages: []structure.Usage{message("user", hello, "m1")}},
+		&structure.Run{ID: run, Home: thread.Home()}, hello, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 1}, Usages: []structure.Usage{message("user", hello, "m1")}},
 		answer, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 2}, Usages: []structure.Usage{message("assistant", answer, "")}},
 		gone, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 3}, Usages: []structure.Usage{message("user", gone, "")}},
 		&structure.Tip{Context: main, Span: structure.SpanRef{Run: run, Seq: 3}},
@@ -68,7 +68,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	apply(
 		&structure.Block{Block: content.Block{ID: large, Type: content.TypeBinary, Size: root.Size, Origin: user, CreatedAt: at}, Tree: root},
 		&structure.SpanSet{ID: set, Parent: structure.SpanRef{Run: run, Seq: 1}, Count: 2, CreatedAt: at},
-		&structure.Run{ID: second, Parent: structure.SpanRef{Run: run, Seq: 1}}, other,
+		&structure.Run{ID: second, Parent: structure.SpanRef{Run: run, Seq: 1}, Home: thread.Home()}, other,
 		&structure.Span{Ref: structure.SpanRef{Run: second, Seq: 1}, Set: set, Usages: []structure.Usage{
 			message("assistant", other, ""),
 			{Kind: structure.AssetUsage, Content: large, Filename: "f.bin", CreatedAt: at},

@@ -81,6 +81,7 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 	if is.Active.IsZero() {
 		is.Active = active
 	}
+	is.Keeps = ours.Keeps || theirs.Keeps
 	return &is, nil
 }
 

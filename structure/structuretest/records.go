@@ -48,6 +48,7 @@ func Threads() *rapid.Generator[*structure.Thread] {
 			Metadata:    OptionalByteStrings().Draw(t, "metadata"),
 			Active:      OptionalIDs[structure.ContextID]().Draw(t, "active"),
 			Incarnation: rapid.Uint64().Draw(t, "incarnation"),
+			Keeps:       rapid.Bool().Draw(t, "keeps"),
 			CreatedAt:   Times().Draw(t, "created"),
 			UpdatedAt:   Times().Draw(t, "updated"),
 		}
@@ -87,9 +88,13 @@ func Tips() *rapid.Generator[*structure.Tip] {
 // Runs generates runs.
 func Runs() *rapid.Generator[*structure.Run] {
 	return rapid.Custom(func(t *rapid.T) *structure.Run {
-		return &structure.Run{
+		r := &structure.Run{
 			ID: OptionalIDs[structure.RunID]().Draw(t, "id"), Parent: OptionalSpanRefs().Draw(t, "parent"),
 		}
+		if rapid.Bool().Draw(t, "in a thread") {
+			r.Home = structure.Home{Thread: IDs[structure.ThreadID]().Draw(t, "thread"), Incarnation: rapid.Uint64().Draw(t, "incarnation")}
+		}
+		return r
 	})
 }
 
@@ -115,8 +120,9 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 		}
 		u.Type = MediaTypes().Draw(t, "type")
 		u.Origin = rapid.Ptr(Origins(), true).Draw(t, "origin")
-		u.SourceID = Texts().Draw(t, "source id")
-		u.Alias = OptionalIDs[structure.Alias]().Draw(t, "alias")
+		if u.SourceID = Texts().Draw(t, "source id"); u.SourceID != "" {
+			u.Lookup = rapid.OneOf(rapid.SampledFrom([]uint64{0, 1, 2, 300}), rapid.Uint64()).Draw(t, "lookup")
+		}
 		u.Metadata = OptionalByteStrings().Draw(t, "metadata")
 		return u
 	})

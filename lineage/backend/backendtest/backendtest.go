@@ -43,6 +43,8 @@ func Run(t *testing.T, c Config) {
 		{"ExpectedContexts", testExpectedContexts},
 		{"ExpectedNames", testExpectedNames},
 		{"SourceIDs", testSourceIDs},
+		{"Find", testFind},
+		{"ExpectedSources", testExpectedSources},
 		{"Moved", testMoved},
 		{"Names", testNames},
 		{"Order", testOrder},

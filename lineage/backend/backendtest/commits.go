@@ -40,7 +40,7 @@ func testRefused(t *testing.T, c Config) {
 			Block: content.Block{ID: content.Sum([]byte("aliased")), Type: content.TypeText, Size: 7, CreatedAt: moment(0)},
 			Body:  []byte("aliased"),
 		},
-		aliased(at("r", 4), "aliased", "alias"),
+		sourcedSpan(at("r", 4), "aliased", "source"),
 	)
 	missing := at("missing", 1)
 	noPlace := structure.SpanRef{Run: id[structure.RunID]("r")}
@@ -94,6 +94,7 @@ func testRefused(t *testing.T, c Config) {
 		{"tip beyond a run", backend.ErrNotFound, []structure.Record{move("c", at("r", 5))}},
 		{"tip at no place", backend.ErrInvalid, []structure.Record{move("c", noPlace)}},
 		{"run without id", backend.ErrInvalid, []structure.Record{&structure.Run{}}},
+		{"run with an incarnation of no thread", backend.ErrInvalid, []structure.Record{&structure.Run{ID: id[structure.RunID]("q"), Home: structure.Home{Incarnation: 1}}}},
 		{"run twice", backend.ErrExists, []structure.Record{run("r", structure.SpanRef{})}},
 		{"run after a missing span", backend.ErrNotFound, []structure.Record{run("q", at("r", 5))}},
 		{"run after no place", backend.ErrInvalid, []structure.Record{run("q", noPlace)}},
@@ -107,8 +108,10 @@ func testRefused(t *testing.T, c Config) {
 		{"span in a missing set", backend.ErrNotFound, []structure.Record{inSet}},
 		{"usage of no kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Content: content.Sum([]byte("one"))})}},
 		{"usage of an unknown kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: 9, Content: content.Sum([]byte("one"))})}},
-		{"alias that is taken", backend.ErrExists, []structure.Record{aliased(at("r", 5), "one", "alias")}},
-		{"alias twice in a commit", backend.ErrExists, []structure.Record{aliased(at("r", 5), "one", "b"), aliased(at("r", 6), "one", "b")}},
+		{"source id that is taken", backend.ErrExists, []structure.Record{sourcedSpan(at("r", 5), "one", "source")}},
+		{"source id twice in a commit", backend.ErrExists, []structure.Record{sourcedSpan(at("r", 5), "one", "b"), sourcedSpan(at("r", 6), "one", "b")}},
+		{"source id that is too long", backend.ErrInvalid, []structure.Record{sourcedSpan(at("r", 5), "one", strings.Repeat("x", backend.MaxSourceID+1))}},
+		{"lookup without a source id", backend.ErrInvalid, []structure.Record{sourcedSpan(at("r", 5), "one", "")}},
 		{"span set without id", backend.ErrInvalid, []structure.Record{&structure.SpanSet{}}},
 		{"span set twice", backend.ErrExists, []structure.Record{set("set", at("r", 1))}},
 		{"span set after a missing span", backend.ErrNotFound, []structure.Record{set("other", missing)}},
@@ -175,10 +178,10 @@ func sourced(b *structure.Branch, sourceID string) *structure.Branch {
 	return b
 }
 
-// aliased returns a span with one message that goes by an alias.
-func aliased(ref structure.SpanRef, body, alias string) *structure.Span {
+// sourcedSpan returns a span with one message that is found by a source id.
+func sourcedSpan(ref structure.SpanRef, body, sourceID string) *structure.Span {
 	s := says(ref, body)
-	s.Usages[0].SourceID, s.Usages[0].Alias = alias, id[structure.Alias](alias)
+	s.Usages[0].SourceID, s.Usages[0].Lookup = sourceID, 1
 	return s
 }
 

@@ -184,8 +184,12 @@ func (r countingReader) Digest(ctx context.Context, tip structure.SpanRef) (stru
 	return r.asked().Digest(ctx, tip)
 }
 
-func (r countingReader) Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error) {
-	return r.asked().Find(ctx, alias)
+func (r countingReader) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return counted(r.work, r.reader.Find(ctx, sourceID, thread, after))
+}
+
+func (r countingReader) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return counted(r.work, r.reader.RunsOf(ctx, thread, after))
 }
 
 func (r countingReader) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {

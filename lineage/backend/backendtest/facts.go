@@ -144,10 +144,6 @@ func (f facts) runs(t tester, r backend.Reader, seen *census) {
 		f[fmt.Sprint("digest of ", ref)] = answer(t, digest, err)
 		f[fmt.Sprint("forks at ", ref)] = list(t, r.ForksAt(background, ref))
 	}
-	for _, alias := range seen.aliases.list() {
-		ref, err := r.Find(background, alias)
-		f[fmt.Sprint("alias ", alias)] = answer(t, ref, err)
-	}
 }
 
 func (f facts) content(t tester, r backend.Reader, seen *census) {

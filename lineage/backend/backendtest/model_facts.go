@@ -21,18 +21,18 @@ func (m *model) facts(seen *census) facts {
 	for _, id := range seen.blocks.list() {
 		f[fmt.Sprint("has ", id)] = m.has(id)
 		f[fmt.Sprint("usages of ", id)] = m.usages(id)
-		f[fmt.Sprint("block ", id)] = lookup(m.blocks, id)
+		f[fmt.Sprint("block ", id)] = look(m.blocks, id)
 		if m.erased[id] {
 			f[fmt.Sprint("block ", id)] = backend.ErrErased.Error()
 		}
 	}
 	for _, key := range seen.chunks.list() {
-		f[fmt.Sprint("chunk ", key)] = lookup(m.chunks, key)
+		f[fmt.Sprint("chunk ", key)] = look(m.chunks, key)
 	}
 	return f
 }
 
-func lookup[K comparable, V any](there map[K]V, key K) any {
+func look[K comparable, V any](there map[K]V, key K) any {
 	if v, ok := there[key]; ok {
 		return v
 	}
@@ -55,9 +55,9 @@ func (m *model) threadFacts(f facts, seen *census) {
 	f["threads"] = chosen(m.threads, func(structure.Thread) bool { return true },
 		func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
 	for _, id := range seen.threads.list() {
-		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
+		f[fmt.Sprint("thread ", id)] = look(m.threads, id)
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
-		f[fmt.Sprint("moved last of ", id)] = lookup(m.views, m.movers[id])
+		f[fmt.Sprint("moved last of ", id)] = look(m.views, m.movers[id])
 		f[fmt.Sprint("branches of ", id)] = m.branchesWhere(func(b structure.Branch) bool { return b.Thread == id })
 		for _, context := range seen.contexts.list() {
 			f[fmt.Sprintf("branches of %v in %v", context, id)] = m.branchesWhere(func(b structure.Branch) bool {
@@ -73,8 +73,8 @@ func (m *model) threadFacts(f facts, seen *census) {
 					return b.Thread == id && strings.HasPrefix(b.Name, prefix)
 				})
 			}
-			f[fmt.Sprintf("branch %q of %v", name, id)] = lookup(m.branches, named{id, name})
-			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = lookup(m.checkpoints, named{id, name})
+			f[fmt.Sprintf("branch %q of %v", name, id)] = look(m.branches, named{id, name})
+			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = look(m.checkpoints, named{id, name})
 		}
 	}
 }
@@ -90,13 +90,13 @@ func (m *model) viewsWhere(accept func(backend.Context) bool) []backend.Context 
 func (m *model) viewFacts(f facts, seen *census) {
 	f["contexts"] = m.viewsWhere(func(backend.Context) bool { return true })
 	for _, id := range seen.contexts.list() {
-		f[fmt.Sprint("context ", id)] = lookup(m.views, id)
+		f[fmt.Sprint("context ", id)] = look(m.views, id)
 		f[fmt.Sprint("children of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Parent == id })
 		f[fmt.Sprint("summaries of ", id)] = filter(m.summaries, func(s structure.Summary) bool { return s.Context == id })
 		f[fmt.Sprint("reflog of ", id)] = filter(m.reflog, func(r structure.Reflog) bool { return r.Context == id })
 	}
 	for _, id := range seen.sets.list() {
-		f[fmt.Sprint("span set ", id)] = lookup(m.sets, id)
+		f[fmt.Sprint("span set ", id)] = look(m.sets, id)
 		f[fmt.Sprint("alternatives in ", id)] = filter(m.order, func(r structure.SpanRef) bool {
 			return m.spans[r].span.Set == id
 		})
@@ -120,8 +120,8 @@ func (m *model) runFacts(f facts, seen *census) {
 		if last.Seq == 0 {
 			last = structure.SpanRef{}
 		}
-		f[fmt.Sprint("run ", id)] = lookup(m.runs, id)
-		f[fmt.Sprint("last of ", id)] = lookup(m.runs, id)
+		f[fmt.Sprint("run ", id)] = look(m.runs, id)
+		f[fmt.Sprint("last of ", id)] = look(m.runs, id)
 		if r, ok := m.runs[id]; ok {
 			f[fmt.Sprint("run ", id)] = m.info(r)
 			f[fmt.Sprint("last of ", id)] = last
@@ -130,14 +130,11 @@ func (m *model) runFacts(f facts, seen *census) {
 		f[fmt.Sprint("path to ", id)] = m.path(last, structure.Window{})
 	}
 	for _, ref := range seen.spans.list() {
-		f[fmt.Sprint("digest of ", ref)] = lookup(m.spans, ref)
+		f[fmt.Sprint("digest of ", ref)] = look(m.spans, ref)
 		if _, ok := m.spans[ref]; ok {
 			f[fmt.Sprint("digest of ", ref)] = m.digest(ref)
 		}
 		f[fmt.Sprint("forks at ", ref)] = filter(m.forks(ref.Run), func(r structure.RunInfo) bool { return r.Parent == ref })
-	}
-	for _, alias := range seen.aliases.list() {
-		f[fmt.Sprint("alias ", alias)] = lookup(m.aliases, alias)
 	}
 }
 

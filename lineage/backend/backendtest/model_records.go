@@ -70,6 +70,9 @@ func (m *model) run(r *structure.Run) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
+	if r.Home.Thread.IsZero() && r.Home.Incarnation != 0 {
+		return backend.ErrInvalid
+	}
 	if _, ok := m.runs[r.ID]; ok {
 		return backend.ErrExists
 	}
@@ -93,13 +96,18 @@ func (m *model) span(r *structure.Span) error {
 			return backend.ErrNotFound
 		}
 		m.logical += uint64(b.Size)
-		if u.Alias.IsZero() {
+		if len(u.SourceID) > backend.MaxSourceID || u.Lookup != 0 && u.SourceID == "" {
+			return backend.ErrInvalid
+		}
+		home := m.runs[r.Ref.Run].Home
+		if u.Lookup == 0 || home.Thread.IsZero() {
 			continue
 		}
-		if _, ok := m.aliases[u.Alias]; ok {
+		l := lookup{home, u.SourceID, u.Lookup}
+		if _, ok := m.lookups[l]; ok {
 			return backend.ErrExists
 		}
-		m.aliases[u.Alias] = r.Ref
+		m.lookups[l] = r.Ref
 	}
 	m.ends[r.Ref.Run] = r.Ref.Seq
 	m.spans[r.Ref] = placed{span: *r, commit: m.number}

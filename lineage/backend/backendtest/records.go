@@ -66,6 +66,13 @@ func says(ref structure.SpanRef, bodies ...string) *structure.Span {
 	return s
 }
 
+// runOf returns a run that belongs to a thread.
+func runOf(of, name string, parent structure.SpanRef) *structure.Run {
+	r := run(name, parent)
+	r.Home = thread(of).Home()
+	return r
+}
+
 // told returns spans of a run from a place on, one for each body, with the
 // blocks that they use.
 func told(run string, from uint64, bodies ...string) []structure.Record {
@@ -131,7 +138,7 @@ func erase(body string) *structure.Deletion {
 
 // talk is a small store: a thread with a context on a run of three spans.
 func talk() []structure.Record {
-	records := []structure.Record{thread("t"), run("r", structure.SpanRef{})}
+	records := []structure.Record{thread("t"), runOf("t", "r", structure.SpanRef{})}
 	records = append(records, told("r", 1, "one", "two", "three")...)
 	return append(records, view("c", "t", at("r", 3)), branch("t", "main", "c"))
 }

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"math"
 	"testing"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -41,6 +42,65 @@ func testExpectedNames(t *testing.T, c Config) {
 		Branches:    []backend.ExpectBranch{{Thread: in, Name: "main", Was: main}, {Thread: in, Name: "side"}},
 		Checkpoints: []backend.ExpectCheckpoint{{Thread: in, Name: "here", Was: here}, {Thread: in, Name: "there"}},
 	})
+}
+
+// testFind follows source ids of messages: in several threads, in several versions, of a
+// thread that was deleted and made again, and in runs that belong to no thread.
+func testFind(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(text("one"), thread("t"), thread("u"), runOf("t", "r", structure.SpanRef{}), runOf("u", "q", structure.SpanRef{}), run("n", structure.SpanRef{}))
+	version := func(ref structure.SpanRef, n uint64) *structure.Span {
+		span := sourcedSpan(ref, "one", "x")
+		span.Usages[0].Lookup = n
+		return span
+	}
+	s.apply(version(at("r", 1), 1), version(at("q", 1), 1), version(at("n", 1), 1))
+	s.refuse(backend.ErrExists, version(at("r", 2), 1))
+	for i, n := range []uint64{3, 2, 240, 241, 242, 1 << 40, math.MaxUint64} {
+		s.apply(version(at("r", uint64(2+i)), n))
+		s.refuse(backend.ErrExists, version(at("r", uint64(3+i)), n))
+	}
+	s.restart()
+	s.check()
+	// A run goes on for the thread that it belongs to, though that is made anew.
+	s.apply(deleteThread("t"))
+	again := thread("t")
+	again.Incarnation++
+	r := run("new", structure.SpanRef{})
+	r.Home = again.Home()
+	s.apply(again, r, version(at("r", 9), 7), version(at("new", 1), 1))
+	s.restart()
+	s.check()
+	// One that names a thread before it is there is found once it is.
+	early := run("early", structure.SpanRef{})
+	later := thread("later")
+	early.Home = later.Home()
+	s.apply(early, version(at("early", 1), 1))
+	s.check()
+	s.apply(later)
+	s.check()
+}
+
+// testExpectedSources compares commits with what source ids lead to.
+func testExpectedSources(t *testing.T, c Config) {
+	s := newStore(t, c)
+	s.apply(talk()...)
+	s.apply(sourcedSpan(at("r", 4), "one", "x"))
+	u := thread("u")
+	s.apply(u, runOf("u", "q", structure.SpanRef{}), sourcedSpan(at("q", 1), "one", "x"))
+	in, both := id[structure.ThreadID]("t"), []structure.SpanRef{at("q", 1), at("r", 4)}
+	expect := func(source string, thread structure.ThreadID, spans ...structure.SpanRef) backend.Options {
+		return backend.Options{Sources: []backend.ExpectSource{{SourceID: source, Thread: thread, Spans: spans}}}
+	}
+	s.refuseCommit(backend.ErrExists, s.commit(thread("v")), expect("x", in))
+	s.refuseCommit(backend.ErrExists, s.commit(thread("v")), expect("x", structure.ThreadID{}))
+	s.refuseCommit(backend.ErrConflict, s.commit(thread("v")), expect("x", structure.ThreadID{}, at("r", 4)))
+	s.refuseCommit(backend.ErrConflict, s.commit(thread("v")), expect("y", in, at("r", 4)))
+	s.refuseCommit(backend.ErrConflict, s.commit(thread("v")), expect("x", in, both...))
+	s.applyCommit(s.commit(thread("v")), expect("x", in, at("r", 4)))
+	s.applyCommit(s.commit(thread("w")), expect("x", structure.ThreadID{}, both...))
+	s.applyCommit(s.commit(deleteThread("u")), expect("y", structure.ThreadID{}))
+	s.applyCommit(s.commit(thread("x")), expect("x", structure.ThreadID{}, at("r", 4)))
 }
 
 // testSourceIDs follows the source ids of branches and checkpoints: in several threads,
