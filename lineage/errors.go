@@ -35,6 +35,9 @@ var (
 	ErrLocked = backend.ErrLocked
 	// ErrClosed is returned after Close.
 	ErrClosed = backend.ErrClosed
+	// ErrExpired is returned in the middle of a sequence when the store was closed
+	// meanwhile.
+	ErrExpired = backend.ErrExpired
 	// ErrTooLarge is returned for what exceeds a limit.
 	ErrTooLarge = backend.ErrTooLarge
 	// ErrNotRegular is returned when a name in a store's directory leads to something else

@@ -120,8 +120,9 @@ func New(engine backend.Engine) *Store {
 	return s
 }
 
-// Close lets go of the store. It waits for sequences that are being read: called inside
-// a range over one, it never returns. What was acknowledged stays.
+// Close lets go of the store. What was acknowledged stays. It waits for calls and for
+// verifications, but not for other sequences that are being read: these end with
+// ErrExpired.
 func (s *Store) Close() error { return s.engine.Close() }
 
 // Engine returns the engine below, for those who read commits.

@@ -52,7 +52,9 @@ var rooms = []room{
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
 	{path: "internal/memtable"},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
-	{path: "internal/embedded", ours: join(belowEngines, "internal/vfs", "internal/journal", "internal/index", "internal/prefetch", "internal/yielding"), libs: []string{sys}},
+	{path: "internal/judge", ours: belowEngines},
+	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
+	{path: "internal/embedded", ours: join(belowEngines, "internal/judge", "internal/vfs", "internal/journal", "internal/index", "internal/prefetch", "internal/yielding"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
@@ -82,7 +84,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

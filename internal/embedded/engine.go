@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -69,6 +68,8 @@ type Options struct {
 
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
+	reads // of the latest state
+
 	dir     string
 	opt     Options
 	lock    *dirLock
@@ -124,9 +125,10 @@ type Engine struct {
 	frames   frameCache
 	filter   storeFilter
 	arrivals arrivals
-	// files is held for reading by whatever uses the files: calls, sequences and
-	// snapshots. Close takes it for good.
+	// files is held for reading by calls, which use the files. Close takes it for good,
+	// and then what is held between calls.
 	files sync.RWMutex
+	holds holds
 }
 
 var (
@@ -164,7 +166,7 @@ func newEngine(dir string) *Engine {
 		runs:    recentByID[structure.RunID, structure.RunInfo](),
 		digests: newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
 	}
-	e.state.engine = e
+	e.reads.engine, e.state.engine = e, e
 	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
 	return e
@@ -340,78 +342,8 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 	return nil
 }
 
-// decide judges a commit and prepares the entries that it makes. The lock on writing is
-// held, or the store is being opened.
-func (e *Engine) decide(ctx context.Context, c *structure.Commit, replay bool) error {
-	e.state.begin(c.Number, replay)
-	effects, err := e.judge.Judge(ctx, judge.Case{Commit: c, View: &e.state, Replay: replay, WholeTrees: e.collected.Load()})
-	if err != nil {
-		return err
-	}
-	e.builder.begin(e, c.Number, effects)
-	return e.builder.entries(len(c.Records))
-}
-
-// publish makes a written commit visible.
-func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
-	b := &e.builder
-	e.filter.addContents(c)
-	for id, info := range b.Runs.All() {
-		e.runs.set(id, info)
-		if made, ok := structure.Made(id); ok {
-			e.madeRuns.add(made)
-		}
-	}
-	for id, change := range b.Contexts.All() {
-		if !change.Made {
-			continue
-		}
-		if made, ok := structure.Made(id); ok {
-			e.madeContexts.add(made)
-		} else {
-			e.filter.add(id[:])
-		}
-	}
-	if barrier := e.barrier.Load(); barrier != nil && !e.state.replay {
-		barrier.passed(c)
-	}
-	e.counts = e.counts.plus(&b.Counts)
-	var later index.Maker
-	if b.later != nil {
-		later = b.later
-	}
-	// Whoever sees the commit's number finds contexts as it leaves them.
-	e.current.mu.Lock()
-	many := e.index.ApplyMade(index.State{
-		Store: e.journal.StoreID(), Number: f.Number, Segment: f.Position.Segment, Offset: f.End,
-		Counts: e.counts.values(),
-	}, b.batch, later)
-	e.current.take(b.Effects, (*backend.Context)(b.later))
-	e.current.mu.Unlock()
-	if many {
-		e.index.Settle()
-	}
-	e.arrivals.announce()
-}
-
-// isNew reports that no context has the id; it does not find out about all of which
-// that is true. The filter has no ids that were made in this process after opening.
-// The lock on writing is held.
-func (e *Engine) isNew(id structure.ContextID) bool {
-	if made, ok := structure.Made(id); ok {
-		return e.madeContexts.isNew(made)
-	}
-	return e.filter.lacks(id[:])
-}
-
-// isNewRun is isNew for runs, of which the filter knows nothing.
-func (e *Engine) isNewRun(id structure.RunID) bool {
-	made, ok := structure.Made(id)
-	return ok && e.madeRuns.isNew(made)
-}
-
-// Close implements backend.Engine. It waits for snapshots and sequences that are
-// still being read.
+// Close implements backend.Engine. It waits for calls, but not for whoever has a snapshot
+// or reads a sequence: these end with errExpired.
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
@@ -423,6 +355,7 @@ func (e *Engine) Close() error {
 	e.arrivals.announce()
 	e.files.Lock()
 	e.background.wait.Wait()
+	e.expire()
 	return e.release()
 }
 
@@ -467,34 +400,4 @@ func (e *Engine) Sync(ctx context.Context) error {
 	}
 	defer e.end()
 	return e.journal.Sync(e.journal.Last())
-}
-
-// stock is the engine as the judge asks it for content that new commits may build on. Any
-// goroutine may use it.
-type stock Engine
-
-var _ judge.Stored = (*stock)(nil)
-
-// HasBlock implements judge.Stored.
-func (s *stock) HasBlock(id content.ID) (bool, error) {
-	e := (*Engine)(s)
-	if e.filter.lacksContent(id[:]) {
-		return false, nil
-	}
-	_, ok, err := e.known(blockKey(id))
-	if err != nil || !ok {
-		return ok, err
-	}
-	_, erased, err := e.index.Get(key(tableErased, id[:]))
-	return ok && !erased, err
-}
-
-// HasChunk implements judge.Stored.
-func (s *stock) HasChunk(k content.Key) (bool, error) {
-	e := (*Engine)(s)
-	if e.filter.lacksContent(k[:]) {
-		return false, nil
-	}
-	_, ok, err := e.known(chunkKey(k))
-	return ok, err
 }

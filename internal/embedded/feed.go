@@ -14,12 +14,14 @@ import (
 // Feed implements backend.Engine.
 func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Commit, error] {
 	head := e.index.Number()
+	return sequence(&e.reads, func(v view) iter.Seq2[*structure.Commit, error] { return v.feed(ctx, from, head) })
+}
+
+// feed yields the commits from one number up to another. Their records are of the view's
+// files, and the content that was erased is that of now.
+func (v view) feed(ctx context.Context, from, head uint64) iter.Seq2[*structure.Commit, error] {
+	e := v.engine
 	return func(yield func(*structure.Commit, error) bool) {
-		if err := e.begin(); err != nil {
-			yield(nil, err)
-			return
-		}
-		defer e.end()
 		from := max(from, 1)
 		if from > head {
 			return
@@ -29,7 +31,7 @@ func (e *Engine) Feed(ctx context.Context, from uint64) iter.Seq2[*structure.Com
 			yield(nil, err)
 			return
 		}
-		for f, err := range e.journal.Frames(start) {
+		for f, err := range v.files.Frames(start) {
 			var c *structure.Commit
 			switch {
 			case err != nil:

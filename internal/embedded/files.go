@@ -100,6 +100,7 @@ func (e *Engine) abandonIndex() error {
 		_ = e.index.Close() // it may well fail, and nothing of it is needed
 	}
 	e.index, e.journal, e.counts = nil, nil, counters{}
+	e.forgetRecent() // it was of that index
 	if e.opt.ReadOnly {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync/atomic"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/index"
@@ -48,25 +47,20 @@ func (v view) newReader() *journal.Reader {
 }
 
 // snapshot is a view that its user closes.
-type snapshot struct {
-	view
-	closed atomic.Bool
-}
+type snapshot struct{ reads }
 
 // Snapshot implements backend.Engine.
-func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
-	if err := e.begin(); err != nil {
+func (e *Engine) Snapshot(context.Context) (backend.Snapshot, error) {
+	h, err := e.hold()
+	if err != nil {
 		return nil, err
 	}
-	return &snapshot{view: e.now()}, nil
+	return &snapshot{reads{engine: e, fixed: h}}, nil
 }
 
 // Close implements backend.Snapshot.
 func (s *snapshot) Close() error {
-	if !s.closed.Swap(true) {
-		s.release()
-		s.engine.end()
-	}
+	s.fixed.release(errReleased)
 	return nil
 }
 

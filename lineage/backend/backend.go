@@ -143,12 +143,15 @@ type Engine interface {
 	// that checking itself failed.
 	Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error]
 
-	// Close lets go of the store. Commits that were acknowledged stay.
+	// Close lets go of the store. Commits that were acknowledged stay. It waits for
+	// calls, but for nobody who has a snapshot open or is busy with an element of a
+	// sequence.
 	Close() error
 }
 
 // Snapshot is the state of a store after one commit. It is safe for concurrent
-// use and stays as it is until closed.
+// use and stays as it is until closed. Closing the engine ends it: reading it, or going
+// on with a sequence that was begun, is then ErrExpired.
 type Snapshot interface {
 	Reader
 	// Close releases what the snapshot holds on to. It is safe to repeat.

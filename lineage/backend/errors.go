@@ -27,6 +27,9 @@ var (
 	ErrErased = errors.New("erased")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("closed")
+	// ErrExpired is returned by a snapshot, or in the middle of a sequence, whose state the
+	// engine does not keep any more.
+	ErrExpired = errors.New("expired")
 	// ErrTooLarge is returned for a commit beyond the engine's limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrUncertain is returned when a commit was applied but its durability is

@@ -125,7 +125,7 @@ func (x *Index) Update(ctx context.Context) error {
 // isUseless reports whether the index has to be made anew: it has something else, or
 // is damaged. Whatever goes wrong in the store is not its fault.
 func isUseless(err error) bool {
-	return !errors.Is(err, lineage.ErrClosed) && !errors.Is(err, lineage.ErrCorrupt) && !errors.Is(err, lineage.ErrReadOnly) &&
+	return !errors.Is(err, lineage.ErrClosed) && !errors.Is(err, lineage.ErrExpired) && !errors.Is(err, lineage.ErrCorrupt) && !errors.Is(err, lineage.ErrReadOnly) &&
 		!errors.Is(err, sqladapter.ErrBusy)
 }
 

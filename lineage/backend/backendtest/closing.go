@@ -1,13 +1,13 @@
 package backendtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -110,39 +110,126 @@ func testClose(t *testing.T, c Config) {
 	s.check()
 }
 
-// testCloseWaits closes while a snapshot and a sequence are read: they stay
-// whole, and closing ends after them.
-func testCloseWaits(t *testing.T, c Config) {
+// testCloseExpires closes while a snapshot is open and sequences are read, and waits for
+// none of their users: they get an error from then on.
+func testCloseExpires(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)
-	snapshot, err := s.Snapshot(background)
+	open, err := s.Snapshot(background)
 	require.NoError(t, err)
-	next, stop := iter.Pull2(s.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{}))
+	paused := map[string]*pausedPath{"of the engine": pausePath(t, s), "of a snapshot": pausePath(t, open)}
+	next, stop := iter.Pull2(s.Feed(background, 1))
+	defer stop()
 	_, err, ok := next()
 	require.True(t, ok)
 	require.NoError(t, err)
-	closed := make(chan error, 1)
-	go func() { closed <- s.Close() }()
-	require.Eventually(t, func() bool {
-		_, err := s.Head(background)
-		return errors.Is(err, backend.ErrClosed)
-	}, time.Minute, time.Millisecond)
-	compareFacts(t, s.model.facts(s.seen), readFacts(t, snapshot, s.seen))
-	for range 2 {
-		_, err, ok = next()
-		require.True(t, ok)
-		require.NoError(t, err)
+	left := pausePath(t, s)
+
+	require.NoError(t, s.Close())
+	for name, err := range reads(background, open) {
+		require.ErrorIs(t, err, backend.ErrExpired, name)
 	}
-	stop()
-	select {
-	case <-closed:
-		require.Fail(t, "closed under a snapshot")
-	case <-time.After(20 * time.Millisecond):
+	for name, p := range paused {
+		p.requireExpired(name)
 	}
-	require.NoError(t, snapshot.Close())
-	require.NoError(t, <-closed)
+	_, err, ok = next()
+	require.True(t, ok)
+	require.ErrorIs(t, err, backend.ErrExpired)
+	_, _, ok = next()
+	require.False(t, ok)
+	left.stop()
+	require.NoError(t, open.Close())
+	require.NoError(t, open.Close(), "closing again is safe")
+
 	s.start()
 	s.check()
+	for name, err := range reads(background, open) {
+		require.Error(t, err, name)
+	}
+}
+
+// pausedPath is a path of which the first step was read.
+type pausedPath struct {
+	t     *testing.T
+	first *backend.Step
+	was   []byte
+	next  func() (*backend.Step, error, bool)
+	stop  func()
+}
+
+func pausePath(t *testing.T, r backend.Reader) *pausedPath {
+	p := &pausedPath{t: t}
+	p.next, p.stop = iter.Pull2(r.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true}))
+	var err error
+	var ok bool
+	p.first, err, ok = p.next()
+	require.True(t, ok)
+	require.NoError(t, err)
+	p.was = bytes.Clone(p.first.Blocks[0].Body)
+	return p
+}
+
+// requireExpired reads on: what was read stays, and nothing comes behind it but an error.
+func (p *pausedPath) requireExpired(name string) {
+	p.t.Helper()
+	require.Equal(p.t, p.was, p.first.Blocks[0].Body, name)
+	require.Equal(p.t, at("r", 1), p.first.Span.Ref, name)
+	_, err, ok := p.next()
+	require.True(p.t, ok, name)
+	require.ErrorIs(p.t, err, backend.ErrExpired, name)
+	_, _, ok = p.next()
+	require.False(p.t, ok, name)
+	p.stop()
+}
+
+// testCloseUnderReaders closes while many read snapshots and sequences: each ends whole or
+// with an error, and says nothing else than before.
+func testCloseUnderReaders(t *testing.T, c Config) {
+	s := newStore(t, c)
+	rich(s)
+	for range 3 {
+		var ended sync.WaitGroup
+		var began sync.WaitGroup
+		for range 4 {
+			snapshot, err := s.Snapshot(background)
+			require.NoError(t, err)
+			for _, r := range []backend.Reader{snapshot, s.Engine} {
+				began.Add(1)
+				ended.Go(func() {
+					err := readTalk(r)
+					began.Done()
+					for err == nil {
+						err = readTalk(r)
+					}
+					if !errors.Is(err, backend.ErrExpired) && !errors.Is(err, backend.ErrClosed) {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		began.Wait()
+		require.NoError(t, s.Close())
+		ended.Wait()
+		s.start()
+		s.check()
+	}
+}
+
+// readTalk reads the history of the talk and compares it with what it is.
+func readTalk(r backend.Reader) error {
+	n := uint64(0)
+	for step, err := range r.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true}) {
+		if err != nil {
+			return err
+		}
+		if n++; step.Span.Ref != at("r", n) || content.Sum(step.Blocks[0].Body) != step.Span.Usages[0].Content {
+			return fmt.Errorf("step %d is %v", n, step)
+		}
+	}
+	if n != 3 {
+		return fmt.Errorf("%d steps and no error", n)
+	}
+	return nil
 }
 
 // testCloseMeanwhile closes while others write and read: what was acknowledged is
@@ -175,7 +262,7 @@ func testCloseMeanwhile(t *testing.T, c Config) {
 			wg.Go(func() {
 				for {
 					for name, err := range reads(background, engine) {
-						if errors.Is(err, backend.ErrClosed) {
+						if errors.Is(err, backend.ErrClosed) || errors.Is(err, backend.ErrExpired) {
 							return
 						}
 						if err != nil {

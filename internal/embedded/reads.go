@@ -1,0 +1,179 @@
+package embedded
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// reads are the methods of backend.Reader: of the latest state, each of a view of its own,
+// or of a snapshot.
+type reads struct {
+	engine *Engine
+	fixed  *held // of a snapshot
+}
+
+// Head implements backend.Reader.
+func (r *reads) Head(ctx context.Context) (uint64, error) {
+	return read(r, func(v view) (uint64, error) { return v.Head(ctx) })
+}
+
+// Context implements backend.Reader.
+func (r *reads) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	return read(r, func(v view) (backend.Context, error) { return v.Context(ctx, id) })
+}
+
+// Thread implements backend.Reader.
+func (r *reads) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return read(r, func(v view) (*structure.Thread, error) { return v.Thread(ctx, id) })
+}
+
+// Threads implements backend.Reader.
+func (r *reads) Threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx) })
+}
+
+// Contexts implements backend.Reader.
+func (r *reads) Contexts(ctx context.Context, thread structure.ThreadID) iter.Seq2[backend.Context, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread) })
+}
+
+// LastMoved implements backend.Reader.
+func (r *reads) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
+	return read(r, func(v view) (backend.Context, error) { return v.LastMoved(ctx, thread) })
+}
+
+// Children implements backend.Reader.
+func (r *reads) Children(ctx context.Context, parent structure.ContextID) iter.Seq2[backend.Context, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent) })
+}
+
+// Branch implements backend.Reader.
+func (r *reads) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
+	return read(r, func(v view) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
+}
+
+// Branches implements backend.Reader.
+func (r *reads) Branches(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread) })
+}
+
+// BranchesNamed implements backend.Reader.
+func (r *reads) BranchesNamed(ctx context.Context, thread structure.ThreadID, prefix string) iter.Seq2[*structure.Branch, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesNamed(ctx, thread, prefix) })
+}
+
+// BranchesOf implements backend.Reader.
+func (r *reads) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesOf(ctx, thread, id) })
+}
+
+// Checkpoint implements backend.Reader.
+func (r *reads) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
+	return read(r, func(v view) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
+}
+
+// Checkpoints implements backend.Reader.
+func (r *reads) Checkpoints(ctx context.Context, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Checkpoint, error] { return v.Checkpoints(ctx, thread) })
+}
+
+// Run implements backend.Reader.
+func (r *reads) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
+	return read(r, func(v view) (structure.RunInfo, error) { return v.Run(ctx, id) })
+}
+
+// Forks implements backend.Reader.
+func (r *reads) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return sequence(r, func(v view) iter.Seq2[structure.RunInfo, error] { return v.Forks(ctx, run) })
+}
+
+// ForksAt implements backend.Reader.
+func (r *reads) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
+	return sequence(r, func(v view) iter.Seq2[structure.RunInfo, error] { return v.ForksAt(ctx, at) })
+}
+
+// Last implements backend.Reader.
+func (r *reads) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
+	return read(r, func(v view) (structure.SpanRef, error) { return v.Last(ctx, run) })
+}
+
+// Path implements backend.Reader.
+func (r *reads) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+	return sequence(r, func(v view) iter.Seq2[*backend.Step, error] { return v.Path(ctx, tip, w, o) })
+}
+
+// Digest implements backend.Reader.
+func (r *reads) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
+	return read(r, func(v view) (structure.Digest, error) { return v.Digest(ctx, tip) })
+}
+
+// Find implements backend.Reader.
+func (r *reads) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Found, error] { return v.Find(ctx, sourceID, thread, after) })
+}
+
+// RunsOf implements backend.Reader.
+func (r *reads) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return sequence(r, func(v view) iter.Seq2[structure.RunInfo, error] { return v.RunsOf(ctx, thread, after) })
+}
+
+// BranchesBySource implements backend.Reader.
+func (r *reads) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesBySource(ctx, sourceID, thread) })
+}
+
+// CheckpointsBySource implements backend.Reader.
+func (r *reads) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Checkpoint, error] {
+		return v.CheckpointsBySource(ctx, sourceID, thread)
+	})
+}
+
+// SpanSet implements backend.Reader.
+func (r *reads) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
+	return read(r, func(v view) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
+}
+
+// Alternatives implements backend.Reader.
+func (r *reads) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
+	return sequence(r, func(v view) iter.Seq2[structure.SpanRef, error] { return v.Alternatives(ctx, id) })
+}
+
+// Summaries implements backend.Reader.
+func (r *reads) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Summary, error] { return v.Summaries(ctx, id) })
+}
+
+// Reflog implements backend.Reader.
+func (r *reads) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Reflog, error] { return v.Reflog(ctx, id) })
+}
+
+// Has implements backend.Reader.
+func (r *reads) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	return read(r, func(v view) ([]bool, error) { return v.Has(ctx, ids) })
+}
+
+// Blocks implements backend.Reader.
+func (r *reads) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	return read(r, func(v view) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
+}
+
+// Chunk implements backend.Reader.
+func (r *reads) Chunk(ctx context.Context, k content.Key) ([]byte, error) {
+	return read(r, func(v view) ([]byte, error) { return v.Chunk(ctx, k) })
+}
+
+// Where implements backend.Reader.
+func (r *reads) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
+	return sequence(r, func(v view) iter.Seq2[structure.UsageID, error] { return v.Where(ctx, id) })
+}
+
+// Stats implements backend.Reader.
+func (r *reads) Stats(ctx context.Context) (backend.Stats, error) {
+	return read(r, func(v view) (backend.Stats, error) { return v.Stats(ctx) })
+}

@@ -1,0 +1,353 @@
+package judge_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/internal/judge/judgetest"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func moment(n uint64) time.Time { return time.UnixMilli(1_700_000_000_000 + int64(n)).UTC() }
+
+func id[T ~[16]byte](name string) T { return structure.DeriveID[T]("judge", name) }
+
+// drawer draws records whose ids come from small sets, so that many meet.
+type drawer struct{ *rapid.T }
+
+func (d drawer) of(what string, names ...string) string {
+	return rapid.SampledFrom(names).Draw(d.T, what)
+}
+
+func (d drawer) thread() structure.ThreadID { return id[structure.ThreadID](d.of("thread", "a", "b")) }
+
+func (d drawer) context() structure.ContextID {
+	return id[structure.ContextID](d.of("context", "a", "b", "c"))
+}
+
+func (d drawer) run() structure.RunID { return id[structure.RunID](d.of("run", "a", "b", "c")) }
+
+func (d drawer) body() string { return d.of("body", "", "one", "two") }
+
+func (d drawer) ref() structure.SpanRef {
+	if rapid.Bool().Draw(d.T, "empty") {
+		return structure.SpanRef{}
+	}
+	return structure.SpanRef{Run: d.run(), Seq: rapid.Uint64Range(0, 3).Draw(d.T, "place")}
+}
+
+func (d drawer) maybe() bool { return rapid.IntRange(0, 3).Draw(d.T, "maybe") == 0 }
+
+func (d drawer) record() structure.Record {
+	switch rapid.IntRange(0, 15).Draw(d.T, "record") {
+	case 0, 1:
+		t := &structure.Thread{ID: d.thread(), Title: d.body(), Incarnation: rapid.Uint64Range(0, 1).Draw(d.T, "incarnation"), CreatedAt: moment(0), UpdatedAt: moment(0)}
+		if d.maybe() {
+			t.Active = d.context()
+		}
+		return t
+	case 2, 3:
+		c := &structure.Context{ID: d.context(), Tip: d.ref(), CreatedAt: moment(0)}
+		if !d.maybe() {
+			c.Thread = d.thread()
+		}
+		if d.maybe() {
+			c.Parent = d.context()
+		}
+		if d.maybe() {
+			c.Set = id[structure.SpanSetID]("set")
+		}
+		if d.maybe() {
+			c.Base = c.Tip
+		}
+		return c
+	case 4, 5:
+		return &structure.Tip{Context: d.context(), Span: d.ref()}
+	case 6:
+		r := &structure.Run{ID: d.run(), Parent: d.ref()}
+		if !d.maybe() {
+			r.Home = structure.Home{Thread: d.thread(), Incarnation: rapid.Uint64Range(0, 1).Draw(d.T, "incarnation")}
+		}
+		return r
+	case 7, 8:
+		u := structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: content.Sum([]byte(d.body()))}
+		if d.maybe() {
+			u.SourceID, u.Lookup = d.of("source", "a", "b"), rapid.Uint64Range(0, 2).Draw(d.T, "lookup")
+		}
+		s := &structure.Span{Ref: structure.SpanRef{Run: d.run(), Seq: rapid.Uint64Range(1, 3).Draw(d.T, "place")}, Usages: []structure.Usage{u}}
+		if d.maybe() {
+			s.Set = id[structure.SpanSetID]("set")
+		}
+		return s
+	case 9:
+		return &structure.SpanSet{ID: id[structure.SpanSetID]("set"), Parent: d.ref(), CreatedAt: moment(0)}
+	case 10:
+		return &structure.Branch{Thread: d.thread(), Name: d.of("name", "x", "y"), SourceID: d.of("source", "", "a", "b"), Context: d.context(), CreatedAt: moment(0)}
+	case 11:
+		return &structure.Checkpoint{ID: id[structure.CheckpointID]("k"), Thread: d.thread(), Name: d.of("name", "x", "y"), SourceID: d.of("source", "", "a", "b"), Span: d.ref(), CreatedAt: moment(0)}
+	case 12:
+		return &structure.Summary{ID: id[structure.SummaryID](d.of("summary", "a", "b")), Context: d.context(), Content: content.Sum([]byte(d.body())), From: d.ref(), To: d.ref(), CreatedAt: moment(0)}
+	case 13:
+		return &structure.Reflog{Context: d.context(), From: d.ref(), To: d.ref(), At: moment(0)}
+	case 14:
+		return d.content()
+	}
+	return d.deletion()
+}
+
+func (d drawer) content() structure.Record {
+	body := []byte(d.body())
+	if len(body) > 0 && rapid.Bool().Draw(d.T, "chunk") {
+		return &structure.Chunk{Key: content.KeyOf(body), Bytes: body}
+	}
+	if len(body) > 0 && d.maybe() {
+		return &structure.Block{
+			Block: content.Block{ID: content.Sum(body), Size: int64(len(body)), CreatedAt: moment(0)},
+			Tree:  content.Root{Key: content.KeyOf(body), Size: int64(len(body))},
+		}
+	}
+	return structure.NewBlock(content.TypeText, content.Origin{}, moment(0), body)
+}
+
+func (d drawer) deletion() structure.Record {
+	del := &structure.Deletion{At: moment(0)}
+	switch rapid.IntRange(0, 5).Draw(d.T, "deletion") {
+	case 0:
+		del.Subject, del.Thread = structure.KindThread, d.thread()
+	case 1:
+		del.Subject, del.Context = structure.KindContext, d.context()
+	case 2:
+		del.Subject, del.Thread, del.Name = structure.KindBranch, d.thread(), d.of("name", "x", "y")
+	case 3:
+		del.Subject, del.Thread, del.Name = structure.KindCheckpoint, d.thread(), d.of("name", "x", "y")
+	case 4:
+		del.Subject, del.Context, del.Summary = structure.KindSummary, d.context(), id[structure.SummaryID](d.of("summary", "a", "b"))
+	default:
+		del.Subject, del.Content = structure.KindBlock, content.Sum([]byte(d.body()))
+	}
+	return del
+}
+
+func (d drawer) options(s *rows) (o backend.Options) {
+	if d.maybe() {
+		expect := backend.Expect{Context: d.context()}
+		expect.Tip = s.contexts[expect.Context].Tip
+		o.Tips = []backend.Expect{expect}
+	}
+	if d.maybe() {
+		of := d.thread()
+		o.Threads = []backend.ExpectThread{{ID: of, Was: s.threads[of]}}
+	}
+	if d.maybe() {
+		name := judge.Name{Thread: d.thread(), Name: d.of("name", "x", "y")}
+		o.Branches = []backend.ExpectBranch{{Thread: name.Thread, Name: name.Name, Was: s.branches[name]}}
+		o.Checkpoints = []backend.ExpectCheckpoint{{Thread: name.Thread, Name: name.Name, Was: s.checkpoints[name]}}
+	}
+	if d.maybe() {
+		expect := backend.ExpectSource{SourceID: d.of("source", "a", "b")}
+		if d.maybe() {
+			expect.Thread = d.thread()
+		}
+		for found := range s.Find(expect.SourceID, expect.Thread) {
+			expect.Spans = append(expect.Spans, found.Span)
+		}
+		o.Sources = []backend.ExpectSource{expect}
+	}
+	return o
+}
+
+// court judges the same commits as new ones, as their records one by one, and, of those that
+// are allowed, in replay.
+type court struct {
+	t        require.TestingT
+	judge    judge.Judge
+	number   uint64
+	rows     *rows
+	replayed *rows
+}
+
+func newCourt(t require.TestingT) *court {
+	return &court{t: t, rows: newRows(), replayed: newRows()}
+}
+
+// decide judges records and takes their effects over unless they are refused.
+func (c *court) decide(o backend.Options, records ...structure.Record) error {
+	source := &structure.Commit{Time: moment(c.number), Records: records}
+	whole := judge.Case{Commit: source, WholeTrees: c.number%2 == 0}
+	view := c.named(c.rows, judge.Keys(whole, o))
+	var p judge.Preparation
+	if err := p.Begin(source); err != nil {
+		return err
+	}
+	if err := judge.Expect(view, o); err != nil {
+		return err
+	}
+	if _, err := p.LeaveOut(view); err != nil || len(p.Commit.Records) == 0 {
+		return err
+	}
+	p.Commit.Number = c.number + 1
+	whole.Commit, whole.View = &p.Commit, view
+	stepwise, refused := c.stepwise(whole)
+	defer c.judge.Release()
+	effects, err := c.judge.Judge(context.Background(), whole)
+	if err != nil {
+		require.Error(c.t, refused, "%v", err)
+		return err
+	}
+	require.NoError(c.t, refused)
+	c.number++
+	c.rows.take(c.number, effects, 0)
+	c.judge.Release()
+	require.Equal(c.t, stepwise, c.rows)
+
+	again := judge.Case{Commit: &p.Commit, Replay: true}
+	again.View = c.named(c.replayed, judge.Keys(again, backend.Options{}))
+	effects, err = c.judge.Judge(context.Background(), again)
+	require.NoError(c.t, err)
+	c.replayed.take(c.number, effects, 0)
+	require.Equal(c.t, c.rows, c.replayed)
+	c.rows.requireCounted(c.t)
+	return nil
+}
+
+// stepwise judges the records of a commit one by one, each in the state that those before it
+// left in the rows.
+func (c *court) stepwise(whole judge.Case) (*rows, error) {
+	s := c.rows.clone()
+	var one judge.Judge
+	for i := range whole.Commit.Records {
+		commit := *whole.Commit
+		commit.Records = commit.Records[i : i+1]
+		effects, err := one.Judge(context.Background(), judge.Case{Commit: &commit, View: s, WholeTrees: whole.WholeTrees})
+		if err != nil {
+			return nil, err
+		}
+		s.take(commit.Number, effects, i)
+		one.Release()
+	}
+	return s, nil
+}
+
+func (c *court) named(s *rows, keys []judge.Key) *judgetest.Named {
+	return &judgetest.Named{View: s, Keys: keys, Fail: func(k judge.Key) {
+		require.Failf(c.t, "a key is not named", "%+v", k)
+	}}
+}
+
+// beginning returns the records of a first commit.
+func beginning() []structure.Record {
+	a, b := id[structure.ThreadID]("a"), id[structure.ThreadID]("b")
+	at := structure.SpanRef{Run: id[structure.RunID]("a"), Seq: 1}
+	block := structure.NewBlock(content.TypeText, content.Origin{}, moment(0), []byte("one"))
+	return []structure.Record{
+		&structure.Thread{ID: a}, &structure.Thread{ID: b}, block,
+		&structure.Run{ID: at.Run}, &structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID}}},
+		&structure.Context{ID: id[structure.ContextID]("a"), Thread: a}, &structure.Context{ID: id[structure.ContextID]("b"), Thread: b, Tip: at},
+	}
+}
+
+// Replaying what was allowed leaves the same state, and so do the records one by one; the
+// judge looks at nothing that the keys do not name, and the counters count what is there.
+func TestReplayLeavesTheSame(t *testing.T) {
+	allowed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		d, c := drawer{t}, newCourt(t)
+		require.NoError(t, c.decide(backend.Options{}, beginning()...))
+		for range rapid.IntRange(1, 30).Draw(t, "commits") {
+			var records []structure.Record
+			for range rapid.IntRange(1, 4).Draw(t, "records") {
+				records = append(records, d.record())
+			}
+			if c.decide(d.options(c.rows), records...) == nil {
+				allowed++
+			}
+		}
+	})
+	require.NotZero(t, allowed)
+}
+
+// A large commit, in which tables become maps, has the effects of its records one by one.
+func TestLargeCommitIsThatOfItsRecords(t *testing.T) {
+	one := newCourt(t)
+	th := &structure.Thread{ID: id[structure.ThreadID]("t"), CreatedAt: moment(0), UpdatedAt: moment(0)}
+	records := []structure.Record{th}
+	for i := range 100 {
+		c := &structure.Context{ID: id[structure.ContextID](fmt.Sprint(i)), Thread: th.ID, CreatedAt: moment(0)}
+		records = append(records, c, &structure.Branch{Thread: th.ID, Name: fmt.Sprint(i), Context: c.ID, CreatedAt: moment(0)})
+		if i%3 == 0 {
+			records = append(records,
+				&structure.Deletion{Subject: structure.KindBranch, Thread: th.ID, Name: fmt.Sprint(i)},
+				&structure.Deletion{Subject: structure.KindContext, Context: c.ID})
+		}
+	}
+	require.NoError(t, one.decide(backend.Options{}, records...))
+	gone := &structure.Deletion{Subject: structure.KindThread, Thread: th.ID}
+	require.NoError(t, one.decide(backend.Options{}, gone))
+	require.Empty(t, one.rows.contexts)
+	require.Empty(t, one.rows.branches)
+	require.NoError(t, newCourt(t).decide(backend.Options{}, append(records, gone)...))
+}
+
+// A context that is deleted and made anew in one commit has nothing of the earlier one.
+func TestRemadeInOneCommit(t *testing.T) {
+	c := newCourt(t)
+	a, b := &structure.Thread{ID: id[structure.ThreadID]("a")}, &structure.Thread{ID: id[structure.ThreadID]("b")}
+	of := func(th *structure.Thread) *structure.Context {
+		return &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
+	}
+	at := of(a).ID
+	block := structure.NewBlock(content.TypeText, content.Origin{}, moment(0), []byte("x"))
+	sum := &structure.Summary{ID: id[structure.SummaryID]("s"), Context: at, Content: block.ID}
+	gone := &structure.Deletion{Subject: structure.KindContext, Context: at}
+	require.NoError(t, c.decide(backend.Options{}, a, b, block, of(a), sum, &structure.Reflog{Context: at}, &structure.Tip{Context: at}))
+	require.NoError(t, c.decide(backend.Options{}, gone, of(b), sum))
+	require.Equal(t, b.ID, c.rows.contexts[at].Thread)
+	require.Len(t, c.rows.summaries, 1)
+	require.Empty(t, c.rows.reflog)
+	require.Equal(t, at, c.rows.lastMoved[a.ID])
+	unsummed := &structure.Deletion{Subject: structure.KindSummary, Context: at, Summary: sum.ID}
+	require.ErrorIs(t, c.decide(backend.Options{}, gone, of(b), unsummed), backend.ErrNotFound)
+	require.NoError(t, c.decide(backend.Options{}, unsummed, sum))
+	require.ErrorIs(t, c.decide(backend.Options{}, unsummed, unsummed), backend.ErrNotFound)
+	require.NoError(t, c.decide(backend.Options{}, &structure.Deletion{Subject: structure.KindThread, Thread: a.ID}))
+	require.Contains(t, c.rows.contexts, at, "it is in the other thread")
+	require.NoError(t, c.decide(backend.Options{}, &structure.Deletion{Subject: structure.KindThread, Thread: b.ID}, b, of(b)))
+	require.Contains(t, c.rows.contexts, at)
+	require.NotContains(t, c.rows.lastMoved, b.ID)
+}
+
+// A context that the same commit names is not deleted by it, unless it takes the name away.
+func TestNamedInTheSameCommit(t *testing.T) {
+	c := newCourt(t)
+	th := &structure.Thread{ID: id[structure.ThreadID]("a")}
+	own := &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
+	branch := &structure.Branch{Thread: th.ID, Name: "main", Context: own.ID}
+	unnamed := &structure.Deletion{Subject: structure.KindBranch, Thread: th.ID, Name: "main"}
+	gone := &structure.Deletion{Subject: structure.KindContext, Context: own.ID}
+	require.ErrorIs(t, c.decide(backend.Options{}, th, own, branch, gone), backend.ErrConflict)
+	require.NoError(t, c.decide(backend.Options{}, th, own, branch, unnamed, gone))
+	require.NoError(t, c.decide(backend.Options{}, own, branch))
+	require.ErrorIs(t, c.decide(backend.Options{}, gone), backend.ErrConflict)
+	require.NoError(t, c.decide(backend.Options{}, unnamed, gone))
+}
+
+// What an earlier context of an id moved is not what a later one moved.
+func TestMovesOfAnEarlierContext(t *testing.T) {
+	c := newCourt(t)
+	th := &structure.Thread{ID: id[structure.ThreadID]("a")}
+	own := &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
+	gone := &structure.Deletion{Subject: structure.KindContext, Context: own.ID}
+	require.NoError(t, c.decide(backend.Options{}, th, own, &structure.Tip{Context: own.ID}))
+	require.Equal(t, own.ID, c.rows.lastMoved[th.ID])
+	require.NoError(t, c.decide(backend.Options{}, gone))
+	require.NoError(t, c.decide(backend.Options{}, own))
+	require.Zero(t, c.rows.lastMoved[th.ID])
+}
