@@ -27,7 +27,7 @@ type draft struct {
 	// Memory of the above.
 	blocks  []structure.Block
 	usages  []structure.Usage
-	origins []content.Origin
+	origins []content.BlockOrigin
 	spans   []structure.Span
 	run     structure.Run
 	tip     structure.Tip
@@ -78,7 +78,7 @@ func (d *draft) take(ctx context.Context, s *Store, items []Item, together bool)
 			d.content = append(d.content, b)
 			item.Content = b.ID
 		}
-		d.origins = append(d.origins, Origin{})
+		d.origins = append(d.origins, content.BlockOrigin{})
 		d.usages = append(d.usages, usageOf(&item, &d.origins[i]))
 		if !together {
 			d.steps = append(d.steps, d.usages[i:i+1:i+1])
@@ -125,11 +125,11 @@ func (d *draft) leaveToBlocks() {
 
 // usageOf returns the usage that an item is. Its origin, if it says one, is put
 // where origin points.
-func usageOf(i *Item, origin *Origin) structure.Usage {
+func usageOf(i *Item, origin *content.BlockOrigin) structure.Usage {
 	u := structure.Usage{
 		Kind: i.Kind, Content: i.Content, Role: i.Role, Document: i.Document, Revision: i.Revision,
 		Filename: i.Filename, Type: i.Type, SourceID: i.SourceID, Metadata: i.Metadata,
-		CreatedAt: i.CreatedAt.UTC(),
+		CreatedAt: i.CreatedAt.UTC(), By: i.Origin.Attribution(),
 	}
 	if i.Name != i.Role {
 		u.Name = i.Name
@@ -137,8 +137,8 @@ func usageOf(i *Item, origin *Origin) structure.Usage {
 	if u.SourceID != "" {
 		u.Lookup = 1
 	}
-	if i.Origin != (Origin{}) {
-		*origin = i.Origin
+	if of := i.Origin.OfBlock(); of != (content.BlockOrigin{}) {
+		*origin = of
 		u.Origin = origin
 	}
 	return u

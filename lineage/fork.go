@@ -147,7 +147,7 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 			continue
 		}
 		item := e.Item()
-		u := usageOf(&item, new(Origin))
+		u := usageOf(&item, new(BlockOrigin))
 		if e.Span == last {
 			n := len(usages) - 1
 			usages[n] = append(usages[n], u)

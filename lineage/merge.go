@@ -130,7 +130,7 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 		}
 		item := e.Item()
 		item.Origin.SourceID = mergedFrom + place
-		u := usageOf(&item, new(Origin))
+		u := usageOf(&item, new(BlockOrigin))
 		if e.Span == last {
 			usages[len(usages)-1] = append(usages[len(usages)-1], u)
 			continue

@@ -19,7 +19,7 @@ const chunkCommit = 1 << 20
 type BlockOptions struct {
 	// Type is the media type. Default application/octet-stream.
 	Type   string
-	Origin Origin
+	Origin content.BlockOrigin
 }
 
 // Put stores a body and returns its block. known reports that the store had the
@@ -29,7 +29,7 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	if o.Type == "" {
 		o.Type = content.TypeBinary
 	}
-	item := Item{Type: o.Type, Origin: o.Origin, Reader: body, CreatedAt: s.timestamp()}
+	item := Item{Type: o.Type, Origin: o.Origin.By(content.Attribution{}), Reader: body, CreatedAt: s.timestamp()}
 	b := new(structure.Block)
 	if err := s.block(ctx, &item, b); err != nil {
 		return content.Block{}, false, err
@@ -64,10 +64,10 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 		r = bytes.NewReader(i.Body)
 	}
 	if r == nil {
-		b.Hold(i.Type, i.Origin, i.CreatedAt, body)
+		b.Hold(i.Type, i.Origin.OfBlock(), i.CreatedAt, body)
 		return nil
 	}
-	*b = structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin, CreatedAt: i.CreatedAt}}
+	*b = structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin.OfBlock(), CreatedAt: i.CreatedAt}}
 	var err error
 	chunks := chunkWriter{store: s, ctx: ctx}
 	if b.ID, b.Tree, err = content.Cut(ctx, r, chunks.put); err != nil {

@@ -157,9 +157,9 @@ func TestRefusedForms(t *testing.T) {
 	const largest = 1 << 62
 	ref := append([]byte{1}, bytes.Repeat([]byte{1}, 16)...) // at(1, 1)
 	span := append([]byte{0}, ref...)                        // its flags, its place
-	usage := func(flags byte, rest ...byte) []byte {         // of an asset with a short name
-		content := append([]byte{3, flags}, make([]byte, 32)...)       // kind, flags, content
-		return join(span, []byte{1}, append(content, 1, 'f', 0), rest) // count, name, time
+	usage := func(flags uint64, rest ...byte) []byte {       // of an asset with a short name
+		content := append(binary.AppendUvarint([]byte{3}, flags), make([]byte, 32)...) // kind, flags, content
+		return join(span, []byte{1}, append(content, 1, 'f', 0), rest)                 // count, name, time
 	}
 	zeros := make([]byte, 32)
 	tests := []struct {
@@ -184,28 +184,31 @@ func TestRefusedForms(t *testing.T) {
 		{"span without a place", record(structure.KindSpan, join([]byte{0, 0}, usage(0)[len(span):])), structure.ErrMalformed},
 		{"zero span set", record(structure.KindSpan, join([]byte{1}, ref, zeros[:16], usage(0)[len(span):])), structure.ErrMalformed},
 		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{1, 4, 0}, zeros, zeros)), structure.ErrMalformed},
-		{"unique without a source id", record(structure.KindSpan, usage(32)), structure.ErrMalformed},
-		{"version without a source id", record(structure.KindSpan, usage(128, 2)), structure.ErrMalformed},
-		{"unique and a version", record(structure.KindSpan, usage(16|32|128, 1, 's', 2)), structure.ErrMalformed},
-		{"version 1", record(structure.KindSpan, usage(16|128, 1, 's', 1)), structure.ErrMalformed},
+		{"unique without a source id", record(structure.KindSpan, usage(4)), structure.ErrMalformed},
+		{"unknown usage flags", record(structure.KindSpan, usage(512)), structure.ErrMalformed},
+		{"usage flags in a longer form", record(structure.KindSpan, join(span, []byte{1, 3, 0x81, 0, 0, 0, 0})), structure.ErrMalformed},
+		{"version without a source id", record(structure.KindSpan, usage(256, 2)), structure.ErrMalformed},
+		{"unique and a version", record(structure.KindSpan, usage(2|4|256, 1, 's', 2)), structure.ErrMalformed},
+		{"version 1", record(structure.KindSpan, usage(2|256, 1, 's', 1)), structure.ErrMalformed},
 		{"thread that keeps twice", record(structure.KindThread, join(make([]byte, 37), []byte{2, 0, 0})), structure.ErrMalformed},
 		{"block that is not there", record(structure.KindSpan, join(span, []byte{1, 3, 1, 0, 0, 0})), structure.ErrMalformed},
 		{"block far beyond", record(structure.KindSpan, join(span, []byte{1, 3, 1}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0, 0})), structure.ErrMalformed},
 		{"unknown role", record(structure.KindSpan, join(span, []byte{1, 1, 0}, zeros, []byte{200, 0})), structure.ErrUnknownVersion},
-		{"name of an asset", record(structure.KindSpan, usage(2, 1, 'n')), structure.ErrMalformed},
-		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 2}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
-		{"empty media type", record(structure.KindSpan, usage(4, 0, 0)), structure.ErrMalformed},
-		{"unknown media type", record(structure.KindSpan, usage(4, 255)), structure.ErrUnknownVersion},
-		{"unknown origin flags", record(structure.KindSpan, usage(8, 0, 16)), structure.ErrMalformed},
-		{"empty user", record(structure.KindSpan, usage(8, 0, 1, 0)), structure.ErrMalformed},
-		{"empty model", record(structure.KindSpan, usage(8, 0, 2, 0)), structure.ErrMalformed},
-		{"empty source", record(structure.KindSpan, usage(8, 0, 4, 0)), structure.ErrMalformed},
-		{"zero parent content", record(structure.KindSpan, usage(8, append([]byte{0, 8}, zeros...)...)), structure.ErrMalformed},
-		{"empty source id", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
+		{"name of an asset", record(structure.KindSpan, usage(32, 1, 'n')), structure.ErrMalformed},
+		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 32}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
+		{"empty media type", record(structure.KindSpan, usage(128, 0, 0)), structure.ErrMalformed},
+		{"unknown media type", record(structure.KindSpan, usage(128, 255)), structure.ErrUnknownVersion},
+		{"unknown attribution flags", record(structure.KindSpan, usage(16, 8)), structure.ErrMalformed},
+		{"attribution to nobody", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
+		{"empty user", record(structure.KindSpan, usage(16, 1, 0)), structure.ErrMalformed},
+		{"empty model", record(structure.KindSpan, usage(16, 2, 0)), structure.ErrMalformed},
+		{"empty source", record(structure.KindSpan, usage(16, 4, 0)), structure.ErrMalformed},
+		{"zero parent content", record(structure.KindSpan, usage(64, append([]byte{1}, zeros...)...)), structure.ErrMalformed},
+		{"empty source id", record(structure.KindSpan, usage(2, 0)), structure.ErrMalformed},
 		{"tip of no span", record(structure.KindTip, append(zeros[:16:16], 1)), structure.ErrMalformed},
 		{"unknown tip form", record(structure.KindTip, append(zeros[:16:16], 2)), structure.ErrMalformed},
-		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 0, 3, 0, 0, 0, 0}), structure.ErrMalformed},
-		{"block of a wrong checksum", record(structure.KindBlock, []byte{1, 0, 0, 0, 0, 1, 2, 3, 4}), structure.ErrMalformed},
+		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 3, 0, 0, 0, 0}), structure.ErrMalformed},
+		{"block of a wrong checksum", record(structure.KindBlock, []byte{1, 0, 0, 0, 1, 2, 3, 4}), structure.ErrMalformed},
 		{"tree of no size", record(structure.KindBlock, tree(0)), structure.ErrMalformed},
 		{"tree of impossible size", record(structure.KindBlock, tree(largest+1)), structure.ErrMalformed},
 		{"gone body of no size", record(structure.KindBlock, gone(0)), structure.ErrMalformed},
@@ -230,11 +233,12 @@ func TestRefusedForms(t *testing.T) {
 	for name, payload := range map[string][]byte{
 		"span":       record(structure.KindSpan, usage(0)),
 		"span set":   record(structure.KindSpan, join([]byte{1}, ref, ref[1:], usage(0)[len(span):])),
-		"unique":     record(structure.KindSpan, usage(16|32, 1, 's')),
-		"version":    record(structure.KindSpan, usage(16|128, 1, 's', 2)),
+		"unique":     record(structure.KindSpan, usage(2|4, 1, 's')),
+		"version":    record(structure.KindSpan, usage(2|256, 1, 's', 2)),
 		"thread":     record(structure.KindThread, join(make([]byte, 37), []byte{1, 0, 0})),
-		"media type": record(structure.KindSpan, usage(4, 1)),
-		"origin":     record(structure.KindSpan, usage(8, 0, 1, 1, 'u')),
+		"media type": record(structure.KindSpan, usage(128, 1)),
+		"origin":     record(structure.KindSpan, usage(64, 2)),
+		"by":         record(structure.KindSpan, usage(16, 1, 1, 'u')),
 		"tree":       record(structure.KindBlock, tree(largest)),
 		"gone":       record(structure.KindBlock, gone(largest)),
 	} {
@@ -263,7 +267,7 @@ func TestAcceptedLongForms(t *testing.T) {
 	b := text("a")
 	payload, _, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{b}})
 	require.NoError(t, err)
-	usages := join([]byte{1, 1, 4}, b.ID[:],
+	usages := join([]byte{1, 1, 0x80, 1}, b.ID[:],
 		[]byte{0, 4}, []byte("user"), []byte{0}, []byte{0, 10}, []byte(content.TypeText))
 	payload = append(payload, record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), usages))[2:]...)
 
@@ -308,14 +312,14 @@ func TestDecoderForgets(t *testing.T) {
 
 // tree returns the body of the record of a block that was cut into chunks.
 func tree(size uint64) []byte {
-	head := join([]byte{1, 0, 0, 0, 1}, make([]byte, 65))
+	head := join([]byte{1, 0, 0, 1}, make([]byte, 65))
 	head = binary.AppendUvarint(head, size)
 	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // gone returns a block of which nothing but its description is left.
 func gone(size uint64) []byte {
-	head := binary.AppendUvarint(join([]byte{1, 0, 0, 0, 2}, make([]byte, 32)), size)
+	head := binary.AppendUvarint(join([]byte{1, 0, 0, 2}, make([]byte, 32)), size)
 	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
 }
 

@@ -162,22 +162,10 @@ func (c *cursor) mediaType() string {
 	return t
 }
 
-func (c *cursor) origin() (o content.Origin) {
-	o.Kind = content.OriginKind(c.byte("origin kind"))
-	flags := c.byte("origin flags")
-	if flags >= originParent<<1 {
-		c.fail("unknown origin flags")
-	}
-	if flags&originUser != 0 {
-		o.UserID = c.someString("user id")
-	}
-	if flags&originModel != 0 {
-		o.ModelID = c.someString("model id")
-	}
-	if flags&originSource != 0 {
-		o.SourceID = c.someString("source id")
-	}
-	if flags&originParent != 0 {
+func (c *cursor) blockOrigin() (o content.BlockOrigin) {
+	kind := c.byte("origin kind")
+	o.Kind = content.OriginKind(kind >> 1)
+	if kind&1 != 0 {
 		if o.ParentID = c.contentID("parent content"); o.ParentID.IsZero() {
 			c.fail("parent content is announced but absent")
 		}
@@ -185,9 +173,26 @@ func (c *cursor) origin() (o content.Origin) {
 	return o
 }
 
+func (c *cursor) attribution() (by content.Attribution) {
+	flags := c.byte("attribution flags")
+	if flags == 0 || flags >= bySource<<1 {
+		c.fail("unknown attribution flags")
+	}
+	if flags&byUser != 0 {
+		by.UserID = c.someString("user id")
+	}
+	if flags&byModel != 0 {
+		by.ModelID = c.someString("model id")
+	}
+	if flags&bySource != 0 {
+		by.SourceID = c.someString("source id")
+	}
+	return by
+}
+
 func (c *cursor) block(b *Block) {
 	start := c.rest
-	b.Type, b.Origin, b.CreatedAt = c.mediaType(), c.origin(), c.time("created")
+	b.Type, b.Origin, b.CreatedAt = c.mediaType(), c.blockOrigin(), c.time("created")
 	form := c.byte("body form")
 	switch form {
 	case bodyWhole:
@@ -284,7 +289,10 @@ func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	*u = Usage{}
 	u.Kind = UsageKind(c.byte("usage kind"))
-	flags := c.byte("usage flags")
+	flags := c.uint("usage flags")
+	if flags >= usageVersion<<1 {
+		c.fail("unknown usage flags")
+	}
 	if flags&(usageUnique|usageVersion) != 0 && flags&usageSource == 0 || flags&usageUnique != 0 && flags&usageVersion != 0 {
 		c.fail("usage flags contradict each other")
 	}
@@ -310,25 +318,28 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 		c.fail("unknown kind of usage")
 	}
 	u.CreatedAt = time.UnixMilli(at.UnixMilli() + c.int("created")).UTC()
-	if flags&usageName != 0 {
-		if u.Name = c.someString("name"); u.Kind != MessageUsage {
-			c.fail("name of what is no message")
-		}
-	}
-	if flags&usageType != 0 {
-		if u.Type = c.mediaType(); u.Type == "" {
-			c.fail("media type is announced but empty")
-		}
-	}
-	if flags&usageOrigin != 0 {
-		o := c.origin()
-		u.Origin = &o
-	}
 	if flags&usageSource != 0 {
 		u.SourceID = c.someString("source id")
 	}
 	if flags&usageMetadata != 0 {
 		u.Metadata = c.bytes("metadata")
+	}
+	if flags&usageBy != 0 {
+		u.By = c.attribution()
+	}
+	if flags&usageName != 0 {
+		if u.Name = c.someString("name"); u.Kind != MessageUsage {
+			c.fail("name of what is no message")
+		}
+	}
+	if flags&usageOrigin != 0 {
+		o := c.blockOrigin()
+		u.Origin = &o
+	}
+	if flags&usageType != 0 {
+		if u.Type = c.mediaType(); u.Type == "" {
+			c.fail("media type is announced but empty")
+		}
 	}
 	if flags&usageUnique != 0 {
 		u.Lookup = 1

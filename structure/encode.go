@@ -17,24 +17,24 @@ const (
 	spanFollowed             // directly follows the span record before it in the commit: no ref
 )
 
-// Flags of a usage.
+// Flags of a usage, the frequent ones first: those up to 64 take one byte.
 const (
 	usageLocal    = 1 << iota // content is a block of the same commit, given by its place
-	usageName                 // a name follows
-	usageType                 // a media type follows
-	usageOrigin               // an origin follows
 	usageSource               // a source id follows
 	usageUnique               // the first of its source id
 	usageMetadata             // metadata follows
+	usageBy                   // an attribution follows
+	usageName                 // a name follows
+	usageOrigin               // the origin of a block follows
+	usageType                 // a media type follows
 	usageVersion              // a version of its source id follows, 2 or more
 )
 
-// Flags of an origin.
+// Flags of an attribution.
 const (
-	originUser = 1 << iota
-	originModel
-	originSource
-	originParent
+	byUser = 1 << iota
+	byModel
+	bySource
 )
 
 // Forms of a block's body.
@@ -129,7 +129,10 @@ func (e *Encoder) block(b *Block) ([]byte, error) {
 		return nil, fmt.Errorf("block %v with a tree of %d bytes: %w", b.ID, b.Tree.Size, ErrIncomplete)
 	}
 	b0 := appendMediaType(e.body, b.Type)
-	b0 = appendOrigin(b0, &b.Origin)
+	if b.Origin.Kind > mostOriginKind {
+		return nil, fmt.Errorf("block %v of origin kind %d: %w", b.ID, b.Origin.Kind, ErrIncomplete)
+	}
+	b0 = appendBlockOrigin(b0, &b.Origin)
 	b0 = appendTime(b0, b.CreatedAt)
 	whole := b.Tree.Size == 0
 	switch {
@@ -164,32 +167,28 @@ func appendMediaType(dst []byte, t string) []byte {
 	return appendString(append(dst, 0), t)
 }
 
-func appendOrigin(dst []byte, o *content.Origin) []byte {
+// mostOriginKind is the greatest kind of origin that there is room for.
+const mostOriginKind = 127
+
+func appendBlockOrigin(dst []byte, o *content.BlockOrigin) []byte {
+	if o.ParentID.IsZero() {
+		return append(dst, byte(o.Kind)<<1)
+	}
+	return append(append(dst, byte(o.Kind)<<1|1), o.ParentID[:]...)
+}
+
+func appendAttribution(dst []byte, by *content.Attribution) []byte {
 	var flags byte
-	if o.UserID != "" {
-		flags |= originUser
+	for i, s := range [...]string{by.UserID, by.ModelID, by.SourceID} {
+		if s != "" {
+			flags |= 1 << i
+		}
 	}
-	if o.ModelID != "" {
-		flags |= originModel
-	}
-	if o.SourceID != "" {
-		flags |= originSource
-	}
-	if !o.ParentID.IsZero() {
-		flags |= originParent
-	}
-	dst = append(dst, byte(o.Kind), flags)
-	if flags&originUser != 0 {
-		dst = appendString(dst, o.UserID)
-	}
-	if flags&originModel != 0 {
-		dst = appendString(dst, o.ModelID)
-	}
-	if flags&originSource != 0 {
-		dst = appendString(dst, o.SourceID)
-	}
-	if flags&originParent != 0 {
-		dst = append(dst, o.ParentID[:]...)
+	dst = append(dst, flags)
+	for _, s := range [...]string{by.UserID, by.ModelID, by.SourceID} {
+		if s != "" {
+			dst = appendString(dst, s)
+		}
 	}
 	return dst
 }
@@ -219,6 +218,9 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 		if u.Kind < MessageUsage || u.Kind > AssetUsage {
 			return fmt.Errorf("span %v, %v: %w", s.Ref, u.Kind, ErrIncomplete)
 		}
+		if u.Origin != nil && u.Origin.Kind > mostOriginKind {
+			return fmt.Errorf("span %v, origin kind %d: %w", s.Ref, u.Origin.Kind, ErrIncomplete)
+		}
 		if u.Lookup != 0 && u.SourceID == "" {
 			return fmt.Errorf("span %v, lookup without a source id: %w", s.Ref, ErrIncomplete)
 		}
@@ -234,7 +236,7 @@ func follows(ref, last SpanRef) bool {
 }
 
 func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
-	var flags byte
+	var flags uint64
 	local := e.localBlock(u.Content)
 	if local >= 0 {
 		flags |= usageLocal
@@ -261,7 +263,10 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if u.Metadata != nil {
 		flags |= usageMetadata
 	}
-	b = append(b, byte(u.Kind), flags)
+	if u.By != (content.Attribution{}) {
+		flags |= usageBy
+	}
+	b = appendUint(append(b, byte(u.Kind)), flags)
 	if local >= 0 {
 		b = appendUint(b, uint64(local))
 	} else {
@@ -280,20 +285,23 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 		b = appendString(b, u.Filename)
 	}
 	b = appendInt(b, u.CreatedAt.UnixMilli()-c.Time.UnixMilli())
-	if flags&usageName != 0 {
-		b = appendString(b, u.Name)
-	}
-	if flags&usageType != 0 {
-		b = appendMediaType(b, u.Type)
-	}
-	if flags&usageOrigin != 0 {
-		b = appendOrigin(b, u.Origin)
-	}
 	if flags&usageSource != 0 {
 		b = appendString(b, u.SourceID)
 	}
 	if flags&usageMetadata != 0 {
 		b = appendBytes(b, u.Metadata)
+	}
+	if flags&usageBy != 0 {
+		b = appendAttribution(b, &u.By)
+	}
+	if flags&usageName != 0 {
+		b = appendString(b, u.Name)
+	}
+	if flags&usageOrigin != 0 {
+		b = appendBlockOrigin(b, u.Origin)
+	}
+	if flags&usageType != 0 {
+		b = appendMediaType(b, u.Type)
 	}
 	if flags&usageVersion != 0 {
 		b = appendUint(b, u.Lookup)

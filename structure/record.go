@@ -64,14 +64,14 @@ type Block struct {
 
 // NewBlock returns the block of a body that is kept whole. Its id is computed
 // from the body, which must not change from here on.
-func NewBlock(mediaType string, origin content.Origin, createdAt time.Time, body []byte) *Block {
+func NewBlock(mediaType string, origin content.BlockOrigin, createdAt time.Time, body []byte) *Block {
 	b := new(Block)
 	b.Hold(mediaType, origin, createdAt, body)
 	return b
 }
 
 // Hold makes b what NewBlock returns.
-func (b *Block) Hold(mediaType string, origin content.Origin, createdAt time.Time, body []byte) {
+func (b *Block) Hold(mediaType string, origin content.BlockOrigin, createdAt time.Time, body []byte) {
 	*b = Block{
 		Block: content.Block{
 			ID: content.Sum(body), Type: mediaType, Size: int64(len(body)), Origin: origin, CreatedAt: createdAt,

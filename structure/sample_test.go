@@ -30,11 +30,11 @@ func text(body string) *structure.Block {
 // uses it, and the tip that moves there.
 func messageCommit() *structure.Commit {
 	b := text("the quick brown fox jumps over the lazy dog")
-	b.Origin = content.Origin{Kind: content.OriginUser, UserID: "ada"}
+	b.Origin = content.BlockOrigin{Kind: content.OriginUser}
 	return &structure.Commit{Time: sampleTime, Records: []structure.Record{
 		b,
 		&structure.Span{Ref: at(1, 7), Usages: []structure.Usage{
-			{Kind: structure.MessageUsage, Content: b.ID, Role: "user", CreatedAt: sampleTime},
+			{Kind: structure.MessageUsage, Content: b.ID, Role: "user", By: content.Attribution{UserID: "ada"}, CreatedAt: sampleTime},
 		}},
 		&structure.Tip{Context: id[structure.ContextID](2), Span: at(1, 7)},
 	}}
@@ -44,9 +44,7 @@ func messageCommit() *structure.Commit {
 // that a record has.
 func sampleCommit() *structure.Commit {
 	question, answer := text("question"), text("answer")
-	question.Origin = content.Origin{
-		Kind: content.OriginImport, UserID: "ada", ModelID: "model", SourceID: "file.json", ParentID: content.Sum([]byte("draft")),
-	}
+	question.Origin = content.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("draft"))}
 	answer.Type = "application/x-unknown"
 	cut := &structure.Block{
 		Block: content.Block{ID: content.Sum([]byte("large")), Type: content.TypePDF, Size: 1 << 33, CreatedAt: time.Time{}},
@@ -80,10 +78,11 @@ func sampleUsages(local, cut content.ID) []structure.Usage {
 		{Kind: structure.DocumentUsage, Content: cut, Document: "plan", Revision: 300, CreatedAt: sampleTime},
 		{
 			Kind: structure.AssetUsage, Content: content.Sum([]byte("elsewhere")), Filename: "雪.png",
-			Type: content.TypePNG, Origin: &content.Origin{Kind: content.OriginTool}, SourceID: "m-1",
+			Type: content.TypePNG, Origin: &content.BlockOrigin{Kind: content.OriginTool}, SourceID: "m-1",
+			By:     content.Attribution{UserID: "ada", ModelID: "model", SourceID: "file.json"},
 			Lookup: 1, Metadata: []byte(`{}`), CreatedAt: sampleTime.Add(time.Hour),
 		},
-		{Kind: structure.MessageUsage, Content: local, Role: "", Metadata: []byte{}, Origin: &content.Origin{}, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "", Metadata: []byte{}, Origin: &content.BlockOrigin{}, CreatedAt: sampleTime},
 		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-1", Lookup: 2, CreatedAt: sampleTime},
 		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-2", CreatedAt: sampleTime},
 	}

@@ -95,9 +95,11 @@ type Usage struct {
 
 	// Type is the media type where it differs from the block's, else empty.
 	Type string
-	// Origin is who brought this appearance where that differs from the origin
+	// By says who brought this appearance.
+	By content.Attribution
+	// Origin is where this appearance comes from, where that differs from the origin
 	// first recorded with the block, else nil.
-	Origin *content.Origin
+	Origin *content.BlockOrigin
 	// SourceID is the id its caller or its archive gave it, else empty.
 	SourceID string
 	// Lookup is how the span is found by SourceID in the home of its run: 0 not at all, 1
@@ -108,6 +110,14 @@ type Usage struct {
 	Metadata []byte
 	// CreatedAt has millisecond precision.
 	CreatedAt time.Time
+}
+
+// OriginWith returns the whole origin of the usage, given that of its block.
+func (u *Usage) OriginWith(block content.BlockOrigin) content.Origin {
+	if u.Origin != nil {
+		block = *u.Origin
+	}
+	return block.By(u.By)
 }
 
 // UsageID identifies a usage: the span it is in and its place there. The ids

@@ -99,7 +99,7 @@ func TestBarrier(t *testing.T) {
 	home := structure.Home{Thread: thread}
 	at := func(r structure.RunID, seq uint64) structure.SpanRef { return structure.SpanRef{Run: r, Seq: seq} }
 	text := func(body string) *structure.Block {
-		return structure.NewBlock(content.TypeText, content.Origin{}, s.author.now(), []byte(body))
+		return structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.now(), []byte(body))
 	}
 	span := func(ref structure.SpanRef, b *structure.Block) *structure.Span {
 		return &structure.Span{Ref: ref, Usages: []structure.Usage{{

@@ -172,7 +172,7 @@ func (a *author) content(s *state) (content.ID, []structure.Record) {
 
 func (a *author) block(id content.ID, body []byte) *structure.Block {
 	return &structure.Block{
-		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(body)), Origin: content.Origin{Kind: content.OriginUser}, CreatedAt: a.now()},
+		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(body)), Origin: content.BlockOrigin{Kind: content.OriginUser}, CreatedAt: a.now()},
 		Body:  body,
 	}
 }

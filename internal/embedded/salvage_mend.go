@@ -459,7 +459,7 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 		records := []structure.Record{m.note}
 		for ; seq < r.Seq && len(records) < 1_000; seq++ {
 			records = append(records, &structure.Span{Ref: structure.SpanRef{Run: r.Run, Seq: seq}, Usages: []structure.Usage{{
-				Kind: structure.MessageUsage, Role: "system", Content: m.note.ID, CreatedAt: m.at,
+				Kind: structure.MessageUsage, Role: "system", Content: m.note.ID, By: salvaged, CreatedAt: m.at,
 			}}})
 		}
 		if err := m.apply(records...); err != nil {
@@ -496,5 +496,8 @@ func (m *mender) run(id structure.RunID) error {
 // SalvageNote is what a message says that stands in the place of one that is gone.
 const SalvageNote = "[A message that was here is lost: the store was damaged.]"
 
-// madeUp is the origin of what a salvage adds.
-var madeUp = content.Origin{Kind: content.OriginSystem, SourceID: "lineage salvage"}
+// madeUp and salvaged are the origin of what a salvage adds.
+var (
+	madeUp   = content.BlockOrigin{Kind: content.OriginSystem}
+	salvaged = content.Attribution{SourceID: "lineage salvage"}
+)

@@ -114,7 +114,7 @@ func (d drawer) content() structure.Record {
 			Tree:  content.Root{Key: content.KeyOf(body), Size: int64(len(body))},
 		}
 	}
-	return structure.NewBlock(content.TypeText, content.Origin{}, moment(0), body)
+	return structure.NewBlock(content.TypeText, content.BlockOrigin{}, moment(0), body)
 }
 
 func (d drawer) deletion() structure.Record {
@@ -246,7 +246,7 @@ func (c *court) named(s *rows, keys []judge.Key) *judgetest.Named {
 func beginning() []structure.Record {
 	a, b := id[structure.ThreadID]("a"), id[structure.ThreadID]("b")
 	at := structure.SpanRef{Run: id[structure.RunID]("a"), Seq: 1}
-	block := structure.NewBlock(content.TypeText, content.Origin{}, moment(0), []byte("one"))
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, moment(0), []byte("one"))
 	return []structure.Record{
 		&structure.Thread{ID: a}, &structure.Thread{ID: b}, block,
 		&structure.Run{ID: at.Run}, &structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID}}},
@@ -304,7 +304,7 @@ func TestRemadeInOneCommit(t *testing.T) {
 		return &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
 	}
 	at := of(a).ID
-	block := structure.NewBlock(content.TypeText, content.Origin{}, moment(0), []byte("x"))
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, moment(0), []byte("x"))
 	sum := &structure.Summary{ID: id[structure.SummaryID]("s"), Context: at, Content: block.ID}
 	gone := &structure.Deletion{Subject: structure.KindContext, Context: at}
 	require.NoError(t, c.decide(backend.Options{}, a, b, block, of(a), sum, &structure.Reflog{Context: at}, &structure.Tip{Context: at}))

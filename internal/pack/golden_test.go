@@ -18,7 +18,7 @@ import (
 func goldenCommits() []*structure.Commit {
 	at := func(s int64) time.Time { return time.UnixMilli(1700000000000 + 1000*s).UTC() }
 	id := func(n byte) (id [16]byte) { return join(1700000000000, 5, 1<<40+uint64(n)) }
-	origin := content.Origin{Kind: content.OriginUser, UserID: "ann"}
+	origin := content.BlockOrigin{Kind: content.OriginUser}
 	thread := structure.DeriveID[structure.ThreadID]("thread", "chat-1")
 	t := &structure.Thread{ID: thread, SourceID: "chat-1", UserID: "ann", Title: "Lisbon", Incarnation: 77, CreatedAt: at(0), UpdatedAt: at(0)}
 	run, fork := structure.RunID(id(1)), structure.RunID(id(2))
@@ -27,7 +27,7 @@ func goldenCommits() []*structure.Commit {
 		block := structure.NewBlock(content.TypeText, origin, at(int64(n)), []byte(text))
 		source := "m-" + strings.Repeat("i", n)
 		return []structure.Record{block, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: seq}, Usages: []structure.Usage{{
-			Kind: structure.MessageUsage, Content: block.ID, Role: role, SourceID: source, CreatedAt: at(int64(n)),
+			Kind: structure.MessageUsage, Content: block.ID, Role: role, SourceID: source, By: content.Attribution{UserID: "ann"}, CreatedAt: at(int64(n)),
 			Lookup: 1, Metadata: []byte(`{"n":1}`),
 		}}}}
 	}

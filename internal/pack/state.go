@@ -66,6 +66,7 @@ const (
 	symbolWhen
 	symbolOrigin
 	symbolOriginHas
+	symbolBy
 	symbolForm
 	symbolRef
 	symbolSpan

@@ -79,9 +79,10 @@ func (f *former) usage(u *structure.Usage) {
 	if has&usageType != 0 {
 		u.Type = f.str(textType, u.Type)
 	}
+	f.attribution(&u.By)
 	if has&usageOrigin != 0 {
 		if u.Origin == nil {
-			u.Origin = new(content.Origin)
+			u.Origin = new(content.BlockOrigin)
 		}
 		f.origin(u.Origin)
 	}

@@ -355,7 +355,7 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 	for i := range nodes {
 		most += len(nodes[i].Attachments)
 	}
-	usages, blocks, origins := make([]structure.Usage, most), make([]*structure.Block, most), make([]content.Origin, most)
+	usages, blocks, origins := make([]structure.Usage, most), make([]*structure.Block, most), make([]content.BlockOrigin, most)
 	spans := make([]structure.Span, len(nodes))
 	st.nodes = slices.Grow(st.nodes, len(nodes))
 	for i := range nodes {
@@ -516,11 +516,11 @@ func (p *prepared) block(i int, mediaType string, origin content.Origin, body []
 	p.bytes += len(body)
 	u := &p.usages[i]
 	u.Type = mediaType
-	*u.Origin = origin
+	*u.Origin, u.By = origin.OfBlock(), origin.Attribution()
 	if len(body) > content.InlineLimit {
 		u.Content = content.Sum(body)
 		return
 	}
-	p.blocks[i] = structure.NewBlock(mediaType, content.Origin{Kind: origin.Kind}, time.Time{}, body)
+	p.blocks[i] = structure.NewBlock(mediaType, content.BlockOrigin{Kind: origin.Kind}, time.Time{}, body)
 	u.Content = p.blocks[i].ID
 }

@@ -98,7 +98,7 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 		if l.next.blocks[u.Content] {
 			continue // the usage says what may differ from that block
 		}
-		plain := b != nil && u.Type == typeText && *u.Origin == content.Origin{Kind: originKind(p.usages)}
+		plain := b != nil && u.Type == typeText && *u.Origin == content.BlockOrigin{Kind: originKind(p.usages)}
 		if plain {
 			u.Type, u.Origin = "", nil
 		}
@@ -137,7 +137,7 @@ func (l *loader) cut(p *prepared, i int) error {
 		body = p.Attachments[i-1].Body
 	}
 	b := &structure.Block{Block: content.Block{
-		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.Origin{Kind: p.usages[i].Origin.Kind},
+		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.BlockOrigin{Kind: p.usages[i].Origin.Kind},
 	}}
 	chunks := newPending()
 	_, b.Tree, err = content.Cut(l.ctx, bytes.NewReader(body), func(key content.Key, chunk []byte) error {

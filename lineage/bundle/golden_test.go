@@ -32,12 +32,12 @@ func goldenStore(t testing.TB) *lineage.Store {
 		_, err := s.Engine().Apply(bg, &structure.Commit{Time: at, Records: records}, backend.Options{})
 		require.NoError(t, err)
 	}
-	block := func(text string, o content.Origin) *structure.Block {
+	block := func(text string, o content.BlockOrigin) *structure.Block {
 		return structure.NewBlock(content.TypeText, o, at, []byte(text))
 	}
-	user, model := content.Origin{Kind: content.OriginUser, UserID: "ada"}, content.Origin{Kind: content.OriginAssistant, ModelID: "m"}
+	user, model := content.BlockOrigin{Kind: content.OriginUser}, content.BlockOrigin{Kind: content.OriginAssistant}
 	hello, answer, other, gone := block("hello", user), block("an answer", model), block("another answer", model), block("erased", user)
-	brief := block("in brief", content.Origin{Kind: content.OriginSystem})
+	brief := block("in brief", content.BlockOrigin{Kind: content.OriginSystem})
 	var chunks []structure.Record
 	body := bytes.Repeat([]byte("large "), 1<<15)
 	large, root, err := content.Cut(bg, bytes.NewReader(body), func(key content.Key, chunk []byte) error {
@@ -46,7 +46,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	})
 	require.NoError(t, err)
 	message := func(role string, b *structure.Block, source string) structure.Usage {
-		u := structure.Usage{Kind: structure.MessageUsage, Role: role, Content: b.ID, SourceID: source, CreatedAt: at}
+		u := structure.Usage{Kind: structure.MessageUsage, Role: role, Content: b.ID, SourceID: source, By: content.Attribution{UserID: "ada"}, CreatedAt: at}
 		if source != "" {
 			u.Lookup = 1
 		}

@@ -170,7 +170,7 @@ func (e *exporter) spanSet(id structure.SpanSetID) error {
 // said is what a block says for usages that leave it to the block.
 type said struct {
 	mediaType string
-	origin    content.Origin
+	origin    content.BlockOrigin
 }
 
 // hash returns a number for what a block says.

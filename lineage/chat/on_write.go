@@ -84,7 +84,7 @@ func (p *placing) again(err error) bool {
 // prepare makes the material. It stores what is too large for a commit on the way.
 func (s *onStore) prepare(ctx context.Context, p *placing) (*material, error) {
 	w := &material{usages: make([]structure.Usage, len(p.messages))}
-	offered := make(map[content.ID]content.Origin)
+	offered := make(map[content.ID]content.BlockOrigin)
 	for i := range p.messages {
 		m, u, was := &p.messages[i], &w.usages[i], p.replaced(i)
 		if was != nil && was.same {
@@ -96,7 +96,7 @@ func (s *onStore) prepare(ctx context.Context, p *placing) (*material, error) {
 		if m.Type != TypeMessage {
 			u.Metadata, _ = json.Marshal(kind{m.Type}) // a string always marshals
 		}
-		origin := content.Origin{Kind: content.OriginOfRole(m.Name)}
+		origin := content.BlockOrigin{Kind: content.OriginOfRole(m.Name)}
 		if was != nil {
 			origin.ParentID = was.usage.Content
 		}

@@ -11,7 +11,7 @@ import (
 func Blocks() *rapid.Generator[*structure.Block] {
 	return rapid.Custom(func(t *rapid.T) *structure.Block {
 		b := &structure.Block{Block: content.Block{
-			Type: MediaTypes().Draw(t, "type"), Origin: Origins().Draw(t, "origin"), CreatedAt: Times().Draw(t, "created"),
+			Type: MediaTypes().Draw(t, "type"), Origin: BlockOrigins().Draw(t, "origin"), CreatedAt: Times().Draw(t, "created"),
 		}}
 		if rapid.Bool().Draw(t, "cut") {
 			b.Tree.Key = content.KeyOf(ByteStrings().Draw(t, "root"))
@@ -119,7 +119,8 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 			return u
 		}
 		u.Type = MediaTypes().Draw(t, "type")
-		u.Origin = rapid.Ptr(Origins(), true).Draw(t, "origin")
+		u.By = Attributions().Draw(t, "by")
+		u.Origin = rapid.Ptr(BlockOrigins(), true).Draw(t, "origin")
 		if u.SourceID = Texts().Draw(t, "source id"); u.SourceID != "" {
 			u.Lookup = rapid.OneOf(rapid.SampledFrom([]uint64{0, 1, 2, 300}), rapid.Uint64()).Draw(t, "lookup")
 		}

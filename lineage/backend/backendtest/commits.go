@@ -231,7 +231,8 @@ func testMemory(t *testing.T, c Config) {
 	v.Metadata = []byte(`{"b":2}`)
 	span := says(at("r", 1), "body", "other")
 	span.Usages[0].Metadata = []byte(`{"c":3}`)
-	span.Usages[0].Origin = &content.Origin{Kind: content.OriginTool, SourceID: "tool"}
+	span.Usages[0].Origin = &content.BlockOrigin{Kind: content.OriginTool}
+	span.Usages[0].By.SourceID = "tool"
 	given := s.commit(thread("t"), run("r", structure.SpanRef{}), text("body"), text("other"), chunk("chunk"), span, v, summary("s", "c", "body", at("r", 1)))
 	s.applyOnly(given, backend.Options{})
 	want := s.model.facts(s.seen)
@@ -297,7 +298,7 @@ func scribble(r structure.Record) {
 			clear(r.Usages[i].Metadata)
 			r.Usages[i].Role = "spoiled"
 			if r.Usages[i].Origin != nil {
-				r.Usages[i].Origin.SourceID = "spoiled"
+				r.Usages[i].Origin.Kind++
 			}
 		}
 	}
@@ -406,7 +407,7 @@ func testKnown(t *testing.T, c Config) {
 
 	// Who brought content first stays recorded, and nothing is stored again.
 	again := text("one")
-	again.Type, again.Origin.UserID = content.TypeMarkdown, "bob"
+	again.Type, again.Origin.Kind = content.TypeMarkdown, content.OriginImport
 	s.apply(again, says(at("r", 4), "one"))
 	for one, err := range s.Path(background, at("r", 4), structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		require.NoError(t, err)

@@ -143,7 +143,7 @@ func testWhere(t *testing.T, c Config) {
 	kinds.Usages[0] = structure.Usage{Kind: structure.DocumentUsage, Content: kinds.Usages[0].Content, Document: "doc", Revision: 3, CreatedAt: moment(1)}
 	kinds.Usages[1] = structure.Usage{
 		Kind: structure.AssetUsage, Content: kinds.Usages[1].Content, Filename: "x.png", Type: content.TypePNG,
-		Origin: &content.Origin{Kind: content.OriginImport, ParentID: content.Sum([]byte("r1"))}, Metadata: []byte(`{}`), CreatedAt: moment(2),
+		Origin: &content.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("r1"))}, Metadata: []byte(`{}`), CreatedAt: moment(2),
 	}
 	kinds.Usages[2].Name, kinds.Usages[2].Role = "Ada", "critic"
 	s.apply(kinds)

@@ -21,7 +21,7 @@ func text(body string) *structure.Block {
 	return &structure.Block{
 		Block: content.Block{
 			ID: content.Sum([]byte(body)), Type: content.TypeText, Size: int64(len(body)),
-			Origin: content.Origin{Kind: content.OriginUser, UserID: "ada"}, CreatedAt: moment(0),
+			Origin: content.BlockOrigin{Kind: content.OriginUser}, CreatedAt: moment(0),
 		},
 		Body: []byte(body),
 	}
