@@ -162,6 +162,9 @@ func TestRefusedForms(t *testing.T) {
 		return join(span, []byte{1}, append(content, 1, 'f', 0), rest)                 // count, name, time
 	}
 	zeros := make([]byte, 32)
+	message := func(flags uint64, rest ...byte) []byte { // of a user, behind a count of 1
+		return join(binary.AppendUvarint([]byte{1, 1}, flags), zeros, []byte{1, 0}, rest)
+	}
 	tests := []struct {
 		name    string
 		payload []byte
@@ -183,28 +186,40 @@ func TestRefusedForms(t *testing.T) {
 		{"first span follows", record(structure.KindSpan, join([]byte{2}, usage(0)[len(span):])), structure.ErrMalformed},
 		{"span without a place", record(structure.KindSpan, join([]byte{0, 0}, usage(0)[len(span):])), structure.ErrMalformed},
 		{"zero span set", record(structure.KindSpan, join([]byte{1}, ref, zeros[:16], usage(0)[len(span):])), structure.ErrMalformed},
-		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{1, 4, 0}, zeros, zeros)), structure.ErrMalformed},
+		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{1, 5, 0}, zeros, zeros)), structure.ErrMalformed},
 		{"unique without a source id", record(structure.KindSpan, usage(4)), structure.ErrMalformed},
-		{"unknown usage flags", record(structure.KindSpan, usage(512)), structure.ErrMalformed},
+		{"unknown usage flags", record(structure.KindSpan, usage(8192)), structure.ErrMalformed},
 		{"usage flags in a longer form", record(structure.KindSpan, join(span, []byte{1, 3, 0x81, 0, 0, 0, 0})), structure.ErrMalformed},
-		{"version without a source id", record(structure.KindSpan, usage(256, 2)), structure.ErrMalformed},
-		{"unique and a version", record(structure.KindSpan, usage(2|4|256, 1, 's', 2)), structure.ErrMalformed},
-		{"version 1", record(structure.KindSpan, usage(2|256, 1, 's', 1)), structure.ErrMalformed},
+		{"version without a source id", record(structure.KindSpan, usage(512, 2)), structure.ErrMalformed},
+		{"unique and a version", record(structure.KindSpan, usage(2|4|512, 1, 's', 2)), structure.ErrMalformed},
+		{"version 1", record(structure.KindSpan, usage(2|512, 1, 's', 1)), structure.ErrMalformed},
 		{"thread that keeps twice", record(structure.KindThread, join(make([]byte, 37), []byte{2, 0, 0})), structure.ErrMalformed},
 		{"block that is not there", record(structure.KindSpan, join(span, []byte{1, 3, 1, 0, 0, 0})), structure.ErrMalformed},
 		{"block far beyond", record(structure.KindSpan, join(span, []byte{1, 3, 1}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0, 0})), structure.ErrMalformed},
 		{"unknown role", record(structure.KindSpan, join(span, []byte{1, 1, 0}, zeros, []byte{200, 0})), structure.ErrUnknownVersion},
-		{"name of an asset", record(structure.KindSpan, usage(32, 1, 'n')), structure.ErrMalformed},
-		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 32}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
-		{"empty media type", record(structure.KindSpan, usage(128, 0, 0)), structure.ErrMalformed},
-		{"unknown media type", record(structure.KindSpan, usage(128, 255)), structure.ErrUnknownVersion},
+		{"name of an asset", record(structure.KindSpan, usage(64, 1, 'n')), structure.ErrMalformed},
+		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 64}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
+		{"empty media type", record(structure.KindSpan, usage(256, 0, 0)), structure.ErrMalformed},
+		{"unknown media type", record(structure.KindSpan, usage(256, 255)), structure.ErrUnknownVersion},
 		{"unknown attribution flags", record(structure.KindSpan, usage(16, 8)), structure.ErrMalformed},
 		{"attribution to nobody", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
 		{"empty user", record(structure.KindSpan, usage(16, 1, 0)), structure.ErrMalformed},
 		{"empty model", record(structure.KindSpan, usage(16, 2, 0)), structure.ErrMalformed},
 		{"empty source", record(structure.KindSpan, usage(16, 4, 0)), structure.ErrMalformed},
-		{"zero parent content", record(structure.KindSpan, usage(64, append([]byte{1}, zeros...)...)), structure.ErrMalformed},
+		{"zero parent content", record(structure.KindSpan, usage(128, append([]byte{1}, zeros...)...)), structure.ErrMalformed},
 		{"empty source id", record(structure.KindSpan, usage(2, 0)), structure.ErrMalformed},
+		{"form of an asset", record(structure.KindSpan, usage(32, 1)), structure.ErrMalformed},
+		{"opaque asset", record(structure.KindSpan, usage(2048)), structure.ErrMalformed},
+		{"piece of an asset", record(structure.KindSpan, join(span, []byte{1, 0x13, 0}, zeros, []byte{0, 0})), structure.ErrMalformed},
+		{"unknown piece", record(structure.KindSpan, join(span, []byte{1, 0x61, 0}, zeros, []byte{1, 0})), structure.ErrMalformed},
+		{"extras without a form", record(structure.KindSpan, join(span, message(1024, 1, 0))), structure.ErrMalformed},
+		{"form that is absent", record(structure.KindSpan, join(span, message(32, join([]byte{0}, zeros)...))), structure.ErrMalformed},
+		{"form that is not there", record(structure.KindSpan, join(span, message(32, 1))), structure.ErrMalformed},
+		{"opaque with a form", record(structure.KindSpan, join(span, message(32|2048, join([]byte{0, 1}, zeros[1:])...))), structure.ErrMalformed},
+		{"no extras", record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{0})...))), structure.ErrMalformed},
+		{"more extras than bytes", record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{9, 0})...))), structure.ErrMalformed},
+		{"metadata twice", record(structure.KindSpan, usage(8|4096, join([]byte{0, 0, 1}, zeros[1:])...)), structure.ErrMalformed},
+		{"metadata that is absent", record(structure.KindSpan, usage(4096, join([]byte{0}, zeros)...)), structure.ErrMalformed},
 		{"tip of no span", record(structure.KindTip, append(zeros[:16:16], 1)), structure.ErrMalformed},
 		{"unknown tip form", record(structure.KindTip, append(zeros[:16:16], 2)), structure.ErrMalformed},
 		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 3, 0, 0, 0, 0}), structure.ErrMalformed},
@@ -234,10 +249,15 @@ func TestRefusedForms(t *testing.T) {
 		"span":       record(structure.KindSpan, usage(0)),
 		"span set":   record(structure.KindSpan, join([]byte{1}, ref, ref[1:], usage(0)[len(span):])),
 		"unique":     record(structure.KindSpan, usage(2|4, 1, 's')),
-		"version":    record(structure.KindSpan, usage(2|256, 1, 's', 2)),
+		"version":    record(structure.KindSpan, usage(2|512, 1, 's', 2)),
 		"thread":     record(structure.KindThread, join(make([]byte, 37), []byte{1, 0, 0})),
-		"media type": record(structure.KindSpan, usage(128, 1)),
-		"origin":     record(structure.KindSpan, usage(64, 2)),
+		"media type": record(structure.KindSpan, usage(256, 1)),
+		"metadata":   record(structure.KindSpan, usage(4096, join([]byte{0, 1}, zeros[1:])...)),
+		"form":       record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{1, 0})...))),
+		"opaque":     record(structure.KindSpan, join(span, message(2048))),
+		"parts":      join(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), record(structure.KindSpan, join(span, []byte{3}, bytes.Repeat([]byte{4, 1, 0, 0}, 3)))[2:]),
+		"piece":      record(structure.KindSpan, join(span, []byte{1, 0x54, 0}, zeros, []byte{0})),
+		"origin":     record(structure.KindSpan, usage(128, 2)),
 		"by":         record(structure.KindSpan, usage(16, 1, 1, 'u')),
 		"tree":       record(structure.KindBlock, tree(largest)),
 		"gone":       record(structure.KindBlock, gone(largest)),
@@ -267,7 +287,7 @@ func TestAcceptedLongForms(t *testing.T) {
 	b := text("a")
 	payload, _, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{b}})
 	require.NoError(t, err)
-	usages := join([]byte{1, 1, 0x80, 1}, b.ID[:],
+	usages := join([]byte{1, 1, 0x80, 2}, b.ID[:],
 		[]byte{0, 4}, []byte("user"), []byte{0}, []byte{0, 10}, []byte(content.TypeText))
 	payload = append(payload, record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), usages))[2:]...)
 

@@ -232,11 +232,15 @@ func (c *cursor) block(b *Block) {
 type locals interface {
 	// local returns the id of the block so many back, for a usage of the span.
 	local(usage int, back uint64) (content.ID, error)
+	// aside is local for content that a usage names beside its own.
+	aside(back uint64) (content.ID, error)
 }
 
 var errNotLocal = fmt.Errorf("%w: usage of a block that the commit does not hold", ErrMalformed)
 
-func (d *Decoder) local(_ int, back uint64) (content.ID, error) {
+func (d *Decoder) local(_ int, back uint64) (content.ID, error) { return d.aside(back) }
+
+func (d *Decoder) aside(back uint64) (content.ID, error) {
 	if back >= uint64(len(d.blocks)) {
 		return content.ID{}, errNotLocal
 	}
@@ -257,7 +261,7 @@ func (c *cursor) span(s *Span, last SpanRef, at time.Time, blocks locals) {
 	if flags&spanInSet != 0 {
 		s.Set = someID[SpanSetID](c, "span set")
 	}
-	const leastUsage = 5 // bytes of the shortest usage
+	const leastUsage = 4 // bytes of the shortest usage, a part
 	n := c.uint("usages")
 	if n == 0 || n > uint64(len(c.rest))/leastUsage {
 		c.fail("impossible number of usages")
@@ -288,14 +292,23 @@ func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 // usage reads a usage, one of several of a span.
 func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	*u = Usage{}
-	u.Kind = UsageKind(c.byte("usage kind"))
+	kind := c.byte("usage kind")
+	u.Kind, u.Piece = UsageKind(kind&0xf), Piece(kind>>4)
+	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
+		c.fail("unknown kind of usage")
+	}
 	flags := c.uint("usage flags")
-	if flags >= usageVersion<<1 {
+	if flags >= usageAside<<1 {
 		c.fail("unknown usage flags")
 	}
 	if flags&(usageUnique|usageVersion) != 0 && flags&usageSource == 0 || flags&usageUnique != 0 && flags&usageVersion != 0 {
 		c.fail("usage flags contradict each other")
 	}
+	if u.Kind != MessageUsage && flags&(usageForm|usageOpaque) != 0 || flags&usageExtras != 0 && flags&usageForm == 0 ||
+		flags&usageOpaque != 0 && flags&usageForm != 0 || flags&usageAside != 0 && flags&usageMetadata != 0 {
+		c.fail("usage flags contradict each other")
+	}
+	u.Opaque = flags&usageOpaque != 0
 	if flags&usageLocal == 0 {
 		u.Content = c.contentID("content id")
 	} else if back := c.uint("local block"); c.err == nil {
@@ -314,6 +327,7 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 		u.Document, u.Revision = c.string("document"), c.uint("revision")
 	case AssetUsage:
 		u.Filename = c.string("filename")
+	case PartUsage:
 	default:
 		c.fail("unknown kind of usage")
 	}
@@ -327,8 +341,11 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	if flags&usageBy != 0 {
 		u.By = c.attribution()
 	}
+	if flags&usageForm != 0 {
+		u.Form = c.named("form", blocks)
+	}
 	if flags&usageName != 0 {
-		if u.Name = c.someString("name"); u.Kind != MessageUsage {
+		if u.Name = c.someString("name"); u.Kind != MessageUsage && u.Kind != PartUsage {
 			c.fail("name of what is no message")
 		}
 	}
@@ -348,6 +365,42 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 		if u.Lookup = c.uint("version"); u.Lookup < 2 {
 			c.fail("impossible version")
 		}
+	}
+	if flags&usageExtras != 0 {
+		c.extras(u)
+	}
+	if flags&usageAside != 0 {
+		u.MetadataContent = c.named("metadata", blocks)
+	}
+}
+
+// named reads content that a usage names beside its own.
+func (c *cursor) named(what string, blocks locals) (id content.ID) {
+	if back := c.uint(what); back == 0 {
+		id = c.contentID(what)
+	} else if c.err == nil {
+		id, c.err = blocks.aside(back - 1)
+	}
+	if c.err == nil && id.IsZero() {
+		c.fail(what + " is announced but absent")
+	}
+	return id
+}
+
+func (c *cursor) extras(u *Usage) {
+	n := c.uint("extras")
+	if n == 0 || n > MostExtras || n > uint64(len(c.rest)) {
+		c.fail("impossible number of extras")
+		return
+	}
+	u.Extras = make([][]byte, n)
+	size := 0
+	for i := range u.Extras {
+		u.Extras[i] = c.bytes("extra")
+		size += len(u.Extras[i])
+	}
+	if size > MostExtraBytes {
+		c.fail("extras are too large")
 	}
 }
 

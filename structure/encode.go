@@ -24,10 +24,14 @@ const (
 	usageUnique               // the first of its source id
 	usageMetadata             // metadata follows
 	usageBy                   // an attribution follows
+	usageForm                 // the content that is the form follows
 	usageName                 // a name follows
 	usageOrigin               // the origin of a block follows
 	usageType                 // a media type follows
 	usageVersion              // a version of its source id follows, 2 or more
+	usageExtras               // extras follow
+	usageOpaque               // the content is the whole message
+	usageAside                // the content that is the metadata follows
 )
 
 // Flags of an attribution.
@@ -215,14 +219,8 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 	b = appendUint(b, uint64(len(s.Usages)))
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		if u.Kind < MessageUsage || u.Kind > AssetUsage {
-			return fmt.Errorf("span %v, %v: %w", s.Ref, u.Kind, ErrIncomplete)
-		}
-		if u.Origin != nil && u.Origin.Kind > mostOriginKind {
-			return fmt.Errorf("span %v, origin kind %d: %w", s.Ref, u.Origin.Kind, ErrIncomplete)
-		}
-		if u.Lookup != 0 && u.SourceID == "" {
-			return fmt.Errorf("span %v, lookup without a source id: %w", s.Ref, ErrIncomplete)
+		if err := u.Check(); err != nil {
+			return fmt.Errorf("span %v: %w", s.Ref, err)
 		}
 		b = e.usage(b, u, c)
 	}
@@ -241,7 +239,7 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if local >= 0 {
 		flags |= usageLocal
 	}
-	if u.Name != "" && u.Kind == MessageUsage {
+	if u.Name != "" && (u.Kind == MessageUsage || u.Kind == PartUsage) {
 		flags |= usageName
 	}
 	if u.Type != "" {
@@ -266,7 +264,19 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if u.By != (content.Attribution{}) {
 		flags |= usageBy
 	}
-	b = appendUint(append(b, byte(u.Kind)), flags)
+	if !u.Form.IsZero() {
+		flags |= usageForm
+	}
+	if len(u.Extras) > 0 {
+		flags |= usageExtras
+	}
+	if u.Opaque {
+		flags |= usageOpaque
+	}
+	if !u.MetadataContent.IsZero() {
+		flags |= usageAside
+	}
+	b = appendUint(append(b, kindByte(u)), flags)
 	if local >= 0 {
 		b = appendUint(b, uint64(local))
 	} else {
@@ -294,6 +304,9 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if flags&usageBy != 0 {
 		b = appendAttribution(b, &u.By)
 	}
+	if flags&usageForm != 0 {
+		b = e.named(b, u.Form)
+	}
 	if flags&usageName != 0 {
 		b = appendString(b, u.Name)
 	}
@@ -306,7 +319,28 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if flags&usageVersion != 0 {
 		b = appendUint(b, u.Lookup)
 	}
+	if flags&usageExtras != 0 {
+		b = appendUint(b, uint64(len(u.Extras)))
+		for _, extra := range u.Extras {
+			b = appendBytes(b, extra)
+		}
+	}
+	if flags&usageAside != 0 {
+		b = e.named(b, u.MetadataContent)
+	}
 	return b
+}
+
+// kindByte is the kind of a usage with its piece, which is 0 for plain text.
+func kindByte(u *Usage) byte { return byte(u.Kind) | byte(u.Piece)<<4 }
+
+// named writes content by how many blocks back it stands in the commit, plus 1, or 0 and
+// its id.
+func (e *Encoder) named(b []byte, id content.ID) []byte {
+	if back := e.localBlock(id); back >= 0 {
+		return appendUint(b, uint64(back)+1)
+	}
+	return append(append(b, 0), id[:]...)
 }
 
 // LocalBlocks is how many blocks before it a usage may name by their place.

@@ -134,7 +134,10 @@ func TestNames(t *testing.T) {
 		"message":        structure.MessageUsage,
 		"document":       structure.DocumentUsage,
 		"asset":          structure.AssetUsage,
-		"usage kind 4":   structure.UsageKind(4),
+		"part":           structure.PartUsage,
+		"reasoning":      structure.ReasoningPiece,
+		"piece 9":        structure.Piece(9),
+		"usage kind 5":   structure.UsageKind(5),
 		"01010101-0101-0101-0101-010101010101/3.2": structure.UsageID{Span: at(1, 3), Index: 2},
 	} {
 		require.Equal(t, want, got.String())

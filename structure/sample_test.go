@@ -85,6 +85,16 @@ func sampleUsages(local, cut content.ID) []structure.Usage {
 		{Kind: structure.MessageUsage, Content: local, Role: "", Metadata: []byte{}, Origin: &content.BlockOrigin{}, CreatedAt: sampleTime},
 		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-1", Lookup: 2, CreatedAt: sampleTime},
 		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-2", CreatedAt: sampleTime},
+		{
+			Kind: structure.MessageUsage, Content: local, Role: "assistant", Piece: structure.ReasoningPiece, Form: local,
+			Extras: [][]byte{[]byte("call-1"), {}}, MetadataContent: local, CreatedAt: sampleTime,
+		},
+		{
+			Kind: structure.PartUsage, Content: cut, Piece: structure.InputPiece, Name: "search",
+			MetadataContent: content.Sum([]byte("elsewhere")), CreatedAt: sampleTime,
+		},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", Opaque: true, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", Form: content.Sum([]byte("elsewhere")), CreatedAt: sampleTime},
 	}
 }
 

@@ -416,8 +416,10 @@ func (m *mender) span(s structure.Span) error {
 	s.Usages = append([]structure.Usage(nil), s.Usages...)
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		if err := m.needContent(u.Content); err != nil {
-			return err
+		for _, id := range u.Named(nil) {
+			if err := m.needContent(*id); err != nil {
+				return err
+			}
 		}
 	}
 	err = m.apply(&s)

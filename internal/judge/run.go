@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -146,7 +147,9 @@ func (k *keys) newSpan(s *structure.Span) {
 	k.set(s.Set)
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		k.add(Key{Kind: KeyBlock, Hash: u.Content})
+		for _, id := range u.Named(nil) {
+			k.add(Key{Kind: KeyBlock, Hash: *id})
+		}
 		if u.Lookup == 0 {
 			continue
 		}
@@ -172,14 +175,18 @@ func (j *Judge) usages(s *structure.Span) error {
 	}
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		switch u.Kind {
-		case structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage:
-		default:
-			return refusal("span", s.Ref, backend.ErrInvalid, u.Kind.String())
+		if err := u.Check(); err != nil {
+			return fmt.Errorf("span %v: %w: %w", s.Ref, backend.ErrInvalid, err)
 		}
 		size, known, err := j.size(u.Content)
 		if !j.Replay {
 			err = required(known, err, "block", u.Content)
+			for _, id := range [...]content.ID{u.Form, u.MetadataContent} {
+				if err == nil && !id.IsZero() {
+					_, known, err = j.size(id)
+					err = required(known, err, "block", id)
+				}
+			}
 		}
 		if err == nil {
 			err = checkSource(u.SourceID)
@@ -198,9 +205,6 @@ func (j *Judge) usages(s *structure.Span) error {
 
 // lookup makes a span be found by the source id of a usage, if its run belongs to a thread.
 func (j *Judge) lookup(u *structure.Usage, r structure.SpanRef) error {
-	if u.SourceID == "" {
-		return refusal("span", r, backend.ErrInvalid, "a lookup without a source id")
-	}
 	run, known, err := j.runInfo(r.Run)
 	if err := required(known, err, "run", r.Run); err != nil {
 		return err

@@ -25,6 +25,7 @@ const (
 	fieldCount
 	fieldParts
 	fieldVersion
+	fieldExtras
 	fieldLength // and one for each kind of text
 	fields      = fieldLength + texts
 )
@@ -53,6 +54,7 @@ const (
 	textBranchSource
 	textCheckpoint
 	textReason
+	textExtra
 	textOther
 	texts
 )
@@ -67,6 +69,8 @@ const (
 	symbolOrigin
 	symbolOriginHas
 	symbolBy
+	symbolPiece
+	symbolRare
 	symbolForm
 	symbolRef
 	symbolSpan

@@ -18,6 +18,14 @@ const (
 	usageMetadata = 1 << iota
 	usageUnique
 	usageVersion
+	usageMore // what is rare follows
+)
+
+const (
+	usageForm = 1 << iota
+	usageExtras
+	usageOpaque
+	usageAside // metadata that is content
 )
 
 var roles = [...]string{"", "user", "assistant", "system", "tool", "developer", "function"}
@@ -47,10 +55,30 @@ func (f *former) usage(u *structure.Usage) {
 	default:
 		more |= usageVersion
 	}
+	rare := 0
+	if !u.Form.IsZero() {
+		rare |= usageForm
+	}
+	if len(u.Extras) > 0 {
+		rare |= usageExtras
+	}
+	if u.Opaque {
+		rare |= usageOpaque
+	}
+	if !u.MetadataContent.IsZero() {
+		rare |= usageAside
+	}
+	if rare != 0 {
+		more |= usageMore
+	}
 	has, more = f.symbol(symbolUsageHas, has), f.symbol(symbolUsageMore, more)
 	f.contentOf()
+	if more&usageMore != 0 {
+		f.rare(u, rare)
+	}
 	switch u.Kind {
 	case structure.MessageUsage:
+		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
 		role := max(slices.Index(roles[1:], u.Role)+1, 0)
 		role = f.c.tree(f.roles[f.at.role][:], 4, role)
 		f.at.role = role
@@ -68,6 +96,8 @@ func (f *former) usage(u *structure.Usage) {
 		u.Revision = f.num(fieldRevision, u.Revision)
 	case structure.AssetUsage:
 		u.Filename = f.str(textFile, u.Filename)
+	case structure.PartUsage:
+		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
 	default:
 		f.fail(errForm)
 		return
@@ -97,6 +127,38 @@ func (f *former) usage(u *structure.Usage) {
 	}
 	if more&usageMetadata != 0 {
 		u.Metadata = []byte(f.str(textUsageMetadata, string(u.Metadata)))
+	}
+}
+
+// named stands for content that a usage names until it is known.
+var named = content.ID{0: 0xff}
+
+// rare codes what few usages have. Content that is named is coded behind that of the usage.
+func (f *former) rare(u *structure.Usage, rare int) {
+	if rare = f.symbol(symbolRare, rare); rare&usageForm != 0 {
+		f.contentOf()
+	}
+	if rare&usageAside != 0 {
+		f.contentOf()
+	}
+	u.Opaque = rare&usageOpaque != 0
+	if !f.c.writing {
+		if rare&usageForm != 0 {
+			u.Form = named
+		}
+		if rare&usageAside != 0 {
+			u.MetadataContent = named
+		}
+	}
+	if rare&usageExtras == 0 {
+		return
+	}
+	n := f.count(fieldExtras, len(u.Extras), structure.MostExtras)
+	for i := 0; i < n && f.err == nil && !f.c.spent(); i++ {
+		if !f.c.writing {
+			u.Extras = append(u.Extras, nil)
+		}
+		u.Extras[i] = []byte(f.str(textExtra, string(u.Extras[i])))
 	}
 }
 

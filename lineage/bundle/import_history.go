@@ -29,7 +29,9 @@ func (im *importer) history(c *structure.Commit) error {
 				spans++
 			}
 			for k := range r.Usages {
-				used[r.Usages[k].Content] = used[r.Usages[k].Content] || added
+				for _, id := range r.Usages[k].Named(nil) {
+					used[*id] = used[*id] || added
+				}
 			}
 		case *structure.SpanSet:
 			if laid[i], err = im.spanSet(r); err != nil {

@@ -124,7 +124,15 @@ func (e *exporter) span(step *backend.Step) error {
 		if err := e.used(u.Content, b); err != nil {
 			return err
 		}
+		for _, id := range [...]content.ID{u.Form, u.MetadataContent} {
+			if err := e.content(id); err != nil {
+				return err
+			}
+		}
 		size += 128 + len(u.Metadata)
+		for _, extra := range u.Extras {
+			size += len(extra)
+		}
 	}
 	e.timed(s.Usages[0].CreatedAt)
 	s = e.own(step)

@@ -103,7 +103,7 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 	roles := rapid.OneOf(rapid.SampledFrom([]string{"user", "assistant", "system", "tool", "developer", "function"}), Texts())
 	return rapid.Custom(func(t *rapid.T) structure.Usage {
 		u := structure.Usage{
-			Kind:      rapid.SampledFrom([]structure.UsageKind{structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage}).Draw(t, "usage kind"),
+			Kind:      rapid.SampledFrom([]structure.UsageKind{structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage, structure.PartUsage}).Draw(t, "usage kind"),
 			Content:   of.Draw(t, "content"),
 			CreatedAt: Times().Draw(t, "created"),
 		}
@@ -114,6 +114,11 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 			u.Document, u.Revision = Texts().Draw(t, "document"), rapid.Uint64().Draw(t, "revision")
 		case structure.AssetUsage:
 			u.Filename = Texts().Draw(t, "filename")
+		case structure.PartUsage:
+			u.Name = roles.Draw(t, "name")
+		}
+		if u.Kind == structure.MessageUsage || u.Kind == structure.PartUsage {
+			u.Piece = structure.Piece(rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 5)).Draw(t, "piece"))
 		}
 		if rapid.Bool().Draw(t, "bare") {
 			return u
@@ -124,7 +129,19 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 		if u.SourceID = Texts().Draw(t, "source id"); u.SourceID != "" {
 			u.Lookup = rapid.OneOf(rapid.SampledFrom([]uint64{0, 1, 2, 300}), rapid.Uint64()).Draw(t, "lookup")
 		}
-		u.Metadata = OptionalByteStrings().Draw(t, "metadata")
+		if rapid.IntRange(0, 3).Draw(t, "metadata aside") == 0 {
+			u.MetadataContent = of.Draw(t, "metadata content")
+		} else {
+			u.Metadata = OptionalByteStrings().Draw(t, "metadata")
+		}
+		if u.Kind == structure.MessageUsage {
+			if u.Opaque = rapid.IntRange(0, 3).Draw(t, "opaque") == 0; !u.Opaque {
+				u.Form = of.Draw(t, "form")
+			}
+		}
+		if !u.Form.IsZero() && rapid.Bool().Draw(t, "extras") {
+			u.Extras = rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 12), 1, 5).Draw(t, "extras")
+		}
 		return u
 	})
 }

@@ -66,7 +66,9 @@ func (s *census) add(c *structure.Commit) {
 func (s *census) span(r *structure.Span) {
 	s.spans.add(r.Ref)
 	for _, u := range r.Usages {
-		s.blocks.add(u.Content)
+		for _, id := range u.Named(nil) {
+			s.blocks.add(*id)
+		}
 		s.sources.add(u.SourceID)
 	}
 }

@@ -108,6 +108,12 @@ func testRefused(t *testing.T, c Config) {
 		{"span in a missing set", backend.ErrNotFound, []structure.Record{inSet}},
 		{"usage of no kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Content: content.Sum([]byte("one"))})}},
 		{"usage of an unknown kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: 9, Content: content.Sum([]byte("one"))})}},
+		{"usage of an unknown piece", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: structure.PartUsage, Piece: 6, Content: content.Sum([]byte("one"))})}},
+		{"too many extras", backend.ErrInvalid, []structure.Record{usage(structure.Usage{
+			Kind: structure.MessageUsage, Content: content.Sum([]byte("one")), Form: content.Sum([]byte("one")), Extras: make([][]byte, structure.MostExtras+1),
+		})}},
+		{"missing form", backend.ErrNotFound, []structure.Record{usage(structure.Usage{Kind: structure.MessageUsage, Content: content.Sum([]byte("one")), Form: content.Sum([]byte("missing"))})}},
+		{"missing metadata", backend.ErrNotFound, []structure.Record{usage(structure.Usage{Kind: structure.AssetUsage, Content: content.Sum([]byte("one")), MetadataContent: content.Sum([]byte("missing"))})}},
 		{"source id that is taken", backend.ErrExists, []structure.Record{sourcedSpan(at("r", 5), "one", "source")}},
 		{"source id twice in a commit", backend.ErrExists, []structure.Record{sourcedSpan(at("r", 5), "one", "b"), sourcedSpan(at("r", 6), "one", "b")}},
 		{"source id that is too long", backend.ErrInvalid, []structure.Record{sourcedSpan(at("r", 5), "one", strings.Repeat("x", backend.MaxSourceID+1))}},

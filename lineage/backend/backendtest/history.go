@@ -147,6 +147,23 @@ func testWhere(t *testing.T, c Config) {
 	}
 	kinds.Usages[2].Name, kinds.Usages[2].Role = "Ada", "critic"
 	s.apply(kinds)
+	pieces := says(at("r0", 6), "x", "r1", "x")
+	first, part := &pieces.Usages[0], &pieces.Usages[1]
+	first.Form, first.Extras, first.MetadataContent = content.Sum([]byte("r2")), [][]byte{[]byte("call-1"), {}}, content.Sum([]byte("r3"))
+	*part = structure.Usage{Kind: structure.PartUsage, Piece: structure.InputPiece, Content: part.Content, Name: "search", MetadataContent: content.Sum([]byte("x")), CreatedAt: moment(3)}
+	pieces.Usages[2].Opaque = true
+	s.apply(pieces)
+	// The form, the metadata and the content come in the same commit, and are met again.
+	own := says(at("r0", 7), "said")
+	own.Usages[0].Form, own.Usages[0].MetadataContent = content.Sum([]byte("form")), content.Sum([]byte("aside"))
+	again := says(at("r0", 8), "said")
+	again.Usages[0].Form, again.Usages[0].MetadataContent = own.Usages[0].Form, own.Usages[0].MetadataContent
+	s.apply(text("form"), text("aside"), text("said"), own, again)
+	later := says(at("r0", 9), "said")
+	later.Usages[0].Form, later.Usages[0].MetadataContent = own.Usages[0].Form, own.Usages[0].MetadataContent
+	s.apply(later)
+	s.restart()
+	s.check()
 }
 
 // testOrder fills every listing out of order.

@@ -219,7 +219,7 @@ func (m *model) usages(id content.ID) []structure.UsageID {
 	out := []structure.UsageID{}
 	for _, ref := range m.order {
 		for i, u := range m.spans[ref].span.Usages {
-			if u.Content == id {
+			if u.Content == id || u.MetadataContent == id {
 				out = append(out, structure.UsageID{Span: ref, Index: i})
 			}
 		}

@@ -88,8 +88,13 @@ func (m *model) span(r *structure.Span) error {
 		return backend.ErrConflict
 	}
 	for _, u := range r.Usages {
-		if u.Kind < structure.MessageUsage || u.Kind > structure.AssetUsage {
+		if u.Check() != nil {
 			return backend.ErrInvalid
+		}
+		for _, id := range u.Named(nil) {
+			if _, ok := m.blocks[*id]; !ok {
+				return backend.ErrNotFound
+			}
 		}
 		b, ok := m.blocks[u.Content]
 		if !ok {

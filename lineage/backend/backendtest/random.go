@@ -268,8 +268,10 @@ func (d *draft) span() []structure.Record {
 	if rapid.IntRange(0, 9).Draw(d.t, "with content") > 0 {
 		for _, body := range []string{"", "one", "two", "three", "four"} {
 			for _, u := range s.Usages {
-				if u.Content == content.Sum([]byte(body)) {
-					records = append(records, text(body))
+				for _, id := range u.Named(nil) {
+					if *id == content.Sum([]byte(body)) {
+						records = append(records, text(body))
+					}
 				}
 			}
 		}
