@@ -25,7 +25,9 @@ func requireOneForm(t require.TestingT, payload []byte) {
 	if err != nil {
 		require.Nil(t, commit)
 		if !errors.Is(err, structure.ErrMalformed) {
-			require.ErrorIs(t, err, structure.ErrUnknownVersion)
+			if !errors.Is(err, structure.ErrOldVersion) {
+				require.ErrorIs(t, err, structure.ErrUnknownVersion)
+			}
 		}
 		return
 	}
@@ -105,7 +107,7 @@ func TestTrailingBytes(t *testing.T) {
 		if err != nil {
 			continue // blocks, chunks, spans and tips
 		}
-		longer := append([]byte{1, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
+		longer := append([]byte{2, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
 		if len(b) < 127 {
 			_, err = structure.DecodeCommit(longer)
 			require.ErrorIs(t, err, structure.ErrMalformed, "%v", r.Kind())
@@ -171,15 +173,16 @@ func TestRefusedForms(t *testing.T) {
 		err     error
 	}{
 		{"nothing", nil, structure.ErrMalformed},
-		{"no time", []byte{1}, structure.ErrMalformed},
-		{"version 0", []byte{0, 0}, structure.ErrUnknownVersion},
-		{"the next version", []byte{2, 0}, structure.ErrUnknownVersion},
-		{"the next version alone", []byte{2}, structure.ErrUnknownVersion},
-		{"time in a longer form", []byte{1, 0x80, 0}, structure.ErrMalformed},
+		{"no time", []byte{2}, structure.ErrMalformed},
+		{"version 0", []byte{0, 0}, structure.ErrOldVersion},
+		{"the version before", []byte{1, 0}, structure.ErrOldVersion},
+		{"the next version", []byte{3, 0}, structure.ErrUnknownVersion},
+		{"the next version alone", []byte{3}, structure.ErrUnknownVersion},
+		{"time in a longer form", []byte{2, 0x80, 0}, structure.ErrMalformed},
 		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
 		{"the next record kind", record(15, nil), structure.ErrUnknownVersion},
-		{"length in a longer form", []byte{1, 0, 2, 0x80, 0}, structure.ErrMalformed},
-		{"length beyond the payload", []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
+		{"length in a longer form", []byte{2, 0, 2, 0x80, 0}, structure.ErrMalformed},
+		{"length beyond the payload", []byte{2, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
 		{"unknown span flags", record(structure.KindSpan, join([]byte{4}, usage(0)[1:])), structure.ErrMalformed},
 		{"no usages", record(structure.KindSpan, join(span, []byte{0})), structure.ErrMalformed},
 		{"more usages than bytes", record(structure.KindSpan, join(span, bytes.Repeat([]byte{0xff}, 9), []byte{1})), structure.ErrMalformed},
@@ -277,7 +280,7 @@ func TestRefusedLongForms(t *testing.T) {
 		_, err := structure.DecodeCommit(join(first, second))
 		require.ErrorIs(t, err, structure.ErrMalformed, name)
 	}
-	_, err := structure.DecodeCommit(join([]byte{1, 0}, next, tip))
+	_, err := structure.DecodeCommit(join([]byte{2, 0}, next, tip))
 	require.NoError(t, err)
 }
 
@@ -325,7 +328,7 @@ func TestDecoderForgets(t *testing.T) {
 		}
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())))
 		require.ErrorIs(t, decodeAll(&d, payload), structure.ErrMalformed, name)
-		require.ErrorIs(t, d.Reset([]byte{2}), structure.ErrUnknownVersion)
+		require.ErrorIs(t, d.Reset([]byte{3}), structure.ErrUnknownVersion)
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())), "after an error")
 	}
 }
@@ -345,7 +348,7 @@ func gone(size uint64) []byte {
 
 // record returns a commit of time 0 with a single record.
 func record(kind structure.Kind, body []byte) []byte {
-	return append(append([]byte{1, 0, byte(kind)}, uvarint(len(body))...), body...)
+	return append(append([]byte{2, 0, byte(kind)}, uvarint(len(body))...), body...)
 }
 
 func uvarint(n int) []byte {

@@ -37,7 +37,11 @@ func NewDecoder(payload []byte) (*Decoder, error) {
 func (d *Decoder) Reset(payload []byte) error {
 	*d = Decoder{c: cursor{rest: payload}, size: len(payload), blocks: d.blocks[:0]}
 	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
-		d.c.rest, d.c.err = nil, fmt.Errorf("%w: commit version %d, this program knows %d", ErrUnknownVersion, v, commitVersion)
+		why := ErrUnknownVersion
+		if v < commitVersion {
+			why = ErrOldVersion
+		}
+		d.c.rest, d.c.err = nil, fmt.Errorf("%w: commit version %d, this program knows %d", why, v, commitVersion)
 		return d.c.err
 	}
 	d.Time = d.c.time("time")

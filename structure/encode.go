@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// commitVersion is the first byte of a commit's binary form.
-const commitVersion = 1
+// commitVersion is the first byte of a commit's binary form. Version 1 was never released.
+const commitVersion = 2
 
 // Flags of a span record.
 const (

@@ -69,7 +69,7 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 	}
 	header, headErr := decodeHeader(head)
 	switch {
-	case errors.Is(headErr, backend.ErrNewerFormat):
+	case errors.Is(headErr, backend.ErrNewerFormat), errors.Is(headErr, backend.ErrOlderFormat):
 		return nil, fmt.Errorf("%s: %w", name, headErr)
 	case headErr != nil:
 		return nil, p.corrupt(0, headErr.Error())

@@ -24,7 +24,7 @@ import (
 
 // FormatVersion is the version of the layout that this program writes and the
 // newest that it reads.
-const FormatVersion = 1
+const FormatVersion = 2
 
 const (
 	headerSize = 64
@@ -88,6 +88,9 @@ func decodeHeader(b []byte) (h Header, err error) {
 	}
 	if crc32.Checksum(b[:60], castagnoli) != binary.LittleEndian.Uint32(b[60:]) {
 		return h, errors.New("header checksum does not match")
+	}
+	if v < FormatVersion {
+		return h, fmt.Errorf("%w: pack format %d, this program reads %d", backend.ErrOlderFormat, v, FormatVersion)
 	}
 	h = Header{
 		First: binary.LittleEndian.Uint32(b[12:]), Last: binary.LittleEndian.Uint32(b[16:]),

@@ -39,6 +39,9 @@ var (
 	ErrLocked = errors.New("locked")
 	// ErrNewerFormat is returned for a store that a newer program wrote.
 	ErrNewerFormat = errors.New("written by a newer version of the program")
+	// ErrOlderFormat is returned for a store that an older program wrote, which was never
+	// released.
+	ErrOlderFormat = errors.New("written by an older, unreleased version of the program")
 )
 
 // SubjectError says which thing an error is about. It matches its Err.

@@ -462,6 +462,35 @@ func TestSourcesTaken(t *testing.T) {
 	requireSound(t, b)
 }
 
+// TestThreadsOfAnotherIncarnation is about a thread that was made in both stores: what is
+// imported belongs to the one here, and is found there.
+func TestThreadsOfAnotherIncarnation(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	for name, s := range map[string]*lineage.Store{"a": a, "b": b} {
+		thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "both"})
+		require.NoError(t, err)
+		main, err := thread.Active(bg)
+		require.NoError(t, err)
+		_, err = main.Extend(bg, lineage.User("said in "+name).WithID("only in "+name))
+		require.NoError(t, err)
+	}
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	thread, err := b.Thread(bg, lineage.SourceThread("both"))
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b"} {
+		e, err := thread.Find(bg, "only in "+name)
+		require.NoError(t, err)
+		require.Equal(t, "said in "+name, e.Text())
+	}
+	runs := 0
+	for _, err := range b.Engine().RunsOf(bg, thread.ID(), structure.RunID{}) {
+		require.NoError(t, err)
+		runs++
+	}
+	require.Equal(t, 2, runs)
+	requireSound(t, b)
+}
+
 // TestOriginsOfKnownContent is about content that both stores have from elsewhere.
 func TestOriginsOfKnownContent(t *testing.T) {
 	a, b := newStore(t), newStore(t)
