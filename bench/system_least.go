@@ -169,7 +169,7 @@ func (h *leastHistory) extend(_ context.Context, message []byte) error {
 	now := time.Now()
 	id := content.ID(sha256.Sum256(message))
 	h.block = structure.Block{
-		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(message)), Origin: content.Origin{Kind: content.OriginUser}, CreatedAt: now},
+		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(message)), Origin: content.BlockOrigin{Kind: content.OriginUser}, CreatedAt: now},
 		Body:  message,
 	}
 	was := h.at

@@ -75,7 +75,7 @@ func (r *run) limits(ctx context.Context) error {
 		ID: structure.NewID[structure.ContextID](), Thread: structure.NewID[structure.ThreadID](), Parent: structure.NewID[structure.ContextID](),
 		Base: at, Tip: at, CreatedAt: time.Now(),
 	}
-	block := structure.NewBlock(content.TypeText, content.Origin{Kind: content.OriginUser}, time.Now(), message)
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{Kind: content.OriginUser}, time.Now(), message)
 	extend := []structure.Record{
 		block,
 		&structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Content: block.ID, Role: "user", CreatedAt: time.Now()}}},

@@ -10,8 +10,8 @@ type Block struct {
 	Type string
 	// Size is how many bytes the body has.
 	Size int64
-	// Origin is who first brought the content.
-	Origin Origin
+	// Origin is what was first recorded of where the content comes from.
+	Origin BlockOrigin
 	// CreatedAt is when the content was first recorded.
 	CreatedAt time.Time
 }

@@ -81,6 +81,32 @@ type Origin struct {
 	ParentID ID
 }
 
+// Attribution is the part of an origin that belongs to one appearance of content: who
+// brought it then, and from where. Shared content has none of its own.
+type Attribution struct {
+	UserID   string
+	ModelID  string
+	SourceID string
+}
+
+// BlockOrigin is the part of an origin that is stated with a block: what kind of origin it
+// has, and the content that it was derived from.
+type BlockOrigin struct {
+	Kind     OriginKind
+	ParentID ID
+}
+
+// Attribution returns the part of the origin that belongs to one appearance.
+func (o Origin) Attribution() Attribution { return Attribution{o.UserID, o.ModelID, o.SourceID} }
+
+// OfBlock returns the part of the origin that is stated with a block.
+func (o Origin) OfBlock() BlockOrigin { return BlockOrigin{o.Kind, o.ParentID} }
+
+// By returns the origin of an appearance of the block.
+func (o BlockOrigin) By(a Attribution) Origin {
+	return Origin{Kind: o.Kind, UserID: a.UserID, ModelID: a.ModelID, SourceID: a.SourceID, ParentID: o.ParentID}
+}
+
 // IsZero reports whether nothing is known.
 func (o Origin) IsZero() bool { return o == Origin{} }
 

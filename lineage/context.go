@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -16,6 +17,7 @@ import (
 type Context struct {
 	store *Store
 	id    ContextID
+	at    atomic.Pointer[dwelling] // where it was extended last
 }
 
 // sameStore refuses a context that a caller gives beside another where it is none, or of

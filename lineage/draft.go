@@ -27,7 +27,7 @@ type draft struct {
 	// Memory of the above.
 	blocks  []structure.Block
 	usages  []structure.Usage
-	origins []content.Origin
+	origins []content.BlockOrigin
 	spans   []structure.Span
 	run     structure.Run
 	tip     structure.Tip
@@ -78,7 +78,7 @@ func (d *draft) take(ctx context.Context, s *Store, items []Item, together bool)
 			d.content = append(d.content, b)
 			item.Content = b.ID
 		}
-		d.origins = append(d.origins, Origin{})
+		d.origins = append(d.origins, content.BlockOrigin{})
 		d.usages = append(d.usages, usageOf(&item, &d.origins[i]))
 		if !together {
 			d.steps = append(d.steps, d.usages[i:i+1:i+1])
@@ -125,17 +125,20 @@ func (d *draft) leaveToBlocks() {
 
 // usageOf returns the usage that an item is. Its origin, if it says one, is put
 // where origin points.
-func usageOf(i *Item, origin *Origin) structure.Usage {
+func usageOf(i *Item, origin *content.BlockOrigin) structure.Usage {
 	u := structure.Usage{
 		Kind: i.Kind, Content: i.Content, Role: i.Role, Document: i.Document, Revision: i.Revision,
 		Filename: i.Filename, Type: i.Type, SourceID: i.SourceID, Metadata: i.Metadata,
-		CreatedAt: i.CreatedAt.UTC(),
+		CreatedAt: i.CreatedAt.UTC(), By: i.Origin.Attribution(),
 	}
 	if i.Name != i.Role {
 		u.Name = i.Name
 	}
-	if i.Origin != (Origin{}) {
-		*origin = i.Origin
+	if u.SourceID != "" {
+		u.Lookup = 1
+	}
+	if of := i.Origin.OfBlock(); of != (content.BlockOrigin{}) {
+		*origin = of
 		u.Origin = origin
 	}
 	return u
@@ -151,15 +154,16 @@ func (d *draft) time() time.Time {
 
 // grow makes the records that extend a context by usages, of content that comes in
 // the order of the usages, and returns the new spans. They continue the run that
-// the tip is in; whether that is where it ends the engine tells when it refuses.
+// the tip is in, or begin one of a home; whether that is where it ends the engine tells
+// when it refuses.
 // Content stands just before the span that uses it: that is short to say, and near
 // when it is read.
-func (d *draft) grow(c *structure.Context, content []structure.Record, usages [][]structure.Usage, freshRun bool) []SpanRef {
+func (d *draft) grow(c *structure.Context, home structure.Home, content []structure.Record, usages [][]structure.Usage, freshRun bool) []SpanRef {
 	d.records = slices.Grow(d.records[:0], len(content)+len(usages)+2)
 	d.spans = slices.Grow(d.spans[:0], len(usages))
 	at := c.Tip
 	if at.IsZero() || freshRun || !c.Set.IsZero() && c.Tip == c.Base {
-		d.run = structure.Run{ID: structure.NewIDAt[structure.RunID](d.time()), Parent: c.Tip}
+		d.run = structure.Run{ID: structure.NewIDAt[structure.RunID](d.time()), Parent: c.Tip, Home: home}
 		d.records = append(d.records, &d.run)
 		at = SpanRef{Run: d.run.ID}
 	}

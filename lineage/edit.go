@@ -63,11 +63,12 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 			return err
 		}
 		usages := append(d.steps, replayed...)
-		if err := c.store.makeFindable(ctx, record.Thread, usages); err != nil {
+		home, _, err := c.store.home(ctx, record)
+		if err != nil {
 			return err
 		}
-		d.grow(record, d.content, usages, true)
-		_, err := c.store.apply(ctx, append([]structure.Record{record}, d.records...))
+		d.grow(record, home, d.content, usages, true)
+		_, err = c.store.apply(ctx, append([]structure.Record{record}, d.records...))
 		return takenSourceID(err, usages)
 	}, edited)
 	if err != nil {

@@ -43,11 +43,11 @@ func ExampleContext_ExtendTogether() {
 	must(err)
 	chain, err := store.Provenance(ctx, last[0].Content)
 	must(err)
-	fmt.Println("the second revision was made by", chain[0].Origin.ModelID, "from the first:", chain[1].ID == entries[1].Content)
+	fmt.Println("the second revision was made by the", chain[0].Origin.Kind, "from the first:", chain[1].ID == entries[1].Content)
 	// Output:
 	// 1 user: Here are my draft and a photo.
 	// 1 essay, revision 1: # Essay
 	// 1 photo.png: image/png, 4 bytes
 	// 2 essay, revision 2: # A better essay
-	// the second revision was made by large from the first: true
+	// the second revision was made by the assistant from the first: true
 }

@@ -3,8 +3,9 @@ package lineage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -49,7 +50,7 @@ func (c *Context) extend(ctx context.Context, items []Item, together bool, expec
 		if err != nil {
 			return err
 		}
-		spans, err = c.store.append(ctx, c.id, d, expected)
+		spans, err = c.append(ctx, d, expected)
 		return err
 	}, items...)
 	return spans, err
@@ -87,7 +88,8 @@ func repeatable(items []Item) bool {
 
 // append adds the usages of a draft to a context. It takes the context's lock if
 // others want it, or were faster.
-func (s *Store) append(ctx context.Context, id ContextID, d *draft, expected *SpanRef) ([]SpanRef, error) {
+func (c *Context) append(ctx context.Context, d *draft, expected *SpanRef) ([]SpanRef, error) {
+	s, id := c.store, c.id
 	var lock *contextLock
 	defer func() { lock.Unlock() }()
 	recent := true
@@ -95,23 +97,27 @@ func (s *Store) append(ctx context.Context, id ContextID, d *draft, expected *Sp
 		if again && lock == nil {
 			lock = s.lockContext(id)
 		}
-		c, behind, err := s.recently(ctx, id, recent)
+		is, behind, err := s.recently(ctx, id, recent)
 		if err != nil {
 			return nil, err
 		}
 		recent = false
-		if expected != nil && c.Tip != *expected {
+		if expected != nil && is.Tip != *expected {
 			if behind {
 				continue
 			}
-			return nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: c.Tip}}
+			return nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: is.Tip}}
 		}
-		if err := s.makeFindable(ctx, c.Thread, d.steps); err != nil {
+		home, own, err := c.home(ctx, &is.Context)
+		if err != nil {
 			return nil, err
 		}
-		spans := d.grow(&c.Context, d.content, d.steps, freshRun)
-		err = d.apply(ctx, s, backend.Expect{Context: id, Tip: c.Tip})
+		spans := d.grow(&is.Context, home, d.content, d.steps, freshRun || !own)
+		err = d.apply(ctx, s, backend.Expect{Context: id, Tip: is.Tip})
 		if err == nil {
+			if spans[0].Run != is.Tip.Run {
+				c.at.Store(&dwelling{is.CreatedAt, home, spans[0].Run})
+			}
 			return spans, nil
 		}
 		if freshRun, again = tryAgain(err, expected == nil, freshRun); !again {
@@ -147,51 +153,51 @@ func tryAgain(err error, follow, wasFresh bool) (freshRun, again bool) {
 	return false, false
 }
 
-// makeFindable gives the usages with a source id their aliases, in a thread.
-func (s *Store) makeFindable(ctx context.Context, thread ThreadID, usages [][]structure.Usage) error {
-	var in *structure.Thread
-	for _, span := range usages {
-		for i := range span {
-			if span[i].SourceID == "" || thread.IsZero() {
-				continue
-			}
-			if in == nil {
-				var err error
-				if in, err = s.engine.Thread(ctx, thread); err != nil {
-					return err
-				}
-			}
-			span[i].Alias = messageAlias(in, span[i].SourceID)
+// home returns the home of what is said in a context, and whether the run that its tip is
+// in belongs there. Another run is not continued: what it holds belongs to another thread.
+func (s *Store) home(ctx context.Context, c *structure.Context) (home structure.Home, own bool, err error) {
+	if !c.Thread.IsZero() {
+		in, err := s.engine.Thread(ctx, c.Thread)
+		if err != nil {
+			return home, false, err
 		}
+		home = in.Home()
 	}
-	return nil
-}
-
-// messageAlias finds a message in a thread. One in a thread that was deleted does
-// not stand in the way of a new thread of that id.
-func messageAlias(in *structure.Thread, sourceID string) structure.Alias {
-	return Aliases(in)(sourceID)
-}
-
-// Aliases returns what derives the alias of a message in a thread from its source
-// id, for those who make commits themselves: Thread.Find looks for it.
-func Aliases(in *structure.Thread) func(sourceID string) structure.Alias {
-	thread, incarnation := in.ID.String(), strconv.FormatUint(in.Incarnation, 16)
-	return func(sourceID string) structure.Alias {
-		return structure.DeriveID[structure.Alias]("usage", thread, incarnation, sourceID)
+	if c.Tip.IsZero() {
+		return home, false, nil
 	}
+	run, err := s.engine.Run(ctx, c.Tip.Run)
+	return home, err == nil && run.Home == home, err
 }
 
-// takenSourceID makes an engine's report of an alias that is taken name the source
-// id that it was derived from.
+// dwelling is what a context was found to be at home in.
+type dwelling struct {
+	created time.Time // tells the context from another that had its id
+	home    structure.Home
+	run     structure.RunID // that belongs there
+}
+
+// home is Store.home for a context that is as given, and remembers the answer.
+func (c *Context) home(ctx context.Context, is *structure.Context) (home structure.Home, own bool, err error) {
+	if d := c.at.Load(); d != nil && d.home.Thread == is.Thread && d.run == is.Tip.Run && d.created.Equal(is.CreatedAt) {
+		return d.home, true, nil
+	}
+	home, own, err = c.store.home(ctx, is)
+	if own {
+		c.at.Store(&dwelling{is.CreatedAt, home, is.Tip.Run})
+	}
+	return home, own, err
+}
+
+// takenSourceID makes an engine's report of a source id that is taken one about a message.
 func takenSourceID(err error, usages [][]structure.Usage) error {
 	var subject *SubjectError
-	if !errors.Is(err, ErrExists) || !errors.As(err, &subject) || subject.Subject != "alias" {
+	if !errors.Is(err, ErrExists) || !errors.As(err, &subject) || subject.Subject != "source id" {
 		return err
 	}
 	for _, span := range usages {
 		for _, u := range span {
-			if u.Alias.String() == subject.ID {
+			if u.SourceID != "" && fmt.Sprintf("%.80q", u.SourceID) == subject.ID {
 				return subjectError("message", u.SourceID, ErrExists, "in its thread")
 			}
 		}

@@ -131,8 +131,12 @@ func (c *Context) Subset(ctx context.Context, f Filter, o ForkOptions) (*Context
 	record.Base, record.Tip = SpanRef{}, SpanRef{}
 	records := []structure.Record{record}
 	if len(usages) > 0 {
+		home, _, err := c.store.home(ctx, record)
+		if err != nil {
+			return nil, err
+		}
 		d := new(draft)
-		d.grow(record, nil, usages, true)
+		d.grow(record, home, nil, usages, true)
 		records = append(records, d.records...)
 	}
 	if _, err := c.store.apply(ctx, records); err != nil {
@@ -154,7 +158,7 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 			continue
 		}
 		item := e.Item()
-		u := usageOf(&item, new(Origin))
+		u := usageOf(&item, new(BlockOrigin))
 		if e.Span == last {
 			n := len(usages) - 1
 			usages[n] = append(usages[n], u)
@@ -285,14 +289,15 @@ func (c *Context) say(ctx context.Context, to *Context, said, heard Item) (here,
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := c.store.makeFindable(ctx, from.Thread, ours.steps); err != nil {
+		home, own, err := c.store.home(ctx, &from.Context)
+		if err != nil {
 			return nil, nil, err
 		}
-		if err := c.store.makeFindable(ctx, target.Thread, theirs.steps); err != nil {
+		here = ours.grow(&from.Context, home, ours.content, ours.steps, freshRun || !own || from.Tip == target.Tip)[0]
+		if home, own, err = c.store.home(ctx, &target.Context); err != nil {
 			return nil, nil, err
 		}
-		here = ours.grow(&from.Context, ours.content, ours.steps, freshRun || from.Tip == target.Tip)[0]
-		there = theirs.grow(&target.Context, nil, theirs.steps, freshRun)[0]
+		there = theirs.grow(&target.Context, home, nil, theirs.steps, freshRun || !own)[0]
 		return append(ours.records, theirs.records...), []backend.Expect{{Context: c.id, Tip: from.Tip}, {Context: to.id, Tip: target.Tip}}, nil
 	})
 	if err != nil {

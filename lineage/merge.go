@@ -74,8 +74,12 @@ func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStra
 			if err != nil || len(usages) == 0 {
 				return nil, nil, err
 			}
+			home, own, err := c.store.home(ctx, &target.Context)
+			if err != nil {
+				return nil, nil, err
+			}
 			d := new(draft)
-			result.Added = d.grow(&target.Context, nil, usages, freshRun)
+			result.Added = d.grow(&target.Context, home, nil, usages, freshRun || !own)
 			records = d.records
 		default:
 			return nil, nil, fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
@@ -126,7 +130,7 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 		}
 		item := e.Item()
 		item.Origin.SourceID = mergedFrom + place
-		u := usageOf(&item, new(Origin))
+		u := usageOf(&item, new(BlockOrigin))
 		if e.Span == last {
 			usages[len(usages)-1] = append(usages[len(usages)-1], u)
 			continue

@@ -16,7 +16,7 @@ import (
 type BlockOptions struct {
 	// Type is the media type. Default application/octet-stream.
 	Type   string
-	Origin Origin
+	Origin content.BlockOrigin
 }
 
 // Put stores a body and returns its block. known reports that the store had the
@@ -26,7 +26,7 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	if o.Type == "" {
 		o.Type = content.TypeBinary
 	}
-	item := Item{Type: o.Type, Origin: o.Origin, Reader: body, CreatedAt: s.timestamp()}
+	item := Item{Type: o.Type, Origin: o.Origin.By(content.Attribution{}), Reader: body, CreatedAt: s.timestamp()}
 	b := new(structure.Block)
 	if err := s.block(ctx, &item, b); err != nil {
 		return content.Block{}, false, err
@@ -61,10 +61,10 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 		r = bytes.NewReader(i.Body)
 	}
 	if r == nil {
-		b.Hold(i.Type, i.Origin, i.CreatedAt, body)
+		b.Hold(i.Type, i.Origin.OfBlock(), i.CreatedAt, body)
 		return nil
 	}
-	*b = structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin, CreatedAt: i.CreatedAt}}
+	*b = structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin.OfBlock(), CreatedAt: i.CreatedAt}}
 	var err error
 	if b.ID, b.Tree, err = backend.Cut(ctx, s.engine, r); err != nil {
 		return fmt.Errorf("store body: %w", err)

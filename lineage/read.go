@@ -180,9 +180,5 @@ func fillEntry(e *Entry, step *backend.Step, i int) {
 	if e.Type == "" {
 		e.Type = b.Type
 	}
-	if u.Origin != nil {
-		e.Origin = *u.Origin
-	} else {
-		e.Origin = b.Origin
-	}
+	e.Origin = u.OriginWith(b.Origin)
 }

@@ -40,10 +40,11 @@ func (c *Context) replaceAfter(ctx context.Context, tip, after SpanRef, reason s
 		if state.Tip != tip {
 			return nil, nil, &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
 		}
-		if err := c.store.makeFindable(ctx, state.Thread, d.steps); err != nil {
+		home, own, err := c.store.home(ctx, &state.Context)
+		if err != nil {
 			return nil, nil, err
 		}
-		records, grown := c.store.replacement(d, &state.Context, after, reason, freshRun || after != tip)
+		records, grown := c.store.replacement(d, &state.Context, home, after, reason, freshRun || !own || after != tip)
 		spans = grown
 		return records, []backend.Expect{{Context: c.id, Tip: tip}}, nil
 	})
@@ -55,7 +56,7 @@ func (c *Context) replaceAfter(ctx context.Context, tip, after SpanRef, reason s
 
 // replacement returns the records that make a context go on with the usages of a
 // draft after a span; none if that is what it does.
-func (s *Store) replacement(d *draft, c *structure.Context, after SpanRef, reason string, freshRun bool) ([]structure.Record, []SpanRef) {
+func (s *Store) replacement(d *draft, c *structure.Context, home structure.Home, after SpanRef, reason string, freshRun bool) ([]structure.Record, []SpanRef) {
 	if len(d.steps) == 0 {
 		if after == c.Tip {
 			return nil, nil
@@ -64,7 +65,7 @@ func (s *Store) replacement(d *draft, c *structure.Context, after SpanRef, reaso
 	}
 	from := *c
 	from.Tip = after
-	spans := d.grow(&from, d.content, d.steps, freshRun)
+	spans := d.grow(&from, home, d.content, d.steps, freshRun)
 	return append(d.records, &structure.Reflog{
 		Context: c.ID, From: c.Tip, To: spans[len(spans)-1], Reason: reason, At: s.timestamp(),
 	}), spans

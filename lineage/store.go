@@ -28,6 +28,8 @@ type (
 	Overrides = structure.Overrides
 	// Origin is who brought content.
 	Origin = content.Origin
+	// BlockOrigin is the part of an origin that is stated with a block.
+	BlockOrigin = content.BlockOrigin
 	// ContentID identifies a content block.
 	ContentID = content.ID
 	// Stats counts what a store holds.

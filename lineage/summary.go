@@ -207,9 +207,9 @@ func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedde
 		record.Embedding = encodeVector(vector)
 	}
 	now := c.store.timestamp()
-	item := Item{Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, CreatedAt: now, Origin: Origin{
-		Kind: content.OriginAssistant, ModelID: text.Model, SourceID: contextSource(c.id, record.To),
-	}}
+	item := Item{
+		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, CreatedAt: now, Origin: Origin{Kind: content.OriginAssistant},
+	}
 	record.ID, record.Context, record.Model, record.CreatedAt = structure.NewID[structure.SummaryID](), c.id, text.Model, now
 	block := new(structure.Block)
 	err = storing(func() error {

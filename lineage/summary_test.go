@@ -54,7 +54,6 @@ func TestSummariesFollowEachOther(t *testing.T) {
 	block, err := s.Block(bg, first.Content)
 	require.NoError(t, err)
 	require.Equal(t, content.OriginAssistant, block.Origin.Kind)
-	require.Contains(t, block.Origin.SourceID, c.ID().String())
 }
 
 func TestSummariesOfSummaries(t *testing.T) {

@@ -259,18 +259,17 @@ func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
 // Find returns the entry that was added to the thread with a source id, on whichever
 // history of it. Context.Find looks on one.
 func (t *Thread) Find(ctx context.Context, sourceID string) (*Entry, error) {
-	in, err := t.store.engine.Thread(ctx, t.id)
-	if err != nil {
+	if _, err := t.store.engine.Thread(ctx, t.id); err != nil {
 		return nil, err
 	}
-	ref, err := t.store.engine.Find(ctx, messageAlias(in, sourceID))
+	found, err := backend.FindFirst(ctx, t.store.engine, sourceID, t.id)
 	if isNotFound(err) {
 		return nil, subjectError("message", sourceID, ErrNotFound, "in thread "+t.id.String())
 	}
 	if err != nil {
 		return nil, err
 	}
-	entries, err := t.store.Span(ctx, ref)
+	entries, err := t.store.Span(ctx, found.Span)
 	if err != nil {
 		return nil, err
 	}

@@ -284,7 +284,7 @@ func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")
 	first := tip(t, c)
-	block := structure.NewBlock("text/plain", lineage.Origin{}, s.Now(), []byte("two"))
+	block := structure.NewBlock("text/plain", lineage.BlockOrigin{}, s.Now(), []byte("two"))
 	ref := lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}
 	for _, records := range [][]structure.Record{
 		{&structure.Run{ID: ref.Run, Parent: first}},

@@ -56,9 +56,6 @@ func (b *batch) addBlock(block *structure.Block, body []byte) {
 			b.addBare(block.Origin.ParentID)
 		}
 	}
-	if user := block.Origin.UserID; user != "" {
-		b.addUser(user)
-	}
 	b.putBlock(row)
 	b.rows++
 	b.bytes += len(body) + 200
@@ -103,9 +100,8 @@ func (r *blockRow) values() []any {
 	if body == nil {
 		body = []byte{}
 	}
-	o := r.block.Origin
 	return []any{
-		r.block.Type, body, o.Kind.String(), optional(o.UserID), optional(o.ModelID), optional(o.SourceID), optional(r.parent),
+		r.block.Type, body, r.block.Origin.Kind.String(), nil, nil, nil, optional(r.parent),
 		r.block.CreatedAt.UnixMilli(), r.block.Size,
 	}
 }

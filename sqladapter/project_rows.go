@@ -94,12 +94,11 @@ func (w *projection) addContent(ctx context.Context, used *structure.Block) erro
 
 // cleanBlock returns a block whose texts the database takes.
 func (w *projection) cleanBlock(b *structure.Block) *structure.Block {
-	o := w.cleanOrigin(b.Origin)
 	mediaType := w.DB.clean(b.Type)
-	if o == b.Origin && mediaType == b.Type {
+	if mediaType == b.Type {
 		return b
 	}
-	return &structure.Block{Block: content.Block{ID: b.ID, Type: mediaType, Size: b.Size, Origin: o, CreatedAt: b.CreatedAt}}
+	return &structure.Block{Block: content.Block{ID: b.ID, Type: mediaType, Size: b.Size, Origin: b.Origin, CreatedAt: b.CreatedAt}}
 }
 
 func (w *projection) cleanOrigin(o content.Origin) content.Origin {
@@ -109,14 +108,10 @@ func (w *projection) cleanOrigin(o content.Origin) content.Origin {
 
 func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structure.UsageID) []any {
 	db := w.DB
-	mediaType, origin := b.Type, b.Origin
+	mediaType, origin := b.Type, w.cleanOrigin(u.OriginWith(b.Origin))
 	if u.Type != "" {
 		mediaType = u.Type
 	}
-	if u.Origin != nil {
-		origin = *u.Origin
-	}
-	origin = w.cleanOrigin(origin)
 	if origin.UserID != "" {
 		w.batch.addUser(origin.UserID)
 	}

@@ -27,7 +27,7 @@ func TestAllocations(t *testing.T) {
 		// The three records, the span's usages and the block's user id.
 		{"decode a message", 5, func() error { return decodeAll(&dec, payload) }},
 		{"next digest", 0, func() error { structure.NextDigest(structure.Digest{}, usages); return nil }},
-		{"derive an id", 0, func() error { structure.DeriveID[structure.Alias]("scope", "chat-1"); return nil }},
+		{"derive an id", 0, func() error { structure.DeriveID[structure.RunID]("scope", "chat-1"); return nil }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestDecodingAllocatesInProportion(t *testing.T) {
 		return join(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), record(structure.KindSpan, body)[2:])
 	}
 	tests := map[string][]byte{
-		"a huge record":         join([]byte{1, 0, 2}, huge),
+		"a huge record":         join([]byte{2, 0, 2}, huge),
 		"a huge string":         record(structure.KindThread, join(make([]byte, 16), huge)),
 		"a huge optional":       record(structure.KindThread, join(make([]byte, 16), []byte{0, 0, 0}, huge)),
 		"countless usages":      span(0, huge),
@@ -64,7 +64,7 @@ func TestDecodingAllocatesInProportion(t *testing.T) {
 		"a usage for each byte": span(3000, []byte{0x98, 0x75}),
 		"countless parts":       record(structure.KindSummary, join(make([]byte, 67), huge)),
 		"parts without bytes":   record(structure.KindSummary, join(make([]byte, 67), []byte{0x80, 0x80, 0x02})),
-		"the shortest records":  join([]byte{1, 0}, bytes.Repeat([]byte{2, 0}, 10_000)),
+		"the shortest records":  join([]byte{2, 0}, bytes.Repeat([]byte{2, 0}, 10_000)),
 		"the shortest usages":   span(3000, []byte{0xb8, 0x17}),
 		"a megabyte in a block": encode(t, &structure.Commit{Records: []structure.Record{text(string(make([]byte, 1<<20)))}}),
 	}

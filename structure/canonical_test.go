@@ -25,7 +25,9 @@ func requireOneForm(t require.TestingT, payload []byte) {
 	if err != nil {
 		require.Nil(t, commit)
 		if !errors.Is(err, structure.ErrMalformed) {
-			require.ErrorIs(t, err, structure.ErrUnknownVersion)
+			if !errors.Is(err, structure.ErrOldVersion) {
+				require.ErrorIs(t, err, structure.ErrUnknownVersion)
+			}
 		}
 		return
 	}
@@ -105,7 +107,7 @@ func TestTrailingBytes(t *testing.T) {
 		if err != nil {
 			continue // blocks, chunks, spans and tips
 		}
-		longer := append([]byte{1, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
+		longer := append([]byte{2, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
 		if len(b) < 127 {
 			_, err = structure.DecodeCommit(longer)
 			require.ErrorIs(t, err, structure.ErrMalformed, "%v", r.Kind())
@@ -157,52 +159,74 @@ func TestRefusedForms(t *testing.T) {
 	const largest = 1 << 62
 	ref := append([]byte{1}, bytes.Repeat([]byte{1}, 16)...) // at(1, 1)
 	span := append([]byte{0}, ref...)                        // its flags, its place
-	usage := func(flags byte, rest ...byte) []byte {         // of an asset with a short name
-		content := append([]byte{3, flags}, make([]byte, 32)...)       // kind, flags, content
-		return join(span, []byte{1}, append(content, 1, 'f', 0), rest) // count, name, time
+	usage := func(flags uint64, rest ...byte) []byte {       // of an asset with a short name
+		content := append(binary.AppendUvarint([]byte{3}, flags), make([]byte, 32)...) // kind, flags, content
+		return join(span, []byte{1}, append(content, 1, 'f', 0), rest)                 // count, name, time
 	}
 	zeros := make([]byte, 32)
+	message := func(flags uint64, rest ...byte) []byte { // of a user, behind a count of 1
+		return join(binary.AppendUvarint([]byte{1, 1}, flags), zeros, []byte{1, 0}, rest)
+	}
 	tests := []struct {
 		name    string
 		payload []byte
 		err     error
 	}{
 		{"nothing", nil, structure.ErrMalformed},
-		{"no time", []byte{1}, structure.ErrMalformed},
-		{"version 0", []byte{0, 0}, structure.ErrUnknownVersion},
-		{"the next version", []byte{2, 0}, structure.ErrUnknownVersion},
-		{"the next version alone", []byte{2}, structure.ErrUnknownVersion},
-		{"time in a longer form", []byte{1, 0x80, 0}, structure.ErrMalformed},
+		{"no time", []byte{2}, structure.ErrMalformed},
+		{"version 0", []byte{0, 0}, structure.ErrOldVersion},
+		{"the version before", []byte{1, 0}, structure.ErrOldVersion},
+		{"the next version", []byte{3, 0}, structure.ErrUnknownVersion},
+		{"the next version alone", []byte{3}, structure.ErrUnknownVersion},
+		{"time in a longer form", []byte{2, 0x80, 0}, structure.ErrMalformed},
 		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
 		{"the next record kind", record(15, nil), structure.ErrUnknownVersion},
-		{"length in a longer form", []byte{1, 0, 2, 0x80, 0}, structure.ErrMalformed},
-		{"length beyond the payload", []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
+		{"length in a longer form", []byte{2, 0, 2, 0x80, 0}, structure.ErrMalformed},
+		{"length beyond the payload", []byte{2, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
 		{"unknown span flags", record(structure.KindSpan, join([]byte{4}, usage(0)[1:])), structure.ErrMalformed},
 		{"no usages", record(structure.KindSpan, join(span, []byte{0})), structure.ErrMalformed},
 		{"more usages than bytes", record(structure.KindSpan, join(span, bytes.Repeat([]byte{0xff}, 9), []byte{1})), structure.ErrMalformed},
 		{"first span follows", record(structure.KindSpan, join([]byte{2}, usage(0)[len(span):])), structure.ErrMalformed},
 		{"span without a place", record(structure.KindSpan, join([]byte{0, 0}, usage(0)[len(span):])), structure.ErrMalformed},
 		{"zero span set", record(structure.KindSpan, join([]byte{1}, ref, zeros[:16], usage(0)[len(span):])), structure.ErrMalformed},
-		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{1, 4, 0}, zeros, zeros)), structure.ErrMalformed},
-		{"unknown usage flags", record(structure.KindSpan, usage(128)), structure.ErrMalformed},
+		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{1, 5, 0}, zeros, zeros)), structure.ErrMalformed},
+		{"unique without a source id", record(structure.KindSpan, usage(4)), structure.ErrMalformed},
+		{"unknown usage flags", record(structure.KindSpan, usage(8192)), structure.ErrMalformed},
+		{"usage flags in a longer form", record(structure.KindSpan, join(span, []byte{1, 3, 0x81, 0, 0, 0, 0})), structure.ErrMalformed},
+		{"version without a source id", record(structure.KindSpan, usage(512, 2)), structure.ErrMalformed},
+		{"unique and a version", record(structure.KindSpan, usage(2|4|512, 1, 's', 2)), structure.ErrMalformed},
+		{"version 1", record(structure.KindSpan, usage(2|512, 1, 's', 1)), structure.ErrMalformed},
+		{"thread that keeps twice", record(structure.KindThread, join(make([]byte, 37), []byte{2, 0, 0})), structure.ErrMalformed},
 		{"block that is not there", record(structure.KindSpan, join(span, []byte{1, 3, 1, 0, 0, 0})), structure.ErrMalformed},
 		{"block far beyond", record(structure.KindSpan, join(span, []byte{1, 3, 1}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0, 0})), structure.ErrMalformed},
 		{"unknown role", record(structure.KindSpan, join(span, []byte{1, 1, 0}, zeros, []byte{200, 0})), structure.ErrUnknownVersion},
-		{"name of an asset", record(structure.KindSpan, usage(2, 1, 'n')), structure.ErrMalformed},
-		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 2}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
-		{"empty media type", record(structure.KindSpan, usage(4, 0, 0)), structure.ErrMalformed},
-		{"unknown media type", record(structure.KindSpan, usage(4, 255)), structure.ErrUnknownVersion},
-		{"unknown origin flags", record(structure.KindSpan, usage(8, 0, 16)), structure.ErrMalformed},
-		{"empty user", record(structure.KindSpan, usage(8, 0, 1, 0)), structure.ErrMalformed},
-		{"empty model", record(structure.KindSpan, usage(8, 0, 2, 0)), structure.ErrMalformed},
-		{"empty source", record(structure.KindSpan, usage(8, 0, 4, 0)), structure.ErrMalformed},
-		{"zero parent content", record(structure.KindSpan, usage(8, append([]byte{0, 8}, zeros...)...)), structure.ErrMalformed},
-		{"empty source id", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
-		{"zero alias", record(structure.KindSpan, usage(32, zeros[:16]...)), structure.ErrMalformed},
+		{"name of an asset", record(structure.KindSpan, usage(64, 1, 'n')), structure.ErrMalformed},
+		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 64}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
+		{"empty media type", record(structure.KindSpan, usage(256, 0, 0)), structure.ErrMalformed},
+		{"unknown media type", record(structure.KindSpan, usage(256, 255)), structure.ErrUnknownVersion},
+		{"unknown attribution flags", record(structure.KindSpan, usage(16, 8)), structure.ErrMalformed},
+		{"attribution to nobody", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
+		{"empty user", record(structure.KindSpan, usage(16, 1, 0)), structure.ErrMalformed},
+		{"empty model", record(structure.KindSpan, usage(16, 2, 0)), structure.ErrMalformed},
+		{"empty source", record(structure.KindSpan, usage(16, 4, 0)), structure.ErrMalformed},
+		{"zero parent content", record(structure.KindSpan, usage(128, append([]byte{1}, zeros...)...)), structure.ErrMalformed},
+		{"empty source id", record(structure.KindSpan, usage(2, 0)), structure.ErrMalformed},
+		{"form of an asset", record(structure.KindSpan, usage(32, 1)), structure.ErrMalformed},
+		{"opaque asset", record(structure.KindSpan, usage(2048)), structure.ErrMalformed},
+		{"piece of an asset", record(structure.KindSpan, join(span, []byte{1, 0x13, 0}, zeros, []byte{0, 0})), structure.ErrMalformed},
+		{"unknown piece", record(structure.KindSpan, join(span, []byte{1, 0x61, 0}, zeros, []byte{1, 0})), structure.ErrMalformed},
+		{"extras without a form", record(structure.KindSpan, join(span, message(1024, 1, 0))), structure.ErrMalformed},
+		{"form that is absent", record(structure.KindSpan, join(span, message(32, join([]byte{0}, zeros)...))), structure.ErrMalformed},
+		{"form that is not there", record(structure.KindSpan, join(span, message(32, 1))), structure.ErrMalformed},
+		{"opaque with a form", record(structure.KindSpan, join(span, message(32|2048, join([]byte{0, 1}, zeros[1:])...))), structure.ErrMalformed},
+		{"no extras", record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{0})...))), structure.ErrMalformed},
+		{"more extras than bytes", record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{9, 0})...))), structure.ErrMalformed},
+		{"metadata twice", record(structure.KindSpan, usage(8|4096, join([]byte{0, 0, 1}, zeros[1:])...)), structure.ErrMalformed},
+		{"metadata that is absent", record(structure.KindSpan, usage(4096, join([]byte{0}, zeros)...)), structure.ErrMalformed},
 		{"tip of no span", record(structure.KindTip, append(zeros[:16:16], 1)), structure.ErrMalformed},
 		{"unknown tip form", record(structure.KindTip, append(zeros[:16:16], 2)), structure.ErrMalformed},
-		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 0, 3, 0, 0, 0, 0}), structure.ErrMalformed},
-		{"block of a wrong checksum", record(structure.KindBlock, []byte{1, 0, 0, 0, 0, 1, 2, 3, 4}), structure.ErrMalformed},
+		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 3, 0, 0, 0, 0}), structure.ErrMalformed},
+		{"block of a wrong checksum", record(structure.KindBlock, []byte{1, 0, 0, 0, 1, 2, 3, 4}), structure.ErrMalformed},
 		{"tree of no size", record(structure.KindBlock, tree(0)), structure.ErrMalformed},
 		{"tree of impossible size", record(structure.KindBlock, tree(largest+1)), structure.ErrMalformed},
 		{"gone body of no size", record(structure.KindBlock, gone(0)), structure.ErrMalformed},
@@ -227,9 +251,17 @@ func TestRefusedForms(t *testing.T) {
 	for name, payload := range map[string][]byte{
 		"span":       record(structure.KindSpan, usage(0)),
 		"span set":   record(structure.KindSpan, join([]byte{1}, ref, ref[1:], usage(0)[len(span):])),
-		"alias":      record(structure.KindSpan, usage(32, ref[1:]...)),
-		"media type": record(structure.KindSpan, usage(4, 1)),
-		"origin":     record(structure.KindSpan, usage(8, 0, 1, 1, 'u')),
+		"unique":     record(structure.KindSpan, usage(2|4, 1, 's')),
+		"version":    record(structure.KindSpan, usage(2|512, 1, 's', 2)),
+		"thread":     record(structure.KindThread, join(make([]byte, 37), []byte{1, 0, 0})),
+		"media type": record(structure.KindSpan, usage(256, 1)),
+		"metadata":   record(structure.KindSpan, usage(4096, join([]byte{0, 1}, zeros[1:])...)),
+		"form":       record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{1, 0})...))),
+		"opaque":     record(structure.KindSpan, join(span, message(2048))),
+		"parts":      join(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), record(structure.KindSpan, join(span, []byte{3}, bytes.Repeat([]byte{4, 1, 0, 0}, 3)))[2:]),
+		"piece":      record(structure.KindSpan, join(span, []byte{1, 0x54, 0}, zeros, []byte{0})),
+		"origin":     record(structure.KindSpan, usage(128, 2)),
+		"by":         record(structure.KindSpan, usage(16, 1, 1, 'u')),
 		"tree":       record(structure.KindBlock, tree(largest)),
 		"gone":       record(structure.KindBlock, gone(largest)),
 	} {
@@ -248,7 +280,7 @@ func TestRefusedLongForms(t *testing.T) {
 		_, err := structure.DecodeCommit(join(first, second))
 		require.ErrorIs(t, err, structure.ErrMalformed, name)
 	}
-	_, err := structure.DecodeCommit(join([]byte{1, 0}, next, tip))
+	_, err := structure.DecodeCommit(join([]byte{2, 0}, next, tip))
 	require.NoError(t, err)
 }
 
@@ -258,7 +290,7 @@ func TestAcceptedLongForms(t *testing.T) {
 	b := text("a")
 	payload, _, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{b}})
 	require.NoError(t, err)
-	usages := join([]byte{1, 1, 4}, b.ID[:],
+	usages := join([]byte{1, 1, 0x80, 2}, b.ID[:],
 		[]byte{0, 4}, []byte("user"), []byte{0}, []byte{0, 10}, []byte(content.TypeText))
 	payload = append(payload, record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), usages))[2:]...)
 
@@ -296,27 +328,27 @@ func TestDecoderForgets(t *testing.T) {
 		}
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())))
 		require.ErrorIs(t, decodeAll(&d, payload), structure.ErrMalformed, name)
-		require.ErrorIs(t, d.Reset([]byte{2}), structure.ErrUnknownVersion)
+		require.ErrorIs(t, d.Reset([]byte{3}), structure.ErrUnknownVersion)
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())), "after an error")
 	}
 }
 
 // tree returns the body of the record of a block that was cut into chunks.
 func tree(size uint64) []byte {
-	head := join([]byte{1, 0, 0, 0, 1}, make([]byte, 65))
+	head := join([]byte{1, 0, 0, 1}, make([]byte, 65))
 	head = binary.AppendUvarint(head, size)
 	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // gone returns a block of which nothing but its description is left.
 func gone(size uint64) []byte {
-	head := binary.AppendUvarint(join([]byte{1, 0, 0, 0, 2}, make([]byte, 32)), size)
+	head := binary.AppendUvarint(join([]byte{1, 0, 0, 2}, make([]byte, 32)), size)
 	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // record returns a commit of time 0 with a single record.
 func record(kind structure.Kind, body []byte) []byte {
-	return append(append([]byte{1, 0, byte(kind)}, uvarint(len(body))...), body...)
+	return append(append([]byte{2, 0, byte(kind)}, uvarint(len(body))...), body...)
 }
 
 func uvarint(n int) []byte {

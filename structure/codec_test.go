@@ -148,6 +148,7 @@ func TestFieldsOfOtherUsagesAreNotStored(t *testing.T) {
 		structure.MessageUsage:  {Role: "user", Name: "ada"},
 		structure.DocumentUsage: {Document: "plan", Revision: 1},
 		structure.AssetUsage:    {Filename: "a.png"},
+		structure.PartUsage:     {Name: "ada"},
 	} {
 		all.Kind, want.Kind, want.CreatedAt = kind, kind, sampleTime
 		payload := encode(t, &structure.Commit{Records: []structure.Record{
@@ -225,6 +226,9 @@ func (foreign) Kind() structure.Kind { return 99 }
 func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 	usages := []structure.Usage{{Kind: structure.AssetUsage}}
 	half := structure.SpanRef{Run: id[structure.RunID](1)}
+	usage := func(u structure.Usage) *structure.Span {
+		return &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{u}}
+	}
 	tests := []struct {
 		name   string
 		record structure.Record
@@ -235,16 +239,26 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 		{"span without a place", &structure.Span{Usages: usages}},
 		{"span without a place in its run", &structure.Span{Ref: half, Usages: usages}},
 		{"usage without a kind", &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{{}}}},
-		{"usage of an unknown kind", &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{{Kind: 4}}}},
+		{"usage of an unknown kind", &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{{Kind: 5}}}},
 		{"tree of negative size", &structure.Block{Tree: content.Root{Size: -1}}},
 		{"tree of no size", &structure.Block{Tree: content.Root{Key: content.Key{1}}}},
 		{"tree of impossible size", &structure.Block{Tree: content.Root{Key: content.Key{1}, Size: 1<<62 + 1}}},
+		{"lookup without a source id", &structure.Span{Ref: at(1, 1), Usages: []structure.Usage{{Kind: structure.AssetUsage, Lookup: 1}}}},
+		{"usage of an unknown piece", usage(structure.Usage{Kind: structure.MessageUsage, Piece: 6})},
+		{"piece of an asset", usage(structure.Usage{Kind: structure.AssetUsage, Piece: 1})},
+		{"form of a part", usage(structure.Usage{Kind: structure.PartUsage, Form: content.ID{1}})},
+		{"opaque with a form", usage(structure.Usage{Kind: structure.MessageUsage, Form: content.ID{1}, Opaque: true})},
+		{"extras without a form", usage(structure.Usage{Kind: structure.MessageUsage, Extras: [][]byte{{}}})},
+		{"too many extras", usage(structure.Usage{Kind: structure.MessageUsage, Form: content.ID{1}, Extras: make([][]byte, structure.MostExtras+1)})},
+		{"extras too large", usage(structure.Usage{Kind: structure.MessageUsage, Form: content.ID{1}, Extras: [][]byte{make([]byte, structure.MostExtraBytes), {1}}})},
+		{"metadata twice", usage(structure.Usage{Kind: structure.MessageUsage, Metadata: []byte{}, MetadataContent: content.ID{1}})},
 		{"deletion of nothing", &structure.Deletion{}},
 		{"deletion of a run", &structure.Deletion{Subject: structure.KindRun}},
 		{"tip without a place", &structure.Tip{Span: half}},
 		{"base without a place", &structure.Context{Base: half}},
 		{"context's tip without a place", &structure.Context{Tip: half}},
 		{"parent without a place", &structure.Run{Parent: half}},
+		{"incarnation of no thread", &structure.Run{Home: structure.Home{Incarnation: 1}}},
 		{"span set after no place", &structure.SpanSet{Parent: half}},
 		{"checkpoint of no place", &structure.Checkpoint{Span: half}},
 		{"summary from no place", &structure.Summary{From: half}},

@@ -24,6 +24,7 @@ type Decoder struct {
 	size   int
 	blocks []content.ID
 	last   SpanRef
+	plain  cursor // of the record that is being read
 }
 
 // NewDecoder starts reading a payload.
@@ -36,7 +37,11 @@ func NewDecoder(payload []byte) (*Decoder, error) {
 func (d *Decoder) Reset(payload []byte) error {
 	*d = Decoder{c: cursor{rest: payload}, size: len(payload), blocks: d.blocks[:0]}
 	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
-		d.c.rest, d.c.err = nil, fmt.Errorf("%w: commit version %d, this program knows %d", ErrUnknownVersion, v, commitVersion)
+		why := ErrUnknownVersion
+		if v < commitVersion {
+			why = ErrOldVersion
+		}
+		d.c.rest, d.c.err = nil, fmt.Errorf("%w: commit version %d, this program knows %d", why, v, commitVersion)
 		return d.c.err
 	}
 	d.Time = d.c.time("time")
@@ -72,7 +77,9 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	case KindTip:
 		r = d.tip(&c)
 	default:
-		r = readPlain(kind, &c)
+		d.plain = c
+		r = d.plain.plain(kind)
+		c, d.plain = d.plain, cursor{}
 	}
 	if err := d.ends(&c, kind, offset); err != nil {
 		return offset, nil, err
@@ -159,22 +166,10 @@ func (c *cursor) mediaType() string {
 	return t
 }
 
-func (c *cursor) origin() (o content.Origin) {
-	o.Kind = content.OriginKind(c.byte("origin kind"))
-	flags := c.byte("origin flags")
-	if flags >= originParent<<1 {
-		c.fail("unknown origin flags")
-	}
-	if flags&originUser != 0 {
-		o.UserID = c.someString("user id")
-	}
-	if flags&originModel != 0 {
-		o.ModelID = c.someString("model id")
-	}
-	if flags&originSource != 0 {
-		o.SourceID = c.someString("source id")
-	}
-	if flags&originParent != 0 {
+func (c *cursor) blockOrigin() (o content.BlockOrigin) {
+	kind := c.byte("origin kind")
+	o.Kind = content.OriginKind(kind >> 1)
+	if kind&1 != 0 {
 		if o.ParentID = c.contentID("parent content"); o.ParentID.IsZero() {
 			c.fail("parent content is announced but absent")
 		}
@@ -182,9 +177,26 @@ func (c *cursor) origin() (o content.Origin) {
 	return o
 }
 
+func (c *cursor) attribution() (by content.Attribution) {
+	flags := c.byte("attribution flags")
+	if flags == 0 || flags >= bySource<<1 {
+		c.fail("unknown attribution flags")
+	}
+	if flags&byUser != 0 {
+		by.UserID = c.someString("user id")
+	}
+	if flags&byModel != 0 {
+		by.ModelID = c.someString("model id")
+	}
+	if flags&bySource != 0 {
+		by.SourceID = c.someString("source id")
+	}
+	return by
+}
+
 func (c *cursor) block(b *Block) {
 	start := c.rest
-	b.Type, b.Origin, b.CreatedAt = c.mediaType(), c.origin(), c.time("created")
+	b.Type, b.Origin, b.CreatedAt = c.mediaType(), c.blockOrigin(), c.time("created")
 	form := c.byte("body form")
 	switch form {
 	case bodyWhole:
@@ -224,11 +236,15 @@ func (c *cursor) block(b *Block) {
 type locals interface {
 	// local returns the id of the block so many back, for a usage of the span.
 	local(usage int, back uint64) (content.ID, error)
+	// aside is local for content that a usage names beside its own.
+	aside(back uint64) (content.ID, error)
 }
 
 var errNotLocal = fmt.Errorf("%w: usage of a block that the commit does not hold", ErrMalformed)
 
-func (d *Decoder) local(_ int, back uint64) (content.ID, error) {
+func (d *Decoder) local(_ int, back uint64) (content.ID, error) { return d.aside(back) }
+
+func (d *Decoder) aside(back uint64) (content.ID, error) {
 	if back >= uint64(len(d.blocks)) {
 		return content.ID{}, errNotLocal
 	}
@@ -249,7 +265,7 @@ func (c *cursor) span(s *Span, last SpanRef, at time.Time, blocks locals) {
 	if flags&spanInSet != 0 {
 		s.Set = someID[SpanSetID](c, "span set")
 	}
-	const leastUsage = 5 // bytes of the shortest usage
+	const leastUsage = 4 // bytes of the shortest usage, a part
 	n := c.uint("usages")
 	if n == 0 || n > uint64(len(c.rest))/leastUsage {
 		c.fail("impossible number of usages")
@@ -280,11 +296,23 @@ func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 // usage reads a usage, one of several of a span.
 func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	*u = Usage{}
-	u.Kind = UsageKind(c.byte("usage kind"))
-	flags := c.byte("usage flags")
-	if flags >= usageMetadata<<1 {
+	kind := c.byte("usage kind")
+	u.Kind, u.Piece = UsageKind(kind&0xf), Piece(kind>>4)
+	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
+		c.fail("unknown kind of usage")
+	}
+	flags := c.uint("usage flags")
+	if flags >= usageAside<<1 {
 		c.fail("unknown usage flags")
 	}
+	if flags&(usageUnique|usageVersion) != 0 && flags&usageSource == 0 || flags&usageUnique != 0 && flags&usageVersion != 0 {
+		c.fail("usage flags contradict each other")
+	}
+	if u.Kind != MessageUsage && flags&(usageForm|usageOpaque) != 0 || flags&usageExtras != 0 && flags&usageForm == 0 ||
+		flags&usageOpaque != 0 && flags&usageForm != 0 || flags&usageAside != 0 && flags&usageMetadata != 0 {
+		c.fail("usage flags contradict each other")
+	}
+	u.Opaque = flags&usageOpaque != 0
 	if flags&usageLocal == 0 {
 		u.Content = c.contentID("content id")
 	} else if back := c.uint("local block"); c.err == nil {
@@ -303,32 +331,80 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 		u.Document, u.Revision = c.string("document"), c.uint("revision")
 	case AssetUsage:
 		u.Filename = c.string("filename")
+	case PartUsage:
 	default:
 		c.fail("unknown kind of usage")
 	}
 	u.CreatedAt = time.UnixMilli(at.UnixMilli() + c.int("created")).UTC()
+	if flags&usageSource != 0 {
+		u.SourceID = c.someString("source id")
+	}
+	if flags&usageMetadata != 0 {
+		u.Metadata = c.bytes("metadata")
+	}
+	if flags&usageBy != 0 {
+		u.By = c.attribution()
+	}
+	if flags&usageForm != 0 {
+		u.Form = c.named("form", blocks)
+	}
 	if flags&usageName != 0 {
-		if u.Name = c.someString("name"); u.Kind != MessageUsage {
+		if u.Name = c.someString("name"); u.Kind != MessageUsage && u.Kind != PartUsage {
 			c.fail("name of what is no message")
 		}
+	}
+	if flags&usageOrigin != 0 {
+		o := c.blockOrigin()
+		u.Origin = &o
 	}
 	if flags&usageType != 0 {
 		if u.Type = c.mediaType(); u.Type == "" {
 			c.fail("media type is announced but empty")
 		}
 	}
-	if flags&usageOrigin != 0 {
-		o := c.origin()
-		u.Origin = &o
+	if flags&usageUnique != 0 {
+		u.Lookup = 1
 	}
-	if flags&usageSource != 0 {
-		u.SourceID = c.someString("source id")
+	if flags&usageVersion != 0 {
+		if u.Lookup = c.uint("version"); u.Lookup < 2 {
+			c.fail("impossible version")
+		}
 	}
-	if flags&usageAlias != 0 {
-		u.Alias = someID[Alias](c, "alias")
+	if flags&usageExtras != 0 {
+		c.extras(u)
 	}
-	if flags&usageMetadata != 0 {
-		u.Metadata = c.bytes("metadata")
+	if flags&usageAside != 0 {
+		u.MetadataContent = c.named("metadata", blocks)
+	}
+}
+
+// named reads content that a usage names beside its own.
+func (c *cursor) named(what string, blocks locals) (id content.ID) {
+	if back := c.uint(what); back == 0 {
+		id = c.contentID(what)
+	} else if c.err == nil {
+		id, c.err = blocks.aside(back - 1)
+	}
+	if c.err == nil && id.IsZero() {
+		c.fail(what + " is announced but absent")
+	}
+	return id
+}
+
+func (c *cursor) extras(u *Usage) {
+	n := c.uint("extras")
+	if n == 0 || n > MostExtras || n > uint64(len(c.rest)) {
+		c.fail("impossible number of extras")
+		return
+	}
+	u.Extras = make([][]byte, n)
+	size := 0
+	for i := range u.Extras {
+		u.Extras[i] = c.bytes("extra")
+		size += len(u.Extras[i])
+	}
+	if size > MostExtraBytes {
+		c.fail("extras are too large")
 	}
 }
 

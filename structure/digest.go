@@ -27,7 +27,7 @@ func NextDigest(parent Digest, usages []Usage) Digest {
 	b := append(stack[:0], parent[:]...)
 	for i := range usages {
 		u := &usages[i]
-		b = append(b, byte(u.Kind))
+		b = append(b, kindByte(u))
 		switch u.Kind {
 		case MessageUsage:
 			b = appendString(b, u.Role)
@@ -40,6 +40,8 @@ func NextDigest(parent Digest, usages []Usage) Digest {
 			b = appendUint(appendString(b, u.Document), u.Revision)
 		case AssetUsage:
 			b = appendString(b, u.Filename)
+		case PartUsage:
+			b = appendString(b, u.Name)
 		}
 		b = append(b, u.Content[:]...)
 	}

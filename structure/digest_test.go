@@ -88,7 +88,7 @@ func identity(usages []structure.Usage) string {
 		if u.Name == u.Role {
 			u.Name = ""
 		}
-		fmt.Fprintf(&b, "%v %q %q %q %d %q %v;", u.Kind, u.Role, u.Name, u.Document, u.Revision, u.Filename, u.Content)
+		fmt.Fprintf(&b, "%v %v %q %q %q %d %q %v;", u.Kind, u.Piece, u.Role, u.Name, u.Document, u.Revision, u.Filename, u.Content)
 	}
 	return b.String()
 }
@@ -100,6 +100,9 @@ func TestDigestsDependOnWhatIsSaidAlone(t *testing.T) {
 		if u.Kind == structure.MessageUsage {
 			u.Role, u.Name = short.Draw(t, "role"), short.Draw(t, "name")
 		}
+		if u.Kind == structure.PartUsage {
+			u.Name = short.Draw(t, "name")
+		}
 		return u
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,11 +111,11 @@ func TestDigestsDependOnWhatIsSaidAlone(t *testing.T) {
 		same := structure.NextDigest(structure.Digest{}, a) == structure.NextDigest(structure.Digest{}, b)
 		require.Equal(t, identity(a) == identity(b), same)
 
-		// Ids, times, origins, types and metadata leave it as it is.
+		// Ids, times, origins, types, forms and metadata leave it as it is.
 		other := make([]structure.Usage, len(a))
 		for i, u := range a {
 			other[i] = structure.Usage{
-				Kind: u.Kind, Content: u.Content, Role: u.Role, Name: u.Name, Document: u.Document, Revision: u.Revision,
+				Kind: u.Kind, Piece: u.Piece, Content: u.Content, Role: u.Role, Name: u.Name, Document: u.Document, Revision: u.Revision,
 				Filename: u.Filename, SourceID: "elsewhere", CreatedAt: u.CreatedAt.Add(time.Hour),
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// commitVersion is the first byte of a commit's binary form.
-const commitVersion = 1
+// commitVersion is the first byte of a commit's binary form. Version 1 was never released.
+const commitVersion = 2
 
 // Flags of a span record.
 const (
@@ -17,23 +17,28 @@ const (
 	spanFollowed             // directly follows the span record before it in the commit: no ref
 )
 
-// Flags of a usage.
+// Flags of a usage, the frequent ones first: those up to 64 take one byte.
 const (
 	usageLocal    = 1 << iota // content is a block of the same commit, given by its place
-	usageName                 // a name follows
-	usageType                 // a media type follows
-	usageOrigin               // an origin follows
 	usageSource               // a source id follows
-	usageAlias                // an alias follows
+	usageUnique               // the first of its source id
 	usageMetadata             // metadata follows
+	usageBy                   // an attribution follows
+	usageForm                 // the content that is the form follows
+	usageName                 // a name follows
+	usageOrigin               // the origin of a block follows
+	usageType                 // a media type follows
+	usageVersion              // a version of its source id follows, 2 or more
+	usageExtras               // extras follow
+	usageOpaque               // the content is the whole message
+	usageAside                // the content that is the metadata follows
 )
 
-// Flags of an origin.
+// Flags of an attribution.
 const (
-	originUser = 1 << iota
-	originModel
-	originSource
-	originParent
+	byUser = 1 << iota
+	byModel
+	bySource
 )
 
 // Forms of a block's body.
@@ -58,6 +63,7 @@ type Encoder struct {
 	offsets []int
 	body    []byte
 	blocks  []content.ID
+	plain   appender
 }
 
 // Encode returns the binary form of the commit without its number, and where
@@ -100,7 +106,7 @@ func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []in
 			}
 			last = r.Ref
 		case *Tip:
-			if err := checkRefs(r.Span); err != nil {
+			if err := checkRef(r.Span); err != nil {
 				return nil, nil, fmt.Errorf("tip of %v: %w", r.Context, err)
 			}
 			e.body = append(e.body, r.Context[:]...)
@@ -110,7 +116,7 @@ func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []in
 				e.body = appendRef(append(e.body, 0), r.Span)
 			}
 		default:
-			if e.body, err = appendPlain(e.body, r); err != nil {
+			if e.body, err = e.plain.record(e.body, r); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -127,7 +133,10 @@ func (e *Encoder) block(b *Block) ([]byte, error) {
 		return nil, fmt.Errorf("block %v with a tree of %d bytes: %w", b.ID, b.Tree.Size, ErrIncomplete)
 	}
 	b0 := appendMediaType(e.body, b.Type)
-	b0 = appendOrigin(b0, &b.Origin)
+	if b.Origin.Kind > mostOriginKind {
+		return nil, fmt.Errorf("block %v of origin kind %d: %w", b.ID, b.Origin.Kind, ErrIncomplete)
+	}
+	b0 = appendBlockOrigin(b0, &b.Origin)
 	b0 = appendTime(b0, b.CreatedAt)
 	whole := b.Tree.Size == 0
 	switch {
@@ -162,32 +171,28 @@ func appendMediaType(dst []byte, t string) []byte {
 	return appendString(append(dst, 0), t)
 }
 
-func appendOrigin(dst []byte, o *content.Origin) []byte {
+// mostOriginKind is the greatest kind of origin that there is room for.
+const mostOriginKind = 127
+
+func appendBlockOrigin(dst []byte, o *content.BlockOrigin) []byte {
+	if o.ParentID.IsZero() {
+		return append(dst, byte(o.Kind)<<1)
+	}
+	return append(append(dst, byte(o.Kind)<<1|1), o.ParentID[:]...)
+}
+
+func appendAttribution(dst []byte, by *content.Attribution) []byte {
 	var flags byte
-	if o.UserID != "" {
-		flags |= originUser
+	for i, s := range [...]string{by.UserID, by.ModelID, by.SourceID} {
+		if s != "" {
+			flags |= 1 << i
+		}
 	}
-	if o.ModelID != "" {
-		flags |= originModel
-	}
-	if o.SourceID != "" {
-		flags |= originSource
-	}
-	if !o.ParentID.IsZero() {
-		flags |= originParent
-	}
-	dst = append(dst, byte(o.Kind), flags)
-	if flags&originUser != 0 {
-		dst = appendString(dst, o.UserID)
-	}
-	if flags&originModel != 0 {
-		dst = appendString(dst, o.ModelID)
-	}
-	if flags&originSource != 0 {
-		dst = appendString(dst, o.SourceID)
-	}
-	if flags&originParent != 0 {
-		dst = append(dst, o.ParentID[:]...)
+	dst = append(dst, flags)
+	for _, s := range [...]string{by.UserID, by.ModelID, by.SourceID} {
+		if s != "" {
+			dst = appendString(dst, s)
+		}
 	}
 	return dst
 }
@@ -214,8 +219,8 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 	b = appendUint(b, uint64(len(s.Usages)))
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		if u.Kind < MessageUsage || u.Kind > AssetUsage {
-			return fmt.Errorf("span %v, %v: %w", s.Ref, u.Kind, ErrIncomplete)
+		if err := u.Check(); err != nil {
+			return fmt.Errorf("span %v: %w", s.Ref, err)
 		}
 		b = e.usage(b, u, c)
 	}
@@ -229,12 +234,12 @@ func follows(ref, last SpanRef) bool {
 }
 
 func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
-	var flags byte
+	var flags uint64
 	local := e.localBlock(u.Content)
 	if local >= 0 {
 		flags |= usageLocal
 	}
-	if u.Name != "" && u.Kind == MessageUsage {
+	if u.Name != "" && (u.Kind == MessageUsage || u.Kind == PartUsage) {
 		flags |= usageName
 	}
 	if u.Type != "" {
@@ -246,13 +251,32 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if u.SourceID != "" {
 		flags |= usageSource
 	}
-	if !u.Alias.IsZero() {
-		flags |= usageAlias
+	switch u.Lookup {
+	case 0:
+	case 1:
+		flags |= usageUnique
+	default:
+		flags |= usageVersion
 	}
 	if u.Metadata != nil {
 		flags |= usageMetadata
 	}
-	b = append(b, byte(u.Kind), flags)
+	if u.By != (content.Attribution{}) {
+		flags |= usageBy
+	}
+	if !u.Form.IsZero() {
+		flags |= usageForm
+	}
+	if len(u.Extras) > 0 {
+		flags |= usageExtras
+	}
+	if u.Opaque {
+		flags |= usageOpaque
+	}
+	if !u.MetadataContent.IsZero() {
+		flags |= usageAside
+	}
+	b = appendUint(append(b, kindByte(u)), flags)
 	if local >= 0 {
 		b = appendUint(b, uint64(local))
 	} else {
@@ -271,25 +295,52 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 		b = appendString(b, u.Filename)
 	}
 	b = appendInt(b, u.CreatedAt.UnixMilli()-c.Time.UnixMilli())
-	if flags&usageName != 0 {
-		b = appendString(b, u.Name)
-	}
-	if flags&usageType != 0 {
-		b = appendMediaType(b, u.Type)
-	}
-	if flags&usageOrigin != 0 {
-		b = appendOrigin(b, u.Origin)
-	}
 	if flags&usageSource != 0 {
 		b = appendString(b, u.SourceID)
-	}
-	if flags&usageAlias != 0 {
-		b = append(b, u.Alias[:]...)
 	}
 	if flags&usageMetadata != 0 {
 		b = appendBytes(b, u.Metadata)
 	}
+	if flags&usageBy != 0 {
+		b = appendAttribution(b, &u.By)
+	}
+	if flags&usageForm != 0 {
+		b = e.named(b, u.Form)
+	}
+	if flags&usageName != 0 {
+		b = appendString(b, u.Name)
+	}
+	if flags&usageOrigin != 0 {
+		b = appendBlockOrigin(b, u.Origin)
+	}
+	if flags&usageType != 0 {
+		b = appendMediaType(b, u.Type)
+	}
+	if flags&usageVersion != 0 {
+		b = appendUint(b, u.Lookup)
+	}
+	if flags&usageExtras != 0 {
+		b = appendUint(b, uint64(len(u.Extras)))
+		for _, extra := range u.Extras {
+			b = appendBytes(b, extra)
+		}
+	}
+	if flags&usageAside != 0 {
+		b = e.named(b, u.MetadataContent)
+	}
 	return b
+}
+
+// kindByte is the kind of a usage with its piece, which is 0 for plain text.
+func kindByte(u *Usage) byte { return byte(u.Kind) | byte(u.Piece)<<4 }
+
+// named writes content by how many blocks back it stands in the commit, plus 1, or 0 and
+// its id.
+func (e *Encoder) named(b []byte, id content.ID) []byte {
+	if back := e.localBlock(id); back >= 0 {
+		return appendUint(b, uint64(back)+1)
+	}
+	return append(append(b, 0), id[:]...)
 }
 
 // LocalBlocks is how many blocks before it a usage may name by their place.

@@ -28,7 +28,6 @@ type (
 	spanSetKind    struct{}
 	checkpointKind struct{}
 	summaryKind    struct{}
-	aliasKind      struct{}
 )
 
 type (
@@ -44,9 +43,6 @@ type (
 	CheckpointID = ID[checkpointKind]
 	// SummaryID identifies a summary.
 	SummaryID = ID[summaryKind]
-	// Alias is the key under which a span is found by an id that its caller
-	// chose. It is derived from that id and the scope in which it is unique.
-	Alias = ID[aliasKind]
 )
 
 // NewID returns a fresh id. Ids made later by one process sort later.

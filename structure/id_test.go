@@ -26,7 +26,7 @@ func TestGoldenDerivedIDs(t *testing.T) {
 		if len(name) > 80 {
 			name = name[:80] + "…"
 		}
-		fmt.Fprintf(&b, "%v %s\n", structure.DeriveID[structure.Alias](parts...), name)
+		fmt.Fprintf(&b, "%v %s\n", structure.DeriveID[structure.RunID](parts...), name)
 	}
 	requireGolden(t, "derived-ids", b.String())
 }
@@ -36,7 +36,7 @@ func TestDerivedIDsDifferWithTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SliceOfN(part, 0, 4).Draw(t, "a")
 		b := rapid.SliceOfN(part, 0, 4).Draw(t, "b")
-		same := structure.DeriveID[structure.Alias](a...) == structure.DeriveID[structure.Alias](b...)
+		same := structure.DeriveID[structure.RunID](a...) == structure.DeriveID[structure.RunID](b...)
 		require.Equal(t, slices.Equal(a, b), same)
 	})
 }
@@ -134,7 +134,10 @@ func TestNames(t *testing.T) {
 		"message":        structure.MessageUsage,
 		"document":       structure.DocumentUsage,
 		"asset":          structure.AssetUsage,
-		"usage kind 4":   structure.UsageKind(4),
+		"part":           structure.PartUsage,
+		"reasoning":      structure.ReasoningPiece,
+		"piece 9":        structure.Piece(9),
+		"usage kind 5":   structure.UsageKind(5),
 		"01010101-0101-0101-0101-010101010101/3.2": structure.UsageID{Span: at(1, 3), Index: 2},
 	} {
 		require.Equal(t, want, got.String())

@@ -163,8 +163,7 @@ func (l *Layout) Read(i int, own bool, into *Reading) error {
 	into.End()
 	if own {
 		for i := range into.Span.Usages {
-			u := &into.Span.Usages[i]
-			u.Metadata = bytes.Clone(u.Metadata)
+			into.Span.Usages[i].CloneBytes()
 		}
 	}
 	return nil
@@ -181,14 +180,25 @@ type laidBlocks struct {
 }
 
 func (b *laidBlocks) local(usage int, back uint64) (content.ID, error) {
-	if back >= uint64(len(b.before)) {
-		return content.ID{}, errNotLocal
-	}
-	c := cursor{rest: b.l.bytes(b.before[len(b.before)-1-int(back)])}
 	block := b.into.Block(usage)
-	c.block(block)
+	err := b.read(block, back)
 	if b.own {
 		block.Body = bytes.Clone(block.Body)
 	}
-	return block.ID, c.end()
+	return block.ID, err
+}
+
+func (b *laidBlocks) aside(back uint64) (content.ID, error) {
+	var block Block
+	err := b.read(&block, back)
+	return block.ID, err
+}
+
+func (b *laidBlocks) read(block *Block, back uint64) error {
+	if back >= uint64(len(b.before)) {
+		return errNotLocal
+	}
+	c := cursor{rest: b.l.bytes(b.before[len(b.before)-1-int(back)])}
+	c.block(block)
+	return c.end()
 }

@@ -128,5 +128,5 @@ func TestReadingIntoMemory(t *testing.T) {
 }
 
 func sampleBlock(body string) *structure.Block {
-	return structure.NewBlock(content.TypeText, content.Origin{Kind: content.OriginUser}, sampleTime, []byte(body))
+	return structure.NewBlock(content.TypeText, content.BlockOrigin{Kind: content.OriginUser}, sampleTime, []byte(body))
 }

@@ -64,14 +64,14 @@ type Block struct {
 
 // NewBlock returns the block of a body that is kept whole. Its id is computed
 // from the body, which must not change from here on.
-func NewBlock(mediaType string, origin content.Origin, createdAt time.Time, body []byte) *Block {
+func NewBlock(mediaType string, origin content.BlockOrigin, createdAt time.Time, body []byte) *Block {
 	b := new(Block)
 	b.Hold(mediaType, origin, createdAt, body)
 	return b
 }
 
 // Hold makes b what NewBlock returns.
-func (b *Block) Hold(mediaType string, origin content.Origin, createdAt time.Time, body []byte) {
+func (b *Block) Hold(mediaType string, origin content.BlockOrigin, createdAt time.Time, body []byte) {
 	*b = Block{
 		Block: content.Block{
 			ID: content.Sum(body), Type: mediaType, Size: int64(len(body)), Origin: origin, CreatedAt: createdAt,
@@ -108,8 +108,11 @@ type Thread struct {
 	// Incarnation tells the thread from an earlier one that had the same id and was
 	// deleted: a random number.
 	Incarnation uint64
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	// Keeps says that all runs of the thread live as long as it does, whether a context
+	// leads there or not.
+	Keeps     bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // Overrides are what a context sets differently from what it inherits. A nil
@@ -181,7 +184,19 @@ type Tip struct {
 type Run struct {
 	ID     RunID
 	Parent SpanRef
+	// Home is the thread whose messages the run holds, zero for a run outside threads.
+	Home Home
 }
+
+// Home is a thread that things belong to. A thread that was deleted and made again under
+// the same id has another incarnation, and is another home.
+type Home struct {
+	Thread      ThreadID
+	Incarnation uint64
+}
+
+// Home returns what belongs to the thread.
+func (t *Thread) Home() Home { return Home{t.ID, t.Incarnation} }
 
 // SpanSet is a position at which alternatives are offered: its spans all follow
 // Parent.
@@ -195,17 +210,23 @@ type SpanSet struct {
 
 // Branch names a context within its thread.
 type Branch struct {
-	Thread    ThreadID
-	Name      string
+	Thread ThreadID
+	Name   string
+	// SourceID is the id that its caller chose, unique among the branches of its thread;
+	// else empty.
+	SourceID  string
 	Context   ContextID
 	CreatedAt time.Time
 }
 
 // Checkpoint is a named and fixed pointer to a span, unique in its thread.
 type Checkpoint struct {
-	ID        CheckpointID
-	Thread    ThreadID
-	Name      string
+	ID     CheckpointID
+	Thread ThreadID
+	Name   string
+	// SourceID is the id that its caller chose, unique among the checkpoints of its
+	// thread; else empty.
+	SourceID  string
 	Span      SpanRef
 	CreatedAt time.Time
 }

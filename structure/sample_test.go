@@ -30,11 +30,11 @@ func text(body string) *structure.Block {
 // uses it, and the tip that moves there.
 func messageCommit() *structure.Commit {
 	b := text("the quick brown fox jumps over the lazy dog")
-	b.Origin = content.Origin{Kind: content.OriginUser, UserID: "ada"}
+	b.Origin = content.BlockOrigin{Kind: content.OriginUser}
 	return &structure.Commit{Time: sampleTime, Records: []structure.Record{
 		b,
 		&structure.Span{Ref: at(1, 7), Usages: []structure.Usage{
-			{Kind: structure.MessageUsage, Content: b.ID, Role: "user", CreatedAt: sampleTime},
+			{Kind: structure.MessageUsage, Content: b.ID, Role: "user", By: content.Attribution{UserID: "ada"}, CreatedAt: sampleTime},
 		}},
 		&structure.Tip{Context: id[structure.ContextID](2), Span: at(1, 7)},
 	}}
@@ -44,9 +44,7 @@ func messageCommit() *structure.Commit {
 // that a record has.
 func sampleCommit() *structure.Commit {
 	question, answer := text("question"), text("answer")
-	question.Origin = content.Origin{
-		Kind: content.OriginImport, UserID: "ada", ModelID: "model", SourceID: "file.json", ParentID: content.Sum([]byte("draft")),
-	}
+	question.Origin = content.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("draft"))}
 	answer.Type = "application/x-unknown"
 	cut := &structure.Block{
 		Block: content.Block{ID: content.Sum([]byte("large")), Type: content.TypePDF, Size: 1 << 33, CreatedAt: time.Time{}},
@@ -80,10 +78,23 @@ func sampleUsages(local, cut content.ID) []structure.Usage {
 		{Kind: structure.DocumentUsage, Content: cut, Document: "plan", Revision: 300, CreatedAt: sampleTime},
 		{
 			Kind: structure.AssetUsage, Content: content.Sum([]byte("elsewhere")), Filename: "雪.png",
-			Type: content.TypePNG, Origin: &content.Origin{Kind: content.OriginTool}, SourceID: "m-1",
-			Alias: id[structure.Alias](0x30), Metadata: []byte(`{}`), CreatedAt: sampleTime.Add(time.Hour),
+			Type: content.TypePNG, Origin: &content.BlockOrigin{Kind: content.OriginTool}, SourceID: "m-1",
+			By:     content.Attribution{UserID: "ada", ModelID: "model", SourceID: "file.json"},
+			Lookup: 1, Metadata: []byte(`{}`), CreatedAt: sampleTime.Add(time.Hour),
 		},
-		{Kind: structure.MessageUsage, Content: local, Role: "", Metadata: []byte{}, Origin: &content.Origin{}, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "", Metadata: []byte{}, Origin: &content.BlockOrigin{}, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-1", Lookup: 2, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", SourceID: "m-2", CreatedAt: sampleTime},
+		{
+			Kind: structure.MessageUsage, Content: local, Role: "assistant", Piece: structure.ReasoningPiece, Form: local,
+			Extras: [][]byte{[]byte("call-1"), {}}, MetadataContent: local, CreatedAt: sampleTime,
+		},
+		{
+			Kind: structure.PartUsage, Content: cut, Piece: structure.InputPiece, Name: "search",
+			MetadataContent: content.Sum([]byte("elsewhere")), CreatedAt: sampleTime,
+		},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", Opaque: true, CreatedAt: sampleTime},
+		{Kind: structure.MessageUsage, Content: local, Role: "user", Form: content.Sum([]byte("elsewhere")), CreatedAt: sampleTime},
 	}
 }
 
@@ -93,11 +104,11 @@ func samplePlain() []structure.Record {
 	return []structure.Record{
 		&structure.Thread{
 			ID: thread, SourceID: "chat-1", UserID: "ada", Title: "Naïve 雪", Metadata: []byte(`{"a": 1}`),
-			Active: context, Incarnation: 0x1234, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
+			Active: context, Incarnation: 0x1234, Keeps: true, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
 		},
 		&structure.Thread{ID: thread, Metadata: []byte{}, CreatedAt: time.UnixMilli(-1).UTC()},
 		&structure.Run{ID: id[structure.RunID](1)},
-		&structure.Run{ID: id[structure.RunID](9), Parent: at(1, 300)},
+		&structure.Run{ID: id[structure.RunID](9), Parent: at(1, 300), Home: structure.Home{Thread: thread, Incarnation: 0x1234}},
 		&structure.Context{
 			ID: context, Thread: thread, Parent: id[structure.ContextID](3), Base: at(1, 1), Tip: at(1, 2),
 			Set:       id[structure.SpanSetID](0x20),
@@ -107,8 +118,12 @@ func samplePlain() []structure.Record {
 		&structure.Context{ID: id[structure.ContextID](3), Thread: thread, CreatedAt: sampleTime},
 		&structure.SpanSet{ID: id[structure.SpanSetID](0x20), Parent: at(1, 1), Count: 3, CreatedAt: sampleTime},
 		&structure.Branch{Thread: thread, Name: "main", Context: context, CreatedAt: sampleTime},
+		&structure.Branch{Thread: thread, Name: "side", SourceID: "b-1", Context: context, CreatedAt: sampleTime},
 		&structure.Checkpoint{
 			ID: id[structure.CheckpointID](0x40), Thread: thread, Name: "before", Span: at(1, 1), CreatedAt: sampleTime,
+		},
+		&structure.Checkpoint{
+			ID: id[structure.CheckpointID](0x41), Thread: thread, Name: "after", SourceID: "k-1", Span: at(1, 2), CreatedAt: sampleTime,
 		},
 		&structure.Summary{
 			ID: id[structure.SummaryID](0x50), Context: context, Content: content.Sum([]byte("summary")), From: at(1, 1),

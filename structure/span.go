@@ -1,7 +1,9 @@
 package structure
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +66,8 @@ const (
 	MessageUsage  UsageKind = 1
 	DocumentUsage UsageKind = 2
 	AssetUsage    UsageKind = 3
+	// PartUsage is a further piece of the message that comes before it in the span.
+	PartUsage UsageKind = 4
 )
 
 // String returns the name of the kind.
@@ -75,9 +79,41 @@ func (k UsageKind) String() string {
 		return "document"
 	case AssetUsage:
 		return "asset"
+	case PartUsage:
+		return "part"
 	}
 	return "usage kind " + strconv.Itoa(int(k))
 }
+
+// Piece tells what a message or a part of one says with its content.
+type Piece uint8
+
+// The pieces. The values are part of the disk format.
+const (
+	TextPiece      Piece = 0
+	ReasoningPiece Piece = 1
+	InputPiece     Piece = 2 // of a tool
+	OutputPiece    Piece = 3 // of a tool
+	FilePiece      Piece = 4
+	DataPiece      Piece = 5
+	lastPiece            = DataPiece
+)
+
+var pieceNames = [...]string{"text", "reasoning", "input", "output", "file", "data"}
+
+// String returns the name of the piece.
+func (p Piece) String() string {
+	if int(p) < len(pieceNames) {
+		return pieceNames[p]
+	}
+	return "piece " + strconv.Itoa(int(p))
+}
+
+// MostExtras and MostExtraBytes bound the extras of a usage, together.
+const (
+	MostExtras     = 256
+	MostExtraBytes = 64 << 10
+)
 
 // Usage is one appearance of a content block in a span. Fields that belong to
 // another kind of usage are not stored.
@@ -85,8 +121,17 @@ type Usage struct {
 	Kind    UsageKind
 	Content content.ID
 
-	// Role and Name belong to a message. Name is empty where it equals Role.
+	// Piece belongs to messages and parts.
+	Piece Piece
+	// Role and Name belong to a message. Name is empty where it equals Role. The Name of a
+	// part is that of its tool.
 	Role, Name string
+	// Form is the content that says how a message was written, its pieces left out, and
+	// Extras what varies in it. Zero and nil for a message that has no form.
+	Form   content.ID
+	Extras [][]byte
+	// Opaque says that the content is the whole message as it was written.
+	Opaque bool
 	// Document and Revision belong to a document revision.
 	Document string
 	Revision uint64
@@ -95,17 +140,88 @@ type Usage struct {
 
 	// Type is the media type where it differs from the block's, else empty.
 	Type string
-	// Origin is who brought this appearance where that differs from the origin
+	// By says who brought this appearance.
+	By content.Attribution
+	// Origin is where this appearance comes from, where that differs from the origin
 	// first recorded with the block, else nil.
-	Origin *content.Origin
+	Origin *content.BlockOrigin
 	// SourceID is the id its caller or its archive gave it, else empty.
 	SourceID string
-	// Alias finds the span by SourceID; zero when it cannot be looked up.
-	Alias Alias
-	// Metadata is JSON, kept byte for byte; nil when absent.
-	Metadata []byte
+	// Lookup is how the span is found by SourceID in the home of its run: 0 not at all, 1
+	// as the first message of that id, n as its n-th version. No two usages of a home
+	// have the same source id and the same Lookup. The greatest is found first.
+	Lookup uint64
+	// Metadata is JSON, kept byte for byte; nil when absent. MetadataContent is content that
+	// has it instead, zero when there is none.
+	Metadata        []byte
+	MetadataContent content.ID
 	// CreatedAt has millisecond precision.
 	CreatedAt time.Time
+}
+
+// Check refuses a usage that has no binary form.
+func (u *Usage) Check() error {
+	fail := func(why string) error { return fmt.Errorf("%v: %s: %w", u.Kind, why, ErrIncomplete) }
+	message := u.Kind == MessageUsage
+	switch {
+	case u.Kind < MessageUsage || u.Kind > PartUsage:
+		return fail("unknown kind")
+	case u.Piece > lastPiece:
+		return fail("unknown " + u.Piece.String())
+	case u.Piece != 0 && !message && u.Kind != PartUsage:
+		return fail("it is no piece of a message")
+	case !message && (!u.Form.IsZero() || u.Opaque), u.Opaque && !u.Form.IsZero():
+		return fail("it has no form")
+	case len(u.Extras) > 0 && u.Form.IsZero():
+		return fail("extras without a form")
+	case u.Metadata != nil && !u.MetadataContent.IsZero():
+		return fail("metadata twice")
+	case u.Lookup != 0 && u.SourceID == "":
+		return fail("lookup without a source id")
+	case u.Origin != nil && u.Origin.Kind > mostOriginKind:
+		return fail("unknown kind of origin")
+	case len(u.Extras) > MostExtras:
+		return fail("too many extras")
+	}
+	size := 0
+	for _, b := range u.Extras {
+		if size += len(b); size > MostExtraBytes {
+			return fail("extras are too large")
+		}
+	}
+	return nil
+}
+
+// Named appends where the usage names content: its own, and its form and its metadata if
+// it has them.
+func (u *Usage) Named(dst []*content.ID) []*content.ID {
+	dst = append(dst, &u.Content)
+	if !u.Form.IsZero() {
+		dst = append(dst, &u.Form)
+	}
+	if !u.MetadataContent.IsZero() {
+		dst = append(dst, &u.MetadataContent)
+	}
+	return dst
+}
+
+// CloneBytes gives the usage memory of its own for what are bytes.
+func (u *Usage) CloneBytes() {
+	u.Metadata = bytes.Clone(u.Metadata)
+	if u.Extras != nil {
+		u.Extras = slices.Clone(u.Extras)
+		for i := range u.Extras {
+			u.Extras[i] = bytes.Clone(u.Extras[i])
+		}
+	}
+}
+
+// OriginWith returns the whole origin of the usage, given that of its block.
+func (u *Usage) OriginWith(block content.BlockOrigin) content.Origin {
+	if u.Origin != nil {
+		block = *u.Origin
+	}
+	return block.By(u.By)
 }
 
 // UsageID identifies a usage: the span it is in and its place there. The ids

@@ -15,6 +15,10 @@ var ErrMalformed = errors.New("malformed commit")
 // ErrUnknownVersion is returned for a commit or record that a newer program wrote.
 var ErrUnknownVersion = errors.New("written by a newer version of the program")
 
+// ErrOldVersion is returned for a commit that an older program wrote, which was never
+// released.
+var ErrOldVersion = errors.New("written by an older, unreleased version of the program")
+
 func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
 
 func appendInt(dst []byte, v int64) []byte {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/content"
 )
 
 func catCommand(a *app) *cobra.Command {
@@ -38,7 +39,7 @@ func runCat(ctx context.Context, s *session, name string) error {
 	if s.json {
 		created := block.CreatedAt.UTC()
 		return s.emit(&contentRecord{
-			ID: id.String(), MediaType: block.Type, Size: block.Size, Origin: newOrigin(block.Origin), CreatedAt: &created,
+			ID: id.String(), MediaType: block.Type, Size: block.Size, Origin: newOrigin(block.Origin.By(content.Attribution{})), CreatedAt: &created,
 		})
 	}
 	if s.out.Terminal && !isText(block.Type) {

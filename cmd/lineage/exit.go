@@ -149,6 +149,8 @@ func hintOf(err error) string {
 		return "'lineage verify' tells why"
 	case errors.Is(err, backend.ErrNewerFormat):
 		return "a newer version of lineage reads it"
+	case errors.Is(err, backend.ErrOlderFormat):
+		return "import what it was made from again"
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/content"
 )
 
 func provenanceCommand(a *app) *cobra.Command {
@@ -51,7 +52,7 @@ func runProvenance(ctx context.Context, s *session, name string) error {
 	for i, b := range chain {
 		missing := b.CreatedAt.IsZero() && b.Type == ""
 		if s.json {
-			r := contentRecord{ID: b.ID.String(), Step: i, MediaType: b.Type, Size: b.Size, Origin: newOrigin(b.Origin), Missing: missing}
+			r := contentRecord{ID: b.ID.String(), Step: i, MediaType: b.Type, Size: b.Size, Origin: newOrigin(b.Origin.By(content.Attribution{})), Missing: missing}
 			if !missing {
 				created := b.CreatedAt.UTC()
 				r.CreatedAt = &created
@@ -61,7 +62,7 @@ func runProvenance(ctx context.Context, s *session, name string) error {
 			}
 			continue
 		}
-		size, origin := screen.Bytes(b.Size), originText(b.Origin)
+		size, origin := screen.Bytes(b.Size), originText(b.Origin.By(content.Attribution{}))
 		if missing {
 			size, origin = "-", "not in the store any more"
 		}

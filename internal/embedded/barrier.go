@@ -91,7 +91,7 @@ func (b *barrier) dead(key, value []byte) bool {
 		return b.span(structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: be64value(key[17:])})
 	case tableSpanSet:
 		return b.set(structure.SpanSetID(key[1:]))
-	case tableAlias:
+	case tableLookup:
 		v := varints{rest: value}
 		return b.span(readRef(&v))
 	}

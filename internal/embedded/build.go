@@ -90,10 +90,8 @@ func (b *builder) entries(records int) error {
 	for id, s := range b.Sets.All() {
 		b.putRecord(b.slab.key(tableSpanSet, id[:]), s)
 	}
-	for a, span := range b.Aliases.All() {
-		k, start := b.slab.key(tableAlias, a[:]), b.slab.begin()
-		b.slab.buf = appendRef(b.slab.buf, span)
-		b.put(k, b.slab.end(start))
+	for l, span := range b.Lookups.All() {
+		b.put(lookupKey(l), appendRef(nil, span))
 	}
 	b.notes()
 	if err := b.erasures(); err != nil {
@@ -228,6 +226,22 @@ func (b *builder) names() {
 			b.put(k, nil)
 		}
 	}
+	for from, name := range b.BranchSources.All() {
+		b.named(tableBranchFrom, from, name)
+	}
+	for from, name := range b.CheckpointSources.All() {
+		b.named(tablePointFrom, from, name)
+	}
+}
+
+// named adds the entry of what has a source id now.
+func (b *builder) named(table byte, from judge.Source, name string) {
+	k := sourceKey(table, from.ID, from.Thread[:]...)
+	if name == "" {
+		b.put(k, nil)
+	} else {
+		b.put(k, []byte(name))
+	}
 }
 
 func (b *builder) run(id structure.RunID, info structure.RunInfo) {
@@ -235,6 +249,9 @@ func (b *builder) run(id structure.RunID, info structure.RunInfo) {
 	b.slab.buf = appendRun(b.slab.buf, info)
 	b.put(k, b.slab.end(start))
 	b.put(b.slab.key(tableFork, info.Parent.Run[:], be64(info.Parent.Seq), id[:]), present)
+	if thread := info.Home.Thread; !thread.IsZero() {
+		b.put(b.slab.key(tableHome, thread[:], id[:]), present)
+	}
 }
 
 func (b *builder) notes() {

@@ -150,8 +150,8 @@ func stateCopy(s *state) *state {
 	for k, v := range s.sets {
 		own.sets[k] = v
 	}
-	for k, v := range s.aliases {
-		own.aliases[k] = v
+	for k, v := range s.lookups {
+		own.lookups[k] = v
 	}
 	for k, v := range s.closed {
 		own.closed[k] = v

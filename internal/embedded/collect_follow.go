@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -45,6 +46,7 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 		m.live.contents.add(hash(r.Key[:]))
 	case *structure.Thread:
 		m.live.threads[r.ID] = struct{}{}
+		return m.kept(r)
 	case *structure.Context:
 		m.live.contexts[r.ID] = struct{}{}
 		if err := m.spans(r.Base, r.Tip); err != nil || r.Set.IsZero() {
@@ -91,9 +93,12 @@ func (m *marker) followSpan(s *structure.Span) error {
 			return err
 		}
 	}
+	var named [3]*content.ID
 	for i := range s.Usages {
-		if err := m.content(s.Usages[i].Content); err != nil {
-			return err
+		for _, id := range s.Usages[i].Named(named[:0]) {
+			if err := m.content(*id); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

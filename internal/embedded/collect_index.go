@@ -145,6 +145,9 @@ func (e *Engine) frameFault(f journal.Frame, err error) error {
 	if errors.Is(err, structure.ErrUnknownVersion) {
 		return fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrNewerFormat)
 	}
+	if errors.Is(err, structure.ErrOldVersion) {
+		return fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrOlderFormat)
+	}
 	return &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
 }
 

@@ -33,7 +33,7 @@ func collectForEver(dir string) int {
 		if _, err = e.Apply(background, message(n), backend.Options{}); err != nil {
 			break
 		}
-		b := structure.NewBlock(content.TypeText, content.Origin{}, time.Now(), fmt.Append(nil, garbage, n))
+		b := structure.NewBlock(content.TypeText, content.BlockOrigin{}, time.Now(), fmt.Append(nil, garbage, n))
 		if _, err = e.Apply(background, &structure.Commit{Records: []structure.Record{b}}, backend.Options{}); err != nil {
 			break
 		}

@@ -108,7 +108,36 @@ func (m *marker) roots() error {
 }
 
 func (m *marker) threadRoot(e index.Entry) error {
-	m.live.threads[structure.ThreadID(e.Key[1:])] = struct{}{}
+	t, err := decodeRecord[*structure.Thread](structure.KindThread, e.Value, "")
+	if err != nil {
+		return err
+	}
+	m.live.threads[t.ID] = struct{}{}
+	return m.kept(t)
+}
+
+// kept marks the runs of a thread that keeps them all.
+func (m *marker) kept(t *structure.Thread) error {
+	if !t.Keeps {
+		return nil
+	}
+	for run, err := range m.view.RunsOf(m.ctx, t.ID, structure.RunID{}) {
+		if err != nil {
+			return err
+		}
+		last, err := m.view.index.lastSpan(run.ID)
+		if err != nil {
+			return err
+		}
+		if last.IsZero() {
+			if last = run.Parent; !has(m.live.runs, run.ID) {
+				m.live.runs[run.ID] = liveRun{}
+			}
+		}
+		if err := m.span(last); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

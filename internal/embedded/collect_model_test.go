@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -34,6 +35,11 @@ func (s *state) collect(now time.Time, keepReflog time.Duration) {
 	for _, r := range s.reflog {
 		if !r.At.Before(now.Add(-keepReflog)) {
 			mark(r.From, r.To)
+		}
+	}
+	for ref := range s.spans {
+		if home := s.runs[ref.Run].Home; s.exists(home) && s.threads[home.Thread].Keeps {
+			mark(ref)
 		}
 	}
 	sets := map[structure.SpanSetID]bool{}
@@ -69,7 +75,7 @@ func (s *state) collectSpans(live map[structure.SpanRef]bool, sets map[structure
 	s.ends = ends
 	maps.DeleteFunc(s.runs, func(id structure.RunID, _ *structure.Run) bool { return ends[id] == 0 })
 	maps.DeleteFunc(s.sets, func(id structure.SpanSetID, _ *structure.SpanSet) bool { return !sets[id] })
-	maps.DeleteFunc(s.aliases, func(_ structure.Alias, r structure.SpanRef) bool { return !live[r] })
+	maps.DeleteFunc(s.lookups, func(_ judge.Lookup, r structure.SpanRef) bool { return !live[r] })
 	dead := func(r structure.SpanRef) bool { return !r.IsZero() && !live[r] }
 	cut := map[structure.ContextID]int{} // so many entries go
 	for i, r := range s.reflog {

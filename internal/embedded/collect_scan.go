@@ -80,14 +80,14 @@ func (m *marker) scanSpan(s *structure.Span) error {
 		m.live.runs[s.Ref.Run] = run
 	}
 	lives := ok && s.Ref.Seq <= run.live
+	var named [3]*content.ID
 	for i := range s.Usages {
-		id := s.Usages[i].Content
-		if lives {
-			if err := m.content(id); err != nil {
+		for _, id := range s.Usages[i].Named(named[:0]) {
+			if !lives {
+				m.leave(*id)
+			} else if err := m.content(*id); err != nil {
 				return err
 			}
-		} else {
-			m.leave(id)
 		}
 	}
 	return nil

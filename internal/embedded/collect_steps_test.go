@@ -96,13 +96,14 @@ func TestBarrier(t *testing.T) {
 	thread, one := structure.DeriveID[structure.ThreadID]("t"), structure.DeriveID[structure.ContextID]("c")
 	run, other := structure.DeriveID[structure.RunID]("run"), structure.DeriveID[structure.RunID]("other")
 	set := structure.DeriveID[structure.SpanSetID]("set")
+	home := structure.Home{Thread: thread}
 	at := func(r structure.RunID, seq uint64) structure.SpanRef { return structure.SpanRef{Run: r, Seq: seq} }
 	text := func(body string) *structure.Block {
-		return structure.NewBlock(content.TypeText, content.Origin{}, s.author.now(), []byte(body))
+		return structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.now(), []byte(body))
 	}
 	span := func(ref structure.SpanRef, b *structure.Block) *structure.Span {
 		return &structure.Span{Ref: ref, Usages: []structure.Usage{{
-			Kind: structure.MessageUsage, Role: "user", Content: b.ID, Alias: structure.DeriveID[structure.Alias](string(b.Body)),
+			Kind: structure.MessageUsage, Role: "user", Content: b.ID, SourceID: string(b.Body), Lookup: 1,
 		}}}
 	}
 	apply := func(records ...structure.Record) error {
@@ -113,7 +114,7 @@ func TestBarrier(t *testing.T) {
 	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
 	require.NoError(t, apply(
 		&structure.Thread{ID: thread}, &structure.Context{ID: one, Thread: thread},
-		&structure.Run{ID: run}, alive, span(at(run, 1), alive), dead, chunk, span(at(run, 2), dead),
+		&structure.Run{ID: run, Home: home}, alive, span(at(run, 1), alive), dead, chunk, span(at(run, 2), dead),
 		&structure.Run{ID: other, Parent: at(run, 2)}, &structure.SpanSet{ID: set, Parent: at(run, 2)},
 		&structure.Tip{Context: one, Span: at(run, 1)},
 	))
@@ -142,10 +143,10 @@ func TestBarrier(t *testing.T) {
 	} {
 		require.ErrorIs(t, apply(refused.records...), refused.err, name)
 	}
-	// The same bytes are stored again, and its alias is free.
+	// The same bytes are stored again, and its source id is free.
 	third := usesDead.Ref.Run
 	receipt, err := s.engine.Apply(background, &structure.Commit{Records: []structure.Record{
-		&structure.Run{ID: third, Parent: at(run, 1)}, alive, dead, chunk, usesDead, tip(usesDead.Ref),
+		&structure.Run{ID: third, Parent: at(run, 1), Home: home}, alive, dead, chunk, usesDead, tip(usesDead.Ref),
 	}}, backend.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []content.ID{alive.ID}, receipt.Known)
@@ -157,9 +158,9 @@ func TestBarrier(t *testing.T) {
 		blocks, err := s.engine.Blocks(background, []content.ID{alive.ID, dead.ID})
 		require.NoError(t, err)
 		require.Equal(t, "dead", string(blocks[1].Body))
-		found, err := s.engine.Find(background, usesDead.Usages[0].Alias)
+		found, err := backend.FindFirst(background, s.engine, "dead", thread)
 		require.NoError(t, err)
-		require.Equal(t, usesDead.Ref, found)
+		require.Equal(t, usesDead.Ref, found.Span)
 		_, err = s.engine.Digest(background, at(run, 2))
 		require.ErrorIs(t, err, backend.ErrNotFound)
 		require.ErrorIs(t, apply(text("x"), span(at(run, 2), text("x"))), backend.ErrConflict)

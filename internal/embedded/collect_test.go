@@ -179,7 +179,7 @@ func TestCollectLongRandom(t *testing.T) {
 func TestErasedStaysKnown(t *testing.T) {
 	dir := t.TempDir()
 	e := reopen(t, dir, Options{})
-	b := structure.NewBlock(content.TypeText, content.Origin{}, time.Now(), []byte("b"))
+	b := structure.NewBlock(content.TypeText, content.BlockOrigin{}, time.Now(), []byte("b"))
 	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{b}}, backend.Options{})
 	require.NoError(t, err)
 	erase := &structure.Commit{Records: []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: b.ID, At: time.Now()}}}

@@ -158,9 +158,12 @@ func ask(e *Engine, about []*structure.Commit) answers {
 		a.say(fmt.Sprint("set ", id), v, err)
 		all(a, fmt.Sprint("alternatives of ", id), e.Alternatives(ctx, id))
 	}
-	for alias := range s.aliases {
-		v, err := e.Find(ctx, alias)
-		a.say(fmt.Sprint("alias ", alias), v, err)
+	for l := range s.lookups {
+		all(a, fmt.Sprintf("from %q in %v", l.SourceID, l.Home.Thread), e.Find(ctx, l.SourceID, l.Home.Thread, backend.Found{}))
+		all(a, fmt.Sprintf("from %q", l.SourceID), e.Find(ctx, l.SourceID, structure.ThreadID{}, backend.Found{}))
+	}
+	for id := range s.threads {
+		all(a, fmt.Sprint("runs of ", id), e.RunsOf(ctx, id, structure.RunID{}))
 	}
 	a.askRuns(ctx, e, s)
 	a.askContent(ctx, e, s)
@@ -230,14 +233,13 @@ func stateOf(commits []*structure.Commit) *state {
 				s.ends[r.Ref.Run] = max(s.ends[r.Ref.Run], r.Ref.Seq)
 				s.spans[r.Ref] = placed{span: r}
 				for _, u := range r.Usages {
-					s.aliases[u.Alias] = r.Ref
+					s.lookup(&u, r.Ref)
 				}
 			default:
 				s.record(c, r)
 			}
 		}
 	}
-	delete(s.aliases, structure.Alias{})
 	return s
 }
 
@@ -290,8 +292,23 @@ func (s *state) expected(about []*structure.Commit) answers {
 		lookup(a, fmt.Sprint("set ", id), s.sets, id)
 		a.say(fmt.Sprint("alternatives of ", id), those(s.order, func(r structure.SpanRef) bool { return s.spans[r].span.Set == id }), nil)
 	}
-	for alias := range asked.aliases {
-		lookup(a, fmt.Sprint("alias ", alias), s.aliases, alias)
+	for l := range asked.lookups {
+		found := []backend.Found{}
+		if ref, ok := s.lookups[l]; ok && s.exists(l.Home) {
+			found = append(found, backend.Found{Home: l.Home, Lookup: l.Number, Span: ref})
+		}
+		a.say(fmt.Sprintf("from %q in %v", l.SourceID, l.Home.Thread), found, nil)
+		a.say(fmt.Sprintf("from %q", l.SourceID), found, nil) // no two have the same
+	}
+	for id := range asked.threads {
+		runs := []structure.RunInfo{}
+		for _, r := range s.runs {
+			if r.Home.Thread == id && s.exists(r.Home) {
+				runs = append(runs, s.info(r))
+			}
+		}
+		slices.SortFunc(runs, func(a, b structure.RunInfo) int { return a.ID.Compare(b.ID) })
+		a.say(fmt.Sprint("runs of ", id), runs, nil)
 	}
 	a.expectRuns(s, asked)
 	a.expectContent(s, asked)

@@ -79,6 +79,7 @@ func (a *author) records(s *state) []structure.Record {
 	case 7:
 		t := *s.threads[in.Thread]
 		t.Title, t.Active, t.UpdatedAt = a.name("title"), in.ID, a.now()
+		t.Keeps = a.IntN(2) == 0
 		return []structure.Record{&t}
 	case 8, 9, 10:
 		if r := a.deletion(s, in); r != nil {
@@ -94,7 +95,7 @@ func (a *author) name(of string) string {
 }
 
 func (a *author) begin() []structure.Record {
-	t := &structure.Thread{ID: fresh[structure.ThreadID](a), UserID: "ada", Title: "talk", CreatedAt: a.now(), UpdatedAt: a.now()}
+	t := &structure.Thread{ID: fresh[structure.ThreadID](a), UserID: "ada", Title: "talk", Incarnation: uint64(a.IntN(1 << 30)), CreatedAt: a.now(), UpdatedAt: a.now()}
 	c := &structure.Context{ID: fresh[structure.ContextID](a), Thread: t.ID, CreatedAt: a.now()}
 	return []structure.Record{t, c, &structure.Branch{Thread: t.ID, Name: "main", Context: c.ID, CreatedAt: a.now()}}
 }
@@ -104,7 +105,7 @@ func (a *author) extend(s *state, in *backend.Context) []structure.Record {
 	var records []structure.Record
 	at := in.Tip
 	if at.IsZero() || s.ends[at.Run] != at.Seq || s.closed[at.Run] {
-		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: at}
+		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: at, Home: s.threads[in.Thread].Home()}
 		records = append(records, run)
 		at = structure.SpanRef{Run: run.ID}
 	}
@@ -133,7 +134,7 @@ func (a *author) span(records []structure.Record, s *state, at structure.SpanRef
 		u := structure.Usage{Kind: structure.MessageUsage, Content: content, Role: "user", CreatedAt: a.now()}
 		if i == 1 {
 			u.SourceID = a.name("message")
-			u.Alias = structure.DeriveID[structure.Alias](u.SourceID)
+			u.Lookup = uint64(1 + a.IntN(3))
 		}
 		span.Usages = append(span.Usages, u)
 	}
@@ -171,7 +172,7 @@ func (a *author) content(s *state) (content.ID, []structure.Record) {
 
 func (a *author) block(id content.ID, body []byte) *structure.Block {
 	return &structure.Block{
-		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(body)), Origin: content.Origin{Kind: content.OriginUser}, CreatedAt: a.now()},
+		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(body)), Origin: content.BlockOrigin{Kind: content.OriginUser}, CreatedAt: a.now()},
 		Body:  body,
 	}
 }
@@ -200,7 +201,7 @@ func (a *author) alternatives(s *state, in *backend.Context) []structure.Record 
 	records := []structure.Record{set}
 	brought := map[content.ID]bool{}
 	for range 2 {
-		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: in.Tip}
+		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: in.Tip, Home: s.threads[in.Thread].Home()}
 		records = append(records, run)
 		var span *structure.Span
 		records, span = a.span(records, s, structure.SpanRef{Run: run.ID, Seq: 1}, brought)

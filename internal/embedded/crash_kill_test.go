@@ -75,7 +75,7 @@ func writeForEver(e *Engine, d backend.Durability) error {
 		}
 		at.Seq++
 		body := fmt.Appendf(nil, "%v %d %s", in, n, strings.Repeat("word ", rand.IntN(300)))
-		block := structure.NewBlock(content.TypeText, content.Origin{Kind: content.OriginUser}, now, body)
+		block := structure.NewBlock(content.TypeText, content.BlockOrigin{Kind: content.OriginUser}, now, body)
 		c.Records = append(c.Records, block,
 			&structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID, CreatedAt: now}}},
 			&structure.Tip{Context: in, Span: at},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -36,7 +37,7 @@ type state struct {
 	spans       map[structure.SpanRef]placed
 	order       []structure.SpanRef // as they came
 	sets        map[structure.SpanSetID]*structure.SpanSet
-	aliases     map[structure.Alias]structure.SpanRef
+	lookups     map[judge.Lookup]structure.SpanRef
 	blocks      map[content.ID]*structure.Block
 	erased      map[content.ID]bool
 	chunks      map[content.Key]*structure.Chunk
@@ -58,7 +59,7 @@ func stateAfter(commits []*structure.Commit) *state {
 		closed:      map[structure.RunID]bool{},
 		spans:       map[structure.SpanRef]placed{},
 		sets:        map[structure.SpanSetID]*structure.SpanSet{},
-		aliases:     map[structure.Alias]structure.SpanRef{},
+		lookups:     map[judge.Lookup]structure.SpanRef{},
 		blocks:      map[content.ID]*structure.Block{},
 		erased:      map[content.ID]bool{},
 		chunks:      map[content.Key]*structure.Chunk{},
@@ -117,10 +118,21 @@ func (s *state) span(r *structure.Span) {
 	s.order = append(s.order, r.Ref)
 	for _, u := range r.Usages {
 		s.logical += uint64(s.blocks[u.Content].Size)
-		if !u.Alias.IsZero() {
-			s.aliases[u.Alias] = r.Ref
-		}
+		s.lookup(&u, r.Ref)
 	}
+}
+
+// lookup notes what a usage is found by.
+func (s *state) lookup(u *structure.Usage, at structure.SpanRef) {
+	if run := s.runs[at.Run]; u.Lookup != 0 && run != nil && !run.Home.Thread.IsZero() {
+		s.lookups[judge.Lookup{Home: run.Home, SourceID: u.SourceID, Number: u.Lookup}] = at
+	}
+}
+
+// exists reports whether a home does.
+func (s *state) exists(h structure.Home) bool {
+	t := s.threads[h.Thread]
+	return t != nil && t.Home() == h
 }
 
 func (s *state) deletion(d *structure.Deletion) {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,12 +29,12 @@ func TestReplayOverEarlyEntries(t *testing.T) {
 	thread := &structure.Thread{ID: structure.NewID[structure.ThreadID]()}
 	kept := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID}
 	gone := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID}
-	block := structure.NewBlock(content.TypeText, content.Origin{}, time.Now(), []byte("to be erased"))
-	again := structure.NewBlock(content.TypeText, content.Origin{}, time.Now(), []byte("erased and said again"))
-	run := &structure.Run{ID: structure.NewID[structure.RunID]()}
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, time.Now(), []byte("to be erased"))
+	again := structure.NewBlock(content.TypeText, content.BlockOrigin{}, time.Now(), []byte("erased and said again"))
+	run := &structure.Run{ID: structure.NewID[structure.RunID](), Home: thread.Home()}
 	span := func(seq uint64, b *structure.Block) *structure.Span {
 		return &structure.Span{Ref: structure.SpanRef{Run: run.ID, Seq: seq}, Usages: []structure.Usage{
-			{Kind: structure.MessageUsage, Role: "user", Content: b.ID, Alias: structure.NewID[structure.Alias](), CreatedAt: time.Now()},
+			{Kind: structure.MessageUsage, Role: "user", Content: b.ID, SourceID: fmt.Sprint(seq), Lookup: 1, CreatedAt: time.Now()},
 		}}
 	}
 	erase := func(b *structure.Block) structure.Record {

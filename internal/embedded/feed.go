@@ -71,6 +71,8 @@ func (e *Engine) decode(f journal.Frame) (*structure.Commit, error) {
 	switch {
 	case errors.Is(err, structure.ErrUnknownVersion):
 		return nil, fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrNewerFormat)
+	case errors.Is(err, structure.ErrOldVersion):
+		return nil, fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrOlderFormat)
 	case err != nil:
 		return nil, &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
 	}

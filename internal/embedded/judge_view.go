@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
+	"iter"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -165,8 +166,20 @@ func (s *judgeView) Digest(r structure.SpanRef) (structure.Digest, error) {
 // HasSet implements judge.View.
 func (s *judgeView) HasSet(id structure.SpanSetID) (bool, error) { return s.has(tableSpanSet, id[:]) }
 
-// HasAlias implements judge.View.
-func (s *judgeView) HasAlias(a structure.Alias) (bool, error) { return s.has(tableAlias, a[:]) }
+// HasLookup implements judge.View.
+func (s *judgeView) HasLookup(l judge.Lookup) (bool, error) {
+	_, ok, err := s.Get(lookupKey(l))
+	return ok, err
+}
+
+// Find implements judge.View.
+func (s *judgeView) Find(sourceID string, thread structure.ThreadID) iter.Seq2[backend.Found, error] {
+	return func(yield func(backend.Found, error) bool) {
+		v := s.engine.now()
+		defer v.release()
+		v.Find(context.Background(), sourceID, thread, backend.Found{})(yield)
+	}
+}
 
 // Branch implements judge.View.
 func (s *judgeView) Branch(n judge.Name) (*structure.Branch, error) {
@@ -176,6 +189,21 @@ func (s *judgeView) Branch(n judge.Name) (*structure.Branch, error) {
 // Checkpoint implements judge.View.
 func (s *judgeView) Checkpoint(n judge.Name) (*structure.Checkpoint, error) {
 	return stored[*structure.Checkpoint](s, structure.KindCheckpoint, tableCheckpoint, n.Thread[:], []byte(n.Name))
+}
+
+// BranchFrom implements judge.View.
+func (s *judgeView) BranchFrom(from judge.Source) (string, error) {
+	return s.nameFrom(tableBranchFrom, from)
+}
+
+// CheckpointFrom implements judge.View.
+func (s *judgeView) CheckpointFrom(from judge.Source) (string, error) {
+	return s.nameFrom(tablePointFrom, from)
+}
+
+func (s *judgeView) nameFrom(table byte, from judge.Source) (string, error) {
+	name, _, err := s.Get(sourceKey(table, from.ID, from.Thread[:]...))
+	return string(name), err
 }
 
 // Block implements judge.View.

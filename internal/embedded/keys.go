@@ -10,8 +10,9 @@ import (
 
 // The tables of the index. A key is the table's letter and then, in order:
 const (
-	tableAlias       = 'a' // alias → span
+	tableLookup      = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number unless it is 1 → span
 	tableBranch      = 'b' // thread, name → branch record
+	tableBranchFrom  = 'B' // start of the hash of a source id, thread → name of the branch
 	tableContext     = 'c' // context → since which commit it stands where its record says, the record
 	tableChild       = 'd' // parent context, context → nothing
 	tableErased      = 'e' // content id → nothing
@@ -22,9 +23,11 @@ const (
 	tableBlock       = 'h' // start of the content id → where its record is
 	tableOnce        = 'o' // session → its last requests; nothing → the horizon, see sessions
 	tableCheckpoint  = 'k' // thread, name → checkpoint record
+	tablePointFrom   = 'K' // start of the hash of a source id, thread → name of the checkpoint
 	tableReflog      = 'l' // context, commit, place in the commit → reflog record
 	tableSummary     = 'm' // context, commit, place in the commit → summary record
 	tableCommit      = 'n' // number of a commit, for some → position of its frame
+	tableHome        = 'O' // thread, run that belongs to it → nothing
 	tableTip         = 'p' // context that has moved → tip
 	tableCut         = 'q' // run that lost its end → nothing
 	tableRun         = 'r' // run → parent, depth, digest
@@ -43,7 +46,7 @@ const (
 // for them: those whose replay looks at nothing of the same table.
 func early(key []byte) bool {
 	switch key[0] {
-	case tableAlias, tableFork, tableAlternative, tableBlock, tableCommit, tableRun, tableSpan, tableUsage, tableChunk:
+	case tableLookup, tableHome, tableFork, tableAlternative, tableBlock, tableCommit, tableRun, tableSpan, tableUsage, tableChunk:
 		return true
 	}
 	return false
@@ -102,6 +105,9 @@ func key(table byte, parts ...[]byte) []byte {
 
 func branchKey(thread structure.ThreadID, name string) []byte {
 	return key(tableBranch, thread[:], []byte(name))
+}
+func checkpointKey(thread structure.ThreadID, name string) []byte {
+	return key(tableCheckpoint, thread[:], []byte(name))
 }
 func namedKey(thread structure.ThreadID, context structure.ContextID, name string) []byte {
 	return key(tableNamed, thread[:], context[:], []byte(name))

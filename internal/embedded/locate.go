@@ -61,6 +61,12 @@ func (b *builder) span(s judge.Span, frame journal.Position, usages uint32) {
 		if _, ok := b.Blocks.Get(u.Content); !ok {
 			b.usage(u.Content, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
 		}
+		// A form is used by many and asked about by nobody, so it has no entries.
+		if aside := u.MetadataContent; !aside.IsZero() {
+			if _, ok := b.Blocks.Get(aside); !ok {
+				b.usage(aside, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
+			}
+		}
 	}
 }
 

@@ -116,7 +116,7 @@ func TestPackWhileReadingAndWriting(t *testing.T) {
 				}
 				body := fmt.Sprintf("message %d of writer %d", i, w)
 				_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{
-					structure.NewBlock("text/plain", content.Origin{}, time.Now(), []byte(body)),
+					structure.NewBlock("text/plain", content.BlockOrigin{}, time.Now(), []byte(body)),
 				}}, backend.Options{})
 				require.NoError(t, err)
 				n := 0

@@ -59,7 +59,7 @@ func (w *writer) extend() error {
 	}
 	w.at.Seq++
 	now := time.Now()
-	block := structure.NewBlock(content.TypeText, content.Origin{Kind: content.OriginUser}, now, w.body)
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{Kind: content.OriginUser}, now, w.body)
 	w.options.Tips = []backend.Expect{{Context: w.context, Tip: was}}
 	_, err := w.engine.Apply(context.Background(), &structure.Commit{Time: now, Records: []structure.Record{
 		block,

@@ -117,8 +117,25 @@ func (r *reads) Digest(ctx context.Context, tip structure.SpanRef) (structure.Di
 }
 
 // Find implements backend.Reader.
-func (r *reads) Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error) {
-	return read(r, func(v view) (structure.SpanRef, error) { return v.Find(ctx, alias) })
+func (r *reads) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Found, error] { return v.Find(ctx, sourceID, thread, after) })
+}
+
+// RunsOf implements backend.Reader.
+func (r *reads) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return sequence(r, func(v view) iter.Seq2[structure.RunInfo, error] { return v.RunsOf(ctx, thread, after) })
+}
+
+// BranchesBySource implements backend.Reader.
+func (r *reads) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Branch, error] { return v.BranchesBySource(ctx, sourceID, thread) })
+}
+
+// CheckpointsBySource implements backend.Reader.
+func (r *reads) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return sequence(r, func(v view) iter.Seq2[*structure.Checkpoint, error] {
+		return v.CheckpointsBySource(ctx, sourceID, thread)
+	})
 }
 
 // SpanSet implements backend.Reader.

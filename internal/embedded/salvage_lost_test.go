@@ -50,7 +50,7 @@ func (w *wreck) without(t *testing.T, i int) (*Engine, SalvageReport) {
 func idOf[T ~[16]byte](name string) T { return structure.DeriveID[T]("salvage", name) }
 
 func say(in string, at structure.SpanRef, text string) []structure.Record {
-	b := structure.NewBlock("text/plain", content.Origin{}, time.UnixMilli(1), []byte(text))
+	b := structure.NewBlock("text/plain", content.BlockOrigin{}, time.UnixMilli(1), []byte(text))
 	return []structure.Record{
 		b, &structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: b.ID}}},
 		&structure.Tip{Context: idOf[structure.ContextID](in), Span: at},

@@ -25,12 +25,19 @@ type mender struct {
 	note    *structure.Block
 	// madeUp are the contexts of which only the id is known.
 	madeUp map[structure.ContextID]bool
+	// lost are the threads of which only the id is known, and homes the incarnations that
+	// runs named last.
+	lost  map[structure.ThreadID]bool
+	homes map[structure.ThreadID]uint64
 }
 
 func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
 	// That pieces of a body are stored is not said by the last of them any more.
 	to.collected.Store(true)
-	return &mender{ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool)}
+	return &mender{
+		ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool),
+		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64),
+	}
 }
 
 // mostHole is how many messages that follow each other are made up for. Damage does
@@ -45,6 +52,9 @@ func (m *mender) commit(f journal.Frame) error {
 	}
 	m.report.Commits++
 	m.at, m.records = c.Time, c.Records
+	if err := m.meet(); err != nil {
+		return err
+	}
 	if err := m.forgetEarlier(); err != nil {
 		return err
 	}
@@ -58,6 +68,35 @@ func (m *mender) commit(f journal.Frame) error {
 			m.report.Records++
 		case err != nil:
 			return err
+		}
+	}
+	return nil
+}
+
+// meet notes which homes the runs of the commit name. A thread that was made up becomes
+// the home of its runs.
+func (m *mender) meet() error {
+	for _, r := range m.records {
+		run, ok := r.(*structure.Run)
+		if !ok || run.Home.Thread.IsZero() {
+			continue
+		}
+		m.homes[run.Home.Thread] = run.Home.Incarnation
+		if !m.lost[run.Home.Thread] {
+			continue
+		}
+		t, err := m.to.Thread(m.ctx, run.Home.Thread)
+		if errors.Is(err, backend.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if t.Incarnation != run.Home.Incarnation {
+			t.Incarnation = run.Home.Incarnation
+			if err := m.apply(t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -77,7 +116,8 @@ func (m *mender) forgetEarlier() error {
 			continue
 		case err != nil:
 			return err
-		case was.Incarnation == t.Incarnation || was.Incarnation == 0:
+		case was.Incarnation == t.Incarnation || m.lost[t.ID]:
+			delete(m.lost, t.ID)
 			continue
 		}
 		if err := m.apply(&structure.Deletion{Subject: structure.KindThread, Thread: t.ID, At: m.at}); err != nil {
@@ -120,11 +160,9 @@ func (m *mender) record(r structure.Record) error {
 	case *structure.SpanSet:
 		return m.needing(r, m.needSpan(r.Parent))
 	case *structure.Branch:
-		return m.named(r, structure.Deletion{Subject: structure.KindBranch, Thread: r.Thread, Name: r.Name, At: m.at},
-			m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
+		return m.branch(r)
 	case *structure.Checkpoint:
-		return m.named(r, structure.Deletion{Subject: structure.KindCheckpoint, Thread: r.Thread, Name: r.Name, At: m.at},
-			m.needThread(r.Thread), m.needSpan(r.Span))
+		return m.checkpoint(r)
 	case *structure.Summary:
 		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needContent(r.Content), m.needSpan(r.From), m.needSpan(r.To))
 	case *structure.Reflog:
@@ -149,13 +187,52 @@ func (m *mender) needing(r structure.Record, needs ...error) error {
 	return m.apply(r)
 }
 
-// named applies what has a name, which something else can have if its deletion is gone.
-func (m *mender) named(r structure.Record, other structure.Deletion, needs ...error) error {
-	err := m.needing(r, needs...)
-	if errors.Is(err, backend.ErrExists) {
-		return m.apply(&other, r)
+// branch applies a branch. Others can have its name or its source id if their deletions
+// are gone.
+func (m *mender) branch(r *structure.Branch) error {
+	err := m.needing(r, m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
+	if !errors.Is(err, backend.ErrExists) {
+		return err
 	}
-	return err
+	others := map[string]bool{}
+	if is, err := m.to.Branch(m.ctx, r.Thread, r.Name); err == nil && is.Context != r.Context {
+		others[is.Name] = true
+	}
+	for b, err := range m.to.BranchesBySource(m.ctx, r.SourceID, r.Thread) {
+		if err != nil {
+			return err
+		}
+		others[b.Name] = true
+	}
+	return m.insteadOf(structure.KindBranch, r.Thread, others, r)
+}
+
+// checkpoint is branch for checkpoints.
+func (m *mender) checkpoint(r *structure.Checkpoint) error {
+	err := m.needing(r, m.needThread(r.Thread), m.needSpan(r.Span))
+	if !errors.Is(err, backend.ErrExists) {
+		return err
+	}
+	others := map[string]bool{}
+	if is, err := m.to.Checkpoint(m.ctx, r.Thread, r.Name); err == nil && is.ID != r.ID {
+		others[is.Name] = true
+	}
+	for k, err := range m.to.CheckpointsBySource(m.ctx, r.SourceID, r.Thread) {
+		if err != nil {
+			return err
+		}
+		others[k.Name] = true
+	}
+	return m.insteadOf(structure.KindCheckpoint, r.Thread, others, r)
+}
+
+// insteadOf applies what has a name after it deleted others of its kind.
+func (m *mender) insteadOf(kind structure.Kind, thread structure.ThreadID, others map[string]bool, r structure.Record) error {
+	var records []structure.Record
+	for name := range others {
+		records = append(records, &structure.Deletion{Subject: kind, Thread: thread, Name: name, At: m.at})
+	}
+	return m.apply(append(records, r)...)
 }
 
 func (m *mender) block(b *structure.Block) error {
@@ -216,7 +293,8 @@ func (m *mender) needThread(id structure.ThreadID) error {
 	_, err := m.to.Thread(m.ctx, id)
 	if errors.Is(err, backend.ErrNotFound) {
 		m.report.Names++
-		return m.apply(&structure.Thread{ID: id, CreatedAt: m.at, UpdatedAt: m.at})
+		m.lost[id] = true
+		return m.apply(&structure.Thread{ID: id, Incarnation: m.homes[id], CreatedAt: m.at, UpdatedAt: m.at})
 	}
 	return err
 }
@@ -338,19 +416,21 @@ func (m *mender) span(s structure.Span) error {
 	s.Usages = append([]structure.Usage(nil), s.Usages...)
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		if err := m.needContent(u.Content); err != nil {
-			return err
-		}
-		if u.Alias.IsZero() {
-			continue
-		}
-		if _, err := m.to.Find(m.ctx, u.Alias); err == nil {
-			u.Alias = structure.Alias{} // the message that had it was deleted by a commit that is gone
-		} else if !errors.Is(err, backend.ErrNotFound) {
-			return err
+		for _, id := range u.Named(nil) {
+			if err := m.needContent(*id); err != nil {
+				return err
+			}
 		}
 	}
-	return m.apply(&s)
+	err = m.apply(&s)
+	for i := range s.Usages {
+		if !errors.Is(err, backend.ErrExists) {
+			break
+		}
+		s.Usages[i].Lookup = 0 // the message that had it was deleted by a commit that is gone
+		err = m.apply(&s)
+	}
+	return err
 }
 
 // needSpan has a place there, with notes for the messages up to it that are gone.
@@ -381,7 +461,7 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 		records := []structure.Record{m.note}
 		for ; seq < r.Seq && len(records) < 1_000; seq++ {
 			records = append(records, &structure.Span{Ref: structure.SpanRef{Run: r.Run, Seq: seq}, Usages: []structure.Usage{{
-				Kind: structure.MessageUsage, Role: "system", Content: m.note.ID, CreatedAt: m.at,
+				Kind: structure.MessageUsage, Role: "system", Content: m.note.ID, By: salvaged, CreatedAt: m.at,
 			}}})
 		}
 		if err := m.apply(records...); err != nil {
@@ -404,6 +484,9 @@ func (m *mender) run(id structure.RunID) error {
 		switch c, err := m.to.Context(m.ctx, t.Context); {
 		case err == nil && c.Tip.Run != id:
 			r.Parent = c.Tip
+			if t, err := m.to.Thread(m.ctx, c.Thread); err == nil {
+				r.Home = t.Home()
+			}
 		case err != nil && !errors.Is(err, backend.ErrNotFound):
 			return err
 		}
@@ -415,5 +498,8 @@ func (m *mender) run(id structure.RunID) error {
 // SalvageNote is what a message says that stands in the place of one that is gone.
 const SalvageNote = "[A message that was here is lost: the store was damaged.]"
 
-// madeUp is the origin of what a salvage adds.
-var madeUp = content.Origin{Kind: content.OriginSystem, SourceID: "lineage salvage"}
+// madeUp and salvaged are the origin of what a salvage adds.
+var (
+	madeUp   = content.BlockOrigin{Kind: content.OriginSystem}
+	salvaged = content.Attribution{SourceID: "lineage salvage"}
+)

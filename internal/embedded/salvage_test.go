@@ -260,7 +260,7 @@ func TestSalvageAfterACollection(t *testing.T) {
 	e := reopen(t, dir, Options{SegmentSize: 4 << 10})
 	secret := "a secret that is erased"
 	thread, in, run := structure.ThreadID{9}, structure.ContextID{9}, structure.RunID{9}
-	b := structure.NewBlock("text/plain", content.Origin{}, time.UnixMilli(1), []byte(secret))
+	b := structure.NewBlock("text/plain", content.BlockOrigin{}, time.UnixMilli(1), []byte(secret))
 	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{
 		&structure.Thread{ID: thread}, &structure.Context{ID: in, Thread: thread}, b, &structure.Run{ID: run},
 		&structure.Span{Ref: structure.SpanRef{Run: run, Seq: 1}, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: b.ID}}},

@@ -34,7 +34,7 @@ func (k *talker) body(n uint64) []byte {
 
 func (k *talker) say(e *Engine, d backend.Durability) error {
 	n := k.said + 1
-	block := structure.NewBlock(content.TypeText, content.Origin{}, time.Now(), k.body(n))
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, time.Now(), k.body(n))
 	at := structure.SpanRef{Run: k.run, Seq: n}
 	c := &structure.Commit{Records: []structure.Record{
 		block,
@@ -59,7 +59,7 @@ func (k *talker) aside(e *Engine, d backend.Durability) error {
 	at := structure.SpanRef{Run: k.run, Seq: k.said}
 	run := structure.NewID[structure.RunID]()
 	fork := &structure.Context{ID: structure.NewID[structure.ContextID](), Parent: k.context, Base: at, Tip: at}
-	block := structure.NewBlock(content.TypeText, content.Origin{}, time.Now(), fmt.Append(nil, "aside ", fork.ID))
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, time.Now(), fmt.Append(nil, "aside ", fork.ID))
 	first := structure.SpanRef{Run: run, Seq: 1}
 	for _, records := range [][]structure.Record{
 		{fork},

@@ -104,7 +104,11 @@ func readTip(b []byte) (t judge.Tip, err error) {
 func appendRun(dst []byte, r structure.RunInfo) []byte {
 	dst = appendRef(dst, r.Parent)
 	dst = binary.AppendUvarint(dst, r.Depth)
-	return append(dst, r.Digest[:]...)
+	dst = append(dst, r.Digest[:]...)
+	if r.Home.Thread.IsZero() {
+		return dst
+	}
+	return binary.AppendUvarint(append(dst, r.Home.Thread[:]...), r.Home.Incarnation)
 }
 
 func readRun(id structure.RunID, b []byte) (structure.RunInfo, error) {
@@ -112,6 +116,11 @@ func readRun(id structure.RunID, b []byte) (structure.RunInfo, error) {
 	r := structure.RunInfo{Run: structure.Run{ID: id, Parent: readRef(&v)}, Depth: v.next()}
 	if copy(r.Digest[:], v.rest) != len(r.Digest) {
 		v.bad = true
+		return r, v.err()
+	}
+	if v.rest = v.rest[len(r.Digest):]; len(v.rest) > 0 {
+		v.rest = v.rest[copy(r.Home.Thread[:], v.rest):]
+		r.Home.Incarnation = v.next()
 	}
 	return r, v.err()
 }

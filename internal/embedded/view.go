@@ -229,7 +229,7 @@ func (v view) BranchesOf(ctx context.Context, thread structure.ThreadID, id stru
 
 // Checkpoint implements backend.Reader.
 func (v view) Checkpoint(_ context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
-	return record[*structure.Checkpoint](v.index, key(tableCheckpoint, thread[:], []byte(name)), structure.KindCheckpoint, fmt.Sprintf("%q", name))
+	return record[*structure.Checkpoint](v.index, checkpointKey(thread, name), structure.KindCheckpoint, fmt.Sprintf("%q", name))
 }
 
 // Checkpoints implements backend.Reader.
@@ -327,19 +327,6 @@ func (v view) Last(_ context.Context, run structure.RunID) (structure.SpanRef, e
 		_, err = readRunInfo(v.index, run) // empty, or not there at all
 	}
 	return last, err
-}
-
-// Find implements backend.Reader.
-func (v view) Find(_ context.Context, alias structure.Alias) (structure.SpanRef, error) {
-	b, ok, err := v.index.Get(key(tableAlias, alias[:]))
-	if err != nil {
-		return structure.SpanRef{}, err
-	}
-	if !ok {
-		return structure.SpanRef{}, &backend.SubjectError{Subject: "alias", ID: alias.String(), Err: backend.ErrNotFound}
-	}
-	values := varints{rest: b}
-	return readRef(&values), values.err()
 }
 
 // Has implements backend.Reader.

@@ -95,7 +95,7 @@ func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, 
 			continue
 		}
 		for i := range s.Usages {
-			if s.Usages[i].Content == id {
+			if s.Usages[i].Content == id || s.Usages[i].MetadataContent == id {
 				own = append(own, usage{structure.UsageID{Span: s.Ref, Index: i}, frame.Number, place})
 			}
 			place++

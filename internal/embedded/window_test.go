@@ -55,7 +55,7 @@ func (g *grower) say(t require.TestingT, size, times int, runs ...structure.RunI
 			if g.n%7 == 0 && len(g.said[run]) > 0 {
 				body = []byte(g.said[run][0]) // said before
 			}
-			b := structure.NewBlock(content.TypeText, content.Origin{}, sampleTime, body)
+			b := structure.NewBlock(content.TypeText, content.BlockOrigin{}, sampleTime, body)
 			g.said[run] = append(g.said[run], string(body))
 			records = append(records, b, &structure.Span{
 				Ref:    structure.SpanRef{Run: run, Seq: uint64(len(g.said[run]))},

@@ -22,7 +22,7 @@ import (
 
 var (
 	time0  = time.UnixMilli(1700000000000).UTC()
-	origin = content.Origin{Kind: content.OriginUser}
+	origin = content.BlockOrigin{Kind: content.OriginUser}
 )
 
 // commitPayload is a commit with a block of so many bytes.

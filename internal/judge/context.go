@@ -1,9 +1,7 @@
 package judge
 
 import (
-	"bytes"
 	"fmt"
-	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -51,19 +49,10 @@ func (j *Judge) context(c *structure.Context) error {
 			}
 		}
 	}
-	change.Stated = &backend.Context{Moved: is.Commit, MovedAt: is.At}
-	ownContext(&change.Stated.Context, c)
+	change.Stated = &backend.Context{Context: *c, Moved: is.Commit, MovedAt: is.At}
+	structure.Own(&change.Stated.Context)
 	j.effects.Contexts.set(c.ID, change)
 	return nil
-}
-
-// ownContext makes own the context as it would be read back, without memory of its
-// caller's. That is what decoding its record returns, for less.
-func ownContext(own, c *structure.Context) {
-	*own = *c
-	own.CreatedAt = time.UnixMilli(c.CreatedAt.UnixMilli()).UTC()
-	own.Overrides = c.Overrides.Clone()
-	own.Metadata = bytes.Clone(c.Metadata)
 }
 
 // contextRefs requires what a context points at. Of one that is known the parent may have

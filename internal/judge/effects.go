@@ -12,6 +12,10 @@ type Effects struct {
 	Threads     Table[structure.ThreadID, Change[*structure.Thread]]
 	Branches    Table[Name, Change[*structure.Branch]]
 	Checkpoints Table[Name, Change[*structure.Checkpoint]]
+	// BranchSources and CheckpointSources have the names of what has a source id now, or
+	// none.
+	BranchSources     Table[Source, string]
+	CheckpointSources Table[Source, string]
 
 	Contexts Table[structure.ContextID, ContextChange]
 	// Tips are where contexts stand now that were moved, or stated again.
@@ -21,10 +25,11 @@ type Effects struct {
 	Runs Table[structure.RunID, structure.RunInfo] // new ones
 	Ends Table[structure.RunID, End]               // of runs that are new or have new spans
 	// Cuts are runs that lost their end to a collection. They come from replay only.
-	Cuts    []structure.RunID
-	Spans   Table[structure.SpanRef, Span]
-	Sets    Table[structure.SpanSetID, *structure.SpanSet]
-	Aliases Table[structure.Alias, structure.SpanRef]
+	Cuts  []structure.RunID
+	Spans Table[structure.SpanRef, Span]
+	Sets  Table[structure.SpanSetID, *structure.SpanSet]
+	// Lookups are the usages of new spans that are found by source ids.
+	Lookups Table[Lookup, structure.SpanRef]
 
 	Blocks Table[content.ID, Block]
 	Chunks Table[content.Key, Chunk]
@@ -109,6 +114,8 @@ func (e *Effects) reset() {
 	e.Threads.reset()
 	e.Branches.reset()
 	e.Checkpoints.reset()
+	e.BranchSources.reset()
+	e.CheckpointSources.reset()
 	e.Contexts.reset()
 	e.Tips.reset()
 	e.LastMoved.reset()
@@ -117,7 +124,7 @@ func (e *Effects) reset() {
 	e.Cuts = emptied(e.Cuts)
 	e.Spans.reset()
 	e.Sets.reset()
-	e.Aliases.reset()
+	e.Lookups.reset()
 	e.Blocks.reset()
 	e.Chunks.reset()
 	e.Erased.reset()

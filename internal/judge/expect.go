@@ -1,8 +1,8 @@
 package judge
 
 import (
-	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -41,8 +41,56 @@ func Expect(v View, o backend.Options) error {
 			return err
 		}
 	}
+	for _, expect := range o.Branches {
+		is, err := v.Branch(Name{expect.Thread, expect.Name})
+		if err == nil {
+			err = asExpected("branch", quoted(expect.Name), expect.Was, is)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, expect := range o.Checkpoints {
+		is, err := v.Checkpoint(Name{expect.Thread, expect.Name})
+		if err == nil {
+			err = asExpected("checkpoint", quoted(expect.Name), expect.Was, is)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, expect := range o.Sources {
+		if err := expectSource(v, expect); err != nil {
+			return err
+		}
+	}
 	return nil
 }
+
+// expectSource stops at the first span that should not be found.
+func expectSource(v View, expect backend.ExpectSource) error {
+	seen := 0
+	for found, err := range v.Find(expect.SourceID, expect.Thread) {
+		switch {
+		case err != nil:
+			return err
+		case len(expect.Spans) == 0:
+			return sourceRefusal(expect.SourceID, backend.ErrExists, "in thread "+found.Home.Thread.String())
+		case !slices.Contains(expect.Spans, found.Span):
+			return sourceRefusal(expect.SourceID, backend.ErrConflict, "it leads to "+found.Span.String())
+		}
+		seen++
+	}
+	if seen < len(expect.Spans) {
+		return sourceRefusal(expect.SourceID, backend.ErrConflict, "something that it led to is gone")
+	}
+	return nil
+}
+
+// quoted is a name in an error.
+type quoted string
+
+func (q quoted) String() string { return fmt.Sprintf("%.80q", string(q)) }
 
 func (k *keys) options(o backend.Options) {
 	for _, expect := range o.Tips {
@@ -53,6 +101,15 @@ func (k *keys) options(o backend.Options) {
 	}
 	for _, expect := range o.Contexts {
 		k.context(expect.ID)
+	}
+	for _, expect := range o.Branches {
+		k.add(Key{Kind: KeyBranch, ID: expect.Thread, Name: expect.Name})
+	}
+	for _, expect := range o.Checkpoints {
+		k.add(Key{Kind: KeyCheckpoint, ID: expect.Thread, Name: expect.Name})
+	}
+	for _, expect := range o.Sources {
+		k.add(Key{Kind: KeyFind, ID: expect.Thread, Name: expect.SourceID})
 	}
 }
 
@@ -70,13 +127,8 @@ func asExpected[R interface {
 	case is == absent:
 		return refusal(subject, id, backend.ErrNotFound, "")
 	}
-	a, err := structure.MarshalRecord(was)
-	if err != nil {
-		return err
+	if !structure.Equal(was, is) {
+		return refusal(subject, id, backend.ErrConflict, "it has changed")
 	}
-	b, err := structure.MarshalRecord(is)
-	if err == nil && !bytes.Equal(a, b) {
-		err = refusal(subject, id, backend.ErrConflict, "it has changed")
-	}
-	return err
+	return nil
 }

@@ -49,7 +49,7 @@ func (d drawer) maybe() bool { return rapid.IntRange(0, 3).Draw(d.T, "maybe") ==
 func (d drawer) record() structure.Record {
 	switch rapid.IntRange(0, 15).Draw(d.T, "record") {
 	case 0, 1:
-		t := &structure.Thread{ID: d.thread(), Title: d.body(), CreatedAt: moment(0), UpdatedAt: moment(0)}
+		t := &structure.Thread{ID: d.thread(), Title: d.body(), Incarnation: rapid.Uint64Range(0, 1).Draw(d.T, "incarnation"), CreatedAt: moment(0), UpdatedAt: moment(0)}
 		if d.maybe() {
 			t.Active = d.context()
 		}
@@ -72,11 +72,15 @@ func (d drawer) record() structure.Record {
 	case 4, 5:
 		return &structure.Tip{Context: d.context(), Span: d.ref()}
 	case 6:
-		return &structure.Run{ID: d.run(), Parent: d.ref()}
+		r := &structure.Run{ID: d.run(), Parent: d.ref()}
+		if !d.maybe() {
+			r.Home = structure.Home{Thread: d.thread(), Incarnation: rapid.Uint64Range(0, 1).Draw(d.T, "incarnation")}
+		}
+		return r
 	case 7, 8:
 		u := structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: content.Sum([]byte(d.body()))}
 		if d.maybe() {
-			u.Alias = id[structure.Alias](d.of("alias", "a", "b"))
+			u.SourceID, u.Lookup = d.of("source", "a", "b"), rapid.Uint64Range(0, 2).Draw(d.T, "lookup")
 		}
 		s := &structure.Span{Ref: structure.SpanRef{Run: d.run(), Seq: rapid.Uint64Range(1, 3).Draw(d.T, "place")}, Usages: []structure.Usage{u}}
 		if d.maybe() {
@@ -86,9 +90,9 @@ func (d drawer) record() structure.Record {
 	case 9:
 		return &structure.SpanSet{ID: id[structure.SpanSetID]("set"), Parent: d.ref(), CreatedAt: moment(0)}
 	case 10:
-		return &structure.Branch{Thread: d.thread(), Name: d.of("name", "x", "y"), Context: d.context(), CreatedAt: moment(0)}
+		return &structure.Branch{Thread: d.thread(), Name: d.of("name", "x", "y"), SourceID: d.of("source", "", "a", "b"), Context: d.context(), CreatedAt: moment(0)}
 	case 11:
-		return &structure.Checkpoint{ID: id[structure.CheckpointID]("k"), Thread: d.thread(), Name: d.of("name", "x", "y"), Span: d.ref(), CreatedAt: moment(0)}
+		return &structure.Checkpoint{ID: id[structure.CheckpointID]("k"), Thread: d.thread(), Name: d.of("name", "x", "y"), SourceID: d.of("source", "", "a", "b"), Span: d.ref(), CreatedAt: moment(0)}
 	case 12:
 		return &structure.Summary{ID: id[structure.SummaryID](d.of("summary", "a", "b")), Context: d.context(), Content: content.Sum([]byte(d.body())), From: d.ref(), To: d.ref(), CreatedAt: moment(0)}
 	case 13:
@@ -110,7 +114,7 @@ func (d drawer) content() structure.Record {
 			Tree:  content.Root{Key: content.KeyOf(body), Size: int64(len(body))},
 		}
 	}
-	return structure.NewBlock(content.TypeText, content.Origin{}, moment(0), body)
+	return structure.NewBlock(content.TypeText, content.BlockOrigin{}, moment(0), body)
 }
 
 func (d drawer) deletion() structure.Record {
@@ -141,6 +145,21 @@ func (d drawer) options(s *rows) (o backend.Options) {
 	if d.maybe() {
 		of := d.thread()
 		o.Threads = []backend.ExpectThread{{ID: of, Was: s.threads[of]}}
+	}
+	if d.maybe() {
+		name := judge.Name{Thread: d.thread(), Name: d.of("name", "x", "y")}
+		o.Branches = []backend.ExpectBranch{{Thread: name.Thread, Name: name.Name, Was: s.branches[name]}}
+		o.Checkpoints = []backend.ExpectCheckpoint{{Thread: name.Thread, Name: name.Name, Was: s.checkpoints[name]}}
+	}
+	if d.maybe() {
+		expect := backend.ExpectSource{SourceID: d.of("source", "a", "b")}
+		if d.maybe() {
+			expect.Thread = d.thread()
+		}
+		for found := range s.Find(expect.SourceID, expect.Thread) {
+			expect.Spans = append(expect.Spans, found.Span)
+		}
+		o.Sources = []backend.ExpectSource{expect}
 	}
 	return o
 }
@@ -227,7 +246,7 @@ func (c *court) named(s *rows, keys []judge.Key) *judgetest.Named {
 func beginning() []structure.Record {
 	a, b := id[structure.ThreadID]("a"), id[structure.ThreadID]("b")
 	at := structure.SpanRef{Run: id[structure.RunID]("a"), Seq: 1}
-	block := structure.NewBlock(content.TypeText, content.Origin{}, moment(0), []byte("one"))
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, moment(0), []byte("one"))
 	return []structure.Record{
 		&structure.Thread{ID: a}, &structure.Thread{ID: b}, block,
 		&structure.Run{ID: at.Run}, &structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID}}},
@@ -285,7 +304,7 @@ func TestRemadeInOneCommit(t *testing.T) {
 		return &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
 	}
 	at := of(a).ID
-	block := structure.NewBlock(content.TypeText, content.Origin{}, moment(0), []byte("x"))
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, moment(0), []byte("x"))
 	sum := &structure.Summary{ID: id[structure.SummaryID]("s"), Context: at, Content: block.ID}
 	gone := &structure.Deletion{Subject: structure.KindContext, Context: at}
 	require.NoError(t, c.decide(backend.Options{}, a, b, block, of(a), sum, &structure.Reflog{Context: at}, &structure.Tip{Context: at}))

@@ -10,24 +10,28 @@ type KeyKind uint8
 
 // The kinds of key, with what of the key says which.
 const (
-	KeyThread     KeyKind = iota + 1 // ID
-	KeyContext                       // ID
-	KeyLastMoved                     // ID of a thread
-	KeyRun                           // ID
-	KeyEnd                           // ID of a run
-	KeySpan                          // ID of a run, Seq
-	KeyDigest                        // ID of a run, Seq
-	KeySet                           // ID
-	KeyAlias                         // ID
-	KeyBranch                        // ID of a thread, Name
-	KeyCheckpoint                    // ID of a thread, Name
-	KeyBlock                         // Hash
-	KeyErased                        // Hash of a block
-	KeyChunk                         // Hash
-	KeyTree                          // Hash of a root: all chunks below it, with their bytes
-	KeyOfThread                      // ID: the members, branches and checkpoints of a thread
-	KeyNamesOf                       // ID of a context: its names in its thread
-	KeySummaries                     // ID of a context: its summaries
+	KeyThread         KeyKind = iota + 1 // ID
+	KeyContext                           // ID
+	KeyLastMoved                         // ID of a thread
+	KeyRun                               // ID
+	KeyEnd                               // ID of a run
+	KeySpan                              // ID of a run, Seq
+	KeyDigest                            // ID of a run, Seq
+	KeySet                               // ID
+	KeyLookups                           // ID of a thread, Seq: its incarnation, Name: a source id
+	KeyLookupsOfRun                      // ID of a run, Name: a source id, in the home of the run
+	KeyFind                              // ID of a thread or zero, Name: a source id
+	KeyBranch                            // ID of a thread, Name
+	KeyCheckpoint                        // ID of a thread, Name
+	KeyBranchFrom                        // ID of a thread, Name: a source id
+	KeyCheckpointFrom                    // ID of a thread, Name: a source id
+	KeyBlock                             // Hash
+	KeyErased                            // Hash of a block
+	KeyChunk                             // Hash
+	KeyTree                              // Hash of a root: all chunks below it, with their bytes
+	KeyOfThread                          // ID: the members, branches and checkpoints of a thread
+	KeyNamesOf                           // ID of a context: its names in its thread
+	KeySummaries                         // ID of a context: its summaries
 )
 
 // Key is one thing that judging a commit may look at.
@@ -42,7 +46,7 @@ type Key struct {
 // Keys returns everything that judging a commit may ask a view for, known from the commit and
 // its options alone: an engine can get all of it at once. The view of the case is not used.
 func Keys(c Case, o backend.Options) []Key {
-	k := keys{seen: make(map[Key]struct{}), replay: c.Replay, wholeTrees: c.WholeTrees}
+	k := keys{seen: make(map[Key]struct{}), homes: make(map[structure.RunID]structure.Home), replay: c.Replay, wholeTrees: c.WholeTrees}
 	k.options(o)
 	for _, r := range c.Commit.Records {
 		k.record(r)
@@ -53,6 +57,7 @@ func Keys(c Case, o backend.Options) []Key {
 type keys struct {
 	all                []Key
 	seen               map[Key]struct{}
+	homes              map[structure.RunID]structure.Home // of runs that the commit begins
 	replay, wholeTrees bool
 }
 

@@ -44,6 +44,9 @@ func (j *Judge) branch(r *structure.Branch) error {
 	case !j.Replay:
 		return nameRefusal(structure.KindBranch, name, backend.ErrExists)
 	}
+	if err := takeSource(j, &j.effects.BranchSources, j.View.BranchFrom, name, sourceOfBranch(change.Now), r.SourceID); err != nil {
+		return err
+	}
 	change.Now = r
 	j.effects.Branches.set(name, change)
 	j.branches.add(r.Thread, name)
@@ -55,6 +58,9 @@ func (k *keys) branch(r *structure.Branch) {
 	k.context(r.Context)
 	k.add(Key{Kind: KeyThread, ID: r.Thread})
 	k.add(Key{Kind: KeyBranch, ID: r.Thread, Name: r.Name})
+	if r.SourceID != "" {
+		k.add(Key{Kind: KeyBranchFrom, ID: r.Thread, Name: r.SourceID})
+	}
 }
 
 func (j *Judge) branchChange(n Name) (Change[*structure.Branch], error) {
@@ -78,6 +84,7 @@ func (j *Judge) deleteBranch(d *structure.Deletion) error {
 func (j *Judge) dropBranch(n Name, change Change[*structure.Branch]) {
 	if change.Now != nil {
 		j.effects.Counts.Branches--
+		freeSource(&j.effects.BranchSources, n, change.Now.SourceID)
 		change.Now = nil
 		j.effects.Branches.set(n, change)
 	}
@@ -109,6 +116,9 @@ func (j *Judge) checkpoint(r *structure.Checkpoint) error {
 	case !j.Replay:
 		return nameRefusal(structure.KindCheckpoint, name, backend.ErrExists)
 	}
+	if err := takeSource(j, &j.effects.CheckpointSources, j.View.CheckpointFrom, name, sourceOfCheckpoint(change.Now), r.SourceID); err != nil {
+		return err
+	}
 	change.Now = r
 	j.effects.Checkpoints.set(name, change)
 	j.checkpoints.add(r.Thread, name)
@@ -119,6 +129,9 @@ func (k *keys) checkpoint(r *structure.Checkpoint) {
 	k.span(r.Span)
 	k.add(Key{Kind: KeyThread, ID: r.Thread})
 	k.add(Key{Kind: KeyCheckpoint, ID: r.Thread, Name: r.Name})
+	if r.SourceID != "" {
+		k.add(Key{Kind: KeyCheckpointFrom, ID: r.Thread, Name: r.SourceID})
+	}
 }
 
 func (j *Judge) checkpointChange(n Name) (Change[*structure.Checkpoint], error) {
@@ -142,6 +155,7 @@ func (j *Judge) deleteCheckpoint(d *structure.Deletion) error {
 func (j *Judge) dropCheckpoint(n Name, change Change[*structure.Checkpoint]) {
 	if change.Now != nil {
 		j.effects.Counts.Checkpoints--
+		freeSource(&j.effects.CheckpointSources, n, change.Now.SourceID)
 		change.Now = nil
 		j.effects.Checkpoints.set(n, change)
 	}

@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 
@@ -22,7 +23,9 @@ type rows struct {
 	ends        map[structure.RunID]judge.End
 	spans       map[structure.SpanRef]structure.Digest
 	sets        map[structure.SpanSetID]*structure.SpanSet
-	aliases     map[structure.Alias]structure.SpanRef
+	lookups     map[judge.Lookup]structure.SpanRef
+	branchFrom  map[judge.Source]string
+	pointFrom   map[judge.Source]string
 	branches    map[judge.Name]*structure.Branch
 	checkpoints map[judge.Name]*structure.Checkpoint
 	summaries   []judge.SummaryAt
@@ -44,7 +47,8 @@ func newRows() *rows {
 		threads: map[structure.ThreadID]*structure.Thread{}, contexts: map[structure.ContextID]backend.Context{},
 		lastMoved: map[structure.ThreadID]structure.ContextID{}, runs: map[structure.RunID]structure.RunInfo{},
 		ends: map[structure.RunID]judge.End{}, spans: map[structure.SpanRef]structure.Digest{},
-		sets: map[structure.SpanSetID]*structure.SpanSet{}, aliases: map[structure.Alias]structure.SpanRef{},
+		sets: map[structure.SpanSetID]*structure.SpanSet{}, lookups: map[judge.Lookup]structure.SpanRef{},
+		branchFrom: map[judge.Source]string{}, pointFrom: map[judge.Source]string{},
 		branches: map[judge.Name]*structure.Branch{}, checkpoints: map[judge.Name]*structure.Checkpoint{},
 		blocks: map[content.ID]int64{}, erased: map[content.ID]bool{}, chunks: map[content.Key][]byte{},
 	}
@@ -63,7 +67,7 @@ func (s *rows) clone() *rows {
 	return &rows{
 		threads: maps.Clone(s.threads), contexts: maps.Clone(s.contexts), lastMoved: maps.Clone(s.lastMoved),
 		runs: maps.Clone(s.runs), ends: maps.Clone(s.ends), spans: maps.Clone(s.spans), sets: maps.Clone(s.sets),
-		aliases: maps.Clone(s.aliases), branches: maps.Clone(s.branches), checkpoints: maps.Clone(s.checkpoints),
+		lookups: maps.Clone(s.lookups), branchFrom: maps.Clone(s.branchFrom), pointFrom: maps.Clone(s.pointFrom), branches: maps.Clone(s.branches), checkpoints: maps.Clone(s.checkpoints),
 		summaries: slices.Clone(s.summaries), reflog: slices.Clone(s.reflog),
 		blocks: maps.Clone(s.blocks), erased: maps.Clone(s.erased), chunks: maps.Clone(s.chunks), counts: s.counts,
 	}
@@ -107,8 +111,14 @@ func (s *rows) take(number uint64, e *judge.Effects, first int) {
 	for id, set := range e.Sets.All() {
 		s.sets[id] = set
 	}
-	for a, ref := range e.Aliases.All() {
-		s.aliases[a] = ref
+	for l, ref := range e.Lookups.All() {
+		s.lookups[l] = ref
+	}
+	for from, name := range e.BranchSources.All() {
+		put(s.branchFrom, from, name, name != "")
+	}
+	for from, name := range e.CheckpointSources.All() {
+		put(s.pointFrom, from, name, name != "")
 	}
 	for n, c := range e.Branches.All() {
 		put(s.branches, n, c.Now, c.Now != nil)
@@ -240,10 +250,28 @@ func (s *rows) Digest(r structure.SpanRef) (structure.Digest, error) { return s.
 
 func (s *rows) HasSet(id structure.SpanSetID) (bool, error) { return s.sets[id] != nil, nil }
 
-func (s *rows) HasAlias(a structure.Alias) (bool, error) {
-	_, ok := s.aliases[a]
+func (s *rows) HasLookup(l judge.Lookup) (bool, error) {
+	_, ok := s.lookups[l]
 	return ok, nil
 }
+
+func (s *rows) Find(sourceID string, thread structure.ThreadID) iter.Seq2[backend.Found, error] {
+	return func(yield func(backend.Found, error) bool) {
+		for l, ref := range s.lookups {
+			is := s.threads[l.Home.Thread]
+			if l.SourceID != sourceID || !thread.IsZero() && l.Home.Thread != thread || is == nil || is.Home() != l.Home {
+				continue
+			}
+			if !yield(backend.Found{Home: l.Home, Lookup: l.Number, Span: ref}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *rows) BranchFrom(from judge.Source) (string, error) { return s.branchFrom[from], nil }
+
+func (s *rows) CheckpointFrom(from judge.Source) (string, error) { return s.pointFrom[from], nil }
 
 func (s *rows) Branch(n judge.Name) (*structure.Branch, error) { return s.branches[n], nil }
 

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -40,6 +41,7 @@ func (j *Judge) run(r *structure.Run) error {
 
 func (k *keys) run(r *structure.Run) {
 	k.add(Key{Kind: KeyRun, ID: r.ID})
+	k.homes[r.ID] = r.Home
 	if r.Parent.IsZero() {
 		return
 	}
@@ -145,9 +147,17 @@ func (k *keys) newSpan(s *structure.Span) {
 	k.set(s.Set)
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		k.add(Key{Kind: KeyBlock, Hash: u.Content})
-		if !u.Alias.IsZero() {
-			k.add(Key{Kind: KeyAlias, ID: u.Alias})
+		for _, id := range u.Named(nil) {
+			k.add(Key{Kind: KeyBlock, Hash: *id})
+		}
+		if u.Lookup == 0 {
+			continue
+		}
+		if home, mine := k.homes[s.Ref.Run]; mine {
+			k.add(Key{Kind: KeyLookups, ID: home.Thread, Seq: home.Incarnation, Name: u.SourceID})
+		} else {
+			k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
+			k.add(Key{Kind: KeyLookupsOfRun, ID: s.Ref.Run, Name: u.SourceID})
 		}
 	}
 	switch {
@@ -165,17 +175,24 @@ func (j *Judge) usages(s *structure.Span) error {
 	}
 	for i := range s.Usages {
 		u := &s.Usages[i]
-		switch u.Kind {
-		case structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage:
-		default:
-			return refusal("span", s.Ref, backend.ErrInvalid, u.Kind.String())
+		if err := u.Check(); err != nil {
+			return fmt.Errorf("span %v: %w: %w", s.Ref, backend.ErrInvalid, err)
 		}
 		size, known, err := j.size(u.Content)
 		if !j.Replay {
 			err = required(known, err, "block", u.Content)
+			for _, id := range [...]content.ID{u.Form, u.MetadataContent} {
+				if err == nil && !id.IsZero() {
+					_, known, err = j.size(id)
+					err = required(known, err, "block", id)
+				}
+			}
 		}
-		if err == nil && !u.Alias.IsZero() {
-			err = j.alias(u.Alias, s.Ref)
+		if err == nil {
+			err = checkSource(u.SourceID)
+		}
+		if err == nil && u.Lookup != 0 {
+			err = j.lookup(u, s.Ref)
 		}
 		if err != nil {
 			return err
@@ -186,20 +203,28 @@ func (j *Judge) usages(s *structure.Span) error {
 	return nil
 }
 
-func (j *Judge) alias(a structure.Alias, r structure.SpanRef) error {
+// lookup makes a span be found by the source id of a usage, if its run belongs to a thread.
+func (j *Judge) lookup(u *structure.Usage, r structure.SpanRef) error {
+	run, known, err := j.runInfo(r.Run)
+	if err := required(known, err, "run", r.Run); err != nil {
+		return err
+	}
+	if run.Home.Thread.IsZero() {
+		return nil
+	}
+	l := Lookup{run.Home, u.SourceID, u.Lookup}
 	if !j.Replay {
-		_, known := j.effects.Aliases.Get(a)
-		if !known {
-			var err error
-			if known, err = j.View.HasAlias(a); err != nil {
+		_, taken := j.effects.Lookups.Get(l)
+		if !taken {
+			if taken, err = j.View.HasLookup(l); err != nil {
 				return err
 			}
 		}
-		if known {
-			return refusal("alias", a, backend.ErrExists, "")
+		if taken {
+			return sourceRefusal(u.SourceID, backend.ErrExists, "in thread "+run.Home.Thread.String())
 		}
 	}
-	j.effects.Aliases.set(a, r)
+	j.effects.Lookups.set(l, r)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"iter"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -49,7 +50,10 @@ type Histories interface {
 	// Digest returns the digest of the history that ends at a span that is there.
 	Digest(structure.SpanRef) (structure.Digest, error)
 	HasSet(structure.SpanSetID) (bool, error)
-	HasAlias(structure.Alias) (bool, error)
+	// HasLookup reports whether a usage in a home has a source id and a Lookup.
+	HasLookup(Lookup) (bool, error)
+	// Find is backend.SourceReader.Find from the beginning.
+	Find(sourceID string, thread structure.ThreadID) iter.Seq2[backend.Found, error]
 }
 
 // End is where a run ends.
@@ -65,6 +69,23 @@ type End struct {
 type Names interface {
 	Branch(Name) (*structure.Branch, error)
 	Checkpoint(Name) (*structure.Checkpoint, error)
+	// BranchFrom and CheckpointFrom return the name of what has a source id in a thread,
+	// or none.
+	BranchFrom(Source) (name string, err error)
+	CheckpointFrom(Source) (name string, err error)
+}
+
+// Lookup is what a usage is found by.
+type Lookup struct {
+	Home     structure.Home
+	SourceID string
+	Number   uint64 // its Lookup
+}
+
+// Source is a source id within a thread.
+type Source struct {
+	Thread structure.ThreadID
+	ID     string
 }
 
 // Name is a name within a thread.

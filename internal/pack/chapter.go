@@ -272,9 +272,12 @@ func (x *commit) standIns() {
 			}
 			blocks = append(blocks, r.ID)
 		case *structure.Span:
+			var named [3]*content.ID
 			for k := range r.Usages {
-				r.Usages[k].Content = idAmong(&x.content[used], blocks)
-				used++
+				for _, id := range r.Usages[k].Named(named[:0]) {
+					*id = idAmong(&x.content[used], blocks)
+					used++
+				}
 			}
 		}
 	}
@@ -394,13 +397,16 @@ func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *
 			out.Records[i] = &structure.Chunk{Bytes: b}
 		case *structure.Span:
 			s := &structure.Span{Ref: r.Ref, Set: r.Set, Usages: append([]structure.Usage(nil), r.Usages...)}
+			var named [3]*content.ID
 			for k := range s.Usages {
-				known, err := id(&x.content[used], blocks)
-				if err != nil {
-					return nil, err
+				for _, to := range s.Usages[k].Named(named[:0]) {
+					known, err := id(&x.content[used], blocks)
+					if err != nil {
+						return nil, err
+					}
+					*to = known
+					used++
 				}
-				s.Usages[k].Content = known
-				used++
 			}
 			out.Records[i] = s
 		default:

@@ -26,7 +26,7 @@ func TestFilteredPartsHoldNothing(t *testing.T) {
 		if i%2 == 0 {
 			text, in = strings.Repeat(marker+" what nobody else says ", 5)+fmt.Sprint(i), dead
 		}
-		b := structure.NewBlock(content.TypeText, content.Origin{}, sampleStart, []byte(text))
+		b := structure.NewBlock(content.TypeText, content.BlockOrigin{}, sampleStart, []byte(text))
 		commits = append(commits, &structure.Commit{Time: sampleStart, Records: []structure.Record{
 			b, &structure.Span{Ref: structure.SpanRef{Run: in, Seq: uint64(i/2 + 1)}, Usages: []structure.Usage{{
 				Kind: structure.MessageUsage, Role: "user", Content: b.ID, CreatedAt: sampleStart,

@@ -18,7 +18,7 @@ import (
 func goldenCommits() []*structure.Commit {
 	at := func(s int64) time.Time { return time.UnixMilli(1700000000000 + 1000*s).UTC() }
 	id := func(n byte) (id [16]byte) { return join(1700000000000, 5, 1<<40+uint64(n)) }
-	origin := content.Origin{Kind: content.OriginUser, UserID: "ann"}
+	origin := content.BlockOrigin{Kind: content.OriginUser}
 	thread := structure.DeriveID[structure.ThreadID]("thread", "chat-1")
 	t := &structure.Thread{ID: thread, SourceID: "chat-1", UserID: "ann", Title: "Lisbon", Incarnation: 77, CreatedAt: at(0), UpdatedAt: at(0)}
 	run, fork := structure.RunID(id(1)), structure.RunID(id(2))
@@ -27,8 +27,8 @@ func goldenCommits() []*structure.Commit {
 		block := structure.NewBlock(content.TypeText, origin, at(int64(n)), []byte(text))
 		source := "m-" + strings.Repeat("i", n)
 		return []structure.Record{block, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: seq}, Usages: []structure.Usage{{
-			Kind: structure.MessageUsage, Content: block.ID, Role: role, SourceID: source, CreatedAt: at(int64(n)),
-			Alias: aliasOf(scope{thread, 77}, source), Metadata: []byte(`{"n":1}`),
+			Kind: structure.MessageUsage, Content: block.ID, Role: role, SourceID: source, By: content.Attribution{UserID: "ann"}, CreatedAt: at(int64(n)),
+			Lookup: 1, Metadata: []byte(`{"n":1}`),
 		}}}}
 	}
 	again := *t
@@ -46,11 +46,11 @@ func goldenCommits() []*structure.Commit {
 		{Time: at(0), Records: []structure.Record{
 			t, &structure.Context{ID: a, Thread: thread, CreatedAt: at(0)}, &structure.Branch{Thread: thread, Name: "main", Context: a, CreatedAt: at(0)}, &again,
 		}},
-		{Time: at(1), Records: append([]structure.Record{&structure.Run{ID: run}}, append(say(1, run, 1, "user", "Plan a weekend in Lisbon."), &structure.Tip{Context: a, Span: structure.SpanRef{Run: run, Seq: 1}})...)},
+		{Time: at(1), Records: append([]structure.Record{&structure.Run{ID: run, Home: t.Home()}}, append(say(1, run, 1, "user", "Plan a weekend in Lisbon."), &structure.Tip{Context: a, Span: structure.SpanRef{Run: run, Seq: 1}})...)},
 		{Time: at(2), Records: append(say(2, run, 2, "assistant", "A weekend in Lisbon: begin in Alfama."), &structure.Tip{Context: a, Span: structure.SpanRef{Run: run, Seq: 2}})},
 		{Time: at(3), Records: append([]structure.Record{
 			&structure.Context{ID: b, Thread: thread, Parent: a, Base: structure.SpanRef{Run: run, Seq: 1}, Tip: structure.SpanRef{Run: run, Seq: 1}, CreatedAt: at(3)},
-			&structure.Run{ID: fork, Parent: structure.SpanRef{Run: run, Seq: 1}},
+			&structure.Run{ID: fork, Parent: structure.SpanRef{Run: run, Seq: 1}, Home: t.Home()},
 		}, say(3, fork, 1, "critic", "Too short a weekend.")...)},
 		{Time: at(4), Records: []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: b, At: at(4)}}},
 		{Time: at(5), Records: []structure.Record{&structure.Chunk{Key: content.KeyOf(chunk), Bytes: chunk}, tree, &structure.Block{Block: content.Block{ID: content.Sum([]byte("gone")), Type: content.TypeText, Size: 4, CreatedAt: at(5)}}}},

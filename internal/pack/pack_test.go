@@ -216,7 +216,7 @@ func TestChaptersAreDecodedOnce(t *testing.T) {
 	var known []content.ID
 	for i := range 300 {
 		c := &structure.Commit{Time: time.UnixMilli(int64(i)).UTC()}
-		b := structure.NewBlock("text/plain", content.Origin{}, c.Time, fmt.Appendf(nil, "message %d says something", i))
+		b := structure.NewBlock("text/plain", content.BlockOrigin{}, c.Time, fmt.Appendf(nil, "message %d says something", i))
 		known = append(known, b.ID)
 		s := &structure.Span{Ref: structure.SpanRef{Run: run, Seq: uint64(i + 1)}}
 		for _, id := range []content.ID{b.ID, known[i/2], known[i/3], known[0]} {
@@ -333,7 +333,7 @@ func TestContentFarFromItsSpans(t *testing.T) {
 	commit := &structure.Commit{Time: time.UnixMilli(1)}
 	var spans []structure.Record
 	for i := range 300 {
-		b := structure.NewBlock("text/plain", content.Origin{Kind: content.OriginUser}, commit.Time, fmt.Appendf(nil, "message %d", i))
+		b := structure.NewBlock("text/plain", content.BlockOrigin{Kind: content.OriginUser}, commit.Time, fmt.Appendf(nil, "message %d", i))
 		commit.Records = append(commit.Records, b)
 		spans = append(spans, &structure.Span{
 			Ref:    structure.SpanRef{Run: run, Seq: uint64(i + 1)},
@@ -359,7 +359,7 @@ func TestDenseChaptersEndByTheirPackedSize(t *testing.T) {
 	chapters := func(text func(i int) []byte) int {
 		var commits []*structure.Commit
 		for i := range 80 {
-			b := structure.NewBlock(content.TypeText, content.Origin{}, sampleStart, text(i))
+			b := structure.NewBlock(content.TypeText, content.BlockOrigin{}, sampleStart, text(i))
 			commits = append(commits, &structure.Commit{Time: sampleStart, Records: []structure.Record{b}})
 		}
 		p := write(t, framesOf(t, 1<<30, commits), nil)

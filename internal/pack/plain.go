@@ -1,90 +1,123 @@
 package pack
 
 import (
-	"bytes"
-	"fmt"
+	"time"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// plain codes a record whose form depends on nothing around it.
+// plain codes a record whose form depends on nothing around it, field by field.
 func (f *former) plain(kind structure.Kind, r structure.Record) structure.Record {
-	switch kind {
-	case structure.KindThread:
-		t, _ := r.(*structure.Thread)
-		if t == nil {
-			t = new(structure.Thread)
-		}
-		return f.thread(t)
-	case structure.KindContext:
-		x, _ := r.(*structure.Context)
-		if x == nil {
-			x = new(structure.Context)
-		}
-		return &structure.Context{
-			ID: code(f, idContext, x.ID), Thread: code(f, idThread, x.Thread), Parent: code(f, idContext, x.Parent),
-			Base: f.ref(x.Base), Tip: f.ref(x.Tip), Set: code(f, idSet, x.Set),
-			Overrides: structure.Overrides{
-				SystemPrompt: f.optionalString(textPrompt, x.Overrides.SystemPrompt),
-				Model:        f.optionalString(textOverrideModel, x.Overrides.Model),
-				JSON:         f.optional(textOverrides, x.Overrides.JSON),
-			},
-			Metadata: f.optional(textContextMetadata, x.Metadata), CreatedAt: f.when(symbolWhen, fieldWhen, x.CreatedAt),
-		}
-	case structure.KindRun:
-		x, _ := r.(*structure.Run)
-		if x == nil {
-			x = new(structure.Run)
-		}
-		return &structure.Run{ID: code(f, idRun, x.ID), Parent: f.ref(x.Parent)}
-	case structure.KindSpanSet:
-		x, _ := r.(*structure.SpanSet)
-		if x == nil {
-			x = new(structure.SpanSet)
-		}
-		return &structure.SpanSet{
-			ID: code(f, idSet, x.ID), Parent: f.ref(x.Parent), Count: f.num(fieldCount, x.Count), CreatedAt: f.when(symbolWhen, fieldWhen, x.CreatedAt),
-		}
-	case structure.KindBranch:
-		x, _ := r.(*structure.Branch)
-		if x == nil {
-			x = new(structure.Branch)
-		}
-		return &structure.Branch{
-			Thread: code(f, idThread, x.Thread), Name: f.str(textBranch, x.Name), Context: code(f, idContext, x.Context), CreatedAt: f.when(symbolWhen, fieldWhen, x.CreatedAt),
-		}
-	case structure.KindReflog:
-		x, _ := r.(*structure.Reflog)
-		if x == nil {
-			x = new(structure.Reflog)
-		}
-		return &structure.Reflog{
-			Context: code(f, idContext, x.Context), From: f.ref(x.From), To: f.ref(x.To), Reason: f.str(textReason, x.Reason), At: f.when(symbolWhen, fieldWhen, x.At),
-		}
-	}
-	return f.marshalled(kind, r)
-}
-
-// marshalled codes a record of any other kind as its binary form.
-func (f *former) marshalled(kind structure.Kind, r structure.Record) structure.Record {
-	var b []byte
-	if f.c.writing {
-		var err error
-		if b, err = structure.MarshalRecord(r); err != nil {
-			f.fail(err)
+	if r == nil {
+		if r = structure.NewPlain(kind); r == nil {
+			f.fail(errForm)
 			return nil
 		}
 	}
-	b = []byte(f.str(textOther, string(b)))
-	if f.c.writing || f.err != nil {
-		return r
+	if t, ok := r.(*structure.Thread); ok {
+		return f.thread(t)
 	}
-	r, err := structure.UnmarshalRecord(kind, b)
-	if err != nil {
-		f.fail(fmt.Errorf("%w: %w", errForm, err))
-	}
+	structure.Walk(r, &plainFields{former: f, kind: kind})
 	return r
 }
+
+// plainFields codes the fields of a plain record. The type of a field decides how it is
+// coded; texts and numbers also have models of their own for most names.
+type plainFields struct {
+	*former
+	kind structure.Kind
+	// skip, when not nil, reports whether a field is known without being coded.
+	skip func(name string) bool
+}
+
+func (c *plainFields) skips(name string) bool { return c.skip != nil && c.skip(name) }
+
+// idsOf has the model of ids by the kind of record that they are of.
+var idsOf = [...]int{
+	structure.KindThread: idThread, structure.KindContext: idContext, structure.KindRun: idRun, structure.KindSpanSet: idSet,
+	structure.KindCheckpoint: idOther, structure.KindSummary: idOther,
+}
+
+// textsOf has the models of texts; others share one.
+var textsOf = map[structure.Kind]map[string]int{
+	structure.KindThread: {
+		"source id": textThread, "user id": textThreadUser, "title": textTitle, "metadata": textThreadMetadata,
+	},
+	structure.KindContext: {
+		"system prompt": textPrompt, "model": textOverrideModel, "overrides": textOverrides, "metadata": textContextMetadata,
+	},
+	structure.KindBranch:     {"name": textBranch, "source id": textBranchSource},
+	structure.KindCheckpoint: {"name": textCheckpoint, "source id": textBranchSource},
+	structure.KindReflog:     {"reason": textReason},
+}
+
+func (c *plainFields) textOf(name string) int {
+	if kind, ok := textsOf[c.kind][name]; ok {
+		return kind
+	}
+	return textOther
+}
+
+func (c *plainFields) ID(name string, of structure.Kind, id *[16]byte) {
+	if !c.skips(name) {
+		c.anID(idsOf[of], id)
+	}
+}
+
+func (c *plainFields) Ref(_ string, ref *structure.SpanRef) { *ref = c.ref(*ref) }
+func (c *plainFields) Content(_ string, id *content.ID)     { c.bytes(id[:]) }
+
+func (c *plainFields) Text(name string, s *string) {
+	if !c.skips(name) {
+		*s = c.str(c.textOf(name), *s)
+	}
+}
+
+func (c *plainFields) OptionalText(name string, s **string) {
+	*s = c.optionalString(c.textOf(name), *s)
+}
+
+func (c *plainFields) Optional(name string, b *[]byte) {
+	if !c.skips(name) {
+		*b = c.optional(c.textOf(name), *b)
+	}
+}
+
+func (c *plainFields) Uint(name string, v *uint64) {
+	switch {
+	case c.skips(name):
+	case name == "incarnation":
+		*v = c.incarnation(*v)
+	default:
+		*v = c.num(fieldCount, *v)
+	}
+}
+
+func (c *plainFields) Small(_ string, v *uint8) {
+	if *v > 15 {
+		c.fail(errForm)
+	}
+	*v = uint8(c.symbol(symbolSmall, int(*v&15)))
+}
+
+func (c *plainFields) Flag(name string, v *bool) {
+	if !c.skips(name) {
+		*v = c.flag(*v, symbolFlag)
+	}
+}
+
+func (c *plainFields) Time(name string, t *time.Time) {
+	if !c.skips(name) {
+		*t = c.when(symbolWhen, fieldWhen, *t)
+	}
+}
+
+func (c *plainFields) Count(_ string, given, _ int) int {
+	return c.count(fieldParts, given, mostRecords)
+}
+func (c *plainFields) Refuse(string) { c.fail(errForm) }
+func (c *plainFields) Failed() bool  { return c.err != nil || c.c.spent() }
 
 // A thread's source is the one that its id is derived from, or a text; or everything but
 // where the thread stands is as it was.
@@ -97,9 +130,7 @@ func (f *former) thread(t *structure.Thread) *structure.Thread {
 	how := 0
 	if f.c.writing {
 		known := f.known(t.ID)
-		if last := f.at.threads[known]; known != 0 && last != nil && last.SourceID == t.SourceID && last.UserID == t.UserID && last.Title == t.Title &&
-			bytes.Equal(last.Metadata, t.Metadata) && (last.Metadata == nil) == (t.Metadata == nil) && last.Incarnation == t.Incarnation &&
-			last.CreatedAt.Equal(t.CreatedAt) {
+		if last := f.at.threads[known]; known != 0 && last != nil && sameBut(last, t) {
 			how = threadSame
 		} else if t.SourceID != "" && t.ID == threadOf(t.SourceID) && f.derive(t.ID, t.SourceID) {
 			how = threadDerived
@@ -108,39 +139,48 @@ func (f *former) thread(t *structure.Thread) *structure.Thread {
 	how = f.symbol(symbolThread, how)
 	id := [16]byte(t.ID)
 	number := f.anID(idThread, &id)
-	out := &structure.Thread{ID: id}
-	if last := f.at.threads[number]; how == threadSame {
+	out := *t
+	out.ID = id
+	switch {
+	case how == threadSame:
+		last := f.at.threads[number]
 		if last == nil {
 			f.fail(errForm)
 			return t
 		}
-		again := *last
-		out = &again
-	} else {
-		switch {
-		case how != threadDerived:
-			out.SourceID = f.str(textThread, t.SourceID)
-		case f.c.writing:
-			out.SourceID = t.SourceID
-		default:
-			known, err := f.id(number)
-			if err == nil && known.source == "" {
-				err = errForm
-			}
-			if out.SourceID = known.source; err != nil {
-				f.fail(err)
-			}
+		active, updated := out.Active, out.UpdatedAt
+		out = *last
+		out.Active, out.UpdatedAt = active, updated
+	case how == threadDerived && !f.c.writing:
+		known, err := f.id(number)
+		if err == nil && known.source == "" {
+			err = errForm
 		}
-		out.UserID, out.Title = f.str(textThreadUser, t.UserID), f.str(textTitle, t.Title)
-		out.Metadata = f.optional(textThreadMetadata, t.Metadata)
-		out.Incarnation = f.incarnation(t.Incarnation)
-		out.CreatedAt = f.when(symbolWhen, fieldWhen, t.CreatedAt)
-		f.scope(scope{out.ID, out.Incarnation})
+		if out.SourceID = known.source; err != nil {
+			f.fail(err)
+		}
 	}
-	out.Active = code(f, idContext, t.Active)
-	out.UpdatedAt = f.when(symbolWhen, fieldWhen, t.UpdatedAt)
-	f.at.threads[number] = out
-	return out
+	structure.Walk(&out, &plainFields{former: f, kind: structure.KindThread, skip: func(name string) bool {
+		switch name {
+		case "thread id":
+			return true
+		case "source id":
+			return how != 0
+		case "active context", "updated":
+			return false
+		}
+		return how == threadSame
+	}})
+	f.at.threads[number] = &out
+	return &out
+}
+
+// sameBut reports whether two threads differ in nothing but when they were updated and
+// what is active in them.
+func sameBut(a, b *structure.Thread) bool {
+	again := *b
+	again.Active, again.UpdatedAt = a.Active, a.UpdatedAt
+	return structure.Equal(a, &again)
 }
 
 func (f *former) incarnation(v uint64) uint64 {

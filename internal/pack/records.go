@@ -84,8 +84,6 @@ type former struct {
 	// derive notes the source that an id is derived from, for a writer. It returns false
 	// where a reader would not find it.
 	derive func(id [16]byte, source string) bool
-	// threads returns the thread that gave an alias its value, if the writer knows.
-	threads func(run uint32, a structure.Alias, source string) (scope, bool)
 
 	made made
 
@@ -383,31 +381,34 @@ func (f *former) ref(r structure.SpanRef) structure.SpanRef {
 	return structure.SpanRef{}
 }
 
-func (f *former) origin(o *content.Origin) {
+func (f *former) origin(o *content.BlockOrigin) {
 	const other = 15
 	kind := f.symbol(symbolOrigin, min(int(o.Kind), other))
 	if kind == other {
 		kind = int(f.byte(uint8(o.Kind)))
 	}
 	o.Kind = content.OriginKind(kind)
+	if f.flag(!o.ParentID.IsZero(), symbolOriginHas) {
+		f.bytes(o.ParentID[:])
+	}
+}
+
+func (f *former) attribution(by *content.Attribution) {
 	has := 0
-	for i, there := range []bool{o.UserID != "", o.ModelID != "", o.SourceID != "", !o.ParentID.IsZero()} {
-		if there {
+	for i, s := range [...]string{by.UserID, by.ModelID, by.SourceID} {
+		if s != "" {
 			has |= 1 << i
 		}
 	}
-	has = f.symbol(symbolOriginHas, has)
+	has = f.symbol(symbolBy, has)
 	if has&1 != 0 {
-		o.UserID = f.str(textUser, o.UserID)
+		by.UserID = f.str(textUser, by.UserID)
 	}
 	if has&2 != 0 {
-		o.ModelID = f.str(textModel, o.ModelID)
+		by.ModelID = f.str(textModel, by.ModelID)
 	}
 	if has&4 != 0 {
-		o.SourceID = f.str(textSource, o.SourceID)
-	}
-	if has&8 != 0 {
-		f.bytes(o.ParentID[:])
+		by.SourceID = f.str(textSource, by.SourceID)
 	}
 }
 

@@ -86,7 +86,10 @@ func (p *File) spansIn(at piece) *Spans {
 			s.blocks = append(s.blocks, i)
 		case *structure.Span:
 			s.spans = append(s.spans, packedSpan{r, used, len(s.blocks)})
-			used += len(r.Usages)
+			var named [3]*content.ID
+			for k := range r.Usages {
+				used += len(r.Usages[k].Named(named[:0]))
+			}
 		}
 	}
 	return s
@@ -125,13 +128,27 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 	x := s.spans[i]
 	into.Span.Ref, into.Span.Set = x.span.Ref, x.span.Set
 	into.Span.Usages = append(into.Span.Usages, x.span.Usages...)
+	used := x.used
+	var named [3]*content.ID
 	for k := range into.Span.Usages {
 		u := &into.Span.Usages[k]
-		var err error
-		if u.Content, err = s.content(&x, k, into); err != nil {
-			return err
+		for n, id := range u.Named(named[:0]) {
+			block := new(structure.Block)
+			if n == 0 {
+				block = nil
+			}
+			var err error
+			if *id, err = s.content(&x, used, func() *structure.Block {
+				if block == nil {
+					block = into.Block(k)
+				}
+				return block
+			}); err != nil {
+				return err
+			}
+			used++
 		}
-		u.Metadata = bytes.Clone(u.Metadata)
+		u.CloneBytes()
 		if u.Origin != nil {
 			o := *u.Origin
 			u.Origin = &o
@@ -141,15 +158,15 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 	return nil
 }
 
-// content returns the id of the content of a usage, and the block too if it is one
-// of the commit in the same chapter.
-func (s *Spans) content(x *packedSpan, k int, into *structure.Reading) (content.ID, error) {
-	r := &s.at.x.content[x.used+k]
+// content returns the id of content that a usage names, and sets the block too if it is
+// one of the commit in the same chapter.
+func (s *Spans) content(x *packedSpan, used int, to func() *structure.Block) (content.ID, error) {
+	r := &s.at.x.content[used]
 	if r.back < 0 || r.back >= x.blocks {
 		return s.p.contentID(&contentRef{body: r.body, back: -1, id: r.id}, nil)
 	}
 	record := s.blocks[x.blocks-1-r.back]
-	block := into.Block(k)
+	block := to()
 	*block = *s.at.x.records[record].(*structure.Block)
 	if s.at.x.bodies[record] >= 0 {
 		body, err := s.p.bodyIn(s.at.c, uint64(s.at.x.bodies[record]))

@@ -118,7 +118,7 @@ func historyOf(messages, together int) []*structure.Commit {
 			if n%2 == 0 {
 				role, kind = "assistant", content.OriginAssistant
 			}
-			b := structure.NewBlock(content.TypeText, content.Origin{Kind: kind}, c.Time, []byte(text.String()))
+			b := structure.NewBlock(content.TypeText, content.BlockOrigin{Kind: kind}, c.Time, []byte(text.String()))
 			ref = structure.SpanRef{Run: run, Seq: uint64(n)}
 			c.Records = append(c.Records, b, &structure.Span{Ref: ref, Usages: []structure.Usage{
 				{Kind: structure.MessageUsage, Content: b.ID, Role: role, CreatedAt: c.Time},

@@ -24,6 +24,8 @@ const (
 	fieldIncarnation
 	fieldCount
 	fieldParts
+	fieldVersion
+	fieldExtras
 	fieldLength // and one for each kind of text
 	fields      = fieldLength + texts
 )
@@ -49,7 +51,10 @@ const (
 	textOverrides
 	textContextMetadata
 	textBranch
+	textBranchSource
+	textCheckpoint
 	textReason
+	textExtra
 	textOther
 	texts
 )
@@ -63,6 +68,9 @@ const (
 	symbolWhen
 	symbolOrigin
 	symbolOriginHas
+	symbolBy
+	symbolPiece
+	symbolRare
 	symbolForm
 	symbolRef
 	symbolSpan
@@ -70,9 +78,9 @@ const (
 	symbolUsageHas
 	symbolUsageMore
 	symbolContent
-	symbolAlias
+	symbolFlag
 	symbolPresent
-	symbolSubject
+	symbolSmall
 	symbolThread
 	symbolIDs   // one for each kind of id
 	symbolTexts = symbolIDs + kinds
@@ -122,18 +130,11 @@ type progress struct {
 	run         uint32
 	seq         uint64
 	ids         [kinds][recentIDs]uint32
-	seqs        map[uint32]uint64 // the last place stated of each run
-	scopes      []scope
+	seqs        map[uint32]uint64            // the last place stated of each run
 	threads     map[uint32]*structure.Thread // as stated last
 	nextID      uint32
 	incarnation uint64
 	nextBody    uint64
-}
-
-// scope is a thread as far as the aliases of its messages depend on it.
-type scope struct {
-	thread      [16]byte
-	incarnation uint64
 }
 
 // mru remembers the texts of a kind that were used last.

@@ -37,7 +37,7 @@ func wordy(number, size int) []*structure.Commit {
 		for len(text) < size {
 			text = fmt.Appendf(text, "%x ", r.Uint32N(1<<12))
 		}
-		b := structure.NewBlock("text/plain", content.Origin{Kind: content.OriginUser}, when, text)
+		b := structure.NewBlock("text/plain", content.BlockOrigin{Kind: content.OriginUser}, when, text)
 		commits = append(commits, &structure.Commit{Time: when, Records: []structure.Record{b}})
 	}
 	return commits

@@ -55,13 +55,20 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 			continue
 		case *structure.Span:
 			last = r.Ref
+			var named [3]*content.ID
 			for i := range r.Usages {
-				x.content = append(x.content, w.contentOf(r.Usages[i].Content, blocks))
-				w.text += len(r.Usages[i].Metadata) + len(r.Usages[i].SourceID)
+				u := &r.Usages[i]
+				for _, id := range u.Named(named[:0]) {
+					x.content = append(x.content, w.contentOf(*id, blocks))
+				}
+				w.text += len(u.Metadata) + len(u.SourceID)
+				for _, extra := range u.Extras {
+					w.text += len(extra)
+				}
 			}
 			x.records = append(x.records, copySpan(r))
 		case *structure.Thread:
-			w.threads.add(scope{r.ID, r.Incarnation})
+			w.thread = r.ID
 			w.text += len(r.Metadata) + len(r.Title) + len(r.SourceID)
 			x.records = append(x.records, copyPlain(r))
 		default:
@@ -79,9 +86,7 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 func copySpan(s *structure.Span) *structure.Span {
 	c := &structure.Span{Ref: s.Ref, Set: s.Set, Usages: append([]structure.Usage(nil), s.Usages...)}
 	for i := range c.Usages {
-		if m := c.Usages[i].Metadata; m != nil {
-			c.Usages[i].Metadata = append([]byte{}, m...)
-		}
+		c.Usages[i].CloneBytes()
 	}
 	return c
 }

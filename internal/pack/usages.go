@@ -2,7 +2,6 @@ package pack
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -15,7 +14,19 @@ const (
 	usageSource
 )
 
-const usageMetadata = 1
+const (
+	usageMetadata = 1 << iota
+	usageUnique
+	usageVersion
+	usageMore // what is rare follows
+)
+
+const (
+	usageForm = 1 << iota
+	usageExtras
+	usageOpaque
+	usageAside // metadata that is content
+)
 
 var roles = [...]string{"", "user", "assistant", "system", "tool", "developer", "function"}
 
@@ -37,10 +48,37 @@ func (f *former) usage(u *structure.Usage) {
 	if u.Metadata != nil {
 		more |= usageMetadata
 	}
+	switch u.Lookup {
+	case 0:
+	case 1:
+		more |= usageUnique
+	default:
+		more |= usageVersion
+	}
+	rare := 0
+	if !u.Form.IsZero() {
+		rare |= usageForm
+	}
+	if len(u.Extras) > 0 {
+		rare |= usageExtras
+	}
+	if u.Opaque {
+		rare |= usageOpaque
+	}
+	if !u.MetadataContent.IsZero() {
+		rare |= usageAside
+	}
+	if rare != 0 {
+		more |= usageMore
+	}
 	has, more = f.symbol(symbolUsageHas, has), f.symbol(symbolUsageMore, more)
 	f.contentOf()
+	if more&usageMore != 0 {
+		f.rare(u, rare)
+	}
 	switch u.Kind {
 	case structure.MessageUsage:
+		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
 		role := max(slices.Index(roles[1:], u.Role)+1, 0)
 		role = f.c.symbol(columnRole, role)
 		if role >= len(roles) {
@@ -57,6 +95,8 @@ func (f *former) usage(u *structure.Usage) {
 		u.Revision = f.num(fieldRevision, u.Revision)
 	case structure.AssetUsage:
 		u.Filename = f.str(textFile, u.Filename)
+	case structure.PartUsage:
+		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
 	default:
 		f.fail(errForm)
 		return
@@ -68,18 +108,56 @@ func (f *former) usage(u *structure.Usage) {
 	if has&usageType != 0 {
 		u.Type = f.str(textType, u.Type)
 	}
+	f.attribution(&u.By)
 	if has&usageOrigin != 0 {
 		if u.Origin == nil {
-			u.Origin = new(content.Origin)
+			u.Origin = new(content.BlockOrigin)
 		}
 		f.origin(u.Origin)
 	}
 	if has&usageSource != 0 {
 		u.SourceID = f.str(textUsageSource, u.SourceID)
 	}
-	f.alias(u)
+	switch {
+	case more&usageVersion != 0:
+		u.Lookup = f.num(fieldVersion, u.Lookup)
+	case more&usageUnique != 0:
+		u.Lookup = 1
+	}
 	if more&usageMetadata != 0 {
 		u.Metadata = []byte(f.str(textUsageMetadata, string(u.Metadata)))
+	}
+}
+
+// named stands for content that a usage names until it is known.
+var named = content.ID{0: 0xff}
+
+// rare codes what few usages have. Content that is named is coded behind that of the usage.
+func (f *former) rare(u *structure.Usage, rare int) {
+	if rare = f.symbol(symbolRare, rare); rare&usageForm != 0 {
+		f.contentOf()
+	}
+	if rare&usageAside != 0 {
+		f.contentOf()
+	}
+	u.Opaque = rare&usageOpaque != 0
+	if !f.c.writing {
+		if rare&usageForm != 0 {
+			u.Form = named
+		}
+		if rare&usageAside != 0 {
+			u.MetadataContent = named
+		}
+	}
+	if rare&usageExtras == 0 {
+		return
+	}
+	n := f.count(fieldExtras, len(u.Extras), structure.MostExtras)
+	for i := 0; i < n && f.err == nil && !f.c.spent(); i++ {
+		if !f.c.writing {
+			u.Extras = append(u.Extras, nil)
+		}
+		u.Extras[i] = []byte(f.str(textExtra, string(u.Extras[i])))
 	}
 }
 
@@ -159,67 +237,4 @@ func (f *former) blockBack(r *contentRef) {
 	default:
 		f.named(f.symbol(symbolContent, r.named()), r)
 	}
-}
-
-// Aliases are those that a thread gives, one of the latest or another; or any.
-const (
-	mostScopes = 8
-	aliasNone  = mostScopes + iota
-	aliasScope
-	aliasOther
-)
-
-// aliasOf returns the alias that a store gives a message with a caller's id.
-func aliasOf(s scope, source string) structure.Alias {
-	return structure.DeriveID[structure.Alias]("usage", structure.ThreadID(s.thread).String(), strconv.FormatUint(s.incarnation, 16), source)
-}
-
-func (f *former) alias(u *structure.Usage) {
-	how := aliasNone
-	var found scope
-	if f.c.writing && !u.Alias.IsZero() {
-		how = aliasOther
-		for i, s := range f.at.scopes {
-			if aliasOf(s, u.SourceID) == u.Alias {
-				how = i
-				break
-			}
-		}
-		if how == aliasOther && f.threads != nil {
-			if s, ok := f.threads(f.at.run, u.Alias, u.SourceID); ok {
-				found, how = s, aliasScope
-			}
-		}
-	}
-	switch how = f.symbol(symbolAlias, how); {
-	case how < mostScopes:
-		if how >= len(f.at.scopes) {
-			f.fail(errForm)
-			return
-		}
-		s := f.at.scopes[how]
-		copy(f.at.scopes[1:how+1], f.at.scopes[:how])
-		f.at.scopes[0] = s
-	case how == aliasNone:
-		u.Alias = structure.Alias{}
-		return
-	case how == aliasScope:
-		f.anID(idThread, &found.thread)
-		found.incarnation = f.incarnation(found.incarnation)
-		f.scope(found)
-	case how == aliasOther:
-		f.bytes(u.Alias[:])
-		return
-	default:
-		f.fail(errForm)
-		return
-	}
-	if !f.c.writing {
-		u.Alias = aliasOf(f.at.scopes[0], u.SourceID)
-	}
-}
-
-// scope puts a thread before those whose aliases are tried.
-func (f *former) scope(s scope) {
-	f.at.scopes = append([]scope{s}, f.at.scopes[:min(len(f.at.scopes), mostScopes-1)]...)
 }

@@ -76,7 +76,7 @@ type Writer struct {
 	newIDs  []newID
 	derived map[uint32]bool
 	known   map[content.ID]uint64
-	threads scopes
+	thread  structure.ThreadID // stated last
 	lookup  lookup
 
 	codec codec
@@ -150,7 +150,7 @@ func (w *Writer) endsBefore(r structure.Record, left int) bool {
 	if left <= limit.records/8 || r.Kind() == structure.KindSpan {
 		return false
 	}
-	if t, ok := r.(*structure.Thread); ok && w.ids[t.ID] == 0 && !w.threads.last(t.ID) {
+	if t, ok := r.(*structure.Thread); ok && w.ids[t.ID] == 0 && t.ID != w.thread {
 		return 4*w.records >= 3*limit.records || w.full(limit)
 	}
 	return w.full(limit) && 4*w.records >= 5*limit.records || w.full(limits{records: 1 << 30, bodies: limit.bodies, text: limit.text, packed: limit.packed})
@@ -281,7 +281,7 @@ func (w *Writer) flush() error {
 	r.offset = w.at
 	f := &former{
 		state: newState(r.id, r.body), c: newWriter(columns), number: w.number, derive: w.derive, bodies: w.bodies,
-		threads: w.threads.find, look: func(id [16]byte) uint32 { return w.ids[id] },
+		look: func(id [16]byte) uint32 { return w.ids[id] },
 	}
 	f.commits(w.list, len(w.list), r.place())
 	if f.err != nil {

@@ -356,7 +356,7 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 	for i := range nodes {
 		most += len(nodes[i].Attachments)
 	}
-	usages, blocks, origins := make([]structure.Usage, most), make([]*structure.Block, most), make([]content.Origin, most)
+	usages, blocks, origins := make([]structure.Usage, most), make([]*structure.Block, most), make([]content.BlockOrigin, most)
 	spans := make([]structure.Span, len(nodes))
 	st.nodes = slices.Grow(st.nodes, len(nodes))
 	for i := range nodes {
@@ -447,13 +447,14 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if st.thread == nil || !st.thread.existed {
 		return -1, nil
 	}
-	ref, err := l.engine.Find(l.ctx, st.thread.alias(id))
+	found, err := backend.FindFirst(l.ctx, l.engine, id, st.thread.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return -1, nil
 	}
 	if err != nil {
 		return -1, err
 	}
+	ref := found.Span
 	key, known := st.thread.keys[ref]
 	if !known {
 		if key, err = l.keyAt(ref, &st.thread.record); err != nil {
@@ -516,11 +517,11 @@ func (p *prepared) block(i int, mediaType string, origin content.Origin, body []
 	p.bytes += len(body)
 	u := &p.usages[i]
 	u.Type = mediaType
-	*u.Origin = origin
+	*u.Origin, u.By = origin.OfBlock(), origin.Attribution()
 	if len(body) > content.InlineLimit {
 		u.Content = content.Sum(body)
 		return
 	}
-	p.blocks[i] = structure.NewBlock(mediaType, content.Origin{Kind: origin.Kind}, time.Time{}, body)
+	p.blocks[i] = structure.NewBlock(mediaType, content.BlockOrigin{Kind: origin.Kind}, time.Time{}, body)
 	u.Content = p.blocks[i].ID
 }

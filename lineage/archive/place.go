@@ -67,23 +67,23 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 // emit makes a span for a node.
 func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 	t, n := st.thread, &st.nodes[p.index]
-	alias := structure.Alias{}
+	lookup := uint64(0)
 	if first, ok := st.byID[p.ID]; ok && first == p.index {
-		alias = t.alias(p.ID)
+		lookup = 1
 		if t.existed {
 			// A span may have the id that no history of the thread has: one that was edited
 			// since, or that was left behind when an import ended early.
-			ref, err := l.engine.Find(l.ctx, alias)
+			found, err := backend.FindFirst(l.ctx, l.engine, p.ID, t.record.ID)
 			switch {
 			case err == nil:
-				if ok, err := l.usable(ref, st.refOf(p.parent), before, n.key, &t.record); err != nil {
+				if ok, err := l.usable(found.Span, st.refOf(p.parent), before, n.key, &t.record); err != nil {
 					return err
 				} else if ok {
-					t.own[n.key] = place{ref: ref}
-					n.ref, n.stored = ref, true
+					t.own[n.key] = place{ref: found.Span}
+					n.ref, n.stored = found.Span, true
 					return nil
 				}
-				alias = structure.Alias{}
+				lookup = 0
 			case !errors.Is(err, lineage.ErrNotFound):
 				return err
 			}
@@ -99,7 +99,7 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 		if l.next.blocks[u.Content] {
 			continue // the usage says what may differ from that block
 		}
-		plain := b != nil && u.Type == typeText && *u.Origin == content.Origin{Kind: originKind(p.usages)}
+		plain := b != nil && u.Type == typeText && *u.Origin == content.BlockOrigin{Kind: originKind(p.usages)}
 		if plain {
 			u.Type, u.Origin = "", nil
 		}
@@ -111,7 +111,7 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 		}
 		l.next.addBlock(b, 0)
 	}
-	p.usages[0].Alias = alias
+	p.usages[0].Lookup = lookup
 	var err error
 	if n.ref, err = l.nextRef(st, p); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (l *loader) cut(p *prepared, i int) error {
 		body = p.Attachments[i-1].Body
 	}
 	b := &structure.Block{Block: content.Block{
-		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.Origin{Kind: p.usages[i].Origin.Kind},
+		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.BlockOrigin{Kind: p.usages[i].Origin.Kind},
 	}}
 	if _, b.Tree, err = backend.Cut(l.ctx, l.engine, bytes.NewReader(body)); err != nil {
 		return fmt.Errorf("storing what was read: %w", err)
@@ -158,12 +158,18 @@ func (l *loader) nextRef(st *loading, p *prepared) (structure.SpanRef, error) {
 		end, known := t.ends[after.Run]
 		if !known && n.stored && !n.foreign && !l.grown[after.Run] {
 			l.grown[after.Run] = true
-			last, err := l.engine.Last(l.ctx, after.Run)
+			run, err := l.engine.Run(l.ctx, after.Run)
 			if err != nil {
 				return structure.SpanRef{}, err
 			}
-			end, known = last.Seq, true
-			t.ends[after.Run] = end
+			if run.Home == t.record.Home() {
+				last, err := l.engine.Last(l.ctx, after.Run)
+				if err != nil {
+					return structure.SpanRef{}, err
+				}
+				end, known = last.Seq, true
+				t.ends[after.Run] = end
+			}
 		}
 		if known && end == after.Seq && !p.leavesWay {
 			t.ends[after.Run]++
@@ -171,8 +177,8 @@ func (l *loader) nextRef(st *loading, p *prepared) (structure.SpanRef, error) {
 			return structure.SpanRef{Run: after.Run, Seq: after.Seq + 1}, nil
 		}
 	}
-	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after}
-	l.next.add(run, 40)
+	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after, Home: t.record.Home()}
+	l.next.add(run, 64)
 	t.ends[run.ID], t.begun[run.ID] = 1, after
 	t.grown[run.ID] = true
 	return structure.SpanRef{Run: run.ID, Seq: 1}, nil

@@ -69,10 +69,7 @@ func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *struc
 			h.text(s)
 		}
 		h.number(int64(u.Revision))
-		var o content.Origin
-		if u.Origin != nil {
-			o = *u.Origin
-		}
+		o := u.OriginWith(content.BlockOrigin{})
 		if o.UserID == of.UserID {
 			o.UserID = ""
 		}

@@ -27,7 +27,6 @@ type threadState struct {
 	// was is the thread as the store has it, nil when it has it not.
 	was     *structure.Thread
 	existed bool // before this import came to it
-	alias   func(sourceID string) structure.Alias
 	// own are the messages of the thread, in the store and on their way there; keys are
 	// those of the store by span, for a thread that existed.
 	own  map[messageKey]place
@@ -141,7 +140,6 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 			return nil, err
 		}
 	}
-	t.alias = lineage.Aliases(&t.record)
 	return t, nil
 }
 

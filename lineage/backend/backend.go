@@ -57,6 +57,14 @@ type Options struct {
 	// Once, when not nil, says which request of a session the commit is: it is applied once,
 	// however often it is sent.
 	Once *Once
+	// Branches and Checkpoints are states that names must have just before the commit, in
+	// the same way.
+	Branches    []ExpectBranch
+	Checkpoints []ExpectCheckpoint
+	// Sources are what source ids of usages must lead to just before the commit. If one
+	// leads to something else, nothing is applied and the error matches ErrExists, where it
+	// should have led to nothing, or ErrConflict.
+	Sources []ExpectSource
 }
 
 // ExpectThread is the state that a thread must have: nil when it must not exist.
@@ -106,6 +114,9 @@ type Engine interface {
 	// its bytes is for content that the same commit erases: it leaves what a store
 	// knows of content that was erased in another one, and is ErrExists where the
 	// content is there.
+	//
+	// A run may name a thread that is not there, or another incarnation of one: what it
+	// holds is then not found by source ids.
 	//
 	// These hold after every commit, or the commit is refused with the error
 	// named: a span is the next of its run and its run exists (ErrConflict); a
@@ -188,6 +199,8 @@ const IDEnd = 4
 // nothing for sequences. Listings take the id or name that they continue behind, whether it
 // exists or not; the zero value begins at the start.
 type Reader interface {
+	SourceReader
+
 	// Head returns where the last commit is, the zero cursor in an empty store.
 	Head(ctx context.Context) (Cursor, error)
 
@@ -240,8 +253,6 @@ type Reader interface {
 	Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o PathOptions) iter.Seq2[*Step, error]
 	// Digest returns the digest of the history that ends at tip.
 	Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error)
-	// Find returns the span that a usage with this alias is in.
-	Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error)
 
 	SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error)
 	// Alternatives yields the spans of a span set in the order they were added.

@@ -39,7 +39,8 @@ var (
 	ErrLocked = errors.New("locked")
 	// ErrNewerFormat is returned for a store that a newer program wrote.
 	ErrNewerFormat = errors.New("written by a newer version of the program")
-	// ErrOlderFormat is returned for a store that a program wrote before there was a release.
+	// ErrOlderFormat is returned for a store that an older program wrote, which was never
+	// released.
 	ErrOlderFormat = errors.New("written by an older, unreleased version of the program")
 )
 

@@ -47,7 +47,7 @@ func filledStore(b *testing.B, messages int) *lineage.Store {
 				text = append(append(text, words[r.IntN(len(words))]...), ' ')
 			}
 			at = at.Add(time.Second)
-			block := structure.NewBlock(content.TypeText, content.Origin{Kind: content.OriginUser}, at, text[:500])
+			block := structure.NewBlock(content.TypeText, content.BlockOrigin{Kind: content.OriginUser}, at, text[:500])
 			records = append(records, block, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: k + 1}, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID, CreatedAt: at}}})
 		}
 		records = append(records, &structure.Context{ID: c, Thread: th, Tip: structure.SpanRef{Run: run, Seq: 100}, CreatedAt: at},

@@ -438,8 +438,8 @@ func allTexts(t *testing.T, c *lineage.Context) []string {
 	return all
 }
 
-// TestAliases is about messages that were brought to both stores under one id.
-func TestAliases(t *testing.T) {
+// TestSourcesTaken is about messages that were brought to both stores under one id.
+func TestSourcesTaken(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	thread, main := newThread(t, a, "one")
 	bring(t, b, write(t, a, bundle.WriteOptions{}))
@@ -449,7 +449,7 @@ func TestAliases(t *testing.T) {
 	require.NoError(t, err)
 	theirs := write(t, a, bundle.WriteOptions{})
 	report := bring(t, b, theirs)
-	require.EqualValues(t, 1, report.Aliases)
+	require.EqualValues(t, 1, report.Sources)
 	copied, err := b.Thread(bg, thread.ID())
 	require.NoError(t, err)
 	e, err := copied.Find(bg, "m1")
@@ -459,6 +459,35 @@ func TestAliases(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "m1", entries[0].SourceID)
 	bringAgain(t, b, theirs)
+	requireSound(t, b)
+}
+
+// TestThreadsOfAnotherIncarnation is about a thread that was made in both stores: what is
+// imported belongs to the one here, and is found there.
+func TestThreadsOfAnotherIncarnation(t *testing.T) {
+	a, b := newStore(t), newStore(t)
+	for name, s := range map[string]*lineage.Store{"a": a, "b": b} {
+		thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "both"})
+		require.NoError(t, err)
+		main, err := thread.Active(bg)
+		require.NoError(t, err)
+		_, err = main.Extend(bg, lineage.User("said in "+name).WithID("only in "+name))
+		require.NoError(t, err)
+	}
+	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	thread, err := b.Thread(bg, lineage.SourceThread("both"))
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b"} {
+		e, err := thread.Find(bg, "only in "+name)
+		require.NoError(t, err)
+		require.Equal(t, "said in "+name, e.Text())
+	}
+	runs := 0
+	for _, err := range b.Engine().RunsOf(bg, thread.ID(), structure.RunID{}) {
+		require.NoError(t, err)
+		runs++
+	}
+	require.Equal(t, 2, runs)
 	requireSound(t, b)
 }
 

@@ -305,9 +305,7 @@ func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *t
 	if v == behind {
 		is := ours.Context
 		is.Overrides, is.Metadata, is.Set = t.Overrides, t.Metadata, t.Set
-		if same, err := sameRecord(&is, &ours.Context); err != nil {
-			return err
-		} else if !same {
+		if !structure.Equal(&is, &ours.Context) {
 			records = append(records, &is)
 		}
 		records = append(records, &structure.Tip{Context: ours.ID, Span: t.Tip})
@@ -340,15 +338,6 @@ func (im *importer) summaries(to *change, added []*structure.Summary) error {
 		says[s.Content] = true
 	}
 	return im.needs(says)
-}
-
-func sameRecord(a, b structure.Record) (bool, error) {
-	x, err := structure.MarshalRecord(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := structure.MarshalRecord(b)
-	return string(x) == string(y), err
 }
 
 // later reports whether a time is after another, as they are kept.

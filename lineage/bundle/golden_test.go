@@ -32,12 +32,12 @@ func goldenStore(t testing.TB) *lineage.Store {
 		_, err := s.Engine().Apply(bg, &structure.Commit{Time: at, Records: records}, backend.Options{})
 		require.NoError(t, err)
 	}
-	block := func(text string, o content.Origin) *structure.Block {
+	block := func(text string, o content.BlockOrigin) *structure.Block {
 		return structure.NewBlock(content.TypeText, o, at, []byte(text))
 	}
-	user, model := content.Origin{Kind: content.OriginUser, UserID: "ada"}, content.Origin{Kind: content.OriginAssistant, ModelID: "m"}
+	user, model := content.BlockOrigin{Kind: content.OriginUser}, content.BlockOrigin{Kind: content.OriginAssistant}
 	hello, answer, other, gone := block("hello", user), block("an answer", model), block("another answer", model), block("erased", user)
-	brief := block("in brief", content.Origin{Kind: content.OriginSystem})
+	brief := block("in brief", content.BlockOrigin{Kind: content.OriginSystem})
 	var chunks []structure.Record
 	body := bytes.Repeat([]byte("large "), 1<<15)
 	large, root, err := content.Cut(bg, bytes.NewReader(body), func(key content.Key, chunk []byte) error {
@@ -46,9 +46,9 @@ func goldenStore(t testing.TB) *lineage.Store {
 	})
 	require.NoError(t, err)
 	message := func(role string, b *structure.Block, source string) structure.Usage {
-		u := structure.Usage{Kind: structure.MessageUsage, Role: role, Content: b.ID, SourceID: source, CreatedAt: at}
+		u := structure.Usage{Kind: structure.MessageUsage, Role: role, Content: b.ID, SourceID: source, By: content.Attribution{UserID: "ada"}, CreatedAt: at}
 		if source != "" {
-			u.Alias = id[structure.Alias](source)
+			u.Lookup = 1
 		}
 		return u
 	}
@@ -59,7 +59,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	run, second, set := id[structure.RunID]("run"), id[structure.RunID]("second"), id[structure.SpanSetID]("set")
 	apply(thread, &structure.Context{ID: main, Thread: thread.ID, CreatedAt: at}, &structure.Branch{Thread: thread.ID, Name: "main", Context: main, CreatedAt: at}, &active)
 	apply(
-		&structure.Run{ID: run}, hello, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 1}, Usages: []structure.Usage{message("user", hello, "m1")}},
+		&structure.Run{ID: run, Home: thread.Home()}, hello, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 1}, Usages: []structure.Usage{message("user", hello, "m1")}},
 		answer, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 2}, Usages: []structure.Usage{message("assistant", answer, "")}},
 		gone, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 3}, Usages: []structure.Usage{message("user", gone, "")}},
 		&structure.Tip{Context: main, Span: structure.SpanRef{Run: run, Seq: 3}},
@@ -68,7 +68,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	apply(
 		&structure.Block{Block: content.Block{ID: large, Type: content.TypeBinary, Size: root.Size, Origin: user, CreatedAt: at}, Tree: root},
 		&structure.SpanSet{ID: set, Parent: structure.SpanRef{Run: run, Seq: 1}, Count: 2, CreatedAt: at},
-		&structure.Run{ID: second, Parent: structure.SpanRef{Run: run, Seq: 1}}, other,
+		&structure.Run{ID: second, Parent: structure.SpanRef{Run: run, Seq: 1}, Home: thread.Home()}, other,
 		&structure.Span{Ref: structure.SpanRef{Run: second, Seq: 1}, Set: set, Usages: []structure.Usage{
 			message("assistant", other, ""),
 			{Kind: structure.AssetUsage, Content: large, Filename: "f.bin", CreatedAt: at},

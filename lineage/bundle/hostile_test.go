@@ -169,7 +169,7 @@ func (c *crafted) end() []byte {
 func TestContradictions(t *testing.T) {
 	run, other := structure.NewID[structure.RunID](), structure.NewID[structure.RunID]()
 	thread, view := structure.NewID[structure.ThreadID](), structure.NewID[structure.ContextID]()
-	says := structure.NewBlock(content.TypeText, content.Origin{}, time.UnixMilli(1), []byte("said"))
+	says := structure.NewBlock(content.TypeText, content.BlockOrigin{}, time.UnixMilli(1), []byte("said"))
 	usages := []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: says.ID, CreatedAt: time.UnixMilli(1)}}
 	digest := structure.NextDigest(structure.Digest{}, usages)
 	ref := func(r structure.RunID, seq uint64) structure.SpanRef { return structure.SpanRef{Run: r, Seq: seq} }

@@ -51,9 +51,9 @@ type ImportReport struct {
 	// What messages that were added say is stored even if it was erased here before.
 	Erased uint64 `json:"erased"`
 	Kept   uint64 `json:"kept"`
-	// Aliases counts messages that cannot be found by their source ids, because those
+	// Sources counts messages that cannot be found by their source ids, because those
 	// find other messages here.
-	Aliases uint64 `json:"aliases"`
+	Sources uint64 `json:"sources"`
 	// Conflicts are contexts that went on both here and in the bundle.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 }

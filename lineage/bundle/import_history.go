@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -28,7 +29,9 @@ func (im *importer) history(c *structure.Commit) error {
 				spans++
 			}
 			for k := range r.Usages {
-				used[r.Usages[k].Content] = used[r.Usages[k].Content] || added
+				for _, id := range r.Usages[k].Named(nil) {
+					used[*id] = used[*id] || added
+				}
 			}
 		case *structure.SpanSet:
 			if laid[i], err = im.spanSet(r); err != nil {
@@ -70,11 +73,18 @@ func (im *importer) history(c *structure.Commit) error {
 		}
 	}
 	receipt, err := im.apply(im.store.Now(), records, backend.Options{})
-	if isAliasTaken(err) {
-		if err := im.freeAliases(records); err != nil {
+	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
+		if err := im.freeSources(records, ""); err != nil {
 			return err
 		}
 		receipt, err = im.apply(im.store.Now(), records, backend.Options{})
+		// Of a thread that is not here nothing is found, though it is taken.
+		if still, same := isSourceTaken(err); same && still == refused {
+			if err := im.freeSources(records, refused); err != nil {
+				return err
+			}
+			receipt, err = im.apply(im.store.Now(), records, backend.Options{})
+		}
 	}
 	if err != nil {
 		return err
@@ -302,37 +312,69 @@ func (im *importer) erased(b *structure.Block) error {
 	return err
 }
 
-func isAliasTaken(err error) bool {
+func isSourceTaken(err error) (sourceID string, taken bool) {
 	var subject *backend.SubjectError
-	return errors.As(err, &subject) && subject.Subject == "alias" && errors.Is(err, backend.ErrExists)
+	taken = errors.As(err, &subject) && subject.Subject == "source id" && errors.Is(err, backend.ErrExists)
+	if taken {
+		sourceID = subject.ID
+	}
+	return sourceID, taken
 }
 
-// freeAliases takes from usages the aliases that stand for others here.
-func (im *importer) freeAliases(records []structure.Record) error {
-	taken := make(map[structure.Alias]struct{})
+// freeSources takes from usages the source ids that lead to others here.
+func (im *importer) freeSources(records []structure.Record, refused string) error {
+	homes := make(map[structure.RunID]structure.Home)
+	taken := make(map[lookup]struct{})
 	for _, r := range records {
-		s, ok := r.(*structure.Span)
-		if !ok {
-			continue
-		}
-		for i := range s.Usages {
-			u := &s.Usages[i]
-			if u.Alias.IsZero() {
-				continue
-			}
-			_, twice := taken[u.Alias]
-			if !twice {
-				_, err := im.engine.Find(im.ctx, u.Alias)
-				if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		switch r := r.(type) {
+		case *structure.Run:
+			homes[r.ID] = r.Home
+		case *structure.Span:
+			home, ok := homes[r.Ref.Run]
+			if !ok {
+				run, err := im.engine.Run(im.ctx, r.Ref.Run)
+				if err != nil {
 					return err
 				}
-				twice = err == nil
+				home = run.Home
+				homes[r.Ref.Run] = home
 			}
-			if taken[u.Alias] = struct{}{}; twice {
-				u.Alias = structure.Alias{}
-				im.report.Aliases++
+			for i := range r.Usages {
+				u := &r.Usages[i]
+				if u.Lookup == 0 {
+					continue
+				}
+				l := lookup{home, u.SourceID, u.Lookup}
+				_, twice := taken[l]
+				if !twice {
+					var err error
+					if twice, err = im.isTaken(l); err != nil {
+						return err
+					}
+				}
+				if taken[l] = struct{}{}; twice || refused == fmt.Sprintf("%.80q", u.SourceID) {
+					u.Lookup = 0
+					im.report.Sources++
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// lookup is what a usage is found by.
+type lookup struct {
+	home   structure.Home
+	source string
+	number uint64
+}
+
+// isTaken reports whether something is found here by what a usage is to be found by.
+func (im *importer) isTaken(l lookup) (bool, error) {
+	for found, err := range im.engine.Find(im.ctx, l.source, l.home.Thread, backend.Found{}) {
+		if err != nil || found.Home == l.home && found.Lookup == l.number {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }

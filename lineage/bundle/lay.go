@@ -226,11 +226,31 @@ func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
 	}
 	var records []structure.Record
 	if l.create {
-		records, l.create = append(records, &structure.Run{ID: l.run, Parent: l.parent}), false
+		home, err := im.homeHere(l.piece.run.Home)
+		if err != nil {
+			return nil, err
+		}
+		records, l.create = append(records, &structure.Run{ID: l.run, Parent: l.parent, Home: home}), false
 	}
 	here := structure.SpanRef{Run: l.run, Seq: l.at - l.after}
 	im.coming.digests[here], im.coming.ends[l.run] = d, here.Seq
 	return append(records, &structure.Span{Ref: here, Set: s.Set, Usages: s.Usages}), nil
+}
+
+// homeHere returns the home that a run or a value gets. A thread that is here has an
+// incarnation of its own; one that is not will come with the bundle's, or not at all.
+func (im *importer) homeHere(h structure.Home) (structure.Home, error) {
+	if h.Thread.IsZero() {
+		return h, nil
+	}
+	t, err := im.engine.Thread(im.ctx, h.Thread)
+	if errors.Is(err, backend.ErrNotFound) {
+		return h, nil
+	}
+	if err != nil {
+		return h, err
+	}
+	return t.Home(), nil
 }
 
 const windowSize = 256

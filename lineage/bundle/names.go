@@ -1,7 +1,9 @@
 package bundle
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -45,9 +47,7 @@ func (im *importer) names(c *structure.Commit) error {
 		return err
 	}
 	var o backend.Options
-	if same, err := sameRecord(is, ours); err != nil {
-		return err
-	} else if !same {
+	if !structure.Equal(is, ours) {
 		n.records = append(n.records, is)
 		o.Threads = []backend.ExpectThread{{ID: ours.ID, Was: ours}}
 	}
@@ -81,6 +81,7 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 	if is.Active.IsZero() {
 		is.Active = active
 	}
+	is.Keeps = ours.Keeps || theirs.Keeps
 	return &is, nil
 }
 
@@ -90,7 +91,7 @@ type naming struct {
 	thread   structure.ThreadID
 	contexts map[structure.ContextID]struct{} // that have a name
 	points   map[structure.CheckpointID]struct{}
-	taken    map[string]struct{} // by records
+	taken    map[string]struct{} // names and source ids, by records
 	records  []structure.Record
 }
 
@@ -122,6 +123,9 @@ func (n *naming) branch(b *structure.Branch) error {
 		return err
 	})
 	b.Name = name
+	if err == nil && b.SourceID != "" {
+		b.SourceID, err = freeSource(n, "branch", b.SourceID, n.im.engine.BranchesBySource)
+	}
 	n.records = append(n.records, b)
 	return err
 }
@@ -141,8 +145,24 @@ func (n *naming) checkpoint(c *structure.Checkpoint) error {
 		return err
 	})
 	c.Name = name
+	if err == nil && c.SourceID != "" {
+		c.SourceID, err = freeSource(n, "checkpoint", c.SourceID, n.im.engine.CheckpointsBySource)
+	}
 	n.records = append(n.records, c)
 	return err
+}
+
+// freeSource returns a source id, or none where something of the thread has it.
+func freeSource[R any](n *naming, subject, sourceID string, find func(context.Context, string, structure.ThreadID) iter.Seq2[R, error]) (string, error) {
+	k := "source of " + subject + " " + sourceID
+	if _, taken := n.taken[k]; taken {
+		return "", nil
+	}
+	n.taken[k] = struct{}{}
+	for _, err := range find(n.im.ctx, sourceID, n.thread) {
+		return "", err
+	}
+	return sourceID, nil
 }
 
 // free returns a name like the one wanted that nothing has.

@@ -98,7 +98,7 @@ func (o *odd) step() {
 	default:
 		run := pick(o, o.runs, "run")
 		o.ends[run]++
-		body := structure.NewBlock(content.TypeText, content.Origin{}, at, []byte(rapid.SampledFrom([]string{"a", "b", name}).Draw(o.t, "body")))
+		body := structure.NewBlock(content.TypeText, content.BlockOrigin{}, at, []byte(rapid.SampledFrom([]string{"a", "b", name}).Draw(o.t, "body")))
 		s := &structure.Span{Ref: structure.SpanRef{Run: run, Seq: o.ends[run]}, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: body.ID, CreatedAt: at}}}
 		if len(o.sets) > 0 && rapid.Bool().Draw(o.t, "in a set") {
 			s.Set = pick(o, o.sets, "set")

@@ -125,7 +125,15 @@ func (e *exporter) span(step *backend.Step) error {
 		if err := e.used(u.Content, b); err != nil {
 			return err
 		}
+		for _, id := range [...]content.ID{u.Form, u.MetadataContent} {
+			if err := e.content(id); err != nil {
+				return err
+			}
+		}
 		size += 128 + len(u.Metadata)
+		for _, extra := range u.Extras {
+			size += len(extra)
+		}
 	}
 	e.timed(s.Usages[0].CreatedAt)
 	s = e.own(step)
@@ -171,7 +179,7 @@ func (e *exporter) spanSet(id structure.SpanSetID) error {
 // said is what a block says for usages that leave it to the block.
 type said struct {
 	mediaType string
-	origin    content.Origin
+	origin    content.BlockOrigin
 }
 
 // hash returns a number for what a block says.

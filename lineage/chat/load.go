@@ -304,7 +304,9 @@ func (s *loading) flushOnce(ctx context.Context, p *placing) error {
 			c.CreatedAt = s.at
 		}
 	}
-	if err := s.commit(ctx, s.underway, records, asIs(t, append(made.tips, replacing.tips...)...)); err != nil {
+	o := asIs(t, append(made.tips, replacing.tips...)...)
+	o.Sources = made.sources
+	if err := s.commit(ctx, s.underway, records, o); err != nil {
 		return err
 	}
 	s.tip = made.last

@@ -149,7 +149,7 @@ func (s *loading) latest(ctx context.Context, at structure.SpanRef) (structure.S
 	if err != nil {
 		return at, err
 	}
-	if id := sourceID(step); id != "" {
+	if id := step.Span.Usages[0].SourceID; id != "" {
 		if p, ok, err := s.find(ctx, id); err != nil || ok && p.thread == s.thread {
 			return p.ref, err
 		}
@@ -159,18 +159,11 @@ func (s *loading) latest(ctx context.Context, at structure.SpanRef) (structure.S
 
 // newest returns the span of the newest version of a message that has been added here.
 func (s *loading) newest(ctx context.Context, id string) (structure.SpanRef, error) {
-	c, err := s.engine.Context(ctx, reuseID(id))
-	if err == nil && c.Thread == s.thread {
-		return c.Tip, nil
-	}
-	if err != nil && !isNotFound(err) {
-		return structure.SpanRef{}, err
-	}
-	at, err := s.engine.Find(ctx, messageAlias(id))
+	found, err := backend.FindFirst(ctx, s.engine, id, s.thread)
 	if isNotFound(err) {
 		err = nil
 	}
-	return at, err
+	return found.Span, err
 }
 
 // stretch is a part of a run, both ends included.
@@ -270,15 +263,19 @@ func (s *loading) addStretch(ctx context.Context, part stretch) (added int, err 
 		if err != nil {
 			return 0, err
 		}
-		parent = s.idOf(step)
+		if parent, err = s.idOf(ctx, step); err != nil {
+			return 0, err
+		}
 	}
 	last := structure.SpanRef{Run: part.run.ID, Seq: part.last}
 	for step, err := range s.engine.Path(ctx, last, structure.Window{From: part.run.Position(part.first)}, backend.PathOptions{}) {
 		if err != nil {
 			return added, err
 		}
-		at, id, follows := step.Span.Ref, sourceID(step), parent
-		parent = s.idOf(step)
+		at, id, follows := step.Span.Ref, step.Span.Usages[0].SourceID, parent
+		if parent, err = s.idOf(ctx, step); err != nil {
+			return added, err
+		}
 		if id == "" {
 			continue
 		}
@@ -317,11 +314,15 @@ func (s *loading) addStretch(ctx context.Context, part stretch) (added int, err 
 }
 
 // idOf returns the id that a step was added under, or has as an earlier version.
-func (s *loading) idOf(step *backend.Step) string {
-	if id := sourceID(step); id != "" {
-		return id
+func (s *loading) idOf(ctx context.Context, step *backend.Step) (string, error) {
+	in, err := s.strand(ctx, step.Span.Ref.Run)
+	if err != nil {
+		return "", err
 	}
-	return foreignID(s.thread, step.Span.Ref)
+	if id := step.Span.Usages[0].SourceID; id != "" && in.thread == s.thread {
+		return id, nil
+	}
+	return foreignID(s.thread, step.Span.Ref), nil
 }
 
 // moveReplaced moves the branches and checkpoints that still lead to earlier versions.

@@ -32,7 +32,7 @@ type onStore struct {
 	searcher Searcher
 }
 
-// A message is a span, found by an alias of its id. Its run is a strand: a run
+// A message is a span, found by its id. Its run is a strand: a run
 // that a context of the chat's thread stands for, under the run's own id. The
 // strand's tip is the last message of the run, so no message is ever out of reach,
 // and which chat a message belongs to is one lookup. A span after the strand's tip is
@@ -40,18 +40,6 @@ type onStore struct {
 // replacing). Contexts go with their thread: a span whose strand is gone is a message
 // no more.
 func strandID(run structure.RunID) structure.ContextID { return structure.ContextID(run) }
-
-// messageAlias finds a message in the whole store.
-func messageAlias(id string) structure.Alias {
-	return structure.DeriveID[structure.Alias]("message", id)
-}
-
-// reuseID is the context that stands for a message whose alias is taken, by a
-// message of a deleted chat or by an earlier version of the message. Its tip is the
-// message's span.
-func reuseID(id string) structure.ContextID {
-	return structure.DeriveID[structure.ContextID]("message", id)
-}
 
 // pointerID is the id in the store for a branch or checkpoint: the same if it is
 // a UUID, as it mostly is, else one derived from it.
@@ -91,6 +79,14 @@ func (s *onStore) apply(ctx context.Context, records []structure.Record, o backe
 // called again when the thread changed meanwhile: no two changes are made for one
 // state of it, so make may rely on what it finds in the thread.
 func (s *onStore) change(ctx context.Context, id structure.ThreadID, make func(*structure.Thread) ([]structure.Record, error)) error {
+	return s.changeWith(ctx, id, func(t *structure.Thread) ([]structure.Record, []backend.ExpectSource, error) {
+		records, err := make(t)
+		return records, nil, err
+	})
+}
+
+// changeWith is change for records that count on what ids lead to.
+func (s *onStore) changeWith(ctx context.Context, id structure.ThreadID, make func(*structure.Thread) ([]structure.Record, []backend.ExpectSource, error)) error {
 	for {
 		was, err := s.engine.Thread(ctx, id)
 		if err != nil {
@@ -100,7 +96,7 @@ func (s *onStore) change(ctx context.Context, id structure.ThreadID, make func(*
 		if err := s.forgetGone(ctx, &is); err != nil {
 			return err
 		}
-		records, err := make(&is)
+		records, sources, err := make(&is)
 		if err != nil {
 			return err
 		}
@@ -108,7 +104,9 @@ func (s *onStore) change(ctx context.Context, id structure.ThreadID, make func(*
 		if !is.UpdatedAt.After(was.UpdatedAt) {
 			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs
 		}
-		err = s.apply(ctx, append(records, &is), asIs(was))
+		o := asIs(was)
+		o.Sources = sources
+		err = s.apply(ctx, append(records, &is), o)
 		if !isAbout(err, "thread", lineage.ErrConflict) {
 			return err
 		}

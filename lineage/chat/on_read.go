@@ -31,33 +31,16 @@ func (s *onStore) find(ctx context.Context, id string) (place, bool, error) {
 
 // findOwn is find for messages that were added here.
 func (s *onStore) findOwn(ctx context.Context, id string) (place, bool, error) {
-	ref, err := s.engine.Find(ctx, messageAlias(id))
-	if err == nil {
-		var in strand
-		if in, err = s.strand(ctx, ref.Run); err == nil && in.has(ref) {
-			return place{ref: ref, thread: in.thread}, true, nil
-		}
-	}
-	if err != nil && !isNotFound(err) {
-		return place{}, false, err
-	}
-	c, err := s.engine.Context(ctx, reuseID(id))
-	if isNotFound(err) {
-		return place{}, false, nil
-	}
-	if err != nil {
-		return place{}, false, err
-	}
-	for _, at := range []structure.SpanRef{c.Tip, c.Base} { // others may have moved the tip
-		in, err := s.strand(ctx, at.Run)
+	for found, err := range s.engine.Find(ctx, id, structure.ThreadID{}, backend.Found{}) {
 		if err != nil {
 			return place{}, false, err
 		}
-		if !in.has(at) {
-			continue
+		in, err := s.strand(ctx, found.Span.Run)
+		if err != nil {
+			return place{}, false, err
 		}
-		if own, err := s.idAt(ctx, in.thread, at); err != nil || string(own) == id {
-			return place{ref: at, thread: in.thread}, err == nil, err
+		if in.has(found.Span) {
+			return place{ref: found.Span, thread: in.thread}, true, nil
 		}
 	}
 	return place{}, false, nil
@@ -112,7 +95,7 @@ func newReading(store *lineage.Store, from backend.Reader, t *structure.Thread) 
 
 // id returns the id of a step and whether the message was added here.
 func (r *reading) id(ctx context.Context, step *backend.Step) (id string, own bool, err error) {
-	if source := sourceID(step); source != "" {
+	if source := step.Span.Usages[0].SourceID; source != "" {
 		in, err := r.strand(ctx, step.Span.Ref.Run)
 		if err != nil {
 			return "", false, err
@@ -122,15 +105,6 @@ func (r *reading) id(ctx context.Context, step *backend.Step) (id string, own bo
 		}
 	}
 	return foreignID(r.thread, step.Span.Ref), false, nil
-}
-
-// sourceID returns the id that a step was added under here, if it was.
-func sourceID(step *backend.Step) string {
-	u := &step.Span.Usages[0]
-	if u.Alias.IsZero() || u.Alias == messageAlias(u.SourceID) {
-		return u.SourceID
-	}
-	return ""
 }
 
 // strand returns the strand that a run is.

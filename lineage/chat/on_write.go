@@ -84,19 +84,19 @@ func (p *placing) again(err error) bool {
 // prepare makes the material. It stores what is too large for a commit on the way.
 func (s *onStore) prepare(ctx context.Context, p *placing) (*material, error) {
 	w := &material{usages: make([]structure.Usage, len(p.messages))}
-	offered := make(map[content.ID]content.Origin)
+	offered := make(map[content.ID]content.BlockOrigin)
 	for i := range p.messages {
 		m, u, was := &p.messages[i], &w.usages[i], p.replaced(i)
 		if was != nil && was.same {
 			*u = was.usage
-			u.Alias = structure.Alias{}
+			u.Lookup = 0
 			continue
 		}
 		*u = structure.Usage{Kind: structure.MessageUsage, Role: m.Name, SourceID: m.ID, CreatedAt: p.moment(m.CreatedAt)}
 		if m.Type != TypeMessage {
 			u.Metadata, _ = json.Marshal(kind{m.Type}) // a string always marshals
 		}
-		origin := content.Origin{Kind: content.OriginOfRole(m.Name)}
+		origin := content.BlockOrigin{Kind: content.OriginOfRole(m.Name)}
 		if was != nil {
 			origin.ParentID = was.usage.Content
 		}
@@ -130,12 +130,13 @@ type growth struct {
 	at     structure.SpanRef
 }
 
-// grown is what adds messages: the records, the last span, and the tip that the
-// strand must still have which is continued, if one is.
+// grown is what adds messages: the records, the last span, the tip that the strand must
+// still have which is continued, if one is, and what the ids must still lead to.
 type grown struct {
 	records []structure.Record
 	last    structure.SpanRef
 	tips    []backend.Expect
+	sources []backend.ExpectSource
 }
 
 // grow returns what adds messages one after another. It continues the strand that it
@@ -159,25 +160,21 @@ func (s *onStore) grow(ctx context.Context, g growth, p *placing) (*grown, error
 	}
 	records, at := append(make([]structure.Record, 0, len(w.blocks)+len(w.usages)+4), w.blocks...), g.at
 	if fresh {
-		run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: g.at}
-		records, at = append(records, run), structure.SpanRef{Run: run.ID}
-	}
-	var reused []structure.Record
-	for i, u := range w.usages {
-		at.Seq++
-		free, err := s.aliasIsFree(ctx, u.SourceID, p.replaced(i))
+		t, err := s.engine.Thread(ctx, g.thread)
 		if err != nil {
 			return nil, err
 		}
-		if free {
-			u.Alias = messageAlias(u.SourceID)
-		} else {
-			r, err := s.reuse(ctx, g.thread, u.SourceID, at)
-			if err != nil {
-				return nil, err
-			}
-			reused = append(reused, r)
+		run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: g.at, Home: t.Home()}
+		records, at = append(records, run), structure.SpanRef{Run: run.ID}
+	}
+	var sources []backend.ExpectSource
+	for i, u := range w.usages {
+		at.Seq++
+		var leads backend.ExpectSource
+		if u.Lookup, leads, err = s.version(ctx, g.thread, u.SourceID, p.replaced(i)); err != nil {
+			return nil, err
 		}
+		sources = append(sources, leads)
 		records = append(records, &structure.Span{Ref: at, Usages: []structure.Usage{u}})
 	}
 	if fresh {
@@ -185,38 +182,31 @@ func (s *onStore) grow(ctx context.Context, g growth, p *placing) (*grown, error
 		records = append(records, &structure.Context{ID: strandID(at.Run), Thread: g.thread, Base: first, Tip: at, CreatedAt: now()})
 	}
 	records = append(records, &structure.Tip{Context: strandID(at.Run), Span: at}) // the chat was updated
-	return &grown{records: append(records, reused...), last: at, tips: tips}, nil
+	return &grown{records: records, last: at, tips: tips, sources: sources}, nil
 }
 
-// aliasIsFree reports whether no message, not even one of a deleted chat or an earlier
-// version, has the alias of an id. A message that is there, which its caller has found
-// not to be, was added since: that is errAddedSince, for an alias taken is no sign by
-// itself that its message is gone.
-func (s *onStore) aliasIsFree(ctx context.Context, id string, was *version) (bool, error) {
-	_, err := s.engine.Find(ctx, messageAlias(id))
-	if isNotFound(err) {
-		return true, nil
+// version returns the version of its id that a message becomes in a thread, and what the
+// id leads to before: to no message of a chat, but for the one that is replaced. One that
+// is there, which its caller has found not to be, was added since: that is errAddedSince.
+func (s *onStore) version(ctx context.Context, thread structure.ThreadID, id string, was *version) (uint64, backend.ExpectSource, error) {
+	number, leads := uint64(1), backend.ExpectSource{SourceID: id}
+	for found, err := range s.engine.Find(ctx, id, structure.ThreadID{}, backend.Found{}) {
+		if err != nil {
+			return 0, leads, err
+		}
+		in, err := s.strand(ctx, found.Span.Run)
+		if err == nil && in.has(found.Span) && (was == nil || found.Span != was.at) {
+			err = errAddedSince
+		}
+		if err != nil {
+			return 0, leads, err
+		}
+		leads.Spans = append(leads.Spans, found.Span)
+		if found.Home.Thread == thread {
+			number = max(number, found.Lookup+1)
+		}
 	}
-	if err != nil {
-		return false, err
-	}
-	p, ok, err := s.findOwn(ctx, id)
-	if err == nil && ok && (was == nil || p.ref != was.at) {
-		err = errAddedSince
-	}
-	return false, err
-}
-
-// reuse returns the record by which a message is found whose alias is taken.
-func (s *onStore) reuse(ctx context.Context, thread structure.ThreadID, id string, at structure.SpanRef) (structure.Record, error) {
-	c, err := s.engine.Context(ctx, reuseID(id))
-	if isNotFound(err) {
-		return &structure.Context{ID: reuseID(id), Thread: thread, Base: at, Tip: at, CreatedAt: now()}, nil
-	}
-	if err == nil && c.Thread != thread {
-		err = &Error{Subject: SubjectMessage, ID: id, Err: ErrOtherChat}
-	}
-	return &structure.Tip{Context: reuseID(id), Span: at}, err
+	return number, leads, nil
 }
 
 // errAddedSince is a race lost before a commit was tried.
@@ -225,7 +215,7 @@ var errAddedSince = errors.New("a message with this id was added meanwhile")
 // isRace reports whether a commit was refused because somebody else was faster,
 // in a way that looking again resolves.
 func isRace(err error) bool {
-	return errors.Is(err, errAddedSince) || isAbout(err, "alias", ErrExists) || isAbout(err, "context", ErrExists) ||
+	return errors.Is(err, errAddedSince) || isAbout(err, "source id", ErrExists) || isAbout(err, "source id", lineage.ErrConflict) || isAbout(err, "context", ErrExists) ||
 		isAbout(err, "context", ErrNotFound) || isAbout(err, "thread", ErrNotFound) || isAbout(err, "thread", lineage.ErrConflict)
 }
 
@@ -280,7 +270,9 @@ func (s *onStore) addOnce(ctx context.Context, m *Message, p *placing) error {
 	if err != nil {
 		return err
 	}
-	return s.apply(ctx, made.records, asIs(t, made.tips...))
+	o := asIs(t, made.tips...)
+	o.Sources = made.sources
+	return s.apply(ctx, made.records, o)
 }
 
 // Append implements Store.
@@ -336,24 +328,26 @@ func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, p *placing) 
 	}
 	records := append(made.records, &structure.Tip{Context: c.ID, Span: made.last})
 	// The branch comes last: its context is at hand when the engine moves it.
-	return s.apply(ctx, records, backend.Options{Tips: append(made.tips, backend.Expect{Context: c.ID, Tip: c.Tip})})
+	return s.apply(ctx, records, backend.Options{
+		Tips: append(made.tips, backend.Expect{Context: c.ID, Tip: c.Tip}), Sources: made.sources,
+	})
 }
 
 // appendToNew appends to a branch that the same change makes.
 func (s *onStore) appendToNew(ctx context.Context, r *AppendRequest, p *placing, g growth) error {
-	return s.change(ctx, g.thread, func(t *structure.Thread) ([]structure.Record, error) {
+	return s.changeWith(ctx, g.thread, func(t *structure.Thread) ([]structure.Record, []backend.ExpectSource, error) {
 		made := *r.NewBranch
 		branch, c, err := s.newBranch(ctx, t, &made)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		g.at = c.Tip
 		added, err := s.growNew(ctx, r, p, g)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		c.Tip = added.last
-		return append(added.records, c, branch), nil
+		return append(added.records, c, branch), added.sources, nil
 	})
 }
 

@@ -17,22 +17,23 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// overtaken is an engine on which somebody else does something right after an alias
-// was found to be free.
+// overtaken is an engine on which somebody else does something right after an id was
+// found to lead to nothing.
 type overtaken struct {
 	backend.Engine
-	alias structure.Alias
+	id    string
 	meant func()
 }
 
-func (o *overtaken) Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error) {
-	at, err := o.Engine.Find(ctx, alias)
-	if alias == o.alias && o.meant != nil {
-		do := o.meant
-		o.meant = nil
-		do()
+func (o *overtaken) Find(ctx context.Context, id string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return func(yield func(backend.Found, error) bool) {
+		o.Engine.Find(ctx, id, thread, after)(yield)
+		if id == o.id && o.meant != nil {
+			do := o.meant
+			o.meant = nil
+			do()
+		}
 	}
-	return at, err
 }
 
 // A message that somebody else added after it was looked for is there: it is not
@@ -76,7 +77,7 @@ func TestAddedMeanwhile(t *testing.T) {
 				_, err = other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
 				require.NoError(t, err)
 				require.NoError(t, other.AddMessage(ctx, message("root", "", "root")))
-				engine := &overtaken{Engine: store.Engine(), alias: messageAlias("m")}
+				engine := &overtaken{Engine: store.Engine(), id: "m"}
 				engine.meant = func() { require.NoError(t, other.AddMessage(ctx, message("m", "", theirs))) }
 
 				err = add(&onStore{store: store, engine: engine})

@@ -11,7 +11,7 @@ import (
 func Blocks() *rapid.Generator[*structure.Block] {
 	return rapid.Custom(func(t *rapid.T) *structure.Block {
 		b := &structure.Block{Block: content.Block{
-			Type: MediaTypes().Draw(t, "type"), Origin: Origins().Draw(t, "origin"), CreatedAt: Times().Draw(t, "created"),
+			Type: MediaTypes().Draw(t, "type"), Origin: BlockOrigins().Draw(t, "origin"), CreatedAt: Times().Draw(t, "created"),
 		}}
 		if rapid.Bool().Draw(t, "cut") {
 			b.Tree.Key = content.KeyOf(ByteStrings().Draw(t, "root"))
@@ -48,6 +48,7 @@ func Threads() *rapid.Generator[*structure.Thread] {
 			Metadata:    OptionalByteStrings().Draw(t, "metadata"),
 			Active:      OptionalIDs[structure.ContextID]().Draw(t, "active"),
 			Incarnation: rapid.Uint64().Draw(t, "incarnation"),
+			Keeps:       rapid.Bool().Draw(t, "keeps"),
 			CreatedAt:   Times().Draw(t, "created"),
 			UpdatedAt:   Times().Draw(t, "updated"),
 		}
@@ -87,9 +88,13 @@ func Tips() *rapid.Generator[*structure.Tip] {
 // Runs generates runs.
 func Runs() *rapid.Generator[*structure.Run] {
 	return rapid.Custom(func(t *rapid.T) *structure.Run {
-		return &structure.Run{
+		r := &structure.Run{
 			ID: OptionalIDs[structure.RunID]().Draw(t, "id"), Parent: OptionalSpanRefs().Draw(t, "parent"),
 		}
+		if rapid.Bool().Draw(t, "in a thread") {
+			r.Home = structure.Home{Thread: IDs[structure.ThreadID]().Draw(t, "thread"), Incarnation: rapid.Uint64().Draw(t, "incarnation")}
+		}
+		return r
 	})
 }
 
@@ -98,7 +103,7 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 	roles := rapid.OneOf(rapid.SampledFrom([]string{"user", "assistant", "system", "tool", "developer", "function"}), Texts())
 	return rapid.Custom(func(t *rapid.T) structure.Usage {
 		u := structure.Usage{
-			Kind:      rapid.SampledFrom([]structure.UsageKind{structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage}).Draw(t, "usage kind"),
+			Kind:      rapid.SampledFrom([]structure.UsageKind{structure.MessageUsage, structure.DocumentUsage, structure.AssetUsage, structure.PartUsage}).Draw(t, "usage kind"),
 			Content:   of.Draw(t, "content"),
 			CreatedAt: Times().Draw(t, "created"),
 		}
@@ -109,15 +114,34 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 			u.Document, u.Revision = Texts().Draw(t, "document"), rapid.Uint64().Draw(t, "revision")
 		case structure.AssetUsage:
 			u.Filename = Texts().Draw(t, "filename")
+		case structure.PartUsage:
+			u.Name = roles.Draw(t, "name")
+		}
+		if u.Kind == structure.MessageUsage || u.Kind == structure.PartUsage {
+			u.Piece = structure.Piece(rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 5)).Draw(t, "piece"))
 		}
 		if rapid.Bool().Draw(t, "bare") {
 			return u
 		}
 		u.Type = MediaTypes().Draw(t, "type")
-		u.Origin = rapid.Ptr(Origins(), true).Draw(t, "origin")
-		u.SourceID = Texts().Draw(t, "source id")
-		u.Alias = OptionalIDs[structure.Alias]().Draw(t, "alias")
-		u.Metadata = OptionalByteStrings().Draw(t, "metadata")
+		u.By = Attributions().Draw(t, "by")
+		u.Origin = rapid.Ptr(BlockOrigins(), true).Draw(t, "origin")
+		if u.SourceID = Texts().Draw(t, "source id"); u.SourceID != "" {
+			u.Lookup = rapid.OneOf(rapid.SampledFrom([]uint64{0, 1, 2, 300}), rapid.Uint64()).Draw(t, "lookup")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "metadata aside") == 0 {
+			u.MetadataContent = of.Draw(t, "metadata content")
+		} else {
+			u.Metadata = OptionalByteStrings().Draw(t, "metadata")
+		}
+		if u.Kind == structure.MessageUsage {
+			if u.Opaque = rapid.IntRange(0, 3).Draw(t, "opaque") == 0; !u.Opaque {
+				u.Form = of.Draw(t, "form")
+			}
+		}
+		if !u.Form.IsZero() && rapid.Bool().Draw(t, "extras") {
+			u.Extras = rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 12), 1, 5).Draw(t, "extras")
+		}
 		return u
 	})
 }
@@ -151,6 +175,7 @@ func Branches() *rapid.Generator[*structure.Branch] {
 		return &structure.Branch{
 			Thread:    OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
 			Name:      Texts().Draw(t, "name"),
+			SourceID:  Texts().Draw(t, "source id"),
 			Context:   OptionalIDs[structure.ContextID]().Draw(t, "context"),
 			CreatedAt: Times().Draw(t, "created"),
 		}
@@ -164,6 +189,7 @@ func Checkpoints() *rapid.Generator[*structure.Checkpoint] {
 			ID:        OptionalIDs[structure.CheckpointID]().Draw(t, "id"),
 			Thread:    OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
 			Name:      Texts().Draw(t, "name"),
+			SourceID:  Texts().Draw(t, "source id"),
 			Span:      OptionalSpanRefs().Draw(t, "span"),
 			CreatedAt: Times().Draw(t, "created"),
 		}

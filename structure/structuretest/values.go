@@ -103,15 +103,23 @@ func MediaTypes() *rapid.Generator[string] {
 	)
 }
 
-// Origins generates origins.
-func Origins() *rapid.Generator[content.Origin] {
-	return rapid.Custom(func(t *rapid.T) content.Origin {
-		return content.Origin{
-			Kind:     content.OriginKind(rapid.Byte().Draw(t, "origin kind")),
+// BlockOrigins generates origins of blocks.
+func BlockOrigins() *rapid.Generator[content.BlockOrigin] {
+	return rapid.Custom(func(t *rapid.T) content.BlockOrigin {
+		return content.BlockOrigin{
+			Kind:     content.OriginKind(rapid.ByteRange(0, 127).Draw(t, "origin kind")),
+			ParentID: ContentIDs().Draw(t, "parent content"),
+		}
+	})
+}
+
+// Attributions generates attributions.
+func Attributions() *rapid.Generator[content.Attribution] {
+	return rapid.Custom(func(t *rapid.T) content.Attribution {
+		return content.Attribution{
 			UserID:   Texts().Draw(t, "user"),
 			ModelID:  Texts().Draw(t, "model"),
 			SourceID: Texts().Draw(t, "source"),
-			ParentID: ContentIDs().Draw(t, "parent content"),
 		}
 	})
 }

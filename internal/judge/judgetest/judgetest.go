@@ -3,6 +3,7 @@ package judgetest
 
 import (
 	"context"
+	"iter"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -140,10 +141,35 @@ func (n *Named) HasSet(id structure.SpanSetID) (bool, error) {
 	return n.View.HasSet(id)
 }
 
-// HasAlias implements judge.View.
-func (n *Named) HasAlias(a structure.Alias) (bool, error) {
-	n.needID(judge.KeyAlias, a)
-	return n.View.HasAlias(a)
+// HasLookup implements judge.View. The home may be named by a run of it.
+func (n *Named) HasLookup(l judge.Lookup) (bool, error) {
+	for _, k := range n.Keys {
+		if k.Kind == judge.KeyLookupsOfRun && k.Name == l.SourceID {
+			if run, ok, err := n.View.Run(k.ID); err == nil && ok && run.Home == l.Home {
+				return n.View.HasLookup(l)
+			}
+		}
+	}
+	n.need(judge.Key{Kind: judge.KeyLookups, ID: l.Home.Thread, Seq: l.Home.Incarnation, Name: l.SourceID})
+	return n.View.HasLookup(l)
+}
+
+// Find implements judge.View.
+func (n *Named) Find(sourceID string, thread structure.ThreadID) iter.Seq2[backend.Found, error] {
+	n.need(judge.Key{Kind: judge.KeyFind, ID: thread, Name: sourceID})
+	return n.View.Find(sourceID, thread)
+}
+
+// BranchFrom implements judge.View.
+func (n *Named) BranchFrom(from judge.Source) (string, error) {
+	n.need(judge.Key{Kind: judge.KeyBranchFrom, ID: from.Thread, Name: from.ID})
+	return n.View.BranchFrom(from)
+}
+
+// CheckpointFrom implements judge.View.
+func (n *Named) CheckpointFrom(from judge.Source) (string, error) {
+	n.need(judge.Key{Kind: judge.KeyCheckpointFrom, ID: from.Thread, Name: from.ID})
+	return n.View.CheckpointFrom(from)
 }
 
 // Branch implements judge.View.

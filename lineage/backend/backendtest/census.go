@@ -14,7 +14,7 @@ type census struct {
 	spans    roll[structure.SpanRef]
 	sets     roll[structure.SpanSetID]
 	names    roll[string]
-	aliases  roll[structure.Alias]
+	sources  roll[string]
 	blocks   roll[content.ID]
 	chunks   roll[content.Key]
 }
@@ -28,7 +28,7 @@ func newCensus() *census {
 	s.spans.add(structure.SpanRef{Run: id[structure.RunID]("missing"), Seq: 1})
 	s.sets.add(id[structure.SpanSetID]("missing"))
 	s.names.add("missing")
-	s.aliases.add(id[structure.Alias]("missing"))
+	s.sources.add("missing")
 	s.blocks.add(content.Sum([]byte("missing")))
 	s.chunks.add(content.KeyOf([]byte("missing")))
 	return s
@@ -48,14 +48,17 @@ func (s *census) add(c *structure.Commit) {
 			s.contexts.add(r.ID)
 		case *structure.Run:
 			s.runs.add(r.ID)
+			s.threads.add(r.Home.Thread)
 		case *structure.Span:
 			s.span(r)
 		case *structure.SpanSet:
 			s.sets.add(r.ID)
 		case *structure.Branch:
 			s.names.add(r.Name)
+			s.sources.add(r.SourceID)
 		case *structure.Checkpoint:
 			s.names.add(r.Name)
+			s.sources.add(r.SourceID)
 		}
 	}
 }
@@ -63,10 +66,10 @@ func (s *census) add(c *structure.Commit) {
 func (s *census) span(r *structure.Span) {
 	s.spans.add(r.Ref)
 	for _, u := range r.Usages {
-		s.blocks.add(u.Content)
-		if !u.Alias.IsZero() {
-			s.aliases.add(u.Alias)
+		for _, id := range u.Named(nil) {
+			s.blocks.add(*id)
 		}
+		s.sources.add(u.SourceID)
 	}
 }
 

@@ -41,7 +41,6 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 	call("Ancestry", func() (any, error) { return r.Ancestry(ctx, runID, 1) })
 	call("Last", func() (any, error) { return r.Last(ctx, runID) })
 	call("Digest", func() (any, error) { return r.Digest(ctx, at("r", 2)) })
-	call("Find", func() (any, error) { return r.Find(ctx, id[structure.Alias]("alias")) })
 	call("SpanSet", func() (any, error) { return r.SpanSet(ctx, id[structure.SpanSetID]("s")) })
 	call("Has", func() (any, error) { return r.Has(ctx, []content.ID{content.Sum([]byte("one"))}) })
 	call("Blocks", func() (any, error) { return r.Blocks(ctx, []content.ID{content.Sum([]byte("one"))}) })
@@ -54,19 +53,23 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 func sequences(ctx context.Context, r backend.Reader) map[string]error {
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
 	return map[string]error{
-		"Threads":         firstError(r.Threads(ctx, structure.ThreadID{})),
-		"ThreadsEnding":   firstError(r.ThreadsEnding(ctx, idEnd(thread))),
-		"Contexts":        firstError(r.Contexts(ctx, thread, structure.ContextID{})),
-		"Contexts of all": firstError(r.Contexts(ctx, structure.ThreadID{}, structure.ContextID{})),
-		"Children":        firstError(r.Children(ctx, own, structure.ContextID{})),
-		"Branches":        firstError(r.Branches(ctx, thread, "", "")),
-		"Checkpoints":     firstError(r.Checkpoints(ctx, thread, "")),
-		"Forks":           firstError(r.Forks(ctx, id[structure.RunID]("r"))),
-		"Path":            firstError(r.Path(ctx, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true})),
-		"Alternatives":    firstError(r.Alternatives(ctx, id[structure.SpanSetID]("s"))),
-		"Summaries":       firstError(r.Summaries(ctx, own)),
-		"Reflog":          firstError(r.Reflog(ctx, own)),
-		"Where":           firstError(r.Where(ctx, content.Sum([]byte("one")))),
+		"Threads":             firstError(r.Threads(ctx, structure.ThreadID{})),
+		"ThreadsEnding":       firstError(r.ThreadsEnding(ctx, idEnd(thread))),
+		"Contexts":            firstError(r.Contexts(ctx, thread, structure.ContextID{})),
+		"Contexts of all":     firstError(r.Contexts(ctx, structure.ThreadID{}, structure.ContextID{})),
+		"Children":            firstError(r.Children(ctx, own, structure.ContextID{})),
+		"Branches":            firstError(r.Branches(ctx, thread, "", "")),
+		"Checkpoints":         firstError(r.Checkpoints(ctx, thread, "")),
+		"BranchesBySource":    firstError(r.BranchesBySource(ctx, "source", thread)),
+		"CheckpointsBySource": firstError(r.CheckpointsBySource(ctx, "source", thread)),
+		"Find":                firstError(r.Find(ctx, "source", thread, backend.Found{})),
+		"RunsOf":              firstError(r.RunsOf(ctx, thread, structure.RunID{})),
+		"Forks":               firstError(r.Forks(ctx, id[structure.RunID]("r"))),
+		"Path":                firstError(r.Path(ctx, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true})),
+		"Alternatives":        firstError(r.Alternatives(ctx, id[structure.SpanSetID]("s"))),
+		"Summaries":           firstError(r.Summaries(ctx, own)),
+		"Reflog":              firstError(r.Reflog(ctx, own)),
+		"Where":               firstError(r.Where(ctx, content.Sum([]byte("one")))),
 	}
 }
 
@@ -74,11 +77,13 @@ func sequences(ctx context.Context, r backend.Reader) map[string]error {
 func rich(s *store) {
 	child := view("child", "t", at("r", 1))
 	child.Parent = id[structure.ContextID]("c")
-	span := aliased(at("q", 1), "one", "alias")
+	span := sourcedSpan(at("q", 1), "one", "source")
 	span.Set = id[structure.SpanSetID]("s")
+	point := checkpoint("t", "p", at("r", 1))
+	point.SourceID = "source"
 	s.apply(talk()...)
 	s.apply(
-		child, set("s", at("r", 1)), run("q", at("r", 1)), span, chunk("piece"), checkpoint("t", "p", at("r", 1)),
+		child, set("s", at("r", 1)), runOf("t", "q", at("r", 1)), span, chunk("piece"), point, sourced(branch("t", "side", "c"), "source"),
 		summary("s", "c", "one", at("r", 1)), reflog("c", at("r", 2), at("r", 1)),
 	)
 }

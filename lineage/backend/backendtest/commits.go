@@ -3,6 +3,7 @@ package backendtest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func testRefused(t *testing.T, c Config) {
 			Block: content.Block{ID: content.Sum([]byte("aliased")), Type: content.TypeText, Size: 7, CreatedAt: moment(0)},
 			Body:  []byte("aliased"),
 		},
-		aliased(at("r", 4), "aliased", "alias"),
+		sourcedSpan(at("r", 4), "aliased", "source"),
 	)
 	missing := at("missing", 1)
 	noPlace := structure.SpanRef{Run: id[structure.RunID]("r")}
@@ -93,6 +94,7 @@ func testRefused(t *testing.T, c Config) {
 		{"tip beyond a run", backend.ErrNotFound, []structure.Record{move("c", at("r", 5))}},
 		{"tip at no place", backend.ErrInvalid, []structure.Record{move("c", noPlace)}},
 		{"run without id", backend.ErrInvalid, []structure.Record{&structure.Run{}}},
+		{"run with an incarnation of no thread", backend.ErrInvalid, []structure.Record{&structure.Run{ID: id[structure.RunID]("q"), Home: structure.Home{Incarnation: 1}}}},
 		{"run twice", backend.ErrExists, []structure.Record{run("r", structure.SpanRef{})}},
 		{"run after a missing span", backend.ErrNotFound, []structure.Record{run("q", at("r", 5))}},
 		{"run after no place", backend.ErrInvalid, []structure.Record{run("q", noPlace)}},
@@ -106,8 +108,16 @@ func testRefused(t *testing.T, c Config) {
 		{"span in a missing set", backend.ErrNotFound, []structure.Record{inSet}},
 		{"usage of no kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Content: content.Sum([]byte("one"))})}},
 		{"usage of an unknown kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: 9, Content: content.Sum([]byte("one"))})}},
-		{"alias that is taken", backend.ErrExists, []structure.Record{aliased(at("r", 5), "one", "alias")}},
-		{"alias twice in a commit", backend.ErrExists, []structure.Record{aliased(at("r", 5), "one", "b"), aliased(at("r", 6), "one", "b")}},
+		{"usage of an unknown piece", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: structure.PartUsage, Piece: 6, Content: content.Sum([]byte("one"))})}},
+		{"too many extras", backend.ErrInvalid, []structure.Record{usage(structure.Usage{
+			Kind: structure.MessageUsage, Content: content.Sum([]byte("one")), Form: content.Sum([]byte("one")), Extras: make([][]byte, structure.MostExtras+1),
+		})}},
+		{"missing form", backend.ErrNotFound, []structure.Record{usage(structure.Usage{Kind: structure.MessageUsage, Content: content.Sum([]byte("one")), Form: content.Sum([]byte("missing"))})}},
+		{"missing metadata", backend.ErrNotFound, []structure.Record{usage(structure.Usage{Kind: structure.AssetUsage, Content: content.Sum([]byte("one")), MetadataContent: content.Sum([]byte("missing"))})}},
+		{"source id that is taken", backend.ErrExists, []structure.Record{sourcedSpan(at("r", 5), "one", "source")}},
+		{"source id twice in a commit", backend.ErrExists, []structure.Record{sourcedSpan(at("r", 5), "one", "b"), sourcedSpan(at("r", 6), "one", "b")}},
+		{"source id that is too long", backend.ErrInvalid, []structure.Record{sourcedSpan(at("r", 5), "one", strings.Repeat("x", backend.MaxSourceID+1))}},
+		{"lookup without a source id", backend.ErrInvalid, []structure.Record{sourcedSpan(at("r", 5), "one", "")}},
 		{"span set without id", backend.ErrInvalid, []structure.Record{&structure.SpanSet{}}},
 		{"span set twice", backend.ErrExists, []structure.Record{set("set", at("r", 1))}},
 		{"span set after a missing span", backend.ErrNotFound, []structure.Record{set("other", missing)}},
@@ -122,6 +132,15 @@ func testRefused(t *testing.T, c Config) {
 		{"checkpoint under a name that is taken", backend.ErrExists, []structure.Record{&structure.Checkpoint{
 			ID: id[structure.CheckpointID]("other"), Thread: id[structure.ThreadID]("t"), Name: "here", Span: at("r", 2),
 		}}},
+		{"branch whose source id is too long", backend.ErrInvalid, []structure.Record{sourced(branch("t", "n", "c"), strings.Repeat("x", backend.MaxSourceID+1))}},
+		{"branch whose source id is taken", backend.ErrExists, []structure.Record{sourced(branch("t", "n", "c"), "x"), sourced(branch("t", "o", "c"), "x")}},
+		{"checkpoint whose source id is too long", backend.ErrInvalid, []structure.Record{&structure.Checkpoint{
+			ID: id[structure.CheckpointID]("n"), Thread: id[structure.ThreadID]("t"), Name: "n", SourceID: strings.Repeat("x", backend.MaxSourceID+1), Span: at("r", 2),
+		}}},
+		{"checkpoint whose source id is taken", backend.ErrExists, []structure.Record{
+			&structure.Checkpoint{ID: id[structure.CheckpointID]("n"), Thread: id[structure.ThreadID]("t"), Name: "n", SourceID: "x", Span: at("r", 2)},
+			&structure.Checkpoint{ID: id[structure.CheckpointID]("o"), Thread: id[structure.ThreadID]("t"), Name: "o", SourceID: "x", Span: at("r", 2)},
+		}},
 		{"summary without id", backend.ErrInvalid, []structure.Record{&structure.Summary{Context: id[structure.ContextID]("c"), Content: content.Sum([]byte("one"))}}},
 		{"summary of a missing context", backend.ErrNotFound, []structure.Record{summary("s", "missing", "one", at("r", 1))}},
 		{"summary with missing content", backend.ErrNotFound, []structure.Record{summary("s", "c", "missing", at("r", 1))}},
@@ -159,10 +178,16 @@ func testRefused(t *testing.T, c Config) {
 	s.check()
 }
 
-// aliased returns a span with one message that goes by an alias.
-func aliased(ref structure.SpanRef, body, alias string) *structure.Span {
+// sourced gives a branch a source id.
+func sourced(b *structure.Branch, sourceID string) *structure.Branch {
+	b.SourceID = sourceID
+	return b
+}
+
+// sourcedSpan returns a span with one message that is found by a source id.
+func sourcedSpan(ref structure.SpanRef, body, sourceID string) *structure.Span {
 	s := says(ref, body)
-	s.Usages[0].SourceID, s.Usages[0].Alias = alias, id[structure.Alias](alias)
+	s.Usages[0].SourceID, s.Usages[0].Lookup = sourceID, 1
 	return s
 }
 
@@ -212,7 +237,8 @@ func testMemory(t *testing.T, c Config) {
 	v.Metadata = []byte(`{"b":2}`)
 	span := says(at("r", 1), "body", "other")
 	span.Usages[0].Metadata = []byte(`{"c":3}`)
-	span.Usages[0].Origin = &content.Origin{Kind: content.OriginTool, SourceID: "tool"}
+	span.Usages[0].Origin = &content.BlockOrigin{Kind: content.OriginTool}
+	span.Usages[0].By.SourceID = "tool"
 	given := s.commit(thread("t"), run("r", structure.SpanRef{}), text("body"), text("other"), chunk("chunk"), span, v, summary("s", "c", "body", at("r", 1)))
 	s.applyOnly(given, backend.Options{})
 	want := s.model.facts(s.seen)
@@ -278,7 +304,7 @@ func scribble(r structure.Record) {
 			clear(r.Usages[i].Metadata)
 			r.Usages[i].Role = "spoiled"
 			if r.Usages[i].Origin != nil {
-				r.Usages[i].Origin.SourceID = "spoiled"
+				r.Usages[i].Origin.Kind++
 			}
 		}
 	}
@@ -417,7 +443,7 @@ func testKnown(t *testing.T, c Config) {
 
 	// Who brought content first stays recorded, and nothing is stored again.
 	again := text("one")
-	again.Type, again.Origin.UserID = content.TypeMarkdown, "bob"
+	again.Type, again.Origin.Kind = content.TypeMarkdown, content.OriginImport
 	s.apply(again, says(at("r", 4), "one"))
 	for one, err := range s.Path(background, at("r", 4), structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		require.NoError(t, err)

@@ -171,6 +171,14 @@ func (r countingReader) BranchesOf(ctx context.Context, thread structure.ThreadI
 	return counted(r.work, r.reader.BranchesOf(ctx, thread, id))
 }
 
+func (r countingReader) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return counted(r.work, r.reader.BranchesBySource(ctx, sourceID, thread))
+}
+
+func (r countingReader) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return counted(r.work, r.reader.CheckpointsBySource(ctx, sourceID, thread))
+}
+
 func (r countingReader) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
 	return r.asked().Checkpoint(ctx, thread, name)
 }
@@ -209,8 +217,12 @@ func (r countingReader) Digest(ctx context.Context, tip structure.SpanRef) (stru
 	return r.asked().Digest(ctx, tip)
 }
 
-func (r countingReader) Find(ctx context.Context, alias structure.Alias) (structure.SpanRef, error) {
-	return r.asked().Find(ctx, alias)
+func (r countingReader) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return counted(r.work, r.reader.Find(ctx, sourceID, thread, after))
+}
+
+func (r countingReader) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return counted(r.work, r.reader.RunsOf(ctx, thread, after))
 }
 
 func (r countingReader) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {

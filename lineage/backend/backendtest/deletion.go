@@ -123,7 +123,7 @@ func testErase(t *testing.T, c Config) {
 
 	// Who brings it back may be another, and brings it in another form.
 	again := text("two")
-	again.Type, again.Origin = content.TypeMarkdown, content.Origin{Kind: content.OriginImport}
+	again.Type, again.Origin = content.TypeMarkdown, content.BlockOrigin{Kind: content.OriginImport}
 	require.Empty(t, s.apply(again, says(at("r", 4), "two")).Known)
 	s.apply(says(at("q", 2), "two"))
 	s.apply(erase("two"))

@@ -72,6 +72,7 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	f.contexts(t, r, seen)
 	f.runs(t, r, seen)
 	f.pages(t, r, seen)
+	f.sources(t, r, seen)
 	f.content(t, r, seen)
 	stats, err := r.Stats(background)
 	require.NoError(t, err)
@@ -153,10 +154,6 @@ func (f facts) runs(t tester, r backend.Reader, seen *census) {
 		digest, err := r.Digest(background, ref)
 		f[fmt.Sprint("digest of ", ref)] = answer(t, digest, err)
 		f[fmt.Sprint("forks at ", ref)] = list(t, r.ForksAt(background, ref))
-	}
-	for _, alias := range seen.aliases.list() {
-		ref, err := r.Find(background, alias)
-		f[fmt.Sprint("alias ", alias)] = answer(t, ref, err)
 	}
 }
 

@@ -143,10 +143,27 @@ func testWhere(t *testing.T, c Config) {
 	kinds.Usages[0] = structure.Usage{Kind: structure.DocumentUsage, Content: kinds.Usages[0].Content, Document: "doc", Revision: 3, CreatedAt: moment(1)}
 	kinds.Usages[1] = structure.Usage{
 		Kind: structure.AssetUsage, Content: kinds.Usages[1].Content, Filename: "x.png", Type: content.TypePNG,
-		Origin: &content.Origin{Kind: content.OriginImport, ParentID: content.Sum([]byte("r1"))}, Metadata: []byte(`{}`), CreatedAt: moment(2),
+		Origin: &content.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("r1"))}, Metadata: []byte(`{}`), CreatedAt: moment(2),
 	}
 	kinds.Usages[2].Name, kinds.Usages[2].Role = "Ada", "critic"
 	s.apply(kinds)
+	pieces := says(at("r0", 6), "x", "r1", "x")
+	first, part := &pieces.Usages[0], &pieces.Usages[1]
+	first.Form, first.Extras, first.MetadataContent = content.Sum([]byte("r2")), [][]byte{[]byte("call-1"), {}}, content.Sum([]byte("r3"))
+	*part = structure.Usage{Kind: structure.PartUsage, Piece: structure.InputPiece, Content: part.Content, Name: "search", MetadataContent: content.Sum([]byte("x")), CreatedAt: moment(3)}
+	pieces.Usages[2].Opaque = true
+	s.apply(pieces)
+	// The form, the metadata and the content come in the same commit, and are met again.
+	own := says(at("r0", 7), "said")
+	own.Usages[0].Form, own.Usages[0].MetadataContent = content.Sum([]byte("form")), content.Sum([]byte("aside"))
+	again := says(at("r0", 8), "said")
+	again.Usages[0].Form, again.Usages[0].MetadataContent = own.Usages[0].Form, own.Usages[0].MetadataContent
+	s.apply(text("form"), text("aside"), text("said"), own, again)
+	later := says(at("r0", 9), "said")
+	later.Usages[0].Form, later.Usages[0].MetadataContent = own.Usages[0].Form, own.Usages[0].MetadataContent
+	s.apply(later)
+	s.restart()
+	s.check()
 }
 
 // testOrder fills every listing out of order.

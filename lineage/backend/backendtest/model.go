@@ -25,7 +25,7 @@ type model struct {
 	ends        map[structure.RunID]uint64
 	spans       map[structure.SpanRef]placed
 	sets        map[structure.SpanSetID]structure.SpanSet
-	aliases     map[structure.Alias]structure.SpanRef
+	lookups     map[lookup]structure.SpanRef
 	blocks      map[content.ID]structure.Block
 	erased      map[content.ID]bool
 	chunks      map[content.Key]string
@@ -55,7 +55,7 @@ func newModel() *model {
 		branches: map[named]structure.Branch{}, checkpoints: map[named]structure.Checkpoint{},
 		runs: map[structure.RunID]structure.Run{}, ends: map[structure.RunID]uint64{},
 		spans: map[structure.SpanRef]placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
-		aliases: map[structure.Alias]structure.SpanRef{}, blocks: map[content.ID]structure.Block{},
+		lookups: map[lookup]structure.SpanRef{}, blocks: map[content.ID]structure.Block{},
 		erased: map[content.ID]bool{}, chunks: map[content.Key]string{},
 	}
 }
@@ -66,7 +66,7 @@ func (m *model) clone() *model {
 	c.threads, c.views, c.movers = maps.Clone(m.threads), maps.Clone(m.views), maps.Clone(m.movers)
 	c.branches, c.checkpoints = maps.Clone(m.branches), maps.Clone(m.checkpoints)
 	c.runs, c.ends, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.spans)
-	c.sets, c.aliases = maps.Clone(m.sets), maps.Clone(m.aliases)
+	c.sets, c.lookups = maps.Clone(m.sets), maps.Clone(m.lookups)
 	c.blocks, c.erased, c.chunks = maps.Clone(m.blocks), maps.Clone(m.erased), maps.Clone(m.chunks)
 	c.order, c.summaries, c.reflog = slices.Clip(m.order), slices.Clone(m.summaries), slices.Clone(m.reflog)
 	return &c
@@ -116,6 +116,9 @@ func (m *model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 		case expect.Was != nil && (!ok || !equalFacts(is.Context, *expect.Was)):
 			return out, backend.ErrConflict
 		}
+	}
+	if err := first(m.expectedNames(o), m.expectedSources(o)); err != nil {
+		return out, err
 	}
 	applied := structure.Commit{Number: next.number, Time: c.Time}
 	offered := next.clone().offered(c, m)

@@ -18,21 +18,22 @@ func (m *model) facts(seen *census) facts {
 	m.viewFacts(f, seen)
 	m.runFacts(f, seen)
 	m.pages(f, seen)
+	m.sourceFacts(f, seen)
 	for _, id := range seen.blocks.list() {
 		f[fmt.Sprint("has ", id)] = m.has(id)
 		f[fmt.Sprint("usages of ", id)] = m.usages(id)
-		f[fmt.Sprint("block ", id)] = lookup(m.blocks, id)
+		f[fmt.Sprint("block ", id)] = look(m.blocks, id)
 		if m.erased[id] {
 			f[fmt.Sprint("block ", id)] = backend.ErrErased.Error()
 		}
 	}
 	for _, key := range seen.chunks.list() {
-		f[fmt.Sprint("chunk ", key)] = lookup(m.chunks, key)
+		f[fmt.Sprint("chunk ", key)] = look(m.chunks, key)
 	}
 	return f
 }
 
-func lookup[K comparable, V any](there map[K]V, key K) any {
+func look[K comparable, V any](there map[K]V, key K) any {
 	if v, ok := there[key]; ok {
 		return v
 	}
@@ -54,11 +55,11 @@ func chosen[K comparable, V any](all map[K]V, accept func(V) bool, order func(a,
 func (m *model) threadFacts(f facts, seen *census) {
 	f["threads"] = m.threadsWhere(func(structure.Thread) bool { return true })
 	for _, id := range seen.threads.list() {
-		f[fmt.Sprint("thread ", id)] = lookup(m.threads, id)
+		f[fmt.Sprint("thread ", id)] = look(m.threads, id)
 		f[fmt.Sprint("threads that end like ", id)] = chosen(m.threads, func(t structure.Thread) bool { return idEnd(t.ID) == idEnd(id) },
 			func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
-		f[fmt.Sprint("moved last of ", id)] = lookup(m.views, m.movers[id])
+		f[fmt.Sprint("moved last of ", id)] = look(m.views, m.movers[id])
 		f[fmt.Sprint("branches of ", id)] = m.branchesWhere(func(b structure.Branch) bool { return b.Thread == id })
 		for _, context := range seen.contexts.list() {
 			f[fmt.Sprintf("branches of %v in %v", context, id)] = m.branchesWhere(func(b structure.Branch) bool {
@@ -72,8 +73,8 @@ func (m *model) threadFacts(f facts, seen *census) {
 					return b.Thread == id && strings.HasPrefix(b.Name, prefix)
 				})
 			}
-			f[fmt.Sprintf("branch %q of %v", name, id)] = lookup(m.branches, named{id, name})
-			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = lookup(m.checkpoints, named{id, name})
+			f[fmt.Sprintf("branch %q of %v", name, id)] = look(m.branches, named{id, name})
+			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = look(m.checkpoints, named{id, name})
 		}
 	}
 }
@@ -97,13 +98,13 @@ func (m *model) viewsWhere(accept func(backend.Context) bool) []backend.Context 
 func (m *model) viewFacts(f facts, seen *census) {
 	f["contexts"] = m.viewsWhere(func(backend.Context) bool { return true })
 	for _, id := range seen.contexts.list() {
-		f[fmt.Sprint("context ", id)] = lookup(m.views, id)
+		f[fmt.Sprint("context ", id)] = look(m.views, id)
 		f[fmt.Sprint("children of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Parent == id })
 		f[fmt.Sprint("summaries of ", id)] = filter(m.summaries, func(s structure.Summary) bool { return s.Context == id })
 		f[fmt.Sprint("reflog of ", id)] = filter(m.reflog, func(r structure.Reflog) bool { return r.Context == id })
 	}
 	for _, id := range seen.sets.list() {
-		f[fmt.Sprint("span set ", id)] = lookup(m.sets, id)
+		f[fmt.Sprint("span set ", id)] = look(m.sets, id)
 		f[fmt.Sprint("alternatives in ", id)] = filter(m.order, func(r structure.SpanRef) bool {
 			return m.spans[r].span.Set == id
 		})
@@ -127,10 +128,10 @@ func (m *model) runFacts(f facts, seen *census) {
 		if last.Seq == 0 {
 			last = structure.SpanRef{}
 		}
-		f[fmt.Sprint("run ", id)] = lookup(m.runs, id)
-		f[fmt.Sprint("last of ", id)] = lookup(m.runs, id)
+		f[fmt.Sprint("run ", id)] = look(m.runs, id)
+		f[fmt.Sprint("last of ", id)] = look(m.runs, id)
 		for _, limit := range ancestors {
-			f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = lookup(m.runs, id)
+			f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = look(m.runs, id)
 		}
 		if r, ok := m.runs[id]; ok {
 			f[fmt.Sprint("run ", id)] = m.info(r)
@@ -144,14 +145,11 @@ func (m *model) runFacts(f facts, seen *census) {
 		f[fmt.Sprint("path to ", id)] = m.path(last, structure.Window{})
 	}
 	for _, ref := range seen.spans.list() {
-		f[fmt.Sprint("digest of ", ref)] = lookup(m.spans, ref)
+		f[fmt.Sprint("digest of ", ref)] = look(m.spans, ref)
 		if _, ok := m.spans[ref]; ok {
 			f[fmt.Sprint("digest of ", ref)] = m.digest(ref)
 		}
 		f[fmt.Sprint("forks at ", ref)] = filter(m.forks(ref.Run), func(r structure.RunInfo) bool { return r.Parent == ref })
-	}
-	for _, alias := range seen.aliases.list() {
-		f[fmt.Sprint("alias ", alias)] = lookup(m.aliases, alias)
 	}
 }
 
@@ -245,7 +243,7 @@ func (m *model) usages(id content.ID) []structure.UsageID {
 	out := []structure.UsageID{}
 	for _, ref := range m.order {
 		for i, u := range m.spans[ref].span.Usages {
-			if u.Content == id {
+			if u.Content == id || u.MetadataContent == id {
 				out = append(out, structure.UsageID{Span: ref, Index: i})
 			}
 		}

@@ -70,6 +70,9 @@ func (m *model) run(r *structure.Run) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
+	if r.Home.Thread.IsZero() && r.Home.Incarnation != 0 {
+		return backend.ErrInvalid
+	}
 	if _, ok := m.runs[r.ID]; ok {
 		return backend.ErrExists
 	}
@@ -85,21 +88,31 @@ func (m *model) span(r *structure.Span) error {
 		return backend.ErrConflict
 	}
 	for _, u := range r.Usages {
-		if u.Kind < structure.MessageUsage || u.Kind > structure.AssetUsage {
+		if u.Check() != nil {
 			return backend.ErrInvalid
+		}
+		for _, id := range u.Named(nil) {
+			if _, ok := m.blocks[*id]; !ok {
+				return backend.ErrNotFound
+			}
 		}
 		b, ok := m.blocks[u.Content]
 		if !ok {
 			return backend.ErrNotFound
 		}
 		m.logical += uint64(b.Size)
-		if u.Alias.IsZero() {
+		if len(u.SourceID) > backend.MaxSourceID || u.Lookup != 0 && u.SourceID == "" {
+			return backend.ErrInvalid
+		}
+		home := m.runs[r.Ref.Run].Home
+		if u.Lookup == 0 || home.Thread.IsZero() {
 			continue
 		}
-		if _, ok := m.aliases[u.Alias]; ok {
+		l := lookup{home, u.SourceID, u.Lookup}
+		if _, ok := m.lookups[l]; ok {
 			return backend.ErrExists
 		}
-		m.aliases[u.Alias] = r.Ref
+		m.lookups[l] = r.Ref
 	}
 	m.ends[r.Ref.Run] = r.Ref.Seq
 	m.spans[r.Ref] = placed{span: *r, commit: m.number}
@@ -127,6 +140,11 @@ func (m *model) branch(r *structure.Branch) error {
 		return backend.ErrExists
 	}
 	m.branches[k] = *r
+	for k, b := range m.branches {
+		if err := oneSource(r.SourceID, k.thread == r.Thread && k.name != r.Name && b.SourceID == r.SourceID); err != nil {
+			return err
+		}
+	}
 	return first(needKey(m.threads, r.Thread), needKey(m.views, r.Context))
 }
 
@@ -139,7 +157,23 @@ func (m *model) checkpoint(r *structure.Checkpoint) error {
 		return backend.ErrExists
 	}
 	m.checkpoints[k] = *r
+	for k, c := range m.checkpoints {
+		if err := oneSource(r.SourceID, k.thread == r.Thread && k.name != r.Name && c.SourceID == r.SourceID); err != nil {
+			return err
+		}
+	}
 	return first(needKey(m.threads, r.Thread), m.need(r.Span))
+}
+
+// oneSource refuses a source id that is too long, or that another name of the thread has.
+func oneSource(id string, another bool) error {
+	switch {
+	case len(id) > backend.MaxSourceID:
+		return backend.ErrInvalid
+	case id != "" && another:
+		return backend.ErrExists
+	}
+	return nil
 }
 
 func (m *model) summary(r *structure.Summary) error {

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,11 +71,60 @@ func (s *store) randomCommit(t *rapid.T) {
 		}
 		o.Contexts = []backend.ExpectContext{expect}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "expects names") == 0 {
+		d.expectNames(s.model, &o)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "expects a source") == 0 {
+		d.expectSource(s.model, &o)
+	}
 	if _, err := s.model.clone().apply(commit, o); err != nil {
 		s.refuseCommit(nil, commit, o)
 		return
 	}
 	s.applyCommit(commit, o)
+}
+
+// run returns a run, mostly of a thread as it is.
+func (d *draft) run(name string) *structure.Run {
+	r := run(name, d.ref())
+	if rapid.IntRange(0, 3).Draw(d.t, "outside threads") == 0 {
+		return r
+	}
+	thread := id[structure.ThreadID](d.name("thread"))
+	if r.Home = (structure.Home{Thread: thread, Incarnation: d.model.threads[thread].Incarnation}); rapid.IntRange(0, 5).Draw(d.t, "another incarnation") == 0 {
+		r.Home.Incarnation++
+	}
+	return r
+}
+
+// expectSource adds what a source id leads to, or something else.
+func (d *draft) expectSource(now *model, o *backend.Options) {
+	e := backend.ExpectSource{SourceID: d.source()}
+	if rapid.Bool().Draw(d.t, "in one thread") {
+		e.Thread = id[structure.ThreadID](d.name("thread"))
+	}
+	if !d.faulty || rapid.Bool().Draw(d.t, "as it is") {
+		for _, is := range now.find(e.SourceID, e.Thread) {
+			e.Spans = append(e.Spans, is.Span)
+		}
+	} else if rapid.Bool().Draw(d.t, "something") {
+		e.Spans = []structure.SpanRef{d.ref()}
+	}
+	o.Sources = []backend.ExpectSource{e}
+}
+
+// expectNames adds what is to be found under a name, or something else.
+func (d *draft) expectNames(now *model, o *backend.Options) {
+	thread, name := id[structure.ThreadID](d.name("thread")), d.name("name")
+	b := backend.ExpectBranch{Thread: thread, Name: name}
+	if is, ok := now.branches[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
+		b.Was = &is
+	}
+	k := backend.ExpectCheckpoint{Thread: thread, Name: name}
+	if is, ok := now.checkpoints[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
+		k.Was = &is
+	}
+	o.Branches, o.Checkpoints = []backend.ExpectBranch{b}, []backend.ExpectCheckpoint{k}
 }
 
 // draft is a random commit in the making. It follows what the commit does in a
@@ -125,15 +175,19 @@ func (d *draft) next() []structure.Record {
 		}
 		return nil
 	case 5, 6:
-		return one(run(fmt.Sprint("run ", rapid.IntRange(0, 5).Draw(d.t, "run")), d.ref()))
+		return one(d.run(fmt.Sprint("run ", rapid.IntRange(0, 5).Draw(d.t, "run"))))
 	case 7, 8, 9:
 		return d.span()
 	case 10:
 		return one(set(d.name("set"), d.ref()))
 	case 11:
-		return one(&structure.Branch{Thread: id[structure.ThreadID](d.name("thread")), Name: d.name("branch"), Context: d.context(), CreatedAt: moment(1)})
+		return one(&structure.Branch{
+			Thread: id[structure.ThreadID](d.name("thread")), Name: d.name("branch"), SourceID: d.source(), Context: d.context(), CreatedAt: moment(1),
+		})
 	case 12:
-		return one(checkpoint(d.name("thread"), d.name("checkpoint"), d.ref()))
+		k := checkpoint(d.name("thread"), d.name("checkpoint"), d.ref())
+		k.SourceID = d.source()
+		return one(k)
 	case 13:
 		sum := summary(d.name("summary"), "", d.body(), d.ref())
 		sum.Context = d.context()
@@ -150,6 +204,11 @@ func (d *draft) next() []structure.Record {
 
 func (d *draft) name(of string) string {
 	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(d.t, of)
+}
+
+// source returns an id that a caller may have chosen, mostly none.
+func (d *draft) source() string {
+	return rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(d.t, "source")
 }
 
 func (d *draft) body() string {
@@ -193,18 +252,26 @@ func (d *draft) span() []structure.Record {
 	bodies := rapid.Map(rapid.SampledFrom([]string{"", "one", "two", "three", "four"}), func(s string) content.ID { return content.Sum([]byte(s)) })
 	s := structuretest.Spans(bodies).Draw(d.t, "span")
 	s.Ref, s.Set = ref, structure.SpanSetID{}
+	for i := range s.Usages {
+		if u := &s.Usages[i]; u.SourceID != "" {
+			u.SourceID = rapid.SampledFrom([]string{"x", "y", "z"}).Draw(d.t, "source")
+			u.Lookup = rapid.SampledFrom([]uint64{0, 1, 1, 2, 3, 240, 241, math.MaxUint64}).Draw(d.t, "lookup")
+		}
+	}
 	if len(d.model.sets) > 0 && rapid.Bool().Draw(d.t, "in a set") {
 		s.Set = id[structure.SpanSetID](d.name("set"))
 	}
 	var records []structure.Record
 	if _, ok := d.model.runs[ref.Run]; !ok && rapid.IntRange(0, 9).Draw(d.t, "new run") > 0 {
-		records = append(records, run(name, d.ref()))
+		records = append(records, d.run(name))
 	}
 	if rapid.IntRange(0, 9).Draw(d.t, "with content") > 0 {
 		for _, body := range []string{"", "one", "two", "three", "four"} {
 			for _, u := range s.Usages {
-				if u.Content == content.Sum([]byte(body)) {
-					records = append(records, text(body))
+				for _, id := range u.Named(nil) {
+					if *id == content.Sum([]byte(body)) {
+						records = append(records, text(body))
+					}
 				}
 			}
 		}

@@ -21,7 +21,7 @@ func text(body string) *structure.Block {
 	return &structure.Block{
 		Block: content.Block{
 			ID: content.Sum([]byte(body)), Type: content.TypeText, Size: int64(len(body)),
-			Origin: content.Origin{Kind: content.OriginUser, UserID: "ada"}, CreatedAt: moment(0),
+			Origin: content.BlockOrigin{Kind: content.OriginUser}, CreatedAt: moment(0),
 		},
 		Body: []byte(body),
 	}
@@ -64,6 +64,13 @@ func says(ref structure.SpanRef, bodies ...string) *structure.Span {
 		})
 	}
 	return s
+}
+
+// runOf returns a run that belongs to a thread.
+func runOf(of, name string, parent structure.SpanRef) *structure.Run {
+	r := run(name, parent)
+	r.Home = thread(of).Home()
+	return r
 }
 
 // told returns spans of a run from a place on, one for each body, with the
@@ -131,7 +138,7 @@ func erase(body string) *structure.Deletion {
 
 // talk is a small store: a thread with a context on a run of three spans.
 func talk() []structure.Record {
-	records := []structure.Record{thread("t"), run("r", structure.SpanRef{})}
+	records := []structure.Record{thread("t"), runOf("t", "r", structure.SpanRef{})}
 	records = append(records, told("r", 1, "one", "two", "three")...)
 	return append(records, view("c", "t", at("r", 3)), branch("t", "main", "c"))
 }

@@ -1,0 +1,279 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// sourceKey is where a branch or checkpoint of a thread is found by its source id; without
+// a thread it is the prefix for all threads.
+func sourceKey(table byte, sourceID string, thread ...byte) []byte {
+	sum := sha256.Sum256([]byte(sourceID))
+	return key(table, sum[:hashPrefix], thread)
+}
+
+const (
+	// sourcePrefix is how much of the hash of a source id begins the keys of lookups.
+	// Source ids that share it are told apart by the rest of the key.
+	sourcePrefix = 8
+	homeKeySize  = 1 + sourcePrefix + hashPrefix
+)
+
+// lookupPrefix begins the keys of the usages that have a source id, in whatever home.
+func lookupPrefix(sourceID string) []byte {
+	sum := sha256.Sum256([]byte(sourceID))
+	k := make([]byte, 0, homeKeySize+9)
+	return append(append(k, tableLookup), sum[:sourcePrefix]...)
+}
+
+// homeKey begins the keys of the usages of a home that have a source id. The one of number
+// 1 has this key; those of greater numbers stand behind it, the greatest first.
+func homeKey(home structure.Home, sourceID string) []byte {
+	k := lookupPrefix(sourceID)
+	of := make([]byte, 0, 128)
+	of = append(of, home.Thread[:]...)
+	of = binary.BigEndian.AppendUint64(of, home.Incarnation)
+	of = append(of, sourceID...)
+	sum := sha256.Sum256(of)
+	return append(k, sum[:hashPrefix]...)
+}
+
+// lookupKey is where a usage is found.
+func lookupKey(l judge.Lookup) []byte { return appendNumber(homeKey(l.Home, l.SourceID), l.Number) }
+
+// smallNumber is the greatest number that takes a byte in a key.
+const smallNumber = 240
+
+// appendNumber makes greater numbers sort first, but for 1, which takes no room.
+func appendNumber(k []byte, number uint64) []byte {
+	switch {
+	case number <= 1:
+		return k
+	case number <= smallNumber:
+		return append(k, 0xff-byte(number))
+	}
+	return binary.BigEndian.AppendUint64(append(k, 0), ^number)
+}
+
+// numberOf is the inverse of appendNumber. It is 0 for what that would not append.
+func numberOf(b []byte) uint64 {
+	switch len(b) {
+	case 0:
+		return 1
+	case 1:
+		return uint64(0xff - b[0])
+	case 9:
+		return ^binary.BigEndian.Uint64(b[1:])
+	}
+	return 0
+}
+
+// BranchesBySource implements backend.Reader.
+func (v view) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return bySource(ctx, v, tableBranchFrom, sourceID, thread, v.Branch)
+}
+
+// CheckpointsBySource implements backend.Reader.
+func (v view) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return bySource(ctx, v, tablePointFrom, sourceID, thread, v.Checkpoint)
+}
+
+// bySource yields what has a source id in a thread, or in all.
+func bySource[R any](ctx context.Context, v view, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		prefix := sourceKey(table, sourceID)
+		of := prefix
+		if !thread.IsZero() {
+			of = sourceKey(table, sourceID, thread[:]...)
+		}
+		for e, err := range v.entries(ctx, of) {
+			var r R
+			if err == nil {
+				r, err = named(ctx, structure.ThreadID(e.Key[len(prefix):]), string(e.Value))
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// homeOf returns the home that a thread is now, if there is such a thread.
+func homeOf(state kv, id structure.ThreadID) (structure.Home, bool, error) {
+	v, ok, err := state.Get(key(tableThread, id[:]))
+	if err != nil || !ok {
+		return structure.Home{}, false, err
+	}
+	t, err := decodeRecord[*structure.Thread](structure.KindThread, v, "")
+	if err != nil {
+		return structure.Home{}, false, err
+	}
+	return t.Home(), true, nil
+}
+
+// Find implements backend.Reader.
+func (v view) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return func(yield func(backend.Found, error) bool) {
+		f := finder{ctx: ctx, view: v, sourceID: sourceID, yield: yield}
+		var err error
+		if thread.IsZero() {
+			err = f.everywhere(after)
+		} else {
+			err = f.in(thread, after)
+		}
+		if err != nil {
+			yield(backend.Found{}, err)
+		}
+	}
+}
+
+// finder looks for the usages that have a source id.
+type finder struct {
+	ctx      context.Context
+	view     view
+	sourceID string
+	yield    func(backend.Found, error) bool
+	done     bool
+}
+
+// in finds those of a thread.
+func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
+	is, ok, err := homeOf(f.view.index, thread)
+	if err != nil || !ok {
+		return err
+	}
+	return f.home(is, after)
+}
+
+// everywhere finds those of all threads, one home after another.
+func (f *finder) everywhere(after backend.Found) error {
+	prefix := lookupPrefix(f.sourceID)
+	from := prefix
+	if after.Lookup != 0 {
+		from = homeKey(after.Home, f.sourceID)
+	}
+	for from != nil && !f.done {
+		e, ok, err := f.first(from, prefixEnd(prefix))
+		if err != nil || !ok {
+			return err
+		}
+		at := e.Key[:min(homeKeySize, len(e.Key))]
+		if err := f.entry(at, e.Value, after); err != nil {
+			return err
+		}
+		from = prefixEnd(at)
+	}
+	return nil
+}
+
+// first returns the first entry between two keys, if there is one.
+func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
+	if f.ctx.Err() != nil {
+		return index.Entry{}, false, context.Cause(f.ctx)
+	}
+	for e, err := range f.view.index.Scan(from, to) {
+		return index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)}, err == nil, err
+	}
+	return index.Entry{}, false, nil
+}
+
+// entry finds those of a home, given the beginning of its keys and the value of one of
+// them. Another source id can share the prefix.
+func (f *finder) entry(at, value []byte, after backend.Found) error {
+	values := varints{rest: value}
+	ref := readRef(&values)
+	if err := values.err(); err != nil {
+		return err
+	}
+	run, err := readRunInfo(f.view.index, ref.Run)
+	if err != nil || !bytes.Equal(at, homeKey(run.Home, f.sourceID)) {
+		return err
+	}
+	is, ok, err := homeOf(f.view.index, run.Home.Thread)
+	if err != nil || !ok || is != run.Home {
+		return err
+	}
+	return f.home(is, after)
+}
+
+// home finds those of a home that exists.
+func (f *finder) home(is structure.Home, after backend.Found) error {
+	if after.Home != is {
+		after = backend.Found{}
+	}
+	if after.Lookup == 1 {
+		return nil
+	}
+	prefix := homeKey(is, f.sourceID)
+	from := append(bytes.Clone(prefix), 0)
+	if after.Lookup != 0 {
+		from = append(appendNumber(bytes.Clone(prefix), after.Lookup), 0)
+	}
+	for e, err := range f.view.index.Scan(from, prefixEnd(prefix)) {
+		if err == nil && f.ctx.Err() != nil {
+			err = context.Cause(f.ctx)
+		}
+		if err == nil {
+			err = f.found(is, numberOf(e.Key[len(prefix):]), e.Value)
+		}
+		if err != nil || f.done {
+			return err
+		}
+	}
+	value, ok, err := f.view.index.Get(prefix)
+	if err != nil || !ok {
+		return err
+	}
+	return f.found(is, 1, value)
+}
+
+func (f *finder) found(is structure.Home, number uint64, value []byte) error {
+	values := varints{rest: value}
+	found := backend.Found{Home: is, Lookup: number, Span: readRef(&values)}
+	if err := values.err(); err != nil {
+		return err
+	}
+	f.done = !f.yield(found, nil)
+	return nil
+}
+
+// RunsOf implements backend.Reader.
+func (v view) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return func(yield func(structure.RunInfo, error) bool) {
+		is, ok, err := homeOf(v.index, thread)
+		if err != nil {
+			yield(structure.RunInfo{}, err)
+		}
+		if err != nil || !ok {
+			return
+		}
+		prefix := key(tableHome, thread[:])
+		from := prefix
+		if !after.IsZero() {
+			from = append(key(tableHome, thread[:], after[:]), 0)
+		}
+		for e, err := range v.index.Scan(from, prefixEnd(prefix)) {
+			var r structure.RunInfo
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if err == nil {
+				r, err = readRunInfo(v.index, structure.RunID(e.Key[len(prefix):]))
+			}
+			if err == nil && r.Home != is {
+				continue // of an earlier thread of the same id
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}

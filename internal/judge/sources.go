@@ -1,0 +1,75 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// sourceOfBranch returns the source id of a branch, none of nil.
+func sourceOfBranch(b *structure.Branch) string {
+	if b == nil {
+		return ""
+	}
+	return b.SourceID
+}
+
+func sourceOfCheckpoint(c *structure.Checkpoint) string {
+	if c == nil {
+		return ""
+	}
+	return c.SourceID
+}
+
+// checkSource refuses a source id that is too long.
+func checkSource(id string) error {
+	if len(id) > backend.MaxSourceID {
+		return sourceRefusal(id, backend.ErrInvalid, fmt.Sprintf("it has more than %d bytes", backend.MaxSourceID))
+	}
+	return nil
+}
+
+func sourceRefusal(id string, why error, detail string) error {
+	return &backend.SubjectError{Subject: "source id", ID: fmt.Sprintf("%.80q", id), Err: why, Detail: detail}
+}
+
+// takeSource gives a name of a thread another source id, which no other name may have.
+func takeSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, is string) error {
+	if was == is {
+		return nil
+	}
+	freeSource(now, n, was)
+	if is == "" {
+		return nil
+	}
+	if err := checkSource(is); err != nil {
+		return err
+	}
+	source := Source{n.Thread, is}
+	if !j.Replay {
+		name, mine := now.Get(source)
+		if !mine {
+			var err error
+			if name, err = stored(source); err != nil {
+				return err
+			}
+		}
+		if name != "" {
+			return sourceRefusal(is, backend.ErrExists, fmt.Sprintf("%.80q has it", name))
+		}
+	}
+	now.set(source, n.Name)
+	return nil
+}
+
+// freeSource takes a source id from a name.
+func freeSource(now *Table[Source, string], n Name, id string) {
+	if id == "" {
+		return
+	}
+	source := Source{n.Thread, id}
+	if name, mine := now.Get(source); !mine || name == n.Name {
+		now.set(source, "")
+	}
+}

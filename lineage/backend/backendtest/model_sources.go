@@ -1,0 +1,170 @@
+package backendtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// expectedNames compares branches and checkpoints with what they must be.
+func (m *model) expectedNames(o backend.Options) error {
+	for _, expect := range o.Branches {
+		is, ok := m.branches[named{expect.Thread, expect.Name}]
+		if err := expected(is, ok, expect.Was); err != nil {
+			return err
+		}
+	}
+	for _, expect := range o.Checkpoints {
+		is, ok := m.checkpoints[named{expect.Thread, expect.Name}]
+		if err := expected(is, ok, expect.Was); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookup is what a usage is found by.
+type lookup struct {
+	home   structure.Home
+	source string
+	number uint64
+}
+
+// live reports whether a home exists.
+func (m *model) live(h structure.Home) bool {
+	t, ok := m.threads[h.Thread]
+	return ok && t.Incarnation == h.Incarnation
+}
+
+// find lists the spans that a source id leads to in a thread, or in all: those of one
+// thread together, the latest version first.
+func (m *model) find(source string, thread structure.ThreadID) []backend.Found {
+	out := []backend.Found{}
+	for l, ref := range m.lookups {
+		if l.source == source && (thread.IsZero() || l.home.Thread == thread) && m.live(l.home) {
+			out = append(out, backend.Found{Home: l.home, Lookup: l.number, Span: ref})
+		}
+	}
+	sortFound(out)
+	return out
+}
+
+func sortFound(all []backend.Found) {
+	slices.SortFunc(all, func(a, b backend.Found) int {
+		return cmp.Or(a.Home.Thread.Compare(b.Home.Thread), cmp.Compare(b.Lookup, a.Lookup))
+	})
+}
+
+func (m *model) expectedSources(o backend.Options) error {
+	for _, expect := range o.Sources {
+		found := m.find(expect.SourceID, expect.Thread)
+		for _, is := range found {
+			if len(expect.Spans) == 0 {
+				return backend.ErrExists
+			}
+			if !slices.Contains(expect.Spans, is.Span) {
+				return backend.ErrConflict
+			}
+		}
+		if len(found) < len(expect.Spans) {
+			return backend.ErrConflict
+		}
+	}
+	return nil
+}
+
+// runsOf lists the runs of a thread.
+func (m *model) runsOf(thread structure.ThreadID) []structure.RunInfo {
+	out := []structure.RunInfo{}
+	for _, r := range m.runs {
+		if r.Home.Thread == thread && !thread.IsZero() && m.live(r.Home) {
+			out = append(out, m.info(r))
+		}
+	}
+	slices.SortFunc(out, func(a, b structure.RunInfo) int { return a.ID.Compare(b.ID) })
+	return out
+}
+
+// expected compares what there is with what there must be, nil for nothing.
+func expected[T any](is T, there bool, was *T) error {
+	switch {
+	case there && was == nil:
+		return backend.ErrExists
+	case was != nil && !there:
+		return backend.ErrNotFound
+	case was != nil && !equalFacts(is, *was):
+		return backend.ErrConflict
+	}
+	return nil
+}
+
+// sourceFacts answers the questions about ids that callers chose.
+func (m *model) sourceFacts(f facts, seen *census) {
+	for _, source := range seen.sources.list() {
+		for _, thread := range append([]structure.ThreadID{{}}, seen.threads.list()...) {
+			of := func(is structure.ThreadID) bool { return thread.IsZero() || is == thread }
+			f[fmt.Sprintf("branches from %.20q in %v", source, thread)] = chosen(m.branches,
+				func(b structure.Branch) bool { return b.SourceID == source && of(b.Thread) },
+				func(a, b structure.Branch) int { return a.Thread.Compare(b.Thread) })
+			f[fmt.Sprintf("checkpoints from %.20q in %v", source, thread)] = chosen(m.checkpoints,
+				func(c structure.Checkpoint) bool { return c.SourceID == source && of(c.Thread) },
+				func(a, b structure.Checkpoint) int { return a.Thread.Compare(b.Thread) })
+			f[fmt.Sprintf("found from %.20q in %v", source, thread)] = m.find(source, thread)
+		}
+	}
+	for _, thread := range seen.threads.list() {
+		f[fmt.Sprint("runs of ", thread)] = m.runsOf(thread)
+	}
+}
+
+// sources asks a store the same.
+func (f facts) sources(t tester, r backend.Reader, seen *census) {
+	t.Helper()
+	for _, source := range seen.sources.list() {
+		for _, thread := range append([]structure.ThreadID{{}}, seen.threads.list()...) {
+			f[fmt.Sprintf("branches from %.20q in %v", source, thread)] = values(t, r.BranchesBySource(background, source, thread))
+			f[fmt.Sprintf("checkpoints from %.20q in %v", source, thread)] = values(t, r.CheckpointsBySource(background, source, thread))
+			f[fmt.Sprintf("found from %.20q in %v", source, thread)] = found(t, r, source, thread)
+		}
+	}
+	for _, thread := range seen.threads.list() {
+		runs := list(t, r.RunsOf(background, thread, structure.RunID{}))
+		f[fmt.Sprint("runs of ", thread)] = runs
+		for i := range runs {
+			require.Equal(t, runs[i+1:], list(t, r.RunsOf(background, thread, runs[i].ID)), "runs of %v behind %v", thread, runs[i].ID)
+		}
+	}
+}
+
+// found lists what a source id leads to, which is the same in pieces. Which thread comes
+// first is the engine's own business.
+func found(t tester, r backend.Reader, source string, thread structure.ThreadID) []backend.Found {
+	t.Helper()
+	all := list(t, r.Find(background, source, thread, backend.Found{}))
+	for i := range all {
+		require.Equal(t, all[i+1:], list(t, r.Find(background, source, thread, all[i])), "what %q leads to behind %v", source, all[i])
+	}
+	first, err := backend.FindFirst(background, r, source, thread)
+	if len(all) == 0 {
+		require.ErrorIs(t, err, backend.ErrNotFound)
+	} else {
+		require.NoError(t, err)
+		require.Equal(t, all[0], first)
+	}
+	seen, sorted := map[structure.ThreadID]bool{}, slices.Clone(all)
+	for i, is := range all { // a thread's stand together, in their order
+		if i == 0 || all[i-1].Home != is.Home {
+			require.False(t, seen[is.Home.Thread])
+			seen[is.Home.Thread] = true
+		} else {
+			require.Greater(t, all[i-1].Lookup, is.Lookup)
+		}
+	}
+	sortFound(sorted)
+	return sorted
+}
