@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -188,6 +189,7 @@ func (b *breaker) eachBreak(t *testing.T, prepare func(n int), do func(n int) er
 // TestLostConnections loses the connection at every statement of every operation that
 // writes: it is carried out once, or it is not known whether it was.
 func TestLostConnections(t *testing.T) {
+	campaign.Long(t)
 	dsn := pgtest.DSN(t)
 	clean, err := postgres.Open(background, dsn, nil)
 	require.NoError(t, err)

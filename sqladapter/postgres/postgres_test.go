@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
@@ -78,6 +79,7 @@ func TestUnstorable(t *testing.T) {
 
 // TestLargeTexts keeps and finds what is too large for a text vector.
 func TestLargeTexts(t *testing.T) {
+	campaign.Long(t)
 	db, err := postgres.Open(background, pgtest.DSN(t), nil)
 	require.NoError(t, err)
 	defer db.Close()

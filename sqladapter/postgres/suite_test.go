@@ -67,7 +67,10 @@ func config(t testing.TB, quoted bool) sqltest.Config {
 	}
 }
 
-func TestSuite(t *testing.T) { sqltest.Run(t, config(t, false)) }
+func TestSuite(t *testing.T) {
+	campaign.Long(t)
+	sqltest.Run(t, config(t, false))
+}
 
 // TestQuoted adopts a database whose names are spelled as in the documented script: they
 // were quoted when it was made.
