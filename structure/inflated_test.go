@@ -27,7 +27,7 @@ func TestInflatedCommits(t *testing.T) {
 				allocated := structuretest.Allocated(func() { _, err = structure.DecodeCommit(b) })
 				require.LessOrEqual(t, allocated, uint64(64<<10+64*len(b)), "%x", b)
 				if err != nil {
-					require.True(t, errors.Is(err, structure.ErrMalformed) || errors.Is(err, structure.ErrUnknownVersion), err)
+					require.True(t, errors.Is(err, structure.ErrMalformed) || errors.Is(err, structure.ErrUnknownVersion) || errors.Is(err, structure.ErrOldVersion), err)
 				}
 			}
 		}
@@ -46,7 +46,7 @@ func TestInflatedBlocks(t *testing.T) {
 				allocated := structuretest.Allocated(func() { _, err = structure.DecodeCommit(payload) })
 				require.LessOrEqual(t, allocated, uint64(64<<10), "%x", b)
 				if err != nil {
-					require.True(t, errors.Is(err, structure.ErrMalformed) || errors.Is(err, structure.ErrUnknownVersion), err)
+					require.True(t, errors.Is(err, structure.ErrMalformed) || errors.Is(err, structure.ErrUnknownVersion) || errors.Is(err, structure.ErrOldVersion), err)
 				}
 			}
 		}
