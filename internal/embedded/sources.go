@@ -124,9 +124,12 @@ func (v view) Find(ctx context.Context, sourceID string, thread structure.Thread
 	return func(yield func(backend.Found, error) bool) {
 		f := finder{ctx: ctx, view: v, sourceID: sourceID, yield: yield}
 		var err error
-		if thread.IsZero() {
+		switch {
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case thread.IsZero():
 			err = f.everywhere(after)
-		} else {
+		default:
 			err = f.in(thread, after)
 		}
 		if err != nil {
