@@ -105,6 +105,9 @@ func (s *collectStore) requireLive(whole *state) {
 	want := collected.expected(s.ever)
 	var wrong []string
 	for question, is := range ask(s.engine, s.ever) {
+		if strings.HasPrefix(question, "last of ") && want[question] == none {
+			continue // a dead run loses its spans file by file, the last ones first
+		}
 		if question == "feed" || question == "stats" || is == want[question] || is == uncollected[question] {
 			continue
 		}

@@ -98,7 +98,9 @@ func (s *state) collectContent() {
 	s.logical = 0
 	for _, p := range s.spans {
 		for _, u := range p.span.Usages {
-			used[u.Content] = true
+			for _, id := range u.Named(nil) {
+				used[*id] = true
+			}
 			s.logical += uint64(s.blocks[u.Content].Size)
 		}
 	}

@@ -381,7 +381,7 @@ func (a answers) expectContent(s, asked *state) {
 		usages := []structure.UsageID{}
 		for _, ref := range s.order {
 			for i, u := range s.spans[ref].span.Usages {
-				if u.Content == id {
+				if u.Content == id || u.MetadataContent == id {
 					usages = append(usages, structure.UsageID{Span: ref, Index: i})
 				}
 			}

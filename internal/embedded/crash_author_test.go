@@ -122,16 +122,25 @@ func (a *author) extend(s *state, in *backend.Context) []structure.Record {
 // span writes a span and, before it, the content that is not there yet.
 func (a *author) span(records []structure.Record, s *state, at structure.SpanRef, brought map[content.ID]bool) ([]structure.Record, *structure.Span) {
 	span := &structure.Span{Ref: at}
-	for i := range 1 + a.IntN(2) {
-		content, isNew := a.content(s)
+	bring := func() content.ID {
+		id, isNew := a.content(s)
 		for _, r := range isNew {
 			if b, ok := r.(*structure.Block); ok && brought[b.ID] {
 				continue
 			}
 			records = append(records, r)
 		}
-		brought[content] = true
-		u := structure.Usage{Kind: structure.MessageUsage, Content: content, Role: "user", CreatedAt: a.now()}
+		brought[id] = true
+		return id
+	}
+	for i := range 1 + a.IntN(2) {
+		u := structure.Usage{Kind: structure.MessageUsage, Content: bring(), Role: "user", CreatedAt: a.now()}
+		switch a.IntN(6) {
+		case 0:
+			u.Form, u.Extras = bring(), [][]byte{[]byte(a.name("extra"))}
+		case 1:
+			u.MetadataContent = bring()
+		}
 		if i == 1 {
 			u.SourceID = a.name("message")
 			u.Lookup = uint64(1 + a.IntN(3))
