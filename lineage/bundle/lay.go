@@ -237,7 +237,7 @@ func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
 	return append(records, &structure.Span{Ref: here, Set: s.Set, Usages: s.Usages}), nil
 }
 
-// homeHere returns the home that a run or a value gets. A thread that is here has an
+// homeHere returns the home that a run gets. A thread that is here has an
 // incarnation of its own; one that is not will come with the bundle's, or not at all.
 func (im *importer) homeHere(h structure.Home) (structure.Home, error) {
 	if h.Thread.IsZero() {
