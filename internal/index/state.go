@@ -38,10 +38,11 @@ func (s *State) load(tx *bbolt.Tx) error {
 		return fmt.Errorf("%w: not an index", ErrUnusable)
 	}
 	b := meta.Get(stateKey)
-	if len(b) != stateSize || crc32.Checksum(b[:stateSize-4], castagnoli) != binary.LittleEndian.Uint32(b[stateSize-4:]) {
+	n := len(b) - 4
+	if n < 4 || crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
 		return fmt.Errorf("%w: its state is damaged", ErrUnusable)
 	}
-	if v := binary.LittleEndian.Uint32(b); v != stateVersion {
+	if v := binary.LittleEndian.Uint32(b); v != stateVersion || len(b) != stateSize {
 		return fmt.Errorf("%w: version %d, this program makes %d", ErrUnusable, v, stateVersion)
 	}
 	copy(s.Store[:], b[4:])
