@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"sort"
 
@@ -90,6 +91,9 @@ func (p *File) frame(at piece) (Frame, error) {
 		}
 		return content.Sum(body), body, nil
 	}, p.contentID)
+	if errors.Is(err, structure.ErrIncomplete) { // nothing that is written holds such a record
+		err = p.corrupt(at.c.offset, err.Error())
+	}
 	f.Payload = payload
 	if err == nil {
 		if _, err = p.places(at); err == nil && int64(len(payload)) != at.x.payload {
