@@ -85,7 +85,7 @@ func (r *run) cold(ctx context.Context, system, archive, dir string) error {
 // spansOf lists every span of a store.
 func spansOf(ctx context.Context, s *lineage.Store) ([]structure.SpanRef, error) {
 	var all []structure.SpanRef
-	for c, err := range s.Engine().Feed(ctx, lineage.Cursor{}) {
+	for c, err := range s.View().Feed(ctx, lineage.Cursor{}) {
 		if err != nil {
 			return nil, err
 		}

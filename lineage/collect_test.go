@@ -436,7 +436,7 @@ func TestCollectUnderSnapshot(t *testing.T) {
 	s, err := lineage.Open(bg, dir, &lineage.Options{SegmentSize: 8 << 10})
 	require.NoError(t, err)
 	thread := tell(t, s, "shared")
-	snapshot, err := s.Engine().Snapshot(bg)
+	snapshot, err := s.View().Snapshot(bg)
 	require.NoError(t, err)
 	tip, err := activeOf(t, thread).Tip(bg)
 	require.NoError(t, err)

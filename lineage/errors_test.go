@@ -133,12 +133,12 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"negative budget", func() error { _, err := main.Resolve(bg, lineage.ResolveOptions{Budget: -1}); return err }, lineage.ErrInvalid, "-1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			before, err := s.Engine().Head(bg)
+			before, err := s.View().Head(bg)
 			require.NoError(t, err)
 			err = test.do()
 			require.ErrorIs(t, err, test.want)
 			require.ErrorContains(t, err, test.says)
-			after, err := s.Engine().Head(bg)
+			after, err := s.View().Head(bg)
 			require.NoError(t, err)
 			require.Equal(t, before, after, "it failed but left something behind")
 		})
@@ -272,7 +272,7 @@ func TestCancelledChangesNothing(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)
 	say(t, c, "one")
-	before, err := s.Engine().Head(bg)
+	before, err := s.View().Head(bg)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
@@ -287,7 +287,7 @@ func TestCancelledChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorIs(t, do(), context.Canceled) })
 	}
-	after, err := s.Engine().Head(bg)
+	after, err := s.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	require.Equal(t, []string{"one"}, texts(t, c))

@@ -26,7 +26,7 @@ func TestMessagesBelongToTheirThread(t *testing.T) {
 		return spans[0]
 	}
 	runs := func(of *lineage.Thread) (n int) {
-		for _, err := range s.Engine().RunsOf(bg, of.ID(), structure.RunID{}) {
+		for _, err := range s.View().RunsOf(bg, of.ID(), structure.RunID{}) {
 			require.NoError(t, err)
 			n++
 		}

@@ -54,7 +54,7 @@ func TestContextOfAnotherStore(t *testing.T) {
 			return err
 		}},
 	)
-	head, err := s.Engine().Head(bg)
+	head, err := s.View().Head(bg)
 	require.NoError(t, err)
 	for _, test := range operations {
 		t.Run(test.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestContextOfAnotherStore(t *testing.T) {
 			require.ErrorIs(t, thread.NameBranch(bg, "b", other), lineage.ErrInvalid)
 		}
 	})
-	after, err := s.Engine().Head(bg)
+	after, err := s.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, after, "it failed but left something behind")
 	require.Equal(t, []string{"one"}, texts(t, stranger))

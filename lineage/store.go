@@ -84,12 +84,20 @@ type Options struct {
 // Store is an open store. It is safe for concurrent use.
 type Store struct {
 	engine backend.Engine
+	view   backend.View
 	now    func() time.Time
 	// appending has the locks of contexts whose writers meet. Those who do without are
 	// not wrong: the engine decides if two meet all the same.
 	appending contextLocks
 	drafts    sync.Pool
 }
+
+// A view hides the methods of an engine that write. The alias keeps the field unexported, so that
+// no type assertion and no reflection leads to the engine.
+type (
+	reading = backend.View
+	view    struct{ reading }
+)
 
 // Open opens the store in a directory, making one if there is none. nil options
 // are the defaults. One process at a time can have a store open, or several that
@@ -117,7 +125,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 // same store: a context of one can be given to a context of another. The engine must be
 // comparable, as pointers are.
 func New(engine backend.Engine) *Store {
-	s := &Store{engine: engine, now: time.Now}
+	s := &Store{engine: engine, view: view{engine}, now: time.Now}
 	s.drafts.New = func() any { return new(draft) }
 	return s
 }
@@ -127,7 +135,11 @@ func New(engine backend.Engine) *Store {
 // ErrExpired.
 func (s *Store) Close() error { return s.engine.Close() }
 
-// Engine returns the engine below, for those who read commits.
+// View returns what reads the records of the store: its latest state, snapshots of it, and its
+// commits. Nothing can be written through it. It ends when the store is closed.
+func (s *Store) View() backend.View { return s.view }
+
+// Engine returns the engine of the store, for packages that write records.
 func (s *Store) Engine() backend.Engine { return s.engine }
 
 // Sync makes every change so far survive power loss.

@@ -18,7 +18,7 @@ import (
 
 func head(t testing.TB, s *lineage.Store) uint64 {
 	t.Helper()
-	at, err := s.Engine().Head(bg)
+	at, err := s.View().Head(bg)
 	require.NoError(t, err)
 	return at.Number
 }

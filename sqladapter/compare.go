@@ -95,7 +95,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o *Com
 	if err := p.check(mark); err != nil {
 		return err
 	}
-	snapshot, err := store.Engine().Snapshot(ctx)
+	snapshot, err := store.View().Snapshot(ctx)
 	if err != nil {
 		return err
 	}

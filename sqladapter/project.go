@@ -93,7 +93,7 @@ func (p *Projector) Follow(ctx context.Context, done func(ProjectReport)) error 
 		if done != nil {
 			done(report)
 		}
-		if _, err := p.Store.Engine().Wait(ctx, report.To); err != nil {
+		if _, err := p.Store.View().Wait(ctx, report.To); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (p *Projector) Follow(ctx context.Context, done func(ProjectReport)) error 
 
 // pass brings the database to the present state of the store.
 func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
-	snapshot, err := p.Store.Engine().Snapshot(ctx)
+	snapshot, err := p.Store.View().Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (w *projection) bring(ctx context.Context) error {
 // checkMark returns an error if the database has commits that the store does not have: the
 // store lost them, or is a copy that was continued elsewhere.
 func (p *Projector) checkMark(ctx context.Context, m *watermark) error {
-	for _, err := range p.Store.Engine().Feed(ctx, m.latest()) {
+	for _, err := range p.Store.View().Feed(ctx, m.latest()) {
 		if errors.Is(err, lineage.ErrDiverged) {
 			err = fmt.Errorf("%w: %w", ErrAhead, err)
 		}

@@ -126,7 +126,7 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool),
 		contexts: make(map[structure.ContextID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
 	}
-	for commit, err := range w.Store.Engine().Feed(ctx, w.mark.latest()) {
+	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
 		if err != nil {
 			return nil, err
 		}

@@ -103,7 +103,7 @@ func listAlternatives(ctx context.Context, s *session, name string) error {
 		if err != nil {
 			return err
 		}
-		state, err := s.store.Engine().Context(ctx, c.ID())
+		state, err := s.store.View().Context(ctx, c.ID())
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func (s *session) chatRecord(ctx context.Context, t *lineage.Thread) (*chatRecor
 		Context: info.Active.String(), Current: s.thread != nil && s.thread.ID() == info.ID,
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
 	}
-	for b, err := range s.store.Engine().Branches(ctx, info.ID, "", "") {
+	for b, err := range s.store.View().Branches(ctx, info.ID, "", "") {
 		if err != nil {
 			return nil, err
 		}

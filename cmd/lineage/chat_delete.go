@@ -94,11 +94,11 @@ func deleteChatText(title, id string, messages, branches int64) string {
 // messagesOf counts the messages on the histories of a chat, each once.
 func (s *session) messagesOf(ctx context.Context, t *lineage.Thread) (uint64, error) {
 	ends := make(map[structure.RunID]uint64) // how far histories go into each run
-	for c, err := range s.store.Engine().Contexts(ctx, t.ID(), lineage.ContextID{}) {
+	for c, err := range s.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
 		if err != nil {
 			return 0, err
 		}
-		lookup := backend.Runs(ctx, s.store.Engine())
+		lookup := backend.Runs(ctx, s.store.View())
 		for at := c.Tip; !at.IsZero() && ends[at.Run] < at.Seq; {
 			known := ends[at.Run] > 0
 			if ends[at.Run] = at.Seq; known {

@@ -102,14 +102,14 @@ func (s *session) latestChats(ctx context.Context, o *chatListOptions) ([]change
 		return nil, err
 	}
 	var chats []changedChat
-	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
+	for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
 		if o.user != "" && t.UserID != o.user {
 			continue
 		}
-		at, err := backend.UpdatedAt(ctx, s.store.Engine(), t)
+		at, err := backend.UpdatedAt(ctx, s.store.View(), t)
 		if err != nil {
 			return nil, err
 		}

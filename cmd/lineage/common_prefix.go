@@ -64,7 +64,7 @@ func runCommonPrefix(ctx context.Context, s *session, nameA, nameB string) error
 		}
 	}
 	r.Last = spanID(last)
-	digest, err := s.store.Engine().Digest(ctx, last)
+	digest, err := s.store.View().Digest(ctx, last)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (s *session) positionNames(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	var names []string
-	for b, err := range s.store.Engine().Branches(ctx, s.thread.ID(), "", "") {
+	for b, err := range s.store.View().Branches(ctx, s.thread.ID(), "", "") {
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	var names []string
-	for c, err := range s.store.Engine().Checkpoints(ctx, s.thread.ID(), "") {
+	for c, err := range s.store.View().Checkpoints(ctx, s.thread.ID(), "") {
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
 // chatNames returns the ids of chats, with their titles.
 func (s *session) chatNames(ctx context.Context) ([]string, error) {
 	var names []string
-	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
+	for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}

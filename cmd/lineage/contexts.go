@@ -65,7 +65,7 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 	if !info.Parent.IsZero() {
 		r.Parent = info.Parent.String()
 	}
-	state, err := s.store.Engine().Context(ctx, info.ID)
+	state, err := s.store.View().Context(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +76,14 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 		return r, nil
 	}
 	r.Chat = info.Thread.String()
-	b, err := backend.BranchOf(ctx, s.store.Engine(), info.Thread, info.ID)
+	b, err := backend.BranchOf(ctx, s.store.View(), info.Thread, info.ID)
 	if err != nil {
 		return nil, err
 	}
 	if b != nil {
 		r.Branch = b.Name
 	}
-	t, err := s.store.Engine().Thread(ctx, info.Thread)
+	t, err := s.store.View().Thread(ctx, info.Thread)
 	if err == nil {
 		r.Active = t.Active == info.ID
 	}

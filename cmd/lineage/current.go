@@ -71,7 +71,7 @@ func chosen(id lineage.ThreadID) string {
 // latestChat returns the chat that changed last, which is the first that is listed; nil
 // while there is none. It reads commits from the last one back.
 func (s *session) latestChat(ctx context.Context) (*lineage.Thread, error) {
-	head, err := s.store.Engine().Head(ctx)
+	head, err := s.store.View().Head(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *session) latestChat(ctx context.Context) (*lineage.Thread, error) {
 // exist.
 func (s *session) latestIn(ctx context.Context, first, last uint64) (*lineage.Thread, error) {
 	var changed []structure.Record
-	for c, err := range s.store.Engine().Feed(ctx, lineage.Cursor{Number: first - 1}) {
+	for c, err := range s.store.View().Feed(ctx, lineage.Cursor{Number: first - 1}) {
 		if err != nil {
 			return nil, err
 		}
@@ -137,20 +137,20 @@ func (s *session) threadOf(ctx context.Context, r structure.Record) (lineage.Thr
 		id = r.Context
 	}
 	// A context that was deleted changed nothing that is left.
-	c, err := s.store.Engine().Context(ctx, id)
+	c, err := s.store.View().Context(ctx, id)
 	return c.Thread, err
 }
 
 // latestByTime returns the chat with the latest time of a change. It looks at all.
 func (s *session) latestByTime(ctx context.Context) (*lineage.Thread, error) {
 	times := make(map[lineage.ThreadID]time.Time)
-	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
+	for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
 		times[t.ID] = t.UpdatedAt
 	}
-	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
+	for c, err := range s.store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

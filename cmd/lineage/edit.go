@@ -147,7 +147,7 @@ func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*li
 	if err != nil {
 		return nil, err
 	}
-	runs := backend.Runs(ctx, s.store.Engine())
+	runs := backend.Runs(ctx, s.store.View())
 	candidates := []*lineage.Context{active}
 	for c, err := range home.Contexts(ctx) {
 		if err != nil {

@@ -144,7 +144,7 @@ func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string,
 		return nil, err
 	}
 	text := strings.Join(strings.Fields(string(begins)), " ")
-	for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
+	for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ func runInfo(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	head, err := s.store.Engine().Head(ctx)
+	head, err := s.store.View().Head(ctx)
 	if err != nil {
 		return err
 	}

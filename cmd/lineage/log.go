@@ -151,7 +151,7 @@ func (s *session) labels(ctx context.Context, t *lineage.Thread) (labels, error)
 	for _, c := range checkpoints {
 		all[c.Span] = append(all[c.Span], label{text: "◆ " + c.Name, style: screen.Yellow})
 	}
-	for c, err := range s.store.Engine().Contexts(ctx, t.ID(), lineage.ContextID{}) {
+	for c, err := range s.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

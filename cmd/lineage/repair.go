@@ -61,7 +61,7 @@ func runRepair(ctx context.Context, a *app) error {
 		return errors.Join(err, restore())
 	}
 	defer store.Close()
-	head, err := store.Engine().Head(ctx)
+	head, err := store.View().Head(ctx)
 	if err != nil {
 		return err
 	}

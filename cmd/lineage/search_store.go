@@ -29,7 +29,7 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 			if s.namedChat() == "" {
 				return index.SearchAll(ctx, o.user, o.query, options)
 			}
-			thread, err := s.store.Engine().Thread(ctx, s.thread.ID())
+			thread, err := s.store.View().Thread(ctx, s.thread.ID())
 			if err != nil {
 				return nil, err
 			}
@@ -40,7 +40,7 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 			return err
 		}
 		threads := make(map[string]*structure.Thread)
-		for t, err := range s.store.Engine().Threads(ctx, lineage.ThreadID{}) {
+		for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
 			if err != nil {
 				return err
 			}

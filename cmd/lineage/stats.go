@@ -153,7 +153,7 @@ func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
 	defer line.Done()
 	sizes := make(map[structure.RunID][]uint64) // bytes of the history up to each span
 	done := int64(0)
-	for c, err := range s.store.Engine().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
+	for c, err := range s.store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
 // historyBytes returns the size of a history, and keeps that of every run it reads.
 func (s *session) historyBytes(ctx context.Context, tip lineage.SpanRef, sizes map[structure.RunID][]uint64) (uint64, error) {
 	var unread []structure.RunInfo
-	runs := backend.Runs(ctx, s.store.Engine())
+	runs := backend.Runs(ctx, s.store.View())
 	for at := tip; !at.IsZero() && sizes[at.Run] == nil; {
 		run, err := runs(at.Run)
 		if err != nil {
@@ -199,7 +199,7 @@ func (s *session) historyBytes(ctx context.Context, tip lineage.SpanRef, sizes m
 		if !run.Parent.IsZero() {
 			sum = sizes[run.Parent.Run][run.Parent.Seq-1]
 		}
-		last, err := s.store.Engine().Last(ctx, run.ID)
+		last, err := s.store.View().Last(ctx, run.ID)
 		if err != nil {
 			return 0, err
 		}

@@ -109,7 +109,7 @@ func (f *forest) collect(ctx context.Context, t *lineage.Thread) error {
 	}
 	f.main = make(map[structure.RunID]uint64)
 	longest := uint64(0)
-	for c, err := range f.store.Engine().Contexts(ctx, t.ID(), lineage.ContextID{}) {
+	for c, err := range f.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (f *forest) collect(ctx context.Context, t *lineage.Thread) error {
 
 // use notes the runs that a history stands on, and in at how far it goes in each.
 func (f *forest) use(ctx context.Context, tip lineage.SpanRef, at map[structure.RunID]uint64) error {
-	runs := backend.Runs(ctx, f.store.Engine())
+	runs := backend.Runs(ctx, f.store.View())
 	for !tip.IsZero() {
 		run := f.runs[tip.Run]
 		known := run != nil && run.last >= tip.Seq

@@ -67,7 +67,7 @@ type verifiedRecord struct {
 func (*verifiedRecord) recordType() string { return "verified" }
 
 func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
-	head, err := s.store.Engine().Head(ctx)
+	head, err := s.store.View().Head(ctx)
 	if err != nil {
 		return err
 	}

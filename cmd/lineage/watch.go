@@ -154,7 +154,7 @@ func (a *app) printChanges(ctx context.Context, dir string, after lineage.Cursor
 		return after, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if last, err = store.Engine().Head(ctx); err != nil || !print {
+	if last, err = store.View().Head(ctx); err != nil || !print {
 		return last, err
 	}
 	for c, err := range store.Changes(ctx, after) {

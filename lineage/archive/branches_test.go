@@ -106,7 +106,7 @@ func TestCurrentMessageIsAtTheEndOfOneRun(t *testing.T) {
 		require.NoError(t, err, name)
 		runs := 0
 		for at := tip; !at.IsZero(); runs++ {
-			run, err := s.Engine().Run(t.Context(), at.Run)
+			run, err := s.View().Run(t.Context(), at.Run)
 			require.NoError(t, err, name)
 			at = run.Parent
 		}

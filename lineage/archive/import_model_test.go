@@ -292,10 +292,10 @@ func TestImportModel(t *testing.T) {
 }
 
 func requireNothingNew(t require.TestingT, s *lineage.Store, all []*archive.Conversation) {
-	head, err := s.Engine().Head(context.Background())
+	head, err := s.View().Head(context.Background())
 	require.NoError(t, err)
 	again := importMade(t, s, all)
-	for c, err := range s.Engine().Feed(context.Background(), head) {
+	for c, err := range s.View().Feed(context.Background(), head) {
 		require.NoError(t, err)
 		for _, r := range c.Records {
 			require.Failf(t, "importing again made commits", "%v %+v", r.Kind(), r)

@@ -173,13 +173,13 @@ func TestMessageFormatsImport(t *testing.T) {
 			conversations, _ := readAll(t, archive.Path(fixture(f.path)), &archive.Options{Format: f.format})
 			require.Subset(t, historiesIn(t, s), historiesOf(conversations))
 
-			head, err := s.Engine().Head(ctx)
+			head, err := s.View().Head(ctx)
 			require.NoError(t, err)
 			again, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), nil)
 			require.NoError(t, err)
 			require.Zero(t, again.NewMessages)
 			require.Zero(t, again.NewConversations)
-			now, err := s.Engine().Head(ctx)
+			now, err := s.View().Head(ctx)
 			require.NoError(t, err)
 			require.Equal(t, head, now, "importing again made commits")
 		})
@@ -442,12 +442,12 @@ func TestHostileValues(t *testing.T) {
 			{"branch-files", "{\"id\":\"\xff\",\"name\":\"\xff\",\"messages\":[{\"role\":\"\xff\",\"content\":\"\xff\",\"\xff\":\"\xff\"}]}"},
 		} {
 			for round := range 2 {
-				before, err := s.Engine().Head(ctx)
+				before, err := s.View().Head(ctx)
 				require.NoError(t, err)
 				report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(format.input)), &archive.Options{Format: format.name})
 				require.NoError(t, err)
 				require.EqualValues(t, 1-round, report.NewMessages, format.name)
-				after, err := s.Engine().Head(ctx)
+				after, err := s.View().Head(ctx)
 				require.NoError(t, err)
 				require.True(t, round == 0 || before == after, "%s: importing again made commits", format.name)
 			}
@@ -598,13 +598,13 @@ func TestConversationWithoutID(t *testing.T) {
 
 	require.NoError(t, thread.Switch(ctx, "rejected"))
 	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
-	before, err := s.Engine().Head(ctx)
+	before, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 0, add(1).NewConversations)
 	at, err = thread.ActiveBranch(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "rejected", at.Name)
-	after, err := s.Engine().Head(ctx)
+	after, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	require.EqualValues(t, 1, add(2).NewConversations) // of other metadata: another one

@@ -127,10 +127,10 @@ func TestRandomTreesOfRows(t *testing.T) {
 		for tree, rows := range trees {
 			requireTree(t, s, tree, rows)
 		}
-		head, err := s.Engine().Head(context.Background())
+		head, err := s.View().Head(context.Background())
 		require.NoError(t, err)
 		require.Zero(t, made().NewMessages)
-		now, err := s.Engine().Head(context.Background())
+		now, err := s.View().Head(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, head, now)
 	})

@@ -95,13 +95,13 @@ func TestServiceFormatsImport(t *testing.T) {
 func requireImportedAgain(t testing.TB, s *lineage.Store, src archive.Source) {
 	t.Helper()
 	ctx := context.Background()
-	head, err := s.Engine().Head(ctx)
+	head, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	again, err := archive.Import(ctx, s, src, nil)
 	require.NoError(t, err)
 	require.Zero(t, again.NewMessages)
 	require.Zero(t, again.NewConversations)
-	now, err := s.Engine().Head(ctx)
+	now, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.Equal(t, head, now, "importing again made commits")
 }

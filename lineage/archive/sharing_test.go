@@ -149,10 +149,10 @@ func TestForksShareWhatIsEqual(t *testing.T) {
 				}
 				require.EqualValues(t, c.shared, common)
 				requireSound(t, s)
-				head, err := s.Engine().Head(ctx)
+				head, err := s.View().Head(ctx)
 				require.NoError(t, err)
 				require.Zero(t, importText(t, s, "z", string(whole), o).NewMessages)
-				now, err := s.Engine().Head(ctx)
+				now, err := s.View().Head(ctx)
 				require.NoError(t, err)
 				require.Equal(t, head, now)
 			})

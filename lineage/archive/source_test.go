@@ -114,7 +114,7 @@ func TestUnknownFormats(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = archive.Import(ctx, s, archive.Stream("x", strings.NewReader("{}")), &archive.Options{Format: "nosuch"})
 	require.ErrorIs(t, err, archive.ErrUnknownFormat)
-	head, err := s.Engine().Head(ctx)
+	head, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.Zero(t, head)
 }
@@ -562,11 +562,11 @@ func TestImportsSideBySide(t *testing.T) {
 	}
 	requireSound(t, s)
 	for i := range imports {
-		head, err := s.Engine().Head(context.Background())
+		head, err := s.View().Head(context.Background())
 		require.NoError(t, err)
 		_, err = archive.Import(context.Background(), s, archive.Path(fixture("claude-code-made")), &archive.Options{Prefix: fmt.Sprintf("%d:", i)})
 		require.NoError(t, err)
-		now, err := s.Engine().Head(context.Background())
+		now, err := s.View().Head(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, head, now)
 	}

@@ -100,11 +100,32 @@ type Receipt struct {
 	KnownChunks int
 }
 
-// Engine keeps commits. All methods are safe for concurrent use.
-type Engine interface {
+// View reads a store: its latest state, snapshots of it, and its commits. All methods are
+// safe for concurrent use.
+type View interface {
 	// Reader reads the latest state: each call by itself sees every commit that
 	// was acknowledged before it.
 	Reader
+
+	// Snapshot returns the state after the latest commit, for any number of
+	// reads. It must be closed. It does not wait for writers.
+	Snapshot(ctx context.Context) (Snapshot, error)
+
+	// Feed yields the commits behind a cursor, in order, up to the last that was there when
+	// it was called. Block bodies are included, but for those
+	// that were erased since. Commits of which a Collector took records come without
+	// them, down to none.
+	// A cursor that is not of this history is ErrDiverged.
+	Feed(ctx context.Context, after Cursor) iter.Seq2[*structure.Commit, error]
+
+	// Wait returns where the last commit is as soon as that is behind a cursor. A cursor that
+	// is not of this history is ErrDiverged.
+	Wait(ctx context.Context, after Cursor) (Cursor, error)
+}
+
+// Engine keeps commits. All methods are safe for concurrent use.
+type Engine interface {
+	View
 
 	// Apply adds a commit, whole or not at all, and returns when it is as durable
 	// as asked for. It gives the commit its number, one more than the last, and
@@ -153,21 +174,6 @@ type Engine interface {
 	// again from the engine itself where it has passed, or where something is not found. An
 	// engine whose own reads cost no more returns itself.
 	Recent() Reader
-
-	// Snapshot returns the state after the latest commit, for any number of
-	// reads. It must be closed. It does not wait for writers.
-	Snapshot(ctx context.Context) (Snapshot, error)
-
-	// Feed yields the commits behind a cursor, in order, up to the last that was there when
-	// it was called. Block bodies are included, but for those
-	// that were erased since. Commits of which a Collector took records come without
-	// them, down to none.
-	// A cursor that is not of this history is ErrDiverged.
-	Feed(ctx context.Context, after Cursor) iter.Seq2[*structure.Commit, error]
-
-	// Wait returns where the last commit is as soon as that is behind a cursor. A cursor that
-	// is not of this history is ErrDiverged.
-	Wait(ctx context.Context, after Cursor) (Cursor, error)
 
 	// Sync makes every commit so far survive power loss.
 	Sync(ctx context.Context) error

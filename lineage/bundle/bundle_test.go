@@ -483,7 +483,7 @@ func TestThreadsOfAnotherIncarnation(t *testing.T) {
 		require.Equal(t, "said in "+name, e.Text())
 	}
 	runs := 0
-	for _, err := range b.Engine().RunsOf(bg, thread.ID(), structure.RunID{}) {
+	for _, err := range b.View().RunsOf(bg, thread.ID(), structure.RunID{}) {
 		require.NoError(t, err)
 		runs++
 	}

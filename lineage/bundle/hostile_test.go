@@ -66,7 +66,7 @@ func TestDamage(t *testing.T) {
 	try := func(b []byte, what string, at int) {
 		_, err := Import(bg, s, bytes.NewReader(b), ImportOptions{})
 		require.True(t, errors.Is(err, backend.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), "%s at %d: %v", what, at, err)
-		n, err := s.Engine().Head(bg)
+		n, err := s.View().Head(bg)
 		require.NoError(t, err)
 		require.Zero(t, n, "%s at %d was applied in part", what, at)
 	}
@@ -106,7 +106,7 @@ func TestReaderFails(t *testing.T) {
 	b, s := goldenBundle(t), emptyStore(t)
 	_, err := Import(bg, s, failingReader{bytes.NewReader(b[:len(b)/2])}, ImportOptions{})
 	require.ErrorIs(t, err, errRead)
-	n, err := s.Engine().Head(bg)
+	n, err := s.View().Head(bg)
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
@@ -292,7 +292,7 @@ func TestContradictions(t *testing.T) {
 			has, err := s.Has(bg, says.ID)
 			require.NoError(t, err)
 			if has {
-				blocks, err := s.Engine().Blocks(bg, []content.ID{says.ID})
+				blocks, err := s.View().Blocks(bg, []content.ID{says.ID})
 				require.NoError(t, err)
 				require.Equal(t, "said", string(blocks[0].Body))
 			}
@@ -390,11 +390,11 @@ func FuzzEntries(f *testing.F) {
 		require.True(t, err == nil || isTyped(err), err)
 		requireSound(t, s)
 		if err == nil { // then it is there, and importing again changes nothing
-			before, err := s.Engine().Head(bg)
+			before, err := s.View().Head(bg)
 			require.NoError(t, err)
 			_, err = Import(bg, s, bytes.NewReader(b.Bytes()), ImportOptions{})
 			require.NoError(t, err)
-			after, err := s.Engine().Head(bg)
+			after, err := s.View().Head(bg)
 			require.NoError(t, err)
 			require.Equal(t, before, after)
 			_, err = Write(bg, s, io.Discard, WriteOptions{})

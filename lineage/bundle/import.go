@@ -75,7 +75,7 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	}
 	defer source.close()
 	source.progress = o.Progress
-	if err := check(ctx, source, store.Engine()); err != nil {
+	if err := check(ctx, source, store.View()); err != nil {
 		return ImportReport{}, err
 	}
 	closed := make(map[structure.RunID]struct{})

@@ -45,7 +45,7 @@ func NewInventory() *Inventory {
 
 // Take lists what a store has. It reads every history once.
 func Take(ctx context.Context, store *lineage.Store) (inv *Inventory, err error) {
-	s, err := store.Engine().Snapshot(ctx)
+	s, err := store.View().Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (m *machine) close(t *rapid.T) {
 }
 
 func (m *machine) contexts(t *rapid.T) (all []*lineage.Context) {
-	for c, err := range m.s.Engine().Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
+	for c, err := range m.s.View().Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
 		require.NoError(t, err)
 		all = append(all, on(t, m.s, c.ID))
 	}
@@ -277,7 +277,7 @@ func TestModel(t *testing.T) {
 		}
 		bring(t, third.s, full)
 		bring(t, other.s, part)
-		has, err := m.s.Engine().Has(bg, m.erased)
+		has, err := m.s.View().Has(bg, m.erased)
 		require.NoError(t, err)
 		again := slices.Contains(has, true) // what was erased was said again
 		for _, s := range []*lineage.Store{other.s, third.s} {

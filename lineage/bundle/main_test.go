@@ -112,7 +112,7 @@ func bring(t tester, s *lineage.Store, b []byte) bundle.ImportReport {
 
 func head(t tester, s *lineage.Store) uint64 {
 	t.Helper()
-	at, err := s.Engine().Head(bg)
+	at, err := s.View().Head(bg)
 	require.NoError(t, err)
 	return at.Number
 }
@@ -137,9 +137,9 @@ func requireSound(t tester, s *lineage.Store) {
 func digests(t tester, s *lineage.Store) map[lineage.ContextID]lineage.Digest {
 	t.Helper()
 	all := make(map[lineage.ContextID]lineage.Digest)
-	for c, err := range s.Engine().Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
+	for c, err := range s.View().Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
 		require.NoError(t, err)
-		d, err := s.Engine().Digest(bg, c.Tip)
+		d, err := s.View().Digest(bg, c.Tip)
 		require.NoError(t, err)
 		all[c.ID] = d
 	}

@@ -43,7 +43,7 @@ type WriteReport struct {
 // Write writes a bundle of a store, as of one commit, while the store is read and
 // written.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOptions) (report WriteReport, err error) {
-	s, err := store.Engine().Snapshot(ctx)
+	s, err := store.View().Snapshot(ctx)
 	if err != nil {
 		return report, err
 	}

@@ -117,10 +117,10 @@ func TestLoadChangedAndStopped(t *testing.T) {
 				require.NotNil(r, m, id)
 				require.Equal(r, Ref(parent), m.ParentID, id)
 			}
-			before, err := store.Engine().Head(ctx)
+			before, err := store.View().Head(ctx)
 			require.NoError(r, err)
 			require.NoError(r, load(store.Engine()))
-			after, err := store.Engine().Head(ctx)
+			after, err := store.View().Head(ctx)
 			require.NoError(r, err)
 			require.Equal(r, before, after)
 			for range rapid.IntRange(0, 2).Draw(r, "of the store's own") {

@@ -59,14 +59,14 @@ func TestThreadReaderAgrees(t *testing.T) {
 	_, err = main.Extend(ctx, lineage.User("not the chat's own"))
 	require.NoError(t, err)
 
-	record, err := store.Engine().Thread(ctx, thread.ID())
+	record, err := store.View().Thread(ctx, thread.ID())
 	require.NoError(t, err)
 	r := chat.NewThreadReader(store, store.Engine(), record)
 	tip, err := main.Tip(ctx)
 	require.NoError(t, err)
 	var read []chat.Message
 	parent := chat.Ref("")
-	for step, err := range store.Engine().Path(ctx, tip, lineage.Window{}, backend.PathOptions{Bodies: true}) {
+	for step, err := range store.View().Path(ctx, tip, lineage.Window{}, backend.PathOptions{Bodies: true}) {
 		require.NoError(t, err)
 		m, err := r.Message(ctx, step, parent)
 		require.NoError(t, err)

@@ -52,7 +52,7 @@ type reading struct {
 
 // read shows do the conversation as it is after one commit.
 func (c *Conversation) read(ctx context.Context, do func(*reading) error) error {
-	snapshot, err := c.store.Engine().Snapshot(ctx)
+	snapshot, err := c.store.View().Snapshot(ctx)
 	if err != nil {
 		return err
 	}

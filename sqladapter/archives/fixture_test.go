@@ -189,12 +189,12 @@ func imported(t testing.TB, s *lineage.Store, path string) archive.Report {
 // importedAgain imports what is there already: nothing may come of it.
 func importedAgain(t testing.TB, s *lineage.Store, path string) {
 	t.Helper()
-	before, err := s.Engine().Head(bg)
+	before, err := s.View().Head(bg)
 	require.NoError(t, err)
 	r := imported(t, s, path)
 	require.Zero(t, r.NewMessages)
 	require.Zero(t, r.NewConversations)
-	after, err := s.Engine().Head(bg)
+	after, err := s.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, before, after, "importing again made commits")
 }

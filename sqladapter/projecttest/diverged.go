@@ -28,7 +28,7 @@ func (s *suite) testDiverged(t *testing.T) {
 	_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
 	require.NoError(t, err)
 	want := dump(t, place, false)
-	head, err := store.Engine().Head(bg)
+	head, err := store.View().Head(bg)
 	require.NoError(t, err)
 
 	_, err = lineage.Restore(bg, filepath.Join(room, "backup"), filepath.Join(room, "restored"), lineage.RestoreOptions{})
@@ -46,7 +46,7 @@ func (s *suite) testDiverged(t *testing.T) {
 		require.Equal(t, want, dump(t, place, false), "nothing was changed")
 		converse(t, chat.On(restored), fmt.Sprint("b", i), say(fmt.Sprint("n", i), "the copy"))
 	}
-	now, err := restored.Engine().Head(bg)
+	now, err := restored.View().Head(bg)
 	require.NoError(t, err)
 	require.Greater(t, now.Number, head.Number)
 

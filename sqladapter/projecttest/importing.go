@@ -68,11 +68,11 @@ func (s *suite) testImport(t *testing.T) {
 	require.Equal(t, sqladapter.ImportReport{Chats: 3, Changed: 3, Messages: 5, New: 5}, report)
 	require.Equal(t, chatRows(t, place), s.projected(t, store))
 
-	head, err := store.Engine().Head(bg)
+	head, err := store.View().Head(bg)
 	require.NoError(t, err)
 	report = s.doImport(t, db, store)
 	require.Equal(t, sqladapter.ImportReport{Chats: 3, Messages: 5}, report)
-	now, err := store.Engine().Head(bg)
+	now, err := store.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, now, "importing again changes nothing")
 
@@ -170,7 +170,7 @@ func (s *suite) testImportLarge(t *testing.T) {
 	}
 	converse(t, db.Chats(), "large", messages...)
 	require.Equal(t, len(messages), s.doImport(t, db, store).New)
-	head, err := store.Engine().Head(bg)
+	head, err := store.View().Head(bg)
 	require.NoError(t, err)
 	require.Less(t, head.Number, uint64(100), "few commits")
 	require.Equal(t, chatRows(t, place), s.projected(t, store))
@@ -208,10 +208,10 @@ func (s *suite) testImportContexts(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4, n)
 
-	head, err := other.Engine().Head(bg)
+	head, err := other.View().Head(bg)
 	require.NoError(t, err)
 	require.Zero(t, s.doImport(t, db, other).Changed)
-	now, err := other.Engine().Head(bg)
+	now, err := other.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, now)
 	_, err = child.Extend(bg, lineage.User("one more"))

@@ -89,10 +89,10 @@ func (s *suite) testImportChanged(t *testing.T) {
 		}
 	}
 	require.Equal(t, 4, earlier)
-	head, err := store.Engine().Head(bg)
+	head, err := store.View().Head(bg)
 	require.NoError(t, err)
 	require.Zero(t, s.doImport(t, db, store).Changed)
-	now, err := store.Engine().Head(bg)
+	now, err := store.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, now)
 
@@ -333,10 +333,10 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 				require.Equal(r, want.name, m.Name, id)
 				require.JSONEq(r, want.data, string(m.Data), id)
 			}
-			head, err := store.Engine().Head(bg)
+			head, err := store.View().Head(bg)
 			require.NoError(r, err)
 			require.Zero(r, s.doImport(r, db, store).Changed)
-			now, err := store.Engine().Head(bg)
+			now, err := store.View().Head(bg)
 			require.NoError(r, err)
 			require.Equal(r, head, now, "importing again changes nothing")
 			s.project(r, store, copy)

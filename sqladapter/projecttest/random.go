@@ -92,7 +92,7 @@ func (s *suite) testFollow(t *testing.T) {
 	}()
 	for i := range 3 {
 		converse(t, chat.On(store), "a", say(fmt.Sprintf("m%d", i), "text"))
-		head, err := store.Engine().Head(bg)
+		head, err := store.View().Head(bg)
 		require.NoError(t, err)
 		for at := range reached {
 			if at >= head.Number {

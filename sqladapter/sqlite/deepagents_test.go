@@ -241,11 +241,11 @@ func TestDeepAgentsImport(t *testing.T) {
 	ts.On(deepagents.File(copied)).Do(t, &again, "dump", "birds")
 	same(t, written, again)
 
-	head, err := store.Engine().Head(ctx)
+	head, err := store.View().Head(ctx)
 	require.NoError(t, err)
 	_, err = sqladapter.Import(ctx, theirs, store, nil)
 	require.NoError(t, err)
-	after, err := store.Engine().Head(ctx)
+	after, err := store.View().Head(ctx)
 	require.NoError(t, err)
 	require.Equal(t, head, after, "importing again adds nothing")
 }

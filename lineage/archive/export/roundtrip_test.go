@@ -29,7 +29,7 @@ func digests(t require.TestingT, s *lineage.Store) []string {
 			if b.Length == 0 {
 				continue
 			}
-			d, err := s.Engine().Digest(bg, b.Head)
+			d, err := s.View().Digest(bg, b.Head)
 			require.NoError(t, err)
 			if !seen[d.String()] {
 				seen[d.String()] = true

@@ -67,7 +67,7 @@ func (x *exporter) allThreads(ctx context.Context) ([]*lineage.Thread, error) {
 		info   lineage.ThreadInfo
 	}
 	var all []dated
-	for r, err := range x.store.Engine().Threads(ctx, lineage.ThreadID{}) {
+	for r, err := range x.store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ func newTree(ctx context.Context, store *lineage.Store, tips []tip) (*tree, erro
 		store: store, runs: make(map[structure.RunID]*branchedRun),
 		names: make(map[lineage.SpanRef][]string), path: make(map[structure.RunID]step),
 	}
-	runs := backend.Runs(ctx, store.Engine())
+	runs := backend.Runs(ctx, store.View())
 	lookup := func(id structure.RunID) (structure.RunInfo, error) {
 		if r, ok := t.runs[id]; ok {
 			return r.info, nil

@@ -66,12 +66,12 @@ func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.Cont
 	var list []lineage.ContentID
 	var failed error
 	err := r.AllRuns(ctx, func(run structure.RunInfo) bool {
-		last, err := r.engine.Last(ctx, run.ID)
+		last, err := r.view.Last(ctx, run.ID)
 		if err != nil {
 			failed = err
 			return false
 		}
-		for step, err := range r.engine.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {
+		for step, err := range r.view.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {
 			if err != nil {
 				failed = err
 				return false

@@ -92,7 +92,7 @@ func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 // is none. The current thread's come first.
 func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Context, error) {
 	if id, err := structure.ParseID[lineage.ContextID](text); err == nil {
-		c, err := r.engine.Context(ctx, id)
+		c, err := r.view.Context(ctx, id)
 		if isNotFound(err) {
 			return nil, nil
 		}
@@ -110,7 +110,7 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Con
 	}
 	for _, scope := range scopes {
 		var found []structure.Context
-		for c, err := range r.engine.Contexts(ctx, scope, structure.ContextID{}) {
+		for c, err := range r.view.Contexts(ctx, scope, structure.ContextID{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -185,7 +185,7 @@ func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*stru
 		if !matches(run, short) {
 			return nil
 		}
-		last, err := r.engine.Last(ctx, run)
+		last, err := r.view.Last(ctx, run)
 		if err == nil && seq <= last.Seq {
 			found = append(found, run)
 		}
@@ -226,11 +226,11 @@ func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*stru
 func (r *Resolver) threadRuns(ctx context.Context) ([]structure.RunID, error) {
 	var runs []structure.RunID
 	seen := make(map[structure.RunID]bool)
-	for c, err := range r.engine.Contexts(ctx, r.thread.ID(), structure.ContextID{}) {
+	for c, err := range r.view.Contexts(ctx, r.thread.ID(), structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
-		lookup := backend.Runs(ctx, r.engine)
+		lookup := backend.Runs(ctx, r.view)
 		for at := c.Tip; !at.IsZero() && !seen[at.Run]; {
 			seen[at.Run] = true
 			runs = append(runs, at.Run)
@@ -250,7 +250,7 @@ func (r *Resolver) AllRuns(ctx context.Context, visit func(structure.RunInfo) bo
 	for len(todo) > 0 {
 		next := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		for run, err := range r.engine.Forks(ctx, next) {
+		for run, err := range r.view.Forks(ctx, next) {
 			if err != nil {
 				return err
 			}

@@ -27,13 +27,13 @@ import (
 // Resolver finds things in a store by their names.
 type Resolver struct {
 	store  *lineage.Store
-	engine backend.Engine
+	view   backend.View
 	thread *lineage.Thread
 }
 
 // New returns a resolver of names as they are meant in a thread, which may be nil.
 func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
-	return &Resolver{store: store, engine: store.Engine(), thread: thread}
+	return &Resolver{store: store, view: store.View(), thread: thread}
 }
 
 // Ref is what a name stands for: a position, and mostly a context that has it.
@@ -151,14 +151,14 @@ func (r *Resolver) inThread(ctx context.Context, name string) (*Ref, error) {
 }
 
 func (r *Resolver) in(ctx context.Context, t *lineage.Thread, name string) (*Ref, error) {
-	b, err := r.engine.Branch(ctx, t.ID(), name)
+	b, err := r.view.Branch(ctx, t.ID(), name)
 	if err == nil {
 		return r.branch(ctx, t, name, b.Context)
 	}
 	if !isNotFound(err) {
 		return nil, err
 	}
-	c, err := r.engine.Checkpoint(ctx, t.ID(), name)
+	c, err := r.view.Checkpoint(ctx, t.ID(), name)
 	if err == nil {
 		return &Ref{Thread: t, Checkpoint: name, Span: c.Span}, nil
 	}
@@ -302,19 +302,19 @@ func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.Span
 func (r *Resolver) names(ctx context.Context) ([]string, error) {
 	var names []string
 	if r.thread != nil {
-		for b, err := range r.engine.Branches(ctx, r.thread.ID(), "", "") {
+		for b, err := range r.view.Branches(ctx, r.thread.ID(), "", "") {
 			if err != nil {
 				return nil, err
 			}
 			names = append(names, b.Name)
 		}
-		for c, err := range r.engine.Checkpoints(ctx, r.thread.ID(), "") {
+		for c, err := range r.view.Checkpoints(ctx, r.thread.ID(), "") {
 			if err != nil {
 				return nil, err
 			}
 			names = append(names, c.Name)
 		}
-		for c, err := range r.engine.Contexts(ctx, r.thread.ID(), lineage.ContextID{}) {
+		for c, err := range r.view.Contexts(ctx, r.thread.ID(), lineage.ContextID{}) {
 			if err != nil {
 				return nil, err
 			}

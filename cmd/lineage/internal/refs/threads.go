@@ -72,7 +72,7 @@ func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure
 		return nil, nil // it has a hyphen there
 	}
 	var found []*structure.Thread
-	for t, err := range r.engine.ThreadsEnding(ctx, end) {
+	for t, err := range r.view.ThreadsEnding(ctx, end) {
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure
 func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.Thread, error) {
 	short := strings.ToLower(text)
 	var byID, byTitle []*structure.Thread
-	for t, err := range r.engine.Threads(ctx, structure.ThreadID{}) {
+	for t, err := range r.view.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.T
 
 func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {
 	var names []string
-	for t, err := range r.engine.Threads(ctx, structure.ThreadID{}) {
+	for t, err := range r.view.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
