@@ -3,6 +3,7 @@ package lineage
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -73,9 +74,9 @@ type Options struct {
 	// Progress, when not nil, is told how much of the journal was replayed while
 	// the store is opened.
 	Progress func(done, total int64)
-	// Log is told of repairs and of failures in the background; nil discards. It must
-	// not use the store, which may be waiting for it.
-	Log func(message string)
+	// Logger reports repairs and what failed in the background, at the level of warnings or
+	// above; nil discards it. Its handler must not use the store, which may be waiting for it.
+	Logger *slog.Logger
 	// Now returns the time that changes are stamped with. It is called by many
 	// goroutines. Default time.Now.
 	Now func() time.Time
@@ -109,7 +110,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	engine, err := embedded.Open(ctx, dir, &embedded.Options{
 		Durability: o.Durability, SegmentSize: o.SegmentSize, SyncInterval: o.SyncInterval,
 		NoPacking: o.NoPacking, ReadOnly: o.ReadOnly, MustExist: o.MustExist, Wait: o.Wait, Waiting: o.Waiting,
-		Progress: o.Progress, Log: o.Log,
+		Progress: o.Progress, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -162,10 +164,10 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	store, err := lineage.Open(ctx, dir, &lineage.Options{
 		Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create,
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
-		Log: func(message string) {
-			a.repairs = append(a.repairs, message)
-			a.warn("%s", message)
-		},
+		Logger: logline.New(slog.LevelWarn, func(line string) {
+			a.repairs = append(a.repairs, line)
+			a.warn("%s", line)
+		}),
 	})
 	a.keeps = a.keeps || err == nil && !mode.readOnly
 	return store, err

@@ -46,6 +46,7 @@ var rooms = []room{
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/yielding"},
 	{path: "internal/awaited"},
+	{path: "internal/logline"},
 	{path: "internal/vfs", libs: []string{sys}},
 	{path: "lineage/lock", ours: []string{"internal/vfs"}, libs: []string{sys, uuid}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
@@ -55,7 +56,7 @@ var rooms = []room{
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
-	{path: "internal/embedded", ours: join(belowEngines, "internal/judge", "internal/vfs", "internal/journal", "internal/index", "internal/yielding"), libs: []string{sys}},
+	{path: "internal/embedded", ours: join(belowEngines, "internal/judge", "internal/vfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
@@ -85,7 +86,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

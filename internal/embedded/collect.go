@@ -335,12 +335,12 @@ func (c *collection) sweep() error {
 	e.barrier.Store(nil)
 	e.write.Unlock()
 	if err := e.leaveToPacks(c.ctx); err != nil && c.ctx.Err() == nil {
-		e.opt.Log(fmt.Sprintf("collect: %v", err)) // the index says the same as the packs
+		e.opt.Logger.Warn("index keeps what packs hold", "err", err)
 	}
 	if c.report.Records+c.report.Erased > 0 {
 		err := e.index.Compact(c.ctx)
 		if errors.Is(err, fs.ErrPermission) { // not every system can replace an open file
-			e.opt.Log(fmt.Sprintf("%v; deleted entries stay in free pages of the index until they are used, or it is made anew", err))
+			e.opt.Logger.Warn("index is not compacted: deleted entries stay in its free pages until these are used or it is rebuilt", "err", err)
 			err = nil
 		}
 		if err != nil {
@@ -445,7 +445,7 @@ func (e *Engine) halfPruned() (bool, error) {
 		}
 		return false, err
 	}
-	e.opt.Log("a collection was interrupted; the index is made anew from the journal")
+	e.opt.Logger.Warn("index is rebuilt from the journal: a collection was interrupted")
 	if e.opt.ReadOnly {
 		return true, nil
 	}

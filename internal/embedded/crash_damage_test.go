@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -48,7 +50,7 @@ func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string,
 	require.NoError(t, os.WriteFile(d.indexPath()+".sums", d.indexSums, 0o600))
 	o, reported := d.opt, false
 	o.FS = disk
-	o.Log = func(string) { reported = true }
+	o.Logger = logline.New(slog.LevelDebug, func(string) { reported = true })
 	e, err := Open(context.Background(), d.dir, &o)
 	if err != nil {
 		if !errors.Is(err, backend.ErrNewerFormat) { // all there is to see where the version was

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -74,9 +76,9 @@ func TestFlippedBytesInTheIndex(t *testing.T) {
 		require.NoError(t, os.WriteFile(path+".sums", sums, 0o600))
 		flip(t, path, at)
 		var log []string
-		e, err := Open(background, dir, &Options{Log: func(m string) { log = append(log, m) }})
+		e, err := Open(background, dir, &Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
 		require.NoError(t, err, "byte %d", at)
-		if strings.Contains(strings.Join(log, "\n"), "made anew") {
+		if strings.Contains(strings.Join(log, "\n"), "index is rebuilt") {
 			requireMessages(t, e, 60)
 			require.Empty(t, findings(t, e, true))
 		} else {
@@ -105,9 +107,9 @@ func TestFlippedBytesInAnIndexThatIsBehind(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, old, 0o600))
 		flip(t, path, at)
 		var log []string
-		e, err := Open(background, dir, &Options{Log: func(m string) { log = append(log, m) }})
+		e, err := Open(background, dir, &Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
 		require.NoError(t, err, "byte %d", at)
-		if strings.Contains(strings.Join(log, "\n"), "made anew") {
+		if strings.Contains(strings.Join(log, "\n"), "index is rebuilt") {
 			remade++
 			requireMessages(t, e, 90)
 			require.Empty(t, findings(t, e, true))
@@ -136,8 +138,8 @@ func TestUnusableIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, bad, 0o600))
 			var log []string
-			e := reopen(t, dir, Options{Log: func(m string) { log = append(log, m) }})
-			require.Contains(t, strings.Join(log, "\n"), "made anew")
+			e := reopen(t, dir, Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
+			require.Contains(t, strings.Join(log, "\n"), "index is rebuilt")
 			requireMessages(t, e, 20)
 			require.Empty(t, findings(t, e, true))
 		})

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,9 +59,9 @@ type Options struct {
 	// Progress, when not nil, is called while the journal is replayed with the
 	// bytes done and to do.
 	Progress func(done, total int64)
-	// Log is told of what was repaired or failed in the background; nil discards. It is
-	// called with locks held, and must not use the store.
-	Log func(message string)
+	// Logger reports what was repaired and what failed in the background; nil discards it.
+	// Its handler is called with locks held, and must not use the store.
+	Logger *slog.Logger
 	// FS is the file system of the journal; the operating system's when nil. The
 	// index and the lock are always real files.
 	FS vfs.FS
@@ -152,8 +153,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
 	if e.opt.FS == nil {
 		e.opt.FS = vfs.OS()
 	}
-	if e.opt.Log == nil {
-		e.opt.Log = func(string) {}
+	if e.opt.Logger == nil {
+		e.opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	if e.opt.packBytes == 0 {
 		e.opt.packBytes = backgroundBytes
@@ -211,7 +212,7 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	err = e.openFiles(ctx, halfPruned)
 	if fault := e.indexFault(err); fault != nil {
-		e.opt.Log(fmt.Sprintf("%v; the index is made anew from the journal", fault))
+		e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
 		if err := e.abandonIndex(); err != nil {
 			return err
 		}
@@ -221,7 +222,7 @@ func (e *Engine) open(ctx context.Context) error {
 		return err
 	}
 	if e.damage != nil {
-		e.opt.Log(fmt.Sprintf("%v; the store is read up to there, to commit %d", e.damage, e.index.Number()))
+		e.opt.Logger.Warn("damaged journal is read up to the damage", "commit", e.index.Number(), "err", e.damage)
 	}
 	e.packWhatWasLeft()
 	return nil
@@ -381,7 +382,7 @@ func (e *Engine) release() error {
 	spare := e.indexIsSpare()
 	if e.index != nil {
 		if err := e.index.Close(); err != nil {
-			e.opt.Log(fmt.Sprintf("the index stays behind until the store is opened again: %v", err))
+			e.opt.Logger.Warn("index stays behind until the store is opened again", "err", err)
 			spare = false
 		}
 	}

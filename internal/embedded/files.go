@@ -35,7 +35,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 	e.index, err = index.Open(path, index.Options{
 		OverlayBytes: e.opt.OverlayBytes,
 		ReadOnly:     e.opt.ReadOnly,
-		Log:          e.opt.Log,
+		Logger:       e.opt.Logger,
 		Yield:        e.giveWay(),
 		Early:        early,
 		// A checkpoint begins only after commits, so the journal is there.
@@ -54,7 +54,7 @@ func (e *Engine) openJournal() (err error) {
 		DurableEnd:   journal.Position{Segment: state.Segment, Offset: state.Offset},
 		ReadOnly:     e.opt.ReadOnly,
 		MustExist:    e.opt.MustExist,
-		Log:          e.opt.Log,
+		Logger:       e.opt.Logger,
 	})
 	return err
 }

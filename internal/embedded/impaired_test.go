@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -152,7 +154,7 @@ func TestReadingUpToDamage(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 
 		var said []string
-		e, err := Open(background, dir, &Options{ReadOnly: true, Log: func(message string) { said = append(said, message) }})
+		e, err := Open(background, dir, &Options{ReadOnly: true, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
 		require.NoError(t, err)
 		var damage *backend.CorruptError
 		require.ErrorAs(t, e.Damage(), &damage)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -197,7 +199,7 @@ func TestIndexOfAnotherStore(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, indexFile), foreign, 0o600))
 		var log []string
-		e := reopen(t, dir, Options{Log: func(m string) { log = append(log, m) }})
+		e := reopen(t, dir, Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
 		require.Contains(t, strings.Join(log, "\n"), "another store")
 		requireMessages(t, e, 20)
 		require.Empty(t, findings(t, e, true))

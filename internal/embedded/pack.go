@@ -64,7 +64,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		})
 		e.frames.clear()
 		if p.damaged && errors.Is(err, backend.ErrCorrupt) {
-			e.opt.Log(fmt.Sprintf("pack: %v", err)) // no reason to leave the others as they are
+			e.opt.Logger.Warn("damaged pack is left as it is", "err", err) // the others are packed
 			continue
 		}
 		if err != nil {
@@ -75,11 +75,11 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		report.Commits += r.Commits
 	}
 	if err := e.leaveToPacks(ctx); err != nil && ctx.Err() == nil {
-		e.opt.Log(fmt.Sprintf("pack: %v", err)) // the index says the same as the packs
+		e.opt.Logger.Warn("index keeps what packs hold", "err", err)
 	}
 	if o.All && !e.indexIsSpare() {
 		if err := e.index.Compact(ctx); err != nil {
-			e.opt.Log(fmt.Sprintf("pack: %v", err)) // it is as good as it was
+			e.opt.Logger.Warn("index is not compacted", "err", err)
 		}
 	}
 	if err := ctx.Err(); err != nil {

@@ -36,7 +36,7 @@ func (e *Engine) packLater() {
 		for {
 			for e.background.sealed.Swap(false) {
 				if err := e.packWaiting(); err != nil && !errors.Is(err, errClosing) {
-					e.opt.Log(fmt.Sprintf("in the background: %v", err))
+					e.opt.Logger.Warn("packing in the background failed", "err", err)
 				}
 			}
 			// Whoever sealed more before this left it to be packed here.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
@@ -331,7 +330,7 @@ func (e *Engine) openPacks() error {
 	if e.index.State().Number == 0 {
 		last, err := v.Findable(0)
 		if err != nil && !errors.Is(err, journal.ErrUnlisted) {
-			e.opt.Log(fmt.Sprintf("%v; the index does without", err))
+			e.opt.Logger.Warn("index is built without the lists of packs", "err", err)
 		}
 		e.beginWith(last)
 		return nil
@@ -385,7 +384,7 @@ func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {
 		v.Release()
 		switch {
 		case errors.Is(err, journal.ErrLookup):
-			e.opt.Log(fmt.Sprintf("%v; the pack is written anew", err))
+			e.opt.Logger.Warn("damaged lists of a pack: the pack is rewritten", "err", err)
 		case !errors.Is(err, journal.ErrUnlisted):
 			return last, err
 		case e.isSmall():

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -238,7 +240,7 @@ func TestDamagedFinding(t *testing.T) {
 
 		require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
 		var said []string
-		e, err = Open(background, dir, &Options{Durability: backend.Normal, Log: func(s string) { said = append(said, s) }})
+		e, err = Open(background, dir, &Options{Durability: backend.Normal, Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
 		require.NoError(t, err)
 		require.NotEmpty(t, said)
 		requireTalk(t, e, 300)
@@ -267,7 +269,7 @@ func TestIndexWithoutItsPacks(t *testing.T) {
 	e.index.Apply(e.index.State(), []index.Entry{packedEntry(2)})
 	require.NoError(t, e.Close())
 	var said []string
-	e, err := Open(background, dir, &Options{Log: func(s string) { said = append(said, s) }})
+	e, err := Open(background, dir, &Options{Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
 	require.NoError(t, err)
 	defer e.Close()
 	require.Contains(t, fmt.Sprint(said), errPacks.Error())

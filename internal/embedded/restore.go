@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -80,16 +84,23 @@ func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
 			c.progress(min(before+done, c.total), c.total)
 		}
 	}
-	var cut error
-	e, err := Open(c.ctx, dir, &Options{MustExist: true, Progress: report, Log: func(message string) {
-		cut = errors.Join(cut, errors.New(message))
-	}})
+	var mu sync.Mutex
+	var repairs []string
+	logger := logline.New(slog.LevelWarn, func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		repairs = append(repairs, line)
+	})
+	e, err := Open(c.ctx, dir, &Options{MustExist: true, Progress: report, Logger: logger})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	if cut != nil && whole {
-		return 0, &backend.CorruptError{File: dir, What: cut.Error()}
+	mu.Lock()
+	cut := strings.Join(repairs, "\n")
+	mu.Unlock()
+	if cut != "" && whole {
+		return 0, &backend.CorruptError{File: dir, What: cut}
 	}
 	before += c.total / restorePasses
 	for finding, err := range e.Verify(c.ctx, backend.VerifyOptions{Deep: true, Progress: report}) {

@@ -245,7 +245,7 @@ func (e *Engine) shadow(dir string) (*Engine, error) {
 	s := newEngine(dir)
 	s.opt, s.journal = e.opt, e.journal
 	var err error
-	s.index, err = index.Open(filepath.Join(dir, indexFile), index.Options{OverlayBytes: e.opt.OverlayBytes, Log: e.opt.Log})
+	s.index, err = index.Open(filepath.Join(dir, indexFile), index.Options{OverlayBytes: e.opt.OverlayBytes, Logger: e.opt.Logger})
 	return s, err
 }
 

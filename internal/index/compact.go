@@ -59,7 +59,7 @@ func (db *DB) leave() (release func()) {
 	db.unread.Add(1)
 	db.kept.closed = func(err error) {
 		if err != nil {
-			db.opt.Log(fmt.Sprintf("close index: %v", err))
+			db.opt.Logger.Warn("replaced index is not closed", "err", err)
 		}
 		db.unread.Add(-1)
 		db.replaced.Done()

@@ -53,7 +53,7 @@ func (db *DB) foldFrozen(o *overlay) {
 		use, err = db.fold(o)
 	}
 	if err != nil {
-		db.opt.Log(fmt.Sprintf("index checkpoint: %v", err))
+		db.opt.Logger.Warn("index checkpoint failed", "err", err)
 	}
 	db.endFold(func() (release func()) {
 		if db.foldErr = err; err != nil {
@@ -147,7 +147,7 @@ func (db *DB) fold(o *overlay) (use func() (release func()), err error) {
 		}
 		// Damage may be in what this fold has nothing to do with.
 		db.anewAt = time.Now().Add(anewAgain)
-		db.opt.Log(fmt.Sprintf("index checkpoint: %v; for now the file is changed in place", err))
+		db.opt.Logger.Warn("index is not rewritten but changed in place", "err", err)
 	}
 	next, err := db.foldInPlace(o)
 	if err != nil {

@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -317,10 +319,10 @@ func TestFoldError(t *testing.T) {
 			}
 			return nil
 		},
-		Log: func(message string) {
-			require.Contains(t, message, "no power")
+		Logger: logline.New(slog.LevelDebug, func(line string) {
+			require.Contains(t, line, "no power")
 			logged.Add(1)
-		},
+		}),
 	}
 	db := open(t, path, o)
 	m := model{}

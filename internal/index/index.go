@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"os"
 	"sync"
@@ -64,8 +65,8 @@ type Options struct {
 	Yield func()
 	// ReadOnly never writes the file.
 	ReadOnly bool
-	// Log is told what went wrong in the background; nil discards it.
-	Log func(message string)
+	// Logger reports what failed in the background; nil discards it.
+	Logger *slog.Logger
 }
 
 // ErrUnusable is returned when the file is damaged, of another version, or not
@@ -128,8 +129,8 @@ func Open(path string, o Options) (*DB, error) {
 	if o.Durable == nil {
 		o.Durable = func(uint64) error { return nil }
 	}
-	if o.Log == nil {
-		o.Log = func(string) {}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if !o.ReadOnly { // left by a crash
 		if err := os.Remove(path + compactSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -362,7 +363,7 @@ func (db *DB) Close() error {
 	db.replaced.Wait()
 	if db.written && err == nil {
 		if err := writeSums(db.path); err != nil {
-			db.opt.Log(fmt.Sprintf("index checksums: %v", err))
+			db.opt.Logger.Warn("index checksums are not written", "err", err)
 		}
 	}
 	return err

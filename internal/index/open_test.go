@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -196,7 +197,7 @@ func TestLittleAddressSpace(t *testing.T) {
 	most := int64(math.MaxInt64) >> 15 &^ (1<<30 - 1)
 	db := &DB{path: path, limits: defaultLimits, active: newOverlay(), mapped: int(most)}
 	db.idle.L = &db.mu
-	db.opt = Options{OverlayBytes: 1 << 20, Durable: func(uint64) error { return nil }, Log: func(string) {}}
+	db.opt = Options{OverlayBytes: 1 << 20, Durable: func(uint64) error { return nil }, Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, db.openBolt(free))
 	defer func() { require.NoError(t, db.Close()) }()
 	require.Less(t, db.mapped, int(most))

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
@@ -206,7 +208,7 @@ func TestReservedRoomIsCutOff(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)
 	var said []string
-	o.Log = func(message string) { said = append(said, message) }
+	o.Logger = logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })
 	j := open(t, o)
 	_, err := j.Append(payload(1, 50), nil, true)
 	require.NoError(t, err)

@@ -3,11 +3,13 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -240,7 +242,7 @@ func TestFailedClose(t *testing.T) {
 			fsys := crashfs.New()
 			o := options(fsys)
 			var log logged
-			o.Log = log.add
+			o.Logger = logline.New(slog.LevelDebug, log.add)
 			j := open(t, o)
 			want := payloads(10, 20)
 			appendAll(t, j, want...)

@@ -8,6 +8,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,8 +46,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a journal where there is none.
 	MustExist bool
-	// Log is told of what recovery did; nil discards it.
-	Log func(message string)
+	// Logger reports what recovery did and what failed in the background; nil discards it.
+	Logger *slog.Logger
 }
 
 const defaultCache = 32 << 20
@@ -65,8 +66,8 @@ func (o *Options) setDefaults() {
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = defaultCache
 	}
-	if o.Log == nil {
-		o.Log = func(string) {}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 
@@ -284,7 +285,7 @@ func (j *Journal) Close() error {
 func (j *Journal) finish() error {
 	s := j.lastSegment()
 	if _, err := j.trim(s); err != nil {
-		j.opt.Log(fmt.Sprintf("close: %v", err)) // opening does it
+		j.opt.Logger.Warn("reserved room stays until the store is opened", "file", s.name, "err", err)
 	}
 	if err := j.Sync(j.tail.last); err != nil {
 		return err
@@ -299,7 +300,7 @@ func (j *Journal) finish() error {
 	}
 	// Losing the mark loses nothing but a proof, so it is not synced, and may fail.
 	if _, err := j.write(s, j.tail.last, true, nil, nil, false); err != nil {
-		j.opt.Log(fmt.Sprintf("close: %v", err))
+		j.opt.Logger.Warn("final mark is not written", "file", s.name, "err", err)
 	}
 	return nil
 }

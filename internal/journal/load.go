@@ -134,7 +134,7 @@ func (j *Journal) clearAway(names []string) error {
 		if err := j.opt.FS.Remove(filepath.Join(j.dir, name)); err != nil {
 			return fmt.Errorf("remove what was rewritten: %w", err)
 		}
-		j.opt.Log(fmt.Sprintf("%s was left by a rewrite: removed", name))
+		j.opt.Logger.Warn("file left by a rewrite is removed", "file", name)
 	}
 	if err := j.opt.FS.SyncDir(j.dir); err != nil {
 		return fmt.Errorf("remove what was rewritten: %w", err)
@@ -224,7 +224,7 @@ func (j *Journal) drop(empty *segment) error {
 	if empty == nil {
 		return nil
 	}
-	j.opt.Log(fmt.Sprintf("%s holds no commits: removed", empty.name))
+	j.opt.Logger.Warn("segment without commits is removed", "file", empty.name)
 	if err := j.opt.FS.Remove(empty.name); err != nil {
 		return fmt.Errorf("remove empty segment: %w", err)
 	}

@@ -296,9 +296,9 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 		if err := keepBytes(j.opt.FS, kept, rest); err != nil {
 			return fmt.Errorf("keep what is cut from %s: %w", s.name, err)
 		}
-		j.opt.Log(fmt.Sprintf("%s: %d unsynced bytes behind commit %d are out of order, moved to %s", s.name, len(rest), end.number, kept))
+		j.opt.Logger.Warn("unsynced bytes out of order are set aside", "file", s.name, "commit", end.number, "bytes", len(rest), "to", kept)
 	} else {
-		j.opt.Log(fmt.Sprintf("%s: cut %d bytes of a torn write behind commit %d", s.name, len(rest), end.number))
+		j.opt.Logger.Warn("torn write is cut off", "file", s.name, "commit", end.number, "bytes", len(rest))
 	}
 	return nil
 }

@@ -3,11 +3,13 @@ package journal
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
 
@@ -33,7 +35,7 @@ func TestTornTailIsCutAndLogged(t *testing.T) {
 			require.NoError(t, fsys.WriteFile(name, whole[:size]))
 			o := options(fsys)
 			var log logged
-			o.Log, o.ReadOnly = log.add, readOnly
+			o.Logger, o.ReadOnly = logline.New(slog.LevelDebug, log.add), readOnly
 			j := open(t, o)
 			require.NoError(t, j.Damage())
 			requireStored(t, j, want[:2])
@@ -44,8 +46,8 @@ func TestTornTailIsCutAndLogged(t *testing.T) {
 				continue
 			}
 			require.Len(t, log, 1)
-			require.Contains(t, log[0], fmt.Sprintf("cut %d bytes", size-frames[2].Position.Offset))
-			require.Contains(t, log[0], "commit 2")
+			require.Contains(t, log[0], fmt.Sprintf("bytes=%d", size-frames[2].Position.Offset))
+			require.Contains(t, log[0], "commit=2")
 			again := payload(77, 250)
 			appendAll(t, j, again)
 			require.NoError(t, j.Close())
@@ -67,7 +69,7 @@ func TestTailOutOfOrderIsCutAndKept(t *testing.T) {
 
 	o := options(fsys)
 	var log logged
-	o.Log = log.add
+	o.Logger = logline.New(slog.LevelDebug, log.add)
 	j := open(t, o)
 	requireStored(t, j, want[:2])
 	kept := fmt.Sprintf("%s.%d.cut", name, frames[2].Position.Offset)
@@ -75,7 +77,7 @@ func TestTailOutOfOrderIsCutAndKept(t *testing.T) {
 	require.Len(t, log, 1)
 	require.Contains(t, log[0], kept)
 	require.Contains(t, log[0], "out of order")
-	require.Contains(t, log[0], "commit 2")
+	require.Contains(t, log[0], "commit=2")
 
 	appendAll(t, j, want[2:]...)
 	onDisk := fsys.Crash(crashfs.KeepNone())
@@ -210,7 +212,7 @@ func TestEmptySegment(t *testing.T) {
 			}
 			o := options(fsys)
 			var log logged
-			o.Log = log.add
+			o.Logger = logline.New(slog.LevelDebug, log.add)
 			o.ReadOnly = true
 			j := open(t, o)
 			requireStored(t, j, want)

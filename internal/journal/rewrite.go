@@ -169,7 +169,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 		}
 		if err != nil {
 			if removeErr := j.opt.FS.Remove(tmp); removeErr != nil {
-				j.opt.Log(fmt.Sprintf("remove unfinished pack: %v", removeErr))
+				j.opt.Logger.Warn("unfinished pack is not removed", "file", tmp, "err", removeErr)
 			}
 		}
 	}()
@@ -226,7 +226,7 @@ func (j *Journal) replace(old []*segment, name string, prepared func() error) (e
 			left = name
 		}
 		if removeErr := j.opt.FS.Remove(left); removeErr != nil {
-			j.opt.Log(fmt.Sprintf("remove unused pack: %v", removeErr))
+			j.opt.Logger.Warn("unused pack is not removed", "file", left, "err", removeErr)
 		}
 	}()
 	s, err := j.openPack(tmp)

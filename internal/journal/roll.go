@@ -65,7 +65,7 @@ func (j *Journal) create(number uint32, first uint64) (*segment, error) {
 		f.Close()
 		// A leftover without frames is cleared away when the journal is opened.
 		if removeErr := j.opt.FS.Remove(s.name); removeErr != nil {
-			j.opt.Log(fmt.Sprintf("remove unused segment: %v", removeErr))
+			j.opt.Logger.Warn("unused segment is not removed", "file", s.name, "err", removeErr)
 		}
 		return nil, fmt.Errorf("create segment %s: %w", s.name, err)
 	}

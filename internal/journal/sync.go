@@ -169,7 +169,7 @@ func (j *Journal) tendLater(due time.Time) {
 	s.timer = time.AfterFunc(min(j.opt.SyncInterval/pausesPerSync, time.Until(due)), func() {
 		synced, err := j.tend(due)
 		if err != nil {
-			j.opt.Log(err.Error())
+			j.opt.Logger.Error("sync failed", "err", err)
 			return
 		}
 		j.makeRoom(synced)

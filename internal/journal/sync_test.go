@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -199,7 +201,7 @@ func TestFailedBackgroundSync(t *testing.T) {
 	o := options(fsys)
 	o.SyncInterval = time.Millisecond
 	told := make(chan struct{})
-	o.Log = func(string) { close(told) }
+	o.Logger = logline.New(slog.LevelDebug, func(string) { close(told) })
 	j := open(t, o)
 	fsys.FailSyncs(errDisk)
 	_, err := j.Append([]byte("x"), nil, true)

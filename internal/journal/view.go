@@ -89,9 +89,9 @@ func (j *Journal) retire(s *segment) {
 	}
 	// If this fails or is lost, opening removes it.
 	if err := j.opt.FS.Remove(s.name); err != nil {
-		j.opt.Log(fmt.Sprintf("remove what was rewritten: %v", err))
+		j.opt.Logger.Warn("rewritten file is not removed", "file", s.name, "err", err)
 	} else if err := j.opt.FS.SyncDir(j.dir); err != nil {
-		j.opt.Log(fmt.Sprintf("remove what was rewritten: %v", err))
+		j.opt.Logger.Warn("rewritten file is not removed", "file", s.name, "err", err)
 	}
 }
 

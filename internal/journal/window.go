@@ -57,7 +57,7 @@ func (j *Journal) mapped(s *segment, at, size int64) bool {
 		return false
 	}
 	if err := w.close(); err != nil {
-		j.opt.Log(err.Error())
+		j.opt.Logger.Warn("window is not closed", "err", err)
 	}
 	w.next = min(max(w.next, leastWindow, 4*size), mostWindow)
 	room := min(w.next, max(j.opt.SegmentSize-at, size)) // a segment gets no larger
