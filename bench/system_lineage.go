@@ -13,14 +13,14 @@ func lineageSystem(durability string) system {
 		d = lineage.Normal
 	}
 	return system{name: nameLineage, durability: durability, open: func(ctx context.Context, dir string) (store, error) {
-		s := &lineageStore{dir: filepath.Join(dir, "store"), options: &lineage.Options{Durability: d}}
+		s := &lineageStore{dir: filepath.Join(dir, "store"), options: lineage.Options{Durability: d}}
 		return s, s.open(ctx)
 	}}
 }
 
 type lineageStore struct {
 	dir     string
-	options *lineage.Options
+	options lineage.Options
 	store   *lineage.Store
 }
 

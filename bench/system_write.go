@@ -34,7 +34,7 @@ func (r *run) calibrate(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type cooler interface{ Cool() }
 // what it read before, and the first one of a store that was just opened.
 func (r *run) cold(ctx context.Context, system, archive, dir string) error {
 	open := func() (*lineage.Store, error) {
-		return lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal, MustExist: true})
+		return lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal, MustExist: true})
 	}
 	s, err := open()
 	if err != nil {

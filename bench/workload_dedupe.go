@@ -65,11 +65,11 @@ func (r *run) dedupeOf(ctx context.Context, path string) error {
 	}
 
 	storeDir := filepath.Join(dir, "store")
-	s, err := lineage.Open(ctx, storeDir, &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(ctx, storeDir, lineage.Options{Durability: lineage.Normal})
 	if err != nil {
 		return err
 	}
-	report, err := archive.Import(ctx, s, archive.Path(path), nil)
+	report, err := archive.Import(ctx, s, archive.Path(path), archive.Options{})
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -122,7 +122,7 @@ func closedSize(ctx context.Context, s **lineage.Store, dir string) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	*s, err = lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+	*s, err = lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 	return n, err
 }
 
@@ -131,7 +131,7 @@ func packedCopy(ctx context.Context, from, to string, dense bool) (int64, error)
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return 0, err
 	}
-	s, err := lineage.Open(ctx, to, &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(ctx, to, lineage.Options{Durability: lineage.Normal})
 	if err != nil {
 		return 0, err
 	}
@@ -196,7 +196,7 @@ func sqliteOf(ctx context.Context, path, dir string) (n int64, err error) {
 	}
 	s := opened.(*sqlStore)
 	var damage *archive.Damage
-	for c, err := range archive.Read(ctx, archive.Path(path), nil) {
+	for c, err := range archive.Read(ctx, archive.Path(path), archive.Options{}) {
 		if errors.As(err, &damage) {
 			continue
 		}

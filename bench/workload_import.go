@@ -36,11 +36,11 @@ func (r *run) imports(ctx context.Context) error {
 	all := subject{workload: workImport, size: len(texts), unit: unitPerSec, rate: true, rounds: 3, warm: true}
 	return r.compare(ctx, all, []contender{
 		r.importing(importIntoLineage, func(ctx context.Context, dir string) error {
-			s, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+			s, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 			if err != nil {
 				return err
 			}
-			report, err := archive.Import(ctx, s, archive.Path(path), nil)
+			report, err := archive.Import(ctx, s, archive.Path(path), archive.Options{})
 			if err == nil && report.NewMessages != int64(len(texts)) {
 				err = errWrongCount{nameLineage, int(report.NewMessages), len(texts)}
 			}

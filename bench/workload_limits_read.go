@@ -197,7 +197,7 @@ func (r *run) packedOverhead(ctx context.Context) error {
 		}
 		return all
 	}
-	return r.overhead(ctx, &lineage.Options{Durability: lineage.Normal}, n, 1_000, random, func(s *lineageStore) error {
+	return r.overhead(ctx, lineage.Options{Durability: lineage.Normal}, n, 1_000, random, func(s *lineageStore) error {
 		if _, err := s.store.Pack(ctx, lineage.PackOptions{All: true}); err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (r *run) newNamesStore(ctx context.Context, n int) (*namesStore, error) {
 		return nil, err
 	}
 	s := &namesStore{
-		lineageStore: &lineageStore{dir: dir, options: &lineage.Options{Durability: lineage.Normal, NoPacking: true}},
+		lineageStore: &lineageStore{dir: dir, options: lineage.Options{Durability: lineage.Normal, NoPacking: true}},
 		n:            n, seed: r.config.Seed, messages: newMessages(&r.config, streamStore),
 	}
 	if err := s.open(ctx); err != nil {
@@ -357,7 +357,7 @@ func (r *run) importsBranches(n int) contender {
 				if err != nil {
 					return err
 				}
-				s := &lineageStore{dir: dir, options: &lineage.Options{Durability: lineage.Normal, NoPacking: true}}
+				s := &lineageStore{dir: dir, options: lineage.Options{Durability: lineage.Normal, NoPacking: true}}
 				if err := s.open(ctx); err != nil {
 					return err
 				}
@@ -404,8 +404,8 @@ func (r *run) branchy(n int) *archive.Conversation {
 }
 
 // branchyFormat reads a conversation that is in memory, whatever the input.
-func branchyFormat(c *archive.Conversation) *archive.Options {
-	return &archive.Options{Formats: []archive.Format{{
+func branchyFormat(c *archive.Conversation) archive.Options {
+	return archive.Options{Formats: []archive.Format{{
 		Name:   "branchy",
 		Detect: func(archive.Head) bool { return true },
 		Read: func(context.Context, *archive.Input) iter.Seq2[*archive.Conversation, error] {

@@ -25,7 +25,7 @@ func (r *run) search(ctx context.Context) (err error) {
 		return err
 	}
 	const id = "searched"
-	s, err := lineage.Open(ctx, filepath.Join(dir, "store"), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(ctx, filepath.Join(dir, "store"), lineage.Options{Durability: lineage.Normal})
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (r *run) search(ctx context.Context) (err error) {
 	if err := (&lineageHistory{&lineageStore{store: s}, c}).load(ctx, all); err != nil {
 		return err
 	}
-	index, err := search.Open(ctx, s, filepath.Join(dir, "store"), nil)
+	index, err := search.Open(ctx, s, filepath.Join(dir, "store"), search.Options{})
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (r *run) storesOf(ctx context.Context, s system, sizes []int) error {
 // index and all. The store that is measured otherwise has packed as much as it came to.
 func (r *run) freshOverhead(ctx context.Context, workload string, together int) error {
 	n := min(r.config.StoreMessages, mostRead)
-	o := &lineage.Options{Durability: lineage.Normal, NoPacking: true}
+	o := lineage.Options{Durability: lineage.Normal, NoPacking: true}
 	return r.overhead(ctx, o, n, together, newMessages(&r.config, streamStore).some, func(s *lineageStore) error {
 		// Closing brings the index up to date.
 		if err := errors.Join(s.shut(), s.openAgain(ctx)); err != nil {
@@ -108,7 +108,7 @@ func (r *run) freshOverhead(ctx context.Context, workload string, together int) 
 
 // overhead fills a store of its own with n messages, in histories of a thousand and so
 // many together in a commit, and has it measured.
-func (r *run) overhead(ctx context.Context, o *lineage.Options, n, together int, some func(n int) [][]byte, measure func(*lineageStore) error) (err error) {
+func (r *run) overhead(ctx context.Context, o lineage.Options, n, together int, some func(n int) [][]byte, measure func(*lineageStore) error) (err error) {
 	dir, err := r.directory("overhead")
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func grown(b *testing.B, s *lineage.Store, n, together int, message func(int) li
 func BenchmarkExtend(b *testing.B) {
 	for _, d := range []lineage.Durability{lineage.Normal, lineage.Full} {
 		b.Run(d.String(), func(b *testing.B) {
-			s, err := lineage.Open(bg, b.TempDir(), &lineage.Options{Durability: d})
+			s, err := lineage.Open(bg, b.TempDir(), lineage.Options{Durability: d})
 			require.NoError(b, err)
 			defer s.Close()
 			c := newContext(b, s)

@@ -64,7 +64,7 @@ func TestModelCollected(t *testing.T) {
 // What may hold what was deleted is removed with it, and the report names what is left.
 func TestCollectLeavesNoCopies(t *testing.T) {
 	dir := t.TempDir()
-	s, err := lineage.Open(bg, dir, &lineage.Options{})
+	s, err := lineage.Open(bg, dir, lineage.Options{})
 	require.NoError(t, err)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "a secret title", UserID: "secret-user"})
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestCollectLeavesNoCopies(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), kept, 0o600))
 	}
 
-	s, err = lineage.Open(bg, dir, nil)
+	s, err = lineage.Open(bg, dir, lineage.Options{})
 	require.NoError(t, err)
 	report, err := s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ type talk struct {
 // although what one deletes is what others say again.
 func TestCollectMeanwhile(t *testing.T) {
 	dir := t.TempDir()
-	s, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal, SegmentSize: 64 << 10})
+	s, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, SegmentSize: 64 << 10})
 	require.NoError(t, err)
 	const writers, rounds = 4, 60
 	kept := make([][]*talk, writers)
@@ -159,7 +159,7 @@ func TestCollectMeanwhile(t *testing.T) {
 		requireSound(t, s)
 		require.NoError(t, s.Close())
 		require.NoError(t, os.Remove(filepath.Join(dir, "index.bolt")))
-		s, err = lineage.Open(bg, dir, nil)
+		s, err = lineage.Open(bg, dir, lineage.Options{})
 		require.NoError(t, err)
 		for _, talks := range kept {
 			for _, talk := range talks {
@@ -290,7 +290,7 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) {
 			dir := t.TempDir()
-			s, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal, SegmentSize: 32 << 10})
+			s, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, SegmentSize: 32 << 10})
 			require.NoError(t, err)
 			other, c := newThread(t, s)
 			shared := strings.Repeat("shared by both\n", 10_000)
@@ -304,7 +304,7 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 			require.NoError(t, s.Close()) // which brings the index into its file
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "journal", "0000000001.seg.9999.cut"), []byte(secret("of a crash")), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "search.db"), []byte(secret("that can be found")), 0o600))
-			s, err = lineage.Open(bg, dir, nil)
+			s, err = lineage.Open(bg, dir, lineage.Options{})
 			require.NoError(t, err)
 			require.NotEmpty(t, filesWith(t, dir, secret("")[:12]))
 			require.NotEmpty(t, commitsWith(t, s, secret("")[:12]))
@@ -323,7 +323,7 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 				requireSaid(t, other, []string{"before", shared, "what is said often", "after", "what is said often"})
 				requireSound(t, s)
 				require.NoError(t, s.Close())
-				s, err = lineage.Open(bg, dir, nil)
+				s, err = lineage.Open(bg, dir, lineage.Options{})
 				require.NoError(t, err)
 			}
 			require.NoError(t, s.Close())
@@ -335,7 +335,7 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 // reads, with a marker in its place.
 func TestErasedLeavesNoBytes(t *testing.T) {
 	dir := t.TempDir()
-	s, err := lineage.Open(bg, dir, &lineage.Options{SegmentSize: 32 << 10})
+	s, err := lineage.Open(bg, dir, lineage.Options{SegmentSize: 32 << 10})
 	require.NoError(t, err)
 	thread, c := newThread(t, s)
 	said := []string{"before", secret("message"), strings.Repeat(secret("page")+"\n", 20_000), "after", ""}
@@ -371,7 +371,7 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 		requireSound(t, s)
 		require.NoError(t, s.Close())
 		require.NoError(t, os.Remove(filepath.Join(dir, "index.bolt")))
-		s, err = lineage.Open(bg, dir, nil)
+		s, err = lineage.Open(bg, dir, lineage.Options{})
 		require.NoError(t, err)
 		thread, err = s.Thread(bg, thread.ID())
 		require.NoError(t, err)
@@ -433,7 +433,7 @@ func TestCollectReflog(t *testing.T) {
 // A snapshot goes on reading what a collection took.
 func TestCollectUnderSnapshot(t *testing.T) {
 	dir := t.TempDir()
-	s, err := lineage.Open(bg, dir, &lineage.Options{SegmentSize: 8 << 10})
+	s, err := lineage.Open(bg, dir, lineage.Options{SegmentSize: 8 << 10})
 	require.NoError(t, err)
 	thread := tell(t, s, "shared")
 	snapshot, err := s.View().Snapshot(bg)

@@ -122,7 +122,7 @@ func TestUpdatedAtCountsMessages(t *testing.T) {
 // TestChangesAreToldApart changes a thread while its clock stands still.
 func TestChangesAreToldApart(t *testing.T) {
 	now := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})
 	require.NoError(t, err)
 	defer s.Close()
 	thread, _ := newThread(t, s)

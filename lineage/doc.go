@@ -22,7 +22,7 @@
 //	}
 //
 //	func run(ctx context.Context) error {
-//		store, err := lineage.Open(ctx, "agent.lineage", nil)
+//		store, err := lineage.Open(ctx, "agent.lineage", lineage.Options{})
 //		if err != nil {
 //			return err
 //		}
@@ -57,6 +57,10 @@
 // of a thread's branches is active. A span is one step of a history and holds
 // one or more usages of content: messages, document revisions, assets. An
 // [Entry] is a usage as it is read. A checkpoint is a named, fixed position.
+//
+// # Options
+//
+// Functions take options as a struct, by value. The zero value of a field is its default.
 //
 // # Calls of tools
 //

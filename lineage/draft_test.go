@@ -13,7 +13,7 @@ import (
 // A fork and an extend allocate what they return and what is remembered of them.
 // The index takes their entries in later, so a little of that is counted too.
 func TestChangesAllocateLittle(t *testing.T) {
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	defer s.Close()
 	c := newContext(t, s)

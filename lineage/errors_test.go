@@ -158,7 +158,7 @@ func TestTipMovedErrorTellsWhere(t *testing.T) {
 // A change that was made when the disk failed may be there or not, and is the last.
 func TestDiskThatFails(t *testing.T) {
 	disk, dir := crashfs.New(), t.TempDir()
-	engine, err := embedded.Open(bg, dir, &embedded.Options{FS: disk})
+	engine, err := embedded.Open(bg, dir, embedded.Options{FS: disk})
 	require.NoError(t, err)
 	s := lineage.New(engine)
 	c := newContext(t, s, "one")
@@ -173,7 +173,7 @@ func TestDiskThatFails(t *testing.T) {
 	require.Error(t, s.Close(), "what may be lost is not closed in silence")
 	disk.FailSyncs(nil)
 
-	engine, err = embedded.Open(bg, dir, &embedded.Options{FS: disk})
+	engine, err = embedded.Open(bg, dir, embedded.Options{FS: disk})
 	require.NoError(t, err)
 	s = lineage.New(engine)
 	defer s.Close()
@@ -234,7 +234,7 @@ func TestReadOnly(t *testing.T) {
 	s := open(t, dir)
 	c := newContext(t, s, "one")
 	require.NoError(t, s.Close())
-	s, err := lineage.Open(bg, dir, &lineage.Options{ReadOnly: true})
+	s, err := lineage.Open(bg, dir, lineage.Options{ReadOnly: true})
 	require.NoError(t, err)
 	defer s.Close()
 	c, err = s.Context(bg, c.ID())
@@ -245,7 +245,7 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestMustExist(t *testing.T) {
-	_, err := lineage.Open(bg, t.TempDir()+"/none", &lineage.Options{MustExist: true})
+	_, err := lineage.Open(bg, t.TempDir()+"/none", lineage.Options{MustExist: true})
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
 
@@ -253,7 +253,7 @@ func TestMustExist(t *testing.T) {
 func TestLocked(t *testing.T) {
 	const variable = "LINEAGE_TEST_LOCKED"
 	if dir := os.Getenv(variable); dir != "" {
-		_, err := lineage.Open(bg, dir, nil)
+		_, err := lineage.Open(bg, dir, lineage.Options{})
 		var locked *lineage.LockedError
 		if !errors.Is(err, lineage.ErrLocked) || !errors.As(err, &locked) || locked.PID != os.Getppid() {
 			t.Fatal(err)

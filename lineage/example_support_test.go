@@ -14,7 +14,7 @@ import (
 func exampleStore() (store *lineage.Store, done func()) {
 	dir, err := os.MkdirTemp("", "agent.lineage")
 	must(err)
-	store, err = lineage.Open(context.Background(), dir, nil)
+	store, err = lineage.Open(context.Background(), dir, lineage.Options{})
 	must(err)
 	return store, func() {
 		must(store.Close())

@@ -20,7 +20,7 @@ func Example() {
 	dir, err := os.MkdirTemp("", "agent.lineage")
 	check(err)
 	defer os.RemoveAll(dir)
-	store, err := lineage.Open(ctx, dir, nil)
+	store, err := lineage.Open(ctx, dir, lineage.Options{})
 	check(err)
 	defer store.Close()
 

@@ -40,7 +40,7 @@ func newMachine(t *rapid.T) *machine {
 
 func (m *machine) open(t *rapid.T) {
 	var err error
-	m.s, err = lineage.Open(bg, m.dir, &lineage.Options{Durability: lineage.Normal, Now: m.clock})
+	m.s, err = lineage.Open(bg, m.dir, lineage.Options{Durability: lineage.Normal, Now: m.clock})
 	require.NoError(t, err)
 }
 

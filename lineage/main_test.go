@@ -33,7 +33,7 @@ var bg = context.Background()
 // elsewhere: here commits need not wait for the disk.
 func open(t testing.TB, dir string) *lineage.Store {
 	t.Helper()
-	s, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -47,7 +47,7 @@ func newStore(t testing.TB) *lineage.Store {
 // newClockedStore opens a store whose clock ticks.
 func newClockedStore(t testing.TB) *lineage.Store {
 	t.Helper()
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal, Now: ticking()})
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: ticking()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s

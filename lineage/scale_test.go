@@ -25,7 +25,7 @@ type crowd struct {
 // newCrowd makes a crowd of n of everything.
 func newCrowd(t testing.TB, n int) *crowd {
 	t.Helper()
-	below, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	below, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	c := &crowd{engine: backendtest.NewCounting(below.Engine())}
 	c.Store = lineage.New(c.engine)

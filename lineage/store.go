@@ -100,14 +100,10 @@ type (
 	view    struct{ reading }
 )
 
-// Open opens the store in a directory, making one if there is none. nil options
-// are the defaults. One process at a time can have a store open, or several that
-// only read it.
-func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	engine, err := embedded.Open(ctx, dir, &embedded.Options{
+// Open opens the store in a directory, making one if there is none. One process at a
+// time can have a store open, or several that only read it.
+func Open(ctx context.Context, dir string, o Options) (*Store, error) {
+	engine, err := embedded.Open(ctx, dir, embedded.Options{
 		Durability: o.Durability, SegmentSize: o.SegmentSize, SyncInterval: o.SyncInterval,
 		NoPacking: o.NoPacking, ReadOnly: o.ReadOnly, MustExist: o.MustExist, Wait: o.Wait, Waiting: o.Waiting,
 		Progress: o.Progress, Logger: o.Logger,

@@ -13,7 +13,7 @@ import (
 // A view reads what the store has, the latest state included, and has no method of an engine that
 // is not one of backend.View.
 func TestView(t *testing.T) {
-	s, err := lineage.Open(bg, t.TempDir(), nil)
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)
 	v := s.View()
 	require.Equal(t, methodsOf(reflect.TypeFor[backend.View]()), methodsOf(reflect.TypeOf(v)))

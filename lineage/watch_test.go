@@ -126,7 +126,7 @@ func TestWatchResumes(t *testing.T) {
 func TestWatchOfAnotherHistory(t *testing.T) {
 	dir := t.TempDir()
 	open := func(dir string) *lineage.Store {
-		s, err := lineage.Open(bg, dir, nil)
+		s, err := lineage.Open(bg, dir, lineage.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s

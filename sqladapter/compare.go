@@ -58,10 +58,7 @@ var errStop = errors.New("no more differences are wanted")
 // store says, and yields what differs. The database must have followed the store to
 // its end: see Projector. Memory does not grow with the number of messages, but by
 // some bytes for each run.
-func Compare(ctx context.Context, db *DB, store *lineage.Store, o *CompareOptions) iter.Seq2[Difference, error] {
-	if o == nil {
-		o = &CompareOptions{}
-	}
+func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
 		c := &comparer{yield: func(d Difference) error {
 			if !yield(d, nil) {
@@ -82,7 +79,7 @@ type comparer struct {
 	counts map[string]int64
 }
 
-func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o *CompareOptions) error {
+func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) error {
 	var mark *watermark
 	err := db.Read(ctx, func(conn *Conn) (err error) {
 		mark, err = conn.mark(ctx)

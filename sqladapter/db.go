@@ -25,21 +25,17 @@ type Options struct {
 	Trace func(sql string)
 }
 
-func (o *Options) orDefault() Options {
-	var filled Options
-	if o != nil {
-		filled = *o
+func (o Options) orDefault() Options {
+	if o.Patience <= 0 {
+		o.Patience = 30 * time.Second
 	}
-	if filled.Patience <= 0 {
-		filled.Patience = 30 * time.Second
-	}
-	return filled
+	return o
 }
 
-// LimitPool limits a pool to as many connections as the options say, which may be nil,
+// LimitPool limits a pool to as many connections as the options say,
 // or else to the number given. It is for packages that open databases.
-func (o *Options) LimitPool(pool *sql.DB, otherwise int) {
-	if o != nil && o.Connections > 0 {
+func (o Options) LimitPool(pool *sql.DB, otherwise int) {
+	if o.Connections > 0 {
 		otherwise = o.Connections
 	}
 	pool.SetMaxOpenConns(otherwise)
@@ -89,7 +85,7 @@ type rendering struct {
 // Open brings the schema of a database up to date. It fails with ErrForeign if the
 // database belongs to something else; nothing is changed then. Unless the connections
 // are shared, Close closes them, and so does Open if it fails.
-func Open(ctx context.Context, pools Pools, dialect Dialect, o *Options) (*DB, error) {
+func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
 	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
 	if db.pools.Read == nil {
 		db.pools.Read = pools.Write

@@ -58,10 +58,7 @@ const importPage = 100
 //
 // Memory holds the ids of one chat's messages. An import that was stopped goes on
 // when it is run again.
-func Import(ctx context.Context, db *DB, store *lineage.Store, o *ImportOptions) (ImportReport, error) {
-	if o == nil {
-		o = &ImportOptions{}
-	}
+func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) (ImportReport, error) {
 	var report ImportReport
 	contexts, err := db.hasContexts(ctx)
 	if err != nil {
@@ -95,7 +92,7 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o *ImportOptions)
 	}
 }
 
-func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat, contexts bool, o *ImportOptions, report *ImportReport) error {
+func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat, contexts bool, o ImportOptions, report *ImportReport) error {
 	problem := func(err error) {
 		report.Problems++
 		if o.Problem != nil {

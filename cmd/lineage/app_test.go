@@ -42,7 +42,7 @@ func newStore(t *testing.T) string {
 
 func TestALockedStoreIsWaitedFor(t *testing.T) {
 	dir := newStore(t)
-	holder, err := lineage.Open(t.Context(), dir, nil)
+	holder, err := lineage.Open(t.Context(), dir, lineage.Options{})
 	require.NoError(t, err)
 
 	got := runLine(t.Context(), "log", "--store", dir, "--wait", "0s")
@@ -80,7 +80,7 @@ func TestInterruptsEndACommand(t *testing.T) {
 	require.Contains(t, got.err, "interrupted")
 
 	// Waiting for a lock ends too.
-	holder, err := lineage.Open(t.Context(), dir, nil)
+	holder, err := lineage.Open(t.Context(), dir, lineage.Options{})
 	require.NoError(t, err)
 	defer holder.Close()
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -173,7 +173,7 @@ func TestProjectFollows(t *testing.T) {
 		require.Equal(t, 0, runLine(t.Context(), "compare", db, "--store", dir).code)
 	}
 	// While somebody else has the store it waits, and hears of everything afterwards.
-	holder, err := lineage.Open(t.Context(), dir, &lineage.Options{Wait: time.Minute})
+	holder, err := lineage.Open(t.Context(), dir, lineage.Options{Wait: time.Minute})
 	require.NoError(t, err)
 	for thread, err := range holder.Threads(t.Context()) {
 		require.NoError(t, err)

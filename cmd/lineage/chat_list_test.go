@@ -16,7 +16,7 @@ import (
 // A limited list does not look at the branches and histories of chats that it leaves out.
 func TestLimitedListOfChats(t *testing.T) {
 	const chats, branches = 20, 50
-	store := lineagetest.New(t, nil)
+	store := lineagetest.New(t, lineage.Options{})
 	for i := range chats {
 		thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{Title: fmt.Sprint("chat ", i)})
 		require.NoError(t, err)

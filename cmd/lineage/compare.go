@@ -72,7 +72,7 @@ func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) 
 	defer func() { err = errors.Join(err, db.Close()) }()
 	r := comparedRecord{Database: redact(o.dsn), Complete: true}
 	line := s.progress("comparing", func(n int64) string { return screen.Plural(n, "chat") })
-	for d, err := range sqladapter.Compare(ctx, db, s.store, &sqladapter.CompareOptions{Progress: func(done, total int) {
+	for d, err := range sqladapter.Compare(ctx, db, s.store, sqladapter.CompareOptions{Progress: func(done, total int) {
 		line.Show(int64(done), int64(total))
 	}}) {
 		line.Done()

@@ -34,7 +34,7 @@ func evilStore(t *testing.T, parent string) (dir string, ids map[string]string) 
 	t.Helper()
 	ctx := t.Context()
 	dir = filepath.Join(parent, evilName)
-	store, err := lineage.Open(ctx, dir, nil)
+	store, err := lineage.Open(ctx, dir, lineage.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
 	overrides := lineage.Overrides{Model: ptr("model " + evil), SystemPrompt: ptr("system " + evil), JSON: []byte(evilJSON)}

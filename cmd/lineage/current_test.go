@@ -43,7 +43,7 @@ func TestTheLatestChatIsCurrent(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
 		ctx, dir := context.Background(), outer.TempDir()+"/store"
-		store, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		var order []lineage.ThreadID // by their last change, oldest first
 		changed := func(id lineage.ThreadID) {
@@ -139,7 +139,7 @@ func (e *countedEngine) Contexts(ctx context.Context, id structure.ThreadID, aft
 
 // Finding the current chat does not look at the others, however many there are.
 func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
-	store, err := lineage.Open(t.Context(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(t.Context(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	defer store.Close()
 	var threads []*lineage.Thread

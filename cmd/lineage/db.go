@@ -48,11 +48,11 @@ func openDB(ctx context.Context, dsn string) (*sqladapter.DB, error) {
 	case isFile && path == "":
 		return nil, usagef("sqlite: the file is missing")
 	case isFile:
-		db, err = sqlite.Open(ctx, path, nil)
+		db, err = sqlite.Open(ctx, path, sqladapter.Options{})
 	case strings.HasPrefix(dsn, "sqlserver://"):
-		db, err = sqlserver.Open(ctx, dsn, nil)
+		db, err = sqlserver.Open(ctx, dsn, sqladapter.Options{})
 	default:
-		db, err = postgres.Open(ctx, dsn, nil)
+		db, err = postgres.Open(ctx, dsn, sqladapter.Options{})
 	}
 	if err != nil {
 		// Drivers may repeat the name, password and all.

@@ -82,7 +82,7 @@ func TestDestructionIsAskedFor(t *testing.T) {
 		require.Equal(t, 0, code, "%s: %s", line, shows)
 	}
 	require.Contains(t, runLine(t.Context(), "chat", "list", "--store", dir).out, "hello")
-	store, err := lineage.Open(t.Context(), dir, &lineage.Options{ReadOnly: true})
+	store, err := lineage.Open(t.Context(), dir, lineage.Options{ReadOnly: true})
 	require.NoError(t, err)
 	defer store.Close()
 	_, err = store.FindThread(t.Context(), "doomed")

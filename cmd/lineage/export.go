@@ -95,7 +95,7 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	r := exportedRecord{File: o.to, Format: string(format)}
 	err := s.writeOutput(o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
-		err := exportFailure(export.Write(ctx, s.store, exportTo(counted, format), format, &options))
+		err := exportFailure(export.Write(ctx, s.store, exportTo(counted, format), format, options))
 		r.Bytes = counted.n
 		return err
 	})

@@ -169,7 +169,7 @@ func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions)
 	}
 	line := a.progress("importing", screen.Bytes)
 	defer line.Done()
-	begun, err := archive.Begin(ctx, source, &archive.Options{
+	begun, err := archive.Begin(ctx, source, archive.Options{
 		Format: o.format, Formats: formats(), UserID: o.user, Prefix: o.prefix, Limits: limits,
 		Progress: func(p archive.Progress) { line.Show(p.Read, size) },
 	})

@@ -34,7 +34,7 @@ func importChats(ctx context.Context, s *session, db *sqladapter.DB, o *importOp
 	}
 	r := importedRecord{Formats: []string{"database"}, Skipped: []skippedItem{}, Repaired: []skippedItem{}, Ignored: []string{}}
 	line := s.progress("importing", func(n int64) string { return screen.Plural(n, "message") })
-	report, err := sqladapter.Import(ctx, db, s.store, &sqladapter.ImportOptions{
+	report, err := sqladapter.Import(ctx, db, s.store, sqladapter.ImportOptions{
 		UserID:   o.user,
 		Progress: func(r sqladapter.ImportReport) { line.Show(int64(r.Messages), 0) },
 		Problem: func(chatID string, err error) {

@@ -97,7 +97,7 @@ func next(r io.Reader) error {
 func largeStore(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
-	store, err := lineage.Open(t.Context(), dir, &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(t.Context(), dir, lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return fmt.Sprintf("%x", random.Uint64N(1<<20)) }
@@ -166,7 +166,7 @@ func TestSignalsEndCommands(t *testing.T) {
 func atWork(t *testing.T, dir string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		store, err := lineage.Open(context.Background(), dir, &lineage.Options{MustExist: true})
+		store, err := lineage.Open(context.Background(), dir, lineage.Options{MustExist: true})
 		if err == nil {
 			err = store.Close()
 		}

@@ -66,7 +66,7 @@ func TestKilledWhileALargeBodyComes(t *testing.T) {
 	choose := rand.New(random)
 	for _, n := range []int{1, 1 << 20, choose.IntN(largeBody), choose.IntN(largeBody), largeBody - 1} {
 		require.Equal(t, -1, ended(t, send(n)), "killed after %d bytes", n)
-		store, err := lineage.Open(t.Context(), dir, &lineage.Options{MustExist: true})
+		store, err := lineage.Open(t.Context(), dir, lineage.Options{MustExist: true})
 		require.NoError(t, err)
 		for finding, err := range store.Verify(t.Context(), lineage.VerifyOptions{Deep: true}) {
 			require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 	return a.read(ctx, func(ctx context.Context, s *session) (err error) {
 		line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "chat") })
-		index, err := search.Open(ctx, s.store, s.dir, &search.Options{Progress: func(r sqladapter.ProjectReport) {
+		index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(r sqladapter.ProjectReport) {
 			line.Show(int64(r.Threads), int64(r.Total))
 		}})
 		if err != nil {

@@ -161,7 +161,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	}
 	line := a.progress("opening", screen.Bytes)
 	defer line.Done()
-	store, err := lineage.Open(ctx, dir, &lineage.Options{
+	store, err := lineage.Open(ctx, dir, lineage.Options{
 		Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create,
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {

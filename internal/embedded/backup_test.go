@@ -21,7 +21,7 @@ import (
 // requireBackup opens a backup and requires it to be a store of so many messages.
 func requireBackup(t *testing.T, dir string, messages uint64) {
 	t.Helper()
-	e, err := Open(background, dir, &Options{MustExist: true})
+	e, err := Open(background, dir, Options{MustExist: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	requireMessages(t, e, messages)
@@ -55,7 +55,7 @@ func TestBackup(t *testing.T) {
 			require.Equal(t, []string{"backup"}, namesIn(t, filepath.Join(room, "deep")))
 
 			// The copy goes on by itself.
-			copied, err := Open(background, restored, nil)
+			copied, err := Open(background, restored, Options{})
 			require.NoError(t, err)
 			require.Equal(t, e.StoreID(), copied.StoreID())
 			_, err = copied.Apply(background, message(messages+1), backend.Options{})
@@ -212,7 +212,7 @@ func TestDamagedBackup(t *testing.T) {
 const backupVariable = "EMBEDDED_TEST_BACKUP"
 
 func backUpForEver(dir string) int {
-	e, err := Open(background, filepath.Join(dir, "store"), &Options{Durability: backend.Normal, SegmentSize: 16 << 10})
+	e, err := Open(background, filepath.Join(dir, "store"), Options{Durability: backend.Normal, SegmentSize: 16 << 10})
 	if err != nil {
 		fmt.Println(err)
 		return 1

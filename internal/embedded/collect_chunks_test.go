@@ -19,7 +19,7 @@ import (
 // much of its tree is there, and can be stored again.
 func TestCollectionWhileABodyIsStored(t *testing.T) {
 	ctx := context.Background()
-	e, err := Open(ctx, t.TempDir(), &Options{Durability: backend.Normal})
+	e, err := Open(ctx, t.TempDir(), Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	body := make([]byte, 300<<10)

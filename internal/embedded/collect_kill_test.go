@@ -28,7 +28,7 @@ const garbage = "garbage that nothing uses "
 
 func collectForEver(dir string) int {
 	o := killedOptions
-	e, err := Open(background, dir, &o)
+	e, err := Open(background, dir, o)
 	for n := uint64(1); err == nil; n++ {
 		if _, err = e.Apply(background, message(n), backend.Options{}); err != nil {
 			break

@@ -39,7 +39,7 @@ func newCollectStore(t tester, dir string, choose chooser) *collectStore {
 
 func (s *collectStore) open() {
 	s.t.Helper()
-	e, err := Open(background, s.dir, &s.opt)
+	e, err := Open(background, s.dir, s.opt)
 	require.NoError(s.t, err)
 	s.engine = e
 }

@@ -51,7 +51,7 @@ func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string,
 	o, reported := d.opt, false
 	o.FS = disk
 	o.Logger = logline.New(slog.LevelDebug, func(string) { reported = true })
-	e, err := Open(context.Background(), d.dir, &o)
+	e, err := Open(context.Background(), d.dir, o)
 	if err != nil {
 		if !errors.Is(err, backend.ErrNewerFormat) { // all there is to see where the version was
 			require.ErrorIs(t, err, backend.ErrCorrupt, "byte %d of %s", at, what)

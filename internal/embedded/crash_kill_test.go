@@ -41,7 +41,7 @@ func TestKillVictim(t *testing.T) {
 		t.Skip("TestKill runs it in a process of its own")
 	}
 	o := killOptions
-	e, err := Open(context.Background(), dir, &o)
+	e, err := Open(context.Background(), dir, o)
 	require.NoError(t, err)
 	var group sync.WaitGroup
 	for n := range 4 {
@@ -159,7 +159,7 @@ func TestKill(t *testing.T) {
 // requireAcked requires everything that was acknowledged to be there.
 func requireAcked(t *testing.T, dir string, acked map[uint64]string) {
 	o := killOptions
-	e, err := Open(context.Background(), dir, &o)
+	e, err := Open(context.Background(), dir, o)
 	require.NoError(t, err)
 	found := uint64(0)
 	for c, err := range e.Feed(context.Background(), backend.Cursor{}) {

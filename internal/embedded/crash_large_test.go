@@ -57,7 +57,7 @@ func TestCrashLargeBodyProcess(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mostHeap * 3 / 4))
 	peak := sampleHeap()
 	ctx, dir := context.Background(), t.TempDir()
-	o := &Options{Durability: backend.Normal, OverlayBytes: 4 << 20}
+	o := Options{Durability: backend.Normal, OverlayBytes: 4 << 20}
 	e, err := Open(ctx, dir, o)
 	require.NoError(t, err)
 	id := storeLarge(t, e, size)

@@ -59,7 +59,7 @@ func newCrashStore(t tester, room string, choose chooser, disk *crashfs.FS, o Op
 // open opens the store, which may fail only where the disk does.
 func (s *crashStore) open() (err error) {
 	s.t.Helper()
-	s.engine, err = Open(context.Background(), s.dir, &s.opt)
+	s.engine, err = Open(context.Background(), s.dir, s.opt)
 	require.NotErrorIs(s.t, err, backend.ErrCorrupt)
 	require.NotErrorIs(s.t, err, backend.ErrLocked)
 	return err

@@ -86,7 +86,7 @@ func TestCursorsAfterPowerLoss(t *testing.T) {
 		disk, all, n := crashfs.New(), seen{}, 0
 		var e *Engine
 		open := func() {
-			e, err = Open(background, dir, &Options{FS: disk, SyncInterval: time.Hour, SegmentSize: 4 << 10, NoPacking: true})
+			e, err = Open(background, dir, Options{FS: disk, SyncInterval: time.Hour, SegmentSize: 4 << 10, NoPacking: true})
 			require.NoError(rt, err)
 		}
 		open()
@@ -132,7 +132,7 @@ func TestCursorsOfCopies(t *testing.T) {
 		}
 	}
 	open := func(name string) *Engine {
-		e, err := Open(background, filepath.Join(room, name), nil)
+		e, err := Open(background, filepath.Join(room, name), Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { e.Close() })
 		return e
@@ -169,7 +169,7 @@ func TestCursorsOfPacks(t *testing.T) {
 	dir := t.TempDir()
 	all := seen{}
 	for session := range 4 {
-		e, err := Open(background, dir, &Options{NoPacking: true, SegmentSize: 4 << 10})
+		e, err := Open(background, dir, Options{NoPacking: true, SegmentSize: 4 << 10})
 		require.NoError(t, err)
 		for i := range 30 {
 			all.add(t, e, string(rune('a'+session))+time.Duration(i).String())
@@ -180,7 +180,7 @@ func TestCursorsOfPacks(t *testing.T) {
 		require.NoError(t, e.Close())
 		require.NoError(t, index.Remove(e.indexPath()))
 	}
-	e, err := Open(background, dir, nil)
+	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)
 	defer e.Close()
 	all.check(t, e)
@@ -214,7 +214,7 @@ func TestCursorBehindDamage(t *testing.T) {
 	require.NoError(t, err)
 	b[len(b)/2] ^= 1
 	require.NoError(t, os.WriteFile(names[1], b, 0o600))
-	e, err = Open(background, dir, &Options{ReadOnly: true})
+	e, err = Open(background, dir, Options{ReadOnly: true})
 	require.NoError(t, err)
 	defer e.Close()
 	require.Error(t, e.Damage())

@@ -46,10 +46,10 @@ func TestVerifyFindsFlippedBytesInTheJournal(t *testing.T) {
 // both ways to verify.
 func requireDamage(t *testing.T, dir, what string) {
 	t.Helper()
-	e, err := Open(background, dir, &Options{SegmentSize: 4 << 10})
+	e, err := Open(background, dir, Options{SegmentSize: 4 << 10})
 	if err != nil {
 		require.ErrorIs(t, err, backend.ErrCorrupt, what)
-		if e, err = Open(background, dir, &Options{ReadOnly: true}); err != nil {
+		if e, err = Open(background, dir, Options{ReadOnly: true}); err != nil {
 			require.ErrorIs(t, err, backend.ErrCorrupt, what)
 			return
 		}
@@ -76,7 +76,7 @@ func TestFlippedBytesInTheIndex(t *testing.T) {
 		require.NoError(t, os.WriteFile(path+".sums", sums, 0o600))
 		flip(t, path, at)
 		var log []string
-		e, err := Open(background, dir, &Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
+		e, err := Open(background, dir, Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
 		require.NoError(t, err, "byte %d", at)
 		if strings.Contains(strings.Join(log, "\n"), "index is rebuilt") {
 			requireMessages(t, e, 60)
@@ -107,7 +107,7 @@ func TestFlippedBytesInAnIndexThatIsBehind(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, old, 0o600))
 		flip(t, path, at)
 		var log []string
-		e, err := Open(background, dir, &Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
+		e, err := Open(background, dir, Options{Logger: logline.New(slog.LevelDebug, func(m string) { log = append(log, m) })})
 		require.NoError(t, err, "byte %d", at)
 		if strings.Contains(strings.Join(log, "\n"), "index is rebuilt") {
 			remade++

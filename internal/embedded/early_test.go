@@ -41,14 +41,14 @@ func TestReplayOverEarlyEntries(t *testing.T) {
 		return &structure.Deletion{Subject: structure.KindBlock, Content: b.ID, At: time.Now()}
 	}
 
-	e, err := Open(background, dir, nil)
+	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)
 	apply(e, thread, kept, gone, again, block)
 	require.NoError(t, e.Close())
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
 
-	e, err = Open(background, dir, nil)
+	e, err = Open(background, dir, Options{})
 	require.NoError(t, err)
 	apply(e, run, span(1, block), &structure.Tip{Context: kept.ID, Span: structure.SpanRef{Run: run.ID, Seq: 1}})
 	apply(e, &structure.Branch{Thread: thread.ID, Name: "main", Context: kept.ID})

@@ -33,6 +33,6 @@ func TestConformance(t *testing.T) {
 func newStore(o Options) func(t testing.TB) backendtest.OpenFunc {
 	return func(t testing.TB) backendtest.OpenFunc {
 		dir := t.TempDir()
-		return func(ctx context.Context) (backend.Engine, error) { return Open(ctx, dir, &o) }
+		return func(ctx context.Context) (backend.Engine, error) { return Open(ctx, dir, o) }
 	}
 }

@@ -142,11 +142,9 @@ var (
 )
 
 // Open opens the store in dir, making one if there is none.
-func Open(ctx context.Context, dir string, o *Options) (*Engine, error) {
+func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	e := newEngine(dir)
-	if o != nil {
-		e.opt = *o
-	}
+	e.opt = o
 	if e.opt.Durability == backend.DefaultDurability {
 		e.opt.Durability = backend.Full
 	}

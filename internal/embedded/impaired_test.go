@@ -34,7 +34,7 @@ func TestDamagedPackIsNoReasonNotToOpen(t *testing.T) {
 	for at := info.Size() / 80; at < info.Size(); at += info.Size() / 40 {
 		flip(t, packs[0], at)
 		for _, o := range []Options{{}, {ReadOnly: true}} {
-			e, err := Open(background, dir, &o)
+			e, err := Open(background, dir, o)
 			require.NoError(t, err, "byte %d", at)
 			head, err := e.Head(background)
 			require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestDamagedBlockOfAPack(t *testing.T) {
 		require.NoError(t, err)
 		for _, at := range []int64{0, 20, 181, info.Size() / 2, info.Size() - 90, info.Size() - 50, info.Size() - 1} {
 			flip(t, packs[0], at)
-			e, err := Open(background, dir, &Options{ReadOnly: true})
+			e, err := Open(background, dir, Options{ReadOnly: true})
 			require.NoError(t, err, at)
 			requireMessages(t, e, 60)
 			require.NoError(t, e.Damage())
@@ -117,9 +117,9 @@ func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
 	require.Len(t, packs, 2)
 	flip(t, packs[1], 20)
 	spoilParity(t, packs[1])
-	_, err = Open(background, dir, nil)
+	_, err = Open(background, dir, Options{})
 	require.ErrorIs(t, err, backend.ErrCorrupt)
-	e, err = Open(background, dir, &Options{ReadOnly: true})
+	e, err = Open(background, dir, Options{ReadOnly: true})
 	require.NoError(t, err)
 	defer e.Close()
 	require.ErrorIs(t, e.Damage(), backend.ErrCorrupt)
@@ -150,11 +150,11 @@ func TestReadingUpToDamage(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, indexFile)); err != nil {
 			require.ErrorIs(t, err, os.ErrNotExist)
 		}
-		_, err = Open(background, dir, nil)
+		_, err = Open(background, dir, Options{})
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 
 		var said []string
-		e, err := Open(background, dir, &Options{ReadOnly: true, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
+		e, err := Open(background, dir, Options{ReadOnly: true, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
 		require.NoError(t, err)
 		var damage *backend.CorruptError
 		require.ErrorAs(t, e.Damage(), &damage)
@@ -185,7 +185,7 @@ func TestBackupChecksWhatItCopies(t *testing.T) {
 		info, err := os.Stat(name)
 		require.NoError(t, err)
 		flip(t, name, info.Size()/2)
-		e, err := Open(background, dir, &Options{SegmentSize: 4 << 10, NoPacking: true})
+		e, err := Open(background, dir, Options{SegmentSize: 4 << 10, NoPacking: true})
 		if errors.Is(err, backend.ErrCorrupt) { // the end is looked at when it opens
 			flip(t, name, info.Size()/2)
 			continue
@@ -207,13 +207,13 @@ func TestReadersShareTheLock(t *testing.T) {
 	before, err := os.Stat(lock)
 	require.NoError(t, err)
 	read := func() *Engine {
-		e, err := Open(background, dir, &Options{ReadOnly: true})
+		e, err := Open(background, dir, Options{ReadOnly: true})
 		require.NoError(t, err)
 		requireMessages(t, e, 3)
 		return e
 	}
 	first, second := read(), read()
-	_, err = Open(background, dir, nil)
+	_, err = Open(background, dir, Options{})
 	var locked *backend.LockedError
 	require.ErrorAs(t, err, &locked)
 	require.True(t, locked.Since.IsZero(), "the writer who is named is gone")
@@ -222,7 +222,7 @@ func TestReadersShareTheLock(t *testing.T) {
 		require.NotEmpty(t, locked.Command)
 	}
 	require.NoError(t, first.Close())
-	_, err = Open(background, dir, nil)
+	_, err = Open(background, dir, Options{})
 	require.ErrorIs(t, err, backend.ErrLocked)
 	require.NoError(t, second.Close())
 	after, err := os.Stat(lock)
@@ -230,7 +230,7 @@ func TestReadersShareTheLock(t *testing.T) {
 	require.Equal(t, before.ModTime(), after.ModTime())
 
 	writer := reopen(t, dir, Options{})
-	_, err = Open(background, dir, &Options{ReadOnly: true})
+	_, err = Open(background, dir, Options{ReadOnly: true})
 	require.ErrorAs(t, err, &locked)
 	require.Equal(t, os.Getpid(), locked.PID)
 	require.NoError(t, writer.Close())

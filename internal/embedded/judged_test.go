@@ -71,7 +71,7 @@ func TestKeysNameWhatCommitsLookAt(t *testing.T) {
 
 // The view that refuses to be asked does so.
 func TestUnnamedKeysAreNoticed(t *testing.T) {
-	e, err := Open(background, t.TempDir(), nil)
+	e, err := Open(background, t.TempDir(), Options{})
 	require.NoError(t, err)
 	defer e.Close()
 	th := &structure.Thread{ID: structure.NewID[structure.ThreadID]()}

@@ -44,7 +44,7 @@ func TestCommitsGatherDuringASync(t *testing.T) {
 	var syncs atomic.Int64
 	var gated atomic.Bool
 	entered, gate := make(chan struct{}), make(chan struct{})
-	e, err := Open(background, t.TempDir(), &Options{FS: gatedFS{vfs.OS(), func() {
+	e, err := Open(background, t.TempDir(), Options{FS: gatedFS{vfs.OS(), func() {
 		syncs.Add(1)
 		if gated.CompareAndSwap(true, false) {
 			close(entered)
@@ -107,7 +107,7 @@ func TestPanicInACommit(t *testing.T) {
 	for _, durability := range []backend.Durability{backend.Normal, backend.Full} {
 		t.Run(fmt.Sprint(durability), func(t *testing.T) {
 			dir := t.TempDir()
-			e, err := Open(background, dir, nil)
+			e, err := Open(background, dir, Options{})
 			require.NoError(t, err)
 			talkers := make([]*talker, 8)
 			for i := range talkers {
@@ -152,7 +152,7 @@ func TestPanicInACommit(t *testing.T) {
 			}
 			require.NoError(t, e.Close())
 
-			e, err = Open(background, dir, nil)
+			e, err = Open(background, dir, Options{})
 			require.NoError(t, err)
 			defer e.Close()
 			for i := range talkers {

@@ -57,7 +57,7 @@ func TestMadeIDs(t *testing.T) {
 // made in this process, in any order, and before the store was opened.
 func TestMadeIDsAreThereOnce(t *testing.T) {
 	dir := t.TempDir()
-	e, err := Open(background, dir, nil)
+	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)
 	apply := func(records ...structure.Record) error {
 		_, err := e.Apply(background, &structure.Commit{Records: records}, backend.Options{Durability: backend.Normal})
@@ -82,7 +82,7 @@ func TestMadeIDsAreThereOnce(t *testing.T) {
 	}
 	again()
 	require.NoError(t, e.Close())
-	e, err = Open(background, dir, nil)
+	e, err = Open(background, dir, Options{})
 	require.NoError(t, err)
 	again()
 	require.NoError(t, e.Close())

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 func hold(dir string) int {
-	e, err := Open(background, dir, &Options{Durability: backend.Normal})
+	e, err := Open(background, dir, Options{Durability: backend.Normal})
 	if err == nil {
 		_, err = e.Apply(background, message(1), backend.Options{})
 	}
@@ -99,7 +99,7 @@ func message(n uint64) *structure.Commit {
 // fill opens a store, adds messages up to the last and returns it.
 func fill(t *testing.T, dir string, o Options, last uint64) *Engine {
 	t.Helper()
-	e, err := Open(background, dir, &o)
+	e, err := Open(background, dir, o)
 	require.NoError(t, err)
 	head, err := e.Head(background)
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func packedStore(t *testing.T, o backend.PackOptions) string {
 // reopen opens a store that is closed when the test ends.
 func reopen(t *testing.T, dir string, o Options) *Engine {
 	t.Helper()
-	e, err := Open(background, dir, &o)
+	e, err := Open(background, dir, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e

@@ -33,7 +33,7 @@ func TestJournalIsMissing(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, is, name)
 			for _, o := range []Options{{}, {MustExist: true}, {ReadOnly: true}} {
-				_, err := Open(background, dir, &o)
+				_, err := Open(background, dir, o)
 				require.ErrorIs(t, err, backend.ErrCorrupt, name)
 				require.NotErrorIs(t, err, backend.ErrNotFound, name)
 				require.ErrorContains(t, err, "commits are lost", name)
@@ -57,14 +57,14 @@ func TestSegmentsAreMissing(t *testing.T) {
 		files := namesIn(t, filepath.Join(dir, journalDir))
 		require.Greater(t, len(files), 3)
 		require.NoError(t, os.Remove(filepath.Join(dir, journalDir, name)))
-		_, err := Open(background, dir, nil)
+		_, err := Open(background, dir, Options{})
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 		require.ErrorContains(t, err, want)
 	}
 	dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: true}, 80)
 	files := namesIn(t, filepath.Join(dir, journalDir))
 	require.NoError(t, os.Remove(filepath.Join(dir, journalDir, files[len(files)-1])))
-	_, err := Open(background, dir, nil)
+	_, err := Open(background, dir, Options{})
 	require.ErrorIs(t, err, backend.ErrCorrupt)
 	require.ErrorContains(t, err, "was durable, but the journal ends with commit")
 }
@@ -73,7 +73,7 @@ func TestSegmentsAreMissing(t *testing.T) {
 func TestCreationWasInterrupted(t *testing.T) {
 	dir := made(t, Options{}, 0)
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, journalDir)))
-	_, err := Open(background, dir, &Options{MustExist: true})
+	_, err := Open(background, dir, Options{MustExist: true})
 	require.ErrorIs(t, err, backend.ErrNotFound)
 	require.NoDirExists(t, filepath.Join(dir, journalDir))
 	e := fill(t, dir, Options{}, 3)

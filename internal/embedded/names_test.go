@@ -14,7 +14,7 @@ import (
 
 // A name is part of a key of the index, which takes no keys of any length.
 func TestLongestName(t *testing.T) {
-	e, err := Open(background, filepath.Join(t.TempDir(), "store"), nil)
+	e, err := Open(background, filepath.Join(t.TempDir(), "store"), Options{})
 	require.NoError(t, err)
 	defer e.Close()
 	thread := &structure.Thread{ID: structure.NewID[structure.ThreadID]()}

@@ -37,7 +37,7 @@ func TestOnceAfterKill(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		t.Run(fmt.Sprint("without index ", without), func(t *testing.T) {
 			dir, disk := t.TempDir(), crashfs.New()
-			o := &Options{FS: disk, SegmentSize: 4 << 10, NoPacking: true}
+			o := Options{FS: disk, SegmentSize: 4 << 10, NoPacking: true}
 			e, err := Open(background, dir, o)
 			require.NoError(t, err)
 			said := map[[2]uint64]backend.Cursor{}
@@ -86,7 +86,7 @@ func TestOnceAfterKill(t *testing.T) {
 // then nothing of such a session is applied, and a new one is not held for an old one.
 func TestOnceAfterPack(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{SegmentSize: 4 << 10, NoPacking: true}
+	o := Options{SegmentSize: 4 << 10, NoPacking: true}
 	e, err := Open(background, dir, o)
 	require.NoError(t, err)
 	for n := range uint64(60) {
@@ -140,7 +140,7 @@ func TestOnceAfterPack(t *testing.T) {
 // So many sessions are known; then the one that was idle longest is not applied to any more.
 func TestSessionsAreBounded(t *testing.T) {
 	dir := t.TempDir()
-	e, err := Open(background, dir, nil)
+	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)
 	last := uint64(1)
 	for n := range uint64(mostSessions + 10) {
@@ -172,7 +172,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		require.Equal(t, head, e.index.Number())
 		require.Equal(t, mostSessions+1, entriesOf(t, e)[tableOnce], "forgotten sessions free their entries")
 		require.NoError(t, e.Close())
-		e, err = Open(background, dir, nil)
+		e, err = Open(background, dir, Options{})
 		require.NoError(t, err)
 	}
 	for n := range uint64(mostSessions + 10) {
@@ -187,7 +187,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // durable when the second answer comes.
 func TestOnceAgainIsDurable(t *testing.T) {
 	dir, disk := t.TempDir(), crashfs.New()
-	o := &Options{FS: disk, SyncInterval: time.Hour}
+	o := Options{FS: disk, SyncInterval: time.Hour}
 	e, err := Open(background, dir, o)
 	require.NoError(t, err)
 	first, err := request(e, 0, 1)

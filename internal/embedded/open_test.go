@@ -21,7 +21,7 @@ import (
 func requireLocked(t *testing.T, dir string, pid int) {
 	t.Helper()
 	for _, o := range []Options{{}, {ReadOnly: true}} {
-		_, err := Open(background, dir, &o)
+		_, err := Open(background, dir, o)
 		require.ErrorIs(t, err, backend.ErrLocked)
 		var locked *backend.LockedError
 		require.ErrorAs(t, err, &locked)
@@ -48,16 +48,16 @@ func TestSecondOpenIsRefused(t *testing.T) {
 func TestOpenWaitsForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	holder := fill(t, dir, Options{}, 3)
-	_, err := Open(background, dir, &Options{Wait: time.Millisecond})
+	_, err := Open(background, dir, Options{Wait: time.Millisecond})
 	require.ErrorIs(t, err, backend.ErrLocked)
 
 	ctx, cancel := context.WithCancelCause(background)
 	gone := errors.New("the caller went away")
-	_, err = Open(ctx, dir, &Options{Wait: time.Hour, Waiting: func(error) { cancel(gone) }})
+	_, err = Open(ctx, dir, Options{Wait: time.Hour, Waiting: func(error) { cancel(gone) }})
 	require.ErrorIs(t, err, gone)
 
 	waited := 0
-	e, err := Open(background, dir, &Options{Wait: time.Hour, Waiting: func(held error) {
+	e, err := Open(background, dir, Options{Wait: time.Hour, Waiting: func(held error) {
 		waited++
 		require.ErrorIs(t, held, backend.ErrLocked)
 		require.NoError(t, holder.Close())
@@ -67,7 +67,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 	requireMessages(t, e, 3)
 	require.NoError(t, e.Close())
 
-	e, err = Open(background, dir, &Options{Wait: time.Hour, Waiting: func(error) { t.Error("the lock was free") }})
+	e, err = Open(background, dir, Options{Wait: time.Hour, Waiting: func(error) { t.Error("the lock was free") }})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 }
@@ -92,7 +92,7 @@ func TestLockSaysNothing(t *testing.T) {
 	defer e.Close()
 	for _, text := range []string{"", "nonsense", "{"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), []byte(text), 0o600))
-		_, err := Open(background, dir, nil)
+		_, err := Open(background, dir, Options{})
 		var locked *backend.LockedError
 		require.ErrorAs(t, err, &locked)
 		if pid, _ := holder(e.lock.file); pid == 0 { // where the system does not say
@@ -107,13 +107,13 @@ func TestLockSaysNothing(t *testing.T) {
 func TestMissingStore(t *testing.T) {
 	for _, o := range []Options{{MustExist: true}, {ReadOnly: true}} {
 		for _, dir := range []string{filepath.Join(t.TempDir(), "none"), t.TempDir()} {
-			_, err := Open(background, dir, &o)
+			_, err := Open(background, dir, o)
 			require.ErrorIs(t, err, backend.ErrNotFound)
 			left, _ := os.ReadDir(dir)
 			require.Empty(t, left, "nothing was made")
 		}
 	}
-	e, err := Open(background, filepath.Join(t.TempDir(), "a", "b", "c"), nil)
+	e, err := Open(background, filepath.Join(t.TempDir(), "a", "b", "c"), Options{})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 }
@@ -121,7 +121,7 @@ func TestMissingStore(t *testing.T) {
 func TestDirectoryThatHoldsOtherThings(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "letters.txt"), nil, 0o600))
-	_, err := Open(background, dir, nil)
+	_, err := Open(background, dir, Options{})
 	require.ErrorIs(t, err, backend.ErrExists)
 	require.Contains(t, err.Error(), "letters.txt")
 	left, err := os.ReadDir(dir)
@@ -138,7 +138,7 @@ func TestDirectoryThatHoldsOtherThings(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	dir := made(t, Options{}, 300)
 	before := tree(t, dir)
-	e, err := Open(background, dir, &Options{ReadOnly: true, MustExist: true})
+	e, err := Open(background, dir, Options{ReadOnly: true, MustExist: true})
 	require.NoError(t, err)
 	requireMessages(t, e, 300)
 	_, err = e.Apply(background, message(301), backend.Options{})
@@ -150,7 +150,7 @@ func TestReadOnly(t *testing.T) {
 
 	require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
 	before = tree(t, dir)
-	e, err = Open(background, dir, &Options{ReadOnly: true})
+	e, err = Open(background, dir, Options{ReadOnly: true})
 	require.NoError(t, err)
 	requireMessages(t, e, 300)
 	require.NoError(t, e.Close())
@@ -215,7 +215,7 @@ func TestNewerFormatIsRefusedByName(t *testing.T) {
 	require.NoError(t, os.WriteFile(segment, b, 0o600))
 	for range 2 { // the first attempt let go of everything
 		for _, o := range []Options{{}, {ReadOnly: true}} {
-			_, err = Open(background, dir, &o)
+			_, err = Open(background, dir, o)
 			require.ErrorIs(t, err, backend.ErrNewerFormat)
 			require.Contains(t, err.Error(), "format 7")
 		}

@@ -48,12 +48,12 @@ func waitUntilPacked(t *testing.T, e *Engine) {
 // without anything being written.
 func TestWhatWasLeftIsPackedAfterOpening(t *testing.T) {
 	dir := t.TempDir()
-	e, err := Open(background, dir, &Options{SegmentSize: 16 << 10, NoPacking: true, packBytes: enough})
+	e, err := Open(background, dir, Options{SegmentSize: 16 << 10, NoPacking: true, packBytes: enough})
 	require.NoError(t, err)
 	fillTo(t, e, newRandom(1), enough+32<<10)
 	require.NoError(t, e.Close())
 
-	e, err = Open(background, dir, &Options{SegmentSize: 16 << 10, packBytes: enough})
+	e, err = Open(background, dir, Options{SegmentSize: 16 << 10, packBytes: enough})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, e.waitingToPack(), int64(enough))
 	waitUntilPacked(t, e)
@@ -81,7 +81,7 @@ func (h heldFS) Create(name string) (vfs.File, error) {
 // What is sealed while packing is at work is packed after that, though nothing more comes.
 func TestWhatIsSealedDuringPackingIsPacked(t *testing.T) {
 	held := heldFS{FS: vfs.OS(), once: new(sync.Once), begun: make(chan struct{}), letGo: make(chan struct{})}
-	e, err := Open(background, t.TempDir(), &Options{SegmentSize: 16 << 10, FS: held, packBytes: enough})
+	e, err := Open(background, t.TempDir(), Options{SegmentSize: 16 << 10, FS: held, packBytes: enough})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	random := newRandom(2)

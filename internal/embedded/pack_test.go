@@ -66,7 +66,7 @@ func TestConformancePacked(t *testing.T) {
 			backendtest.Run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
 				dir := t.TempDir()
 				return func(ctx context.Context) (backend.Engine, error) {
-					e, err := Open(ctx, dir, &Options{Durability: backend.Normal})
+					e, err := Open(ctx, dir, Options{Durability: backend.Normal})
 					if err != nil {
 						return nil, err
 					}
@@ -79,7 +79,7 @@ func TestConformancePacked(t *testing.T) {
 
 func openPacked(t *testing.T, dir string, commits int) *Engine {
 	t.Helper()
-	e, err := Open(background, dir, &Options{SegmentSize: 4 << 10, Durability: backend.Normal})
+	e, err := Open(background, dir, Options{SegmentSize: 4 << 10, Durability: backend.Normal})
 	require.NoError(t, err)
 	for i := range commits {
 		_, err := e.Apply(background, message(uint64(i+1)), backend.Options{})
@@ -151,7 +151,7 @@ func TestPackedIndexIsMadeAnew(t *testing.T) {
 	require.Equal(t, want, feedOf(t, e))
 	require.NoError(t, e.Close())
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, indexFile)))
-	e, err = Open(background, dir, nil)
+	e, err = Open(background, dir, Options{})
 	require.NoError(t, err)
 	defer e.Close()
 	require.Equal(t, want, feedOf(t, e))
@@ -194,7 +194,7 @@ func TestPackDamage(t *testing.T) {
 		b := bytes.Clone(whole)
 		b[at] ^= 0x10
 		require.NoError(t, os.WriteFile(name, b, 0o600))
-		e, err := Open(background, dir, &Options{ReadOnly: true})
+		e, err := Open(background, dir, Options{ReadOnly: true})
 		if err != nil {
 			require.True(t, errors.Is(err, backend.ErrCorrupt) || at >= 8 && at < 12, "byte %d: %v", at, err)
 			continue
@@ -220,19 +220,19 @@ func TestSpareIndex(t *testing.T) {
 	require.NoError(t, e.Close())
 	for range 2 {
 		require.NoFileExists(t, filepath.Join(dir, indexFile))
-		e, err = Open(background, dir, &Options{Durability: backend.Normal})
+		e, err = Open(background, dir, Options{Durability: backend.Normal})
 		require.NoError(t, err)
 		require.Equal(t, want, feedOf(t, e))
 		requireSound(t, e)
 		require.NoError(t, e.Close())
 	}
-	e, err = Open(background, dir, &Options{Durability: backend.Normal})
+	e, err = Open(background, dir, Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	_, err = e.Apply(background, message(51), backend.Options{})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	require.FileExists(t, filepath.Join(dir, indexFile))
-	e, err = Open(background, dir, nil)
+	e, err = Open(background, dir, Options{})
 	require.NoError(t, err)
 	require.Len(t, feedOf(t, e), 51)
 	requireSound(t, e)
@@ -244,7 +244,7 @@ func TestSpareIndex(t *testing.T) {
 const packVariable = "EMBEDDED_TEST_PACK"
 
 func packForEver(dir string) int {
-	e, err := Open(background, dir, &Options{SegmentSize: 4 << 10, Durability: backend.Normal})
+	e, err := Open(background, dir, Options{SegmentSize: 4 << 10, Durability: backend.Normal})
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -286,7 +286,7 @@ func TestKillWhilePacking(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait()
-		e, err := Open(background, dir, &Options{SegmentSize: 4 << 10})
+		e, err := Open(background, dir, Options{SegmentSize: 4 << 10})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, uint64(len(feedOf(t, e))), last)
 		requireSound(t, e)

@@ -15,7 +15,7 @@ import (
 func BenchmarkFindInPacks(b *testing.B) {
 	const each = 400
 	for _, packs := range []int{1, 10, 100} {
-		e, err := Open(background, b.TempDir(), &Options{Durability: backend.Normal, NoPacking: true})
+		e, err := Open(background, b.TempDir(), Options{Durability: backend.Normal, NoPacking: true})
 		require.NoError(b, err)
 		for i := range packs * each {
 			_, err := e.Apply(background, message(uint64(i+1)), backend.Options{})

@@ -109,7 +109,7 @@ func TestEntriesLeaveTheIndex(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, e.Close())
 	for range 2 {
-		e, err = Open(background, dir, &Options{Durability: backend.Normal})
+		e, err = Open(background, dir, Options{Durability: backend.Normal})
 		require.NoError(t, err)
 		check(700)
 		require.NoError(t, e.Close())
@@ -148,7 +148,7 @@ func TestEntriesTwice(t *testing.T) {
 			requireTalk(t, e, 300)
 			requireSound(t, e)
 			require.NoError(t, e.Close())
-			e, err = Open(background, dir, &Options{Durability: backend.Normal})
+			e, err = Open(background, dir, Options{Durability: backend.Normal})
 			require.NoError(t, err)
 			defer e.Close()
 			requireTalk(t, e, 300)
@@ -208,7 +208,7 @@ func TestDamagedFinding(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, b, 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, indexFile), kept, 0o600))
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, indexFile+".sums")))
-		e, err := Open(background, dir, &Options{Durability: backend.Normal})
+		e, err := Open(background, dir, Options{Durability: backend.Normal})
 		require.NoError(t, err)
 		for _, deep := range []bool{false, true} {
 			found := 0
@@ -240,7 +240,7 @@ func TestDamagedFinding(t *testing.T) {
 
 		require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
 		var said []string
-		e, err = Open(background, dir, &Options{Durability: backend.Normal, Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
+		e, err = Open(background, dir, Options{Durability: backend.Normal, Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
 		require.NoError(t, err)
 		require.NotEmpty(t, said)
 		requireTalk(t, e, 300)
@@ -269,7 +269,7 @@ func TestIndexWithoutItsPacks(t *testing.T) {
 	e.index.Apply(e.index.State(), []index.Entry{packedEntry(2)})
 	require.NoError(t, e.Close())
 	var said []string
-	e, err := Open(background, dir, &Options{Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
+	e, err := Open(background, dir, Options{Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
 	require.NoError(t, err)
 	defer e.Close()
 	require.Contains(t, fmt.Sprint(said), errPacks.Error())
@@ -304,7 +304,7 @@ func TestSaidAgainInPacks(t *testing.T) {
 		requireSound(t, e)
 		require.NoError(t, e.Close())
 		require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
-		e, err = Open(background, dir, nil)
+		e, err = Open(background, dir, Options{})
 		require.NoError(t, err)
 		require.Equal(t, want, usages())
 		requireSound(t, e)
@@ -327,7 +327,7 @@ func TestUnlistedUntilItGrows(t *testing.T) {
 	requireTalk(t, e, 50)
 	requireSound(t, e)
 	require.NoError(t, e.Close())
-	e, err = Open(background, dir, &Options{SegmentSize: 64 << 10, Durability: backend.Normal, NoPacking: true})
+	e, err = Open(background, dir, Options{SegmentSize: 64 << 10, Durability: backend.Normal, NoPacking: true})
 	require.NoError(t, err)
 	defer e.Close()
 	requireTalk(t, e, 50)
@@ -374,7 +374,7 @@ func TestCollectFromPacks(t *testing.T) {
 		require.Equal(t, []bool{false}, has)
 		requireSound(t, e)
 		require.NoError(t, e.Close())
-		e, err = Open(background, dir, &Options{Durability: backend.Normal})
+		e, err = Open(background, dir, Options{Durability: backend.Normal})
 		require.NoError(t, err)
 	}
 	receipt, err := e.Apply(background, &structure.Commit{Records: []structure.Record{dead}}, backend.Options{})

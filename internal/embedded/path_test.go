@@ -14,7 +14,7 @@ import (
 // TestDigestOfAForkIsKept: what is said first in a fork needs the digest of what
 // it was forked from, and the next fork of that place does not read it again.
 func TestDigestOfAForkIsKept(t *testing.T) {
-	e, err := Open(context.Background(), filepath.Join(t.TempDir(), "store"), nil)
+	e, err := Open(context.Background(), filepath.Join(t.TempDir(), "store"), Options{})
 	require.NoError(t, err)
 	defer e.Close()
 	w := newWriter(t, e, backend.Normal)

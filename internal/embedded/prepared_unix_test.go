@@ -104,7 +104,7 @@ type operation struct {
 func operationsOn(room string) []operation {
 	withOpen := func(o Options, use func(*Engine) error) func(string, string) error {
 		return func(dir, _ string) error {
-			e, err := Open(background, dir, &o)
+			e, err := Open(background, dir, o)
 			if err != nil {
 				return err
 			}

@@ -128,7 +128,7 @@ func report(b *testing.B, name string, values []float64) {
 }
 
 func openBench(b *testing.B) *Engine {
-	e, err := Open(context.Background(), filepath.Join(b.TempDir(), "store"), nil)
+	e, err := Open(context.Background(), filepath.Join(b.TempDir(), "store"), Options{})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, e.Close()) })
 	return e
@@ -188,7 +188,7 @@ func BenchmarkExtendFull64(b *testing.B) {
 // TestExtendAllocations holds the hot path to what it needs: the records that the
 // caller makes are not counted.
 func TestExtendAllocations(t *testing.T) {
-	e, err := Open(context.Background(), filepath.Join(t.TempDir(), "store"), &Options{OverlayBytes: 1 << 30})
+	e, err := Open(context.Background(), filepath.Join(t.TempDir(), "store"), Options{OverlayBytes: 1 << 30})
 	require.NoError(t, err)
 	defer e.Close()
 	w := newWriter(t, e, backend.Normal)

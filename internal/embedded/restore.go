@@ -91,7 +91,7 @@ func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
 		defer mu.Unlock()
 		repairs = append(repairs, line)
 	})
-	e, err := Open(c.ctx, dir, &Options{MustExist: true, Progress: report, Logger: logger})
+	e, err := Open(c.ctx, dir, Options{MustExist: true, Progress: report, Logger: logger})
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ import (
 func wreckOf(t *testing.T, commits ...[]structure.Record) *wreck {
 	t.Helper()
 	w := &wreck{dir: filepath.Join(t.TempDir(), "store")}
-	e, err := Open(background, w.dir, &Options{Durability: backend.Normal, NoPacking: true})
+	e, err := Open(background, w.dir, Options{Durability: backend.Normal, NoPacking: true})
 	require.NoError(t, err)
 	for i, records := range commits {
 		_, err := e.Apply(background, &structure.Commit{Time: time.UnixMilli(int64(i + 1)), Records: records}, backend.Options{})

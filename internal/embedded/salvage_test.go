@@ -33,7 +33,7 @@ type wreck struct {
 func newWreck(t *testing.T, choose *rand.Rand, n int, packed bool) *wreck {
 	t.Helper()
 	w := &wreck{dir: filepath.Join(t.TempDir(), "store")}
-	e, err := Open(background, w.dir, &Options{SegmentSize: 4 << 10, Durability: backend.Normal, NoPacking: true})
+	e, err := Open(background, w.dir, Options{SegmentSize: 4 << 10, Durability: backend.Normal, NoPacking: true})
 	require.NoError(t, err)
 	a := &author{chooser: choose}
 	for i := range n {
@@ -71,7 +71,7 @@ func (w *wreck) salvage(t *testing.T) (*Engine, SalvageReport, []Loss) {
 	report, err := Salvage(background, w.dir, to, SalvageOptions{Lost: func(l Loss) { losses = append(losses, l) }})
 	require.NoError(t, err)
 	require.Equal(t, report.Losses, uint64(len(losses)))
-	e, err := Open(background, to, &Options{MustExist: true})
+	e, err := Open(background, to, Options{MustExist: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	require.Empty(t, complaints(t, e))

@@ -23,7 +23,7 @@ func newScaled(t *testing.T, n int) *scaled {
 	t.Helper()
 	s := &scaled{t: t, thread: &structure.Thread{ID: structure.NewID[structure.ThreadID]()}}
 	var err error
-	s.Engine, err = Open(background, t.TempDir(), &Options{Durability: backend.Normal})
+	s.Engine, err = Open(background, t.TempDir(), Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	records := []structure.Record{s.thread}

@@ -116,11 +116,11 @@ func TestTogether(t *testing.T) {
 		talkers[i] = newTalker()
 	}
 	for round := range campaign.Rounds(3) {
-		e, err := Open(background, dir, &o)
+		e, err := Open(background, dir, o)
 		require.NoError(t, err)
 		together(t, e, talkers, 60)
 		require.NoError(t, e.Close())
-		e, err = Open(background, dir, &o)
+		e, err = Open(background, dir, o)
 		require.NoError(t, err)
 		for _, k := range talkers {
 			require.NoError(t, k.read(e), "round %d", round)

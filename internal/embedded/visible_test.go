@@ -17,7 +17,7 @@ import (
 // Whoever sees the number of a commit sees contexts as it left them.
 func TestHeadIsSeenWithItsContexts(t *testing.T) {
 	commits := uint64(campaign.Rounds(10_000))
-	e, err := Open(background, t.TempDir(), &Options{Durability: backend.Normal})
+	e, err := Open(background, t.TempDir(), Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	k := newTalker()
@@ -65,7 +65,7 @@ func (l onListFS) List(dir string) ([]string, error) {
 // pass for new ones.
 func TestIDsMadeWhileOpeningAreKnown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	first, err := Open(background, dir, nil)
+	first, err := Open(background, dir, Options{})
 	require.NoError(t, err)
 	var k talker
 	do := func() {
@@ -73,7 +73,7 @@ func TestIDsMadeWhileOpeningAreKnown(t *testing.T) {
 		require.NoError(t, k.say(first, backend.Full))
 		require.NoError(t, first.Close())
 	}
-	e, err := Open(background, dir, &Options{FS: onListFS{vfs.OS(), &do}})
+	e, err := Open(background, dir, Options{FS: onListFS{vfs.OS(), &do}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{&structure.Run{ID: k.run}}}, backend.Options{})
@@ -89,7 +89,7 @@ func TestIDsMadeWhileOpeningAreKnown(t *testing.T) {
 
 // A context that is deleted while it is read is shown as it was last, or not at all.
 func TestContextReadWhileDeleted(t *testing.T) {
-	e, err := Open(background, t.TempDir(), &Options{Durability: backend.Normal})
+	e, err := Open(background, t.TempDir(), Options{Durability: backend.Normal})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	for range 3_000 {

@@ -28,7 +28,7 @@ type grower struct {
 }
 
 func newGrower(t require.TestingT, dir string) *grower {
-	e, err := Open(context.Background(), dir, &Options{Durability: backend.Normal, SegmentSize: 1 << 20})
+	e, err := Open(context.Background(), dir, Options{Durability: backend.Normal, SegmentSize: 1 << 20})
 	require.NoError(t, err)
 	return &grower{engine: e, said: map[structure.RunID][]string{}}
 }

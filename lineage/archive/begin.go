@@ -14,7 +14,7 @@ import (
 type Begun struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	options *Options
+	options Options
 	reading *reading
 	seen    seen
 	first   *event // with the first conversation
@@ -22,11 +22,8 @@ type Begun struct {
 
 // Begin begins an import of an archive: see Import. It returns when the first conversation
 // is read, or the source has ended. The context is that of the whole import, which has to be
-// closed. nil options are the defaults.
-func Begin(ctx context.Context, src Source, o *Options) (*Begun, error) {
-	if o == nil {
-		o = &Options{}
-	}
+// closed.
+func Begin(ctx context.Context, src Source, o Options) (*Begun, error) {
 	formats, err := o.formats()
 	if err != nil {
 		return nil, err

@@ -17,21 +17,21 @@ const oneConversation = `{"messages":[{"role":"user","content":"And Porto?"}]}` 
 // Whether there is anything to import is known without a store.
 func TestAnEmptyImportNeedsNoStore(t *testing.T) {
 	for source, want := range map[string]error{"": archive.ErrNothingFound, "notes": archive.ErrUnknownFormat} {
-		b, err := archive.Begin(t.Context(), archive.Stream("x", strings.NewReader(source)), nil)
+		b, err := archive.Begin(t.Context(), archive.Stream("x", strings.NewReader(source)), archive.Options{})
 		require.NoError(t, err)
 		require.True(t, b.Empty())
 		_, err = b.Into(nil)
 		require.ErrorIs(t, err, want)
 		b.Close()
 	}
-	b, err := archive.Begin(t.Context(), archive.Stream("x", strings.NewReader(oneConversation)), nil)
+	b, err := archive.Begin(t.Context(), archive.Stream("x", strings.NewReader(oneConversation)), archive.Options{})
 	require.NoError(t, err)
 	defer b.Close()
 	require.False(t, b.Empty())
 	report, err := b.Into(storeIn(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.NewConversations)
-	_, err = archive.Begin(t.Context(), archive.Path("x"), &archive.Options{Format: "nosuch"})
+	_, err = archive.Begin(t.Context(), archive.Path("x"), archive.Options{Format: "nosuch"})
 	require.ErrorIs(t, err, archive.ErrUnknownFormat)
 }
 
@@ -40,7 +40,7 @@ func TestAnImportThatFailsAtOnceIsEmpty(t *testing.T) {
 	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(broken)
-	b, err := archive.Begin(ctx, archive.Stream("x", strings.NewReader(oneConversation)), nil)
+	b, err := archive.Begin(ctx, archive.Stream("x", strings.NewReader(oneConversation)), archive.Options{})
 	require.NoError(t, err)
 	defer b.Close()
 	require.True(t, b.Empty())
@@ -50,7 +50,7 @@ func TestAnImportThatFailsAtOnceIsEmpty(t *testing.T) {
 
 // An import that is given up lets go of its source, however much of it there is.
 func TestAnImportThatIsGivenUpEnds(t *testing.T) {
-	b, err := archive.Begin(t.Context(), archive.Stream("x", io.LimitReader(&repeated{text: oneConversation}, 1<<40)), nil)
+	b, err := archive.Begin(t.Context(), archive.Stream("x", io.LimitReader(&repeated{text: oneConversation}, 1<<40)), archive.Options{})
 	require.NoError(t, err)
 	require.False(t, b.Empty())
 	b.Close()

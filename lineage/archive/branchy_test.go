@@ -30,7 +30,7 @@ func BenchmarkImportBranchy(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				s, err := lineage.Open(context.Background(), b.TempDir(), &lineage.Options{Durability: lineage.Normal})
+				s, err := lineage.Open(context.Background(), b.TempDir(), lineage.Options{Durability: lineage.Normal})
 				require.NoError(b, err)
 				importMade(b, s, []*archive.Conversation{branchy(n)})
 				require.NoError(b, s.Close())
@@ -44,7 +44,7 @@ func BenchmarkImportBranchy(b *testing.B) {
 // faster; so does importing it again.
 func TestImportOfBranchesDoesNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
-		store, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer store.Close()
 		counting := backendtest.NewCounting(store.Engine())

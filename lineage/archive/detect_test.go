@@ -18,10 +18,10 @@ const otherAgent = `{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z
 // A file of an agent that is not known is reported as that.
 func TestSessionsOfOtherAgents(t *testing.T) {
 	for _, source := range []string{otherAgent, strings.ReplaceAll(otherAgent, `"parentId":null,`, ""), strings.ReplaceAll(otherAgent, `"id":`, `"uuid":`)} {
-		_, err := archive.Import(t.Context(), storeIn(t), archive.Stream("s.jsonl", strings.NewReader(source)), nil)
+		_, err := archive.Import(t.Context(), storeIn(t), archive.Stream("s.jsonl", strings.NewReader(source)), archive.Options{})
 		require.ErrorIs(t, err, archive.ErrUnknownFormat)
 	}
-	report := importText(t, storeIn(t), "z", string(zipped(t, file{"s.jsonl", []byte(otherAgent)}, file{"c.jsonl", []byte(oneConversation)})), nil)
+	report := importText(t, storeIn(t), "z", string(zipped(t, file{"s.jsonl", []byte(otherAgent)}, file{"c.jsonl", []byte(oneConversation)})), archive.Options{})
 	require.Equal(t, []string{"z/s.jsonl"}, report.Ignored)
 	require.EqualValues(t, 1, report.Messages)
 }
@@ -33,7 +33,7 @@ func TestFilesWithoutMessages(t *testing.T) {
 		"claude-code": otherAgent, "chatgpt": `[{"mapping":{}}]`, "claude": `[{"uuid":"c","chat_messages":[]}]`, "openai": `{"messages":[]}`,
 		"sharegpt": `{"conversations":[]}`, "turns": `{"history":[]}`,
 	} {
-		report, err := archive.Import(t.Context(), storeIn(t), archive.Stream("f", strings.NewReader(source)), &archive.Options{Format: name})
+		report, err := archive.Import(t.Context(), storeIn(t), archive.Stream("f", strings.NewReader(source)), archive.Options{Format: name})
 		require.NoError(t, err, name)
 		require.Zero(t, report.Messages, name)
 		require.Len(t, report.Skipped, 1, name)
@@ -58,7 +58,7 @@ func TestDetectionBeyondTheFirstItem(t *testing.T) {
 	}
 	for name, header := range first {
 		for format, line := range lines {
-			report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(header.header+line+"\n")), nil)
+			report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(header.header+line+"\n")), archive.Options{})
 			require.NoError(t, err, "%s before %s", name, format)
 			require.Equal(t, []string{format}, report.Formats, "%s before %s", name, format)
 			require.NotZero(t, report.Messages)
@@ -72,7 +72,7 @@ func TestDetectionBeyondTheFirstItem(t *testing.T) {
 		"chatgpt": `[{}, {"mapping":{"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
 		"claude":  `[{"uuid":"x"}, {"uuid":"c","chat_messages":[{"uuid":"m","text":"hi","sender":"human"}]}]`,
 	} {
-		report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(list)), nil)
+		report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(list)), archive.Options{})
 		require.NoError(t, err)
 		require.Equal(t, []string{format}, report.Formats)
 		require.EqualValues(t, 1, report.Messages)
@@ -89,7 +89,7 @@ func TestNothingIsDroppedWithoutAWord(t *testing.T) {
 		"openai":     `{"messages":[{"role":"user","content":"hi"},{"content":"x"},7]}`,
 		"sharegpt":   `{"conversations":[{"from":"human"},{"from":"human","value":"hi"},7]}`,
 	} {
-		report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(source)), &archive.Options{Format: format})
+		report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(source)), archive.Options{Format: format})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, report.Messages, format)
 		require.EqualValues(t, 2, report.SkippedCount, "%s: %v", format, report.Skipped)
@@ -102,7 +102,7 @@ func TestConversationsAreCountedOnce(t *testing.T) {
 		path  string
 		count int64
 	}{"files": {"claude-code-made", 2}, "lines": {"oasst", 3}} {
-		report, err := archive.Import(context.Background(), storeIn(t), archive.Path(fixture(want.path)), nil)
+		report, err := archive.Import(context.Background(), storeIn(t), archive.Path(fixture(want.path)), archive.Options{})
 		require.NoError(t, err)
 		require.Equal(t, want.count, report.Conversations, format)
 		require.Equal(t, want.count, report.NewConversations, format)

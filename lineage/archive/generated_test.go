@@ -265,7 +265,7 @@ func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 			s, n := storeIn(t), 0
 			rapid.Check(t, func(t *rapid.T) {
 				n++
-				o := &archive.Options{Prefix: fmt.Sprintf("%d/", n)} // the store has what went before
+				o := archive.Options{Prefix: fmt.Sprintf("%d/", n)} // the store has what went before
 				all := make([][]generated, rapid.IntRange(1, 4).Draw(t, "conversations"))
 				for i := range all {
 					all[i] = generateMessages(t, tree)
@@ -275,7 +275,7 @@ func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 				}
 				text := string(write(t, all))
 				var want []string
-				for c, err := range archive.Read(context.Background(), archive.Stream("x", strings.NewReader(text)), nil) {
+				for c, err := range archive.Read(context.Background(), archive.Stream("x", strings.NewReader(text)), archive.Options{}) {
 					require.NoError(t, err)
 					require.Empty(t, c.Repairs)
 					want = append(want, shownConversation(t, c))

@@ -78,7 +78,7 @@ func (r *Report) repair(d *Damage) {
 	}
 }
 
-// Import reads an archive into a store. nil options are the defaults.
+// Import reads an archive into a store.
 //
 // A conversation becomes a thread under its source id; its branches become
 // branches, subagents and logs contexts without a name. What the store has is not
@@ -89,7 +89,7 @@ func (r *Report) repair(d *Damage) {
 // When it fails, what came before is in the store, and importing again goes on from
 // there. If others change a thread while it is imported into, the import ends with
 // an error that matches lineage.ErrConflict or lineage.ErrExists.
-func Import(ctx context.Context, store *lineage.Store, src Source, o *Options) (Report, error) {
+func Import(ctx context.Context, store *lineage.Store, src Source, o Options) (Report, error) {
 	b, err := Begin(ctx, src, o)
 	if err != nil {
 		return Report{}, err
@@ -101,11 +101,8 @@ func Import(ctx context.Context, store *lineage.Store, src Source, o *Options) (
 // Read yields what is in an archive without storing it: the conversations, and a
 // *Damage for each item that is left out; a file of no known format is one that
 // matches ErrUnknownFormat. Any other error ends it.
-func Read(ctx context.Context, src Source, o *Options) iter.Seq2[*Conversation, error] {
+func Read(ctx context.Context, src Source, o Options) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
-		if o == nil {
-			o = &Options{}
-		}
 		formats, err := o.formats()
 		if err != nil {
 			yield(nil, err)
@@ -134,7 +131,7 @@ func Read(ctx context.Context, src Source, o *Options) iter.Seq2[*Conversation, 
 }
 
 // formats returns the formats to choose from.
-func (o *Options) formats() ([]Format, error) {
+func (o Options) formats() ([]Format, error) {
 	formats := o.Formats
 	if formats == nil {
 		formats = Formats()

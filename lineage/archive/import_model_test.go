@@ -22,8 +22,8 @@ import (
 )
 
 // madeFormat reads conversations that a test made, whatever the input.
-func madeFormat(conversations []*archive.Conversation) *archive.Options {
-	return &archive.Options{Formats: []archive.Format{{
+func madeFormat(conversations []*archive.Conversation) archive.Options {
+	return archive.Options{Formats: []archive.Format{{
 		Name:   "made",
 		Detect: func(archive.Head) bool { return true },
 		Read: func(context.Context, *archive.Input) iter.Seq2[*archive.Conversation, error] {
@@ -260,7 +260,7 @@ func TestImportModel(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d", dir, n), &lineage.Options{Durability: lineage.Normal})
+		s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d", dir, n), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer s.Close()
 		all := conversations(t, 5)
@@ -312,7 +312,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		open := func(name string) *lineage.Store {
-			s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d%s", dir, n, name), &lineage.Options{Durability: lineage.Normal})
+			s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d%s", dir, n, name), lineage.Options{Durability: lineage.Normal})
 			require.NoError(t, err)
 			return s
 		}
@@ -386,7 +386,7 @@ func TestImportGoesOnWhereItEnded(t *testing.T) {
 	want := storeIn(t)
 	importMade(t, want, all)
 	for left := 0; ; left++ {
-		s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d", dir, left), &lineage.Options{Durability: lineage.Normal})
+		s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d", dir, left), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		broken := lineage.New(&failing{s.Engine(), left})
 		_, err = archive.Import(context.Background(), broken, archive.Stream("made", strings.NewReader("made")), madeFormat(all))

@@ -18,7 +18,7 @@ import (
 
 // limited imports an archive and requires that it hit a limit of that name, in the
 // report or as the error. It returns the report.
-func limited(t *testing.T, source []byte, o *archive.Options, name string) archive.Report {
+func limited(t *testing.T, source []byte, o archive.Options, name string) archive.Report {
 	t.Helper()
 	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(source)), o)
 	if err == nil {
@@ -36,7 +36,7 @@ func limited(t *testing.T, source []byte, o *archive.Options, name string) archi
 // A small archive that holds millions of conversations ends, and says why.
 func TestManyItemsInLittle(t *testing.T) {
 	text := []byte(strings.Repeat(oneConversation, 60_000))
-	o := &archive.Options{Limits: archive.Limits{DensityFrom: 1000}}
+	o := archive.Options{Limits: archive.Limits{DensityFrom: 1000}}
 	for name, b := range map[string][]byte{"gzip": gzipped(t, text), "zstd": zstdCompressed(t, text), "zip": zipped(t, file{"a.jsonl", text}), "zip in zip": zipped(t, file{"z", zipped(t, file{"a.jsonl", text})})} {
 		t.Run(name, func(t *testing.T) {
 			report := limited(t, b, o, "density")
@@ -60,7 +60,7 @@ func TestManyItemsInLittle(t *testing.T) {
 }
 
 func TestNumberOfConversations(t *testing.T) {
-	report := limited(t, []byte(strings.Repeat(oneConversation, 100)), &archive.Options{Limits: archive.Limits{Conversations: 40}}, "conversations")
+	report := limited(t, []byte(strings.Repeat(oneConversation, 100)), archive.Options{Limits: archive.Limits{Conversations: 40}}, "conversations")
 	require.EqualValues(t, 40, report.Conversations)
 	require.EqualValues(t, 40, report.NewConversations, "what was read before stays")
 }
@@ -69,7 +69,7 @@ func TestNumberOfConversations(t *testing.T) {
 // bounded memory and are reported.
 func TestNumberOfObjects(t *testing.T) {
 	many := func(element string) string { return strings.Repeat(element+",", 5000) + element }
-	o := &archive.Options{Limits: archive.Limits{Objects: 1000}}
+	o := archive.Options{Limits: archive.Limits{Objects: 1000}}
 	for format, source := range map[string]string{
 		"openai":  `{"messages":[` + many(`{"role":"user","content":"a"}`) + `]}`,
 		"chatgpt": `[{"mapping":{"a":{}}},{"mapping":{` + many(`"a":{}`) + `}}]`,
@@ -81,11 +81,11 @@ func TestNumberOfObjects(t *testing.T) {
 	}
 	// Those in texts are none.
 	text := `{"messages":[{"role":"user","content":"` + strings.Repeat("{", 5000) + `"}]}`
-	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("", strings.NewReader(text)), &archive.Options{Limits: archive.Limits{Objects: 1000}})
+	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("", strings.NewReader(text)), archive.Options{Limits: archive.Limits{Objects: 1000}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.Messages)
 
-	report, err = archive.Import(context.Background(), storeIn(t), archive.Stream("", strings.NewReader(`{"messages":[{"role":"user","content":"a"},`+many("1")+`]}`)), nil)
+	report, err = archive.Import(context.Background(), storeIn(t), archive.Stream("", strings.NewReader(`{"messages":[{"role":"user","content":"a"},`+many("1")+`]}`)), archive.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 5001, report.SkippedCount)
 	require.Len(t, report.Skipped, 1000)
@@ -106,7 +106,7 @@ func TestChainsOfEmptyEntries(t *testing.T) {
 			fmt.Fprintf(&b, `"v%d":{"parent":%s,"message":null},"m%d":{"parent":"v%d","message":{"author":{"role":"user"},"content":null}},`, i, parent, i, n-1-i)
 		}
 		b.WriteString(`"x":{}}}]`)
-		conversations, damages := readAll(t, archive.Stream("", strings.NewReader(b.String())), nil)
+		conversations, damages := readAll(t, archive.Stream("", strings.NewReader(b.String())), archive.Options{})
 		require.Empty(t, damages)
 		require.Len(t, conversations[0].Nodes, n)
 		if name == "circle" {
@@ -143,7 +143,7 @@ func TestOverlappingZip(t *testing.T) {
 	if r, err = zip.NewReader(bytes.NewReader(out), int64(len(out))); err == nil {
 		require.Len(t, r.File, copies)
 	}
-	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(out)), nil)
+	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(out)), archive.Options{})
 	require.NoError(t, err)
 	require.Zero(t, report.Conversations)
 	require.Len(t, report.Skipped, 1)
@@ -161,7 +161,7 @@ func TestOverlappingZip(t *testing.T) {
 		}
 	}
 	require.NoError(t, w.Close())
-	report, err = archive.Import(context.Background(), storeIn(t), archive.Stream("z", &b), nil)
+	report, err = archive.Import(context.Background(), storeIn(t), archive.Stream("z", &b), archive.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Skipped)
 	require.EqualValues(t, 1, report.Conversations)

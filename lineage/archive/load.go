@@ -21,7 +21,7 @@ type loader struct {
 	ctx     context.Context
 	store   *lineage.Store
 	engine  backend.Engine
-	options *Options
+	options Options
 	commits *committer
 	next    *pending
 	hash    keyHash
@@ -48,7 +48,7 @@ type loader struct {
 	nodes    []loaded
 }
 
-func newLoader(ctx context.Context, store *lineage.Store, o *Options) *loader {
+func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
 	engine := store.Engine()
 	return &loader{
 		ctx: ctx, store: store, engine: engine, options: o, commits: newCommitter(ctx, store), next: newPending(),

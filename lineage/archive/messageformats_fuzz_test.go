@@ -102,7 +102,7 @@ func FuzzPromptLogs(f *testing.F) {
 		for name, text := range map[string]string{"prompt_1.log": first, "response_1.log": answer, "prompt_2.log": second} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
-		conversations, damages := readAll(t, archive.Path(dir), nil)
+		conversations, damages := readAll(t, archive.Path(dir), archive.Options{})
 		require.Empty(t, damages)
 		require.LessOrEqual(t, len(conversations), 1)
 	})

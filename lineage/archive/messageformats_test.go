@@ -39,14 +39,14 @@ func fixture(path string) string { return filepath.Join("testdata", filepath.Fro
 
 func storeIn(t testing.TB) *lineage.Store {
 	t.Helper()
-	s, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
 // readAll reads an archive, without storing it.
-func readAll(t testing.TB, src archive.Source, o *archive.Options) (conversations []*archive.Conversation, damages []*archive.Damage) {
+func readAll(t testing.TB, src archive.Source, o archive.Options) (conversations []*archive.Conversation, damages []*archive.Damage) {
 	t.Helper()
 	for c, err := range archive.Read(context.Background(), src, o) {
 		var d *archive.Damage
@@ -125,7 +125,7 @@ func goldenText(t *testing.T, name, got string) {
 func TestMessageFormatsGolden(t *testing.T) {
 	for _, f := range messageFixtures {
 		t.Run(f.path, func(t *testing.T) {
-			conversations, damages := readAll(t, archive.Path(fixture(f.path)), &archive.Options{Format: f.format})
+			conversations, damages := readAll(t, archive.Path(fixture(f.path)), archive.Options{Format: f.format})
 			damages = slices.DeleteFunc(damages, func(d *archive.Damage) bool { return filepath.Base(d.At.File) == "LICENSE" })
 			goldenText(t, strings.ReplaceAll(f.path, "/", "_")+".txt", shown(conversations, damages))
 		})
@@ -156,7 +156,7 @@ func TestMessageFormatsImport(t *testing.T) {
 	for _, f := range messageFixtures {
 		t.Run(f.path, func(t *testing.T) {
 			s := storeIn(t)
-			report, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), nil)
+			report, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), archive.Options{})
 			require.NoError(t, err)
 			require.Equal(t, []string{f.format}, report.Formats)
 			require.Empty(t, report.Skipped)
@@ -170,12 +170,12 @@ func TestMessageFormatsImport(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, f.spans, stats.Spans)
 			}
-			conversations, _ := readAll(t, archive.Path(fixture(f.path)), &archive.Options{Format: f.format})
+			conversations, _ := readAll(t, archive.Path(fixture(f.path)), archive.Options{Format: f.format})
 			require.Subset(t, historiesIn(t, s), historiesOf(conversations))
 
 			head, err := s.View().Head(ctx)
 			require.NoError(t, err)
-			again, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), nil)
+			again, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), archive.Options{})
 			require.NoError(t, err)
 			require.Zero(t, again.NewMessages)
 			require.Zero(t, again.NewConversations)
@@ -264,10 +264,10 @@ func historiesIn(t testing.TB, s *lineage.Store) []string {
 func TestTreesOfBothFormsAreOne(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
-	first, err := archive.Import(ctx, s, archive.Path(fixture("oasst/trees.jsonl")), nil)
+	first, err := archive.Import(ctx, s, archive.Path(fixture("oasst/trees.jsonl")), archive.Options{})
 	require.NoError(t, err)
 	require.NotZero(t, first.NewMessages)
-	second, err := archive.Import(ctx, s, archive.Path(fixture("oasst/messages.jsonl")), nil)
+	second, err := archive.Import(ctx, s, archive.Path(fixture("oasst/messages.jsonl")), archive.Options{})
 	require.NoError(t, err)
 	require.Zero(t, second.NewMessages)
 	require.Zero(t, second.NewConversations)
@@ -284,7 +284,7 @@ func TestTreeOfSingleMessages(t *testing.T) {
 	for name, text := range map[string]string{"with trees": lines, "without": strings.ReplaceAll(lines, `,"message_tree_id":"r"`, "")} {
 		t.Run(name, func(t *testing.T) {
 			s := storeIn(t)
-			report, err := archive.Import(ctx, s, archive.Stream("m.jsonl", strings.NewReader(text)), nil)
+			report, err := archive.Import(ctx, s, archive.Stream("m.jsonl", strings.NewReader(text)), archive.Options{})
 			require.NoError(t, err)
 			require.Empty(t, report.Skipped)
 			require.EqualValues(t, 4, report.NewMessages)
@@ -300,7 +300,7 @@ func TestTreeOfSingleMessages(t *testing.T) {
 func TestBranchFilesAreOneThread(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
-	_, err := archive.Import(ctx, s, archive.Path(fixture("branch-files")), nil)
+	_, err := archive.Import(ctx, s, archive.Path(fixture("branch-files")), archive.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "session-1")
 	require.NoError(t, err)
@@ -313,7 +313,7 @@ func TestBranchFilesAreOneThread(t *testing.T) {
 	require.ElementsMatch(t, []string{"main 3 true", "try 3 false"}, names)
 
 	// The folder itself says the same as what it lies in.
-	again, err := archive.Import(ctx, s, archive.Path(fixture("branch-files/session-1")), nil)
+	again, err := archive.Import(ctx, s, archive.Path(fixture("branch-files/session-1")), archive.Options{})
 	require.NoError(t, err)
 	require.Zero(t, again.NewConversations)
 	require.Zero(t, again.NewMessages)
@@ -380,7 +380,7 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := storeIn(t)
-			report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(c.input)), &archive.Options{Format: c.format})
+			report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(c.input)), archive.Options{Format: c.format})
 			require.NoError(t, err)
 			require.Equal(t, c.conversations, report.Conversations, "%v", report.Skipped)
 			require.Equal(t, c.messages, report.Messages, "%v", report.Repaired)
@@ -418,7 +418,7 @@ func TestHostileValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storeIn(t)
-			report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(c.bad+"\n"+c.good+"\n")), &archive.Options{Format: c.format})
+			report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(c.bad+"\n"+c.good+"\n")), archive.Options{Format: c.format})
 			require.NoError(t, err)
 			require.Len(t, report.Skipped, 1)
 			require.ErrorIs(t, report.Skipped[0], archive.ErrTooDeep)
@@ -428,7 +428,7 @@ func TestHostileValues(t *testing.T) {
 	t.Run("numbers", func(t *testing.T) {
 		s := storeIn(t)
 		huge := `{"messages":[{"role":"user","content":"a","timestamp":1e999,"n":` + strings.Repeat("9", 5000) + `},{"role":"user","content":-1e999999}],"task_id":1e400}`
-		report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(huge)), nil)
+		report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(huge)), archive.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, report.NewMessages)
 	})
@@ -444,7 +444,7 @@ func TestHostileValues(t *testing.T) {
 			for round := range 2 {
 				before, err := s.View().Head(ctx)
 				require.NoError(t, err)
-				report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(format.input)), &archive.Options{Format: format.name})
+				report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(format.input)), archive.Options{Format: format.name})
 				require.NoError(t, err)
 				require.EqualValues(t, 1-round, report.NewMessages, format.name)
 				after, err := s.View().Head(ctx)
@@ -459,7 +459,7 @@ func TestHostileValues(t *testing.T) {
 func TestRepeatedIDs(t *testing.T) {
 	s := storeIn(t)
 	report, err := archive.Import(context.Background(), s,
-		archive.Stream("in", strings.NewReader(`{"messages":[{"id":"1","role":"user","content":"a"},{"id":"1","role":"user","content":"b"}]}`)), nil)
+		archive.Stream("in", strings.NewReader(`{"messages":[{"id":"1","role":"user","content":"a"},{"id":"1","role":"user","content":"b"}]}`)), archive.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, report.NewMessages)
 	require.Contains(t, historiesIn(t, s), "user//\"a\"\nuser//\"b\"\n")
@@ -472,7 +472,7 @@ func TestFileThatIsOneListOfMessages(t *testing.T) {
 		"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n",
 	} {
 		s := storeIn(t)
-		report, err := archive.Import(context.Background(), s, archive.Stream("", strings.NewReader(input)), nil)
+		report, err := archive.Import(context.Background(), s, archive.Stream("", strings.NewReader(input)), archive.Options{})
 		require.NoError(t, err, input)
 		require.EqualValues(t, 1, report.Conversations)
 		require.Contains(t, historiesIn(t, s), "user//\"a\"\nassistant//\"b\"\n")
@@ -484,7 +484,7 @@ func TestListOfMessagesThatIsTooLarge(t *testing.T) {
 	line := `{"role":"user","content":"` + strings.Repeat("x", 400) + `"}` + "\n"
 	s := storeIn(t)
 	report, err := archive.Import(context.Background(), s, archive.Stream("in", strings.NewReader(strings.Repeat(line, 20))),
-		&archive.Options{Format: "openai", Limits: archive.Limits{Item: 5000}})
+		archive.Options{Format: "openai", Limits: archive.Limits{Item: 5000}})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, report.Messages)
 	require.Len(t, report.Skipped, 1)
@@ -503,7 +503,7 @@ func TestPromptLogsWithGaps(t *testing.T) {
 	write("response_007.log", "to nothing")
 	write("prompt_x.log", "not a request")
 	s := storeIn(t)
-	report, err := archive.Import(context.Background(), s, archive.Path(dir), nil)
+	report, err := archive.Import(context.Background(), s, archive.Path(dir), archive.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"prompt_x.log"}, report.Ignored)
 	require.Len(t, report.Skipped, 1)
@@ -562,7 +562,7 @@ func TestProgressOfFolders(t *testing.T) {
 	input := `{"messages":[{"role":"user","content":"a"}]}`
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(input), 0o600))
 	var read int64
-	_, err := archive.Import(context.Background(), storeIn(t), archive.Path(dir), &archive.Options{Progress: func(p archive.Progress) { read = p.Read }})
+	_, err := archive.Import(context.Background(), storeIn(t), archive.Path(dir), archive.Options{Progress: func(p archive.Progress) { read = p.Read }})
 	require.NoError(t, err)
 	require.EqualValues(t, len(input), read)
 }
@@ -578,7 +578,7 @@ func TestConversationWithoutID(t *testing.T) {
 		for _, n := range scores {
 			fmt.Fprintf(&lines, pair, n)
 		}
-		report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(lines.String())), nil)
+		report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(lines.String())), archive.Options{})
 		require.NoError(t, err)
 		return report
 	}

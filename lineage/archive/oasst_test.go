@@ -75,7 +75,7 @@ func TestEqualSiblings(t *testing.T) {
 		{"c2", text("b2"), "Why?", "prompter", "a"}, {"d2", text("c2"), "Because.", "assistant", "a"},
 	}
 	s := storeIn(t)
-	importText(t, s, "", lines(t, rows), nil)
+	importText(t, s, "", lines(t, rows), archive.Options{})
 	requireTree(t, s, "a", rows)
 }
 
@@ -116,7 +116,7 @@ func TestRandomTreesOfRows(t *testing.T) {
 			}
 		}
 		made := func() archive.Report {
-			report, err := archive.Import(context.Background(), s, archive.Stream("", strings.NewReader(lines(t, all))), nil)
+			report, err := archive.Import(context.Background(), s, archive.Stream("", strings.NewReader(lines(t, all))), archive.Options{})
 			require.NoError(t, err)
 			require.Empty(t, report.Skipped)
 			require.Empty(t, report.Repaired)

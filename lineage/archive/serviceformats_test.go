@@ -55,7 +55,7 @@ var serviceFixtures = []struct {
 func TestServiceFormatsGolden(t *testing.T) {
 	for _, f := range serviceFixtures {
 		t.Run(f.path, func(t *testing.T) {
-			conversations, damages := readAll(t, archive.Path(fixture(f.path)), nil)
+			conversations, damages := readAll(t, archive.Path(fixture(f.path)), archive.Options{})
 			for _, c := range conversations {
 				damages = append(damages, c.Skipped...)
 			}
@@ -78,7 +78,7 @@ func TestServiceFormatsImport(t *testing.T) {
 				}
 			}
 			s := storeIn(t)
-			report, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), nil)
+			report, err := archive.Import(ctx, s, archive.Path(fixture(f.path)), archive.Options{})
 			require.NoError(t, err)
 			require.Equal(t, []string{f.format}, report.Formats)
 			require.Equal(t, f.conversations, report.Conversations, "conversations")
@@ -97,7 +97,7 @@ func requireImportedAgain(t testing.TB, s *lineage.Store, src archive.Source) {
 	ctx := context.Background()
 	head, err := s.View().Head(ctx)
 	require.NoError(t, err)
-	again, err := archive.Import(ctx, s, src, nil)
+	again, err := archive.Import(ctx, s, src, archive.Options{})
 	require.NoError(t, err)
 	require.Zero(t, again.NewMessages)
 	require.Zero(t, again.NewConversations)
@@ -174,7 +174,7 @@ func found(t testing.TB, s *lineage.Store, thread, id string) *lineage.Entry {
 func TestChatGPTKeepsWhatItHas(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
-	_, err := archive.Import(ctx, s, archive.Path(fixture("chatgpt-made/conversations.json")), nil)
+	_, err := archive.Import(ctx, s, archive.Path(fixture("chatgpt-made/conversations.json")), archive.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "c-branching")
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestChatGPTKeepsWhatItHas(t *testing.T) {
 func TestClaudeKeepsAttachmentsAndBranches(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
-	_, err := archive.Import(ctx, s, archive.Path(fixture("claude-made/conversations.json")), nil)
+	_, err := archive.Import(ctx, s, archive.Path(fixture("claude-made/conversations.json")), archive.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "conv-a")
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestClaudeKeepsAttachmentsAndBranches(t *testing.T) {
 func TestClaudeCodeSession(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
-	report, err := archive.Import(ctx, s, archive.Path(fixture("claude-code-made")), nil)
+	report, err := archive.Import(ctx, s, archive.Path(fixture("claude-code-made")), archive.Options{})
 	require.NoError(t, err)
 	goldenText(t, "claude-code-made.stored.txt", stored(t, s))
 	require.Zero(t, report.SharedMessages, "the fork's copies have ids of their own")

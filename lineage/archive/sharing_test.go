@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-func importText(t testing.TB, s *lineage.Store, name, text string, o *archive.Options) archive.Report {
+func importText(t testing.TB, s *lineage.Store, name, text string, o archive.Options) archive.Report {
 	t.Helper()
 	report, err := archive.Import(context.Background(), s, archive.Stream(name, strings.NewReader(text)), o)
 	require.NoError(t, err)
@@ -61,8 +61,8 @@ func TestUsersWithEqualTexts(t *testing.T) {
 	for name, forms := range map[string][2]string{"first": {account, bare}, "second": {bare, account}, "both": {account, account}, "none": {bare, bare}} {
 		t.Run(name, func(t *testing.T) {
 			s := storeIn(t)
-			importText(t, s, "conversations.json", fmt.Sprintf(forms[0], "alpha", "2024-02-03T04:05:06.007Z"), nil)
-			report := importText(t, s, "conversations.json", fmt.Sprintf(forms[1], "beta", "2025-03-04T05:06:07.008Z"), nil)
+			importText(t, s, "conversations.json", fmt.Sprintf(forms[0], "alpha", "2024-02-03T04:05:06.007Z"), archive.Options{})
+			report := importText(t, s, "conversations.json", fmt.Sprintf(forms[1], "beta", "2025-03-04T05:06:07.008Z"), archive.Options{})
 			require.Zero(t, report.SharedMessages)
 			for sourceID, foreign := range map[string][]string{"conv-beta": {"alpha", "2024-02-03"}, "conv-alpha": {"beta", "2025-03-04"}} {
 				got := everything(t, s, sourceID)
@@ -121,7 +121,7 @@ func TestForksShareWhatIsEqual(t *testing.T) {
 		for _, user := range []string{"", "alice"} {
 			t.Run(name+" "+user, func(t *testing.T) {
 				s := storeIn(t)
-				o := &archive.Options{UserID: user}
+				o := archive.Options{UserID: user}
 				var shared int64
 				whole := zipped(t, file{"1.jsonl", []byte(c.base)}, file{"2.jsonl", []byte(c.fork)})
 				if c.together {
@@ -160,8 +160,8 @@ func TestForksShareWhatIsEqual(t *testing.T) {
 	}
 	t.Run("not of another user", func(t *testing.T) {
 		s := storeIn(t)
-		importText(t, s, "", string(base), &archive.Options{UserID: "alice"})
-		require.Zero(t, importText(t, s, "", fork, &archive.Options{UserID: "bob"}).SharedMessages)
+		importText(t, s, "", string(base), archive.Options{UserID: "alice"})
+		require.Zero(t, importText(t, s, "", fork, archive.Options{UserID: "bob"}).SharedMessages)
 		require.NotContains(t, everything(t, s, "rollout-copy"), "alice")
 		forkThread, err := s.FindThread(ctx, "rollout-copy")
 		require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestMessageWhoseMetadataChanged(t *testing.T) {
 // A user who is named later does not make messages other messages.
 func TestUserIsNamedLater(t *testing.T) {
 	s := storeIn(t)
-	importText(t, s, "", oneConversation, nil)
-	require.Zero(t, importText(t, s, "", oneConversation, &archive.Options{UserID: "alice"}).NewMessages)
-	require.Zero(t, importText(t, s, "", oneConversation, nil).NewMessages)
+	importText(t, s, "", oneConversation, archive.Options{})
+	require.Zero(t, importText(t, s, "", oneConversation, archive.Options{UserID: "alice"}).NewMessages)
+	require.Zero(t, importText(t, s, "", oneConversation, archive.Options{}).NewMessages)
 }

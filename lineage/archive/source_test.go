@@ -69,7 +69,7 @@ func TestWrappings(t *testing.T) {
 	ctx := context.Background()
 	plain := chatGPTExport(t)
 	want := storeIn(t)
-	_, err := archive.Import(ctx, want, archive.Stream("", bytes.NewReader(plain)), nil)
+	_, err := archive.Import(ctx, want, archive.Stream("", bytes.NewReader(plain)), archive.Options{})
 	require.NoError(t, err)
 	for name, b := range map[string][]byte{
 		"plain":              plain,
@@ -89,7 +89,7 @@ func TestWrappings(t *testing.T) {
 				"file": archive.Path(path), "folder": archive.Path(filepath.Dir(path)), "stream": archive.Stream("-", bytes.NewReader(b)),
 			} {
 				s := storeIn(t)
-				report, err := archive.Import(ctx, s, src, nil)
+				report, err := archive.Import(ctx, s, src, archive.Options{})
 				require.NoError(t, err, kind)
 				require.Empty(t, report.Skipped)
 				require.EqualValues(t, 2, report.Conversations, kind)
@@ -103,16 +103,16 @@ func TestUnknownFormats(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
 	for _, b := range [][]byte{[]byte("hello"), []byte("{}"), []byte(`[1,2]`), {0, 1, 2}, []byte(`{"a":{"b":1}}`)} {
-		_, err := archive.Import(ctx, s, archive.Stream("x", bytes.NewReader(b)), nil)
+		_, err := archive.Import(ctx, s, archive.Stream("x", bytes.NewReader(b)), archive.Options{})
 		require.ErrorIs(t, err, archive.ErrUnknownFormat, "%q", b)
 	}
-	_, err := archive.Import(ctx, s, archive.Stream("x", strings.NewReader("")), nil)
+	_, err := archive.Import(ctx, s, archive.Stream("x", strings.NewReader("")), archive.Options{})
 	require.ErrorIs(t, err, archive.ErrNothingFound)
-	_, err = archive.Import(ctx, s, archive.Path(t.TempDir()), nil)
+	_, err = archive.Import(ctx, s, archive.Path(t.TempDir()), archive.Options{})
 	require.ErrorIs(t, err, archive.ErrNothingFound)
-	_, err = archive.Import(ctx, s, archive.Path(filepath.Join(t.TempDir(), "none")), nil)
+	_, err = archive.Import(ctx, s, archive.Path(filepath.Join(t.TempDir(), "none")), archive.Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = archive.Import(ctx, s, archive.Stream("x", strings.NewReader("{}")), &archive.Options{Format: "nosuch"})
+	_, err = archive.Import(ctx, s, archive.Stream("x", strings.NewReader("{}")), archive.Options{Format: "nosuch"})
 	require.ErrorIs(t, err, archive.ErrUnknownFormat)
 	head, err := s.View().Head(ctx)
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestLinksAreRefused(t *testing.T) {
 		}
 	}
 	s := storeIn(t)
-	report, err := archive.Import(ctx, s, archive.Path(dir), nil)
+	report, err := archive.Import(ctx, s, archive.Path(dir), archive.Options{})
 	require.NoError(t, err)
 	require.Zero(t, report.Conversations)
 	require.EqualValues(t, 3, report.SkippedCount)
@@ -145,7 +145,7 @@ func TestZipNamesThatLeaveAreRefused(t *testing.T) {
 	plain := chatGPTExport(t)
 	for _, name := range []string{"../conversations.json", "/conversations.json", "a/../../conversations.json", "a//b.json", "./c.json"} {
 		s := storeIn(t)
-		report, err := archive.Import(ctx, s, archive.Stream("z", bytes.NewReader(zipped(t, file{name, plain}, file{"ok.json", plain}))), nil)
+		report, err := archive.Import(ctx, s, archive.Stream("z", bytes.NewReader(zipped(t, file{name, plain}, file{"ok.json", plain}))), archive.Options{})
 		require.NoError(t, err, name)
 		require.EqualValues(t, 2, report.Conversations)
 		require.Len(t, report.Skipped, 1)
@@ -170,7 +170,7 @@ func TestZipLinksAndDoublesAreRefused(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
-	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(out.Bytes())), nil)
+	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(out.Bytes())), archive.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, report.Conversations)
 	require.Len(t, report.Skipped, 2)
@@ -182,7 +182,7 @@ func TestZipLinksAndDoublesAreRefused(t *testing.T) {
 func TestDepthOfArchives(t *testing.T) {
 	b := chatGPTExport(t)
 	for depth := range 6 {
-		report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(b)), nil)
+		report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(b)), archive.Options{})
 		require.NoError(t, err)
 		if depth <= 3 {
 			require.EqualValues(t, 2, report.Conversations, "%d archives", depth)
@@ -240,7 +240,7 @@ func TestBombs(t *testing.T) {
 		"zip of gzip": zipped(t, file{"conversations.json.gz", bomb}), "many": zipped(t, file{"1.json", inner[:3<<20]}, file{"2.json", inner[:3<<20]}, file{"3.json", inner[:3<<20]}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(b)), &archive.Options{Limits: limits})
+			report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(b)), archive.Options{Limits: limits})
 			require.NoError(t, err)
 			require.Zero(t, report.Conversations)
 			require.NotZero(t, report.SkippedCount)
@@ -253,13 +253,13 @@ func TestBombs(t *testing.T) {
 	}
 	t.Run("without end", func(t *testing.T) {
 		// Not compressed: memory is bounded by the size of an item, all of it is read past.
-		report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", io.LimitReader(&endless{}, 32<<20)), &archive.Options{Limits: limits})
+		report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", io.LimitReader(&endless{}, 32<<20)), archive.Options{Limits: limits})
 		require.NoError(t, err)
 		require.Len(t, report.Skipped, 1)
 	})
 	t.Run("total", func(t *testing.T) {
 		limits := archive.Limits{Item: 1 << 20, Total: 2 << 20, Ratio: 1 << 40}
-		report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(bomb)), &archive.Options{Limits: limits})
+		report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(bomb)), archive.Options{Limits: limits})
 		require.NoError(t, err)
 		require.ErrorIs(t, report.Skipped[0], archive.ErrTooLarge)
 	})
@@ -268,7 +268,7 @@ func TestBombs(t *testing.T) {
 		for i := range 20 {
 			files = append(files, file{fmt.Sprintf("%d.json", i), []byte("{}")})
 		}
-		report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(zipped(t, files...))), &archive.Options{Limits: archive.Limits{Files: 10}})
+		report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(zipped(t, files...))), archive.Options{Limits: archive.Limits{Files: 10}})
 		require.NoError(t, err)
 		require.ErrorIs(t, report.Skipped[0], archive.ErrTooLarge)
 	})
@@ -282,7 +282,7 @@ func TestLargeItemsAreSkipped(t *testing.T) {
 	}
 	text := "[" + conversation("a", 10) + ",\n" + conversation("b", 100_000) + "," + conversation("c", 10) + "]"
 	s := storeIn(t)
-	report, err := archive.Import(ctx, s, archive.Stream("f", strings.NewReader(text)), &archive.Options{Limits: archive.Limits{Item: 10_000}})
+	report, err := archive.Import(ctx, s, archive.Stream("f", strings.NewReader(text)), archive.Options{Limits: archive.Limits{Item: 10_000}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, report.Conversations)
 	require.Len(t, report.Skipped, 1)
@@ -319,7 +319,7 @@ func TestDamagedItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storeIn(t)
-			report, err := archive.Import(ctx, s, archive.Stream("f", strings.NewReader(c.text)), &archive.Options{Format: "chatgpt"})
+			report, err := archive.Import(ctx, s, archive.Stream("f", strings.NewReader(c.text)), archive.Options{Format: "chatgpt"})
 			require.NoError(t, err)
 			require.Equal(t, c.conversations, report.Conversations)
 			require.Len(t, report.Skipped, 1, "%v", report.Skipped)
@@ -334,7 +334,7 @@ func TestInvalidText(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
 	text := "[{\"conversation_id\":\"a\",\"title\":\"t\xff\",\"x\xff\":\"y\xfe\",\"mapping\":{\"m\":{\"id\":\"m\",\"parent\":null,\"message\":{\"id\":\"m\",\"author\":{\"role\":\"user\"},\"content\":{\"content_type\":\"text\",\"parts\":[\"hi\xff\xfe\"]}}}}}]"
-	report, err := archive.Import(ctx, s, archive.Stream("f", strings.NewReader(text)), nil)
+	report, err := archive.Import(ctx, s, archive.Stream("f", strings.NewReader(text)), archive.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Skipped)
 	require.Equal(t, "hi\xff\xfe", found(t, s, "a", "m").Text())
@@ -361,7 +361,7 @@ func TestImportIsCancelled(t *testing.T) {
 			}
 		}
 	}()
-	_, err := archive.Import(ctx, s, archive.Stream("endless", reader), nil)
+	_, err := archive.Import(ctx, s, archive.Stream("endless", reader), archive.Options{})
 	require.ErrorIs(t, err, context.Canceled)
 	reader.Close()
 	requireSound(t, s)
@@ -397,7 +397,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 			t.Run(name+format, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				src := archive.Stream("", &waiting{strings.NewReader(text), func() { cancel(errEnough) }})
-				report, err := archive.Import(ctx, storeIn(t), src, &archive.Options{Format: format})
+				report, err := archive.Import(ctx, storeIn(t), src, archive.Options{Format: format})
 				require.ErrorIs(t, err, errEnough)
 				require.Empty(t, report.Skipped, "what was not brought is not damaged")
 			})
@@ -405,7 +405,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var last error
-	for _, err := range archive.Read(ctx, archive.Stream("", &waiting{strings.NewReader(line), func() { cancel(errEnough) }}), nil) {
+	for _, err := range archive.Read(ctx, archive.Stream("", &waiting{strings.NewReader(line), func() { cancel(errEnough) }}), archive.Options{}) {
 		last = err
 	}
 	require.ErrorIs(t, last, errEnough)
@@ -415,7 +415,7 @@ func TestProgressAndOptions(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
 	var last archive.Progress
-	report, err := archive.Import(ctx, s, archive.Path(fixture("chatgpt-export-studio/conversations.json")), &archive.Options{
+	report, err := archive.Import(ctx, s, archive.Path(fixture("chatgpt-export-studio/conversations.json")), archive.Options{
 		UserID: "ada", Prefix: "work:", Progress: func(p archive.Progress) { last = p },
 	})
 	require.NoError(t, err)
@@ -435,7 +435,7 @@ func TestImportLeavesWhatOthersDid(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
 	src := func() archive.Source { return archive.Path(fixture("chatgpt-made/conversations.json")) }
-	_, err := archive.Import(ctx, s, src(), nil)
+	_, err := archive.Import(ctx, s, src(), archive.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "c-branching")
 	require.NoError(t, err)
@@ -461,7 +461,7 @@ func TestImportAfterDeletion(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
 	src := archive.Path(fixture("chatgpt-made/conversations.json"))
-	_, err := archive.Import(ctx, s, src, nil)
+	_, err := archive.Import(ctx, s, src, archive.Options{})
 	require.NoError(t, err)
 	want := stored(t, s)
 	for _, collect := range []bool{false, true} {
@@ -472,7 +472,7 @@ func TestImportAfterDeletion(t *testing.T) {
 			_, err := s.Collect(ctx, lineage.CollectOptions{})
 			require.NoError(t, err)
 		}
-		report, err := archive.Import(ctx, s, src, nil)
+		report, err := archive.Import(ctx, s, src, archive.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, report.NewConversations)
 		require.EqualValues(t, 7, report.NewMessages)
@@ -488,7 +488,7 @@ func TestImportLeavesErasedContentErased(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
 	src := archive.Path(fixture("chatgpt-made/conversations.json"))
-	_, err := archive.Import(ctx, s, src, nil)
+	_, err := archive.Import(ctx, s, src, archive.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(ctx, found(t, s, "c-branching", "u1").Content))
 	requireImportedAgain(t, s, src)
@@ -508,10 +508,10 @@ func TestNewerAndOlderExports(t *testing.T) {
 	s := storeIn(t)
 	older := func() archive.Source { return export(1700000000, "old", "a", "") }
 	newer := func() archive.Source { return export(1700000100, "new", "b", second) }
-	report, err := archive.Import(ctx, s, older(), nil)
+	report, err := archive.Import(ctx, s, older(), archive.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, report.NewMessages)
-	report, err = archive.Import(ctx, s, newer(), nil)
+	report, err = archive.Import(ctx, s, newer(), archive.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.NewMessages)
 	require.Zero(t, report.NewConversations)
@@ -537,7 +537,7 @@ func TestNewerAndOlderExports(t *testing.T) {
 
 	// The same without times: what was there before is known.
 	requireNothing := func(src archive.Source) {
-		_, err := archive.Import(ctx, s, src, nil)
+		_, err := archive.Import(ctx, s, src, archive.Options{})
 		require.NoError(t, err)
 	}
 	requireNothing(export(0, "third", "a", second))
@@ -553,7 +553,7 @@ func TestImportsSideBySide(t *testing.T) {
 	errs := make(chan error, imports)
 	for i := range imports {
 		go func() {
-			_, err := archive.Import(context.Background(), s, archive.Path(fixture("claude-code-made")), &archive.Options{Prefix: fmt.Sprintf("%d:", i)})
+			_, err := archive.Import(context.Background(), s, archive.Path(fixture("claude-code-made")), archive.Options{Prefix: fmt.Sprintf("%d:", i)})
 			errs <- err
 		}()
 	}
@@ -564,7 +564,7 @@ func TestImportsSideBySide(t *testing.T) {
 	for i := range imports {
 		head, err := s.View().Head(context.Background())
 		require.NoError(t, err)
-		_, err = archive.Import(context.Background(), s, archive.Path(fixture("claude-code-made")), &archive.Options{Prefix: fmt.Sprintf("%d:", i)})
+		_, err = archive.Import(context.Background(), s, archive.Path(fixture("claude-code-made")), archive.Options{Prefix: fmt.Sprintf("%d:", i)})
 		require.NoError(t, err)
 		now, err := s.View().Head(context.Background())
 		require.NoError(t, err)

@@ -29,7 +29,7 @@ func benchMessages(b *testing.B) int {
 
 // filledStore makes a store of threads with 100 messages each.
 func filledStore(b *testing.B, messages int) *lineage.Store {
-	s, err := lineage.Open(bg, b.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(bg, b.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = s.Close() })
 	words := make([]string, 2000)
@@ -80,7 +80,7 @@ func BenchmarkImport(b *testing.B) {
 	_, err := bundle.Write(bg, filledStore(b, n), &whole, bundle.WriteOptions{})
 	require.NoError(b, err)
 	for b.Loop() {
-		s, err := lineage.Open(bg, b.TempDir(), nil)
+		s, err := lineage.Open(bg, b.TempDir(), lineage.Options{})
 		require.NoError(b, err)
 		_, err = bundle.Import(bg, s, bytes.NewReader(whole.Bytes()), bundle.ImportOptions{})
 		require.NoError(b, err)

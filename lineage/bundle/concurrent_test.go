@@ -103,7 +103,7 @@ func TestImportedTwiceAtOnce(t *testing.T) {
 	say(t, c, "one")
 	both := write(t, a, bundle.WriteOptions{})
 
-	in, err := lineage.Open(bg, t.TempDir(), nil)
+	in, err := lineage.Open(bg, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)
 	engine := &beforeContexts{Engine: in.Engine()}
 	b := lineage.New(engine)

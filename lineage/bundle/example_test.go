@@ -20,12 +20,12 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	laptop, err := lineage.Open(ctx, filepath.Join(dir, "laptop"), nil)
+	laptop, err := lineage.Open(ctx, filepath.Join(dir, "laptop"), lineage.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer laptop.Close()
-	server, err := lineage.Open(ctx, filepath.Join(dir, "server"), nil)
+	server, err := lineage.Open(ctx, filepath.Join(dir, "server"), lineage.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func id[T ~[16]byte](name string) T { return structure.DeriveID[T]("golden", nam
 // goldenStore makes a store that is the same at every time, with one of everything.
 func goldenStore(t testing.TB) *lineage.Store {
 	t.Helper()
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal, Now: ticking()})
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: ticking()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	at := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)

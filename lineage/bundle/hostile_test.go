@@ -26,7 +26,7 @@ var bg = context.Background()
 
 func emptyStore(t testing.TB) *lineage.Store {
 	t.Helper()
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s

@@ -27,7 +27,7 @@ func importUntilKilled(dir string) int {
 		if err != nil {
 			return err
 		}
-		s, err := lineage.Open(bg, filepath.Join(dir, "store"), &lineage.Options{Durability: lineage.Normal})
+		s, err := lineage.Open(bg, filepath.Join(dir, "store"), lineage.Options{Durability: lineage.Normal})
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func ticking() func() time.Time {
 
 func open(t tester, dir string, now func() time.Time) *lineage.Store {
 	t.Helper()
-	s, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal, Now: now})
+	s, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, Now: now})
 	require.NoError(t, err)
 	return s
 }

@@ -80,7 +80,7 @@ func requireFree(dir string) error {
 // fillStore makes a store in an empty directory and verifies it.
 func fillStore(ctx context.Context, r io.Reader, dir string, o RestoreOptions) (report ImportReport, err error) {
 	o.Store.ReadOnly, o.Store.MustExist = false, false
-	store, err := lineage.Open(ctx, dir, &o.Store)
+	store, err := lineage.Open(ctx, dir, o.Store)
 	if err != nil {
 		return report, err
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestNextBranchName(t *testing.T) {
 	ctx := context.Background()
-	store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	defer store.Close()
 	chats := chat.On(store)

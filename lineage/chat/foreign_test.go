@@ -15,7 +15,7 @@ import (
 var background = context.Background()
 
 func openStore(t testing.TB) *lineage.Store {
-	s, err := lineage.Open(background, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

@@ -59,7 +59,7 @@ func (c *changing) loading(problem func(error)) Loading {
 func TestLoadChangedAndStopped(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(r *rapid.T) {
-		store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer store.Close()
 		on := On(store)

@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	chattest.Run(t, chattest.Config{New: func(t testing.TB) chattest.OpenFunc {
 		dir := t.TempDir()
 		return func(ctx context.Context) (chat.Store, func() error, error) {
-			s, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+			s, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 			if err != nil {
 				return nil, nil, err
 			}

@@ -70,7 +70,7 @@ func TestAddedMeanwhile(t *testing.T) {
 		for _, theirs := range []string{"mine", "theirs"} {
 			t.Run(name+"/"+theirs, func(t *testing.T) {
 				problems = nil
-				store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+				store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 				require.NoError(t, err)
 				defer store.Close()
 				other := On(store)
@@ -155,7 +155,7 @@ func isKind[R structure.Record](r structure.Record) bool {
 
 // besideOthers returns a chat store, and another on the same store that is interrupted.
 func besideOthers(t *testing.T) (Store, *interrupted, *onStore) {
-	store, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	e := &interrupted{Engine: store.Engine()}
@@ -535,7 +535,7 @@ func (b *beforeContext) Apply(ctx context.Context, c *structure.Commit, o backen
 func withBeforeContext(t *testing.T) (*lineage.Store, *beforeContext) {
 	t.Helper()
 	ctx := context.Background()
-	in, err := lineage.Open(ctx, t.TempDir(), nil)
+	in, err := lineage.Open(ctx, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)
 	engine := &beforeContext{Engine: in.Engine()}
 	store := lineage.New(engine)

@@ -15,7 +15,7 @@ import (
 // TestCheckpointKeepsItsMessages: a checkpoint is a way to see messages too.
 func TestCheckpointKeepsItsMessages(t *testing.T) {
 	ctx := context.Background()
-	store, err := lineage.Open(ctx, t.TempDir(), nil)
+	store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)
 	defer store.Close()
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "c", UserID: "ada"})
@@ -42,7 +42,7 @@ func TestCheckpointKeepsItsMessages(t *testing.T) {
 // TestThreadReaderAgrees: what copies chats elsewhere reads what the chats answer.
 func TestThreadReaderAgrees(t *testing.T) {
 	ctx := context.Background()
-	store, err := lineage.Open(ctx, t.TempDir(), nil)
+	store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)
 	defer store.Close()
 	chats := chat.On(store)

@@ -17,7 +17,7 @@ import (
 // n other chats.
 func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 	t.Helper()
-	store, err := lineage.Open(background, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	counting := backendtest.NewCounting(store.Engine())
 	chats := chat.On(lineage.New(counting))
@@ -121,7 +121,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 // found without a look at the others.
 func TestForeignMessagesDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
-		store, err := lineage.Open(background, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer store.Close()
 		thread, err := store.CreateThread(background, lineage.ThreadOptions{SourceID: "c", UserID: "ada"})

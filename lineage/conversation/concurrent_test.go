@@ -35,13 +35,13 @@ func together(t *testing.T, s *lineage.Store, write func(c *conversation.Convers
 func TestConcurrentOpenMakesOneThread(t *testing.T) {
 	s := newStore(t)
 	c := together(t, s, func(_ *conversation.Conversation, w int) {
-		other, err := conversation.Open(bg, s, "other", nil)
+		other, err := conversation.Open(bg, s, "other", conversation.Options{})
 		if assert.NoError(t, err) {
 			assert.NoError(t, other.AddMessage(bg, user(fmt.Sprint(w))))
 		}
 	})
 	require.Empty(t, said(t, c))
-	other, err := conversation.Open(bg, s, "other", nil)
+	other, err := conversation.Open(bg, s, "other", conversation.Options{})
 	require.NoError(t, err)
 	require.Len(t, said(t, other), writers)
 }

@@ -42,11 +42,8 @@ type Conversation struct {
 
 // Open returns the conversation of a session, making it if there is none: the source
 // id of its thread is the session id. A new one has an empty main branch, which is
-// current. nil options are the defaults.
-func Open(ctx context.Context, store *lineage.Store, sessionID string, o *Options) (*Conversation, error) {
-	if o == nil {
-		o = &Options{}
-	}
+// current.
+func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options) (*Conversation, error) {
 	if err := checkText("session", "id", sessionID); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func TestOpenGoesOn(t *testing.T) {
 	s := newStore(t)
 	idea := fork(t, open(t, s), "Idea")
 	require.Equal(t, idea.ID, currentID(t, open(t, s)))
-	c, err := conversation.Open(bg, s, "session", &conversation.Options{StartOnMain: true})
+	c, err := conversation.Open(bg, s, "session", conversation.Options{StartOnMain: true})
 	require.NoError(t, err)
 	require.Equal(t, conversation.Main, currentID(t, c))
 }
@@ -38,7 +38,7 @@ func TestOpenGoesOn(t *testing.T) {
 func TestOpenRefusesNoSession(t *testing.T) {
 	s := newStore(t)
 	for _, id := range []string{"", " ", "\xff"} {
-		_, err := conversation.Open(bg, s, id, nil)
+		_, err := conversation.Open(bg, s, id, conversation.Options{})
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 	}
 }

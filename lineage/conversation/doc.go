@@ -5,7 +5,7 @@
 // It keeps no state of its own: any number of them, on one session and from many
 // goroutines, see each other's changes and lose none. Forking copies no message.
 //
-//	conv, err := conversation.Open(ctx, store, "session-1", nil)
+//	conv, err := conversation.Open(ctx, store, "session-1", conversation.Options{})
 //	err = conv.AddMessage(ctx, conversation.Message{Role: "user", Content: "Name a colour."})
 //	fork, err := conv.Fork(ctx, "Another try")
 //	_, err = conv.Checkout(ctx, conversation.Main)

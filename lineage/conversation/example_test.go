@@ -21,11 +21,11 @@ func Example() {
 	dir, err := os.MkdirTemp("", "agent.lineage")
 	check(err)
 	defer os.RemoveAll(dir)
-	store, err := lineage.Open(ctx, dir, nil)
+	store, err := lineage.Open(ctx, dir, lineage.Options{})
 	check(err)
 	defer store.Close()
 
-	conv, err := conversation.Open(ctx, store, "session-1", nil)
+	conv, err := conversation.Open(ctx, store, "session-1", conversation.Options{})
 	check(err)
 	check(conv.AddMessage(ctx, conversation.Message{Role: "user", Content: "Name a colour."}))
 	check(conv.AddMessage(ctx, conversation.Message{Role: "assistant", Content: "Blue."}))
@@ -61,12 +61,12 @@ func ExampleConversation_On() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := lineage.Open(ctx, dir, nil)
+	store, err := lineage.Open(ctx, dir, lineage.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	conv, err := conversation.Open(ctx, store, "session-1", nil)
+	conv, err := conversation.Open(ctx, store, "session-1", conversation.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -114,17 +114,17 @@ func ExampleImport() {
 	dir, err := os.MkdirTemp("", "agent.lineage")
 	check(err)
 	defer os.RemoveAll(dir)
-	store, err := lineage.Open(ctx, dir, nil)
+	store, err := lineage.Open(ctx, dir, lineage.Options{})
 	check(err)
 	defer store.Close()
 
-	report, err := conversation.Import(ctx, store, root, nil)
+	report, err := conversation.Import(ctx, store, root, conversation.ImportOptions{})
 	check(err)
 	fmt.Println(report.Branches, "branches,", report.NewMessages, "messages")
 	for _, p := range report.Problems {
 		fmt.Println(p)
 	}
-	conv, err := conversation.Open(ctx, store, "session-1", nil)
+	conv, err := conversation.Open(ctx, store, "session-1", conversation.Options{})
 	check(err)
 	tree, err := conv.FormatTree(ctx)
 	check(err)

@@ -28,7 +28,7 @@ func requireGolden(t *testing.T, name, got string) {
 
 func TestFormat(t *testing.T) {
 	now := time.Date(2026, 1, 10, 8, 0, 0, 0, time.FixedZone("", 3600))
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})
 	require.NoError(t, err)
 	defer s.Close()
 	c := open(t, s)

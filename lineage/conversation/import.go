@@ -74,10 +74,7 @@ type ImportReport struct {
 //
 // The files do not say which branch is current. A new conversation is on its main
 // branch, as with those who wrote them, and one that is there stays where it is.
-func Import(ctx context.Context, store *lineage.Store, root string, o *ImportOptions) (ImportReport, error) {
-	if o == nil {
-		o = &ImportOptions{}
-	}
+func Import(ctx context.Context, store *lineage.Store, root string, o ImportOptions) (ImportReport, error) {
 	var report ImportReport
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -140,7 +137,7 @@ func sessionsIn(dir *os.Root) ([]string, error) {
 }
 
 // readSession returns the branches of a session, each after its parent.
-func readSession(dir *os.Root, id string, o *ImportOptions, report *ImportReport) ([]*branchFile, error) {
+func readSession(dir *os.Root, id string, o ImportOptions, report *ImportReport) ([]*branchFile, error) {
 	entries, err := fs.ReadDir(dir.FS(), id)
 	if err != nil {
 		return nil, err
@@ -213,8 +210,8 @@ func parentsFirst(session string, ids []string, byID map[string]*branchFile, rep
 }
 
 // importSession brings the branches of a session into its conversation.
-func importSession(ctx context.Context, store *lineage.Store, id string, o *ImportOptions, branches []*branchFile, report *ImportReport) error {
-	c, err := Open(ctx, store, id, &Options{UserID: o.UserID})
+func importSession(ctx context.Context, store *lineage.Store, id string, o ImportOptions, branches []*branchFile, report *ImportReport) error {
+	c, err := Open(ctx, store, id, Options{UserID: o.UserID})
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (b *branchFile) withImported(data []byte, at lineage.SpanRef) ([]byte, erro
 
 // readBranchFile reads a file of a session's folder. A link that leads out of the
 // root is not followed, and nothing but a regular file is read.
-func readBranchFile(dir *os.Root, session, name string, o *ImportOptions) (*branchFile, error) {
+func readBranchFile(dir *os.Root, session, name string, o ImportOptions) (*branchFile, error) {
 	limit := cmp.Or(o.MaxFile, DefaultMaxFile)
 	at := path.Join(session, name)
 	// Opening something like a pipe could wait for ever.

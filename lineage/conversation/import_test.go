@@ -42,7 +42,7 @@ func branchJSON(id, name, parent string, index int, contents ...string) string {
 		id, name, from, strings.Join(messages, ",\n"), len(contents), len(contents))
 }
 
-func importFrom(t *testing.T, s *lineage.Store, root string, o *conversation.ImportOptions) conversation.ImportReport {
+func importFrom(t *testing.T, s *lineage.Store, root string, o conversation.ImportOptions) conversation.ImportReport {
 	t.Helper()
 	report, err := conversation.Import(bg, s, root, o)
 	require.NoError(t, err)
@@ -68,10 +68,10 @@ func TestImport(t *testing.T) {
 	writeSession(t, root, "two", map[string]string{"main.json": branchJSON("main", "Renamed", "", 0)})
 	writeSession(t, root, "empty", nil)
 
-	report := importFrom(t, s, root, &conversation.ImportOptions{UserID: "ada"})
+	report := importFrom(t, s, root, conversation.ImportOptions{UserID: "ada"})
 	require.Equal(t, conversation.ImportReport{Sessions: 2, Branches: 4, NewBranches: 2, NewMessages: 3 + 2 + 2}, report)
 
-	c, err := conversation.Open(bg, s, "one", nil)
+	c, err := conversation.Open(bg, s, "one", conversation.Options{})
 	require.NoError(t, err)
 	info, err := c.Thread().Info(bg)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestImport(t *testing.T) {
 	require.Len(t, history, 3)
 	_, err = s.FindThread(bg, "empty")
 	require.ErrorIs(t, err, lineage.ErrNotFound)
-	two, err := conversation.Open(bg, s, "two", nil)
+	two, err := conversation.Open(bg, s, "two", conversation.Options{})
 	require.NoError(t, err)
 	main, err := two.Branch(bg, "main")
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestImport(t *testing.T) {
 	// Again: nothing is new, and nothing that was done since is undone.
 	before, err := s.Stats(bg)
 	require.NoError(t, err)
-	require.Equal(t, conversation.ImportReport{Sessions: 2, Branches: 4}, importFrom(t, s, root, nil))
+	require.Equal(t, conversation.ImportReport{Sessions: 2, Branches: 4}, importFrom(t, s, root, conversation.ImportOptions{}))
 	after, err := s.Stats(bg)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
@@ -111,7 +111,7 @@ func TestImport(t *testing.T) {
 	checkout(t, c, "branch_x")
 	say(t, c, "went on here")
 	require.NoError(t, c.RenameBranch(bg, "branch_x", "My name"))
-	require.Equal(t, conversation.ImportReport{Sessions: 2, Branches: 4}, importFrom(t, s, root, nil))
+	require.Equal(t, conversation.ImportReport{Sessions: 2, Branches: 4}, importFrom(t, s, root, conversation.ImportOptions{}))
 	require.Equal(t, []string{"a", "b", "X", "Y", "went on here"}, said(t, c))
 	x, err = c.Branch(bg, "branch_x")
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestImport(t *testing.T) {
 		"main.json":     branchJSON("main", "Main conversation", "", 0, "a", "b", "c", "d"),
 		"branch_x.json": branchJSON("branch_x", "Try x", "main", 2, "a", "b", "X", "Y", "went on there"),
 	})
-	report = importFrom(t, s, root, &conversation.ImportOptions{Sessions: []string{"one"}})
+	report = importFrom(t, s, root, conversation.ImportOptions{Sessions: []string{"one"}})
 	require.Equal(t, 1, report.NewMessages)
 	require.Len(t, report.Problems, 1)
 	require.ErrorIs(t, report.Problems[0], conversation.ErrDiverged)
@@ -142,8 +142,8 @@ func TestImportKeepsMessages(t *testing.T) {
 		{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"ls","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"t1","content":"a\nb","n":1.50}],
 		"createdAt":"2025-03-01T10:00:00.000Z","updatedAt":"2025-03-01T10:00:00.000Z","metadata":{"model":"m"}}`})
-	require.Empty(t, importFrom(t, s, root, nil).Problems)
-	c, err := conversation.Open(bg, s, "s", nil)
+	require.Empty(t, importFrom(t, s, root, conversation.ImportOptions{}).Problems)
+	c, err := conversation.Open(bg, s, "s", conversation.Options{})
 	require.NoError(t, err)
 	messages, err := c.Messages(bg)
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestImportKeepsMessages(t *testing.T) {
 	require.Contains(t, string(messages[2].Fields["tool_calls"]), `"arguments":"{}"`)
 	require.Equal(t, "a\nb", messages[3].Content)
 	require.Equal(t, `1.50`, string(messages[3].Fields["n"]))
-	require.Zero(t, importFrom(t, s, root, nil).NewMessages)
+	require.Zero(t, importFrom(t, s, root, conversation.ImportOptions{}).NewMessages)
 
 	active, err := c.Thread().Active(bg)
 	require.NoError(t, err)
@@ -201,12 +201,12 @@ func TestImportDamage(t *testing.T) {
 				"damaged.json": damage.text,
 				"good.json":    branchJSON("good", "Good", "", 0, "g"),
 			})
-			report := importFrom(t, s, root, &conversation.ImportOptions{MaxFile: 200000})
+			report := importFrom(t, s, root, conversation.ImportOptions{MaxFile: 200000})
 			require.Equal(t, 1, report.Branches)
 			require.Len(t, report.Problems, 1)
 			require.Equal(t, "damaged.json", report.Problems[0].File)
 			require.ErrorIs(t, report.Problems[0], damage.want)
-			c, err := conversation.Open(bg, s, "s", nil)
+			c, err := conversation.Open(bg, s, "s", conversation.Options{})
 			require.NoError(t, err)
 			require.Equal(t, []string{"g"}, saidOn(t, c, "good"))
 			all, err := c.Branches(bg)
@@ -227,17 +227,17 @@ func TestImportDamagedMain(t *testing.T) {
 		"main.json": main[:40],
 		"side.json": branchJSON("side", "Side", "main", 1, "a", "S"),
 	})
-	report := importFrom(t, s, root, nil)
+	report := importFrom(t, s, root, conversation.ImportOptions{})
 	require.Len(t, report.Problems, 2, "main, and that side lacks its parent")
 	require.ErrorIs(t, report.Problems[0], conversation.ErrBadFile)
 	require.ErrorIs(t, report.Problems[1], lineage.ErrNotFound)
-	c, err := conversation.Open(bg, s, "s", nil)
+	c, err := conversation.Open(bg, s, "s", conversation.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "S"}, saidOn(t, c, "side"))
 	require.Empty(t, saidOn(t, c, "main"))
 
 	writeSession(t, root, "s", map[string]string{"main.json": main})
-	report = importFrom(t, s, root, nil)
+	report = importFrom(t, s, root, conversation.ImportOptions{})
 	require.Empty(t, report.Problems)
 	require.Equal(t, 2, report.NewMessages)
 	require.Equal(t, []string{"a", "b"}, saidOn(t, c, "main"))
@@ -252,20 +252,20 @@ func TestImportOddParents(t *testing.T) {
 		"self.json": branchJSON("self", "Self", "self", 0, "y"),
 		"far.json":  branchJSON("far", "Far", "main", 99, "elsewhere"),
 	})
-	report := importFrom(t, s, root, nil)
+	report := importFrom(t, s, root, conversation.ImportOptions{})
 	require.Equal(t, 5, report.Branches)
 	require.Len(t, report.Problems, 2)
 	for _, p := range report.Problems {
 		require.ErrorIs(t, p, lineage.ErrInvalid)
 	}
-	c, err := conversation.Open(bg, s, "s", nil)
+	c, err := conversation.Open(bg, s, "s", conversation.Options{})
 	require.NoError(t, err)
 	for id, want := range map[string][]string{"main": {"m"}, "a": {"x", "1"}, "b": {"x", "2"}, "self": {"y"}, "far": {"elsewhere"}} {
 		require.Equal(t, want, saidOn(t, c, id))
 	}
 	_, err = c.Tree(bg)
 	require.NoError(t, err)
-	require.Empty(t, importFrom(t, s, root, nil).NewMessages)
+	require.Empty(t, importFrom(t, s, root, conversation.ImportOptions{}).NewMessages)
 }
 
 func TestImportStaysInItsFolder(t *testing.T) {
@@ -283,7 +283,7 @@ func TestImportStaysInItsFolder(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(root, "s", "folder.json"), 0o755))
 	require.NoError(t, os.Symlink("folder.json", filepath.Join(root, "s", "tofolder.json")))
 
-	report := importFrom(t, s, root, nil)
+	report := importFrom(t, s, root, conversation.ImportOptions{})
 	require.Equal(t, 1, report.Sessions)
 	require.Equal(t, 1, report.Branches)
 	var at []string
@@ -293,7 +293,7 @@ func TestImportStaysInItsFolder(t *testing.T) {
 	require.ElementsMatch(t, []string{"dangling/", "linked/", "s/link.json", "s/tofolder.json", "s/within.json"}, at)
 
 	bad := []string{"", ".", "..", "../" + filepath.Base(outside), "a/b", `a\b`, outside, "nothing"}
-	report = importFrom(t, s, root, &conversation.ImportOptions{Sessions: bad})
+	report = importFrom(t, s, root, conversation.ImportOptions{Sessions: bad})
 	require.Zero(t, report.Sessions)
 	require.Len(t, report.Problems, len(bad))
 	require.ErrorIs(t, report.Problems[3], lineage.ErrInvalid)
@@ -305,7 +305,7 @@ func TestImportStaysInItsFolder(t *testing.T) {
 		require.Equal(t, "s", info.SourceID)
 	}
 
-	_, err := conversation.Import(bg, s, filepath.Join(root, "nowhere"), nil)
+	_, err := conversation.Import(bg, s, filepath.Join(root, "nowhere"), conversation.ImportOptions{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -321,7 +321,7 @@ func TestImportTogether(t *testing.T) {
 	errs := make(chan error)
 	for range 4 {
 		go func() {
-			report, err := conversation.Import(bg, s, root, nil)
+			report, err := conversation.Import(bg, s, root, conversation.ImportOptions{})
 			if err == nil && len(report.Problems) > 0 {
 				err = errors.Join(err, report.Problems[0])
 			}
@@ -331,7 +331,7 @@ func TestImportTogether(t *testing.T) {
 	for range 4 {
 		require.NoError(t, <-errs)
 	}
-	c, err := conversation.Open(bg, s, "s", nil)
+	c, err := conversation.Open(bg, s, "s", conversation.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, saidOn(t, c, "main"))
 	for i := range 8 {

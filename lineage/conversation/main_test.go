@@ -26,7 +26,7 @@ func newStore(t testing.TB) *lineage.Store {
 	t.Helper()
 	var seconds atomic.Int64
 	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal, Now: func() time.Time {
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: func() time.Time {
 		return start.Add(time.Duration(seconds.Add(1)) * time.Second)
 	}})
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func newStore(t testing.TB) *lineage.Store {
 }
 
 func open(t require.TestingT, s *lineage.Store) *conversation.Conversation {
-	c, err := conversation.Open(bg, s, "session", nil)
+	c, err := conversation.Open(bg, s, "session", conversation.Options{})
 	require.NoError(t, err)
 	return c
 }

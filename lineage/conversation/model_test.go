@@ -60,7 +60,7 @@ func newMachine(t *rapid.T) *machine {
 
 func (m *machine) open(t *rapid.T) {
 	var err error
-	m.store, err = lineage.Open(bg, m.dir, &lineage.Options{Durability: lineage.Normal, Now: func() time.Time {
+	m.store, err = lineage.Open(bg, m.dir, lineage.Options{Durability: lineage.Normal, Now: func() time.Time {
 		m.clock = m.clock.Add(time.Second)
 		return m.clock
 	}})

@@ -18,11 +18,11 @@ import (
 func TestOperationsDoNotGrow(t *testing.T) {
 	ctx := context.Background()
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
-		store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer store.Close()
 		counting := backendtest.NewCounting(store.Engine())
-		c, err := conversation.Open(ctx, lineage.New(counting), "session", nil)
+		c, err := conversation.Open(ctx, lineage.New(counting), "session", conversation.Options{})
 		require.NoError(t, err)
 		require.NoError(t, c.AddMessage(ctx, conversation.Message{Role: "user", Content: "one"}))
 		main, err := c.Thread().Active(ctx)
@@ -43,7 +43,10 @@ func TestOperationsDoNotGrow(t *testing.T) {
 			name string
 			do   func() error
 		}{
-			{"open", func() error { _, err := conversation.Open(ctx, lineage.New(counting), "session", nil); return err }},
+			{"open", func() error {
+				_, err := conversation.Open(ctx, lineage.New(counting), "session", conversation.Options{})
+				return err
+			}},
 			{"add", func() error { return c.AddMessage(ctx, conversation.Message{Role: "user", Content: "two"}) }},
 			{"create", func() error {
 				_, err := c.CreateBranch(ctx, "x", "x", &conversation.From{Branch: conversation.Main})

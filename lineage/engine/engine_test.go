@@ -15,7 +15,7 @@ import (
 )
 
 func newStore(t testing.TB) *lineage.Store {
-	s, err := lineage.Open(context.Background(), t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

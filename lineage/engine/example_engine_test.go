@@ -22,7 +22,7 @@ func Example() {
 	dir, err := os.MkdirTemp("", "chats.lineage")
 	check(err)
 	defer os.RemoveAll(dir)
-	store, err := lineage.Open(ctx, dir, nil)
+	store, err := lineage.Open(ctx, dir, lineage.Options{})
 	check(err)
 	defer store.Close()
 	chats := chat.On(store)
@@ -80,7 +80,7 @@ func ExampleLastAssistantMessage() {
 	dir, err := os.MkdirTemp("", "chats.lineage")
 	check(err)
 	defer os.RemoveAll(dir)
-	store, err := lineage.Open(ctx, dir, nil)
+	store, err := lineage.Open(ctx, dir, lineage.Options{})
 	check(err)
 	defer store.Close()
 

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // what was acknowledged: the texts of the branch.
 func talkForEver(dir string, said io.Writer) error {
 	ctx := context.Background()
-	store, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func TestKill(t *testing.T) {
 		}
 		require.Error(t, victim.Wait(), "it was killed")
 
-		store, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		chats := chat.On(store)
 		e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})

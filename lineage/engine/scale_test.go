@@ -17,7 +17,7 @@ import (
 func TestOperationsDoNotGrow(t *testing.T) {
 	ctx := context.Background()
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
-		store, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer store.Close()
 		counting := backendtest.NewCounting(store.Engine())

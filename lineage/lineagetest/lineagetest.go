@@ -8,12 +8,11 @@ import (
 )
 
 // New opens an empty store in a temporary directory. It is closed and removed when the test and its subtests are complete.
-// A failure to open or to close it fails the test. With nil options no change waits for the disk, and nothing is packed in
-// the background.
-func New(t testing.TB, o *lineage.Options) *lineage.Store {
+// A failure to open or to close it fails the test. Unless the options ask for it no change waits for the disk.
+func New(t testing.TB, o lineage.Options) *lineage.Store {
 	t.Helper()
-	if o == nil {
-		o = &lineage.Options{Durability: lineage.Normal, NoPacking: true}
+	if o.Durability == 0 {
+		o.Durability = lineage.Normal
 	}
 	store, err := lineage.Open(t.Context(), t.TempDir(), o)
 	if err != nil {

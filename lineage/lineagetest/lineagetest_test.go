@@ -11,7 +11,7 @@ import (
 )
 
 func TestStoresAreEmptyAndApart(t *testing.T) {
-	a, b := lineagetest.New(t, nil), lineagetest.New(t, &lineage.Options{})
+	a, b := lineagetest.New(t, lineage.Options{}), lineagetest.New(t, lineage.Options{})
 	_, err := a.CreateThread(t.Context(), lineage.ThreadOptions{SourceID: "trip"})
 	require.NoError(t, err)
 	_, err = b.FindThread(t.Context(), "trip")
@@ -20,7 +20,7 @@ func TestStoresAreEmptyAndApart(t *testing.T) {
 
 func TestTheStoreIsClosedAfterTheTest(t *testing.T) {
 	var store *lineage.Store
-	t.Run("test", func(t *testing.T) { store = lineagetest.New(t, nil) })
+	t.Run("test", func(t *testing.T) { store = lineagetest.New(t, lineage.Options{}) })
 	_, err := store.CreateThread(context.Background(), lineage.ThreadOptions{})
 	require.ErrorIs(t, err, lineage.ErrClosed)
 }

@@ -53,7 +53,7 @@ func TestKilledHoldersGiveWay(t *testing.T) {
 		require.Empty(t, rest)
 		w.reap()
 	}
-	requireAcquires(t, New(path, nil))
+	requireAcquires(t, New(path, Options{}))
 }
 
 func TestOneOfManyTakesAStaleLock(t *testing.T) {
@@ -106,7 +106,7 @@ func TestDeadHolderIsStaleAtOnce(t *testing.T) {
 	w.tell("take", path, 1)
 	require.Equal(t, "ok", w.answer())
 
-	l := New(path, nil)
+	l := New(path, Options{})
 	won, err := l.TryAcquire()
 	require.NoError(t, err)
 	require.False(t, won)
@@ -144,7 +144,7 @@ func TestGuardSurvivesCrash(t *testing.T) {
 	require.ErrorIs(t, err, errGuardBusy)
 	w.kill()
 	require.FileExists(t, path+".lock.guard")
-	requireAcquires(t, New(path, nil))
+	requireAcquires(t, New(path, Options{}))
 }
 
 func size(t *testing.T, path string) int64 {

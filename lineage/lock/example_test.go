@@ -20,7 +20,7 @@ func ExampleWith() {
 	defer os.RemoveAll(dir)
 	session := filepath.Join(dir, "main.json")
 
-	err = lock.With(context.Background(), session, nil, func(ctx context.Context) error {
+	err = lock.With(context.Background(), session, lock.Options{}, func(ctx context.Context) error {
 		// Alone with the file, as long as ctx is not cancelled.
 		return os.WriteFile(session, []byte(`{"id":"main"}`), 0o600)
 	})
@@ -36,13 +36,13 @@ func ExampleHeldError() {
 	defer os.RemoveAll(dir)
 	session := filepath.Join(dir, "main.json")
 
-	mine := lock.New(session, nil)
+	mine := lock.New(session, lock.Options{})
 	if err := mine.Acquire(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	defer mine.Release()
 
-	opts := &lock.Options{Wait: 10 * time.Millisecond}
+	opts := lock.Options{Wait: 10 * time.Millisecond}
 	err = lock.With(context.Background(), session, opts, func(context.Context) error { return nil })
 	var held *lock.HeldError
 	if errors.As(err, &held) {
@@ -58,7 +58,7 @@ func ExampleLock() {
 	}
 	defer os.RemoveAll(dir)
 
-	l := lock.New(filepath.Join(dir, "main.json"), nil)
+	l := lock.New(filepath.Join(dir, "main.json"), lock.Options{})
 	acquired, err := l.TryAcquire()
 	if err != nil {
 		log.Fatal(err)

@@ -111,7 +111,7 @@ func requireJudged(t *testing.T, data []byte, old, free bool) {
 		past := time.Now().Add(-time.Hour)
 		require.NoError(t, os.Chtimes(path+".lock", past, past))
 	}
-	l := New(path, nil)
+	l := New(path, Options{})
 	locked, err := l.IsLocked()
 	require.NoError(t, err)
 	require.Equal(t, !free, locked)

@@ -25,8 +25,8 @@ type Lock struct {
 }
 
 // New returns a lock on the file at path, which need not exist; its directory
-// must by the time the lock is acquired. A nil opts means the defaults.
-func New(path string, opts *Options) *Lock {
+// must by the time the lock is acquired.
+func New(path string, opts Options) *Lock {
 	return &Lock{path: path, opts: opts.withDefaults()}
 }
 

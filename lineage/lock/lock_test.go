@@ -18,7 +18,7 @@ import (
 
 func TestAcquireIsIdempotent(t *testing.T) {
 	path := target(t)
-	l := New(path, nil)
+	l := New(path, Options{})
 	for range 3 {
 		won, err := l.TryAcquire()
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestAcquireIsIdempotent(t *testing.T) {
 
 func TestLocksOfOneProcessExcludeEachOther(t *testing.T) {
 	path := target(t)
-	first, second := New(path, nil), New(path, nil)
+	first, second := New(path, Options{}), New(path, Options{})
 	require.NoError(t, first.Acquire(t.Context()))
 	won, err := second.TryAcquire()
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestGoroutinesExcludeEachOther(t *testing.T) {
 }
 
 func TestOneLockManyGoroutines(t *testing.T) {
-	l := New(target(t), &Options{Stale: time.Second, Refresh: time.Millisecond})
+	l := New(target(t), Options{Stale: time.Second, Refresh: time.Millisecond})
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
@@ -92,7 +92,7 @@ func TestOneLockManyGoroutines(t *testing.T) {
 }
 
 func TestLiveHolderIsNotRobbed(t *testing.T) {
-	opts := &Options{Stale: 3 * time.Second, Refresh: 20 * time.Millisecond} // a busy machine may be late to refresh
+	opts := Options{Stale: 3 * time.Second, Refresh: 20 * time.Millisecond} // a busy machine may be late to refresh
 	path := target(t)
 	holder, contender := New(path, opts), New(path, opts)
 	require.NoError(t, holder.Acquire(t.Context()))
@@ -110,7 +110,7 @@ func TestLiveHolderIsNotRobbed(t *testing.T) {
 
 func TestRefreshRenewsTheStamp(t *testing.T) {
 	path := target(t)
-	l := New(path, &Options{Refresh: 5 * time.Millisecond})
+	l := New(path, Options{Refresh: 5 * time.Millisecond})
 	require.NoError(t, l.Acquire(t.Context()))
 	first, err := l.Holder()
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestUnresponsiveHolderGivesWayToAWaiter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := target(t)
 			writeLock(t, path, newRecord(at, 50*time.Millisecond, stamp))
-			l := New(path, &Options{Stale: 50 * time.Millisecond})
+			l := New(path, Options{Stale: 50 * time.Millisecond})
 			won, err := l.TryAcquire()
 			require.NoError(t, err)
 			require.False(t, won, "its process runs")
@@ -145,7 +145,7 @@ func TestUnresponsiveHolderGivesWayToAWaiter(t *testing.T) {
 
 func TestLockFile(t *testing.T) {
 	path := target(t)
-	l := New(path, nil)
+	l := New(path, Options{})
 	require.NoError(t, l.Acquire(t.Context()))
 	defer l.Release()
 	stat, err := os.Stat(path + ".lock")
@@ -168,9 +168,9 @@ func TestDirectoryByAnotherName(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Skip("no symbolic links here:", err)
 	}
-	l := New(filepath.Join(link, "..", "link", "a"), nil)
+	l := New(filepath.Join(link, "..", "link", "a"), Options{})
 	require.NoError(t, l.Acquire(t.Context()))
-	locked, err := New(filepath.Join(real, "a"), nil).IsLocked()
+	locked, err := New(filepath.Join(real, "a"), Options{}).IsLocked()
 	require.NoError(t, err)
 	require.True(t, locked)
 	// Where the link points now does not matter to who holds the lock.
@@ -180,7 +180,7 @@ func TestDirectoryByAnotherName(t *testing.T) {
 }
 
 func TestMissingDirectory(t *testing.T) {
-	l := New(filepath.Join(t.TempDir(), "missing", "a"), nil)
+	l := New(filepath.Join(t.TempDir(), "missing", "a"), Options{})
 	_, err := l.TryAcquire()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorIs(t, l.Acquire(t.Context()), fs.ErrNotExist)
@@ -199,9 +199,9 @@ func TestInvalidOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := target(t)
-			_, err := New(path, &opts).TryAcquire()
+			_, err := New(path, opts).TryAcquire()
 			require.ErrorContains(t, err, "lock options")
-			_, err = New(path, &opts).Holder()
+			_, err = New(path, opts).Holder()
 			require.ErrorContains(t, err, "lock options")
 			requireFiles(t, filepath.Dir(path))
 		})
@@ -210,7 +210,7 @@ func TestInvalidOptions(t *testing.T) {
 
 func TestCancelledWhileWaiting(t *testing.T) {
 	path := target(t)
-	holder, waiter := New(path, nil), New(path, nil)
+	holder, waiter := New(path, Options{}), New(path, Options{})
 	require.NoError(t, holder.Acquire(t.Context()))
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -251,7 +251,7 @@ func TestLostLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := target(t)
-			l := New(path, &Options{Refresh: 5 * time.Millisecond})
+			l := New(path, Options{Refresh: 5 * time.Millisecond})
 			require.NoError(t, l.Acquire(t.Context()))
 			ctx, done := l.Context(t.Context())
 			defer done()
@@ -270,7 +270,7 @@ func TestLostLock(t *testing.T) {
 
 func TestLossFoundByAcquiringAgain(t *testing.T) {
 	path := target(t)
-	l := New(path, nil)
+	l := New(path, Options{})
 	require.NoError(t, l.Acquire(t.Context()))
 	ctx, done := l.Context(t.Context())
 	defer done()
@@ -283,7 +283,7 @@ func TestLossFoundByAcquiringAgain(t *testing.T) {
 }
 
 func TestContext(t *testing.T) {
-	l := New(target(t), nil)
+	l := New(target(t), Options{})
 	ctx, done := l.Context(t.Context())
 	defer done()
 	require.ErrorIs(t, context.Cause(ctx), ErrNotHeld)
@@ -316,7 +316,7 @@ func TestLocksAgreeOnTheHolder(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		path := filepath.Join(dir, "file")
-		locks := []*Lock{New(path, nil), New(path, nil), New(path, nil)}
+		locks := []*Lock{New(path, Options{}), New(path, Options{}), New(path, Options{})}
 		const nobody = -1
 		holder := nobody
 		lost := map[int]bool{}

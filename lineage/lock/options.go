@@ -10,7 +10,7 @@ const (
 	minimumStale = 10 * time.Millisecond
 )
 
-// Options adjusts a lock. The zero value, and nil, mean the defaults.
+// Options configure a lock. The zero value of each field is a default.
 type Options struct {
 	// Stale is how long a lock counts without being refreshed. It should be the
 	// same for all that lock one file; where a holder's differs, the longer one
@@ -25,18 +25,14 @@ type Options struct {
 }
 
 // withDefaults returns o with its zero values filled in.
-func (o *Options) withDefaults() Options {
-	var filled Options
-	if o != nil {
-		filled = *o
+func (o Options) withDefaults() Options {
+	if o.Stale == 0 {
+		o.Stale = defaultStale
 	}
-	if filled.Stale == 0 {
-		filled.Stale = defaultStale
+	if o.Refresh == 0 {
+		o.Refresh = o.Stale / 4
 	}
-	if filled.Refresh == 0 {
-		filled.Refresh = filled.Stale / 4
-	}
-	return filled
+	return o
 }
 
 func (o Options) validate() error {

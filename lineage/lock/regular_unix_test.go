@@ -24,7 +24,7 @@ func TestNothingIsFollowed(t *testing.T) {
 				path, outside := target(t), t.TempDir()
 				require.NoError(t, os.WriteFile(filepath.Join(outside, "precious"), []byte("not a lock"), 0o600))
 				require.NoError(t, put(path+suffix, outside))
-				l := New(path, nil)
+				l := New(path, Options{})
 				_, err := l.TryAcquire()
 				if suffix != ".lock.new" {
 					require.ErrorIs(t, err, ErrNotRegular)

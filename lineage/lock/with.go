@@ -12,7 +12,7 @@ import (
 // The context given to fn is cancelled with the cause ErrLost when the lock ends
 // before fn does; With then returns an error that matches ErrLost, even if fn
 // returns nil.
-func With(ctx context.Context, path string, opts *Options, fn func(context.Context) error) (err error) {
+func With(ctx context.Context, path string, opts Options, fn func(context.Context) error) (err error) {
 	l := New(path, opts)
 	if err := l.acquireWithin(ctx); err != nil {
 		return err

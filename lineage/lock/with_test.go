@@ -15,17 +15,17 @@ func TestWithReleases(t *testing.T) {
 	errFn := errors.New("from fn")
 	for name, run := range map[string]func(path string, fn func(context.Context) error){
 		"returns": func(path string, fn func(context.Context) error) {
-			require.NoError(t, With(t.Context(), path, nil, fn))
+			require.NoError(t, With(t.Context(), path, Options{}, fn))
 		},
 		"fails": func(path string, fn func(context.Context) error) {
-			err := With(t.Context(), path, nil, func(ctx context.Context) error {
+			err := With(t.Context(), path, Options{}, func(ctx context.Context) error {
 				return errors.Join(fn(ctx), errFn)
 			})
 			require.ErrorIs(t, err, errFn)
 		},
 		"panics": func(path string, fn func(context.Context) error) {
 			require.PanicsWithValue(t, "from fn", func() {
-				_ = With(t.Context(), path, nil, func(ctx context.Context) error {
+				_ = With(t.Context(), path, Options{}, func(ctx context.Context) error {
 					require.NoError(t, fn(ctx))
 					panic("from fn")
 				})
@@ -35,7 +35,7 @@ func TestWithReleases(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_ = With(context.Background(), path, nil, func(ctx context.Context) error {
+				_ = With(context.Background(), path, Options{}, func(ctx context.Context) error {
 					_ = fn(ctx)
 					runtime.Goexit()
 					return nil
@@ -50,7 +50,7 @@ func TestWithReleases(t *testing.T) {
 			var inner context.Context
 			run(path, func(ctx context.Context) (err error) {
 				inner = ctx
-				during, err = New(path, nil).IsLocked()
+				during, err = New(path, Options{}).IsLocked()
 				return errors.Join(err, ctx.Err())
 			})
 			require.True(t, during)
@@ -62,10 +62,10 @@ func TestWithReleases(t *testing.T) {
 
 func TestWithNamesTheHolder(t *testing.T) {
 	path := target(t)
-	l := New(path, nil)
+	l := New(path, Options{})
 	require.NoError(t, l.Acquire(t.Context()))
 	defer l.Release()
-	for name, opts := range map[string]*Options{"at once": nil, "after a wait": {Wait: 20 * time.Millisecond}} {
+	for name, opts := range map[string]Options{"at once": {}, "after a wait": {Wait: 20 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			err := With(t.Context(), path, opts, func(context.Context) error {
 				t.Error("not alone")
@@ -88,7 +88,7 @@ func TestWithWaits(t *testing.T) {
 			inside, leave := make(chan struct{}), make(chan struct{})
 			first := make(chan error, 1)
 			go func() {
-				first <- With(context.Background(), path, nil, func(context.Context) error {
+				first <- With(context.Background(), path, Options{}, func(context.Context) error {
 					close(inside)
 					<-leave
 					return nil
@@ -97,7 +97,7 @@ func TestWithWaits(t *testing.T) {
 			<-inside
 			time.AfterFunc(20*time.Millisecond, func() { close(leave) })
 			var ran bool
-			require.NoError(t, With(t.Context(), path, &Options{Wait: wait}, func(context.Context) error {
+			require.NoError(t, With(t.Context(), path, Options{Wait: wait}, func(context.Context) error {
 				ran = true
 				return nil
 			}))
@@ -113,7 +113,7 @@ func TestWithCancelled(t *testing.T) {
 			cause := errors.New("enough")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(cause)
-			err := With(ctx, target(t), &Options{Wait: wait}, func(context.Context) error {
+			err := With(ctx, target(t), Options{Wait: wait}, func(context.Context) error {
 				t.Error("cancelled before")
 				return nil
 			})
@@ -129,7 +129,7 @@ func TestWithLosesTheLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := target(t)
-			opts := &Options{Refresh: 5 * time.Millisecond}
+			opts := Options{Refresh: 5 * time.Millisecond}
 			err := With(t.Context(), path, opts, func(ctx context.Context) error {
 				if err := os.Remove(path + ".lock"); err != nil {
 					return err

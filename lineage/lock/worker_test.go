@@ -52,7 +52,7 @@ func work(commands io.Reader, answers io.Writer) int {
 func perform(command, path string, times int) (string, error) {
 	switch command {
 	case "take": // and never release
-		won, err := New(path, nil).TryAcquire()
+		won, err := New(path, Options{}).TryAcquire()
 		if err == nil && !won {
 			return "held", nil
 		}
@@ -70,7 +70,7 @@ func perform(command, path string, times int) (string, error) {
 
 func repeat(times int, path string, critical func(path string) error) error {
 	for range times {
-		err := With(context.Background(), path, &Options{Wait: -1}, func(context.Context) error {
+		err := With(context.Background(), path, Options{Wait: -1}, func(context.Context) error {
 			return critical(path)
 		})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestSummaryOfAContext(t *testing.T) {
 	ctx := context.Background()
-	s, err := lineage.Open(ctx, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	defer s.Close()
 	c, err := s.NewContext(ctx, lineage.ContextOptions{})

@@ -171,7 +171,7 @@ func headOf(t testing.TB, path string) archive.Head {
 
 func storeIn(t testing.TB) *lineage.Store {
 	t.Helper()
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -181,7 +181,7 @@ func formats() []archive.Format { return slices.Concat(archive.Formats(), archiv
 
 func imported(t testing.TB, s *lineage.Store, path string) archive.Report {
 	t.Helper()
-	r, err := archive.Import(bg, s, archive.Path(path), &archive.Options{Formats: formats()})
+	r, err := archive.Import(bg, s, archive.Path(path), archive.Options{Formats: formats()})
 	require.NoError(t, err)
 	return r
 }

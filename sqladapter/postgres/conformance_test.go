@@ -7,6 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
@@ -14,7 +15,7 @@ func TestConformance(t *testing.T) {
 	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dsn := pgtest.DSN(t)
 		return func(ctx context.Context) (chat.Store, func() error, error) {
-			db, err := postgres.Open(ctx, dsn, nil)
+			db, err := postgres.Open(ctx, dsn, sqladapter.Options{})
 			if err != nil {
 				return nil, nil, err
 			}

@@ -9,12 +9,13 @@ import (
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
 func TestEngine(t *testing.T) {
 	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
-		db, err := postgres.Open(context.Background(), pgtest.DSN(t), nil)
+		db, err := postgres.Open(context.Background(), pgtest.DSN(t), sqladapter.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		return db.Chats()

@@ -23,7 +23,7 @@ func withPath(dsn, schema string) string {
 }
 
 func opened(t *testing.T, dsn string) *sqladapter.DB {
-	db, err := postgres.Open(background, dsn, nil)
+	db, err := postgres.Open(background, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db

@@ -121,7 +121,7 @@ func (w *wire) Read(b []byte) (int, error) {
 }
 
 // open opens a database over connections that it breaks.
-func (b *breaker) open(t testing.TB, dsn string, o *sqladapter.Options) (*sqladapter.DB, error) {
+func (b *breaker) open(t testing.TB, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
 	config.Tracer = b
@@ -191,11 +191,11 @@ func (b *breaker) eachBreak(t *testing.T, prepare func(n int), do func(n int) er
 func TestLostConnections(t *testing.T) {
 	campaign.Long(t)
 	dsn := pgtest.DSN(t)
-	clean, err := postgres.Open(background, dsn, nil)
+	clean, err := postgres.Open(background, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer clean.Close()
 	b := newBreaker(t, dsn)
-	broken, err := b.open(t, dsn, nil)
+	broken, err := b.open(t, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer broken.Close()
 	s, check := broken.Chats(), clean.Chats()
@@ -332,7 +332,7 @@ func TestLostConnections(t *testing.T) {
 func TestLostWhileReading(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	b := newBreaker(t, dsn)
-	db, err := b.open(t, dsn, nil)
+	db, err := b.open(t, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
@@ -387,14 +387,14 @@ func TestLostWhileOpening(t *testing.T) {
 			dsn := pgtest.DSN(t)
 			b := newBreaker(t, dsn)
 			b.arm(at, answered)
-			db, err := b.open(t, dsn, nil)
+			db, err := b.open(t, dsn, sqladapter.Options{})
 			hit := b.disarm()
 			if err != nil {
 				require.True(t, errors.Is(err, sqladapter.ErrBusy) || hit == "commit" && errors.Is(err, sqladapter.ErrUncertain), "lost at %q: %v", hit, err)
 			} else {
 				require.NoError(t, db.Close())
 			}
-			again, err := postgres.Open(background, dsn, nil)
+			again, err := postgres.Open(background, dsn, sqladapter.Options{})
 			require.NoError(t, err)
 			_, err = again.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 			require.NoError(t, err)
@@ -410,13 +410,13 @@ func TestLostWhileOpening(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	b := newBreaker(t, dsn)
-	db, err := b.open(t, dsn, &sqladapter.Options{Patience: time.Millisecond})
+	db, err := b.open(t, dsn, sqladapter.Options{Patience: time.Millisecond})
 	require.NoError(t, err)
 	defer db.Close()
 	b.mu.Lock()
 	b.down = true
 	b.mu.Unlock()
-	_, err = b.open(t, dsn, nil)
+	_, err = b.open(t, dsn, sqladapter.Options{})
 	require.ErrorIs(t, err, sqladapter.ErrBusy)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	b.arm(1, false)
@@ -436,7 +436,7 @@ func TestUnreachable(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	b := newBreaker(t, dsn)
-	db, err := b.open(t, dsn, nil)
+	db, err := b.open(t, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	for at := 1; ; at++ {

@@ -19,7 +19,7 @@ import (
 // in the schema that the connection's search path begins with. Their names are in lower
 // case, as Postgres folds those of the documented script. One made by others with the
 // documented tables is taken as it is, also where their names were quoted.
-func Open(ctx context.Context, dsn string, o *sqladapter.Options) (*sqladapter.DB, error) {
+func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open postgres database: %w", err)
@@ -32,14 +32,14 @@ func Open(ctx context.Context, dsn string, o *sqladapter.Options) (*sqladapter.D
 // New is Open for a pool that the caller has, which stays the caller's to close. Its
 // driver is pgx, as stdlib.OpenDB and, for a *pgxpool.Pool, stdlib.OpenDBFromPool
 // return it.
-func New(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return open(ctx, sqladapter.Pools{Write: pool, Shared: true}, o)
 }
 
 // connections is how many connections are used at once unless options say otherwise.
 const connections = 8
 
-func open(ctx context.Context, pools sqladapter.Pools, o *sqladapter.Options) (*sqladapter.DB, error) {
+func open(ctx context.Context, pools sqladapter.Pools, o sqladapter.Options) (*sqladapter.DB, error) {
 	dialect, err := detect(ctx, pools.Write)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open postgres database: %w", sqladapter.Explain(dialect, err)), pools.Close())

@@ -21,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/statements"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
@@ -30,7 +31,7 @@ var background = context.Background()
 // TestStatements has the database prepare every statement.
 func TestStatements(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	db, err := postgres.Open(background, dsn, nil)
+	db, err := postgres.Open(background, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	raw, err := sql.Open("pgx", dsn)
@@ -59,7 +60,7 @@ func TestStatements(t *testing.T) {
 
 // TestUnstorable refuses JSON that the database has no room for, by name.
 func TestUnstorable(t *testing.T) {
-	db, err := postgres.Open(background, pgtest.DSN(t), nil)
+	db, err := postgres.Open(background, pgtest.DSN(t), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
@@ -80,7 +81,7 @@ func TestUnstorable(t *testing.T) {
 // TestLargeTexts keeps and finds what is too large for a text vector.
 func TestLargeTexts(t *testing.T) {
 	campaign.Long(t)
-	db, err := postgres.Open(background, pgtest.DSN(t), nil)
+	db, err := postgres.Open(background, pgtest.DSN(t), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
@@ -117,7 +118,7 @@ func TestPoolOfPgx(t *testing.T) {
 	defer pool.Close()
 	shared := stdlib.OpenDBFromPool(pool)
 	defer shared.Close()
-	db, err := postgres.New(background, shared, nil)
+	db, err := postgres.New(background, shared, sqladapter.Options{})
 	require.NoError(t, err)
 	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -149,7 +150,7 @@ func TestIsolation(t *testing.T) {
 				all.Go(func() {
 					pool := stdlib.OpenDB(*config)
 					defer pool.Close()
-					db, err := postgres.New(background, pool, nil)
+					db, err := postgres.New(background, pool, sqladapter.Options{})
 					if err != nil {
 						errs[i] = err
 						return
@@ -163,7 +164,7 @@ func TestIsolation(t *testing.T) {
 			}
 			all.Wait()
 			require.NoError(t, errors.Join(errs...))
-			db, err := postgres.Open(background, dsn, nil)
+			db, err := postgres.Open(background, dsn, sqladapter.Options{})
 			require.NoError(t, err)
 			defer db.Close()
 			chattest.RequireMembers(t, db.Chats(), "c", names)

@@ -27,7 +27,7 @@ func newPlace(t testing.TB) projecttest.Place {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, raw.Close()) })
 	return projecttest.Place{
-		Open: func(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error) {
+		Open: func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error) {
 			return postgres.Open(ctx, dsn, o)
 		},
 		SQL: raw,

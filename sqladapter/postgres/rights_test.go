@@ -36,14 +36,14 @@ func TestRights(t *testing.T) {
 	config.RuntimeParams["role"] = role
 	pool := stdlib.OpenDB(*config)
 	defer pool.Close()
-	open := func() (*sqladapter.DB, error) { return postgres.New(background, pool, nil) }
+	open := func() (*sqladapter.DB, error) { return postgres.New(background, pool, sqladapter.Options{}) }
 
 	run(`REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	_, err = open()
 	require.ErrorIs(t, err, sqladapter.ErrDenied)
 	require.ErrorContains(t, err, "permission denied for schema public")
 
-	owner, err := postgres.Open(background, dsn, nil)
+	owner, err := postgres.Open(background, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer owner.Close()
 	_, err = owner.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
@@ -73,7 +73,7 @@ func TestRights(t *testing.T) {
 	}
 	// Another program makes known what this one is about to read.
 	learned := false
-	busy, err := postgres.New(background, pool, &sqladapter.Options{Trace: func(sql string) {
+	busy, err := postgres.New(background, pool, sqladapter.Options{Trace: func(sql string) {
 		if strings.Contains(sql, "@@") && !learned {
 			learned = true
 			_, err := owner.SearchAll(background, "", "zebra", chat.SearchOptions{})
@@ -99,7 +99,7 @@ func TestRights(t *testing.T) {
 	readOnly.RuntimeParams["default_transaction_read_only"] = "on"
 	other := stdlib.OpenDB(*readOnly)
 	defer other.Close()
-	db2, err := postgres.New(background, other, nil)
+	db2, err := postgres.New(background, other, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db2.Close()
 	_, err = db2.Chats().CreateChat(background, chat.Chat{ID: "e", UserID: "ada"})
@@ -117,7 +117,7 @@ func TestLearningInBatches(t *testing.T) {
 	const chats = 500
 	dsn := pgtest.DSN(t)
 	b := newBreaker(t, dsn)
-	db, err := b.open(t, dsn, nil)
+	db, err := b.open(t, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	require.NoError(t, place{dsn: dsn}.Exec(background, `

@@ -27,7 +27,7 @@ type place struct {
 }
 
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
-	return postgres.Open(ctx, p.dsn, nil)
+	return postgres.Open(ctx, p.dsn, sqladapter.Options{})
 }
 
 var quotedName = regexp.MustCompile(`"(idx_\w+|messages_fts\w*|[a-z]+[A-Z]\w*)"`)
@@ -52,7 +52,7 @@ func config(t testing.TB, quoted bool) sqltest.Config {
 		New:    func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), quoted} },
 		NameOf: func(p sqltest.Place) string { return p.(place).dsn },
 		Named:  func(name string) sqltest.Place { return place{name, quoted} },
-		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+		OpenWith: func(ctx context.Context, p sqltest.Place, o sqladapter.Options) (*sqladapter.DB, error) {
 			return postgres.Open(ctx, p.(place).dsn, o)
 		},
 		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {

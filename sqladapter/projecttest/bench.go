@@ -32,7 +32,7 @@ func Bench(b *testing.B, config Config, placeholder func(n int) string) {
 		n, err = strconv.Atoi(text)
 		require.NoError(b, err)
 	}
-	store, err := lineage.Open(bg, b.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(bg, b.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(b, err)
 	defer store.Close()
 	fill(b, store, n)

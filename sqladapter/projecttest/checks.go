@@ -286,7 +286,7 @@ func (s *suite) stopAt(t *testing.T, store *lineage.Store, place Place, n int64)
 	defer cancel()
 	var issued atomic.Int64
 	var counting atomic.Bool
-	db, err := place.Open(bg, &sqladapter.Options{Trace: func(string) {
+	db, err := place.Open(bg, sqladapter.Options{Trace: func(string) {
 		if counting.Load() && issued.Add(1) == n {
 			cancel()
 		}
@@ -390,7 +390,7 @@ func (s *suite) testTexts(t *testing.T) {
 // differences returns what a comparison finds.
 func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []sqladapter.Difference {
 	var found []sqladapter.Difference
-	for d, err := range sqladapter.Compare(bg, db, store, nil) {
+	for d, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
 		require.NoError(t, err)
 		found = append(found, d)
 	}
@@ -416,7 +416,7 @@ func (s *suite) testCompare(t *testing.T) {
 	db := s.open(t, place)
 	defer db.Close()
 	first := func(err error) error {
-		for _, found := range sqladapter.Compare(bg, db, store, nil) {
+		for _, found := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
 			return found
 		}
 		return err

@@ -33,14 +33,14 @@ func (s *suite) testDiverged(t *testing.T) {
 
 	_, err = lineage.Restore(bg, filepath.Join(room, "backup"), filepath.Join(room, "restored"), lineage.RestoreOptions{})
 	require.NoError(t, err)
-	restored, err := lineage.Open(bg, filepath.Join(room, "restored"), nil)
+	restored, err := lineage.Open(bg, filepath.Join(room, "restored"), lineage.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, restored.Close()) }()
 	for i := range 6 {
 		_, err = (&sqladapter.Projector{Store: restored, DB: db}).Run(bg)
 		require.ErrorIs(t, err, sqladapter.ErrAhead)
 		require.ErrorIs(t, err, lineage.ErrDiverged)
-		for _, err := range sqladapter.Compare(bg, db, restored, nil) {
+		for _, err := range sqladapter.Compare(bg, db, restored, sqladapter.CompareOptions{}) {
 			require.ErrorIs(t, err, lineage.ErrDiverged)
 		}
 		require.Equal(t, want, dump(t, place, false), "nothing was changed")

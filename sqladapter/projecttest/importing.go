@@ -15,7 +15,7 @@ import (
 )
 
 func (s *suite) doImport(t require.TestingT, db *sqladapter.DB, store *lineage.Store) sqladapter.ImportReport {
-	report, err := sqladapter.Import(bg, db, store, &sqladapter.ImportOptions{Problem: func(id string, err error) {
+	report, err := sqladapter.Import(bg, db, store, sqladapter.ImportOptions{Problem: func(id string, err error) {
 		require.NoError(t, err, id)
 	}})
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func (s *suite) testImportProblems(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var problems []string
-	report, err := sqladapter.Import(bg, db, store, &sqladapter.ImportOptions{Problem: func(id string, err error) {
+	report, err := sqladapter.Import(bg, db, store, sqladapter.ImportOptions{Problem: func(id string, err error) {
 		problems = append(problems, id+": "+err.Error())
 	}})
 	require.NoError(t, err)
@@ -132,13 +132,13 @@ func (s *suite) testImportProblems(t *testing.T) {
 // testImportRandom imports what was made at random.
 func (s *suite) testImportRandom(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
-		from, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		from, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer from.Close()
 		place := s.New(t)
 		db := s.open(r, place)
 		defer db.Close()
-		to, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		to, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer to.Close()
 		m := newMachine(from)

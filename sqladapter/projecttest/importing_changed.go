@@ -274,7 +274,7 @@ func (c *changer) visible() (rows map[string]row, heads map[string]string) {
 // say, and the store's own messages still follow what they followed.
 func (s *suite) testImportChangedRandom(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
-		store, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer store.Close()
 		place, copied := s.New(t), s.New(t)

@@ -24,7 +24,7 @@ import (
 
 // Place is a database that lasts as long as the test.
 type Place struct {
-	Open func(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error)
+	Open func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error)
 	// SQL is another way in, for a look at the tables. Its statements name documented
 	// columns without quotes.
 	SQL *sql.DB
@@ -146,7 +146,7 @@ func requireSame(t require.TestingT, want, got map[string][]string) {
 }
 
 func (s *suite) open(t require.TestingT, place Place) *sqladapter.DB {
-	db, err := place.Open(bg, nil)
+	db, err := place.Open(bg, sqladapter.Options{})
 	require.NoError(t, err)
 	return db
 }
@@ -162,7 +162,7 @@ func (s *suite) rebuilt(t testing.TB, store *lineage.Store, chatsOnly bool) map[
 }
 
 func newStore(t testing.TB) *lineage.Store {
-	store, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store

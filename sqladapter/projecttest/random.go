@@ -23,7 +23,7 @@ func (s *suite) testRandomChatsOnly(t *testing.T) { s.random(t, true) }
 func (s *suite) random(t *testing.T, chatsOnly bool) {
 	s.check(t, func(r *rapid.T) {
 		dir, place := t.TempDir(), s.New(t)
-		store, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal})
+		store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer store.Close()
 		db := s.open(r, place)

@@ -59,7 +59,7 @@ func TestDamage(t *testing.T) {
 }
 
 func packAll(t *testing.T, dir string, dense bool) {
-	store, err := lineage.Open(bg, dir, nil)
+	store, err := lineage.Open(bg, dir, lineage.Options{})
 	require.NoError(t, err)
 	_, err = store.Pack(bg, lineage.PackOptions{All: true, Dense: dense})
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func packAll(t *testing.T, dir string, dense bool) {
 // talk adds chats to a store.
 func talk(t *testing.T, dir string, o lineage.Options, from int) {
 	o.Durability = lineage.Normal
-	store, err := lineage.Open(bg, dir, &o)
+	store, err := lineage.Open(bg, dir, o)
 	require.NoError(t, err)
 	chats := chat.On(store)
 	for i := range damagedChats {
@@ -108,7 +108,7 @@ func read(t *testing.T, dir string, readOnly, searching bool) reading {
 		}
 		r.said[what] = fmt.Sprint(v)
 	}
-	store, err := lineage.Open(bg, dir, &lineage.Options{MustExist: true, ReadOnly: readOnly, NoPacking: true})
+	store, err := lineage.Open(bg, dir, lineage.Options{MustExist: true, ReadOnly: readOnly, NoPacking: true})
 	if err != nil {
 		r.errs = append(r.errs, err)
 		return r
@@ -152,7 +152,7 @@ func read(t *testing.T, dir string, readOnly, searching bool) reading {
 		}
 	}
 	if searching && r.damage == nil {
-		x, err := search.Open(bg, store, dir, nil)
+		x, err := search.Open(bg, store, dir, search.Options{})
 		add("open search", nil, err)
 		if err == nil {
 			results, err := x.SearchAll(bg, "", "walrus", chat.SearchOptions{Limit: 1000})

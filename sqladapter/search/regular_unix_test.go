@@ -17,7 +17,7 @@ import (
 // TestNothingIsFollowed puts something else in the place of the files of an index.
 func TestNothingIsFollowed(t *testing.T) {
 	dir, outside := filepath.Join(t.TempDir(), "store"), t.TempDir()
-	store, err := lineage.Open(bg, dir, nil)
+	store, err := lineage.Open(bg, dir, lineage.Options{})
 	require.NoError(t, err)
 	defer store.Close()
 	precious := filepath.Join(outside, "precious")
@@ -33,7 +33,7 @@ func TestNothingIsFollowed(t *testing.T) {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				require.NoError(t, put())
 				defer os.Remove(path)
-				_, err := search.Open(bg, store, dir, nil)
+				_, err := search.Open(bg, store, dir, search.Options{})
 				require.ErrorIs(t, err, lineage.ErrNotRegular)
 				require.ErrorContains(t, err, path)
 				entries, err := os.ReadDir(outside)

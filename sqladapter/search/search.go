@@ -44,11 +44,8 @@ var _ chat.Searcher = (*Index)(nil)
 
 // Open opens the index of a store in its directory. Nothing is brought up to date
 // yet. Close the index before the store.
-func Open(ctx context.Context, store *lineage.Store, dir string, o *Options) (*Index, error) {
-	x := &Index{store: store, path: filepath.Join(dir, FileName)}
-	if o != nil {
-		x.options = *o
-	}
+func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*Index, error) {
+	x := &Index{store: store, path: filepath.Join(dir, FileName), options: o}
 	return x, x.open(ctx)
 }
 
@@ -84,7 +81,7 @@ func openFile(ctx context.Context, path string) (*sqladapter.DB, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	return sqlite.Open(ctx, path, nil)
+	return sqlite.Open(ctx, path, sqladapter.Options{})
 }
 
 func (x *Index) remove() error {

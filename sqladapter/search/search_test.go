@@ -23,11 +23,11 @@ func TestConformance(t *testing.T) {
 	chattest.Run(t, chattest.Config{Search: true, New: func(t testing.TB) chattest.OpenFunc {
 		dir := filepath.Join(t.TempDir(), "store")
 		return func(ctx context.Context) (chat.Store, func() error, error) {
-			store, err := lineage.Open(ctx, dir, &lineage.Options{Durability: lineage.Normal})
+			store, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
 			if err != nil {
 				return nil, nil, err
 			}
-			x, err := search.Open(ctx, store, dir, nil)
+			x, err := search.Open(ctx, store, dir, search.Options{})
 			if err != nil {
 				store.Close()
 				return nil, nil, err
@@ -43,9 +43,9 @@ func TestConformance(t *testing.T) {
 }
 
 func open(t testing.TB, dir string) (*lineage.Store, *search.Index) {
-	store, err := lineage.Open(bg, dir, &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
-	x, err := search.Open(bg, store, dir, nil)
+	x, err := search.Open(bg, store, dir, search.Options{})
 	require.NoError(t, err)
 	return store, x
 }
@@ -155,7 +155,7 @@ func TestIsMadeAnew(t *testing.T) {
 
 // undo takes the last message back.
 func undo(dir string, id lineage.ContextID) error {
-	store, err := lineage.Open(bg, dir, nil)
+	store, err := lineage.Open(bg, dir, lineage.Options{})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -32,7 +33,7 @@ func TestConformanceInMemory(t *testing.T) {
 
 func opener(path string) chattest.OpenFunc {
 	return func(ctx context.Context) (chat.Store, func() error, error) {
-		db, err := sqlite.Open(ctx, path, nil)
+		db, err := sqlite.Open(ctx, path, sqladapter.Options{})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -50,7 +51,7 @@ func TestConformanceSharedPool(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, pool.Close()) })
 		return func(ctx context.Context) (chat.Store, func() error, error) {
-			db, err := sqlite.New(ctx, pool, nil)
+			db, err := sqlite.New(ctx, pool, sqladapter.Options{})
 			if err != nil {
 				return nil, nil, err
 			}

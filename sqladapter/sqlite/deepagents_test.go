@@ -140,7 +140,7 @@ func TestDeepAgents(t *testing.T) {
 	ts.Do(t, &written, "write", "birds")
 	var store chat.Store
 	open := func() *sqladapter.DB {
-		db, err := sqlite.Open(ctx, file, nil)
+		db, err := sqlite.Open(ctx, file, sqladapter.Options{})
 		require.NoError(t, err)
 		store = db.Chats()
 		return db
@@ -219,19 +219,19 @@ func TestDeepAgentsImport(t *testing.T) {
 	var written dump
 	ts.Do(t, &written, "write", "birds")
 
-	theirs, err := sqlite.Open(ctx, file, nil)
+	theirs, err := sqlite.Open(ctx, file, sqladapter.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, theirs.Close()) }()
-	store, err := lineage.Open(ctx, filepath.Join(t.TempDir(), "store"), nil)
+	store, err := lineage.Open(ctx, filepath.Join(t.TempDir(), "store"), lineage.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	report, err := sqladapter.Import(ctx, theirs, store, nil)
+	report, err := sqladapter.Import(ctx, theirs, store, sqladapter.ImportOptions{})
 	require.NoError(t, err)
 	require.Equal(t, 1, int(report.Chats))
 	same(t, written, dumpOf(t, chat.On(store), "birds"))
 
 	copied := filepath.Join(t.TempDir(), "copy.db")
-	ours, err := sqlite.Open(ctx, copied, nil)
+	ours, err := sqlite.Open(ctx, copied, sqladapter.Options{})
 	require.NoError(t, err)
 	_, err = (&sqladapter.Projector{Store: store, DB: ours}).Run(ctx)
 	require.NoError(t, err)
@@ -243,7 +243,7 @@ func TestDeepAgentsImport(t *testing.T) {
 
 	head, err := store.View().Head(ctx)
 	require.NoError(t, err)
-	_, err = sqladapter.Import(ctx, theirs, store, nil)
+	_, err = sqladapter.Import(ctx, theirs, store, sqladapter.ImportOptions{})
 	require.NoError(t, err)
 	after, err := store.View().Head(ctx)
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ func TestProjectKilled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	grow := func(round int) {
-		store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), nil)
+		store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), lineage.Options{})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, store.Close()) }()
 		chats := chat.On(store)
@@ -80,13 +80,13 @@ func TestProjectKilled(t *testing.T) {
 	_, err := project(dir, 0, nil)
 	require.NoError(t, err)
 
-	store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), nil)
+	store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), lineage.Options{})
 	require.NoError(t, err)
 	defer store.Close()
-	db, err := sqlite.Open(context.Background(), filepath.Join(dir, "chats.db"), nil)
+	db, err := sqlite.Open(context.Background(), filepath.Join(dir, "chats.db"), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	for d, err := range sqladapter.Compare(context.Background(), db, store, nil) {
+	for d, err := range sqladapter.Compare(context.Background(), db, store, sqladapter.CompareOptions{}) {
 		require.NoError(t, err)
 		require.Fail(t, "a difference", d)
 	}
@@ -94,12 +94,12 @@ func TestProjectKilled(t *testing.T) {
 
 // project projects the store of a directory into a file beside it.
 func project(dir string, batch int, progress func(sqladapter.ProjectReport)) (report sqladapter.ProjectReport, err error) {
-	store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), nil)
+	store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), lineage.Options{})
 	if err != nil {
 		return report, err
 	}
 	defer store.Close()
-	db, err := sqlite.Open(context.Background(), filepath.Join(dir, "chats.db"), nil)
+	db, err := sqlite.Open(context.Background(), filepath.Join(dir, "chats.db"), sqladapter.Options{})
 	if err != nil {
 		return report, err
 	}

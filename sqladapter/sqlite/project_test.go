@@ -28,7 +28,7 @@ func newPlace(t testing.TB) projecttest.Place {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, raw.Close()) })
 	return projecttest.Place{
-		Open: func(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error) {
+		Open: func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlite.Open(ctx, path, o)
 		},
 		SQL: raw,
@@ -40,11 +40,11 @@ func newPlace(t testing.TB) projecttest.Place {
 func TestProjectLeavesNoBytesOfRows(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "chats.db")
-	store, err := lineage.Open(ctx, filepath.Join(dir, "store"), nil)
+	store, err := lineage.Open(ctx, filepath.Join(dir, "store"), lineage.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	project := func() string {
-		db, err := sqlite.Open(ctx, path, nil)
+		db, err := sqlite.Open(ctx, path, sqladapter.Options{})
 		require.NoError(t, err)
 		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(ctx)
 		require.NoError(t, errors.Join(err, db.Close()))

@@ -41,7 +41,7 @@ var settings = [...]string{
 
 // Open opens the database in a file, or in memory, and makes it, and the folders it is
 // in, if there is none. One made by others with the documented tables is taken as it is.
-func Open(ctx context.Context, path string, o *sqladapter.Options) (*sqladapter.DB, error) {
+func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite database: no path: %w", chat.ErrInvalid)
 	}
@@ -64,14 +64,14 @@ func Open(ctx context.Context, path string, o *sqladapter.Options) (*sqladapter.
 // New is Open for a pool that the caller has, which stays the caller's to close. Its
 // driver is modernc.org/sqlite. Its settings are left as they are: foreign keys should
 // be on, and a pool of a database in memory must have one connection.
-func New(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
 // connect prepares a connection that writes and some that read.
-func connect(path string, o *sqladapter.Options) (sqladapter.Pools, error) {
+func connect(path string, o sqladapter.Options) (sqladapter.Pools, error) {
 	wait := waiting
-	if o != nil && o.Patience > 0 {
+	if o.Patience > 0 {
 		wait = min(wait, o.Patience)
 	}
 	timeout := fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())

@@ -24,7 +24,7 @@ import (
 var background = context.Background()
 
 func TestSettings(t *testing.T) {
-	db, err := sqlite.Open(background, filepath.Join(t.TempDir(), "chats.db"), nil)
+	db, err := sqlite.Open(background, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	for pragma, want := range map[string]string{
@@ -44,7 +44,7 @@ func TestSettings(t *testing.T) {
 // TestStatements has the database prepare every statement.
 func TestStatements(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
-	db, err := sqlite.Open(background, path, nil)
+	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	raw, err := sql.Open("sqlite", path)
@@ -78,7 +78,7 @@ func TestKilled(t *testing.T) {
 		appendForEver(path)
 	}
 	path := filepath.Join(t.TempDir(), "chats.db")
-	db, err := sqlite.Open(background, path, nil)
+	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestKilled(t *testing.T) {
 
 // countTurns returns how many turns there are, of three messages each.
 func countTurns(t *testing.T, path string) int {
-	db, err := sqlite.Open(background, path, nil)
+	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
@@ -129,7 +129,7 @@ func countTurns(t *testing.T, path string) int {
 }
 
 func appendForEver(path string) {
-	db, err := sqlite.Open(background, path, nil)
+	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -172,7 +172,7 @@ func TestManyMessages(t *testing.T) {
 	require.ErrorContains(t, err, "too many SQL variables")
 
 	statements := 0
-	db, err := sqladapter.Open(background, sqladapter.Pools{Write: pool}, sqlite.Dialect{}, &sqladapter.Options{Trace: func(string) { statements++ }})
+	db, err := sqladapter.Open(background, sqladapter.Pools{Write: pool}, sqlite.Dialect{}, sqladapter.Options{Trace: func(string) { statements++ }})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
@@ -220,7 +220,7 @@ func TestManyMessages(t *testing.T) {
 // and compares the numbers that are kept with the rows.
 func TestCounts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
-	db, err := sqlite.Open(background, path, nil)
+	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	for _, id := range []string{"c", "d"} {
@@ -302,7 +302,7 @@ func TestChainsReplaced(t *testing.T) {
 			`PRAGMA foreign_keys = OFF; UPDATE messages SET parentId = 'new' WHERE id = 'm1'; INSERT ` + insert + `('new', 'c', NULL, 'user', '"x"', 1)`: 5,
 		} {
 			path := filepath.Join(t.TempDir(), "chats.db")
-			db, err := sqlite.Open(background, path, nil)
+			db, err := sqlite.Open(background, path, sqladapter.Options{})
 			require.NoError(t, err)
 			s := db.Chats()
 			_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
@@ -387,7 +387,7 @@ INSERT INTO branches (id, chatId, name, headMessageId, isActive, createdAt) VALU
 // it is free.
 func TestBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
-	db, err := sqlite.Open(background, path, &sqladapter.Options{Patience: 50 * time.Millisecond})
+	db, err := sqlite.Open(background, path, sqladapter.Options{Patience: 50 * time.Millisecond})
 	require.NoError(t, err)
 	defer db.Close()
 	raw, err := sql.Open("sqlite", path+"?_txlock=immediate")
@@ -409,7 +409,7 @@ func TestBusy(t *testing.T) {
 // be written at the time.
 func TestSearchWhileLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
-	db, err := sqlite.Open(background, path, &sqladapter.Options{Patience: 50 * time.Millisecond})
+	db, err := sqlite.Open(background, path, sqladapter.Options{Patience: 50 * time.Millisecond})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
@@ -439,9 +439,9 @@ func TestNotADatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	text := []byte("This is a file of notes, and it is long enough to be looked at as a database, which it is not, not at all.")
 	require.NoError(t, os.WriteFile(path, text, 0o600))
-	_, err := sqlite.Open(background, path, nil)
+	_, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.ErrorContains(t, err, "notes.txt")
-	_, err = sqlite.Open(background, "", nil)
+	_, err = sqlite.Open(background, "", sqladapter.Options{})
 	require.ErrorIs(t, err, chat.ErrInvalid)
 	left, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -451,18 +451,18 @@ func TestNotADatabase(t *testing.T) {
 // TestFolders makes the folders that a file is in.
 func TestFolders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "not there", "nor this", "chats.db")
-	db, err := sqlite.Open(background, path, nil)
+	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	require.FileExists(t, path)
-	_, err = sqlite.Open(background, filepath.Join(path, "below a file", "chats.db"), nil)
+	_, err = sqlite.Open(background, filepath.Join(path, "below a file", "chats.db"), sqladapter.Options{})
 	require.ErrorContains(t, err, path)
 }
 
 // TestReadOnlyFile says that a database cannot be written, and goes on reading it.
 func TestReadOnlyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
-	db, err := sqlite.Open(background, path, nil)
+	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -470,7 +470,7 @@ func TestReadOnlyFile(t *testing.T) {
 	pool, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?mode=ro")
 	require.NoError(t, err)
 	defer pool.Close()
-	readOnly, err := sqlite.New(background, pool, nil)
+	readOnly, err := sqlite.New(background, pool, sqladapter.Options{})
 	require.NoError(t, err)
 	defer readOnly.Close()
 	_, err = readOnly.Chats().CreateChat(background, chat.Chat{ID: "d", UserID: "ada"})

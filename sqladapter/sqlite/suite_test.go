@@ -21,7 +21,7 @@ import (
 type place string
 
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
-	return sqlite.Open(ctx, string(p), nil)
+	return sqlite.Open(ctx, string(p), sqladapter.Options{})
 }
 
 func (p place) Exec(ctx context.Context, script string) error {
@@ -41,7 +41,7 @@ func config(t testing.TB) sqltest.Config {
 		New:    func(t testing.TB) sqltest.Place { return place(filepath.Join(t.TempDir(), "chats.db")) },
 		NameOf: func(p sqltest.Place) string { return string(p.(place)) },
 		Named:  func(name string) sqltest.Place { return place(name) },
-		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+		OpenWith: func(ctx context.Context, p sqltest.Place, o sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlite.Open(ctx, string(p.(place)), o)
 		},
 		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
@@ -73,7 +73,7 @@ func TestSearchGolden(t *testing.T) {
 	if os.Getenv("LINEAGE_UPDATE_GOLDEN") == "" {
 		t.Skip("nothing to rewrite: TestSuite compares")
 	}
-	db, err := sqlite.Open(context.Background(), sqlite.Memory, nil)
+	db, err := sqlite.Open(context.Background(), sqlite.Memory, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	sqltest.Fill(t, db.Chats(), "c")
@@ -84,7 +84,7 @@ func TestSearchGolden(t *testing.T) {
 // SQLite's own index does.
 func TestSearchAsFTS5(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
-	db, err := sqlite.Open(context.Background(), path, nil)
+	db, err := sqlite.Open(context.Background(), path, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	sqltest.Fill(t, db.Chats(), "c")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
@@ -54,7 +55,7 @@ func TestConformance(t *testing.T) {
 	chattest.Run(t, chattest.Config{Search: true, MaxID: 255, New: func(t testing.TB) chattest.OpenFunc {
 		dsn := newDatabase(t)
 		return func(ctx context.Context) (chat.Store, func() error, error) {
-			db, err := sqlserver.Open(ctx, dsn, nil)
+			db, err := sqlserver.Open(ctx, dsn, sqladapter.Options{})
 			if err != nil {
 				return nil, nil, err
 			}

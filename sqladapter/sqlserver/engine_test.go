@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
@@ -17,7 +18,7 @@ func TestEngine(t *testing.T) {
 		t.Skipf("NOT TESTED against a real SQL Server: %s names none", server)
 	}
 	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
-		db, err := sqlserver.Open(context.Background(), newDatabase(t), nil)
+		db, err := sqlserver.Open(context.Background(), newDatabase(t), sqladapter.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		return db.Chats()

@@ -14,7 +14,7 @@ import (
 // Open opens the database that a DSN names ("sqlserver://user:password@host?database=…")
 // and makes the tables that are not there. One made by others with the documented
 // tables is taken as it is.
-func Open(ctx context.Context, dsn string, o *sqladapter.Options) (*sqladapter.DB, error) {
+func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	connector, err := mssql.NewConnector(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open sqlserver database: %w", err)
@@ -26,7 +26,7 @@ func Open(ctx context.Context, dsn string, o *sqladapter.Options) (*sqladapter.D
 
 // New is Open for a pool that the caller has, which stays the caller's to close. Its
 // driver is go-mssqldb.
-func New(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 

@@ -18,7 +18,7 @@ import (
 type place string
 
 func (p place) Open(ctx context.Context) (*sqladapter.DB, error) {
-	return sqlserver.Open(ctx, string(p), nil)
+	return sqlserver.Open(ctx, string(p), sqladapter.Options{})
 }
 
 func (p place) Exec(ctx context.Context, script string) error {
@@ -41,7 +41,7 @@ func config(t testing.TB) sqltest.Config {
 		New:    func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
 		NameOf: func(p sqltest.Place) string { return string(p.(place)) },
 		Named:  func(name string) sqltest.Place { return place(name) },
-		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+		OpenWith: func(ctx context.Context, p sqltest.Place, o sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlserver.Open(ctx, string(p.(place)), o)
 		},
 		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {

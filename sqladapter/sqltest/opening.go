@@ -183,7 +183,7 @@ func testSharedPool(t *testing.T, c Config) {
 	p := c.New(t)
 	pool := c.Pool(t, p)
 	for _, id := range []string{"c", "d"} {
-		db, err := c.WithPool(background, pool, nil)
+		db, err := c.WithPool(background, pool, sqladapter.Options{})
 		require.NoError(t, err)
 		s := db.Chats()
 		branch := grow(t, s, id, 3)
@@ -193,14 +193,14 @@ func testSharedPool(t *testing.T, c Config) {
 		require.NoError(t, pool.Ping(), "it is the caller's to close")
 	}
 	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 99 WHERE version = 1`))
-	_, err := c.WithPool(background, pool, nil)
+	_, err := c.WithPool(background, pool, sqladapter.Options{})
 	require.ErrorIs(t, err, sqladapter.ErrNewer)
 	require.NoError(t, pool.Ping(), "opening that fails does not close it either")
 	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 1 WHERE version = 99`))
 
 	// All of this on one connection, many at once.
 	pool.SetMaxOpenConns(1)
-	db, err := c.WithPool(background, pool, nil)
+	db, err := c.WithPool(background, pool, sqladapter.Options{})
 	require.NoError(t, err)
 	together(t, 8, func(i int) error {
 		id := fmt.Sprint("e", i)
@@ -215,7 +215,7 @@ func testSharedPool(t *testing.T, c Config) {
 
 // testConnections opens no more connections than the options say.
 func testConnections(t *testing.T, c Config) {
-	db, err := c.OpenWith(background, c.New(t), &sqladapter.Options{Connections: 1})
+	db, err := c.OpenWith(background, c.New(t), sqladapter.Options{Connections: 1})
 	require.NoError(t, err)
 	together(t, 8, func(i int) error {
 		id := fmt.Sprint("c", i)

@@ -268,7 +268,7 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	p := c.New(t)
 	var statements atomic.Int64
 	var each atomic.Pointer[func()]
-	db, err := c.OpenWith(background, p, &sqladapter.Options{Trace: func(string) {
+	db, err := c.OpenWith(background, p, sqladapter.Options{Trace: func(string) {
 		statements.Add(1)
 		if do := each.Load(); do != nil {
 			(*do)()

@@ -24,11 +24,11 @@ type Config struct {
 	NameOf func(p Place) string
 	Named  func(name string) Place
 	// OpenWith opens a place with options.
-	OpenWith func(ctx context.Context, p Place, o *sqladapter.Options) (*sqladapter.DB, error)
+	OpenWith func(ctx context.Context, p Place, o sqladapter.Options) (*sqladapter.DB, error)
 	// Pool returns a pool of a host's own for a place, closed when the test ends, and
 	// WithPool opens the database with one.
 	Pool     func(t testing.TB, p Place) *sql.DB
-	WithPool func(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error)
+	WithPool func(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error)
 	// Documented makes the documented tables of chats, as other programs do.
 	Documented string
 	// Dialect is the database's.

@@ -53,13 +53,10 @@ const (
 	defaultMaxImage = 4 << 20
 )
 
-// Write writes what the options' scope names. nil options are the defaults. What
+// Write writes what the options' scope names. What
 // was written before an error is not a whole document.
-func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format, o *Options) error {
-	if o == nil {
-		o = &Options{}
-	}
-	x := &exporter{store: store, o: *o, w: bufio.NewWriterSize(w, 64<<10)}
+func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format, o Options) error {
+	x := &exporter{store: store, o: o, w: bufio.NewWriterSize(w, 64<<10)}
 	if x.o.MaxBody <= 0 {
 		x.o.MaxBody = defaultMaxBody
 	}

@@ -32,7 +32,7 @@ func open(t testing.TB) *lineage.Store {
 	t.Helper()
 	var seconds atomic.Int64
 	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
-	s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{
 		Durability: lineage.Normal,
 		Now:        func() time.Time { return start.Add(time.Duration(seconds.Add(1)) * time.Second) },
 	})
@@ -41,7 +41,7 @@ func open(t testing.TB) *lineage.Store {
 	return s
 }
 
-func written(t testing.TB, s *lineage.Store, format export.Format, o *export.Options) string {
+func written(t testing.TB, s *lineage.Store, format export.Format, o export.Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, export.Write(bg, s, &b, format, o))
@@ -134,9 +134,9 @@ func TestGolden(t *testing.T) {
 		export.OpenAI: "sample.jsonl", export.ShareGPT: "sharegpt.json", export.Markdown: "sample.md", export.HTML: "sample.html",
 	} {
 		t.Run(string(format), func(t *testing.T) {
-			all := written(t, s, format, nil)
-			require.Equal(t, all, written(t, s, format, nil), "not the same twice")
-			golden(t, name, written(t, s, format, &export.Options{Scope: export.Scope{Threads: []*lineage.Thread{thread}}}))
+			all := written(t, s, format, export.Options{})
+			require.Equal(t, all, written(t, s, format, export.Options{}), "not the same twice")
+			golden(t, name, written(t, s, format, export.Options{Scope: export.Scope{Threads: []*lineage.Thread{thread}}}))
 		})
 	}
 }
@@ -145,7 +145,7 @@ func TestOneContextIsOneHistory(t *testing.T) {
 	s, thread := sample(t)
 	retry, err := thread.On(bg, "retry")
 	require.NoError(t, err)
-	o := &export.Options{Scope: export.Scope{Context: retry}}
+	o := export.Options{Scope: export.Scope{Context: retry}}
 	require.Equal(t, 1, strings.Count(written(t, s, export.OpenAI, o), "\n"))
 	for _, format := range export.Formats() {
 		got := written(t, s, format, o)
@@ -159,7 +159,7 @@ func TestContextOutsideOfThreads(t *testing.T) {
 	s := open(t)
 	c, err := s.NewContext(bg, lineage.ContextOptions{})
 	require.NoError(t, err)
-	o := &export.Options{Scope: export.Scope{Context: c}}
+	o := export.Options{Scope: export.Scope{Context: c}}
 	for _, format := range export.Formats() {
 		written(t, s, format, o)
 	}
@@ -171,20 +171,20 @@ func TestContextOutsideOfThreads(t *testing.T) {
 
 func TestEmptyStore(t *testing.T) {
 	s := open(t)
-	require.Empty(t, written(t, s, export.OpenAI, nil))
-	require.Equal(t, "[\n]\n", written(t, s, export.ShareGPT, nil))
-	require.Empty(t, written(t, s, export.Markdown, nil))
-	require.Contains(t, written(t, s, export.HTML, nil), "There is nothing here.")
+	require.Empty(t, written(t, s, export.OpenAI, export.Options{}))
+	require.Equal(t, "[\n]\n", written(t, s, export.ShareGPT, export.Options{}))
+	require.Empty(t, written(t, s, export.Markdown, export.Options{}))
+	require.Contains(t, written(t, s, export.HTML, export.Options{}), "There is nothing here.")
 }
 
 func TestUnknownFormat(t *testing.T) {
-	require.ErrorIs(t, export.Write(bg, open(t), &bytes.Buffer{}, "docx", nil), export.ErrUnknownFormat)
+	require.ErrorIs(t, export.Write(bg, open(t), &bytes.Buffer{}, "docx", export.Options{}), export.ErrUnknownFormat)
 }
 
 // Nothing of a message may become markup, and a page may refer to nothing.
 func TestPageHoldsNoForeignMarkup(t *testing.T) {
 	s, _ := sample(t)
-	page := written(t, s, export.HTML, nil)
+	page := written(t, s, export.HTML, export.Options{})
 	require.True(t, strings.HasPrefix(page, "<!DOCTYPE html>"))
 	allowed := regexp.MustCompile(`^<(/?(html|head|style|title|body|main|h1|p|div|pre|section|details|summary|article|header|figure|figcaption|a|span)|meta|img)[ >]|^</?(h[1-6]|code|em|strong|del|ul|ol|li|blockquote|hr|br|table|thead|tbody|tr|th|td)[ >]`)
 	for i := range len(page) {
@@ -215,7 +215,7 @@ func TestAssistantsWriteMarkdown(t *testing.T) {
 		"[link](javascript:alert(2)) ![image](https://example.com/a.png) <https://example.com/b>", "", "[ref]: https://example.com/c",
 	}, "\n")
 	extend(t, c, lineage.User(source), lineage.Assistant(source))
-	page := written(t, s, export.HTML, nil)
+	page := written(t, s, export.HTML, export.Options{})
 	require.Equal(t, 1, strings.Count(page, "<div class=\"markdown\""))
 	require.Contains(t, page, "<div class=\"text\" dir=\"auto\"># Title\nSome *words*", "what people write is shown as it is")
 	for _, want := range []string{
@@ -237,7 +237,7 @@ func TestMarkdownQuotesWhatPeopleWrote(t *testing.T) {
 	c, err := thread.Active(bg)
 	require.NoError(t, err)
 	extend(t, c, lineage.User("# EVIL\r# EVIL\r\n```\n# EVIL"), structured("assistant", strings.ReplaceAll(`[{"type":"tool_use","id":"1","name":"x\n# EVIL","input":"'''''\n# EVIL\n"}]`, "'", "`")))
-	got := written(t, s, export.Markdown, nil)
+	got := written(t, s, export.Markdown, export.Options{})
 	var fence string
 	for _, line := range strings.Split(got, "\n") {
 		if ticks := regexp.MustCompile("^`{3,}").FindString(line); ticks != "" && (fence == "" || line == fence) {
@@ -264,9 +264,9 @@ func TestLargeBodies(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", 10<<10)
 	extend(t, c, lineage.User(large))
 	for _, format := range export.Formats() {
-		require.Contains(t, written(t, s, format, nil), large)
+		require.Contains(t, written(t, s, format, export.Options{}), large)
 		var b bytes.Buffer
-		err := export.Write(bg, s, &b, format, &export.Options{MaxBody: 100 << 10})
+		err := export.Write(bg, s, &b, format, export.Options{MaxBody: 100 << 10})
 		if format == export.OpenAI || format == export.ShareGPT {
 			require.ErrorIs(t, err, lineage.ErrTooLarge)
 			continue
@@ -293,12 +293,12 @@ func TestDeepBranches(t *testing.T) {
 		extend(t, c, lineage.User(fmt.Sprintf("m%d ", i)), lineage.User(fmt.Sprintf("end %d ", i)))
 	}
 	for _, format := range []export.Format{export.HTML, export.Markdown} {
-		got := written(t, s, format, nil)
+		got := written(t, s, format, export.Options{})
 		for i := range depth {
 			require.Equal(t, 1, strings.Count(got, fmt.Sprintf("end %d ", i)), "%s %d", format, i)
 		}
 	}
-	require.Equal(t, depth, strings.Count(written(t, s, export.OpenAI, nil), "\n"))
+	require.Equal(t, depth, strings.Count(written(t, s, export.OpenAI, export.Options{}), "\n"))
 }
 
 // Each span of a thread's histories is written once by the formats that know
@@ -327,7 +327,7 @@ func TestEverySpanIsWrittenOnce(t *testing.T) {
 			spans = append(spans, refs...)
 		}
 		for _, format := range []export.Format{export.HTML, export.Markdown} {
-			got := written(t, s, format, nil)
+			got := written(t, s, format, export.Options{})
 			for i := 1; i <= said; i++ {
 				require.Equal(rt, 1, strings.Count(got, fmt.Sprintf("«%d»", i)), "%s %d\n%s", format, i, got)
 			}
@@ -349,6 +349,6 @@ func (f *failing) Write(p []byte) (int, error) {
 func TestWriterFails(t *testing.T) {
 	s, _ := sample(t)
 	for _, format := range export.Formats() {
-		require.ErrorIs(t, export.Write(bg, s, &failing{left: 100}, format, nil), errFull)
+		require.ErrorIs(t, export.Write(bg, s, &failing{left: 100}, format, export.Options{}), errFull)
 	}
 }

@@ -31,7 +31,7 @@ func lines(t testing.TB, s *lineage.Store, format export.Format) (said []string)
 	type message struct{ Role, Content, From, Value string }
 	type conversation struct{ Messages, Conversations []message }
 	var all []conversation
-	out := written(t, s, format, nil)
+	out := written(t, s, format, export.Options{})
 	if format == export.ShareGPT {
 		require.NoError(t, json.Unmarshal([]byte(out), &all))
 	} else {
@@ -106,11 +106,11 @@ func TestSystemPromptsOfBranches(t *testing.T) {
 	want := []string{"system: Be brief. | user: Hi", "system: Be polite. | user: Hi", "user: Hi", "system: Search. | user: Hi | assistant: Found."}
 	for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
 		require.ElementsMatch(t, want, lines(t, s, format), format)
-		one := written(t, s, format, &export.Options{Scope: export.Scope{Context: unnamed}})
+		one := written(t, s, format, export.Options{Scope: export.Scope{Context: unnamed}})
 		require.Contains(t, one, "Stay where a branch is.")
 	}
 	for _, format := range []export.Format{export.Markdown, export.HTML} {
-		require.NotContains(t, written(t, s, format, nil), "Be brief.")
+		require.NotContains(t, written(t, s, format, export.Options{}), "Be brief.")
 	}
 }
 
@@ -121,12 +121,12 @@ func TestSystemPromptComesBackOnce(t *testing.T) {
 		from, to := open(t), open(t)
 		_, main := newThread(t, from, prompt("Be brief.\n\"Now\""))
 		extend(t, main, lineage.User("Hi"), lineage.Assistant("Hello"))
-		out := written(t, from, format, nil)
+		out := written(t, from, format, export.Options{})
 		for _, s := range []*lineage.Store{to, from} {
 			for again := range 2 {
 				before, err := s.Stats(bg)
 				require.NoError(t, err)
-				_, err = archive.Import(bg, s, archive.Stream("", bytes.NewReader([]byte(out))), &archive.Options{Format: string(format)})
+				_, err = archive.Import(bg, s, archive.Stream("", bytes.NewReader([]byte(out))), archive.Options{Format: string(format)})
 				require.NoError(t, err)
 				after, err := s.Stats(bg)
 				require.NoError(t, err)
@@ -135,6 +135,6 @@ func TestSystemPromptComesBackOnce(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, out, written(t, to, format, nil))
+		require.Equal(t, out, written(t, to, format, export.Options{}))
 	}
 }

@@ -43,11 +43,11 @@ func digests(t require.TestingT, s *lineage.Store) []string {
 // importedFrom exports a store and imports the result into another.
 func importedFrom(t require.TestingT, from, to *lineage.Store, format export.Format) {
 	var b bytes.Buffer
-	require.NoError(t, export.Write(bg, from, &b, format, nil))
+	require.NoError(t, export.Write(bg, from, &b, format, export.Options{}))
 	if format == export.ShareGPT {
 		require.True(t, json.Valid(b.Bytes()))
 	}
-	report, err := archive.Import(bg, to, archive.Stream("", &b), &archive.Options{Format: string(format)})
+	report, err := archive.Import(bg, to, archive.Stream("", &b), archive.Options{Format: string(format)})
 	require.NoError(t, err)
 	require.Empty(t, report.Skipped)
 	require.Empty(t, report.Repaired)
@@ -65,7 +65,7 @@ func TestRoundTripOfArchives(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s as %s", file, format), func(t *testing.T) {
 				from, to := open(t), open(t)
-				_, err := archive.Import(bg, from, archive.Path(filepath.Join("..", "testdata", filepath.FromSlash(file))), nil)
+				_, err := archive.Import(bg, from, archive.Path(filepath.Join("..", "testdata", filepath.FromSlash(file))), archive.Options{})
 				require.NoError(t, err)
 				want := digests(t, from)
 				require.NotEmpty(t, want)
@@ -129,10 +129,10 @@ func TestToolsComeBack(t *testing.T) {
 		tools := `[{"type":"function","function":{"name":"f","description":"` + strings.Repeat("x", size) + `"}}]`
 		line := `{"messages":[{"role":"user","content":"a"}],"tools":` + tools + "}\n" + `{"messages":[{"role":"user","content":"b"}],"tools":` + tools + "}\n"
 		s := open(t)
-		_, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(line)), nil)
+		_, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(line)), archive.Options{})
 		require.NoError(t, err)
-		require.ElementsMatch(t, strings.Split(line, "\n"), strings.Split(written(t, s, export.OpenAI, nil), "\n"))
-		require.NotContains(t, written(t, s, export.HTML, nil), "xxxx")
+		require.ElementsMatch(t, strings.Split(line, "\n"), strings.Split(written(t, s, export.OpenAI, export.Options{}), "\n"))
+		require.NotContains(t, written(t, s, export.HTML, export.Options{}), "xxxx")
 		stats, err := s.Stats(bg)
 		require.NoError(t, err)
 		require.Less(t, stats.UniqueBytes, uint64(size+200), "the tools are there once")
@@ -148,12 +148,12 @@ func TestWeightsOfEqualLines(t *testing.T) {
 `
 	s := open(t)
 	for round := range 2 {
-		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(lines)), nil)
+		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(lines)), archive.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 4, report.Conversations)
 		require.EqualValues(t, 4*(1-round), report.NewConversations)
 		var b bytes.Buffer
-		require.NoError(t, export.Write(bg, s, &b, export.OpenAI, nil))
+		require.NoError(t, export.Write(bg, s, &b, export.OpenAI, export.Options{}))
 		require.ElementsMatch(t, strings.Split(strings.TrimSpace(lines), "\n"), strings.Split(strings.TrimSpace(b.String()), "\n"))
 	}
 }
@@ -168,11 +168,11 @@ func TestRoundTripOfShareGPT(t *testing.T) {
 `
 	s := open(t)
 	for round := range 2 {
-		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(archived)), nil)
+		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(archived)), archive.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 2*(1-round), report.NewConversations)
 		var b bytes.Buffer
-		require.NoError(t, export.Write(bg, s, &b, export.ShareGPT, nil))
+		require.NoError(t, export.Write(bg, s, &b, export.ShareGPT, export.Options{}))
 		var want, got []json.RawMessage
 		require.NoError(t, json.Unmarshal([]byte(archived), &want))
 		require.NoError(t, json.Unmarshal(b.Bytes(), &got))

@@ -73,9 +73,11 @@ func translated(script string) string {
 // file is a database of SQLite's.
 type file string
 
-func (f file) Open(ctx context.Context) (*sqladapter.DB, error) { return f.open(ctx, nil) }
+func (f file) Open(ctx context.Context) (*sqladapter.DB, error) {
+	return f.open(ctx, sqladapter.Options{})
+}
 
-func (f file) open(ctx context.Context, o *sqladapter.Options) (*sqladapter.DB, error) {
+func (f file) open(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error) {
 	pool, err := sql.Open("sqlite", f.dsn())
 	if err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ func TestSuite(t *testing.T) {
 		New:    place,
 		NameOf: func(p sqltest.Place) string { return string(p.(file)) },
 		Named:  func(name string) sqltest.Place { return file(name) },
-		OpenWith: func(ctx context.Context, p sqltest.Place, o *sqladapter.Options) (*sqladapter.DB, error) {
+		OpenWith: func(ctx context.Context, p sqltest.Place, o sqladapter.Options) (*sqladapter.DB, error) {
 			return p.(file).open(ctx, o)
 		},
 		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
@@ -117,7 +119,7 @@ func TestSuite(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, pool.Close()) })
 			return pool
 		},
-		WithPool: func(ctx context.Context, pool *sql.DB, o *sqladapter.Options) (*sqladapter.DB, error) {
+		WithPool: func(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 			return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, elsewhere{}, o)
 		},
 		Documented: translated(string(documented)), Dialect: elsewhere{},

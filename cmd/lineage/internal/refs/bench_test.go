@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -20,10 +21,10 @@ func BenchmarkTitle(b *testing.B) {
 		count = 20
 	}
 	ctx := context.Background()
-	store, err := lineage.Open(ctx, b.TempDir(), &lineage.Options{Durability: lineage.Normal})
+	store, err := lineage.Open(ctx, b.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(b, err)
 	defer store.Close()
-	db, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "chats.db"), nil)
+	db, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "chats.db"), sqladapter.Options{})
 	require.NoError(b, err)
 	defer db.Close()
 	for i := range count {

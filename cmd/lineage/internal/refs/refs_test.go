@@ -15,12 +15,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/structure"
 )
 
 func TestNamesAreFoundAndStepsTaken(t *testing.T) {
-	ctx, store := t.Context(), lineagetest.New(t, nil)
+	ctx, store := t.Context(), lineagetest.New(t, lineage.Options{})
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip", Title: "A trip"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -61,7 +62,7 @@ func TestNamesAreFoundAndStepsTaken(t *testing.T) {
 }
 
 func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
-	ctx, store := t.Context(), lineagetest.New(t, nil)
+	ctx, store := t.Context(), lineagetest.New(t, lineage.Options{})
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "trip"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -100,7 +101,7 @@ func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
 // Every id that is listed is found by each beginning of its short form that only it has, and by each beginning of the whole
 // that only it has. Other beginnings are refused, with the ids that have them.
 func TestShownIDsAreFoundByTheirBeginnings(t *testing.T) {
-	ctx, store := t.Context(), lineagetest.New(t, nil)
+	ctx, store := t.Context(), lineagetest.New(t, lineage.Options{})
 	var first *lineage.Thread
 	spans := make(map[string]lineage.SpanRef)
 	threads := make(map[string]lineage.ThreadID)
@@ -204,7 +205,7 @@ func requireBeginnings[T any](t *testing.T, ids map[string]T, suffix string, fin
 // The short form of a thread's id finds it without looking at the others.
 func TestShortFormsFindThreadsAtTheSameCost(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
-		ctx, below := t.Context(), lineagetest.New(t, nil)
+		ctx, below := t.Context(), lineagetest.New(t, lineage.Options{})
 		var last *lineage.Thread
 		for range n {
 			var err error
@@ -229,7 +230,7 @@ func TestShortFormsFindThreadsAtTheSameCost(t *testing.T) {
 
 // Threads of one short form are told apart by more of their ids, and listed by all of them.
 func TestThreadsOfOneShortForm(t *testing.T) {
-	ctx, store := t.Context(), lineagetest.New(t, nil)
+	ctx, store := t.Context(), lineagetest.New(t, lineage.Options{})
 	var ids []string
 	for i := range 3 {
 		id := structure.DeriveID[structure.ThreadID]("one", "short form")
@@ -253,7 +254,7 @@ func TestThreadsOfOneShortForm(t *testing.T) {
 }
 
 func TestContentIsFoundByTheBeginningOfItsID(t *testing.T) {
-	ctx, store := t.Context(), lineagetest.New(t, nil)
+	ctx, store := t.Context(), lineagetest.New(t, lineage.Options{})
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -297,7 +298,7 @@ func FuzzCutStep(f *testing.F) {
 
 func TestChatsOfADatabaseAreFoundByTheirTitles(t *testing.T) {
 	ctx := context.Background()
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "chats.db"), nil)
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	for id, title := range map[string]string{"first": "Trip to Porto", "second": "Trip to Lisbon", "third": "Groceries", "fourth": "groceries"} {
