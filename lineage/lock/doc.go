@@ -19,6 +19,10 @@
 // A holder that was stopped for so long that it was taken for dead learns of it
 // by [ErrLost].
 //
+// A lock is exclusive: there is none for readers. The one exception is [With]
+// under the context of a With on the same file, which runs with the lock that is
+// held; functions that lock a file can so call each other.
+//
 // Programs that know only the three keys above can share files with this
 // package: they see its locks, and it sees theirs.
 //

@@ -90,6 +90,26 @@ func (l *Lock) drop() error {
 	return err
 }
 
+// holds reports whether this Lock holds its lock, as far as it knows.
+func (l *Lock) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held != nil && l.held.ctx.Err() == nil
+}
+
+// lost returns the cause if the lock that this Lock holds was lost.
+func (l *Lock) lost() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		return nil
+	}
+	if cause := context.Cause(l.held.ctx); errors.Is(cause, ErrLost) {
+		return cause
+	}
+	return nil
+}
+
 // IsLocked reports whether anyone, this Lock included, holds the lock.
 func (l *Lock) IsLocked() (bool, error) {
 	holder, err := l.Holder()

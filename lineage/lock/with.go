@@ -12,14 +12,31 @@ import (
 // The context given to fn is cancelled with the cause ErrLost when the lock ends
 // before fn does; With then returns an error that matches ErrLost, even if fn
 // returns nil.
+//
+// That context carries the lock: a nested With on the same file, under this
+// context or one derived from it, runs its function at once, with the lock that
+// is held. Such calls do not exclude each other. The outer With releases the lock
+// when all of them have returned. Everybody else, in this process too, waits. A
+// context whose lock has ended carries it no longer.
 func With(ctx context.Context, path string, opts Options, fn func(context.Context) error) (err error) {
 	l := New(path, opts)
+	if err := l.opts.validate(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if c := enter(ctx, l); c != nil {
+		return c.run(ctx, fn)
+	}
 	if err := l.acquireWithin(ctx); err != nil {
 		return err
 	}
-	held, cancel := l.Context(ctx)
+	c := newCarry(ctx, l)
+	held, cancel := l.Context(context.WithValue(ctx, carryKey{}, c))
 	defer func() {
 		cancel()
+		c.end()
 		released := l.Release()
 		if released != nil && !(errors.Is(released, ErrLost) && errors.Is(err, ErrLost)) {
 			err = errors.Join(err, released)
@@ -31,8 +48,6 @@ func With(ctx context.Context, path string, opts Options, fn func(context.Contex
 // acquireWithin acquires the lock, and waits for it as the options say.
 func (l *Lock) acquireWithin(ctx context.Context) error {
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	case l.opts.Wait < 0:
 		return l.Acquire(ctx)
 	case l.opts.Wait == 0:
