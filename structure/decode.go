@@ -301,18 +301,7 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
 		c.fail("unknown kind of usage")
 	}
-	flags := c.uint("usage flags")
-	if flags >= usageAside<<1 {
-		c.fail("unknown usage flags")
-	}
-	if flags&(usageUnique|usageVersion) != 0 && flags&usageSource == 0 || flags&usageUnique != 0 && flags&usageVersion != 0 {
-		c.fail("usage flags contradict each other")
-	}
-	if u.Kind != MessageUsage && flags&(usageForm|usageOpaque) != 0 || flags&usageExtras != 0 && flags&usageForm == 0 ||
-		flags&usageOpaque != 0 && flags&usageForm != 0 || flags&usageAside != 0 && flags&usageMetadata != 0 {
-		c.fail("usage flags contradict each other")
-	}
-	u.Opaque = flags&usageOpaque != 0
+	flags := c.usageFlags(u.Kind)
 	if flags&usageLocal == 0 {
 		u.Content = c.contentID("content id")
 	} else if back := c.uint("local block"); c.err == nil {
@@ -336,6 +325,26 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 		c.fail("unknown kind of usage")
 	}
 	u.CreatedAt = time.UnixMilli(at.UnixMilli() + c.int("created")).UTC()
+	c.announced(u, flags, blocks)
+}
+
+// usageFlags reads the flags of a usage of a kind.
+func (c *cursor) usageFlags(kind UsageKind) uint64 {
+	flags := c.uint("usage flags")
+	if flags >= usageAside<<1 {
+		c.fail("unknown usage flags")
+	}
+	if flags&(usageUnique|usageVersion) != 0 && flags&usageSource == 0 || flags&usageUnique != 0 && flags&usageVersion != 0 ||
+		kind != MessageUsage && flags&(usageForm|usageOpaque) != 0 || flags&usageExtras != 0 && flags&usageForm == 0 ||
+		flags&usageOpaque != 0 && flags&usageForm != 0 || flags&usageAside != 0 && flags&usageMetadata != 0 {
+		c.fail("usage flags contradict each other")
+	}
+	return flags
+}
+
+// announced reads the fields that the flags of a usage announce.
+func (c *cursor) announced(u *Usage, flags uint64, blocks locals) {
+	u.Opaque = flags&usageOpaque != 0
 	if flags&usageSource != 0 {
 		u.SourceID = c.someString("source id")
 	}

@@ -234,11 +234,35 @@ func follows(ref, last SpanRef) bool {
 }
 
 func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
-	var flags uint64
+	flags := usageFlags(u)
 	local := e.localBlock(u.Content)
 	if local >= 0 {
 		flags |= usageLocal
 	}
+	b = appendUint(append(b, kindByte(u)), flags)
+	if local >= 0 {
+		b = appendUint(b, uint64(local))
+	} else {
+		b = append(b, u.Content[:]...)
+	}
+	switch u.Kind {
+	case MessageUsage:
+		if code, ok := roleCodes[u.Role]; ok {
+			b = append(b, code)
+		} else {
+			b = appendString(append(b, 0), u.Role)
+		}
+	case DocumentUsage:
+		b = appendUint(appendString(b, u.Document), u.Revision)
+	case AssetUsage:
+		b = appendString(b, u.Filename)
+	}
+	b = appendInt(b, u.CreatedAt.UnixMilli()-c.Time.UnixMilli())
+	return e.announced(b, u, flags)
+}
+
+// usageFlags returns the flags of a usage, without the one that depends on the commit.
+func usageFlags(u *Usage) (flags uint64) {
 	if u.Name != "" && (u.Kind == MessageUsage || u.Kind == PartUsage) {
 		flags |= usageName
 	}
@@ -276,25 +300,11 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	if !u.MetadataContent.IsZero() {
 		flags |= usageAside
 	}
-	b = appendUint(append(b, kindByte(u)), flags)
-	if local >= 0 {
-		b = appendUint(b, uint64(local))
-	} else {
-		b = append(b, u.Content[:]...)
-	}
-	switch u.Kind {
-	case MessageUsage:
-		if code, ok := roleCodes[u.Role]; ok {
-			b = append(b, code)
-		} else {
-			b = appendString(append(b, 0), u.Role)
-		}
-	case DocumentUsage:
-		b = appendUint(appendString(b, u.Document), u.Revision)
-	case AssetUsage:
-		b = appendString(b, u.Filename)
-	}
-	b = appendInt(b, u.CreatedAt.UnixMilli()-c.Time.UnixMilli())
+	return flags
+}
+
+// announced writes the fields that the flags of a usage announce.
+func (e *Encoder) announced(b []byte, u *Usage, flags uint64) []byte {
 	if flags&usageSource != 0 {
 		b = appendString(b, u.SourceID)
 	}

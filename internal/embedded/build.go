@@ -213,14 +213,14 @@ func (b *builder) names() {
 		if is != nil && moved {
 			b.put(namedKey(n.Thread, is.Context, n.Name), present)
 		}
-		if k := b.slab.key(tableBranch, n.Thread[:], []byte(n.Name)); is != nil {
+		if k := branchKey(n.Thread, n.Name); is != nil {
 			b.putRecord(k, is)
 		} else {
 			b.put(k, nil)
 		}
 	}
 	for n, change := range b.Checkpoints.All() {
-		if k := b.slab.key(tableCheckpoint, n.Thread[:], []byte(n.Name)); change.Now != nil {
+		if k := checkpointKey(n.Thread, n.Name); change.Now != nil {
 			b.putRecord(k, change.Now)
 		} else {
 			b.put(k, nil)

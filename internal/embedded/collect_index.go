@@ -2,14 +2,11 @@ package embedded
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -138,17 +135,6 @@ func difference(from, to *index.Snapshot) iter.Seq2[[2]index.Entry, error] {
 			}
 		}
 	}
-}
-
-// frameFault says of which frame an error is.
-func (e *Engine) frameFault(f journal.Frame, err error) error {
-	if errors.Is(err, structure.ErrUnknownVersion) {
-		return fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrNewerFormat)
-	}
-	if errors.Is(err, structure.ErrOldVersion) {
-		return fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrOlderFormat)
-	}
-	return &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
 }
 
 // pruning changes the index in use, in batches.

@@ -326,9 +326,6 @@ func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
 		offsets = append(offsets, offset)
 		c.Records = append(c.Records, r)
 	}
-	if f.Offsets != nil {
-		return offsets, e.replayRecords(c, f, f.Offsets)
-	}
 	return offsets, e.replayRecords(c, f, firstOffsets(f, offsets))
 }
 

@@ -68,13 +68,8 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 // decode returns the commit of a frame, without the bodies that were erased.
 func (e *Engine) decode(f journal.Frame) (*structure.Commit, error) {
 	c, err := structure.DecodeCommit(f.Payload)
-	switch {
-	case errors.Is(err, structure.ErrUnknownVersion):
-		return nil, fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrNewerFormat)
-	case errors.Is(err, structure.ErrOldVersion):
-		return nil, fmt.Errorf("commit %d: %w: %w", f.Number, err, backend.ErrOlderFormat)
-	case err != nil:
-		return nil, &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
+	if err != nil {
+		return nil, e.frameFault(f, err)
 	}
 	c.Number = f.Number
 	if countersOf(e.index.State().Counts).erased == 0 {
@@ -110,4 +105,12 @@ func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	}
 	v := varints{rest: entry.Value}
 	return readPosition(&v), v.err()
+}
+
+// frameFault says which frame an error in decoding a commit is about.
+func (e *Engine) frameFault(f journal.Frame, err error) error {
+	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
+		return fmt.Errorf("commit %d: %w", f.Number, err)
+	}
+	return &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -218,6 +220,22 @@ func TestNewerFormatIsRefusedByName(t *testing.T) {
 			_, err = Open(background, dir, o)
 			require.ErrorIs(t, err, backend.ErrNewerFormat)
 			require.Contains(t, err.Error(), "format 7")
+		}
+	}
+}
+
+func TestCommitsOfOtherVersionsAreRefusedByName(t *testing.T) {
+	for version, why := range map[byte]error{1: backend.ErrOlderFormat, 200: backend.ErrNewerFormat} {
+		dir := made(t, Options{}, 2)
+		j, err := journal.Open(filepath.Join(dir, journalDir), journal.Options{})
+		require.NoError(t, err)
+		_, err = j.Append([]byte{version, 0}, nil, false)
+		require.NoError(t, err)
+		require.NoError(t, j.Close())
+		for _, o := range []Options{{}, {ReadOnly: true}} {
+			_, err = Open(background, dir, o)
+			require.ErrorIs(t, err, why)
+			require.Contains(t, err.Error(), fmt.Sprintf("commit version %d", version))
 		}
 	}
 }

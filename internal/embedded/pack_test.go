@@ -27,25 +27,34 @@ import (
 // reads comes from packs.
 type packing struct {
 	*Engine
-	mu    sync.Mutex
-	n     int
-	every int
+	due   func() bool
 	dense bool
+}
+
+// packsDue returns what says after each commit of a store whether to pack: every so many
+// commits, and less often once there are many, except in a campaign.
+func packsDue(every int) func() bool {
+	var mu sync.Mutex
+	commits, since := 0, 0
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		commits, since = commits+1, since+1
+		if since < every || !campaign.Runs() && since < commits/8 {
+			return false
+		}
+		since = 0
+		return true
+	}
 }
 
 func (p *packing) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	r, err := p.Engine.Apply(ctx, c, o)
-	if err != nil {
+	if err != nil || !p.due() {
 		return r, err
 	}
-	p.mu.Lock()
-	p.n++
-	due := p.n%p.every == 0
-	p.mu.Unlock()
-	if due {
-		if _, err := p.Engine.Pack(context.WithoutCancel(ctx), backend.PackOptions{All: true, Dense: p.dense}); err != nil {
-			return r, fmt.Errorf("pack: %w", err)
-		}
+	if _, err := p.Engine.Pack(context.WithoutCancel(ctx), backend.PackOptions{All: true, Dense: p.dense}); err != nil {
+		return r, fmt.Errorf("pack: %w", err)
 	}
 	return r, nil
 }
@@ -64,13 +73,13 @@ func TestConformancePacked(t *testing.T) {
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
 			backendtest.Run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
-				dir := t.TempDir()
+				dir, due := t.TempDir(), packsDue(variant.every)
 				return func(ctx context.Context) (backend.Engine, error) {
 					e, err := Open(ctx, dir, Options{Durability: backend.Normal})
 					if err != nil {
 						return nil, err
 					}
-					return &packing{Engine: e, every: variant.every, dense: variant.dense}, nil
+					return &packing{Engine: e, due: due, dense: variant.dense}, nil
 				}
 			}})
 		})

@@ -141,6 +141,11 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 		}
 		x.forget(oldest.id, put)
 	}
+	x.putHorizon(put)
+}
+
+// putHorizon puts the horizon into the index if the index has another.
+func (x *sessions) putHorizon(put func(key, value []byte)) {
 	if x.changed {
 		put(key(tableOnce), binary.AppendUvarint(nil, x.horizon))
 		x.changed = false
@@ -218,10 +223,7 @@ func (e *Engine) loadSessions(state index.State) error {
 // saveHorizon puts the horizon into the index if it has another. Nobody else has the engine, or
 // the lock on writing is held.
 func (e *Engine) saveHorizon(batch []index.Entry) {
-	if e.sessions.changed {
-		batch = append(batch, index.Entry{Key: key(tableOnce), Value: binary.AppendUvarint(nil, e.sessions.horizon)})
-		e.sessions.changed = false
-	}
+	e.sessions.putHorizon(func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
 	if len(batch) > 0 {
 		state := e.index.State()
 		state.Counts = e.counts.values()

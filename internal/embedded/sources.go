@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
+	"slices"
 
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -88,22 +89,14 @@ func (v view) CheckpointsBySource(ctx context.Context, sourceID string, thread s
 
 // bySource yields what has a source id in a thread, or in all.
 func bySource[R any](ctx context.Context, v view, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
-	return func(yield func(R, error) bool) {
-		prefix := sourceKey(table, sourceID)
-		of := prefix
-		if !thread.IsZero() {
-			of = sourceKey(table, sourceID, thread[:]...)
-		}
-		for e, err := range v.entries(ctx, of) {
-			var r R
-			if err == nil {
-				r, err = named(ctx, structure.ThreadID(e.Key[len(prefix):]), string(e.Value))
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
+	all := sourceKey(table, sourceID)
+	prefix := all
+	if !thread.IsZero() {
+		prefix = sourceKey(table, sourceID, thread[:]...)
 	}
+	return readings(v.entries(ctx, prefix), func(e index.Entry) (R, error) {
+		return named(ctx, structure.ThreadID(e.Key[len(all):]), string(e.Value))
+	})
 }
 
 // homeOf returns the home that a thread is now, if there is such a thread.
@@ -216,14 +209,11 @@ func (f *finder) home(is structure.Home, after backend.Found) error {
 		return nil
 	}
 	prefix := homeKey(is, f.sourceID)
-	from := append(bytes.Clone(prefix), 0)
+	behind := prefix
 	if after.Lookup != 0 {
-		from = append(appendNumber(bytes.Clone(prefix), after.Lookup), 0)
+		behind = appendNumber(bytes.Clone(prefix), after.Lookup)
 	}
-	for e, err := range f.view.index.Scan(from, prefixEnd(prefix)) {
-		if err == nil && f.ctx.Err() != nil {
-			err = context.Cause(f.ctx)
-		}
+	for e, err := range f.view.entriesAfter(f.ctx, prefix, behind) {
 		if err == nil {
 			err = f.found(is, numberOf(e.Key[len(prefix):]), e.Value)
 		}
@@ -259,22 +249,11 @@ func (v view) RunsOf(ctx context.Context, thread structure.ThreadID, after struc
 			return
 		}
 		prefix := key(tableHome, thread[:])
-		from := prefix
-		if !after.IsZero() {
-			from = append(key(tableHome, thread[:], after[:]), 0)
-		}
-		for e, err := range v.index.Scan(from, prefixEnd(prefix)) {
-			var r structure.RunInfo
-			if err == nil && ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
-			if err == nil {
-				r, err = readRunInfo(v.index, structure.RunID(e.Key[len(prefix):]))
-			}
+		for r, err := range v.runsUnder(ctx, prefix, slices.Concat(prefix, after[:])) {
 			if err == nil && r.Home != is {
 				continue // of an earlier thread of the same id
 			}
-			if !yield(r, err) || err != nil {
+			if !yield(r, err) {
 				return
 			}
 		}

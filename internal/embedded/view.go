@@ -91,19 +91,26 @@ func decodeRecord[R structure.Record](kind structure.Kind, b []byte, id string) 
 	return r.(R), nil
 }
 
-// records yields the records under a prefix whose keys are greater than after.
-func records[R structure.Record](ctx context.Context, v view, prefix, after []byte, kind structure.Kind) iter.Seq2[R, error] {
+// readings yields what is read from entries. An error ends it.
+func readings[R any](entries iter.Seq2[index.Entry, error], read func(index.Entry) (R, error)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
-		for e, err := range v.entriesAfter(ctx, prefix, after) {
+		for e, err := range entries {
 			var r R
 			if err == nil {
-				r, err = decodeRecord[R](kind, e.Value, "")
+				r, err = read(e)
 			}
 			if !yield(r, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// records yields the records under a prefix whose keys are greater than after.
+func records[R structure.Record](ctx context.Context, v view, prefix, after []byte, kind structure.Kind) iter.Seq2[R, error] {
+	return readings(v.entriesAfter(ctx, prefix, after), func(e index.Entry) (R, error) {
+		return decodeRecord[R](kind, e.Value, "")
+	})
 }
 
 // entries yields what is under a prefix until the context ends.
@@ -142,20 +149,12 @@ func (v view) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*
 
 // ThreadsEnding implements backend.Reader.
 func (v view) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
-	return func(yield func(*structure.Thread, error) bool) {
-		prefix := key(tableThreadEnd, end[:])
-		for e, err := range v.entries(ctx, prefix) {
-			var t *structure.Thread
-			if err == nil {
-				var id structure.ThreadID
-				copy(id[copy(id[:], e.Key[len(prefix):]):], end[:])
-				t, err = v.Thread(ctx, id)
-			}
-			if !yield(t, err) || err != nil {
-				return
-			}
-		}
-	}
+	prefix := key(tableThreadEnd, end[:])
+	return readings(v.entries(ctx, prefix), func(e index.Entry) (*structure.Thread, error) {
+		var id structure.ThreadID
+		copy(id[copy(id[:], e.Key[len(prefix):]):], end[:])
+		return v.Thread(ctx, id)
+	})
 }
 
 // Context implements backend.Reader.
@@ -186,19 +185,11 @@ func (v view) Children(ctx context.Context, parent, after structure.ContextID) i
 	return v.contexts(ctx, key(tableChild, parent[:]), after)
 }
 
-// contexts yields the contexts whose ids end the keys under a prefix, behind one of them.
+// contexts yields the contexts whose ids end the keys under a prefix, after one of them.
 func (v view) contexts(ctx context.Context, prefix []byte, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return func(yield func(backend.Context, error) bool) {
-		for e, err := range v.entriesAfter(ctx, prefix, slices.Concat(prefix, after[:])) {
-			var c backend.Context
-			if err == nil {
-				c, err = readContext(v.index, structure.ContextID(e.Key[len(prefix):]))
-			}
-			if !yield(c, err) || err != nil {
-				return
-			}
-		}
-	}
+	return readings(v.entriesAfter(ctx, prefix, slices.Concat(prefix, after[:])), func(e index.Entry) (backend.Context, error) {
+		return readContext(v.index, structure.ContextID(e.Key[len(prefix):]))
+	})
 }
 
 // Branch implements backend.Reader.
@@ -213,18 +204,10 @@ func (v view) Branches(ctx context.Context, thread structure.ThreadID, prefix, a
 
 // BranchesOf implements backend.Reader.
 func (v view) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
-	return func(yield func(*structure.Branch, error) bool) {
-		prefix := namedKey(thread, id, "")
-		for e, err := range v.entries(ctx, prefix) {
-			var b *structure.Branch
-			if err == nil {
-				b, err = v.Branch(ctx, thread, string(e.Key[len(prefix):]))
-			}
-			if !yield(b, err) || err != nil {
-				return
-			}
-		}
-	}
+	prefix := namedKey(thread, id, "")
+	return readings(v.entries(ctx, prefix), func(e index.Entry) (*structure.Branch, error) {
+		return v.Branch(ctx, thread, string(e.Key[len(prefix):]))
+	})
 }
 
 // Checkpoint implements backend.Reader.
@@ -244,18 +227,10 @@ func (v view) SpanSet(_ context.Context, id structure.SpanSetID) (*structure.Spa
 
 // Alternatives implements backend.Reader.
 func (v view) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
-	return func(yield func(structure.SpanRef, error) bool) {
-		for e, err := range v.entries(ctx, key(tableAlternative, id[:])) {
-			var r structure.SpanRef
-			if err == nil {
-				values := varints{rest: e.Value}
-				r, err = readRef(&values), values.err()
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
+	return readings(v.entries(ctx, key(tableAlternative, id[:])), func(e index.Entry) (structure.SpanRef, error) {
+		values := varints{rest: e.Value}
+		return readRef(&values), values.err()
+	})
 }
 
 // Summaries implements backend.Reader.
@@ -297,27 +272,19 @@ func (v view) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]st
 
 // Forks implements backend.Reader.
 func (v view) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	return v.forks(ctx, key(tableFork, run[:]))
+	return v.runsUnder(ctx, key(tableFork, run[:]), nil)
 }
 
 // ForksAt implements backend.Reader.
 func (v view) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
-	return v.forks(ctx, key(tableFork, at.Run[:], be64(at.Seq)))
+	return v.runsUnder(ctx, key(tableFork, at.Run[:], be64(at.Seq)), nil)
 }
 
-// forks yields the runs whose ids end the keys under a prefix.
-func (v view) forks(ctx context.Context, prefix []byte) iter.Seq2[structure.RunInfo, error] {
-	return func(yield func(structure.RunInfo, error) bool) {
-		for e, err := range v.entries(ctx, prefix) {
-			var r structure.RunInfo
-			if err == nil {
-				r, err = readRunInfo(v.index, structure.RunID(e.Key[len(e.Key)-len(structure.RunID{}):]))
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
+// runsUnder yields the runs whose ids end the keys that are under a prefix and greater than after.
+func (v view) runsUnder(ctx context.Context, prefix, after []byte) iter.Seq2[structure.RunInfo, error] {
+	return readings(v.entriesAfter(ctx, prefix, after), func(e index.Entry) (structure.RunInfo, error) {
+		return readRunInfo(v.index, structure.RunID(e.Key[len(e.Key)-len(structure.RunID{}):]))
+	})
 }
 
 // Last implements backend.Reader.

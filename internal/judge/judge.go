@@ -110,9 +110,9 @@ func (j *Judge) deletion(d *structure.Deletion) error {
 	case structure.KindContext:
 		return j.deleteContext(d.Context)
 	case structure.KindBranch:
-		return j.deleteBranch(d)
+		return j.branchNames().delete(d)
 	case structure.KindCheckpoint:
-		return j.deleteCheckpoint(d)
+		return j.checkpointNames().delete(d)
 	case structure.KindSummary:
 		return j.deleteSummary(d)
 	case structure.KindBlock:

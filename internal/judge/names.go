@@ -7,87 +7,151 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MostName is how long a name may be, in bytes: engines keep things under their names, and
-// keys are bounded.
+// MostName is the greatest length of a name in bytes: engines keep records under their
+// names, and keys are bounded.
 const MostName = 4 << 10
 
-// requireName refuses a name that is none, or of a thread that is not there.
-func (j *Judge) requireName(of structure.Kind, n Name) error {
-	if n.Name == "" || len(n.Name) > MostName {
+// names are the branches of all threads, or their checkpoints: in the state, and as the
+// commit changes them.
+type names[R any] struct {
+	*Judge
+	kind     structure.Kind
+	changes  *Table[Name, Change[*R]]
+	given    *groups[structure.ThreadID, Name]
+	sources  *Table[Source, string]
+	count    *int64
+	stored   func(Name) (*R, error)
+	ofThread func(structure.ThreadID) ([]*R, error)
+	from     func(Source) (string, error)
+	name     func(*R) Name
+	sourceID func(*R) string
+}
+
+func (j *Judge) branchNames() *names[structure.Branch] {
+	return &names[structure.Branch]{
+		Judge: j, kind: structure.KindBranch,
+		changes: &j.effects.Branches, given: &j.branches, sources: &j.effects.BranchSources, count: &j.effects.Counts.Branches,
+		stored: j.View.Branch, ofThread: j.View.Branches, from: j.View.BranchFrom,
+		name:     func(b *structure.Branch) Name { return Name{b.Thread, b.Name} },
+		sourceID: func(b *structure.Branch) string { return b.SourceID },
+	}
+}
+
+func (j *Judge) checkpointNames() *names[structure.Checkpoint] {
+	return &names[structure.Checkpoint]{
+		Judge: j, kind: structure.KindCheckpoint,
+		changes: &j.effects.Checkpoints, given: &j.checkpoints, sources: &j.effects.CheckpointSources, count: &j.effects.Counts.Checkpoints,
+		stored: j.View.Checkpoint, ofThread: j.View.Checkpoints, from: j.View.CheckpointFrom,
+		name:     func(c *structure.Checkpoint) Name { return Name{c.Thread, c.Name} },
+		sourceID: func(c *structure.Checkpoint) string { return c.SourceID },
+	}
+}
+
+// give gives its name to a record. One that has the name already must be the same.
+func (n *names[R]) give(r *R, same func(was *R) bool) error {
+	name := n.name(r)
+	if name.Name == "" || len(name.Name) > MostName {
 		return &backend.SubjectError{
-			Subject: of.String(), ID: fmt.Sprintf("%.80q", n.Name), Err: backend.ErrInvalid, Detail: fmt.Sprintf("a name has 1 to %d bytes", MostName),
+			Subject: n.kind.String(), ID: fmt.Sprintf("%.80q", name.Name), Err: backend.ErrInvalid, Detail: fmt.Sprintf("a name has 1 to %d bytes", MostName),
 		}
 	}
-	return j.requireThread(n.Thread)
-}
-
-func nameRefusal(of structure.Kind, n Name, why error) error {
-	return &backend.SubjectError{Subject: of.String(), ID: fmt.Sprintf("%q", n.Name), Err: why}
-}
-
-func (j *Judge) branch(r *structure.Branch) error {
-	name := Name{r.Thread, r.Name}
-	if err := j.requireContext(r.Context); err != nil {
+	if err := n.requireThread(name.Thread); err != nil {
 		return err
 	}
-	if err := j.requireName(structure.KindBranch, name); err != nil {
-		return err
-	}
-	change, err := j.branchChange(name)
+	change, err := n.change(name)
 	if err != nil {
 		return err
 	}
+	source := ""
 	switch {
 	case change.Now == nil:
-		j.effects.Counts.Branches++
-	case change.Now.Context == r.Context:
-	case !j.Replay:
-		return nameRefusal(structure.KindBranch, name, backend.ErrExists)
+		*n.count++
+	case same(change.Now) || n.Replay:
+		source = n.sourceID(change.Now)
+	default:
+		return n.refusal(name, backend.ErrExists)
 	}
-	if err := takeSource(j, &j.effects.BranchSources, j.View.BranchFrom, name, sourceOfBranch(change.Now), r.SourceID); err != nil {
+	if err := takeSource(n.Judge, n.sources, n.from, name, source, n.sourceID(r)); err != nil {
 		return err
 	}
 	change.Now = r
-	j.effects.Branches.set(name, change)
-	j.branches.add(r.Thread, name)
-	j.named.add(membership{r.Thread, r.Context}, r.Name)
+	n.changes.set(name, change)
+	n.given.add(name.Thread, name)
 	return nil
+}
+
+func (n *names[R]) refusal(name Name, why error) error {
+	return &backend.SubjectError{Subject: n.kind.String(), ID: fmt.Sprintf("%q", name.Name), Err: why}
+}
+
+func (n *names[R]) change(name Name) (Change[*R], error) {
+	if change, ok := n.changes.Get(name); ok {
+		return change, nil
+	}
+	was, err := n.stored(name)
+	return Change[*R]{was, was}, err
+}
+
+func (n *names[R]) delete(d *structure.Deletion) error {
+	name := Name{d.Thread, d.Name}
+	change, err := n.change(name)
+	if err == nil && change.Now == nil && !n.Replay { // in replay a collection may have deleted it
+		err = n.refusal(name, backend.ErrNotFound)
+	}
+	n.drop(name, change)
+	return err
+}
+
+func (n *names[R]) drop(name Name, change Change[*R]) {
+	if change.Now != nil {
+		*n.count--
+		freeSource(n.sources, name, n.sourceID(change.Now))
+		change.Now = nil
+		n.changes.set(name, change)
+	}
+}
+
+// dropAll deletes the names of a thread.
+func (n *names[R]) dropAll(id structure.ThreadID) error {
+	stored, err := n.ofThread(id)
+	if err != nil {
+		return err
+	}
+	for _, r := range stored {
+		name := n.name(r)
+		if _, mine := n.changes.Get(name); !mine {
+			n.drop(name, Change[*R]{r, r})
+		}
+	}
+	for _, name := range n.given.get(id) {
+		change, _ := n.changes.Get(name)
+		n.drop(name, change)
+	}
+	return nil
+}
+
+func (k *keys) name(kind, from KeyKind, n Name, sourceID string) {
+	k.add(Key{Kind: KeyThread, ID: n.Thread})
+	k.add(Key{Kind: kind, ID: n.Thread, Name: n.Name})
+	if sourceID != "" {
+		k.add(Key{Kind: from, ID: n.Thread, Name: sourceID})
+	}
+}
+
+func (j *Judge) branch(r *structure.Branch) error {
+	if err := j.requireContext(r.Context); err != nil {
+		return err
+	}
+	err := j.branchNames().give(r, func(was *structure.Branch) bool { return was.Context == r.Context })
+	if err == nil {
+		j.named.add(membership{r.Thread, r.Context}, r.Name)
+	}
+	return err
 }
 
 func (k *keys) branch(r *structure.Branch) {
 	k.context(r.Context)
-	k.add(Key{Kind: KeyThread, ID: r.Thread})
-	k.add(Key{Kind: KeyBranch, ID: r.Thread, Name: r.Name})
-	if r.SourceID != "" {
-		k.add(Key{Kind: KeyBranchFrom, ID: r.Thread, Name: r.SourceID})
-	}
-}
-
-func (j *Judge) branchChange(n Name) (Change[*structure.Branch], error) {
-	if change, ok := j.effects.Branches.Get(n); ok {
-		return change, nil
-	}
-	was, err := j.View.Branch(n)
-	return Change[*structure.Branch]{was, was}, err
-}
-
-func (j *Judge) deleteBranch(d *structure.Deletion) error {
-	name := Name{d.Thread, d.Name}
-	change, err := j.branchChange(name)
-	if err == nil && change.Now == nil && !j.Replay { // in replay a collection may have taken it
-		err = nameRefusal(structure.KindBranch, name, backend.ErrNotFound)
-	}
-	j.dropBranch(name, change)
-	return err
-}
-
-func (j *Judge) dropBranch(n Name, change Change[*structure.Branch]) {
-	if change.Now != nil {
-		j.effects.Counts.Branches--
-		freeSource(&j.effects.BranchSources, n, change.Now.SourceID)
-		change.Now = nil
-		j.effects.Branches.set(n, change)
-	}
+	k.name(KeyBranch, KeyBranchFrom, Name{r.Thread, r.Name}, r.SourceID)
 }
 
 func (k *keys) deleteBranch(d *structure.Deletion) {
@@ -95,105 +159,20 @@ func (k *keys) deleteBranch(d *structure.Deletion) {
 }
 
 func (j *Judge) checkpoint(r *structure.Checkpoint) error {
-	name := Name{r.Thread, r.Name}
 	if r.Span.IsZero() || r.ID.IsZero() {
 		return refusal("checkpoint", r.ID, backend.ErrInvalid, "no span or id")
 	}
 	if err := j.requireSpan(r.Span); err != nil {
 		return err
 	}
-	if err := j.requireName(structure.KindCheckpoint, name); err != nil {
-		return err
-	}
-	change, err := j.checkpointChange(name)
-	if err != nil {
-		return err
-	}
-	switch {
-	case change.Now == nil:
-		j.effects.Counts.Checkpoints++
-	case change.Now.ID == r.ID:
-	case !j.Replay:
-		return nameRefusal(structure.KindCheckpoint, name, backend.ErrExists)
-	}
-	if err := takeSource(j, &j.effects.CheckpointSources, j.View.CheckpointFrom, name, sourceOfCheckpoint(change.Now), r.SourceID); err != nil {
-		return err
-	}
-	change.Now = r
-	j.effects.Checkpoints.set(name, change)
-	j.checkpoints.add(r.Thread, name)
-	return nil
+	return j.checkpointNames().give(r, func(was *structure.Checkpoint) bool { return was.ID == r.ID })
 }
 
 func (k *keys) checkpoint(r *structure.Checkpoint) {
 	k.span(r.Span)
-	k.add(Key{Kind: KeyThread, ID: r.Thread})
-	k.add(Key{Kind: KeyCheckpoint, ID: r.Thread, Name: r.Name})
-	if r.SourceID != "" {
-		k.add(Key{Kind: KeyCheckpointFrom, ID: r.Thread, Name: r.SourceID})
-	}
-}
-
-func (j *Judge) checkpointChange(n Name) (Change[*structure.Checkpoint], error) {
-	if change, ok := j.effects.Checkpoints.Get(n); ok {
-		return change, nil
-	}
-	was, err := j.View.Checkpoint(n)
-	return Change[*structure.Checkpoint]{was, was}, err
-}
-
-func (j *Judge) deleteCheckpoint(d *structure.Deletion) error {
-	name := Name{d.Thread, d.Name}
-	change, err := j.checkpointChange(name)
-	if err == nil && change.Now == nil && !j.Replay { // in replay a collection may have taken it
-		err = nameRefusal(structure.KindCheckpoint, name, backend.ErrNotFound)
-	}
-	j.dropCheckpoint(name, change)
-	return err
-}
-
-func (j *Judge) dropCheckpoint(n Name, change Change[*structure.Checkpoint]) {
-	if change.Now != nil {
-		j.effects.Counts.Checkpoints--
-		freeSource(&j.effects.CheckpointSources, n, change.Now.SourceID)
-		change.Now = nil
-		j.effects.Checkpoints.set(n, change)
-	}
+	k.name(KeyCheckpoint, KeyCheckpointFrom, Name{r.Thread, r.Name}, r.SourceID)
 }
 
 func (k *keys) deleteCheckpoint(d *structure.Deletion) {
 	k.add(Key{Kind: KeyCheckpoint, ID: d.Thread, Name: d.Name})
-}
-
-// dropNames takes out the branches and checkpoints of a thread.
-func (j *Judge) dropNames(id structure.ThreadID) error {
-	branches, err := j.View.Branches(id)
-	if err != nil {
-		return err
-	}
-	for _, b := range branches {
-		name := Name{id, b.Name}
-		if _, mine := j.effects.Branches.Get(name); !mine {
-			j.dropBranch(name, Change[*structure.Branch]{b, b})
-		}
-	}
-	for _, name := range j.branches.get(id) {
-		change, _ := j.effects.Branches.Get(name)
-		j.dropBranch(name, change)
-	}
-	checkpoints, err := j.View.Checkpoints(id)
-	if err != nil {
-		return err
-	}
-	for _, c := range checkpoints {
-		name := Name{id, c.Name}
-		if _, mine := j.effects.Checkpoints.Get(name); !mine {
-			j.dropCheckpoint(name, Change[*structure.Checkpoint]{c, c})
-		}
-	}
-	for _, name := range j.checkpoints.get(id) {
-		change, _ := j.effects.Checkpoints.Get(name)
-		j.dropCheckpoint(name, change)
-	}
-	return nil
 }

@@ -4,23 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
-
-// sourceOfBranch returns the source id of a branch, none of nil.
-func sourceOfBranch(b *structure.Branch) string {
-	if b == nil {
-		return ""
-	}
-	return b.SourceID
-}
-
-func sourceOfCheckpoint(c *structure.Checkpoint) string {
-	if c == nil {
-		return ""
-	}
-	return c.SourceID
-}
 
 // checkSource refuses a source id that is too long.
 func checkSource(id string) error {

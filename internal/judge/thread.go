@@ -63,7 +63,10 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 	case !j.Replay:
 		return refusal("thread", id, backend.ErrNotFound, "")
 	}
-	if err := j.dropNames(id); err != nil {
+	if err := j.branchNames().dropAll(id); err != nil {
+		return err
+	}
+	if err := j.checkpointNames().dropAll(id); err != nil {
 		return err
 	}
 	j.effects.LastMoved.set(id, Mover{Gone: true})

@@ -165,7 +165,7 @@ func TestDamageBehindChecksums(t *testing.T) {
 // its coders, and bodies up to the size that is always expanded.
 const inflatedMemory = 256 << 20
 
-var refusals = []error{backend.ErrCorrupt, ErrUnlisted, structure.ErrMalformed, structure.ErrUnknownVersion, structure.ErrOldVersion, backend.ErrOlderFormat}
+var refusals = []error{backend.ErrCorrupt, ErrUnlisted, structure.ErrMalformed, backend.ErrNewerFormat, backend.ErrOlderFormat}
 
 // A pack that claims more than it has, with right checksums, is refused or reads as something
 // else, in bounded memory.

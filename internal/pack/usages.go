@@ -32,72 +32,13 @@ var roles = [...]string{"", "user", "assistant", "system", "tool", "developer", 
 
 func (f *former) usage(u *structure.Usage) {
 	u.Kind = structure.UsageKind(f.symbol(symbolUsage, int(u.Kind)))
-	has, more := 0, 0
-	if u.Name != "" {
-		has |= usageName
-	}
-	if u.Type != "" {
-		has |= usageType
-	}
-	if u.Origin != nil {
-		has |= usageOrigin
-	}
-	if u.SourceID != "" {
-		has |= usageSource
-	}
-	if u.Metadata != nil {
-		more |= usageMetadata
-	}
-	switch u.Lookup {
-	case 0:
-	case 1:
-		more |= usageUnique
-	default:
-		more |= usageVersion
-	}
-	rare := 0
-	if !u.Form.IsZero() {
-		rare |= usageForm
-	}
-	if len(u.Extras) > 0 {
-		rare |= usageExtras
-	}
-	if u.Opaque {
-		rare |= usageOpaque
-	}
-	if !u.MetadataContent.IsZero() {
-		rare |= usageAside
-	}
-	if rare != 0 {
-		more |= usageMore
-	}
+	has, more, rare := usageHas(u)
 	has, more = f.symbol(symbolUsageHas, has), f.symbol(symbolUsageMore, more)
 	f.contentOf()
 	if more&usageMore != 0 {
 		f.rare(u, rare)
 	}
-	switch u.Kind {
-	case structure.MessageUsage:
-		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
-		role := max(slices.Index(roles[1:], u.Role)+1, 0)
-		role = f.c.symbol(columnRole, role)
-		if role >= len(roles) {
-			f.fail(errForm)
-			return
-		}
-		if role > 0 {
-			u.Role = roles[role]
-		} else {
-			u.Role = f.str(textRole, u.Role)
-		}
-	case structure.DocumentUsage:
-		u.Document = f.str(textDocument, u.Document)
-		u.Revision = f.num(fieldRevision, u.Revision)
-	case structure.AssetUsage:
-		u.Filename = f.str(textFile, u.Filename)
-	case structure.PartUsage:
-		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
-	default:
+	if !f.ofKind(u) {
 		f.fail(errForm)
 		return
 	}
@@ -127,6 +68,76 @@ func (f *former) usage(u *structure.Usage) {
 	if more&usageMetadata != 0 {
 		u.Metadata = []byte(f.str(textUsageMetadata, string(u.Metadata)))
 	}
+}
+
+// usageHas returns which optional fields a usage has.
+func usageHas(u *structure.Usage) (has, more, rare int) {
+	if u.Name != "" {
+		has |= usageName
+	}
+	if u.Type != "" {
+		has |= usageType
+	}
+	if u.Origin != nil {
+		has |= usageOrigin
+	}
+	if u.SourceID != "" {
+		has |= usageSource
+	}
+	if u.Metadata != nil {
+		more |= usageMetadata
+	}
+	switch u.Lookup {
+	case 0:
+	case 1:
+		more |= usageUnique
+	default:
+		more |= usageVersion
+	}
+	if !u.Form.IsZero() {
+		rare |= usageForm
+	}
+	if len(u.Extras) > 0 {
+		rare |= usageExtras
+	}
+	if u.Opaque {
+		rare |= usageOpaque
+	}
+	if !u.MetadataContent.IsZero() {
+		rare |= usageAside
+	}
+	if rare != 0 {
+		more |= usageMore
+	}
+	return has, more, rare
+}
+
+// ofKind codes the fields that usages of this kind have. It returns false for an unknown
+// kind or role.
+func (f *former) ofKind(u *structure.Usage) bool {
+	switch u.Kind {
+	case structure.MessageUsage:
+		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
+		role := f.c.symbol(columnRole, max(slices.Index(roles[1:], u.Role)+1, 0))
+		if role >= len(roles) {
+			return false
+		}
+		if role > 0 {
+			u.Role = roles[role]
+		} else {
+			u.Role = f.str(textRole, u.Role)
+		}
+	case structure.DocumentUsage:
+		u.Document = f.str(textDocument, u.Document)
+		u.Revision = f.num(fieldRevision, u.Revision)
+	case structure.AssetUsage:
+		u.Filename = f.str(textFile, u.Filename)
+	case structure.PartUsage:
+		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
+	default:
+		return false
+	}
+	return true
 }
 
 // named stands for content that a usage names until it is known.

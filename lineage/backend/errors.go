@@ -37,11 +37,11 @@ var (
 	ErrUncertain = errors.New("not known whether it was applied for good")
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = errors.New("locked")
-	// ErrNewerFormat is returned for a store that a newer program wrote.
-	ErrNewerFormat = errors.New("written by a newer version of the program")
-	// ErrOlderFormat is returned for a store that an older program wrote, which was never
-	// released.
-	ErrOlderFormat = errors.New("written by an older, unreleased version of the program")
+	// ErrNewerFormat is returned for a store, or a commit of it, that a newer program wrote.
+	ErrNewerFormat = structure.ErrUnknownVersion
+	// ErrOlderFormat is returned for a store, or a commit of it, that an older program wrote,
+	// which was never released.
+	ErrOlderFormat = structure.ErrOldVersion
 )
 
 // SubjectError says which thing an error is about. It matches its Err.

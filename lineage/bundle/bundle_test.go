@@ -218,6 +218,25 @@ func TestRewound(t *testing.T) {
 	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
 }
 
+// A context that was given a history which says the same is where the bundle has it, too.
+func TestReplacedByTheSame(t *testing.T) {
+	s, other := newStore(t), newStore(t)
+	_, c := newThread(t, s, "c")
+	_, d := newThread(t, s, "d")
+	say(t, c, "one")
+	say(t, d, "one")
+	early := write(t, s, bundle.WriteOptions{})
+	bring(t, other, early)
+	_, err := c.Merge(bg, d, lineage.Replace)
+	require.NoError(t, err)
+	full := write(t, s, bundle.WriteOptions{})
+	bring(t, other, full)
+	requireSame(t, s, other)
+	bringAgain(t, other, full)
+	bringAgain(t, other, early)
+	requireSame(t, s, other)
+}
+
 func TestConflict(t *testing.T) {
 	a, b, main := copies(t)
 	say(t, on(t, a, main), "theirs 3", "theirs 4")

@@ -78,7 +78,7 @@ func (c *checker) entry(tag byte, b []byte) error {
 		return c.leftKey(b)
 	}
 	commit, err := structure.DecodeCommit(b)
-	if errors.Is(err, structure.ErrUnknownVersion) || errors.Is(err, structure.ErrOldVersion) {
+	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return err
 	}
 	if err != nil {

@@ -230,13 +230,6 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 	if ours.Tip == t.Tip {
 		return level, added, nil
 	}
-	one, err := im.engine.Digest(im.ctx, ours.Tip)
-	if err != nil {
-		return 0, nil, err
-	}
-	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || one == other {
-		return level, added, err
-	}
 	movedThere, err := im.wasAt(added, ours.Tip)
 	if err != nil {
 		return 0, nil, err
@@ -250,6 +243,13 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 			return behind, added, nil
 		}
 		return ahead, nil, nil
+	}
+	one, err := im.engine.Digest(im.ctx, ours.Tip)
+	if err != nil {
+		return 0, nil, err
+	}
+	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || one == other {
+		return level, added, err
 	}
 	if !movedThere {
 		if on, err := structure.IsAncestor(ours.Tip, t.Tip, im.lookup()); err != nil || on {

@@ -42,8 +42,7 @@ func requireSound(t testing.TB, s *lineage.Store) {
 
 func isTyped(err error) bool {
 	for _, known := range []error{
-		backend.ErrCorrupt, backend.ErrNewerFormat, backend.ErrNotFound, backend.ErrExists, backend.ErrConflict, backend.ErrInvalid, backend.ErrErased,
-		structure.ErrUnknownVersion, structure.ErrOldVersion,
+		backend.ErrCorrupt, backend.ErrNewerFormat, backend.ErrOlderFormat, backend.ErrNotFound, backend.ErrExists, backend.ErrConflict, backend.ErrInvalid, backend.ErrErased,
 	} {
 		if errors.Is(err, known) {
 			return true

@@ -16,13 +16,40 @@ func (im *importer) history(c *structure.Commit) error {
 	defer im.coming.reset()
 	laid := make([][]structure.Record, len(c.Records))
 	used := make(map[content.ID]bool) // by a span that is added, or only by others
-	var spans, blocks uint64
+	spans, err := im.newSpans(c, laid, used)
+	if err != nil {
+		return err
+	}
+	blocks, err := im.newBlocks(c, laid, used)
+	if err != nil {
+		return err
+	}
+	if err := im.needs(used); err != nil {
+		return err
+	}
+	records := slices.Concat(laid...)
+	for _, r := range records {
+		if s, ok := r.(*structure.Span); ok {
+			im.fill(s)
+		}
+	}
+	receipt, err := im.applyFreeing(records)
+	if err != nil {
+		return err
+	}
+	im.report.Spans += spans
+	im.report.Blocks += blocks - uint64(len(receipt.Known))
+	return nil
+}
+
+// newSpans lays out the spans and span sets of a commit that are new, and notes the content
+// that spans use. It returns the number of spans.
+func (im *importer) newSpans(c *structure.Commit, laid [][]structure.Record, used map[content.ID]bool) (spans uint64, err error) {
 	for i, r := range c.Records {
-		var err error
 		switch r := r.(type) {
 		case *structure.Span:
 			if laid[i], err = im.lay(r); err != nil {
-				return err
+				return 0, err
 			}
 			added := len(laid[i]) > 0
 			if added {
@@ -35,10 +62,16 @@ func (im *importer) history(c *structure.Commit) error {
 			}
 		case *structure.SpanSet:
 			if laid[i], err = im.spanSet(r); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
+	return spans, nil
+}
+
+// newBlocks lays out the blocks of a commit that are to be stored, and takes them out of the
+// content that is used. It returns their number.
+func (im *importer) newBlocks(c *structure.Commit, laid [][]structure.Record, used map[content.ID]bool) (blocks uint64, err error) {
 	for i, r := range c.Records {
 		b, ok := r.(*structure.Block)
 		if !ok {
@@ -49,13 +82,13 @@ func (im *importer) history(c *structure.Commit) error {
 		added, some := used[b.ID]
 		if some && !added {
 			if _, err := im.describe(b); err != nil && !errors.Is(err, backend.ErrNotFound) {
-				return err
+				return 0, err
 			}
 			continue
 		}
 		wanted, err := im.wants(b, added)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if wanted {
 			laid[i] = []structure.Record{b}
@@ -63,35 +96,26 @@ func (im *importer) history(c *structure.Commit) error {
 			delete(used, b.ID)
 		}
 	}
-	if err := im.needs(used); err != nil {
-		return err
-	}
-	records := slices.Concat(laid...)
-	for _, r := range records {
-		if s, ok := r.(*structure.Span); ok {
-			im.fill(s)
-		}
-	}
+	return blocks, nil
+}
+
+// applyFreeing applies records, without the source ids that are taken here.
+func (im *importer) applyFreeing(records []structure.Record) (backend.Receipt, error) {
 	receipt, err := im.apply(im.store.Now(), records, backend.Options{})
 	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
 		if err := im.freeSources(records, ""); err != nil {
-			return err
+			return receipt, err
 		}
 		receipt, err = im.apply(im.store.Now(), records, backend.Options{})
 		// Of a thread that is not here nothing is found, though it is taken.
 		if still, same := isSourceTaken(err); same && still == refused {
 			if err := im.freeSources(records, refused); err != nil {
-				return err
+				return receipt, err
 			}
 			receipt, err = im.apply(im.store.Now(), records, backend.Options{})
 		}
 	}
-	if err != nil {
-		return err
-	}
-	im.report.Spans += spans
-	im.report.Blocks += blocks - uint64(len(receipt.Known))
-	return nil
+	return receipt, err
 }
 
 func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {

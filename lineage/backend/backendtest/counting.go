@@ -264,14 +264,21 @@ func (r countingReader) Stats(ctx context.Context) (backend.Stats, error) {
 	return r.asked().Stats(ctx)
 }
 
-// RequireScale fails a test where an operation costs more than twice as much with 10,000
-// of something as with 100. costs returns what each operation costs with so many.
+// RequireScale fails a test where an operation costs more than twice as much with 2,000
+// of something as with 100. costs returns the cost of each operation with that many.
+//
+// An operation that looks at all of them costs 1,900 more. So with 100 it must cost less
+// than that, or its growth would not show.
 func RequireScale(t testing.TB, costs func(n int) map[string]int64) {
 	t.Helper()
-	few, many := costs(100), costs(10_000)
+	const least, most = 100, 2_000
+	few, many := costs(least), costs(most)
 	for name, cost := range few {
 		if many[name] > 2*cost {
-			t.Errorf("%s costs %d with 100 and %d with 10,000", name, cost, many[name])
+			t.Errorf("%s costs %d with %d and %d with %d", name, cost, least, many[name], most)
+		}
+		if cost >= most-least {
+			t.Errorf("%s costs %d with %d: its growth would not show", name, cost, least)
 		}
 	}
 }

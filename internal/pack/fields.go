@@ -1,0 +1,254 @@
+package pack
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func (f *former) num(field int, v uint64) uint64 { return f.c.number(field, v) }
+
+func (f *former) signed(field int, v int64) int64 { return unzigzag(f.num(field, zigzag(v))) }
+
+func (f *former) symbol(s, v int) int { return f.c.symbol(columnSymbols+s, v) }
+
+// count codes how many there are of something, of which there can be no more
+// than the limit.
+func (f *former) count(field, v, limit int) int {
+	n := f.num(field, uint64(v))
+	if n > uint64(limit) {
+		f.fail(errForm)
+		return 0
+	}
+	return int(n)
+}
+
+func (f *former) flag(b bool, s int) bool {
+	v := 0
+	if b {
+		v = 1
+	}
+	return f.symbol(s, v) != 0
+}
+
+// str codes a text of a kind: one that was used lately, or by its length and
+// the chapter's text.
+func (f *former) str(kind int, s string) string {
+	recent := &f.texts[kind]
+	at := recentTexts
+	if f.c.writing {
+		if i := recent.find(s); i >= 0 {
+			at = i
+		}
+	}
+	at = f.symbol(symbolTexts+kind, at)
+	if at < recentTexts {
+		recent.front(at)
+		return recent[0]
+	}
+	n := f.num(fieldLength+kind, uint64(len(s)))
+	if f.c.writing {
+		f.text = append(f.text, s...)
+	} else if n > uint64(len(f.text)) {
+		f.fail(errForm)
+		return ""
+	} else {
+		s, f.text = string(f.text[:n]), f.text[n:]
+	}
+	recent.push(s)
+	return s
+}
+
+func (f *former) optional(kind int, b []byte) []byte {
+	if !f.flag(b != nil, symbolPresent) {
+		return nil
+	}
+	return []byte(f.str(kind, string(b)))
+}
+
+func (f *former) optionalString(kind int, s *string) *string {
+	if !f.flag(s != nil, symbolPresent) {
+		return nil
+	}
+	if s == nil {
+		s = new(string)
+	}
+	out := f.str(kind, *s)
+	return &out
+}
+
+// bytes codes bytes that nothing foretells.
+func (f *former) bytes(b []byte) {
+	f.c.raw(columnBytes, b)
+}
+
+func (f *former) byte(v uint8) uint8 {
+	b := [1]byte{v}
+	f.bytes(b[:])
+	return b[0]
+}
+
+// Times are that of the commit, that which was stated last, or differ from it.
+const (
+	whenCommit = iota
+	whenAgain
+	whenOther
+)
+
+func (f *former) when(symbol, field int, t time.Time) time.Time {
+	v, how := int64(0), whenOther
+	if f.c.writing {
+		switch v = t.UnixMilli(); v {
+		case f.at.millis:
+			how = whenCommit
+		case f.at.when:
+			how = whenAgain
+		}
+	}
+	switch f.symbol(symbol, how) {
+	case whenCommit:
+		v = f.at.millis
+	case whenAgain:
+		v = f.at.when
+	case whenOther:
+		v = f.at.when + f.signed(field, v-f.at.when)
+	default:
+		f.fail(errForm)
+	}
+	f.at.when = v
+	return time.UnixMilli(v).UTC()
+}
+
+// Ids are one used lately, the next that is new, zero, or any other.
+const (
+	idNew = recentIDs + iota
+	idZero
+	idFar
+)
+
+// anID codes an id and returns its number.
+func (f *former) anID(kind int, id *[16]byte) uint32 {
+	recent := &f.at.ids[kind]
+	n, how := uint32(0), idFar
+	if f.c.writing {
+		if *id == ([16]byte{}) {
+			how = idZero
+		} else if n = f.number(*id); n == f.at.nextID {
+			how = idNew
+		} else if i := slices.Index(recent[:], n); i >= 0 {
+			how = i
+		}
+	}
+	switch how = f.symbol(symbolIDs+kind, how); {
+	case how < recentIDs:
+		n = recent[how]
+		copy(recent[1:how+1], recent[:how])
+		recent[0] = n
+	case how == idZero:
+		*id = [16]byte{}
+		return 0
+	case how == idNew:
+		n = f.at.nextID
+		f.at.nextID++
+	case how == idFar:
+		back := f.num(fieldIDs, uint64(f.at.nextID-n))
+		if back > uint64(f.at.nextID) {
+			f.fail(errForm)
+			return 0
+		}
+		n = f.at.nextID - uint32(back)
+	default:
+		f.fail(errForm)
+		return 0
+	}
+	if how >= recentIDs {
+		copy(recent[1:], recent[:recentIDs-1])
+		recent[0] = n
+	}
+	if !f.c.writing {
+		known, err := f.id(n)
+		if err != nil {
+			f.fail(err)
+		}
+		*id = known.id
+	}
+	return n
+}
+
+func code[T ~[16]byte](f *former, kind int, id T) T {
+	b := [16]byte(id)
+	f.anID(kind, &b)
+	return T(b)
+}
+
+// Positions are none, the span stated last, or any other.
+const (
+	refNone = iota
+	refLast
+	refOther
+)
+
+func (f *former) ref(r structure.SpanRef) structure.SpanRef {
+	how, n := refOther, uint32(0)
+	if f.c.writing {
+		if r.IsZero() {
+			how = refNone
+		} else if r.Seq == f.at.seq && f.number(r.Run) == f.at.run {
+			how = refLast
+		}
+	}
+	switch f.symbol(symbolRef, how) {
+	case refNone:
+		return structure.SpanRef{}
+	case refLast:
+		if f.c.writing {
+			return r
+		}
+		run, err := f.id(f.at.run)
+		if err != nil {
+			f.fail(err)
+		}
+		return structure.SpanRef{Run: run.id, Seq: f.at.seq}
+	case refOther:
+		run := [16]byte(r.Run)
+		n = f.anID(idRun, &run)
+		last := f.at.seqs[n]
+		seq := uint64(int64(last) + f.signed(fieldSeq, int64(r.Seq-last)))
+		return structure.SpanRef{Run: run, Seq: seq}
+	}
+	f.fail(errForm)
+	return structure.SpanRef{}
+}
+
+func (f *former) origin(o *content.BlockOrigin) {
+	const other = 15
+	kind := f.symbol(symbolOrigin, min(int(o.Kind), other))
+	if kind == other {
+		kind = int(f.byte(uint8(o.Kind)))
+	}
+	o.Kind = content.OriginKind(kind)
+	if f.flag(!o.ParentID.IsZero(), symbolOriginHas) {
+		f.bytes(o.ParentID[:])
+	}
+}
+
+func (f *former) attribution(by *content.Attribution) {
+	has := 0
+	for i, s := range [...]string{by.UserID, by.ModelID, by.SourceID} {
+		if s != "" {
+			has |= 1 << i
+		}
+	}
+	has = f.symbol(symbolBy, has)
+	if has&1 != 0 {
+		by.UserID = f.str(textUser, by.UserID)
+	}
+	if has&2 != 0 {
+		by.ModelID = f.str(textModel, by.ModelID)
+	}
+	if has&4 != 0 {
+		by.SourceID = f.str(textSource, by.SourceID)
+	}
+}
