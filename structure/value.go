@@ -160,7 +160,19 @@ func (v *Value) fault() string {
 }
 
 func (k ValueKey) fault() string {
-	o := k.Owner
+	if why := k.Owner.fault(); why != "" {
+		return why
+	}
+	if !isValueName(k.Key) {
+		return fmt.Sprintf("key %.80q is not 1 to %d bytes of UTF-8 without NUL", k.Key, MaxValueName)
+	}
+	return ""
+}
+
+// Valid reports whether values can belong to the owner.
+func (o Owner) Valid() bool { return o.fault() == "" }
+
+func (o Owner) fault() string {
 	named := o.Scope == ApplicationScope || o.Scope == UserScope
 	switch {
 	case o.Scope < StoreScope || o.Scope > ContextScope:
@@ -169,8 +181,6 @@ func (k ValueKey) fault() string {
 		return "owner of another scope than " + o.Scope.String()
 	case named && !isValueName(o.Name):
 		return fmt.Sprintf("name %.80q is not 1 to %d bytes of UTF-8 without NUL", o.Name, MaxValueName)
-	case !isValueName(k.Key):
-		return fmt.Sprintf("key %.80q is not 1 to %d bytes of UTF-8 without NUL", k.Key, MaxValueName)
 	}
 	return ""
 }

@@ -66,6 +66,7 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 	if err := j.dropNames(id); err != nil {
 		return err
 	}
+	j.dropThreadValues(id)
 	j.effects.LastMoved.set(id, Mover{Gone: true})
 	stored, err := j.View.Members(id)
 	if err != nil {
