@@ -180,7 +180,7 @@ func TestRefusedForms(t *testing.T) {
 		{"the next version alone", []byte{3}, structure.ErrUnknownVersion},
 		{"time in a longer form", []byte{2, 0x80, 0}, structure.ErrMalformed},
 		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
-		{"the next record kind", record(15, nil), structure.ErrUnknownVersion},
+		{"the next record kind", record(16, nil), structure.ErrUnknownVersion},
 		{"length in a longer form", []byte{2, 0, 2, 0x80, 0}, structure.ErrMalformed},
 		{"length beyond the payload", []byte{2, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
 		{"unknown span flags", record(structure.KindSpan, join([]byte{4}, usage(0)[1:])), structure.ErrMalformed},
@@ -232,6 +232,19 @@ func TestRefusedForms(t *testing.T) {
 		{"gone body of no size", record(structure.KindBlock, gone(0)), structure.ErrMalformed},
 		{"gone body of impossible size", record(structure.KindBlock, gone(largest+1)), structure.ErrMalformed},
 		{"deletion of a run", record(structure.KindDeletion, append(zeros[:17:17], 0)), structure.ErrMalformed},
+		{"value of no scope", record(structure.KindValue, []byte{0, 1, 'k', 0, 0}), structure.ErrMalformed},
+		{"value of an unknown scope", record(structure.KindValue, []byte{6, 1, 'k', 0, 0}), structure.ErrMalformed},
+		{"value without a key", record(structure.KindValue, []byte{1, 0, 0, 0}), structure.ErrMalformed},
+		{"value of a key with NUL", record(structure.KindValue, []byte{1, 1, 0, 0, 0}), structure.ErrMalformed},
+		{"value of a long key", record(structure.KindValue, join([]byte{1, 0x81, 4}, bytes.Repeat([]byte{'k'}, structure.MaxValueName+1), []byte{0, 0})), structure.ErrMalformed},
+		{"value of a key longer than all", record(structure.KindValue, join([]byte{1}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0, 0})), structure.ErrMalformed},
+		{"value of an application without a name", record(structure.KindValue, []byte{2, 0, 1, 'k', 0, 0}), structure.ErrMalformed},
+		{"value of an unknown form", record(structure.KindValue, []byte{1, 1, 'k', 3, 0}), structure.ErrMalformed},
+		{"value without its JSON", record(structure.KindValue, []byte{1, 1, 'k', 1, 0, 0}), structure.ErrMalformed},
+		{"value of empty JSON", record(structure.KindValue, []byte{1, 1, 'k', 1, 1, 0}), structure.ErrMalformed},
+		{"value longer than all", record(structure.KindValue, join([]byte{1, 1, 'k', 1}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0})), structure.ErrMalformed},
+		{"value that is too large", record(structure.KindValue, join([]byte{1, 1, 'k', 1, 0x82, 0x80, 4}, make([]byte, structure.MaxInlineValue+1), []byte{0})), structure.ErrMalformed},
+		{"value of absent content", record(structure.KindValue, join([]byte{1, 1, 'k', 2}, zeros, []byte{0})), structure.ErrMalformed},
 		{"more parts than bytes", record(structure.KindSummary, join(make([]byte, 67), bytes.Repeat([]byte{0xff}, 9), []byte{1})), structure.ErrMalformed},
 	}
 	for _, tt := range tests {
@@ -261,6 +274,9 @@ func TestRefusedForms(t *testing.T) {
 		"parts":      join(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), record(structure.KindSpan, join(span, []byte{3}, bytes.Repeat([]byte{4, 1, 0, 0}, 3)))[2:]),
 		"piece":      record(structure.KindSpan, join(span, []byte{1, 0x54, 0}, zeros, []byte{0})),
 		"origin":     record(structure.KindSpan, usage(128, 2)),
+		"deleted":    record(structure.KindValue, []byte{1, 1, 'k', 0, 0}),
+		"value":      record(structure.KindValue, []byte{1, 1, 'k', 1, 2, '1', 0}),
+		"long value": record(structure.KindValue, join([]byte{1, 1, 'k', 1, 0x81, 0x80, 4}, make([]byte, structure.MaxInlineValue), []byte{0})),
 		"by":         record(structure.KindSpan, usage(16, 1, 1, 'u')),
 		"tree":       record(structure.KindBlock, tree(largest)),
 		"gone":       record(structure.KindBlock, gone(largest)),
@@ -348,14 +364,7 @@ func gone(size uint64) []byte {
 
 // record returns a commit of time 0 with a single record.
 func record(kind structure.Kind, body []byte) []byte {
-	return append(append([]byte{2, 0, byte(kind)}, uvarint(len(body))...), body...)
-}
-
-func uvarint(n int) []byte {
-	if n < 128 {
-		return []byte{byte(n)}
-	}
-	return []byte{byte(n) | 128, byte(n >> 7)}
+	return append(binary.AppendUvarint([]byte{2, 0, byte(kind)}, uint64(len(body))), body...)
 }
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

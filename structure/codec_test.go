@@ -3,6 +3,7 @@ package structure_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,6 +224,15 @@ type foreign struct{}
 
 func (foreign) Kind() structure.Kind { return 99 }
 
+// value returns a value of the store.
+func value(key string, change func(*structure.Value)) *structure.Value {
+	v := &structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.StoreScope}, key)}
+	if change != nil {
+		change(v)
+	}
+	return v
+}
+
 func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 	usages := []structure.Usage{{Kind: structure.AssetUsage}}
 	half := structure.SpanRef{Run: id[structure.RunID](1)}
@@ -265,6 +275,22 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 		{"summary to no place", &structure.Summary{To: half}},
 		{"reflog from no place", &structure.Reflog{From: half}},
 		{"reflog to no place", &structure.Reflog{To: half}},
+		{"value of no scope", &structure.Value{ValueKey: valueKey(structure.Owner{}, "k")}},
+		{"value of an unknown scope", &structure.Value{ValueKey: valueKey(structure.Owner{Scope: 6}, "k")}},
+		{"value without a key", value("", nil)},
+		{"value of a key that is too long", value(strings.Repeat("k", structure.MaxValueName+1), nil)},
+		{"value of a key with NUL", value("a\x00b", nil)},
+		{"value of a key that is not UTF-8", value("\xff", nil)},
+		{"value of a user without a name", &structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.UserScope}, "k")}},
+		{"value of a user with NUL", &structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.UserScope, Name: "a\x00"}, "k")}},
+		{"value of the store with a name", &structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.StoreScope, Name: "a"}, "k")}},
+		{"value of two owners", &structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.ContextScope, Thread: id[structure.ThreadID](1)}, "k")}},
+		{"value that is empty", value("k", func(v *structure.Value) { v.JSON = []byte{} })},
+		{"value that is too large", value("k", func(v *structure.Value) { v.JSON = make([]byte, structure.MaxInlineValue+1) })},
+		{"value twice", value("k", func(v *structure.Value) { v.JSON, v.Content = []byte("1"), content.ID{1} })},
+		{"value with the incarnation of no thread", value("k", func(v *structure.Value) { v.Incarnation = 1 })},
+		{"value seen by no context", value("k", func(v *structure.Value) { v.Seen = at(1, 1) })},
+		{"value seen at no place", &structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.ContextScope}, "k"), Seen: half}},
 	}
 	var enc structure.Encoder
 	want, _, err := new(structure.Encoder).Encode(messageCommit())

@@ -83,6 +83,8 @@ func Walk(r Record, f Fields) bool {
 		walkDeletion(r, f)
 	case *Cut:
 		walkID(f, "run id", KindRun, &r.Run)
+	case *Value:
+		walkValue(r, f)
 	default:
 		return false
 	}
@@ -181,6 +183,8 @@ func NewPlain(kind Kind) Record {
 		return &Deletion{}
 	case KindCut:
 		return &Cut{}
+	case KindValue:
+		return &Value{}
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func FuzzDecodeObject(f *testing.F) {
 }
 
 func FuzzUnmarshalRecord(f *testing.F) {
-	for _, r := range samplePlain() {
+	for _, r := range append(samplePlain(), sampleValues()...) {
 		b, err := structure.MarshalRecord(r)
 		require.NoError(f, err)
 		f.Add(byte(r.Kind()), b)

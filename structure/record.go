@@ -27,12 +27,14 @@ const (
 	KindReflog     Kind = 12
 	KindDeletion   Kind = 13
 	KindCut        Kind = 14
+	KindValue      Kind = 15
 )
 
 var kindNames = [...]string{
 	KindBlock: "block", KindChunk: "chunk", KindThread: "thread", KindContext: "context",
 	KindTip: "tip", KindRun: "run", KindSpan: "span", KindSpanSet: "span set", KindBranch: "branch",
 	KindCheckpoint: "checkpoint", KindSummary: "summary", KindReflog: "reflog entry", KindDeletion: "deletion", KindCut: "cut",
+	KindValue: "value",
 }
 
 // String returns the name of the kind.
@@ -288,6 +290,7 @@ func (*Summary) Kind() Kind    { return KindSummary }
 func (*Reflog) Kind() Kind     { return KindReflog }
 func (*Deletion) Kind() Kind   { return KindDeletion }
 func (*Cut) Kind() Kind        { return KindCut }
+func (*Value) Kind() Kind      { return KindValue }
 
 // Commit is an atomic list of records. The engine that applies it gives it its
 // number; numbers start at 1 and have no gaps.

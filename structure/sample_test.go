@@ -69,6 +69,7 @@ func sampleCommit() *structure.Commit {
 		}},
 		&structure.Cut{Run: id[structure.RunID](1)},
 	)
+	c.Records = append(c.Records, sampleValues()...)
 	return c
 }
 
@@ -95,6 +96,31 @@ func sampleUsages(local, cut content.ID) []structure.Usage {
 		},
 		{Kind: structure.MessageUsage, Content: local, Role: "user", Opaque: true, CreatedAt: sampleTime},
 		{Kind: structure.MessageUsage, Content: local, Role: "user", Form: content.Sum([]byte("elsewhere")), CreatedAt: sampleTime},
+	}
+}
+
+func valueKey(owner structure.Owner, key string) structure.ValueKey {
+	return structure.ValueKey{Owner: owner, Key: key}
+}
+
+// sampleValues has a value of every scope and form. They stand behind everything else in
+// the sample, whose bytes are older.
+func sampleValues() []structure.Record {
+	user := structure.Owner{Scope: structure.UserScope, Name: "ada"}
+	context := structure.Owner{Scope: structure.ContextScope, Context: id[structure.ContextID](2)}
+	return []structure.Record{
+		&structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.StoreScope}, "k"), JSON: []byte("1"), At: sampleTime},
+		&structure.Value{
+			ValueKey: valueKey(structure.Owner{Scope: structure.ApplicationScope, Name: "app"}, "theme"), JSON: []byte(`{"dark": true}`), At: sampleTime,
+		},
+		&structure.Value{ValueKey: valueKey(user, "naïve 雪"), Content: content.Sum([]byte("elsewhere")), At: sampleTime},
+		&structure.Value{ValueKey: valueKey(user, "theme"), At: sampleTime.Add(time.Second)},
+		&structure.Value{
+			ValueKey:    valueKey(structure.Owner{Scope: structure.ThreadScope, Thread: id[structure.ThreadID](0x10)}, "k"),
+			Incarnation: 0x1234, JSON: []byte("null"), At: sampleTime,
+		},
+		&structure.Value{ValueKey: valueKey(context, "k"), JSON: []byte("[]"), Seen: at(1, 2), At: sampleTime},
+		&structure.Value{ValueKey: valueKey(context, "l"), Seen: structure.CollectedSpan, At: sampleTime},
 	}
 }
 

@@ -94,6 +94,9 @@ func (b *builder) entries(records int) error {
 		b.put(lookupKey(l), appendRef(nil, span))
 	}
 	b.notes()
+	if err := b.values(); err != nil {
+		return err
+	}
 	if err := b.erasures(); err != nil {
 		return err
 	}

@@ -77,14 +77,26 @@ func (s *judgeView) Summaries(id structure.ContextID) (all []judge.SummaryAt, er
 // entriesOf returns the keys of what hangs on a context.
 func (s *judgeView) entriesOf(id structure.ContextID) (all []index.Entry, err error) {
 	for _, table := range []byte{tableSummary, tableReflog} {
-		prefix := key(table, id[:])
-		err := s.list(prefix, func(rest, _ []byte) error {
-			all = append(all, index.Entry{Key: append(prefix[:len(prefix):len(prefix)], rest...)})
-			return nil
-		})
+		found, err := s.keysUnder(key(table, id[:]))
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, found...)
 	}
-	return all, nil
+	values, err := s.valuesOf(structure.Owner{Scope: structure.ContextScope, Context: id})
+	return append(all, values...), err
+}
+
+// valuesOf returns the keys of everything that was said of the values of an owner.
+func (s *judgeView) valuesOf(owner structure.Owner) ([]index.Entry, error) {
+	return s.keysUnder(ownerPrefix(owner))
+}
+
+// keysUnder returns the keys under a prefix, without values.
+func (s *judgeView) keysUnder(prefix []byte) (all []index.Entry, err error) {
+	err = s.list(prefix, func(rest, _ []byte) error {
+		all = append(all, index.Entry{Key: append(prefix[:len(prefix):len(prefix)], rest...)})
+		return nil
+	})
+	return all, err
 }

@@ -93,6 +93,14 @@ func (s *judgeView) LastMoved(thread structure.ThreadID) (id structure.ContextID
 	return id, err
 }
 
+// Value implements judge.View.
+func (s *judgeView) Value(key structure.ValueKey) (uint64, error) {
+	snapshot := s.engine.index.Snapshot()
+	defer snapshot.Close()
+	commit, _, err := latestValue(snapshot, key)
+	return commit, err
+}
+
 // Run implements judge.View.
 func (s *judgeView) Run(id structure.RunID) (structure.RunInfo, bool, error) {
 	if info, ok := s.engine.runs.get(id); ok {

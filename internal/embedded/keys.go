@@ -36,6 +36,7 @@ const (
 	tableThreadEnd   = 'T' // last four bytes of a thread's id, the others → nothing
 	tableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
 	tablePacked      = 'P' // nothing → segment up to which packs find what is not here
+	tableValue       = 'V' // scope, owner, key, NUL, commit (the latest first) → value record; names of owners end with NUL
 	tableMoved       = 'v' // thread → context of it that a tip moved last; zero for one that was deleted and made again
 	tableNamed       = 'w' // thread, context, name → nothing: the branch of that name is the context
 	tableMember      = 'x' // thread, context → nothing

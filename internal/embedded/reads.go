@@ -138,6 +138,26 @@ func (r *reads) CheckpointsBySource(ctx context.Context, sourceID string, thread
 	})
 }
 
+// Value implements backend.Reader.
+func (r *reads) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
+	return read(r, func(v view) (backend.Value, error) { return v.Value(ctx, key) })
+}
+
+// Values implements backend.Reader.
+func (r *reads) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Value, error] { return v.Values(ctx, owner, prefix, after) })
+}
+
+// ValueHistory implements backend.Reader.
+func (r *reads) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Value, error] { return v.ValueHistory(ctx, key) })
+}
+
+// ValueOwners implements backend.Reader.
+func (r *reads) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
+	return sequence(r, func(v view) iter.Seq2[string, error] { return v.ValueOwners(ctx, scope, after) })
+}
+
 // SpanSet implements backend.Reader.
 func (r *reads) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
 	return read(r, func(v view) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })

@@ -228,6 +228,7 @@ func (j *Judge) dropContext(id structure.ContextID, change ContextChange) {
 	j.effects.Contexts.set(id, change)
 	j.effects.Tips.drop(id)
 	j.dropNotes(id)
+	j.dropValues(structure.Owner{Scope: structure.ContextScope, Context: id})
 }
 
 func (k *keys) deleteContext(id structure.ContextID) {

@@ -43,6 +43,11 @@ type Effects struct {
 	Summaries     []Noted[*structure.Summary]
 	Reflog        []Noted[*structure.Reflog]
 	SummariesGone Table[SummaryAt, struct{}]
+	// Values are values that were set or deleted, each as it was last. ThreadsGone are
+	// threads that were deleted, maybe made again: the values from before the commit that
+	// belong to them are gone. So are those of contexts that are gone.
+	Values      Table[structure.ValueKey, *structure.Value]
+	ThreadsGone []structure.ThreadID
 
 	Counts Counts
 }
@@ -131,5 +136,7 @@ func (e *Effects) reset() {
 	e.Revived = emptied(e.Revived)
 	e.Summaries, e.Reflog = emptied(e.Summaries), emptied(e.Reflog)
 	e.SummariesGone.reset()
+	e.Values.reset()
+	e.ThreadsGone = emptied(e.ThreadsGone)
 	e.Counts = Counts{}
 }

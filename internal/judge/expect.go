@@ -59,6 +59,11 @@ func Expect(v View, o backend.Options) error {
 			return err
 		}
 	}
+	for _, expect := range o.Values {
+		if err := expectValue(v, expect); err != nil {
+			return err
+		}
+	}
 	for _, expect := range o.Sources {
 		if err := expectSource(v, expect); err != nil {
 			return err
@@ -107,6 +112,9 @@ func (k *keys) options(o backend.Options) {
 	}
 	for _, expect := range o.Checkpoints {
 		k.add(Key{Kind: KeyCheckpoint, ID: expect.Thread, Name: expect.Name})
+	}
+	for _, expect := range o.Values {
+		k.add(Key{Kind: KeyValue, Value: expect.Key})
 	}
 	for _, expect := range o.Sources {
 		k.add(Key{Kind: KeyFind, ID: expect.Thread, Name: expect.SourceID})

@@ -40,6 +40,7 @@ type Judge struct {
 	named       groups[membership, string] // names of branches that were given to a context
 	summaries   groups[structure.ContextID, int]
 	reflog      groups[structure.ContextID, int]
+	values      groups[structure.Owner, structure.ValueKey]
 }
 
 // Judge returns what a commit changes, or why it is refused. The effects hold until
@@ -67,6 +68,7 @@ func (j *Judge) Release() {
 	j.named.reset()
 	j.summaries.reset()
 	j.reflog.reset()
+	j.values.reset()
 }
 
 func (j *Judge) record(i int, r structure.Record) error {
@@ -99,6 +101,8 @@ func (j *Judge) record(i int, r structure.Record) error {
 		return j.deletion(r)
 	case *structure.Cut:
 		return j.cut(r)
+	case *structure.Value:
+		return j.value(r)
 	}
 	return fmt.Errorf("record %d: %w", i, backend.ErrInvalid)
 }

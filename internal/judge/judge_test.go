@@ -3,6 +3,8 @@ package judge_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,7 +49,7 @@ func (d drawer) ref() structure.SpanRef {
 func (d drawer) maybe() bool { return rapid.IntRange(0, 3).Draw(d.T, "maybe") == 0 }
 
 func (d drawer) record() structure.Record {
-	switch rapid.IntRange(0, 15).Draw(d.T, "record") {
+	switch rapid.IntRange(0, 18).Draw(d.T, "record") {
 	case 0, 1:
 		t := &structure.Thread{ID: d.thread(), Title: d.body(), Incarnation: rapid.Uint64Range(0, 1).Draw(d.T, "incarnation"), CreatedAt: moment(0), UpdatedAt: moment(0)}
 		if d.maybe() {
@@ -99,8 +101,42 @@ func (d drawer) record() structure.Record {
 		return &structure.Reflog{Context: d.context(), From: d.ref(), To: d.ref(), At: moment(0)}
 	case 14:
 		return d.content()
+	case 15, 16, 17:
+		return d.value()
 	}
 	return d.deletion()
+}
+
+func (d drawer) valueKey() structure.ValueKey {
+	k := structure.ValueKey{Key: d.of("key", "k", "l")}
+	switch k.Owner.Scope = structure.Scope(rapid.IntRange(1, 5).Draw(d.T, "scope")); k.Owner.Scope {
+	case structure.ApplicationScope, structure.UserScope:
+		k.Owner.Name = d.of("owner", "a", "b")
+	case structure.ThreadScope:
+		k.Owner.Thread = d.thread()
+	case structure.ContextScope:
+		k.Owner.Context = d.context()
+	}
+	return k
+}
+
+func (d drawer) value() structure.Record {
+	v := &structure.Value{ValueKey: d.valueKey(), At: moment(0)}
+	switch v.Owner.Scope {
+	case structure.ThreadScope:
+		v.Incarnation = rapid.Uint64Range(0, 1).Draw(d.T, "incarnation")
+	case structure.ContextScope:
+		if v.Seen = d.ref(); d.maybe() {
+			v.Seen = structure.CollectedSpan
+		}
+	}
+	switch d.of("form", "json", "json", "content", "deleted") {
+	case "json":
+		v.JSON = []byte(d.of("value", "1", "2", `{"a":[]}`, "not JSON"))
+	case "content":
+		v.Content = content.Sum([]byte(d.body()))
+	}
+	return v
 }
 
 func (d drawer) content() structure.Record {
@@ -150,6 +186,10 @@ func (d drawer) options(s *rows) (o backend.Options) {
 		name := judge.Name{Thread: d.thread(), Name: d.of("name", "x", "y")}
 		o.Branches = []backend.ExpectBranch{{Thread: name.Thread, Name: name.Name, Was: s.branches[name]}}
 		o.Checkpoints = []backend.ExpectCheckpoint{{Thread: name.Thread, Name: name.Name, Was: s.checkpoints[name]}}
+	}
+	if d.maybe() {
+		key := d.valueKey()
+		o.Values = []backend.ExpectValue{{Key: key, Commit: s.values[key].commit}}
 	}
 	if d.maybe() {
 		expect := backend.ExpectSource{SourceID: d.of("source", "a", "b")}
@@ -322,6 +362,51 @@ func TestRemadeInOneCommit(t *testing.T) {
 	require.NoError(t, c.decide(backend.Options{}, &structure.Deletion{Subject: structure.KindThread, Thread: b.ID}, b, of(b)))
 	require.Contains(t, c.rows.contexts, at)
 	require.NotContains(t, c.rows.lastMoved, b.ID)
+}
+
+// What a thread or context had is gone with it, also where a commit makes it anew, and what
+// the commit said of its values before that.
+func TestValuesGoWithTheirOwners(t *testing.T) {
+	th := &structure.Thread{ID: id[structure.ThreadID]("t"), Incarnation: 1}
+	of := &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
+	value := func(owner structure.Owner, incarnation uint64, json string) *structure.Value {
+		return &structure.Value{ValueKey: structure.ValueKey{Owner: owner, Key: json}, Incarnation: incarnation, JSON: []byte(json)}
+	}
+	inThread := structure.Owner{Scope: structure.ThreadScope, Thread: th.ID}
+	inContext := structure.Owner{Scope: structure.ContextScope, Context: of.ID}
+	again := *th
+	again.Incarnation++
+	noThread := &structure.Deletion{Subject: structure.KindThread, Thread: th.ID}
+	noContext := &structure.Deletion{Subject: structure.KindContext, Context: of.ID}
+	key := func(owner structure.Owner, k string) structure.ValueKey {
+		return structure.ValueKey{Owner: owner, Key: k}
+	}
+	for name, tt := range map[string]struct {
+		records []structure.Record
+		left    []structure.ValueKey
+	}{
+		"thread deleted":  {[]structure.Record{value(inThread, 1, "2"), value(inContext, 0, "2"), noThread}, nil},
+		"context deleted": {[]structure.Record{value(inThread, 1, "2"), value(inContext, 0, "2"), noContext}, []structure.ValueKey{key(inThread, "1"), key(inThread, "2")}},
+		"both made again": {
+			[]structure.Record{value(inThread, 1, "2"), noThread, &again, of, value(inThread, 2, "3"), value(inContext, 0, "3")},
+			[]structure.ValueKey{key(inThread, "3"), key(inContext, "3")},
+		},
+		"context made again": {
+			[]structure.Record{value(inContext, 0, "2"), noContext, of, value(inContext, 0, "3"), noContext, of, value(inContext, 0, "4")},
+			[]structure.ValueKey{key(inThread, "1"), key(inContext, "4")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourt(t)
+			require.NoError(t, c.decide(backend.Options{}, th, of, value(inThread, 1, "1"), value(inContext, 0, "1")))
+			require.NoError(t, c.decide(backend.Options{}, tt.records...))
+			require.ElementsMatch(t, tt.left, slices.Collect(maps.Keys(c.rows.values)))
+		})
+	}
+	c := newCourt(t)
+	require.ErrorIs(t, c.decide(backend.Options{}, value(inThread, 1, "1")), backend.ErrNotFound)
+	require.NoError(t, c.decide(backend.Options{}, &again))
+	require.ErrorIs(t, c.decide(backend.Options{}, value(inThread, 1, "1")), backend.ErrConflict)
 }
 
 // A context that the same commit names is not deleted by it, unless it takes the name away.

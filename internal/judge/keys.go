@@ -32,6 +32,7 @@ const (
 	KeyOfThread                          // ID: the members, branches and checkpoints of a thread
 	KeyNamesOf                           // ID of a context: its names in its thread
 	KeySummaries                         // ID of a context: its summaries
+	KeyValue                             // Value
 )
 
 // Key is one thing that judging a commit may look at.
@@ -41,6 +42,8 @@ type Key struct {
 	Seq  uint64
 	Hash [32]byte
 	Name string
+	// Value says whether it was set, and by which commit.
+	Value structure.ValueKey
 }
 
 // Keys returns everything that judging a commit may ask a view for, known from the commit and
@@ -96,6 +99,8 @@ func (k *keys) record(r structure.Record) {
 		k.reflogEntry(r)
 	case *structure.Deletion:
 		k.deletion(r)
+	case *structure.Value:
+		k.value(r)
 	}
 }
 

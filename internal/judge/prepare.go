@@ -31,7 +31,8 @@ type Preparation struct {
 	first  map[content.ID]int // of each id or key, the first record: see earlier
 }
 
-// Begin checks the content of a commit against its ids and keys. Nothing is left out yet.
+// Begin checks the content of a commit against its ids and keys, and its values. Nothing is
+// left out yet.
 func (p *Preparation) Begin(source *structure.Commit) error {
 	*p = Preparation{source: source, Known: p.Known[:0]}
 	if len(source.Records) == 0 {
@@ -58,6 +59,10 @@ func (p *Preparation) Begin(source *structure.Commit) error {
 			p.Contents++
 			if content.KeyOf(r.Bytes) != r.Key {
 				return refusal("chunk", r.Key, backend.ErrInvalid, "key does not match the bytes")
+			}
+		case *structure.Value:
+			if err := checkValue(r); err != nil {
+				return err
 			}
 		}
 	}

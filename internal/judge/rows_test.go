@@ -33,7 +33,13 @@ type rows struct {
 	blocks      map[content.ID]int64
 	erased      map[content.ID]bool
 	chunks      map[content.Key][]byte
+	values      map[structure.ValueKey]valueAt
 	counts      judge.Counts
+}
+
+type valueAt struct {
+	commit uint64
+	json   string
 }
 
 type reflogAt struct {
@@ -51,6 +57,7 @@ func newRows() *rows {
 		branchFrom: map[judge.Source]string{}, pointFrom: map[judge.Source]string{},
 		branches: map[judge.Name]*structure.Branch{}, checkpoints: map[judge.Name]*structure.Checkpoint{},
 		blocks: map[content.ID]int64{}, erased: map[content.ID]bool{}, chunks: map[content.Key][]byte{},
+		values: map[structure.ValueKey]valueAt{},
 	}
 }
 
@@ -69,7 +76,7 @@ func (s *rows) clone() *rows {
 		runs: maps.Clone(s.runs), ends: maps.Clone(s.ends), spans: maps.Clone(s.spans), sets: maps.Clone(s.sets),
 		lookups: maps.Clone(s.lookups), branchFrom: maps.Clone(s.branchFrom), pointFrom: maps.Clone(s.pointFrom), branches: maps.Clone(s.branches), checkpoints: maps.Clone(s.checkpoints),
 		summaries: slices.Clone(s.summaries), reflog: slices.Clone(s.reflog),
-		blocks: maps.Clone(s.blocks), erased: maps.Clone(s.erased), chunks: maps.Clone(s.chunks), counts: s.counts,
+		blocks: maps.Clone(s.blocks), erased: maps.Clone(s.erased), chunks: maps.Clone(s.chunks), values: maps.Clone(s.values), counts: s.counts,
 	}
 }
 
@@ -84,6 +91,7 @@ func (s *rows) take(number uint64, e *judge.Effects, first int) {
 		if c.Gone() {
 			s.summaries = without(s.summaries, func(at judge.SummaryAt) bool { return at.Context == id })
 			s.reflog = without(s.reflog, func(at reflogAt) bool { return at.context == id })
+			maps.DeleteFunc(s.values, func(k structure.ValueKey, _ valueAt) bool { return k.Owner.Context == id })
 		}
 		if c.Stated == nil {
 			delete(s.contexts, id)
@@ -127,6 +135,12 @@ func (s *rows) take(number uint64, e *judge.Effects, first int) {
 		put(s.checkpoints, n, c.Now, c.Now != nil)
 	}
 	s.takeNotes(number, e, first)
+	for _, id := range e.ThreadsGone {
+		maps.DeleteFunc(s.values, func(k structure.ValueKey, _ valueAt) bool { return k.Owner.Thread == id })
+	}
+	for k, v := range e.Values.All() {
+		s.values[k] = valueAt{number, string(v.JSON)}
+	}
 	for id, b := range e.Blocks.All() {
 		s.blocks[id] = b.Size
 	}
@@ -214,6 +228,8 @@ func (s *rows) Fresh(structure.ContextID) bool { return false }
 func (s *rows) LastMoved(id structure.ThreadID) (structure.ContextID, error) {
 	return s.lastMoved[id], nil
 }
+
+func (s *rows) Value(k structure.ValueKey) (uint64, error) { return s.values[k].commit, nil }
 
 func (s *rows) Block(id content.ID) (int64, bool, error) {
 	size, ok := s.blocks[id]

@@ -69,6 +69,7 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 	if err := j.checkpointNames().dropAll(id); err != nil {
 		return err
 	}
+	j.dropThreadValues(id)
 	j.effects.LastMoved.set(id, Mover{Gone: true})
 	stored, err := j.View.Members(id)
 	if err != nil {

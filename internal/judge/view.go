@@ -29,6 +29,9 @@ type View interface {
 	// LastMoved returns the context of a thread that a Tip moved last, or zero. That
 	// context may have been deleted.
 	LastMoved(structure.ThreadID) (structure.ContextID, error)
+	// Value returns the number of the commit that set or deleted a value last, 0 if none
+	// did.
+	Value(structure.ValueKey) (commit uint64, err error)
 }
 
 // Contents are the blocks and chunks of a state.

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// goldenCommits has a thread, a conversation in it, a fork, and kinds of content.
+// goldenCommits has a thread, a conversation in it, a fork, kinds of content, and values.
 func goldenCommits() []*structure.Commit {
 	at := func(s int64) time.Time { return time.UnixMilli(1700000000000 + 1000*s).UTC() }
 	id := func(n byte) (id [16]byte) { return join(1700000000000, 5, 1<<40+uint64(n)) }
@@ -54,6 +54,12 @@ func goldenCommits() []*structure.Commit {
 		}, say(3, fork, 1, "critic", "Too short a weekend.")...)},
 		{Time: at(4), Records: []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: b, At: at(4)}}},
 		{Time: at(5), Records: []structure.Record{&structure.Chunk{Key: content.KeyOf(chunk), Bytes: chunk}, tree, &structure.Block{Block: content.Block{ID: content.Sum([]byte("gone")), Type: content.TypeText, Size: 4, CreatedAt: at(5)}}}},
+		{Time: at(5), Records: []structure.Record{
+			&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.UserScope, Name: "ann"}, Key: "theme"}, JSON: []byte(`"dark"`), At: at(5)},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.ThreadScope, Thread: thread}, Key: "step"}, Incarnation: 77, JSON: []byte("2"), At: at(5)},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.ContextScope, Context: a}, Key: "step"}, Content: tree.ID, Seen: structure.SpanRef{Run: run, Seq: 11}, At: at(5)},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.UserScope, Name: "ann"}, Key: "theme"}, At: at(5)},
+		}},
 		{Time: at(6), Records: append(many, &structure.Tip{Context: a, Span: structure.SpanRef{Run: run, Seq: 11}})},
 	}
 }

@@ -50,6 +50,7 @@ var textsOf = map[structure.Kind]map[string]int{
 	structure.KindBranch:     {"name": textBranch, "source id": textBranchSource},
 	structure.KindCheckpoint: {"name": textCheckpoint, "source id": textBranchSource},
 	structure.KindReflog:     {"reason": textReason},
+	structure.KindValue:      {"json": textThreadMetadata},
 }
 
 func (c *plainFields) textOf(name string) int {

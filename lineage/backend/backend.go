@@ -61,6 +61,8 @@ type Options struct {
 	// the same way.
 	Branches    []ExpectBranch
 	Checkpoints []ExpectCheckpoint
+	// Values are states that values must have just before the commit, in the same way.
+	Values []ExpectValue
 	// Sources are what source ids of usages must lead to just before the commit. If one
 	// leads to something else, nothing is applied and the error matches ErrExists, where it
 	// should have led to nothing, or ErrConflict.
@@ -136,6 +138,9 @@ type Engine interface {
 	// knows of content that was erased in another one, and is ErrExists where the
 	// content is there.
 	//
+	// A value of a thread or context goes with it. It belongs to the thread of the
+	// incarnation that it states (ErrConflict).
+	//
 	// A run may name a thread that is not there, or another incarnation of one: what it
 	// holds is then not found by source ids.
 	//
@@ -206,6 +211,7 @@ const IDEnd = 4
 // exists or not; the zero value begins at the start.
 type Reader interface {
 	SourceReader
+	ValueReader
 
 	// Head returns where the last commit is, the zero cursor in an empty store.
 	Head(ctx context.Context) (Cursor, error)

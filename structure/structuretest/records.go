@@ -1,6 +1,10 @@
 package structuretest
 
 import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
@@ -259,5 +263,50 @@ func Deletions() *rapid.Generator[*structure.Deletion] {
 func Cuts() *rapid.Generator[*structure.Cut] {
 	return rapid.Custom(func(t *rapid.T) *structure.Cut {
 		return &structure.Cut{Run: OptionalIDs[structure.RunID]().Draw(t, "run")}
+	})
+}
+
+// ValueKeys generates keys of values of every scope.
+func ValueKeys() *rapid.Generator[structure.ValueKey] {
+	names := rapid.OneOf(
+		rapid.SampledFrom([]string{"a", "ab", "theme", "naïve 雪 🧊", "\x01", strings.Repeat("k", structure.MaxValueName)}),
+		rapid.StringOfN(rapid.Rune().Filter(func(r rune) bool { return r != 0 && utf8.ValidRune(r) }), 1, 12, structure.MaxValueName),
+	)
+	return rapid.Custom(func(t *rapid.T) structure.ValueKey {
+		k := structure.ValueKey{Owner: structure.Owner{Scope: structure.Scope(rapid.IntRange(1, 5).Draw(t, "scope"))}, Key: names.Draw(t, "key")}
+		switch k.Owner.Scope {
+		case structure.ApplicationScope, structure.UserScope:
+			k.Owner.Name = names.Draw(t, "owner")
+		case structure.ThreadScope:
+			k.Owner.Thread = OptionalIDs[structure.ThreadID]().Draw(t, "thread")
+		case structure.ContextScope:
+			k.Owner.Context = OptionalIDs[structure.ContextID]().Draw(t, "context")
+		}
+		return k
+	})
+}
+
+// Values generates values.
+func Values() *rapid.Generator[*structure.Value] {
+	inline := rapid.OneOf(
+		rapid.SampledFrom([][]byte{[]byte("1"), []byte("null"), []byte(`{"a": [1, "雪"]}`), []byte("not JSON"), bytes.Repeat([]byte{0}, structure.MaxInlineValue)}),
+		rapid.SliceOfN(rapid.Byte(), 1, 40),
+	)
+	return rapid.Custom(func(t *rapid.T) *structure.Value {
+		v := &structure.Value{ValueKey: ValueKeys().Draw(t, "key"), At: Times().Draw(t, "at")}
+		switch v.Owner.Scope {
+		case structure.ThreadScope:
+			v.Incarnation = rapid.Uint64().Draw(t, "incarnation")
+		case structure.ContextScope:
+			v.Seen = rapid.OneOf(OptionalSpanRefs(), rapid.Just(structure.CollectedSpan)).Draw(t, "seen")
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "form") {
+		case 0:
+		case 1:
+			v.Content = ContentIDs().Draw(t, "content")
+		default:
+			v.JSON = bytes.Clone(inline.Draw(t, "json"))
+		}
+		return v
 	})
 }

@@ -60,6 +60,12 @@ func (n *Named) LastMoved(id structure.ThreadID) (structure.ContextID, error) {
 	return n.View.LastMoved(id)
 }
 
+// Value implements judge.View.
+func (n *Named) Value(key structure.ValueKey) (uint64, error) {
+	n.need(judge.Key{Kind: judge.KeyValue, Value: key})
+	return n.View.Value(key)
+}
+
 // Block implements judge.View.
 func (n *Named) Block(id content.ID) (int64, bool, error) {
 	n.need(judge.Key{Kind: judge.KeyBlock, Hash: id})

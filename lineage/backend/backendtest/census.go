@@ -17,6 +17,8 @@ type census struct {
 	sources  roll[string]
 	blocks   roll[content.ID]
 	chunks   roll[content.Key]
+	values   roll[structure.ValueKey]
+	owners   roll[string]
 }
 
 // newCensus returns a census with one of each that does not exist.
@@ -31,6 +33,8 @@ func newCensus() *census {
 	s.sources.add("missing")
 	s.blocks.add(content.Sum([]byte("missing")))
 	s.chunks.add(content.KeyOf([]byte("missing")))
+	s.values.add(structure.ValueKey{Owner: ofUser("missing"), Key: "missing"})
+	s.owners.add("missing")
 	return s
 }
 
@@ -59,6 +63,10 @@ func (s *census) add(c *structure.Commit) {
 		case *structure.Checkpoint:
 			s.names.add(r.Name)
 			s.sources.add(r.SourceID)
+		case *structure.Value:
+			s.values.add(r.ValueKey)
+			s.owners.add(r.Owner.Name)
+			s.blocks.add(r.Content)
 		}
 	}
 }

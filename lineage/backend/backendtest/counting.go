@@ -225,6 +225,22 @@ func (r countingReader) RunsOf(ctx context.Context, thread structure.ThreadID, a
 	return counted(r.work, r.reader.RunsOf(ctx, thread, after))
 }
 
+func (r countingReader) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
+	return r.asked().Value(ctx, key)
+}
+
+func (r countingReader) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
+	return counted(r.work, r.reader.Values(ctx, owner, prefix, after))
+}
+
+func (r countingReader) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
+	return counted(r.work, r.reader.ValueHistory(ctx, key))
+}
+
+func (r countingReader) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
+	return counted(r.work, r.reader.ValueOwners(ctx, scope, after))
+}
+
 func (r countingReader) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
 	return r.asked().SpanSet(ctx, id)
 }

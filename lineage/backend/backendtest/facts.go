@@ -73,6 +73,7 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	f.runs(t, r, seen)
 	f.pages(t, r, seen)
 	f.sources(t, r, seen)
+	f.values(t, r, seen)
 	f.content(t, r, seen)
 	stats, err := r.Stats(background)
 	require.NoError(t, err)

@@ -29,6 +29,7 @@ type model struct {
 	blocks      map[content.ID]structure.Block
 	erased      map[content.ID]bool
 	chunks      map[content.Key]string
+	named       map[structure.ValueKey][]backend.Value // oldest first
 
 	// In the order in which they came.
 	order     []structure.SpanRef
@@ -57,6 +58,7 @@ func newModel() *model {
 		spans: map[structure.SpanRef]placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
 		lookups: map[lookup]structure.SpanRef{}, blocks: map[content.ID]structure.Block{},
 		erased: map[content.ID]bool{}, chunks: map[content.Key]string{},
+		named: map[structure.ValueKey][]backend.Value{},
 	}
 }
 
@@ -68,6 +70,7 @@ func (m *model) clone() *model {
 	c.runs, c.ends, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.spans)
 	c.sets, c.lookups = maps.Clone(m.sets), maps.Clone(m.lookups)
 	c.blocks, c.erased, c.chunks = maps.Clone(m.blocks), maps.Clone(m.erased), maps.Clone(m.chunks)
+	c.named = maps.Clone(m.named)
 	c.order, c.summaries, c.reflog = slices.Clip(m.order), slices.Clone(m.summaries), slices.Clone(m.reflog)
 	return &c
 }
@@ -117,7 +120,7 @@ func (m *model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 			return out, backend.ErrConflict
 		}
 	}
-	if err := first(m.expectedNames(o), m.expectedSources(o)); err != nil {
+	if err := first(m.expectedNames(o), m.expectedValues(o), m.expectedSources(o)); err != nil {
 		return out, err
 	}
 	applied := structure.Commit{Number: next.number, Time: c.Time}
@@ -260,6 +263,8 @@ func (m *model) record(c *structure.Commit, r structure.Record) error {
 		return needKey(m.views, r.Context)
 	case *structure.Deletion:
 		return m.deletion(r)
+	case *structure.Value:
+		return m.value(r)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ func (m *model) facts(seen *census) facts {
 	m.runFacts(f, seen)
 	m.pages(f, seen)
 	m.sourceFacts(f, seen)
+	m.valueFacts(f, seen)
 	for _, id := range seen.blocks.list() {
 		f[fmt.Sprint("has ", id)] = m.has(id)
 		f[fmt.Sprint("usages of ", id)] = m.usages(id)

@@ -225,6 +225,7 @@ func (m *model) deletion(d *structure.Deletion) error {
 
 func (m *model) dropThread(id structure.ThreadID) {
 	delete(m.threads, id)
+	m.dropValues(structure.Owner{Scope: structure.ThreadScope, Thread: id})
 	delete(m.movers, id)
 	maps.DeleteFunc(m.branches, func(k named, _ structure.Branch) bool { return k.thread == id })
 	maps.DeleteFunc(m.checkpoints, func(k named, _ structure.Checkpoint) bool { return k.thread == id })
@@ -237,6 +238,7 @@ func (m *model) dropThread(id structure.ThreadID) {
 
 func (m *model) dropView(id structure.ContextID) {
 	delete(m.views, id)
+	m.dropValues(structure.Owner{Scope: structure.ContextScope, Context: id})
 	m.summaries = slices.DeleteFunc(m.summaries, func(s structure.Summary) bool { return s.Context == id })
 	m.reflog = slices.DeleteFunc(m.reflog, func(r structure.Reflog) bool { return r.Context == id })
 }

@@ -77,6 +77,9 @@ func (s *store) randomCommit(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "expects a source") == 0 {
 		d.expectSource(s.model, &o)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "expects a value") == 0 {
+		d.expectValue(s.model, &o)
+	}
 	if _, err := s.model.clone().apply(commit, o); err != nil {
 		s.refuseCommit(nil, commit, o)
 		return
@@ -161,7 +164,7 @@ func (d *draft) next() []structure.Record {
 		return []structure.Record{text("behind the fault")}
 	}
 	one := func(r structure.Record) []structure.Record { return []structure.Record{r} }
-	switch rapid.IntRange(0, 17).Draw(d.t, "record") {
+	switch rapid.IntRange(0, 21).Draw(d.t, "record") {
 	case 0:
 		th := structuretest.Threads().Draw(d.t, "thread")
 		th.ID, th.Active = id[structure.ThreadID](d.name("thread")), structure.ContextID{}
@@ -197,9 +200,54 @@ func (d *draft) next() []structure.Record {
 	case 15:
 		body := d.body()
 		return []structure.Record{text(body), chunk(body)}
+	case 16, 17, 18:
+		return one(d.value())
 	default:
 		return one(d.deletion())
 	}
+}
+
+func (d *draft) valueKey() structure.ValueKey {
+	owner := rapid.SampledFrom([]structure.Owner{
+		ofStore(), ofUser("a"), ofUser("b"), {Scope: structure.ApplicationScope, Name: "a"}, ofThread("a"), ofThread("b"),
+		ofContext("a"), ofContext("b"), ofContext("c"), ofContext("a"), ofContext("b"), ofContext("c"),
+	}).Draw(d.t, "owner")
+	return structure.ValueKey{Owner: owner, Key: rapid.SampledFrom([]string{"k", "kl", "l"}).Draw(d.t, "key")}
+}
+
+// value returns a value, mostly of a thread as it is.
+func (d *draft) value() *structure.Value {
+	v := &structure.Value{ValueKey: d.valueKey(), At: moment(1)}
+	switch v.Owner.Scope {
+	case structure.ThreadScope:
+		if v.Incarnation = d.model.threads[v.Owner.Thread].Incarnation; rapid.IntRange(0, 9).Draw(d.t, "another incarnation") == 0 {
+			v.Incarnation++
+		}
+	case structure.ContextScope:
+		if v.Seen = d.ref(); rapid.IntRange(0, 9).Draw(d.t, "seen a collected span") == 0 {
+			v.Seen = structure.CollectedSpan
+		}
+	}
+	switch rapid.IntRange(0, 5).Draw(d.t, "value") {
+	case 0:
+	case 1:
+		v.Content = content.Sum([]byte(d.body()))
+	default:
+		v.JSON = []byte(rapid.SampledFrom([]string{"1", "2", `{"a": [1.0]}`, "null", `"雪"`}).Draw(d.t, "json"))
+	}
+	return v
+}
+
+// expectValue adds by which commit a value must have been set, or something else.
+func (d *draft) expectValue(now *model, o *backend.Options) {
+	e := backend.ExpectValue{Key: d.valueKey()}
+	if history := now.named[e.Key]; len(history) > 0 {
+		e.Commit = history[len(history)-1].Commit
+	}
+	if d.faulty && rapid.Bool().Draw(d.t, "as it is not") {
+		e.Commit = rapid.Uint64Range(0, now.number).Draw(d.t, "commit")
+	}
+	o.Values = []backend.ExpectValue{e}
 }
 
 func (d *draft) name(of string) string {

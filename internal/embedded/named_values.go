@@ -1,0 +1,177 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Keys of named values end with the commit, the latest first. Names and keys of values
+// have no NUL, so one ends them and they sort as they should.
+
+// ownerPrefix begins the keys of the values of an owner.
+func ownerPrefix(o structure.Owner) []byte {
+	k := make([]byte, 0, 64)
+	k = append(k, tableValue, byte(o.Scope))
+	switch o.Scope {
+	case structure.ApplicationScope, structure.UserScope:
+		k = append(append(k, o.Name...), 0)
+	case structure.ThreadScope:
+		k = append(k, o.Thread[:]...)
+	case structure.ContextScope:
+		k = append(k, o.Context[:]...)
+	}
+	return k
+}
+
+// historyPrefix begins the keys of what was said of a value.
+func historyPrefix(key structure.ValueKey) []byte {
+	return append(append(ownerPrefix(key.Owner), key.Key...), 0)
+}
+
+func valueKey(key structure.ValueKey, commit uint64) []byte {
+	return binary.BigEndian.AppendUint64(historyPrefix(key), ^commit)
+}
+
+// valueCommit returns the commit of a key of the table.
+func valueCommit(k []byte) uint64 { return ^be64value(k[len(k)-8:]) }
+
+// scanner reads ranges of the index: the engine's own, or as of a commit.
+type scanner interface {
+	Scan(from, to []byte) iter.Seq2[index.Entry, error]
+}
+
+// latestValue returns the number of the commit that set or deleted a value last, 0 if none
+// did, and the record.
+func latestValue(state scanner, key structure.ValueKey) (commit uint64, record []byte, err error) {
+	prefix := historyPrefix(key)
+	for e, err := range state.Scan(prefix, prefixEnd(prefix)) {
+		if err != nil {
+			return 0, nil, err
+		}
+		return valueCommit(e.Key), e.Value, nil
+	}
+	return 0, nil, nil
+}
+
+func readValue(e index.Entry) (backend.Value, error) {
+	v, err := decodeRecord[*structure.Value](structure.KindValue, e.Value, "")
+	if err != nil {
+		return backend.Value{}, err
+	}
+	return backend.Value{Value: *v, Commit: valueCommit(e.Key)}, nil
+}
+
+// Value implements backend.Reader.
+func (v view) Value(_ context.Context, key structure.ValueKey) (backend.Value, error) {
+	var commit uint64
+	var record []byte
+	var err error
+	if key.Owner.Valid() {
+		commit, record, err = latestValue(v.index, key)
+	}
+	if err == nil && commit == 0 {
+		err = &backend.SubjectError{Subject: structure.KindValue.String(), ID: key.String(), Err: backend.ErrNotFound}
+	}
+	if err != nil {
+		return backend.Value{}, err
+	}
+	return readValue(index.Entry{Key: valueKey(key, commit), Value: record})
+}
+
+// Values implements backend.Reader.
+func (v view) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
+	return func(yield func(backend.Value, error) bool) {
+		if !owner.Valid() || strings.IndexByte(prefix, 0) >= 0 {
+			return // no key begins so
+		}
+		from := append(ownerPrefix(owner), prefix...)
+		to := prefixEnd(from)
+		if after, _, _ = strings.Cut(after, "\x00"); after != "" {
+			behind := prefixEnd(historyPrefix(structure.ValueKey{Owner: owner, Key: after}))
+			from = slices.MaxFunc([][]byte{from, behind}, bytes.Compare)
+		}
+		v.skipping(ctx, from, to, func(e index.Entry) ([]byte, bool) {
+			is, err := readValue(e)
+			return prefixEnd(e.Key[:len(e.Key)-8]), yield(is, err) && err == nil
+		}, func(err error) { yield(backend.Value{}, err) })
+	}
+}
+
+// skipping calls take with the first entry of a range, and then with the first entry of what
+// take returns is left of it, until that says to stop.
+func (v view) skipping(ctx context.Context, from, to []byte, take func(index.Entry) ([]byte, bool), fail func(error)) {
+	for more := true; more; {
+		more = false
+		for e, err := range v.index.Scan(from, to) {
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			from, more = take(e)
+			break
+		}
+	}
+}
+
+// ValueHistory implements backend.Reader.
+func (v view) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
+	return func(yield func(backend.Value, error) bool) {
+		if !key.Owner.Valid() {
+			return
+		}
+		for e, err := range v.entries(ctx, historyPrefix(key)) {
+			var was backend.Value
+			if err == nil {
+				was, err = readValue(e)
+			}
+			if !yield(was, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ValueOwners implements backend.Reader.
+func (v view) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if scope != structure.ApplicationScope && scope != structure.UserScope {
+			return
+		}
+		from := []byte{tableValue, byte(scope)}
+		to := prefixEnd(from)
+		if after, _, _ = strings.Cut(after, "\x00"); after != "" {
+			from = prefixEnd(ownerPrefix(structure.Owner{Scope: scope, Name: after}))
+		}
+		v.skipping(ctx, from, to, func(e index.Entry) ([]byte, bool) {
+			name := string(e.Key[2 : 2+bytes.IndexByte(e.Key[2:], 0)])
+			return prefixEnd(ownerPrefix(structure.Owner{Scope: scope, Name: name})), yield(name, nil)
+		}, func(err error) { yield("", err) })
+	}
+}
+
+// values adds the entries of values that were set, and takes out those of threads that were
+// deleted.
+func (b *builder) values() error {
+	for _, id := range b.ThreadsGone {
+		gone, err := b.engine.state.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id})
+		if err != nil {
+			return err
+		}
+		b.batch = append(b.batch, gone...)
+	}
+	for key, v := range b.Values.All() {
+		b.putRecord(valueKey(key, b.number), v)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package judge
+
+import (
+	"encoding/json"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// checkValue refuses a value that no state could accept.
+func checkValue(v *structure.Value) error {
+	if err := v.Check(); err != nil {
+		return refusal("value", v.ValueKey, backend.ErrInvalid, err.Error())
+	}
+	if v.JSON != nil && !json.Valid(v.JSON) {
+		return refusal("value", v.ValueKey, backend.ErrInvalid, "not JSON")
+	}
+	return nil
+}
+
+func (j *Judge) value(v *structure.Value) error {
+	if err := j.valueRefs(v); err != nil {
+		return err
+	}
+	j.effects.Values.set(v.ValueKey, v)
+	j.values.add(v.Owner, v.ValueKey)
+	return nil
+}
+
+// valueRefs requires what a value points at.
+func (j *Judge) valueRefs(v *structure.Value) error {
+	if j.Replay {
+		return nil
+	}
+	switch v.Owner.Scope {
+	case structure.ThreadScope:
+		change, err := j.threadChange(v.Owner.Thread)
+		if err := required(change.Now != nil, err, "thread", v.Owner.Thread); err != nil {
+			return err
+		}
+		if change.Now.Incarnation != v.Incarnation {
+			return refusal("value", v.ValueKey, backend.ErrConflict, "the thread was deleted and made again")
+		}
+	case structure.ContextScope:
+		if err := j.requireContext(v.Owner.Context); err != nil {
+			return err
+		}
+		if v.Seen != structure.CollectedSpan {
+			if err := j.requireSpan(v.Seen); err != nil {
+				return err
+			}
+		}
+	}
+	if v.Content.IsZero() {
+		return nil
+	}
+	return j.requireBlock(v.Content)
+}
+
+func (k *keys) value(v *structure.Value) {
+	switch v.Owner.Scope {
+	case structure.ThreadScope:
+		k.add(Key{Kind: KeyThread, ID: v.Owner.Thread})
+	case structure.ContextScope:
+		k.context(v.Owner.Context)
+		if v.Seen != structure.CollectedSpan {
+			k.span(v.Seen)
+		}
+	}
+	if !v.Content.IsZero() {
+		k.add(Key{Kind: KeyBlock, Hash: v.Content})
+	}
+}
+
+// dropValues takes out what the commit said so far of the values of an owner.
+func (j *Judge) dropValues(owner structure.Owner) {
+	for _, key := range j.values.get(owner) {
+		j.effects.Values.drop(key)
+	}
+}
+
+func (j *Judge) dropThreadValues(id structure.ThreadID) {
+	j.dropValues(structure.Owner{Scope: structure.ThreadScope, Thread: id})
+	j.effects.ThreadsGone = append(j.effects.ThreadsGone, id)
+}
+
+// expectValue compares a value with the state that a commit was made for.
+func expectValue(v View, expect backend.ExpectValue) error {
+	is, err := v.Value(expect.Key)
+	switch {
+	case err != nil || is == expect.Commit:
+		return err
+	case expect.Commit == 0:
+		return refusal("value", expect.Key, backend.ErrExists, "")
+	case is == 0:
+		return refusal("value", expect.Key, backend.ErrNotFound, "")
+	}
+	return refusal("value", expect.Key, backend.ErrConflict, "it has changed")
+}

@@ -1,0 +1,168 @@
+package backendtest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// value takes in a value.
+func (m *model) value(r *structure.Value) error {
+	if r.Check() != nil || r.JSON != nil && !isJSON(r.JSON) {
+		return backend.ErrInvalid
+	}
+	if !r.Content.IsZero() {
+		if err := needKey(m.blocks, r.Content); err != nil {
+			return err
+		}
+	}
+	switch r.Owner.Scope {
+	case structure.ThreadScope:
+		if err := needKey(m.threads, r.Owner.Thread); err != nil {
+			return err
+		}
+		if !m.live(r.Home()) {
+			return backend.ErrConflict
+		}
+	case structure.ContextScope:
+		if r.Seen != structure.CollectedSpan {
+			if err := m.need(r.Seen); err != nil {
+				return err
+			}
+		}
+		if err := needKey(m.views, r.Owner.Context); err != nil {
+			return err
+		}
+	}
+	history := slices.Clone(m.named[r.ValueKey])
+	history = slices.DeleteFunc(history, func(v backend.Value) bool { return v.Commit == m.number })
+	m.named[r.ValueKey] = append(history, backend.Value{Value: *r, Commit: m.number})
+	return nil
+}
+
+func (m *model) dropValues(owner structure.Owner) {
+	maps.DeleteFunc(m.named, func(k structure.ValueKey, _ []backend.Value) bool { return k.Owner == owner })
+}
+
+// expectedValues compares values with the commits that must have set them.
+func (m *model) expectedValues(o backend.Options) error {
+	for _, expect := range o.Values {
+		history := m.named[expect.Key]
+		switch {
+		case len(history) == 0 && expect.Commit != 0:
+			return backend.ErrNotFound
+		case len(history) > 0 && expect.Commit == 0:
+			return backend.ErrExists
+		case len(history) > 0 && history[len(history)-1].Commit != expect.Commit:
+			return backend.ErrConflict
+		}
+	}
+	return nil
+}
+
+// latest lists the values of an owner as they were set last, by key.
+func (m *model) latest(owner structure.Owner) []backend.Value {
+	out := []backend.Value{}
+	for k, history := range m.named {
+		if k.Owner == owner {
+			out = append(out, history[len(history)-1])
+		}
+	}
+	sortValues(out)
+	return out
+}
+
+func sortValues(all []backend.Value) {
+	slices.SortFunc(all, func(a, b backend.Value) int { return cmp.Compare(a.Key, b.Key) })
+}
+
+// inForce returns the values in force in a context, as of a position unless that is nil.
+func (m *model) inForce(id structure.ContextID, at *structure.SpanRef) any {
+	if _, ok := m.views[id]; !ok {
+		return backend.ErrNotFound.Error()
+	}
+	found := map[string]backend.Value{}
+	seen := map[structure.ContextID]bool{}
+	for v, ok := m.views[id]; ok && !seen[v.ID]; v, ok = m.views[v.Parent] {
+		seen[v.ID] = true
+		for key, history := range m.named {
+			if key.Owner != (structure.Owner{Scope: structure.ContextScope, Context: v.ID}) {
+				continue
+			}
+			for _, was := range slices.Backward(history) {
+				if at != nil && !m.strictlyBefore(was.Seen, *at) {
+					continue
+				}
+				if _, lower := found[key.Key]; !lower {
+					found[key.Key] = was
+				}
+				break
+			}
+		}
+		if base := v.Base; at == nil || *at == base || !m.strictlyBefore(*at, base) {
+			at = &base
+		}
+	}
+	out := []backend.Value{}
+	for _, v := range found {
+		if !v.Deleted() {
+			out = append(out, v)
+		}
+	}
+	sortValues(out)
+	return out
+}
+
+// strictlyBefore reports whether a span is in the history before another, or the empty
+// position.
+func (m *model) strictlyBefore(a, b structure.SpanRef) bool {
+	return a.IsZero() || a != b && slices.ContainsFunc(m.history(b), func(p placed) bool { return p.span.Ref == a })
+}
+
+func (m *model) valueFacts(f facts, seen *census) {
+	for _, key := range seen.values.list() {
+		f[fmt.Sprint("value ", key)] = backend.ErrNotFound.Error()
+		history := slices.Clone(m.named[key])
+		slices.Reverse(history)
+		if len(history) > 0 {
+			f[fmt.Sprint("value ", key)] = history[0]
+		}
+		f[fmt.Sprint("history of ", key)] = append([]backend.Value{}, history...)
+		for _, other := range some(seen.values.list()) {
+			for _, prefix := range prefixes(key.Key) {
+				f[fmt.Sprintf("values %q… of %v after %q", prefix, key.Owner, other.Key)] = filter(m.latest(key.Owner), func(v backend.Value) bool {
+					return strings.HasPrefix(v.Key, prefix) && v.Key > other.Key
+				})
+			}
+		}
+		f[fmt.Sprint("values of ", key.Owner)] = m.latest(key.Owner)
+	}
+	for _, scope := range scopes {
+		for _, after := range append(some(seen.owners.list()), "") {
+			f[fmt.Sprintf("%vs with values after %q", scope, after)] = m.owners(scope, after)
+		}
+	}
+	for _, id := range seen.contexts.list() {
+		f[fmt.Sprint("values in force in ", id)] = m.inForce(id, nil)
+		for _, at := range append(some(seen.spans.list()), structure.SpanRef{}) {
+			if _, ok := m.spans[at]; ok || at.IsZero() {
+				f[fmt.Sprintf("values in force in %v at %v", id, at)] = m.inForce(id, &at)
+			}
+		}
+	}
+}
+
+func (m *model) owners(scope structure.Scope, after string) []string {
+	named := map[string]bool{}
+	for k := range m.named {
+		if k.Owner.Scope == scope && k.Owner.Name > after {
+			named[k.Owner.Name] = true
+		}
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(named))...)
+}
