@@ -490,14 +490,14 @@ func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 
 // DeleteCheckpoint deletes a checkpoint, if there is one of that name.
 func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
-	err := t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
+		_, err := t.store.engine.Checkpoint(ctx, t.id, name)
+		if isNotFound(err) {
+			return nil
+		}
 		b.DeleteCheckpoint(t.id, name)
-		return nil
+		return err
 	})
-	if isNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // Restore makes a branch at a checkpoint and switches to it.

@@ -119,7 +119,11 @@ func newStore(engine backend.Engine, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{engine: engine, writer: write.New(engine, now)}
+	return onEngine(engine, write.New(engine, now))
+}
+
+func onEngine(engine backend.Engine, writer *write.Writer) *Store {
+	s := &Store{engine: engine, writer: writer}
 	s.extensions.New = func() any { return new(extension) }
 	s.forkings.New = func() any { return new(forking) }
 	return s

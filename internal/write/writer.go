@@ -16,16 +16,23 @@ type Writer struct {
 	now    func() time.Time
 	// busy has the locks of contexts whose writers meet. Writing without a lock is not
 	// wrong: the engine decides where two meet all the same.
-	busy    contextLocks
-	meeting chan struct{} // held by one of the changes that others came before
-	batches sync.Pool
+	busy     *contextLocks
+	meeting  chan struct{} // held by one of the changes that others came before
+	batches  *sync.Pool
+	sessions sessions
 }
 
 // New returns a writer to an engine. Now returns the time that commits are stamped with.
 func New(engine backend.Engine, now func() time.Time) *Writer {
-	w := &Writer{engine: engine, now: now, meeting: make(chan struct{}, 1)}
-	w.batches.New = func() any { return new(Batch) }
-	return w
+	return &Writer{
+		engine: engine, now: now, busy: new(contextLocks), meeting: make(chan struct{}, 1),
+		batches: &sync.Pool{New: func() any { return new(Batch) }},
+	}
+}
+
+// On returns a writer to the stage of a transaction.
+func (w *Writer) On(s *Stage) *Writer {
+	return &Writer{engine: s, now: w.now, busy: w.busy, meeting: w.meeting, batches: w.batches}
 }
 
 // Of returns the writer of a store of package lineage, for the packages of this module that
@@ -54,13 +61,25 @@ func (w *Writer) Release(b *Batch) {
 	}
 }
 
-// Commit commits a batch. An empty one is nothing to do.
+// Commit commits a batch. An empty one is nothing to do. One that says which request it is
+// is sent again where it is not known whether it was applied.
 func (w *Writer) Commit(ctx context.Context, b *Batch) (backend.Receipt, error) {
 	if len(b.commit.Records) == 0 {
 		return backend.Receipt{}, nil
 	}
-	return w.engine.Apply(ctx, &b.commit, b.Options)
+	receipt, err := w.engine.Apply(ctx, &b.commit, b.Options)
+	for try := 1; b.Once != nil && errors.Is(err, backend.ErrUncertain) && ctx.Err() == nil && try < mostRepeats; try++ {
+		again, failed := w.engine.Apply(ctx, &b.commit, b.Options)
+		if failed != nil {
+			continue // that says nothing of the first
+		}
+		return again, nil
+	}
+	return receipt, err
 }
+
+// mostRepeats is how often a request is sent whose answer is lost.
+const mostRepeats = 3
 
 // Change is what becomes a commit.
 type Change interface {
