@@ -77,7 +77,9 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 const mostTaken = 2
 
 // Thread returns the thread with an id.
-func (tx *Tx) Thread(ctx context.Context, id ThreadID) (*Thread, error) { return tx.store.Thread(ctx, id) }
+func (tx *Tx) Thread(ctx context.Context, id ThreadID) (*Thread, error) {
+	return tx.store.Thread(ctx, id)
+}
 
 // FindThread returns the thread that was made with a source id.
 func (tx *Tx) FindThread(ctx context.Context, sourceID string) (*Thread, error) {
@@ -90,7 +92,9 @@ func (tx *Tx) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error
 }
 
 // Context returns the context with an id.
-func (tx *Tx) Context(ctx context.Context, id ContextID) (*Context, error) { return tx.store.Context(ctx, id) }
+func (tx *Tx) Context(ctx context.Context, id ContextID) (*Context, error) {
+	return tx.store.Context(ctx, id)
+}
 
 // NewContext makes an empty context outside of any thread.
 func (tx *Tx) NewContext(ctx context.Context, o ContextOptions) (*Context, error) {

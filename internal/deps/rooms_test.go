@@ -32,7 +32,7 @@ const (
 
 var (
 	belowEngines = []string{"content", "structure", "lineage/backend"}
-	belowStore   = join(belowEngines, "lineage")
+	belowStore   = join(belowEngines, "internal/write", "lineage")
 )
 
 // rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
