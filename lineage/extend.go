@@ -41,12 +41,10 @@ func (c *Context) ExtendTogether(ctx context.Context, items ...Item) (SpanRef, e
 	return spans[0], nil
 }
 
-// extension adds items to a context.
+// extension adds material to a context.
 type extension struct {
 	material
 	context  *Context
-	items    []Item
-	together bool
 	expected *SpanRef
 	lock     *write.ContextLock
 	home     structure.Home
@@ -57,33 +55,44 @@ type extension struct {
 func (c *Context) extend(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
 	s := c.store
 	e := s.extensions.Get().(*extension)
-	e.context, e.items, e.together, e.expected = c, items, together, expected
+	e.context, e.expected = c, expected
 	b := s.writer.Batch()
 	defer s.writer.Release(b)
-	_, err := s.writer.Do(ctx, b, e)
+	// The items themselves are not kept, so that they need no memory that outlives the call.
+	err := e.take(ctx, s, items, together, b.Time())
+	if err == nil {
+		_, err = s.writer.Do(ctx, b, e)
+		for try := 1; write.Gone(err) && repeatable(items) && try < mostTaken; try++ {
+			b.Reset(s.Now())
+			if err = e.take(ctx, s, items, together, b.Time()); err == nil {
+				_, err = s.writer.Do(ctx, b, e)
+			}
+		}
+	}
 	e.lock.Unlock()
 	spans := e.spans
-	if err == nil && spans[0].Run != e.was.Tip.Run {
+	if err != nil {
+		spans, err = nil, takenSourceID(err, e.steps)
+	} else if spans[0].Run != e.was.Tip.Run {
 		c.at.Store(&dwelling{e.was.CreatedAt, e.home, spans[0].Run})
 	}
-	memory := e.material
-	if err != nil {
-		err = takenSourceID(err, e.steps)
-	}
-	if memory.clear() {
-		*e = extension{material: memory}
+	if e.material.clear() {
+		*e = extension{material: e.material}
 		s.extensions.Put(e)
 	}
 	return spans, err
 }
+
+// mostTaken is how often items are taken whose bodies a collection takes pieces of.
+const mostTaken = 5
 
 // Fill implements write.Change. It takes the context's lock if others want it, or were
 // faster.
 func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	c := e.context
 	s := c.store
-	if err := e.prepare(ctx, s, e.items, e.together, b, t); err != nil {
-		return err
+	if t.Taken("source id") || write.Gone(t.Err) {
+		return t.Err
 	}
 	if e.lock == nil && (t.Number > 0 || s.writer.Wanted(c.id)) {
 		e.lock = s.writer.Lock(c.id)

@@ -40,9 +40,9 @@ func (m *material) prepare(ctx context.Context, s *Store, items []Item, together
 	switch {
 	case t.Taken("source id"):
 		return t.Err
-	case t.Gone() && !repeatable(items):
+	case write.Gone(t.Err) && !repeatable(items):
 		return t.Err
-	case t.Number == 0 || t.Gone():
+	case t.Number == 0 || write.Gone(t.Err):
 		return m.take(ctx, s, items, together, b.Time())
 	}
 	return nil

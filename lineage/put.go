@@ -29,7 +29,7 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	}
 	var is structure.Block
 	receipt, err := s.writer.Make(ctx, func(b *write.Batch, t write.Try) error {
-		if t.Gone() {
+		if write.Gone(t.Err) {
 			return t.Err // the body was read
 		}
 		item := Item{Type: o.Type, Origin: o.Origin.By(content.Attribution{}), Reader: body, CreatedAt: b.Time()}

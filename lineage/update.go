@@ -52,7 +52,7 @@ type update struct {
 // Fill implements write.Change.
 func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	s := u.store
-	if t.Taken("source id") && t.Number > mostTaken {
+	if t.Taken("source id") && t.Number > mostRefused {
 		return t.Err
 	}
 	from, err := s.engine.Snapshot(ctx)
@@ -72,9 +72,9 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	return nil
 }
 
-// mostTaken is how often a transaction is tried whose messages have source ids that are taken:
-// others may have come first, but not for ever.
-const mostTaken = 2
+// mostRefused is how often a transaction is tried whose messages have source ids that are
+// taken: others may have come first, but not for ever.
+const mostRefused = 2
 
 // Thread returns the thread with an id.
 func (tx *Tx) Thread(ctx context.Context, id ThreadID) (*Thread, error) {

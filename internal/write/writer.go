@@ -107,9 +107,9 @@ type Try struct {
 // should not: the new state decides, and a change that does not look at it fails.
 func (t Try) Taken(subject string) bool { return About(t.Err, subject, backend.ErrExists) }
 
-// Gone reports whether a collection took a piece of a body between its upload and the commit
-// that uses it: upload it again.
-func (t Try) Gone() bool { return About(t.Err, "chunk", backend.ErrNotFound) }
+// Gone reports whether a commit was refused because a collection took a piece of a body after
+// its upload: upload it again.
+func Gone(err error) bool { return About(err, "chunk", backend.ErrNotFound) }
 
 // mostTries is how often a change is tried.
 const mostTries = 100
@@ -128,7 +128,7 @@ func (w *Writer) Do(ctx context.Context, b *Batch, c Change) (receipt backend.Re
 			return backend.Receipt{}, err
 		}
 		fresh := About(err, "span", backend.ErrConflict)
-		if t.Err = err; t.Number == mostTries-1 || !(fresh && !t.Fresh || passed(err) || t.Gone()) {
+		if t.Err = err; t.Number == mostTries-1 || !(fresh && !t.Fresh || passed(err) || Gone(err)) {
 			return backend.Receipt{}, err
 		}
 		t.Fresh = fresh
