@@ -155,7 +155,8 @@ func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
 	})
 }
 
-// change states a thread anew, with what else fill puts into the commit. No two changes are
+// change states a thread anew, with what else fill puts into the commit, if that changes
+// anything. No two changes are
 // made for one state of a thread, so fill may rely on what it finds in it.
 func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *structure.Thread) error) error {
 	return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
@@ -173,7 +174,9 @@ func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *struc
 			}
 			return err
 		}
-		b.ChangeThread(was, is)
+		if len(b.Records()) > 0 || !structure.Equal(was, &is) {
+			b.ChangeThread(was, is)
+		}
 		return nil
 	})
 }
