@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -35,21 +35,21 @@ func (c *Context) Alternatives(ctx context.Context, each ...Overrides) (*Alterna
 			return nil, err
 		}
 	}
-	state, err := c.store.engine.Context(ctx, c.id)
+	set := &AlternativeSet{store: c.store}
+	err := c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		state, err := c.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return err
+		}
+		set.id, set.Position, set.Offered = b.SpanSet(state.Tip, len(each)), state.Tip, nil
+		for _, o := range each {
+			fork := forked(&state.Context, &ForkOptions{Overrides: o})
+			fork.Set = set.id
+			set.Offered = append(set.Offered, &Context{store: c.store, id: b.NewContext(fork).ID})
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, err
-	}
-	set := &AlternativeSet{store: c.store, id: structure.NewID[structure.SpanSetID](), Position: state.Tip}
-	records := []structure.Record{&structure.SpanSet{
-		ID: set.id, Parent: state.Tip, Count: uint64(len(each)), CreatedAt: c.store.timestamp(),
-	}}
-	for _, o := range each {
-		fork := c.store.fork(&state.Context, ForkOptions{Overrides: o})
-		fork.Set = set.id
-		records = append(records, fork)
-		set.Offered = append(set.Offered, &Context{store: c.store, id: fork.ID})
-	}
-	if _, err := c.store.apply(ctx, records); err != nil {
 		return nil, err
 	}
 	return set, nil
@@ -96,8 +96,8 @@ func (c *Context) Choose(ctx context.Context, alternative *Context) error {
 	if err := c.store.sameStore(alternative); err != nil {
 		return err
 	}
-	defer c.store.lockContext(c.id).Unlock()
-	for {
+	defer c.store.writer.Lock(c.id).Unlock()
+	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
 			return err
@@ -113,15 +113,13 @@ func (c *Context) Choose(ctx context.Context, alternative *Context) error {
 			return subjectError("context", alternative.id.String(), ErrInvalid, "the alternative is still empty")
 		case chosen.Tip == state.Tip:
 			return nil
+		case state.Tip == chosen.Base: // straight forward: nothing to undo
+			b.Expect(c.id, state.Tip)
+			b.Point(c.id, chosen.Tip)
+		default:
+			move(b, c.id, state.Tip, chosen.Tip, "choose")
 		}
-		records := c.store.moved(c.id, state.Tip, chosen.Tip, "choose")
-		if state.Tip == chosen.Base {
-			records = records[:1] // straight forward: nothing to undo
-		}
-		_, err = c.store.apply(ctx, records, backend.Expect{Context: c.id, Tip: state.Tip},
-			backend.Expect{Context: alternative.id, Tip: chosen.Tip})
-		if !isTipMoved(err) {
-			return err
-		}
-	}
+		b.Expect(alternative.id, chosen.Tip)
+		return nil
+	})
 }

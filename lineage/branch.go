@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -158,35 +159,36 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 		return nil, err
 	}
 	var made ContextID
-	err := t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
+	err := t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
 		from := thread.Active
 		if o.From != nil {
 			from = o.From.id
 		}
 		parent, err := t.store.engine.Context(ctx, from)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		active, err := t.nameOf(ctx, thread.Active)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		name, err := choose(ctx, active)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := checkBranchName(name); err != nil {
-			return nil, err
+			return err
 		}
-		record := t.store.fork(&parent.Context, ForkOptions{At: o.At, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
+		fork := forked(&parent.Context, &ForkOptions{At: o.At, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
 		if o.Empty {
-			record.Base, record.Tip = SpanRef{}, SpanRef{}
+			fork.At = SpanRef{}
 		}
-		if o.Switch {
-			thread.Active = record.ID
+		is := b.NewContext(fork)
+		b.Branch(t.id, name, "", is.ID, is.CreatedAt)
+		if made = is.ID; o.Switch {
+			thread.Active = made
 		}
-		made = record.ID
-		return []structure.Record{record, &structure.Branch{Thread: t.id, Name: name, Context: record.ID, CreatedAt: record.CreatedAt}}, nil
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -205,20 +207,21 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 	if err := t.store.sameStore(c); err != nil {
 		return err
 	}
-	return t.change(ctx, func(*structure.Thread) ([]structure.Record, error) {
+	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
 		state, err := t.store.engine.Context(ctx, c.id)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if state.Thread != t.id {
-			return nil, subjectError("context", c.id.String(), ErrInvalid, "it is not of thread "+t.id.String())
+			return subjectError("context", c.id.String(), ErrInvalid, "it is not of thread "+t.id.String())
 		}
 		// It stays so until the commit, which restates the thread as all do that name
 		// contexts. A context that is deleted meanwhile the engine does not let it name.
 		if err := t.store.requireUnnamed(ctx, t.id, c.id, ErrExists); err != nil {
-			return nil, err
+			return err
 		}
-		return []structure.Record{&structure.Branch{Thread: t.id, Name: name, Context: c.id, CreatedAt: t.store.timestamp()}}, nil
+		b.Branch(t.id, name, "", c.id, b.Time())
+		return nil
 	})
 }
 
@@ -315,13 +318,12 @@ func (t *Thread) noMessages() error {
 
 // Switch makes a branch the active one.
 func (t *Thread) Switch(ctx context.Context, name string) error {
-	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
-		b, err := t.store.engine.Branch(ctx, t.id, name)
-		if err != nil {
-			return nil, err
+	return t.change(ctx, func(_ *write.Batch, thread *structure.Thread) error {
+		is, err := t.store.engine.Branch(ctx, t.id, name)
+		if err == nil {
+			thread.Active = is.Context
 		}
-		thread.Active = b.Context
-		return nil, nil
+		return err
 	})
 }
 
@@ -330,17 +332,12 @@ func (t *Thread) RenameBranch(ctx context.Context, name, newName string) error {
 	if err := checkBranchName(newName); err != nil {
 		return err
 	}
-	return t.change(ctx, func(*structure.Thread) ([]structure.Record, error) {
-		b, err := t.store.engine.Branch(ctx, t.id, name)
-		if err != nil || name == newName {
-			return nil, err
+	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
+		is, err := t.store.engine.Branch(ctx, t.id, name)
+		if err == nil && name != newName {
+			b.RenameBranch(is, newName)
 		}
-		renamed := *b
-		renamed.Name = newName
-		return []structure.Record{
-			&structure.Deletion{Subject: structure.KindBranch, Thread: t.id, Name: name, At: t.store.timestamp()},
-			&renamed,
-		}, nil
+		return err
 	})
 }
 
@@ -397,22 +394,20 @@ func (t *Thread) deletable(ctx context.Context, name string) (gone, other *struc
 
 // deleteBranch deletes a branch that is still that of a context.
 func (t *Thread) deleteBranch(ctx context.Context, name string, its ContextID) error {
-	return t.change(ctx, func(thread *structure.Thread) ([]structure.Record, error) {
+	return t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
 		gone, other, err := t.deletable(ctx, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if gone.Context != its {
-			return nil, subjectError("branch", fmt.Sprintf("%q", name), ErrConflict, "it was made anew just now")
+			return subjectError("branch", fmt.Sprintf("%q", name), ErrConflict, "it was made anew just now")
 		}
 		if gone.Context == thread.Active {
 			thread.Active = other.Context
 		}
-		now := t.store.timestamp()
-		return []structure.Record{
-			&structure.Deletion{Subject: structure.KindBranch, Thread: t.id, Name: name, At: now},
-			&structure.Deletion{Subject: structure.KindContext, Context: gone.Context, At: now},
-		}, nil
+		b.DeleteBranch(t.id, name)
+		b.DeleteContext(gone.Context)
+		return nil
 	})
 }
 
@@ -451,17 +446,17 @@ func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef) (Che
 		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)
 	}
 	var c *structure.Checkpoint
-	err := t.change(ctx, func(*structure.Thread) ([]structure.Record, error) {
-		id := structure.NewID[structure.CheckpointID]()
-		old, err := t.store.engine.Checkpoint(ctx, t.id, name)
+	err := t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
+		var id structure.CheckpointID
+		was, err := t.store.engine.Checkpoint(ctx, t.id, name)
 		switch {
 		case err == nil:
-			id = old.ID
+			id = was.ID
 		case !isNotFound(err):
-			return nil, err
+			return err
 		}
-		c = &structure.Checkpoint{ID: id, Thread: t.id, Name: name, Span: at, CreatedAt: t.store.timestamp()}
-		return []structure.Record{c}, nil
+		c = b.Checkpoint(write.Checkpoint{ID: id, Thread: t.id, Name: name, At: at})
+		return nil
 	})
 	if err != nil {
 		return CheckpointInfo{}, err
@@ -495,13 +490,14 @@ func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 
 // DeleteCheckpoint deletes a checkpoint, if there is one of that name.
 func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
-	_, err := t.store.apply(ctx, []structure.Record{
-		&structure.Deletion{Subject: structure.KindCheckpoint, Thread: t.id, Name: name, At: t.store.timestamp()},
+	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
+		_, err := t.store.engine.Checkpoint(ctx, t.id, name)
+		if isNotFound(err) {
+			return nil
+		}
+		b.DeleteCheckpoint(t.id, name)
+		return err
 	})
-	if isNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // Restore makes a branch at a checkpoint and switches to it.

@@ -33,7 +33,7 @@ func (s *Store) Collect(ctx context.Context, o CollectOptions) (CollectReport, e
 		return CollectReport{}, fmt.Errorf("collect: %w", errors.ErrUnsupported)
 	}
 	if o.Now.IsZero() {
-		o.Now = s.now()
+		o.Now = s.Now()
 	}
 	return engine.Collect(ctx, o)
 }

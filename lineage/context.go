@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -69,10 +70,11 @@ func (s *Store) NewContext(ctx context.Context, o ContextOptions) (*Context, err
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
 	}
-	id := structure.NewID[ContextID]()
-	_, err := s.apply(ctx, []structure.Record{&structure.Context{
-		ID: id, Overrides: o.Overrides, Metadata: o.Metadata, CreatedAt: s.timestamp(),
-	}})
+	var id ContextID
+	err := s.change(ctx, func(b *write.Batch, _ write.Try) error {
+		id = b.NewContext(write.Context{Overrides: o.Overrides, Metadata: o.Metadata}).ID
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -159,22 +161,15 @@ func (c *Context) ChangeMetadata(ctx context.Context, change func(was []byte) ([
 
 // update states a context anew where it stands.
 func (c *Context) update(ctx context.Context, change func(*structure.Context) error) error {
-	defer c.store.lockContext(c.id).Unlock()
-	for {
+	defer c.store.writer.Lock(c.id).Unlock()
+	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
 			return err
 		}
-		record := state.Context
-		if err := change(&record); err != nil {
-			return err
-		}
-		_, err = c.store.engine.Apply(ctx, &structure.Commit{Time: c.store.now(), Records: []structure.Record{&record}},
-			backend.Options{Contexts: []backend.ExpectContext{{ID: c.id, Was: &state.Context}}})
-		if !isChanged(err, "context") {
-			return err
-		}
-	}
+		b.ExpectContext(c.id, &state.Context)
+		return change(b.StateContext(state.Context))
+	})
 }
 
 // Delete takes the context out of the store. A context that a branch names
@@ -194,17 +189,19 @@ func (c *Context) Delete(ctx context.Context) error {
 		return c.store.requireUnnamed(ctx, state.Thread, c.id, ErrConflict)
 	}
 	return c.store.bequeath(ctx, one, ThreadID{}, may, func() error {
-		deletion := []structure.Record{&structure.Deletion{Subject: structure.KindContext, Context: c.id, At: c.store.timestamp()}}
 		if thread.IsZero() {
-			_, err := c.store.apply(ctx, deletion)
-			return err
+			return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+				b.DeleteContext(c.id)
+				return nil
+			})
 		}
 		// The thread changes too: it was updated now, whichever of its contexts moved last.
-		return (&Thread{store: c.store, id: thread}).change(ctx, func(t *structure.Thread) ([]structure.Record, error) {
+		return (&Thread{store: c.store, id: thread}).change(ctx, func(b *write.Batch, t *structure.Thread) error {
+			b.DeleteContext(c.id)
 			if t.Active == c.id {
 				t.Active = ContextID{}
 			}
-			return deletion, nil
+			return nil
 		})
 	})
 }

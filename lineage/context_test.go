@@ -127,8 +127,8 @@ func TestChangesAreToldApart(t *testing.T) {
 	defer s.Close()
 	thread, _ := newThread(t, s)
 	last := now
-	for range 3 {
-		require.NoError(t, thread.Update(bg, func(*lineage.ThreadInfo) {}))
+	for _, title := range []string{"a", "b", "c"} {
+		require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = title }))
 		info, err := thread.Info(bg)
 		require.NoError(t, err)
 		require.True(t, info.UpdatedAt.After(last), "two states of the thread are the same")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -53,38 +54,41 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	}
 	fork := o.Fork
 	fork.At = before
-	record := c.store.fork(&state.Context, fork)
-	if before.IsZero() {
-		record.Base, record.Tip = SpanRef{}, SpanRef{}
-	}
-	d := new(draft)
-	err = storing(func() error {
-		if err := c.takeEdited(ctx, d, span, edited, o); err != nil {
-			return err
-		}
-		usages := append(d.steps, replayed...)
-		home, _, err := c.store.home(ctx, record)
-		if err != nil {
-			return err
-		}
-		d.grow(record, home, d.content, usages, true)
-		_, err = c.store.apply(ctx, append([]structure.Record{record}, d.records...))
-		return takenSourceID(err, usages)
-	}, edited)
+	made := forked(&state.Context, &fork)
+	made.At = before
+	var m material
+	var id ContextID
+	items, err := c.edited(ctx, span, edited, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Context{store: c.store, id: record.ID}, nil
+	err = c.store.change(ctx, func(b *write.Batch, t write.Try) error {
+		if err := m.prepare(ctx, c.store, items, true, b, t); err != nil {
+			return err
+		}
+		is := b.NewContext(made)
+		id = is.ID
+		home, _, err := c.store.home(ctx, is)
+		if err != nil {
+			return err
+		}
+		goOnFrom(b, is, is.Tip, home, m.content, append(m.steps, replayed...), true)
+		return nil
+	})
+	if err != nil {
+		return nil, takenSourceID(err, m.steps)
+	}
+	return &Context{store: c.store, id: id}, nil
 }
 
-// takeEdited takes the entries of the span with one of them changed.
-func (c *Context) takeEdited(ctx context.Context, d *draft, span SpanRef, edited Item, o EditOptions) error {
+// edited returns the entries of the span with one of them changed.
+func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditOptions) ([]Item, error) {
 	entries, err := c.store.Span(ctx, span)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Index < 0 || o.Index >= len(entries) {
-		return subjectError("span", span.String(), ErrInvalid, fmt.Sprintf("it has %d entries, not %d", len(entries), o.Index+1))
+		return nil, subjectError("span", span.String(), ErrInvalid, fmt.Sprintf("it has %d entries, not %d", len(entries), o.Index+1))
 	}
 	items := make([]Item, len(entries))
 	for i, e := range entries {
@@ -109,7 +113,7 @@ func (c *Context) takeEdited(ctx context.Context, d *draft, span SpanRef, edited
 		edited.Origin.ParentID = old.Content
 	}
 	items[o.Index] = edited
-	return d.take(ctx, c.store, items, true)
+	return items, nil
 }
 
 func inherit(s *string, from string) {

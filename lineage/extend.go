@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -41,116 +41,96 @@ func (c *Context) ExtendTogether(ctx context.Context, items ...Item) (SpanRef, e
 	return spans[0], nil
 }
 
+// extension adds material to a context.
+type extension struct {
+	material
+	context  *Context
+	expected *SpanRef
+	lock     *write.ContextLock
+	home     structure.Home
+	was      backend.Context
+	spans    []SpanRef
+}
+
 func (c *Context) extend(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
-	d := c.store.draft()
-	defer c.store.discard(d)
-	var spans []SpanRef
-	err := storing(func() error {
-		err := d.take(ctx, c.store, items, together)
-		if err != nil {
-			return err
+	s := c.store
+	e := s.extensions.Get().(*extension)
+	e.context, e.expected = c, expected
+	b := s.writer.Batch()
+	defer s.writer.Release(b)
+	// The items themselves are not kept, so that they need no memory that outlives the call.
+	err := e.take(ctx, s, items, together, b.Time())
+	if err == nil {
+		_, err = s.writer.Do(ctx, b, e)
+		for try := 1; write.Gone(err) && repeatable(items) && try < mostTaken; try++ {
+			b.Reset(s.Now())
+			if err = e.take(ctx, s, items, together, b.Time()); err == nil {
+				_, err = s.writer.Do(ctx, b, e)
+			}
 		}
-		spans, err = c.append(ctx, d, expected)
-		return err
-	}, items...)
+	}
+	e.lock.Unlock()
+	spans := e.spans
+	if err != nil {
+		spans, err = nil, takenSourceID(err, e.steps)
+	} else if spans[0].Run != e.was.Tip.Run {
+		c.at.Store(&dwelling{e.was.CreatedAt, e.home, spans[0].Run})
+	}
+	if e.material.clear() {
+		*e = extension{material: e.material}
+		s.extensions.Put(e)
+	}
 	return spans, err
 }
 
-// storing calls store, which stores the bodies of items and then uses them. It does so
-// again where a collection took pieces of a body in between.
-func storing(store func() error, items ...Item) error {
-	for try := 1; ; try++ {
-		err := store()
-		if !isChunkGone(err) || try == mostTries || !repeatable(items) {
-			return err
-		}
+// mostTaken is how often items are taken whose bodies a collection takes pieces of.
+const mostTaken = 5
+
+// Fill implements write.Change. It takes the context's lock if others want it, or were
+// faster.
+func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
+	c := e.context
+	s := c.store
+	if t.Taken("source id") || write.Gone(t.Err) {
+		return t.Err
 	}
+	if e.lock == nil && (t.Number > 0 || s.writer.Wanted(c.id)) {
+		e.lock = s.writer.Lock(c.id)
+	}
+	is, behind, err := s.recently(ctx, c.id, t.Number == 0)
+	if err == nil && behind && e.expected != nil && is.Tip != *e.expected {
+		is, _, err = s.recently(ctx, c.id, false)
+	}
+	if err != nil {
+		return err
+	}
+	if e.expected != nil && is.Tip != *e.expected {
+		return &TipMovedError{&backend.TipError{Context: c.id, Expected: *e.expected, Actual: is.Tip}}
+	}
+	home, own, err := c.home(ctx, &is.Context)
+	if err != nil {
+		return err
+	}
+	e.was, e.home = is, home
+	e.spans = goOn(b, &is.Context, home, e.content, e.steps, t.Fresh || !own)
+	return nil
 }
 
-// mostTries is how often a body is stored that collections take pieces of before
-// they are used.
-const mostTries = 5
-
-// isChunkGone reports whether a piece of a body, known or stored when the body was
-// cut, was collected before the body was used.
-func isChunkGone(err error) bool {
-	if err == nil {
-		return false // without memory for what is not there
-	}
-	var e *backend.SubjectError
-	return errors.As(err, &e) && e.Subject == "chunk" && errors.Is(e.Err, ErrNotFound)
+// goOn makes a context go on with steps from where it stands.
+func goOn(b *write.Batch, c *structure.Context, home structure.Home, content []*structure.Block, steps [][]structure.Usage, fresh bool) []SpanRef {
+	b.Expect(c.ID, c.Tip)
+	return goOnFrom(b, c, c.Tip, home, content, steps, fresh)
 }
 
-// repeatable reports whether the items can be read again.
-func repeatable(items []Item) bool {
-	return !slices.ContainsFunc(items, func(i Item) bool { return i.Reader != nil })
-}
-
-// append adds the usages of a draft to a context. It takes the context's lock if
-// others want it, or were faster.
-func (c *Context) append(ctx context.Context, d *draft, expected *SpanRef) ([]SpanRef, error) {
-	s, id := c.store, c.id
-	var lock *contextLock
-	defer func() { lock.Unlock() }()
-	recent := true
-	for freshRun, again := false, s.appending.wanted(id); ; {
-		if again && lock == nil {
-			lock = s.lockContext(id)
-		}
-		is, behind, err := s.recently(ctx, id, recent)
-		if err != nil {
-			return nil, err
-		}
-		recent = false
-		if expected != nil && is.Tip != *expected {
-			if behind {
-				continue
-			}
-			return nil, &TipMovedError{&backend.TipError{Context: id, Expected: *expected, Actual: is.Tip}}
-		}
-		home, own, err := c.home(ctx, &is.Context)
-		if err != nil {
-			return nil, err
-		}
-		spans := d.grow(&is.Context, home, d.content, d.steps, freshRun || !own)
-		err = d.apply(ctx, s, backend.Expect{Context: id, Tip: is.Tip})
-		if err == nil {
-			if spans[0].Run != is.Tip.Run {
-				c.at.Store(&dwelling{is.CreatedAt, home, spans[0].Run})
-			}
-			return spans, nil
-		}
-		if freshRun, again = tryAgain(err, expected == nil, freshRun); !again {
-			return nil, takenSourceID(err, d.steps)
-		}
+// goOnFrom makes a context go on with steps after a span.
+func goOnFrom(b *write.Batch, c *structure.Context, after SpanRef, home structure.Home, content []*structure.Block, steps [][]structure.Usage, fresh bool) []SpanRef {
+	p := write.Place{After: after, Home: home, Fresh: fresh}
+	if !c.Set.IsZero() && after == c.Base {
+		p.Set, p.Fresh = c.Set, true
 	}
-}
-
-// grow applies the records that attempt returns for the tips it found, and asks
-// again when others came first. No records end it.
-func (s *Store) grow(ctx context.Context, follow bool, attempt func(freshRun bool) ([]structure.Record, []backend.Expect, error)) error {
-	for freshRun, again := false, true; ; {
-		records, tips, err := attempt(freshRun)
-		if err != nil || len(records) == 0 {
-			return err
-		}
-		_, err = s.apply(ctx, records, tips...)
-		if freshRun, again = tryAgain(err, follow, freshRun); !again {
-			return err
-		}
-	}
-}
-
-// tryAgain tells what to do after others came first: begin a run where the one at
-// hand went on elsewhere and, if it may follow, look again at a tip that has moved.
-func tryAgain(err error, follow, wasFresh bool) (freshRun, again bool) {
-	switch {
-	case follow && isTipMoved(err):
-		return false, true
-	case isSpanConflict(err) && !wasFresh:
-		return true, true
-	}
-	return false, false
+	spans := b.Extend(p, content, steps)
+	b.Point(c.ID, spans[len(spans)-1])
+	return spans
 }
 
 // home returns the home of what is said in a context, and whether the run that its tip is
@@ -189,23 +169,19 @@ func (c *Context) home(ctx context.Context, is *structure.Context) (home structu
 	return home, own, err
 }
 
-// takenSourceID makes an engine's report of a source id that is taken one about a message.
-func takenSourceID(err error, usages [][]structure.Usage) error {
+// takenSourceID makes an engine's report of a source id that is taken one about a message,
+// and its report of a tip this package's.
+func takenSourceID(err error, steps [][]structure.Usage) error {
 	var subject *SubjectError
 	if !errors.Is(err, ErrExists) || !errors.As(err, &subject) || subject.Subject != "source id" {
-		return err
+		return tipMoved(err)
 	}
-	for _, span := range usages {
-		for _, u := range span {
+	for _, usages := range steps {
+		for _, u := range usages {
 			if u.SourceID != "" && fmt.Sprintf("%.80q", u.SourceID) == subject.ID {
 				return subjectError("message", u.SourceID, ErrExists, "in its thread")
 			}
 		}
 	}
 	return err
-}
-
-func isSpanConflict(err error) bool {
-	var subject *backend.SubjectError
-	return errors.As(err, &subject) && subject.Subject == "span" && errors.Is(err, ErrConflict)
 }

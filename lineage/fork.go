@@ -2,9 +2,8 @@ package lineage
 
 import (
 	"context"
-	"time"
 
-	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -32,50 +31,50 @@ func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	d := c.store.draft()
-	defer c.store.discard(d)
-	for recent := true; ; recent = false {
-		state, behind, err := c.store.recently(ctx, c.id, recent)
-		if err != nil {
-			return nil, err
-		}
-		id := d.fork(c.store, &state.Context, &o).ID
-		behind = behind && o.At.IsZero()
-		if behind {
-			err = d.apply(ctx, c.store, backend.Expect{Context: c.id, Tip: state.Tip})
-		} else {
-			err = d.apply(ctx, c.store)
-		}
-		if behind && isTipMoved(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &Context{store: c.store, id: id}, nil
+	f := c.store.forkings.Get().(*forking)
+	*f = forking{context: c, options: o}
+	b := c.store.writer.Batch()
+	defer c.store.writer.Release(b)
+	_, err := c.store.writer.Do(ctx, b, f)
+	made := f.made
+	*f = forking{}
+	c.store.forkings.Put(f)
+	if err != nil {
+		return nil, err
 	}
+	return &Context{store: c.store, id: made}, nil
 }
 
-// fork returns the record of a context forked from another.
-func (s *Store) fork(parent *structure.Context, o ForkOptions) *structure.Context {
-	c := new(structure.Context)
-	forkTo(c, parent, &o, s.now())
+// forking forks a context.
+type forking struct {
+	context *Context
+	options ForkOptions
+	made    ContextID
+}
+
+// Fill implements write.Change.
+func (f *forking) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
+	state, behind, err := f.context.store.recently(ctx, f.context.id, t.Number == 0)
+	if err != nil {
+		return err
+	}
+	if behind && f.options.At.IsZero() {
+		b.Expect(state.ID, state.Tip)
+	}
+	f.made = b.NewContext(forked(&state.Context, &f.options)).ID
+	return nil
+}
+
+// forked returns a fork of a context.
+func forked(parent *structure.Context, o *ForkOptions) write.Context {
+	c := write.Context{Thread: o.Thread, Parent: parent.ID, At: o.At, Overrides: o.Overrides, Metadata: o.Metadata}
+	if c.At.IsZero() {
+		c.At = parent.Tip
+	}
+	if c.Thread.IsZero() {
+		c.Thread = parent.Thread
+	}
 	return c
-}
-
-// forkTo makes c the record of a context forked from another.
-func forkTo(c, parent *structure.Context, o *ForkOptions, now time.Time) {
-	at, thread := o.At, o.Thread
-	if at.IsZero() {
-		at = parent.Tip
-	}
-	if thread.IsZero() {
-		thread = parent.Thread
-	}
-	*c = structure.Context{
-		ID: structure.NewIDAt[ContextID](now), Thread: thread, Parent: parent.ID, Base: at, Tip: at,
-		Overrides: o.Overrides, Metadata: o.Metadata, CreatedAt: kept(now),
-	}
 }
 
 // ForkEmpty makes a context with an empty history and this one as its parent.
@@ -87,12 +86,30 @@ func (c *Context) ForkEmpty(ctx context.Context, o ForkOptions) (*Context, error
 	if err != nil {
 		return nil, err
 	}
-	record := c.store.fork(&state.Context, o)
-	record.Base, record.Tip = SpanRef{}, SpanRef{}
-	if _, err := c.store.apply(ctx, []structure.Record{record}); err != nil {
+	return c.store.emptyFork(ctx, &state.Context, o, nil)
+}
+
+// emptyFork makes a context with an empty history as a fork of another, and extends it by
+// steps.
+func (s *Store) emptyFork(ctx context.Context, parent *structure.Context, o ForkOptions, steps [][]structure.Usage) (*Context, error) {
+	fork := forked(parent, &o)
+	fork.At = SpanRef{}
+	var made ContextID
+	err := s.change(ctx, func(b *write.Batch, _ write.Try) error {
+		is := b.NewContext(fork)
+		if made = is.ID; len(steps) == 0 {
+			return nil
+		}
+		home, _, err := s.home(ctx, is)
+		if err == nil {
+			goOnFrom(b, is, SpanRef{}, home, nil, steps, true)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	return &Context{store: c.store, id: record.ID}, nil
+	return &Context{store: s, id: made}, nil
 }
 
 // Filter chooses entries of a history. An entry is kept if every condition that
@@ -127,22 +144,7 @@ func (c *Context) Subset(ctx context.Context, f Filter, o ForkOptions) (*Context
 	if err != nil {
 		return nil, err
 	}
-	record := c.store.fork(&state.Context, o)
-	record.Base, record.Tip = SpanRef{}, SpanRef{}
-	records := []structure.Record{record}
-	if len(usages) > 0 {
-		home, _, err := c.store.home(ctx, record)
-		if err != nil {
-			return nil, err
-		}
-		d := new(draft)
-		d.grow(record, home, nil, usages, true)
-		records = append(records, d.records...)
-	}
-	if _, err := c.store.apply(ctx, records); err != nil {
-		return nil, err
-	}
-	return &Context{store: c.store, id: record.ID}, nil
+	return c.store.emptyFork(ctx, &state.Context, o, usages)
 }
 
 // choose returns the usages of a history that pass a filter, by span. They can be
@@ -261,44 +263,38 @@ func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here,
 	if to.id == c.id {
 		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
 	}
-	err = storing(func() error {
-		here, there, err = c.say(ctx, to, said, heard)
-		return err
-	}, said)
-	return here, there, err
-}
-
-func (c *Context) say(ctx context.Context, to *Context, said, heard Item) (here, there SpanRef, err error) {
-	ours, theirs := new(draft), new(draft)
-	if err := ours.take(ctx, c.store, []Item{said}, true); err != nil {
-		return SpanRef{}, SpanRef{}, err
-	}
-	heard.Body, heard.Reader, heard.Content = nil, nil, ours.usages[0].Content
-	if heard.Origin.SourceID == "" {
-		heard.Origin.SourceID = contextSource(c.id, SpanRef{})
-	}
-	if err := theirs.take(ctx, c.store, []Item{heard}, true); err != nil {
-		return SpanRef{}, SpanRef{}, err
-	}
-	err = c.store.grow(ctx, true, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
+	var ours, theirs material
+	err = c.store.change(ctx, func(b *write.Batch, t write.Try) error {
+		if err := ours.prepare(ctx, c.store, []Item{said}, true, b, t); err != nil {
+			return err
+		}
+		if t.Number == 0 {
+			heard.Body, heard.Reader, heard.Content = nil, nil, ours.usages[0].Content
+			if heard.Origin.SourceID == "" {
+				heard.Origin.SourceID = contextSource(c.id, SpanRef{})
+			}
+			if err := theirs.take(ctx, c.store, []Item{heard}, true, b.Time()); err != nil {
+				return err
+			}
+		}
 		from, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		target, err := c.store.engine.Context(ctx, to.id)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		home, own, err := c.store.home(ctx, &from.Context)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		here = ours.grow(&from.Context, home, ours.content, ours.steps, freshRun || !own || from.Tip == target.Tip)[0]
+		here = goOn(b, &from.Context, home, ours.content, ours.steps, t.Fresh || !own || from.Tip == target.Tip)[0]
 		if home, own, err = c.store.home(ctx, &target.Context); err != nil {
-			return nil, nil, err
+			return err
 		}
-		there = theirs.grow(&target.Context, home, nil, theirs.steps, freshRun || !own)[0]
-		return append(ours.records, theirs.records...), []backend.Expect{{Context: c.id, Tip: from.Tip}, {Context: to.id, Tip: target.Tip}}, nil
+		there = goOn(b, &target.Context, home, nil, theirs.steps, t.Fresh || !own)[0]
+		return nil
 	})
 	if err != nil {
 		return SpanRef{}, SpanRef{}, takenSourceID(err, append(ours.steps, theirs.steps...))

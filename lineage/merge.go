@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -47,44 +47,41 @@ func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStra
 	if source.id == c.id {
 		return MergeResult{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
 	}
-	defer c.store.lockContext(c.id).Unlock()
+	defer c.store.writer.Lock(c.id).Unlock()
 	var result MergeResult
-	err := c.store.grow(ctx, true, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
+	err := c.store.change(ctx, func(b *write.Batch, t write.Try) error {
 		target, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		from, err := c.store.engine.Context(ctx, source.id)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		common, err := structure.CommonAncestor(target.Tip, from.Tip, c.store.runs(ctx))
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		result = MergeResult{Common: common}
-		var records []structure.Record
 		switch strategy {
 		case Replace:
 			if target.Tip != from.Tip {
-				records = c.store.moved(c.id, target.Tip, from.Tip, "replace")
+				move(b, c.id, target.Tip, from.Tip, "replace")
 			}
 		case Append:
 			usages, err := c.store.unmerged(ctx, target.Tip, from.Tip, common)
 			if err != nil || len(usages) == 0 {
-				return nil, nil, err
+				return err
 			}
 			home, own, err := c.store.home(ctx, &target.Context)
 			if err != nil {
-				return nil, nil, err
+				return err
 			}
-			d := new(draft)
-			result.Added = d.grow(&target.Context, home, nil, usages, freshRun || !own)
-			records = d.records
+			result.Added = goOn(b, &target.Context, home, nil, usages, t.Fresh || !own)
 		default:
-			return nil, nil, fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
+			return fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
 		}
-		return records, []backend.Expect{{Context: c.id, Tip: target.Tip}}, nil
+		return nil
 	})
 	if err != nil {
 		return MergeResult{}, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -26,20 +27,26 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	if o.Type == "" {
 		o.Type = content.TypeBinary
 	}
-	item := Item{Type: o.Type, Origin: o.Origin.By(content.Attribution{}), Reader: body, CreatedAt: s.timestamp()}
-	b := new(structure.Block)
-	if err := s.block(ctx, &item, b); err != nil {
-		return content.Block{}, false, err
-	}
-	receipt, err := s.apply(ctx, []structure.Record{b})
+	var is structure.Block
+	receipt, err := s.writer.Make(ctx, func(b *write.Batch, t write.Try) error {
+		if write.Gone(t.Err) {
+			return t.Err // the body was read
+		}
+		item := Item{Type: o.Type, Origin: o.Origin.By(content.Attribution{}), Reader: body, CreatedAt: b.Time()}
+		if err := s.block(ctx, &item, &is); err != nil {
+			return err
+		}
+		b.Adopt(&is)
+		return nil
+	})
 	if err != nil {
 		return content.Block{}, false, err
 	}
 	if len(receipt.Known) > 0 {
-		block, err = s.Block(ctx, b.ID)
+		block, err = s.Block(ctx, is.ID)
 		return block, true, err
 	}
-	return b.Block, false, nil
+	return is.Block, false, nil
 }
 
 // block makes b the record of an item's body. The chunks of a body that is too
@@ -138,6 +145,8 @@ func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error)
 // erasure back. What was made of it is other content and stays: summaries that
 // cover it (see Context.Summaries), edits, answers that quote it.
 func (s *Store) Erase(ctx context.Context, id ContentID) error {
-	_, err := s.apply(ctx, []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: id, At: s.timestamp()}})
-	return err
+	return s.change(ctx, func(b *write.Batch, _ write.Try) error {
+		b.Erase(id)
+		return nil
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func isTipMoved(err error) bool { return errors.Is(err, ErrTipMoved) }
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
 // Entries yields the window of the context's history, oldest first. The history

@@ -3,6 +3,7 @@ package lineage
 import (
 	"context"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -17,56 +18,36 @@ func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason s
 	} else if !on {
 		return nil, subjectError("span", after.String(), ErrInvalid, "it is not on the history that ends at "+tip.String())
 	}
-	d := new(draft)
+	defer c.store.writer.Lock(c.id).Unlock()
+	var m material
 	var spans []SpanRef
-	err := storing(func() (err error) {
-		if err = d.take(ctx, c.store, items, false); err == nil {
-			spans, err = c.replaceAfter(ctx, tip, after, reason, d)
+	err := c.store.change(ctx, func(b *write.Batch, t write.Try) error {
+		if err := m.prepare(ctx, c.store, items, false, b, t); err != nil {
+			return err
 		}
-		return err
-	}, items...)
-	return spans, err
-}
-
-// replaceAfter is ReplaceAfter of a span that is on the history.
-func (c *Context) replaceAfter(ctx context.Context, tip, after SpanRef, reason string, d *draft) ([]SpanRef, error) {
-	defer c.store.lockContext(c.id).Unlock()
-	var spans []SpanRef
-	err := c.store.grow(ctx, false, func(freshRun bool) ([]structure.Record, []backend.Expect, error) {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if state.Tip != tip {
-			return nil, nil, &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
+			return &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
 		}
-		home, own, err := c.store.home(ctx, &state.Context)
-		if err != nil {
-			return nil, nil, err
+		switch {
+		case len(items) > 0:
+			home, own, err := c.store.home(ctx, &state.Context)
+			if err != nil {
+				return err
+			}
+			b.Expect(c.id, tip)
+			spans = goOnFrom(b, &state.Context, after, home, m.content, m.steps, t.Fresh || !own || after != tip)
+			b.Log(c.id, tip, spans[len(spans)-1], reason)
+		case after != tip:
+			move(b, c.id, tip, after, reason)
 		}
-		records, grown := c.store.replacement(d, &state.Context, home, after, reason, freshRun || !own || after != tip)
-		spans = grown
-		return records, []backend.Expect{{Context: c.id, Tip: tip}}, nil
+		return nil
 	})
 	if err != nil {
-		return nil, takenSourceID(err, d.steps)
+		return nil, takenSourceID(err, m.steps)
 	}
 	return spans, nil
-}
-
-// replacement returns the records that make a context go on with the usages of a
-// draft after a span; none if that is what it does.
-func (s *Store) replacement(d *draft, c *structure.Context, home structure.Home, after SpanRef, reason string, freshRun bool) ([]structure.Record, []SpanRef) {
-	if len(d.steps) == 0 {
-		if after == c.Tip {
-			return nil, nil
-		}
-		return s.moved(c.ID, c.Tip, after, reason), nil
-	}
-	from := *c
-	from.Tip = after
-	spans := d.grow(&from, home, d.content, d.steps, freshRun)
-	return append(d.records, &structure.Reflog{
-		Context: c.ID, From: c.Tip, To: spans[len(spans)-1], Reason: reason, At: s.timestamp(),
-	}), spans
 }

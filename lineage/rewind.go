@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -72,29 +72,24 @@ func (c *Context) Undo(ctx context.Context) error {
 
 // move changes the tip to what target returns for where it stands.
 func (c *Context) move(ctx context.Context, reason string, target func(tip SpanRef) (SpanRef, error)) error {
-	defer c.store.lockContext(c.id).Unlock()
-	for {
+	defer c.store.writer.Lock(c.id).Unlock()
+	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		tip, err := c.Tip(ctx)
 		if err != nil {
 			return err
 		}
 		to, err := target(tip)
-		if err != nil || to == tip {
-			return err
+		if err == nil && to != tip {
+			move(b, c.id, tip, to, reason)
 		}
-		_, err = c.store.apply(ctx, c.store.moved(c.id, tip, to, reason), backend.Expect{Context: c.id, Tip: tip})
-		if !isTipMoved(err) {
-			return err
-		}
-	}
+		return err
+	})
 }
 
-// moved returns the records of a move.
-func (s *Store) moved(id ContextID, from, to SpanRef, reason string) []structure.Record {
-	return []structure.Record{
-		&structure.Tip{Context: id, Span: to},
-		&structure.Reflog{Context: id, From: from, To: to, Reason: reason, At: s.timestamp()},
-	}
+// move makes a context stand elsewhere than where it must stand.
+func move(b *write.Batch, id ContextID, from, to SpanRef, reason string) {
+	b.Expect(id, from)
+	b.Move(id, from, to, reason)
 }
 
 // Reflog yields the moves of the context's tip, oldest first.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -84,13 +85,11 @@ type Options struct {
 
 // Store is an open store. It is safe for concurrent use.
 type Store struct {
-	engine backend.Engine
-	view   backend.View
-	now    func() time.Time
-	// appending has the locks of contexts whose writers meet. Those who do without are
-	// not wrong: the engine decides if two meet all the same.
-	appending contextLocks
-	drafts    sync.Pool
+	engine     backend.Engine
+	view       backend.View
+	writer     *write.Writer
+	extensions sync.Pool
+	forkings   sync.Pool
 }
 
 // A view hides the methods of an engine that write. The alias keeps the field unexported, so that
@@ -111,20 +110,32 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := New(engine)
-	if o.Now != nil {
-		s.now = o.Now
-	}
-	return s, nil
+	return newStore(engine, o.Now), nil
 }
 
 // New returns a store on an engine, which closes with it. Stores on one engine are the
 // same store: a context of one can be given to a context of another. The engine must be
 // comparable, as pointers are.
 func New(engine backend.Engine) *Store {
-	s := &Store{engine: engine, view: view{engine}, now: time.Now}
-	s.drafts.New = func() any { return new(draft) }
+	return newStore(engine, nil)
+}
+
+func newStore(engine backend.Engine, now func() time.Time) *Store {
+	if now == nil {
+		now = time.Now
+	}
+	return onEngine(engine, write.New(engine, now))
+}
+
+func onEngine(engine backend.Engine, writer *write.Writer) *Store {
+	s := &Store{engine: engine, view: view{engine}, writer: writer}
+	s.extensions.New = func() any { return new(extension) }
+	s.forkings.New = func() any { return new(forking) }
 	return s
+}
+
+func init() {
+	write.Of = func(store any) *write.Writer { return store.(*Store).writer }
 }
 
 // Close lets go of the store. What was acknowledged stays. It waits for calls and for
@@ -150,20 +161,14 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, 
 	return s.engine.Verify(ctx, o)
 }
 
-// lockContext keeps others from changing a context, but for those who are at it.
-func (s *Store) lockContext(id ContextID) *contextLock { return s.appending.lock(id) }
-
-// apply adds a commit of these records.
-func (s *Store) apply(ctx context.Context, records []structure.Record, tips ...backend.Expect) (backend.Receipt, error) {
-	receipt, err := s.engine.Apply(ctx, &structure.Commit{Time: s.now(), Records: records}, backend.Options{Tips: tips})
-	return receipt, tipMoved(err)
+// change commits what fill puts into a batch, and calls it again while others come first.
+func (s *Store) change(ctx context.Context, fill func(b *write.Batch, t write.Try) error) error {
+	_, err := s.writer.Make(ctx, fill)
+	return tipMoved(err)
 }
 
 // Now returns the time by the clock that changes are stamped with.
-func (s *Store) Now() time.Time { return s.now() }
+func (s *Store) Now() time.Time { return s.writer.Now() }
 
 // timestamp returns the time for a change, with the precision that is kept.
-func (s *Store) timestamp() time.Time { return kept(s.now()) }
-
-// kept returns a time with the precision that is kept.
-func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+func (s *Store) timestamp() time.Time { return write.Kept(s.Now()) }

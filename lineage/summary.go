@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -116,7 +117,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 	if length < o.Keep || length-o.Keep <= after {
 		return nil, subjectError("context", c.id.String(), ErrNotFound, "nothing new to summarize")
 	}
-	record := &structure.Summary{}
+	record := new(structure.Summary)
 	if record.From, err = c.store.At(ctx, tip, after); err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedde
 	if err != nil {
 		return nil, err
 	}
-	record := &structure.Summary{}
+	record := new(structure.Summary)
 	var passages []Passage
 	var last uint64
 	for i, id := range parts {
@@ -206,19 +207,20 @@ func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedde
 		}
 		record.Embedding = encodeVector(vector)
 	}
-	now := c.store.timestamp()
 	item := Item{
-		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, CreatedAt: now, Origin: Origin{Kind: content.OriginAssistant},
+		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, Origin: Origin{Kind: content.OriginAssistant},
 	}
-	record.ID, record.Context, record.Model, record.CreatedAt = structure.NewID[structure.SummaryID](), c.id, text.Model, now
-	block := new(structure.Block)
-	err = storing(func() error {
-		if err := c.store.block(ctx, &item, block); err != nil {
+	record.Context, record.Model = c.id, text.Model
+	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		item.CreatedAt = b.Time()
+		var block structure.Block
+		if err := c.store.block(ctx, &item, &block); err != nil {
 			return err
 		}
+		b.Adopt(&block)
 		record.Content = block.ID
-		_, err := c.store.apply(ctx, []structure.Record{block, record})
-		return err
+		b.Summary(record)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -244,10 +246,10 @@ func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] 
 
 // DeleteSummary takes a summary out of the store. What it stood for stays.
 func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) error {
-	_, err := c.store.apply(ctx, []structure.Record{
-		&structure.Deletion{Subject: structure.KindSummary, Context: c.id, Summary: id, At: c.store.timestamp()},
+	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		b.DeleteSummary(c.id, id)
+		return nil
 	})
-	return err
 }
 
 // Expand yields what a summary stands for.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -56,9 +57,7 @@ func (t *Thread) ID() ThreadID { return t.id }
 
 // SourceThread returns the id of the thread with a source id, whether or not there
 // is one.
-func SourceThread(sourceID string) ThreadID {
-	return structure.DeriveID[ThreadID]("thread", sourceID)
-}
+func SourceThread(sourceID string) ThreadID { return write.SourceThread(sourceID) }
 
 // CreateThread makes a thread with an empty, active main branch. A source id that
 // is taken is ErrExists.
@@ -66,34 +65,29 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
 	}
-	id := structure.NewID[ThreadID]()
-	if o.SourceID != "" {
-		id = SourceThread(o.SourceID)
-	}
-	now := s.timestamp()
-	if o.CreatedAt.IsZero() {
-		o.CreatedAt = now
-	}
-	main := structure.NewID[ContextID]()
-	thread := &structure.Thread{
-		ID: id, SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata,
-		CreatedAt: o.CreatedAt, UpdatedAt: now, Incarnation: structure.NewIncarnation(),
-	}
-	active := *thread
-	active.Active = main
-	_, err := s.engine.Apply(ctx, &structure.Commit{Time: s.now(), Records: []structure.Record{
-		thread, // the context needs it to exist, and it the context
-		&structure.Context{ID: main, Thread: id, Overrides: o.Overrides, CreatedAt: now},
-		&structure.Branch{Thread: id, Name: MainBranch, Context: main, CreatedAt: now},
-		&active,
-	}}, backend.Options{Threads: []backend.ExpectThread{{ID: id}}})
+	var made *structure.Thread
+	err := s.change(ctx, func(b *write.Batch, t write.Try) error {
+		if t.Taken("thread") {
+			return t.Err
+		}
+		made = b.NewThread(write.Thread{
+			SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata, CreatedAt: o.CreatedAt,
+		})
+		main := b.NewContext(write.Context{Thread: made.ID, Overrides: o.Overrides})
+		b.Branch(made.ID, MainBranch, "", main.ID, b.Time())
+		// The context needs the thread to exist, and the thread the context.
+		active := *made
+		active.Active = main.ID
+		b.StateThread(active)
+		return nil
+	})
 	if err != nil {
 		if o.SourceID != "" && errors.Is(err, ErrExists) {
 			return nil, subjectError("thread", o.SourceID, ErrExists, "")
 		}
 		return nil, err
 	}
-	return &Thread{store: s, id: id}, nil
+	return &Thread{store: s, id: made.ID}, nil
 }
 
 // Thread returns the thread with an id.
@@ -151,21 +145,21 @@ func threadInfo(r *structure.Thread) *ThreadInfo {
 // Update changes a thread's title, metadata and user. What change leaves alone
 // stays. It may be called more than once if others change the thread meanwhile.
 func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
-	return t.change(ctx, func(r *structure.Thread) ([]structure.Record, error) {
+	return t.change(ctx, func(_ *write.Batch, r *structure.Thread) error {
 		info := threadInfo(r)
 		change(info)
-		if err := checkChanged("thread", t.id.String(), "metadata", r.Metadata, info.Metadata); err != nil {
-			return nil, err
-		}
-		r.Title, r.Metadata, r.UserID = info.Title, info.Metadata, info.UserID
-		return nil, nil
+		r.Title, r.UserID = info.Title, info.UserID
+		was := r.Metadata
+		r.Metadata = info.Metadata
+		return checkChanged("thread", t.id.String(), "metadata", was, r.Metadata)
 	})
 }
 
-// change states a thread anew, with other records in the same commit. make is
-// called again if the thread changed meanwhile.
-func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]structure.Record, error), tips ...backend.Expect) error {
-	for {
+// change states a thread anew, with what else fill puts into the commit, if that changes
+// anything. No two changes are
+// made for one state of a thread, so fill may rely on what it finds in it.
+func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *structure.Thread) error) error {
+	return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		was, err := t.store.engine.Thread(ctx, t.id)
 		if err != nil {
 			return err
@@ -174,31 +168,17 @@ func (t *Thread) change(ctx context.Context, make func(*structure.Thread) ([]str
 		if _, err := t.store.engine.Context(ctx, is.Active); isNotFound(err) {
 			is.Active = ContextID{} // it was deleted: a thread cannot be stated with it
 		}
-		records, err := make(&is)
-		if err != nil {
-			// It may have been made for a state that passed while it was made.
+		if err := fill(b, &is); err != nil {
 			if now, again := t.store.engine.Thread(ctx, t.id); again == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
-				continue
+				return write.ErrPassed // it may have failed for that
 			}
 			return err
 		}
-		// Later than before in any case: a state that has passed never comes back.
-		if is.UpdatedAt = t.store.timestamp(); !is.UpdatedAt.After(was.UpdatedAt) {
-			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond)
+		if len(b.Records()) > 0 || !structure.Equal(was, &is) {
+			b.ChangeThread(was, is)
 		}
-		_, err = t.store.engine.Apply(ctx, &structure.Commit{Time: t.store.now(), Records: append(records, &is)},
-			backend.Options{Threads: []backend.ExpectThread{{ID: t.id, Was: was}}, Tips: tips})
-		if !isChanged(err, "thread") {
-			return tipMoved(err)
-		}
-	}
-}
-
-// isChanged reports whether a commit was refused because a thread or context is not as it
-// was.
-func isChanged(err error, subject string) bool {
-	var is *SubjectError
-	return errors.As(err, &is) && is.Subject == subject && errors.Is(err, ErrConflict)
+		return nil
+	})
 }
 
 // Delete takes the thread out of the store with its branches, contexts and
@@ -222,21 +202,15 @@ func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) erro
 		return may(threadInfo(is))
 	}
 	return t.store.bequeath(ctx, all, t.id, mayNow, func() error {
-		for {
+		return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 			was, err := t.store.engine.Thread(ctx, t.id)
 			if err != nil {
 				return err
 			}
-			if err := may(threadInfo(was)); err != nil {
-				return err
-			}
-			_, err = t.store.engine.Apply(ctx, &structure.Commit{Time: t.store.now(), Records: []structure.Record{
-				&structure.Deletion{Subject: structure.KindThread, Thread: t.id, At: t.store.timestamp()},
-			}}, backend.Options{Threads: []backend.ExpectThread{{ID: t.id, Was: was}}})
-			if !isChanged(err, "thread") {
-				return err
-			}
-		}
+			b.ExpectThread(t.id, was)
+			b.DeleteThread(t.id)
+			return may(threadInfo(was))
+		})
 	})
 }
 

@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 		{lineage.ContextCreated},
 		{lineage.ContextMoved},
 		{lineage.CheckpointSet, lineage.ThreadUpdated},
-		{lineage.CheckpointDeleted},
+		{lineage.CheckpointDeleted, lineage.ThreadUpdated},
 		{lineage.ContextDeleted, lineage.ThreadUpdated},
 		{lineage.ContentStored, lineage.Summarized},
 		{lineage.SummaryDeleted},

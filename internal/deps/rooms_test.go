@@ -32,7 +32,7 @@ const (
 
 var (
 	belowEngines = []string{"content", "structure", "lineage/backend"}
-	belowStore   = join(belowEngines, "lineage")
+	belowStore   = join(belowEngines, "internal/write", "lineage")
 )
 
 // rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
@@ -54,10 +54,11 @@ var rooms = []room{
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
 	{path: "internal/memtable"},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
+	{path: "internal/write", ours: belowEngines},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/judge", "internal/vfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
-	{path: "lineage", ours: join(belowEngines, "internal/vfs", "internal/embedded")},
+	{path: "lineage", ours: join(belowEngines, "internal/write", "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},

@@ -1,4 +1,4 @@
-package lineage
+package write
 
 import (
 	"sync"
@@ -13,10 +13,10 @@ import (
 // contexts that nobody appends to are gone.
 func TestContextLocks(t *testing.T) {
 	var l contextLocks
-	ids := make([]ContextID, 1000)
-	locks := make([]*contextLock, len(ids))
+	ids := make([]structure.ContextID, 1000)
+	locks := make([]*ContextLock, len(ids))
 	for i := range ids {
-		ids[i] = structure.NewID[ContextID]()
+		ids[i] = structure.NewID[structure.ContextID]()
 		locks[i] = l.lock(ids[i]) // would not return if two shared one
 	}
 	for _, lock := range locks {

@@ -1,8 +1,10 @@
-package lineage
+package write
 
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/lineage-store/lineage/structure"
 )
 
 // contextLocks serialise appends to contexts where they met, so that they need not be
@@ -16,28 +18,28 @@ type contextLocks struct {
 type contextShard struct {
 	wanted atomic.Int32 // how many have a lock of the shard or wait for it
 	mu     sync.Mutex
-	held   []*contextLock
-	free   *contextLock // one that is used again
+	held   []*ContextLock
+	free   *ContextLock // one that is used again
 }
 
-// contextLock is the lock of a context.
-type contextLock struct {
+// ContextLock is the lock of a context.
+type ContextLock struct {
 	shard *contextShard
-	id    ContextID
+	id    structure.ContextID
 	mu    sync.Mutex
 	users int // who have it or wait for it
 }
 
-func (l *contextLocks) shard(id ContextID) *contextShard {
+func (l *contextLocks) shard(id structure.ContextID) *contextShard {
 	// Ids that were made one after the other differ in their last byte, others in all.
 	return &l.shards[id[len(id)-1]%byte(len(l.shards))]
 }
 
 // wanted reports whether somebody may have the lock of a context.
-func (l *contextLocks) wanted(id ContextID) bool { return l.shard(id).wanted.Load() > 0 }
+func (l *contextLocks) wanted(id structure.ContextID) bool { return l.shard(id).wanted.Load() > 0 }
 
 // lock takes the lock of a context.
-func (l *contextLocks) lock(id ContextID) *contextLock {
+func (l *contextLocks) lock(id structure.ContextID) *ContextLock {
 	s := l.shard(id)
 	s.wanted.Add(1)
 	s.mu.Lock()
@@ -48,7 +50,7 @@ func (l *contextLocks) lock(id ContextID) *contextLock {
 	return c
 }
 
-func (s *contextShard) find(id ContextID) *contextLock {
+func (s *contextShard) find(id structure.ContextID) *ContextLock {
 	for _, c := range s.held {
 		if c.id == id {
 			return c
@@ -56,7 +58,7 @@ func (s *contextShard) find(id ContextID) *contextLock {
 	}
 	c := s.free
 	if s.free = nil; c == nil {
-		c = &contextLock{shard: s}
+		c = &ContextLock{shard: s}
 	}
 	c.id = id
 	s.held = append(s.held, c)
@@ -64,7 +66,7 @@ func (s *contextShard) find(id ContextID) *contextLock {
 }
 
 // Unlock lets go of the lock. A lock that is nil is none.
-func (c *contextLock) Unlock() {
+func (c *ContextLock) Unlock() {
 	if c == nil {
 		return
 	}
@@ -86,3 +88,9 @@ func (c *contextLock) Unlock() {
 	}
 	s.free = c
 }
+
+// Wanted reports whether somebody may have the lock of a context.
+func (w *Writer) Wanted(id structure.ContextID) bool { return w.busy.wanted(id) }
+
+// Lock takes the lock of a context.
+func (w *Writer) Lock(id structure.ContextID) *ContextLock { return w.busy.lock(id) }

@@ -1,0 +1,106 @@
+package write
+
+import (
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Batch collects the records of one commit, and the states that the commit is made for.
+// It does no I/O. An engine keeps nothing of a commit's memory, so that of a batch is used
+// again.
+type Batch struct {
+	// Options say how durable the commit is to be, and what must be so just before it.
+	backend.Options
+
+	commit structure.Commit
+	bytes  int
+
+	// Memory of the records that most batches have.
+	spans   []structure.Span
+	run     structure.Run
+	tip     structure.Tip
+	context structure.Context
+}
+
+// mostKept is how many spans a batch may have had for its memory to be used again.
+const mostKept = 64
+
+// Reset empties the batch, for a commit at a time. Durability stays.
+func (b *Batch) Reset(at time.Time) {
+	clear(b.commit.Records)
+	clear(b.spans)
+	b.commit = structure.Commit{Time: at, Records: b.commit.Records[:0]}
+	b.spans, b.bytes = b.spans[:0], 0
+	b.run, b.tip, b.context = structure.Run{}, structure.Tip{}, structure.Context{}
+	o := &b.Options
+	clear(o.Threads)
+	clear(o.Contexts)
+	b.Options = backend.Options{
+		Durability: o.Durability, Tips: o.Tips[:0], Threads: o.Threads[:0], Contexts: o.Contexts[:0],
+		Branches: o.Branches[:0], Checkpoints: o.Checkpoints[:0], Sources: o.Sources[:0],
+	}
+}
+
+// Time returns the time of the commit with the precision that records keep.
+func (b *Batch) Time() time.Time { return Kept(b.commit.Time) }
+
+// Kept returns a time with the precision that records keep.
+func Kept(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// Records returns the records so far. They belong to the batch.
+func (b *Batch) Records() []structure.Record { return b.commit.Records }
+
+// Size returns how many records the batch has, and how many bytes of bodies, metadata and
+// the like are in them.
+func (b *Batch) Size() (records, bytes int) { return len(b.commit.Records), b.bytes }
+
+// Adopt adds records as they are, such as those of another store. They must not be changed
+// before the batch was committed.
+func (b *Batch) Adopt(records ...structure.Record) {
+	for _, r := range records {
+		b.add(r)
+	}
+}
+
+func (b *Batch) add(r structure.Record) {
+	b.commit.Records = append(b.commit.Records, r)
+	b.bytes += weight(r)
+}
+
+// weight is how many bytes a record has of what has no bound of its own.
+func weight(r structure.Record) int {
+	switch r := r.(type) {
+	case *structure.Block:
+		return len(r.Body)
+	case *structure.Chunk:
+		return len(r.Bytes)
+	case *structure.Thread:
+		return len(r.Metadata)
+	case *structure.Context:
+		return len(r.Metadata) + len(r.Overrides.JSON)
+	case *structure.Span:
+		n := 0
+		for i := range r.Usages {
+			n += len(r.Usages[i].Metadata)
+		}
+		return n
+	}
+	return 0
+}
+
+// Expect adds the position that a context must have.
+func (b *Batch) Expect(id structure.ContextID, tip structure.SpanRef) {
+	b.Tips = append(b.Tips, backend.Expect{Context: id, Tip: tip})
+}
+
+// ExpectThread adds the state that a thread must have, nil for none.
+func (b *Batch) ExpectThread(id structure.ThreadID, was *structure.Thread) {
+	b.Threads = append(b.Threads, backend.ExpectThread{ID: id, Was: was})
+}
+
+// ExpectContext adds the state that a context must have, nil for none.
+func (b *Batch) ExpectContext(id structure.ContextID, was *structure.Context) {
+	b.Contexts = append(b.Contexts, backend.ExpectContext{ID: id, Was: was})
+}

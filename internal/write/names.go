@@ -1,0 +1,184 @@
+package write
+
+import (
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Thread is a new thread. Zero ids are made.
+type Thread struct {
+	ID       structure.ThreadID
+	SourceID string
+	UserID   string
+	Title    string
+	Metadata []byte
+	Keeps    bool
+	// CreatedAt is by default the time of the commit.
+	CreatedAt time.Time
+}
+
+// NewThread adds a thread that must not be there, without a branch, and returns its record.
+// A thread with a source id has the id that is derived of it.
+func (b *Batch) NewThread(t Thread) *structure.Thread {
+	switch {
+	case t.SourceID != "":
+		t.ID = SourceThread(t.SourceID)
+	case t.ID.IsZero():
+		t.ID = structure.NewIDAt[structure.ThreadID](b.commit.Time)
+	}
+	if t.CreatedAt.IsZero() {
+		t.CreatedAt = b.Time()
+	}
+	is := &structure.Thread{
+		ID: t.ID, SourceID: t.SourceID, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata, Keeps: t.Keeps,
+		CreatedAt: t.CreatedAt, UpdatedAt: b.Time(), Incarnation: structure.NewIncarnation(),
+	}
+	b.ExpectThread(t.ID, nil)
+	b.add(is)
+	return is
+}
+
+// SourceThread returns the id of the thread with a source id.
+func SourceThread(sourceID string) structure.ThreadID {
+	return structure.DeriveID[structure.ThreadID]("thread", sourceID)
+}
+
+// StateThread states a thread as it is from now on. The caller states by itself what it
+// must have been before.
+func (b *Batch) StateThread(t structure.Thread) *structure.Thread {
+	b.add(&t)
+	return &t
+}
+
+// ChangeThread states a thread anew, and that it must be as it was. Its time of change is
+// later than before in any case: a state that has passed never comes back.
+func (b *Batch) ChangeThread(was *structure.Thread, is structure.Thread) *structure.Thread {
+	b.ExpectThread(was.ID, was)
+	if is.UpdatedAt = b.Time(); !is.UpdatedAt.After(was.UpdatedAt) {
+		is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond)
+	}
+	return b.StateThread(is)
+}
+
+// Context is a new context. A zero id is made.
+type Context struct {
+	ID     structure.ContextID
+	Thread structure.ThreadID
+	Parent structure.ContextID
+	// At is where it begins, Set the set that it fills an alternative of.
+	At        structure.SpanRef
+	Set       structure.SpanSetID
+	Overrides structure.Overrides
+	Metadata  []byte
+	// CreatedAt is by default the time of the commit.
+	CreatedAt time.Time
+}
+
+// NewContext adds a context and returns its record.
+func (b *Batch) NewContext(c Context) *structure.Context {
+	if c.ID.IsZero() {
+		c.ID = structure.NewIDAt[structure.ContextID](b.commit.Time)
+	}
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = b.Time()
+	}
+	is := &b.context
+	if !is.ID.IsZero() {
+		is = new(structure.Context)
+	}
+	*is = structure.Context{
+		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.At, Tip: c.At, Set: c.Set,
+		Overrides: c.Overrides, Metadata: c.Metadata, CreatedAt: c.CreatedAt,
+	}
+	b.add(is)
+	return is
+}
+
+// StateContext states a context as it is from now on.
+func (b *Batch) StateContext(c structure.Context) *structure.Context {
+	b.add(&c)
+	return &c
+}
+
+// Branch names a context.
+func (b *Batch) Branch(thread structure.ThreadID, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {
+	is := &structure.Branch{Thread: thread, Name: name, SourceID: sourceID, Context: id, CreatedAt: created}
+	b.add(is)
+	return is
+}
+
+// RenameBranch gives a branch another name.
+func (b *Batch) RenameBranch(was *structure.Branch, name string) {
+	b.DeleteBranch(was.Thread, was.Name)
+	b.Branch(was.Thread, name, was.SourceID, was.Context, was.CreatedAt)
+}
+
+// Checkpoint is a checkpoint to be made, or to be moved where it is there. A zero id is
+// made.
+type Checkpoint struct {
+	ID       structure.CheckpointID
+	Thread   structure.ThreadID
+	Name     string
+	SourceID string
+	At       structure.SpanRef
+	// CreatedAt is by default the time of the commit.
+	CreatedAt time.Time
+}
+
+// Checkpoint names a span, and returns the record.
+func (b *Batch) Checkpoint(c Checkpoint) *structure.Checkpoint {
+	if c.ID.IsZero() {
+		c.ID = structure.NewIDAt[structure.CheckpointID](b.commit.Time)
+	}
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = b.Time()
+	}
+	is := &structure.Checkpoint{ID: c.ID, Thread: c.Thread, Name: c.Name, SourceID: c.SourceID, Span: c.At, CreatedAt: c.CreatedAt}
+	b.add(is)
+	return is
+}
+
+// SpanSet offers a number of alternatives after a span.
+func (b *Batch) SpanSet(after structure.SpanRef, count int) structure.SpanSetID {
+	is := &structure.SpanSet{ID: structure.NewIDAt[structure.SpanSetID](b.commit.Time), Parent: after, Count: uint64(count), CreatedAt: b.Time()}
+	b.add(is)
+	return is.ID
+}
+
+// Summary adds a summary, and gives it an id and the time of the commit.
+func (b *Batch) Summary(s *structure.Summary) {
+	s.ID, s.CreatedAt = structure.NewIDAt[structure.SummaryID](b.commit.Time), b.Time()
+	b.add(s)
+}
+
+func (b *Batch) DeleteThread(id structure.ThreadID) {
+	b.delete(structure.Deletion{Subject: structure.KindThread, Thread: id})
+}
+
+func (b *Batch) DeleteContext(id structure.ContextID) {
+	b.delete(structure.Deletion{Subject: structure.KindContext, Context: id})
+}
+
+func (b *Batch) DeleteBranch(thread structure.ThreadID, name string) {
+	b.delete(structure.Deletion{Subject: structure.KindBranch, Thread: thread, Name: name})
+}
+
+func (b *Batch) DeleteCheckpoint(thread structure.ThreadID, name string) {
+	b.delete(structure.Deletion{Subject: structure.KindCheckpoint, Thread: thread, Name: name})
+}
+
+func (b *Batch) DeleteSummary(of structure.ContextID, id structure.SummaryID) {
+	b.delete(structure.Deletion{Subject: structure.KindSummary, Context: of, Summary: id})
+}
+
+// Erase removes the bytes of a block.
+func (b *Batch) Erase(id content.ID) {
+	b.delete(structure.Deletion{Subject: structure.KindBlock, Content: id})
+}
+
+func (b *Batch) delete(d structure.Deletion) {
+	d.At = b.Time()
+	b.add(&d)
+}

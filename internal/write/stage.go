@@ -1,0 +1,348 @@
+package write
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Stage is the state of a store within a transaction: a snapshot, and over it what the
+// transaction has changed. It is an engine, so that everything that works on a store works
+// on it. Its commits go into the batch of the transaction. What is read by an id or a name
+// becomes an expectation of that batch; listings of the whole store are refused.
+// It is for one goroutine.
+type Stage struct {
+	backend.Reader // the snapshot
+	engine         backend.Engine
+	batch          *Batch
+	fresh          bool
+	done           bool
+
+	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
+	contexts    map[structure.ContextID]*backend.Context
+	branches    map[name]*structure.Branch
+	checkpoints map[name]*structure.Checkpoint
+	sets        map[structure.SpanSetID]*structure.SpanSet
+	runs        map[structure.RunID]structure.RunInfo
+	spans       map[structure.RunID][]*structure.Span
+	blocks      map[content.ID]*structure.Block
+	sources     map[string][]backend.Found
+	moves       map[structure.ContextID][]*structure.Reflog
+	read        map[any]bool // which expectations there are
+}
+
+// name is a name in a thread.
+type name struct {
+	thread structure.ThreadID
+	name   string
+}
+
+// NewStage returns the stage of a transaction that is to be committed with a batch. With
+// fresh no run of the store is continued: one that was goes on elsewhere.
+func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) *Stage {
+	return &Stage{
+		Reader: from, engine: engine, batch: b, fresh: fresh,
+		threads: make(map[structure.ThreadID]*structure.Thread), contexts: make(map[structure.ContextID]*backend.Context),
+		branches: make(map[name]*structure.Branch), checkpoints: make(map[name]*structure.Checkpoint),
+		sets: make(map[structure.SpanSetID]*structure.SpanSet), runs: make(map[structure.RunID]structure.RunInfo),
+		spans: make(map[structure.RunID][]*structure.Span), blocks: make(map[content.ID]*structure.Block),
+		sources: make(map[string][]backend.Found), moves: make(map[structure.ContextID][]*structure.Reflog),
+		read: make(map[any]bool),
+	}
+}
+
+// End ends the stage: nothing can be changed in it any more, nor read of what it changed.
+func (s *Stage) End() { s.done = true }
+
+func (s *Stage) alive() error {
+	if s.done {
+		return fmt.Errorf("a transaction that has ended: %w", backend.ErrClosed)
+	}
+	return nil
+}
+
+// Apply implements backend.Engine.
+func (s *Stage) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if err := s.check(ctx, &o); err != nil {
+		return backend.Receipt{}, err
+	}
+	second := make(map[content.ID]*structure.Block)
+	for _, r := range c.Records {
+		if b, ok := r.(*structure.Block); ok && s.blocks[b.ID] != nil {
+			second[b.ID] = b
+			continue
+		}
+		if err := s.stage(ctx, r, second); err != nil {
+			return backend.Receipt{}, err
+		}
+	}
+	return backend.Receipt{}, nil
+}
+
+// check compares what a commit was made for with the stage.
+func (s *Stage) check(ctx context.Context, o *backend.Options) error {
+	for _, e := range o.Tips {
+		is, err := s.Context(ctx, e.Context)
+		if err != nil {
+			return err
+		}
+		if is.Tip != e.Tip {
+			return &backend.TipError{Context: e.Context, Expected: e.Tip, Actual: is.Tip}
+		}
+	}
+	for _, e := range o.Threads {
+		is, err := s.Thread(ctx, e.ID)
+		if err := same("thread", e.ID.String(), is, e.Was, e.Was == nil, err); err != nil {
+			return err
+		}
+	}
+	for _, e := range o.Contexts {
+		is, err := s.Context(ctx, e.ID)
+		if err := same("context", e.ID.String(), &is.Context, e.Was, e.Was == nil, err); err != nil {
+			return err
+		}
+	}
+	for _, e := range o.Branches {
+		is, err := s.Branch(ctx, e.Thread, e.Name)
+		if err := same("branch", e.Name, is, e.Was, e.Was == nil, err); err != nil {
+			return err
+		}
+	}
+	for _, e := range o.Checkpoints {
+		is, err := s.Checkpoint(ctx, e.Thread, e.Name)
+		if err := same("checkpoint", e.Name, is, e.Was, e.Was == nil, err); err != nil {
+			return err
+		}
+	}
+	for _, e := range o.Sources {
+		for range s.Find(ctx, e.SourceID, e.Thread, backend.Found{}) {
+			// It becomes an expectation of the batch.
+		}
+	}
+	return s.alive()
+}
+
+// same compares a state that was read with one that is expected, which may be none.
+func same(subject, id string, is, was structure.Record, none bool, err error) error {
+	switch missing := isNotFound(err); {
+	case err != nil && !missing:
+		return err
+	case none && !missing:
+		return &backend.SubjectError{Subject: subject, ID: id, Err: backend.ErrExists}
+	case !none && (missing || !structure.Equal(is, was)):
+		return &backend.SubjectError{Subject: subject, ID: id, Err: backend.ErrConflict, Detail: "it was changed"}
+	}
+	return nil
+}
+
+// stage adds a copy of a record to the batch, and makes the change that it states visible.
+// Second has blocks of the same commit that the transaction has brought before.
+func (s *Stage) stage(ctx context.Context, r structure.Record, second map[content.ID]*structure.Block) error {
+	switch r := r.(type) {
+	case *structure.Thread:
+		own := owned(*r)
+		s.threads[r.ID] = own
+		s.batch.add(own)
+	case *structure.Context:
+		own := owned(*r)
+		is := backend.Context{Context: *own, MovedAt: s.batch.commit.Time.UnixMilli()}
+		if was := s.contexts[r.ID]; was != nil {
+			is.Moved, is.MovedAt = was.Moved, was.MovedAt
+		}
+		s.contexts[r.ID] = &is
+		s.batch.add(own)
+	case *structure.Run:
+		depth, err := structure.Position(r.Parent, backend.Runs(ctx, s))
+		if err != nil {
+			return err
+		}
+		own := *r
+		s.runs[r.ID] = structure.RunInfo{Run: own, Depth: depth}
+		s.batch.add(&own)
+	case *structure.Span:
+		return s.span(ctx, r, second)
+	case *structure.Tip:
+		is, err := s.Context(ctx, r.Context)
+		if err != nil {
+			return err
+		}
+		own := *r
+		is.Tip, is.MovedAt = r.Span, s.batch.commit.Time.UnixMilli()
+		s.contexts[r.Context] = &is
+		s.batch.add(&own)
+	case *structure.Branch:
+		own := owned(*r)
+		s.branches[name{r.Thread, r.Name}] = own
+		s.batch.add(own)
+	case *structure.Checkpoint:
+		own := owned(*r)
+		s.checkpoints[name{r.Thread, r.Name}] = own
+		s.batch.add(own)
+	case *structure.SpanSet:
+		own := owned(*r)
+		s.sets[r.ID] = own
+		s.batch.add(own)
+	case *structure.Reflog:
+		own := owned(*r)
+		s.moves[r.Context] = append(s.moves[r.Context], own)
+		s.batch.add(own)
+	case *structure.Summary:
+		s.batch.add(owned(*r))
+	case *structure.Deletion:
+		own := owned(*r)
+		s.deleted(own)
+		s.batch.add(own)
+	case *structure.Block:
+		own := *r
+		own.Body = bytes.Clone(r.Body)
+		s.blocks[r.ID] = &own
+		s.batch.add(&own)
+	default:
+		return fmt.Errorf("%v in a transaction: %w", r.Kind(), backend.ErrInvalid)
+	}
+	return nil
+}
+
+// owned returns a copy of a record that shares no memory with it.
+func owned[T any, P interface {
+	*T
+	structure.Record
+}](r T) P {
+	structure.Own(P(&r))
+	return &r
+}
+
+// deleted makes a deletion visible.
+func (s *Stage) deleted(d *structure.Deletion) {
+	switch d.Subject {
+	case structure.KindThread:
+		s.threads[d.Thread] = nil
+	case structure.KindContext:
+		s.contexts[d.Context] = nil
+	case structure.KindBranch:
+		s.branches[name{d.Thread, d.Name}] = nil
+	case structure.KindCheckpoint:
+		s.checkpoints[name{d.Thread, d.Name}] = nil
+	}
+}
+
+// span stages a span, which must be the next of its run.
+func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.ID]*structure.Block) error {
+	run, own := s.runs[r.Ref.Run]
+	if !own {
+		var err error
+		if run, err = s.Reader.Run(ctx, r.Ref.Run); err != nil {
+			return err
+		}
+	}
+	last, err := s.Last(ctx, r.Ref.Run)
+	if err != nil {
+		return err
+	}
+	if s.fresh && !own && len(s.spans[r.Ref.Run]) == 0 || r.Ref.Seq != last.Seq+1 {
+		return &backend.SubjectError{Subject: "span", ID: r.Ref.String(), Err: backend.ErrConflict, Detail: "its run goes on elsewhere"}
+	}
+	is := &structure.Span{Ref: r.Ref, Set: r.Set, Usages: make([]structure.Usage, len(r.Usages))}
+	for i := range r.Usages {
+		u := &is.Usages[i]
+		*u = r.Usages[i]
+		u.CloneBytes()
+		if u.Origin != nil {
+			origin := *u.Origin
+			u.Origin = &origin
+		}
+		if err := s.settle(ctx, u, second[u.Content]); err != nil {
+			return err
+		}
+		if u.SourceID != "" && u.Lookup > 0 {
+			s.sources[u.SourceID] = append(s.sources[u.SourceID], backend.Found{Home: run.Home, Lookup: u.Lookup, Span: r.Ref})
+		}
+	}
+	s.spans[r.Ref.Run] = append(s.spans[r.Ref.Run], is)
+	s.batch.add(is)
+	return nil
+}
+
+// settle states in a usage what it left to its block, where that is not the first that the
+// transaction brings of the content.
+func (s *Stage) settle(ctx context.Context, u *structure.Usage, left *structure.Block) error {
+	first := s.blocks[u.Content]
+	if first == nil {
+		return nil
+	}
+	if left == nil && first.Tree.Size == 0 && (u.Type == "" || u.Origin == nil) {
+		// The usage refers to content that the store has, if it has it.
+		blocks, err := s.Reader.Blocks(ctx, []content.ID{u.Content})
+		if err != nil {
+			return nil
+		}
+		left = blocks[0]
+	}
+	if left == nil {
+		return nil
+	}
+	if u.Type == "" && left.Type != first.Type {
+		u.Type = left.Type
+	}
+	if u.Origin == nil && left.Origin != first.Origin {
+		origin := left.Origin
+		u.Origin = &origin
+	}
+	return nil
+}
+
+// Upload implements backend.Engine.
+func (s *Stage) Upload(ctx context.Context, chunks []*structure.Chunk) (int, error) {
+	return s.engine.Upload(ctx, chunks)
+}
+
+// Recent implements backend.Engine.
+func (s *Stage) Recent() backend.Reader { return s }
+
+// Snapshot implements backend.Engine: a stage is the state after one commit already.
+func (s *Stage) Snapshot(context.Context) (backend.Snapshot, error) { return staged{s}, nil }
+
+type staged struct{ *Stage }
+
+func (staged) Close() error { return nil }
+
+func outside(what string) error {
+	return fmt.Errorf("%s inside a transaction: %w", what, backend.ErrInvalid)
+}
+
+// The rest of backend.Engine is not for transactions.
+
+func (s *Stage) Outcome(context.Context, backend.Once) (backend.Receipt, error) {
+	return backend.Receipt{}, outside("outcome of a request")
+}
+
+func (s *Stage) Forget(context.Context, [16]byte) error { return outside("end of a session") }
+
+func (s *Stage) Feed(context.Context, backend.Cursor) iter.Seq2[*structure.Commit, error] {
+	return refused[*structure.Commit]("feed")
+}
+
+func (s *Stage) Wait(context.Context, backend.Cursor) (backend.Cursor, error) {
+	return backend.Cursor{}, outside("waiting for commits")
+}
+
+func (s *Stage) Sync(context.Context) error { return outside("sync") }
+
+func (s *Stage) Verify(context.Context, backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
+	return refused[backend.Finding]("verification")
+}
+
+func (s *Stage) Close() error { return outside("closing the store") }
+
+// refused is a sequence that cannot be had inside a transaction.
+func refused[T any](what string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, outside(what))
+	}
+}

@@ -1,0 +1,262 @@
+package lineage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A thread, its messages, a branch and a checkpoint are one commit, and the transaction sees
+// what it has made.
+func TestUpdateIsOneCommit(t *testing.T) {
+	ctx, s := t.Context(), newStore(t)
+	var thread *lineage.Thread
+	var fork *lineage.Context
+	before := head(t, s)
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+		_, err = tx.FindThread(ctx, "session")
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "session", UserID: "ada"})
+		require.NoError(t, err)
+		_, err = tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "session"})
+		require.ErrorIs(t, err, lineage.ErrExists)
+		main, err := thread.Active(ctx)
+		require.NoError(t, err)
+		spans, err := main.Extend(ctx, lineage.User("one").WithID("m1"), lineage.Assistant("two"))
+		require.NoError(t, err)
+		_, err = main.Extend(ctx, lineage.User("three"))
+		require.NoError(t, err)
+		entries, err := main.All(ctx)
+		require.NoError(t, err)
+		require.Len(t, entries, 3)
+		require.Equal(t, "three", entries[2].Text())
+		found, err := thread.Find(ctx, "m1")
+		require.NoError(t, err)
+		require.Equal(t, spans[0], found.Span)
+		fork, err = thread.CreateBranch(ctx, "aside", lineage.BranchOptions{At: spans[0], Switch: true})
+		require.NoError(t, err)
+		_, err = thread.Checkpoint(ctx, "here")
+		require.NoError(t, err)
+		branches, err := thread.Branches(ctx)
+		require.NoError(t, err)
+		require.Len(t, branches, 2)
+		require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "title" }))
+		return nil
+	}))
+	require.Equal(t, before+1, head(t, s))
+	// What came from the transaction goes on being used.
+	_, err := fork.Extend(ctx, lineage.Assistant("else"))
+	require.NoError(t, err)
+	info, err := thread.Info(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "title", info.Title)
+	entries, err := fork.All(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "else"}, []string{entries[0].Text(), entries[1].Text()})
+}
+
+// Nothing of a transaction stays whose function fails, and its threads are of no use.
+func TestUpdateThatFails(t *testing.T) {
+	ctx, s := t.Context(), newStore(t)
+	before, mine := head(t, s), errors.New("mine")
+	var thread *lineage.Thread
+	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{})
+		require.NoError(t, err)
+		return mine
+	}), mine)
+	require.Equal(t, before, head(t, s))
+	_, err := thread.Info(ctx)
+	require.ErrorIs(t, err, lineage.ErrClosed)
+	require.ErrorIs(t, thread.Update(ctx, func(*lineage.ThreadInfo) {}), lineage.ErrClosed)
+	_, err = s.Thread(ctx, thread.ID())
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+// Many transactions count in two threads at the same time, each for what it finds in both.
+func TestUpdatesAreSerialisable(t *testing.T) {
+	ctx, s := t.Context(), newStore(t)
+	for _, id := range []string{"a", "b"} {
+		_, err := s.CreateThread(ctx, lineage.ThreadOptions{SourceID: id, Title: "0"})
+		require.NoError(t, err)
+	}
+	count := func(th *lineage.Thread) int {
+		info, err := th.Info(ctx)
+		require.NoError(t, err)
+		n, err := strconv.Atoi(info.Title)
+		require.NoError(t, err)
+		return n
+	}
+	const writers, each, most = 8, 20, 100
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for range each {
+				err := s.Update(ctx, func(tx *lineage.Tx) error {
+					a, err := tx.FindThread(ctx, "a")
+					if err != nil {
+						return err
+					}
+					b, err := tx.FindThread(ctx, "b")
+					if err != nil {
+						return err
+					}
+					one, sum := a, count(a)+count(b)
+					if w%2 == 1 {
+						one = b
+					}
+					if sum >= most {
+						return nil // the sum of both must not exceed this
+					}
+					n := count(one)
+					return one.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = strconv.Itoa(n + 1) })
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	a, err := s.FindThread(ctx, "a")
+	require.NoError(t, err)
+	b, err := s.FindThread(ctx, "b")
+	require.NoError(t, err)
+	require.Equal(t, min(most, writers*each), count(a)+count(b))
+}
+
+// losing loses the answers to some commits.
+type losing struct {
+	backend.Engine
+	mu      sync.Mutex
+	answers int
+}
+
+func (l *losing) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	receipt, err := l.Engine.Apply(ctx, c, o)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answers++; err == nil && l.answers%3 != 0 {
+		return backend.Receipt{}, backend.ErrUncertain
+	}
+	return receipt, err
+}
+
+func TestUpdateWhenAnswersAreLost(t *testing.T) {
+	ctx, below := t.Context(), newStore(t)
+	s := lineage.New(&losing{Engine: below.Engine()})
+	th, err := below.CreateThread(ctx, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	for i := range 50 {
+		require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) error {
+			thread, err := tx.Thread(ctx, th.ID())
+			if err != nil {
+				return err
+			}
+			main, err := thread.Active(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = main.Extend(ctx, lineage.User(fmt.Sprint(i)))
+			return err
+		}))
+	}
+	main, err := th.Active(ctx)
+	require.NoError(t, err)
+	entries, err := main.All(ctx)
+	require.NoError(t, err)
+	require.Len(t, entries, 50)
+	for i, e := range entries {
+		require.Equal(t, fmt.Sprint(i), e.Text())
+	}
+}
+
+func TestUpdateRefuses(t *testing.T) {
+	ctx, s := t.Context(), newStore(t)
+	outside, err := s.CreateThread(ctx, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	active, err := outside.Active(ctx)
+	require.NoError(t, err)
+	tries := map[string]func(tx *lineage.Tx, th *lineage.Thread, main *lineage.Context) error{
+		"reader": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
+			_, err := main.Extend(ctx, lineage.Item{Role: "user", Reader: neverRead{}})
+			return err
+		},
+		"list of contexts": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error {
+			for _, err := range th.Contexts(ctx) {
+				return err
+			}
+			return nil
+		},
+		"context of the store": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error {
+			_, err := th.CreateBranch(ctx, "b", lineage.BranchOptions{From: active})
+			return err
+		},
+		"summary": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
+			_, _, err := main.Behind(ctx)
+			return err
+		},
+	}
+	for name, try := range tries {
+		t.Run(name, func(t *testing.T) {
+			before := head(t, s)
+			require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
+				th, err := tx.Thread(ctx, outside.ID())
+				require.NoError(t, err)
+				main, err := th.Active(ctx)
+				require.NoError(t, err)
+				return try(tx, th, main)
+			}), lineage.ErrInvalid)
+			require.Equal(t, before, head(t, s))
+		})
+	}
+	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
+		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
+		require.NoError(t, err)
+		for i := range 11_000 {
+			if _, err := c.Extend(ctx, lineage.User(fmt.Sprint(i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), lineage.ErrTooLarge)
+}
+
+type neverRead struct{}
+
+func (neverRead) Read([]byte) (int, error) { panic("it is refused before it is read") }
+
+// The same content in two steps of a transaction keeps what each says of it.
+func TestUpdateKeepsTypes(t *testing.T) {
+	ctx, s := t.Context(), newStore(t)
+	var c *lineage.Context
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+		if c, err = tx.NewContext(ctx, lineage.ContextOptions{}); err != nil {
+			return err
+		}
+		for _, kind := range []string{"text/plain", "application/json", "text/plain"} {
+			if _, err := c.Extend(ctx, lineage.Item{Role: "user", Body: []byte("{}"), Type: kind}); err != nil {
+				return err
+			}
+		}
+		_, err = c.Extend(ctx, lineage.Assistant("{}"))
+		return err
+	}))
+	entries, err := c.All(ctx)
+	require.NoError(t, err)
+	var types, origins []string
+	for _, e := range entries {
+		types, origins = append(types, e.Type), append(origins, fmt.Sprint(e.Origin.Kind))
+	}
+	require.Equal(t, []string{"text/plain", "application/json", "text/plain", "text/plain"}, types)
+	require.Equal(t, []string{"user", "user", "user", "assistant"}, origins)
+}
