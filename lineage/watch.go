@@ -32,6 +32,8 @@ const (
 	SummaryDeleted    EventKind = "summary deleted"
 	ContentStored     EventKind = "content stored"
 	ContentErased     EventKind = "content erased"
+	ValueSet          EventKind = "value set"
+	ValueDeleted      EventKind = "value deleted"
 )
 
 // Event is one thing that a commit did. Which fields are set follows from Kind.
@@ -46,10 +48,11 @@ type Event struct {
 	Kind       EventKind
 	Thread     ThreadID
 	Context    ContextID
-	Parent     ContextID // of a context created
-	Span       SpanRef   // where the context or checkpoint stands, the set is offered or the summary ends
-	From       SpanRef   // what the context had before, see above
-	Name       string    // of a branch or checkpoint; the reason of a move
+	Parent     ContextID       // of a context created
+	Span       SpanRef         // where the context or checkpoint stands, the set is offered or the summary ends
+	From       SpanRef         // what the context had before, see above
+	Name       string          // of a branch or checkpoint; the reason of a move; the key of a value
+	Owner      structure.Owner // what a value belongs to
 	Content    ContentID
 	Checkpoint structure.CheckpointID
 	Summary    structure.SummaryID
@@ -279,6 +282,12 @@ func eventOf(r structure.Record, moves map[ContextID]*structure.Reflog) (Event, 
 		return Event{Kind: CheckpointSet, Thread: r.Thread, Checkpoint: r.ID, Span: r.Span, Name: r.Name}, true
 	case *structure.Summary:
 		return Event{Kind: Summarized, Context: r.Context, Summary: r.ID, Content: r.Content, Span: r.To}, true
+	case *structure.Value:
+		e := Event{Kind: ValueSet, Thread: r.Owner.Thread, Context: r.Owner.Context, Owner: r.Owner, Name: r.Key, Content: r.Content}
+		if r.Deleted() {
+			e.Kind = ValueDeleted
+		}
+		return e, true
 	case *structure.Deletion:
 		return deletionEvent(r)
 	}

@@ -39,7 +39,7 @@ func (b *Batch) Reset(at time.Time) {
 	clear(o.Contexts)
 	b.Options = backend.Options{
 		Durability: o.Durability, Tips: o.Tips[:0], Threads: o.Threads[:0], Contexts: o.Contexts[:0],
-		Branches: o.Branches[:0], Checkpoints: o.Checkpoints[:0], Sources: o.Sources[:0],
+		Branches: o.Branches[:0], Checkpoints: o.Checkpoints[:0], Sources: o.Sources[:0], Values: o.Values[:0],
 	}
 }
 
@@ -78,6 +78,8 @@ func weight(r structure.Record) int {
 		return len(r.Bytes)
 	case *structure.Thread:
 		return len(r.Metadata)
+	case *structure.Value:
+		return len(r.JSON)
 	case *structure.Context:
 		return len(r.Metadata) + len(r.Overrides.JSON)
 	case *structure.Span:

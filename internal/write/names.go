@@ -153,6 +153,12 @@ func (b *Batch) Summary(s *structure.Summary) {
 	b.add(s)
 }
 
+// Value sets a named value, to JSON or to content that has it, or deletes it without either.
+// Seen is where the context stands that it belongs to, if it does.
+func (b *Batch) Value(key structure.ValueKey, incarnation uint64, json []byte, in content.ID, seen structure.SpanRef) {
+	b.add(&structure.Value{ValueKey: key, Incarnation: incarnation, JSON: json, Content: in, Seen: seen, At: b.Time()})
+}
+
 func (b *Batch) DeleteThread(id structure.ThreadID) {
 	b.delete(structure.Deletion{Subject: structure.KindThread, Thread: id})
 }

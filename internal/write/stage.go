@@ -32,6 +32,7 @@ type Stage struct {
 	spans       map[structure.RunID][]*structure.Span
 	blocks      map[content.ID]*structure.Block
 	sources     map[string][]backend.Found
+	values      map[structure.ValueKey][]backend.Value // the newest last
 	moves       map[structure.ContextID][]*structure.Reflog
 	read        map[any]bool // which expectations there are
 }
@@ -51,7 +52,7 @@ func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) 
 		branches: make(map[name]*structure.Branch), checkpoints: make(map[name]*structure.Checkpoint),
 		sets: make(map[structure.SpanSetID]*structure.SpanSet), runs: make(map[structure.RunID]structure.RunInfo),
 		spans: make(map[structure.RunID][]*structure.Span), blocks: make(map[content.ID]*structure.Block),
-		sources: make(map[string][]backend.Found), moves: make(map[structure.ContextID][]*structure.Reflog),
+		sources: make(map[string][]backend.Found), values: make(map[structure.ValueKey][]backend.Value), moves: make(map[structure.ContextID][]*structure.Reflog),
 		read: make(map[any]bool),
 	}
 }
@@ -117,6 +118,15 @@ func (s *Stage) check(ctx context.Context, o *backend.Options) error {
 		is, err := s.Checkpoint(ctx, e.Thread, e.Name)
 		if err := same("checkpoint", e.Name, is, e.Was, e.Was == nil, err); err != nil {
 			return err
+		}
+	}
+	for _, e := range o.Values {
+		is, err := s.Value(ctx, e.Key)
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+		if is.Commit != e.Commit {
+			return &backend.SubjectError{Subject: "value", ID: e.Key.String(), Err: backend.ErrConflict, Detail: "it was changed"}
 		}
 	}
 	for _, e := range o.Sources {
@@ -190,6 +200,10 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 	case *structure.Reflog:
 		own := owned(*r)
 		s.moves[r.Context] = append(s.moves[r.Context], own)
+		s.batch.add(own)
+	case *structure.Value:
+		own := owned(*r)
+		s.values[r.ValueKey] = append(s.values[r.ValueKey], backend.Value{Value: *own})
 		s.batch.add(own)
 	case *structure.Summary:
 		s.batch.add(owned(*r))

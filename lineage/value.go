@@ -1,0 +1,268 @@
+package lineage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Value is a named value: a small JSON document.
+type Value struct {
+	Key string
+	// JSON is what was set, byte for byte; nil if the value was deleted.
+	JSON []byte
+	// Context is the context that it was set in: an ancestor where it is inherited. It is
+	// zero for values of anything else.
+	Context ContextID
+	SetAt   time.Time
+	// Commit is the number of the commit that set it.
+	Commit uint64
+}
+
+// Values are the named values of one owner: the store, an application, a user, a thread or a
+// context. They are a part of the store like messages: changed in commits, seen by watchers,
+// collected, and carried by bundles. Those of a thread or context are deleted with it,
+// those of an application or user stay until they are deleted.
+//
+// A context inherits values from the context that it was forked from: as they were when the
+// span was said that it starts at. Setting or deleting one here changes nothing there. Moving
+// a context back moves no values.
+type Values struct {
+	store *Store
+	owner structure.Owner
+	// at is the span of the context as of which values are read, if asOf is set.
+	asOf bool
+	at   SpanRef
+}
+
+// Values returns the values of the store itself.
+func (s *Store) Values() *Values {
+	return &Values{store: s, owner: structure.Owner{Scope: structure.StoreScope}}
+}
+
+// AppValues returns the values of an application.
+func (s *Store) AppValues(app string) *Values {
+	return &Values{store: s, owner: structure.Owner{Scope: structure.ApplicationScope, Name: app}}
+}
+
+// UserValues returns the values of a user.
+func (s *Store) UserValues(user string) *Values {
+	return &Values{store: s, owner: structure.Owner{Scope: structure.UserScope, Name: user}}
+}
+
+// Values returns the values of the thread.
+func (t *Thread) Values() *Values {
+	return &Values{store: t.store, owner: structure.Owner{Scope: structure.ThreadScope, Thread: t.id}}
+}
+
+// Values returns the values of the context, and those that it inherits.
+func (c *Context) Values() *Values {
+	return &Values{store: c.store, owner: structure.Owner{Scope: structure.ContextScope, Context: c.id}}
+}
+
+// ValuesAt returns the values of the context as they were when a span of its history was
+// said: those that a fork at the span inherits. They cannot be set. A collection takes old
+// values that nothing inherits.
+func (c *Context) ValuesAt(span SpanRef) *Values {
+	v := c.Values()
+	v.asOf, v.at = true, span
+	return v
+}
+
+// Values returns the values of the store itself.
+func (tx *Tx) Values() *Values { return tx.store.Values() }
+
+// AppValues returns the values of an application.
+func (tx *Tx) AppValues(app string) *Values { return tx.store.AppValues(app) }
+
+// UserValues returns the values of a user.
+func (tx *Tx) UserValues(user string) *Values { return tx.store.UserValues(user) }
+
+func (v *Values) key(key string) structure.ValueKey {
+	return structure.ValueKey{Owner: v.owner, Key: key}
+}
+
+func (v *Values) missing(key string) error {
+	return subjectError("value", v.key(key).String(), ErrNotFound, "")
+}
+
+// Get returns a value.
+func (v *Values) Get(ctx context.Context, key string) (Value, error) {
+	is, err := v.read(ctx, key)
+	if isNotFound(err) || err == nil && is.Deleted() {
+		return Value{}, v.missing(key)
+	}
+	if err != nil {
+		return Value{}, err
+	}
+	return v.value(ctx, &is)
+}
+
+func (v *Values) read(ctx context.Context, key string) (is backend.Value, err error) {
+	if v.owner.Scope != structure.ContextScope {
+		return v.store.engine.Value(ctx, v.key(key))
+	}
+	err = v.inherited(ctx, func(all *backend.ContextValues) error {
+		is, err = all.Value(key)
+		return err
+	})
+	return is, err
+}
+
+// inherited shows do the values that are in force in a context.
+func (v *Values) inherited(ctx context.Context, do func(*backend.ContextValues) error) error {
+	from, err := v.store.engine.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if v.asOf {
+		return do(backend.NewContextValuesAt(ctx, from, v.owner.Context, v.at))
+	}
+	return do(backend.NewContextValues(ctx, from, v.owner.Context))
+}
+
+// value returns a value as it is read, with its JSON wherever that is kept.
+func (v *Values) value(ctx context.Context, is *backend.Value) (Value, error) {
+	value := Value{Key: is.Key, JSON: is.JSON, Context: is.Owner.Context, SetAt: is.At, Commit: is.Commit}
+	if is.Content.IsZero() {
+		return value, nil
+	}
+	body, err := v.store.Body(ctx, is.Content)
+	if err == nil {
+		value.JSON, err = io.ReadAll(body)
+	}
+	if err != nil {
+		return Value{}, fmt.Errorf("value %v: %w", is.ValueKey, err)
+	}
+	return value, nil
+}
+
+// All yields the values whose keys begin with a prefix, in the order of their keys. It is
+// refused inside a transaction.
+func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		all := func(values iter.Seq2[backend.Value, error]) error {
+			for is, err := range values {
+				if err != nil {
+					return err
+				}
+				if is.Deleted() {
+					continue
+				}
+				value, err := v.value(ctx, &is)
+				if err != nil {
+					return err
+				}
+				if !yield(value, nil) {
+					return nil
+				}
+			}
+			return nil
+		}
+		var err error
+		if v.owner.Scope == structure.ContextScope {
+			err = v.inherited(ctx, func(in *backend.ContextValues) error { return all(in.All(prefix, "")) })
+		} else {
+			err = all(v.store.engine.Values(ctx, v.owner, prefix, ""))
+		}
+		if err != nil {
+			yield(Value{}, err)
+		}
+	}
+}
+
+// History yields what the owner has set under a key, the newest first, deletions included.
+// It is kept as long as the reflog. What a context inherits is not its own.
+func (v *Values) History(ctx context.Context, key string) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		for is, err := range v.store.engine.ValueHistory(ctx, v.key(key)) {
+			var value Value
+			if err == nil {
+				value, err = v.value(ctx, &is)
+			}
+			if !yield(value, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Set sets a value, which must be JSON. Keys are text of up to 512 bytes.
+func (v *Values) Set(ctx context.Context, key string, value []byte) error {
+	if !json.Valid(value) {
+		return subjectError("value", v.key(key).String(), ErrInvalid, "not JSON")
+	}
+	return v.set(ctx, key, func(ctx context.Context, b *write.Batch) (inline []byte, in ContentID, err error) {
+		if len(value) <= structure.MaxInlineValue {
+			return value, ContentID{}, nil
+		}
+		block := new(structure.Block)
+		item := Item{Type: content.TypeJSON, CreatedAt: b.Time(), Reader: bytes.NewReader(value)}
+		if err := v.store.block(ctx, &item, block); err != nil {
+			return nil, ContentID{}, err
+		}
+		b.Adopt(block)
+		return nil, block.ID, nil
+	})
+}
+
+// Delete deletes a value. Without one there is nothing to do, but in a context, where it
+// hides what would be inherited.
+func (v *Values) Delete(ctx context.Context, key string) error {
+	return v.set(ctx, key, func(ctx context.Context, _ *write.Batch) ([]byte, ContentID, error) {
+		is, err := v.read(ctx, key)
+		if isNotFound(err) || err == nil && is.Deleted() {
+			return nil, ContentID{}, errNothing
+		}
+		return nil, ContentID{}, err
+	})
+}
+
+var errNothing = fmt.Errorf("nothing to delete: %w", ErrNotFound)
+
+func (v *Values) set(ctx context.Context, key string, fill func(context.Context, *write.Batch) ([]byte, ContentID, error)) error {
+	if v.asOf {
+		return subjectError("value", v.key(key).String(), ErrInvalid, "values of the past cannot be set")
+	}
+	if v.owner.Scope == structure.ContextScope {
+		defer v.store.writer.Lock(v.owner.Context).Unlock()
+	}
+	err := v.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		var incarnation uint64
+		var seen SpanRef
+		switch v.owner.Scope {
+		case structure.ThreadScope:
+			thread, err := v.store.engine.Thread(ctx, v.owner.Thread)
+			if err != nil {
+				return err
+			}
+			incarnation = thread.Incarnation
+		case structure.ContextScope:
+			c, err := v.store.engine.Context(ctx, v.owner.Context)
+			if err != nil {
+				return err
+			}
+			seen = c.Tip
+			b.Expect(c.ID, seen)
+		}
+		inline, in, err := fill(ctx, b)
+		if err == nil {
+			b.Value(v.key(key), incarnation, inline, in, seen)
+		}
+		return err
+	})
+	if err == errNothing {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,191 @@
+package lineage_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func valueOf(t testing.TB, v *lineage.Values, key string) string {
+	t.Helper()
+	is, err := v.Get(bg, key)
+	if err != nil {
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		return ""
+	}
+	require.Equal(t, key, is.Key)
+	return string(is.JSON)
+}
+
+func TestValuesOfEachScope(t *testing.T) {
+	s := newStore(t)
+	thread, main := newThread(t, s)
+	scopes := map[string]*lineage.Values{
+		"store": s.Values(), "app": s.AppValues("a\"b"), "other app": s.AppValues("c"), "user": s.UserValues("ada"),
+		"thread": thread.Values(), "context": main.Values(),
+	}
+	for name, v := range scopes {
+		require.Empty(t, valueOf(t, v, "k"))
+		require.NoError(t, v.Delete(bg, "k"))
+		require.NoError(t, v.Set(bg, "k", fmt.Appendf(nil, "%q", name)))
+		require.NoError(t, v.Set(bg, "k/2", []byte(`{ "a" : 1.0 }`)))
+		require.NoError(t, v.Set(bg, "l", []byte(`[]`)))
+		require.ErrorIs(t, v.Set(bg, "k", []byte(`{`)), lineage.ErrInvalid)
+		require.ErrorIs(t, v.Set(bg, "", []byte(`1`)), lineage.ErrInvalid)
+		require.ErrorIs(t, v.Set(bg, strings.Repeat("k", 513), []byte(`1`)), lineage.ErrInvalid)
+	}
+	for name, v := range scopes {
+		require.Equal(t, strconv.Quote(name), valueOf(t, v, "k"))
+		require.Equal(t, `{ "a" : 1.0 }`, valueOf(t, v, "k/2"))
+		var keys []string
+		for is, err := range v.All(bg, "k") {
+			require.NoError(t, err)
+			keys = append(keys, is.Key)
+		}
+		require.Equal(t, []string{"k", "k/2"}, keys)
+		require.NoError(t, v.Delete(bg, "k"))
+		require.Empty(t, valueOf(t, v, "k"))
+		var history []string
+		for was, err := range v.History(bg, "k") {
+			require.NoError(t, err)
+			history = append(history, string(was.JSON))
+		}
+		require.Equal(t, []string{"", strconv.Quote(name)}, history)
+	}
+}
+
+// A fork has the values as they were when the span was said that it starts at.
+func TestValuesOfForks(t *testing.T) {
+	s := newStore(t)
+	_, main := newThread(t, s)
+	v := main.Values()
+	require.NoError(t, v.Set(bg, "k", []byte("1")))
+	one := say(t, main, "one")
+	require.NoError(t, v.Set(bg, "k", []byte("2")))
+	require.NoError(t, v.Set(bg, "later", []byte("2")))
+	two := say(t, main, "two")
+	require.NoError(t, v.Delete(bg, "k"))
+	at := func(span lineage.SpanRef) *lineage.Context {
+		c, err := main.Fork(bg, lineage.ForkOptions{At: span})
+		require.NoError(t, err)
+		return c
+	}
+	first, second := at(one), at(two)
+	require.Equal(t, "1", valueOf(t, first.Values(), "k"))
+	require.Equal(t, "1", valueOf(t, main.ValuesAt(one), "k"))
+	require.Empty(t, valueOf(t, first.Values(), "later"))
+	require.Equal(t, "2", valueOf(t, second.Values(), "k"))
+	require.Equal(t, "2", valueOf(t, main.ValuesAt(two), "later"))
+	require.Empty(t, valueOf(t, v, "k"))
+	require.ErrorIs(t, main.ValuesAt(one).Set(bg, "k", []byte("3")), lineage.ErrInvalid)
+
+	require.NoError(t, second.Values().Delete(bg, "k"))
+	require.Empty(t, valueOf(t, second.Values(), "k"))
+	require.NoError(t, second.Values().Set(bg, "own", []byte("3")))
+	var keys []string
+	for is, err := range second.Values().All(bg, "") {
+		require.NoError(t, err)
+		keys = append(keys, is.Key)
+	}
+	require.Equal(t, []string{"later", "own"}, keys)
+	require.NoError(t, main.Back(bg, 2))
+	require.Equal(t, "2", valueOf(t, v, "later"), "moving back moves no values")
+}
+
+func TestLargeValue(t *testing.T) {
+	s := newStore(t)
+	v := s.UserValues("ada")
+	large := strconv.Quote(strings.Repeat("x", 300_000))
+	require.NoError(t, v.Set(bg, "k", []byte(large)))
+	require.Equal(t, large, valueOf(t, v, "k"))
+	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+		return tx.UserValues("ada").Set(bg, "l", []byte(large))
+	}))
+	require.Equal(t, large, valueOf(t, v, "l"))
+}
+
+// An event and the state that it leads to, of all scopes, are one commit; and transactions
+// count without losing any.
+func TestValuesInTransactions(t *testing.T) {
+	s := newStore(t)
+	thread, main := newThread(t, s)
+	before := head(t, s)
+	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+		th, err := tx.Thread(bg, thread.ID())
+		require.NoError(t, err)
+		c, err := th.Active(bg)
+		require.NoError(t, err)
+		_, err = c.Extend(bg, lineage.User("event"))
+		require.NoError(t, err)
+		for _, v := range []*lineage.Values{tx.Values(), tx.AppValues("app"), tx.UserValues("ada"), th.Values(), c.Values()} {
+			require.Empty(t, valueOf(t, v, "k"))
+			require.NoError(t, v.Set(bg, "k", []byte("1")))
+			require.Equal(t, "1", valueOf(t, v, "k"))
+			for _, err := range v.All(bg, "") {
+				if v.Set(bg, "k", []byte("1")); err != nil {
+					require.ErrorIs(t, err, lineage.ErrInvalid)
+				}
+			}
+		}
+		return nil
+	}))
+	require.Equal(t, before+1, head(t, s))
+	require.Equal(t, "1", valueOf(t, main.Values(), "k"))
+
+	counter := func(ctx context.Context, tx *lineage.Tx) error {
+		v, n := tx.UserValues("ada"), 0
+		if is, err := v.Get(ctx, "n"); err == nil {
+			n, _ = strconv.Atoi(string(is.JSON))
+		}
+		return v.Set(ctx, "n", strconv.AppendInt(nil, int64(n+1), 10))
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 25 {
+				if err := s.Update(bg, func(tx *lineage.Tx) error { return counter(bg, tx) }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, "200", valueOf(t, s.UserValues("ada"), "n"))
+}
+
+func TestValuesGoWithTheirOwner(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "t"})
+	require.NoError(t, err)
+	require.NoError(t, thread.Values().Set(bg, "k", []byte("1")))
+	require.NoError(t, s.UserValues("ada").Set(bg, "k", []byte("1")))
+	require.NoError(t, thread.Delete(bg))
+	thread, err = s.CreateThread(bg, lineage.ThreadOptions{SourceID: "t"})
+	require.NoError(t, err)
+	require.Empty(t, valueOf(t, thread.Values(), "k"))
+	require.Equal(t, "1", valueOf(t, s.UserValues("ada"), "k"))
+}
+
+func TestValueEvents(t *testing.T) {
+	s := newStore(t)
+	require.NoError(t, s.UserValues("ada").Set(bg, "k", []byte("1")))
+	require.NoError(t, s.UserValues("ada").Delete(bg, "k"))
+	var events []string
+	for c, err := range s.Watch(bg, lineage.Cursor{}) {
+		require.NoError(t, err)
+		for _, e := range c.Events {
+			events = append(events, fmt.Sprint(e.Kind, " ", e.Owner, " ", e.Name))
+		}
+		if len(events) == 2 {
+			break
+		}
+	}
+	require.Equal(t, []string{`value set user "ada" k`, `value deleted user "ada" k`}, events)
+}
