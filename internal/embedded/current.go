@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// current remembers of what was used lately how it is now: contexts, and where runs end.
-// It is changed with the lock on writing held, by who may read it without mu. Others get
-// copies: what is here is changed in place.
+// current caches the current state of contexts that were used recently, and the ends of runs.
+// It is changed with the lock on writing held; the holder of that lock may read it without
+// mu. Others get copies, because entries are changed in place.
 type current struct {
 	mu       sync.Mutex
 	ends     recent[structure.RunID, judge.End]
@@ -20,8 +20,8 @@ type current struct {
 
 type liveContext struct {
 	*backend.Context
-	// shared says that its entries are made from it, by another goroutine and at some
-	// time: it must stay as it was stated.
+	// shared is set when another goroutine makes index entries from the context later. It
+	// must not be changed in place.
 	shared bool
 }
 
@@ -33,7 +33,7 @@ func newCurrent() current {
 	}
 }
 
-// context puts a copy of a context where to points, if it is there.
+// context copies a context to to, if it is cached.
 func (c *current) context(id structure.ContextID, to *backend.Context) bool {
 	c.mu.Lock()
 	is, ok := c.contexts.get(id)
@@ -51,7 +51,7 @@ func (c *current) end(run structure.RunID) (judge.End, bool) {
 	return c.ends.get(run)
 }
 
-// keep returns a context that is going to be used again, for who has the lock on writing.
+// keep returns a context that is going to be used again. The lock on writing is held.
 func (c *current) keep(id structure.ContextID) (*backend.Context, bool) {
 	is, ok := c.contexts.first(id)
 	if !ok {
@@ -62,15 +62,15 @@ func (c *current) keep(id structure.ContextID) (*backend.Context, bool) {
 	return is.Context, ok
 }
 
-// add remembers a context that was looked up, for who has the lock on writing.
+// add caches a context that was looked up. The lock on writing is held.
 func (c *current) add(is *backend.Context) {
 	c.mu.Lock()
 	c.contexts.set(is.ID, liveContext{Context: is})
 	c.mu.Unlock()
 }
 
-// take takes over what a commit changed. The entries of a context that is shared are made
-// later. mu is held.
+// take applies the effects of a commit. The entries of the shared context are made later. mu
+// is held.
 func (c *current) take(f *judge.Effects, shared *backend.Context) {
 	for run, end := range f.Ends.All() {
 		c.ends.set(run, end)
@@ -97,7 +97,7 @@ func (c *current) take(f *judge.Effects, shared *backend.Context) {
 	}
 }
 
-// move has a context stand at a tip, if it is here.
+// move sets the tip of a context, if it is cached.
 func (c *current) move(id structure.ContextID, to judge.Tip) {
 	is, ok := c.contexts.get(id)
 	if !ok {
@@ -111,7 +111,7 @@ func (c *current) move(id structure.ContextID, to judge.Tip) {
 	is.Tip, is.Moved, is.MovedAt = to.Span, to.Commit, to.At
 }
 
-// forget makes everything be looked up anew.
+// forget empties the cache.
 func (c *current) forget() {
 	c.mu.Lock()
 	c.ends.clear()

@@ -10,20 +10,20 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// held is a view that outlasts a call: that of a snapshot, or of a sequence that is being
-// read. Closing the engine takes it away, and waits only for what is reading it just then,
-// not for its user.
+// held is a view that outlasts a call: the view of a snapshot, or of a sequence that is being
+// read. Closing the engine releases it. Close waits for reads in progress, but not for the
+// user of the view.
 type held struct {
 	engine *Engine
-	mu     sync.RWMutex // held for reading by whoever reads the view
+	mu     sync.RWMutex // held for reading while the view is read
 	view   view
-	gone   error // why there is nothing to read any more
+	gone   error // why the view was released
 }
 
 // errExpired ends the reading of a view of an engine that was closed.
 var errExpired = fmt.Errorf("store: %w: %w", backend.ErrExpired, backend.ErrClosed)
 
-// errReleased is for the user of a view who let go of it.
+// errReleased is returned for a view that its user released.
 var errReleased = fmt.Errorf("snapshot: %w", backend.ErrClosed)
 
 // holds are the views that are held.
@@ -48,7 +48,7 @@ func (e *Engine) hold() (*held, error) {
 	return h, nil
 }
 
-// release lets go of the view, once nobody reads it. It is safe to repeat.
+// release releases the view once nobody reads it. It is safe to repeat.
 func (h *held) release(why error) {
 	h.mu.Lock()
 	if h.gone == nil {
@@ -61,7 +61,7 @@ func (h *held) release(why error) {
 	h.engine.holds.mu.Unlock()
 }
 
-// expire takes away every view that is held. No other is held any more.
+// expire releases every view that is held. No new ones are made by then.
 func (e *Engine) expire() {
 	e.holds.mu.Lock()
 	all := make([]*held, 0, len(e.holds.all))
@@ -74,7 +74,7 @@ func (e *Engine) expire() {
 	}
 }
 
-// hold returns the view to read, to be let go of after that.
+// hold returns the view to read, and a function that releases it.
 func (r *reads) hold() (h *held, letGo func(), err error) {
 	if r.fixed != nil {
 		return r.fixed, func() {}, nil
@@ -121,7 +121,7 @@ func sequence[T any](r *reads, fn func(view) iter.Seq2[T, error]) iter.Seq2[T, e
 	}
 }
 
-// each yields what a view yields, and returns why the view was taken away if it was.
+// each yields what a view yields. It returns an error if the view was released meanwhile.
 func each[T any](h *held, fn func(view) iter.Seq2[T, error], yield func(T, error) bool) error {
 	h.mu.RLock()
 	reading := true
@@ -161,8 +161,7 @@ func (e *Engine) Head(context.Context) (backend.Cursor, error) {
 	return cursorOf(e.index.State()), nil
 }
 
-// Context implements backend.Reader. It is the commonest of all reads, and mostly does
-// without a view.
+// Context implements backend.Reader. It is the most frequent read, and mostly needs no view.
 func (e *Engine) Context(ctx context.Context, id structure.ContextID) (c backend.Context, err error) {
 	if !e.closed.Load() && e.current.context(id, &c) { // no file is needed
 		return c, nil

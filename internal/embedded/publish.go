@@ -52,7 +52,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	if b.later != nil {
 		later = b.later
 	}
-	// Whoever sees the commit's number finds contexts as it leaves them.
+	// A reader that sees the commit's number finds contexts as the commit leaves them.
 	e.current.mu.Lock()
 	many := e.index.ApplyMade(index.State{
 		Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
@@ -66,9 +66,8 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	e.arrivals.announce()
 }
 
-// isNew reports that no context has the id; it does not find out about all of which
-// that is true. The filter has no ids that were made in this process after opening.
-// The lock on writing is held.
+// isNew reports that no context has the id. It may return false for an id that is new. The
+// filter has no ids that were made in this process after opening. The lock on writing is held.
 func (e *Engine) isNew(id structure.ContextID) bool {
 	if made, ok := structure.Made(id); ok {
 		return e.madeContexts.isNew(made)
@@ -76,14 +75,14 @@ func (e *Engine) isNew(id structure.ContextID) bool {
 	return e.filter.lacks(id[:])
 }
 
-// isNewRun is isNew for runs, of which the filter knows nothing.
+// isNewRun is isNew for runs. The filter has no runs.
 func (e *Engine) isNewRun(id structure.RunID) bool {
 	made, ok := structure.Made(id)
 	return ok && e.madeRuns.isNew(made)
 }
 
-// stock is the engine as the judge asks it for content that new commits may build on. Any
-// goroutine may use it.
+// stock tells the judge which content the engine has for new commits. It is safe for
+// concurrent use.
 type stock Engine
 
 var _ judge.Stored = (*stock)(nil)

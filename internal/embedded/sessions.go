@@ -12,27 +12,27 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// mostSessions is how many sessions are known. Then the one whose last request is the oldest is
-// forgotten.
+// mostSessions is the largest number of sessions that are remembered. Beyond it, the session
+// with the oldest last request is forgotten.
 const mostSessions = 1024
 
-// sessions tells which requests were applied. Frames say it, but packs do not: what is known of
-// sessions is in the index, and of those that are not in it any more the horizon tells. The
+// sessions knows which requests were applied. Frames name their requests, but packs do not, so
+// sessions are kept in the index. The horizon stands for sessions that were forgotten. The
 // lock on writing guards it.
 type sessions struct {
 	known map[[16]byte]*session
 	last  map[uint64]*session // by the number of their last commit
-	// horizon is a commit that is not before the first of any session that was forgotten. So a
-	// session that was made there or later, and is not known, has applied nothing.
+	// horizon is a commit at or after the first commit of every session that was forgotten. So
+	// an unknown session that began at the horizon or later has applied nothing.
 	horizon uint64
-	changed bool // the index has another horizon
+	changed bool // the horizon in the index is an older one
 }
 
-// session is what is known of one.
+// session is one session.
 type session struct {
 	id [16]byte
-	// whole is set when it is known from its first commit on. Of another what is not known to
-	// be applied may have been.
+	// whole is set when it is known from its first commit on. Otherwise a request that is not
+	// known may have been applied.
 	whole    bool
 	first    uint64 // its first commit that is known
 	last     uint64 // its last commit, and the sequence of that
@@ -71,7 +71,7 @@ func (e *Engine) applied(o *backend.Once) (uint64, error) {
 	return 0, e.follows(o.Since)
 }
 
-// repeated returns the cursor of the commit of a request that was applied before, if it was.
+// repeated returns the cursor of the commit of a request, if it was applied before.
 func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
 	number, err := e.applied(o)
 	if err != nil || number == 0 {
@@ -82,7 +82,7 @@ func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
 	return v.at(number)
 }
 
-// onceWrite returns what the frame of a commit is to say of its session.
+// onceWrite returns the trailer fields that name a commit's session.
 func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 	if o == nil {
 		return nil
@@ -144,7 +144,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 	x.putHorizon(put)
 }
 
-// putHorizon puts the horizon into the index if the index has another.
+// putHorizon writes the horizon if the index has an older one.
 func (x *sessions) putHorizon(put func(key, value []byte)) {
 	if x.changed {
 		put(key(tableOnce), binary.AppendUvarint(nil, x.horizon))
@@ -193,7 +193,7 @@ func decodeSession(id [16]byte, b []byte) (*session, error) {
 	return s, v.err()
 }
 
-// loadSessions reads what the index knows of sessions. What cannot be read is forgotten.
+// loadSessions reads the sessions from the index. Those that cannot be read are forgotten.
 func (e *Engine) loadSessions(state index.State) error {
 	e.sessions = newSessions()
 	s := e.index.Snapshot()
@@ -220,8 +220,8 @@ func (e *Engine) loadSessions(state index.State) error {
 	return nil
 }
 
-// saveHorizon puts the horizon into the index if it has another. Nobody else has the engine, or
-// the lock on writing is held.
+// saveHorizon writes entries into the index, and the horizon if the index has an older one.
+// The lock on writing is held, or the store is being opened.
 func (e *Engine) saveHorizon(batch []index.Entry) {
 	e.sessions.putHorizon(func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
 	if len(batch) > 0 {

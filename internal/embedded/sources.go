@@ -14,29 +14,29 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// sourceKey is where a branch or checkpoint of a thread is found by its source id; without
-// a thread it is the prefix for all threads.
+// sourceKey is the key under which the name of a branch or checkpoint is found by its source
+// id and thread. Without a thread it is the prefix of the keys for all threads.
 func sourceKey(table byte, sourceID string, thread ...byte) []byte {
 	sum := sha256.Sum256([]byte(sourceID))
 	return key(table, sum[:hashPrefix], thread)
 }
 
 const (
-	// sourcePrefix is how much of the hash of a source id begins the keys of lookups.
-	// Source ids that share it are told apart by the rest of the key.
+	// sourcePrefix is the number of bytes of the hash of a source id that begin a lookup key.
+	// The rest of the key tells source ids apart that share them.
 	sourcePrefix = 8
 	homeKeySize  = 1 + sourcePrefix + hashPrefix
 )
 
-// lookupPrefix begins the keys of the usages that have a source id, in whatever home.
+// lookupPrefix is the prefix of the keys of the usages that have a source id, in all homes.
 func lookupPrefix(sourceID string) []byte {
 	sum := sha256.Sum256([]byte(sourceID))
 	k := make([]byte, 0, homeKeySize+9)
 	return append(append(k, tableLookup), sum[:sourcePrefix]...)
 }
 
-// homeKey begins the keys of the usages of a home that have a source id. The one of number
-// 1 has this key; those of greater numbers stand behind it, the greatest first.
+// homeKey is the prefix of the keys of the usages that have a source id in a home. It is the
+// key of lookup 1. Greater lookups follow, the greatest first.
 func homeKey(home structure.Home, sourceID string) []byte {
 	k := lookupPrefix(sourceID)
 	of := make([]byte, 0, 128)
@@ -47,13 +47,13 @@ func homeKey(home structure.Home, sourceID string) []byte {
 	return append(k, sum[:hashPrefix]...)
 }
 
-// lookupKey is where a usage is found.
+// lookupKey is the key of a lookup.
 func lookupKey(l judge.Lookup) []byte { return appendNumber(homeKey(l.Home, l.SourceID), l.Number) }
 
-// smallNumber is the greatest number that takes a byte in a key.
+// smallNumber is the greatest number that takes one byte in a key.
 const smallNumber = 240
 
-// appendNumber makes greater numbers sort first, but for 1, which takes no room.
+// appendNumber appends a number so that greater numbers sort first. 1 takes no bytes.
 func appendNumber(k []byte, number uint64) []byte {
 	switch {
 	case number <= 1:
@@ -64,7 +64,8 @@ func appendNumber(k []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(k, 0), ^number)
 }
 
-// numberOf is the inverse of appendNumber. It is 0 for what that would not append.
+// numberOf is the inverse of appendNumber. It returns 0 for bytes that appendNumber does
+// not write.
 func numberOf(b []byte) uint64 {
 	switch len(b) {
 	case 0:
@@ -87,7 +88,8 @@ func (v view) CheckpointsBySource(ctx context.Context, sourceID string, thread s
 	return bySource(ctx, v, tablePointFrom, sourceID, thread, v.Checkpoint)
 }
 
-// bySource yields what has a source id in a thread, or in all.
+// bySource yields the branches or checkpoints that have a source id in a thread, or in all
+// threads.
 func bySource[R any](ctx context.Context, v view, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
 	all := sourceKey(table, sourceID)
 	prefix := all
@@ -99,7 +101,7 @@ func bySource[R any](ctx context.Context, v view, table byte, sourceID string, t
 	})
 }
 
-// homeOf returns the home that a thread is now, if there is such a thread.
+// homeOf returns the current home of a thread, if there is such a thread.
 func homeOf(state kv, id structure.ThreadID) (structure.Home, bool, error) {
 	v, ok, err := state.Get(key(tableThread, id[:]))
 	if err != nil || !ok {
@@ -181,8 +183,8 @@ func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
 	return index.Entry{}, false, nil
 }
 
-// entry finds those of a home, given the beginning of its keys and the value of one of
-// them. Another source id can share the prefix.
+// entry finds those of a home, given the prefix of its keys and the value of one of them.
+// Another source id can share the prefix.
 func (f *finder) entry(at, value []byte, after backend.Found) error {
 	values := varints{rest: value}
 	ref := readRef(&values)

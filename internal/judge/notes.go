@@ -54,7 +54,7 @@ func (k *keys) reflogEntry(r *structure.Reflog) {
 	k.span(r.To)
 }
 
-// deleteSummary takes out the oldest summary of the id.
+// deleteSummary deletes the oldest summary of the id.
 func (j *Judge) deleteSummary(d *structure.Deletion) error {
 	if change, _ := j.effects.Contexts.Get(d.Context); !change.Gone() {
 		stored, err := j.View.Summaries(d.Context)
@@ -84,7 +84,7 @@ func (k *keys) deleteSummary(d *structure.Deletion) {
 	k.add(Key{Kind: KeySummaries, ID: d.Context})
 }
 
-// dropNotes takes out what the commit added to a context.
+// dropNotes drops the summaries and reflog entries that the commit added to a context.
 func (j *Judge) dropNotes(id structure.ContextID) {
 	for _, i := range j.summaries.get(id) {
 		j.effects.Summaries[i].Is = nil

@@ -57,7 +57,7 @@ func (j *Judge) runInfo(id structure.RunID) (structure.RunInfo, bool, error) {
 	return j.View.Run(id)
 }
 
-// requireSpan refuses the commit unless the span exists; the empty position does.
+// requireSpan refuses the commit unless the span exists. The empty position always exists.
 func (j *Judge) requireSpan(r structure.SpanRef) error {
 	if j.Replay || r.IsZero() {
 		return nil
@@ -203,7 +203,8 @@ func (j *Judge) usages(s *structure.Span) error {
 	return nil
 }
 
-// lookup makes a span be found by the source id of a usage, if its run belongs to a thread.
+// lookup records that a span is found by the source id of a usage, if its run belongs to a
+// thread.
 func (j *Judge) lookup(u *structure.Usage, r structure.SpanRef) error {
 	run, known, err := j.runInfo(r.Run)
 	if err := required(known, err, "run", r.Run); err != nil {
@@ -228,7 +229,7 @@ func (j *Judge) lookup(u *structure.Usage, r structure.SpanRef) error {
 	return nil
 }
 
-// cut closes a run. Only a collection writes it, in place of spans.
+// cut closes a run. Only a collection writes cuts, in place of spans.
 func (j *Judge) cut(r *structure.Cut) error {
 	if !j.Replay {
 		return refusal("cut", r.Run, backend.ErrInvalid, "no commit brings it")

@@ -18,7 +18,8 @@ func sourceRefusal(id string, why error, detail string) error {
 	return &backend.SubjectError{Subject: "source id", ID: fmt.Sprintf("%.80q", id), Err: why, Detail: detail}
 }
 
-// takeSource gives a name of a thread another source id, which no other name may have.
+// takeSource changes the source id of a name from one to another. No other name of the thread
+// may have it.
 func takeSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, is string) error {
 	if was == is {
 		return nil
@@ -47,7 +48,7 @@ func takeSource(j *Judge, now *Table[Source, string], stored func(Source) (strin
 	return nil
 }
 
-// freeSource takes a source id from a name.
+// freeSource removes the source id of a name.
 func freeSource(now *Table[Source, string], n Name, id string) {
 	if id == "" {
 		return

@@ -17,7 +17,7 @@ type entry[K comparable, V any] struct {
 
 const (
 	fewEntries  = 16
-	keptEntries = 64 // a list with room for more lets go of its memory
+	keptEntries = 64 // memory for more entries is not kept
 )
 
 // Len returns the number of keys.
@@ -74,7 +74,7 @@ func (t *Table[K, V]) set(k K, v V) {
 	}
 }
 
-// drop takes out a key. The last entry takes its place.
+// drop removes a key. The last entry takes its place.
 func (t *Table[K, V]) drop(k K) {
 	i := t.place(k)
 	if i < 0 {
@@ -94,7 +94,7 @@ func (t *Table[K, V]) drop(k K) {
 
 func (t *Table[K, V]) reset() { t.entries, t.places = emptied(t.entries), nil }
 
-// emptied returns a list without its elements, and its memory unless that is large.
+// emptied returns an empty list. It keeps the memory unless there is much of it.
 func emptied[T any](list []T) []T {
 	if cap(list) > keptEntries {
 		return nil
@@ -103,8 +103,8 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-// groups finds what a commit said of a subject, for those records that ask: it is a log,
-// which is put into a map only when somebody asks.
+// groups lists what a commit said so far of a subject. It is a log that becomes a map only when
+// a record needs it.
 type groups[G comparable, K any] struct {
 	log    []entry[G, K]
 	sorted int
