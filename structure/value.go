@@ -102,6 +102,8 @@ func (v *Value) Home() Home { return Home{v.Owner.Thread, v.Incarnation} }
 // SetBefore reports whether the value was set before a span of its context was added: a
 // context that starts at the span inherits the value unless a later one was set before
 // the span as well.
+//
+// It does not ask for the run of Seen, which may have been collected.
 func (v *Value) SetBefore(span SpanRef, runs RunLookup) (bool, error) {
 	switch v.Seen {
 	case SpanRef{}:
@@ -109,7 +111,19 @@ func (v *Value) SetBefore(span SpanRef, runs RunLookup) (bool, error) {
 	case span, CollectedSpan:
 		return false, nil
 	}
-	return IsAncestor(v.Seen, span, runs)
+	for !span.IsZero() && span.Run != v.Seen.Run {
+		run, _, err := locate(span, runs)
+		if err != nil {
+			return false, err
+		}
+		if !run.Parent.IsZero() {
+			if _, _, err = parentRun(run, runs); err != nil {
+				return false, err
+			}
+		}
+		span = run.Parent
+	}
+	return v.Seen.Seq <= span.Seq, nil
 }
 
 // InheritedAt returns the position as of which a context reads the values of its parent,

@@ -65,6 +65,16 @@ func TestSetBefore(t *testing.T) {
 	})
 	_, err := (&structure.Value{Seen: at(1, 1)}).SetBefore(at(2, 1), (&histories{}).lookup)
 	require.ErrorIs(t, err, errNoRun)
+	h := &histories{runs: map[structure.RunID]structure.RunInfo{
+		id[structure.RunID](2): {Run: structure.Run{ID: id[structure.RunID](2)}},
+		id[structure.RunID](3): {Run: structure.Run{ID: id[structure.RunID](3), Parent: at(4, 1)}, Depth: 1},
+		id[structure.RunID](4): {Run: structure.Run{ID: id[structure.RunID](4), Parent: at(3, 1)}, Depth: 1},
+	}}
+	is, err := (&structure.Value{Seen: at(1, 1)}).SetBefore(at(2, 1), h.lookup)
+	require.NoError(t, err, "a run that was collected")
+	require.False(t, is)
+	_, err = (&structure.Value{Seen: at(1, 1)}).SetBefore(at(3, 1), h.lookup)
+	require.ErrorIs(t, err, structure.ErrBrokenAncestry, "a circle")
 }
 
 func TestInheritedAt(t *testing.T) {

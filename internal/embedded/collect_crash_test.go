@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,7 +26,7 @@ import (
 // collected already.
 func fillForCollection(t *testing.T, disk *crashfs.FS) *collectStore {
 	s := &collectStore{
-		t: t, dir: t.TempDir(), author: &author{chooser: rand.New(rand.NewPCG(5, 5))}, state: stateAfter(nil),
+		t: t, dir: t.TempDir(), author: &author{chooser: rand.New(rand.NewPCG(6, 5))}, state: stateAfter(nil),
 		opt: Options{Durability: backend.Full, SegmentSize: 4 << 10, FS: disk, NoPacking: true},
 	}
 	s.open()
@@ -111,12 +113,17 @@ func (s *collectStore) requireLive(whole *state) {
 		if question == "feed" || question == "stats" || is == want[question] || is == uncollected[question] {
 			continue
 		}
-		if !between(is, want[question], uncollected[question]) {
+		// The spans that values had seen lose their places file by file.
+		if !between(withoutSeen(is), withoutSeen(want[question]), withoutSeen(uncollected[question])) {
 			wrong = append(wrong, fmt.Sprintf("%s: is %.300s, should be %.300s or %.300s", question, is, want[question], uncollected[question]))
 		}
 	}
 	require.Empty(s.t, wrong)
 }
+
+var seenSpans = regexp.MustCompile(`"Seen":"[^"]*"`)
+
+func withoutSeen(answer string) string { return seenSpans.ReplaceAllString(answer, `"Seen":""`) }
 
 // between reports whether a list has all of one list and nothing that is not in
 // another.
@@ -161,6 +168,7 @@ func stateCopy(s *state) *state {
 	}
 	own.number, own.threads, own.contexts, own.branches, own.checkpoints = s.number, s.threads, s.contexts, s.branches, s.checkpoints
 	own.ends, own.spans, own.order, own.erased = s.ends, s.spans, s.order, s.erased
+	own.values = maps.Clone(s.values)
 	own.summaries, own.reflog, own.logical = s.summaries, s.reflog, s.logical
 	return own
 }

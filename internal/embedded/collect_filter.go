@@ -19,11 +19,16 @@ func (l *liveSet) filter(c *structure.Commit, t *collected) (changed bool) {
 	if c.Number > l.until {
 		return false
 	}
-	for i, r := range c.Records {
+	var later replaced
+	for i, r := range slices.Backward(c.Records) {
 		if r == nil {
 			continue
 		}
-		if kept := l.record(c, i, r); kept != r {
+		kept := l.record(c, i, r)
+		if v, ok := kept.(*structure.Value); ok && later.is(v) {
+			kept = nil
+		}
+		if kept != r {
 			t.count(r, kept)
 			c.Records[i], changed = kept, true
 		}
@@ -67,6 +72,8 @@ func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structu
 		lives = l.context(r.Context, c, i) && any && c.Number >= first && c.Number > l.cutReflog[r.Context]
 	case *structure.Deletion:
 		lives = l.deletion(r, c, i)
+	case *structure.Value:
+		return l.valueRecord(c, i, r)
 	}
 	if lives {
 		return r

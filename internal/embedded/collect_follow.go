@@ -49,6 +49,9 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 		return m.kept(r)
 	case *structure.Context:
 		m.live.contexts[r.ID] = struct{}{}
+		if err := m.inherit(r); err != nil {
+			return err
+		}
 		if err := m.spans(r.Base, r.Tip); err != nil || r.Set.IsZero() {
 			return err
 		}
@@ -75,6 +78,8 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 			m.live.reflog[r.Context] = c.Number
 		}
 		return m.spans(r.From, r.To)
+	case *structure.Value:
+		return m.keepValue(valueKey(r.ValueKey, c.Number), r)
 	case *structure.Deletion:
 		if r.Subject == structure.KindBlock {
 			m.live.erased[r.Content] = struct{}{}

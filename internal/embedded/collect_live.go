@@ -20,6 +20,7 @@ type liveSet struct {
 	sets        map[structure.SpanSetID]struct{}
 	checkpoints map[structure.CheckpointID]struct{}
 	summaries   map[structure.SummaryID]struct{}
+	values      hashSet // of the index keys of records of values
 
 	// reflog has the commit of the first entry that a context has: others may be left
 	// in the journal by a collection that did not come to its end. cutReflog has, for

@@ -21,6 +21,12 @@ type marker struct {
 	live   *liveSet
 	opt    backend.CollectOptions
 
+	// inherits says that contexts have values. Of those, inherited are the ones that were
+	// marked because forks inherit them, by where they are read.
+	inherits  bool
+	inherited map[inherited]struct{}
+	runs      map[structure.RunID]structure.RunInfo // that were looked up
+
 	// trees are the bodies that were cut; once scanned, those that live are walked.
 	trees   map[content.ID]content.Root
 	scanned bool
@@ -42,7 +48,7 @@ type revival struct {
 func newMarker(ctx context.Context, v view, o backend.CollectOptions) *marker {
 	return &marker{
 		ctx: ctx, engine: v.engine, view: v, live: newLiveSet(), opt: o,
-		trees: make(map[content.ID]content.Root),
+		trees: make(map[content.ID]content.Root), inherited: make(map[inherited]struct{}), runs: make(map[structure.RunID]structure.RunInfo),
 	}
 }
 
@@ -88,6 +94,9 @@ func (m *marker) spans(refs ...structure.SpanRef) error {
 // roots marks all that is reached from what has a name or an id of its own.
 func (m *marker) roots() error {
 	m.live.until = m.view.index.State().Number
+	if err := m.values(); err != nil {
+		return err
+	}
 	for _, table := range []struct {
 		letter byte
 		mark   func(index.Entry) error
@@ -147,6 +156,9 @@ func (m *marker) contextRoot(e index.Entry) error {
 		return err
 	}
 	m.live.contexts[c.ID] = struct{}{}
+	if err := m.inherit(&c.Context); err != nil {
+		return err
+	}
 	if !c.Set.IsZero() {
 		if err := m.set(c.Set); err != nil {
 			return err

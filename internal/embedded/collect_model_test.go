@@ -52,6 +52,7 @@ func (s *state) collect(now time.Time, keepReflog time.Duration) {
 			}
 		}
 	}
+	s.collectValues(now, keepReflog)
 	s.collectSpans(live, sets)
 	s.collectContent()
 }
@@ -77,6 +78,7 @@ func (s *state) collectSpans(live map[structure.SpanRef]bool, sets map[structure
 	maps.DeleteFunc(s.sets, func(id structure.SpanSetID, _ *structure.SpanSet) bool { return !sets[id] })
 	maps.DeleteFunc(s.lookups, func(_ judge.Lookup, r structure.SpanRef) bool { return !live[r] })
 	dead := func(r structure.SpanRef) bool { return !r.IsZero() && !live[r] }
+	s.collectSeen(dead)
 	cut := map[structure.ContextID]int{} // so many entries go
 	for i, r := range s.reflog {
 		if dead(r.From) || dead(r.To) {
@@ -107,6 +109,7 @@ func (s *state) collectContent() {
 	for _, r := range s.summaries {
 		used[r.Content] = true
 	}
+	s.valueContent(used)
 	chunks := map[content.Key]bool{}
 	for id, b := range s.blocks {
 		if !used[id] && !s.erased[id] {

@@ -62,6 +62,8 @@ func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
 		return m.scanSpan(r)
 	case *structure.Summary:
 		m.leave(r.Content)
+	case *structure.Value:
+		m.leave(r.Content)
 	case *structure.Reflog:
 		// An undo must not pass over an entry that is missing, so those before it go too.
 		if has(m.live.contexts, r.Context) && !(m.live.span(r.From) && m.live.span(r.To)) {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,9 @@ func (s *state) keep(l *liveSet) {
 		live[ref] = l.span(ref)
 	}
 	s.collectSpans(live, s.liveSets(l))
+	for key, history := range s.values {
+		s.values[key] = slices.DeleteFunc(slices.Clone(history), func(v backend.Value) bool { return !l.value(key, v.Commit) })
+	}
 	maps.DeleteFunc(s.blocks, func(id content.ID, _ *structure.Block) bool { return !l.block(id) })
 	maps.DeleteFunc(s.chunks, func(k content.Key, _ *structure.Chunk) bool { return !l.chunk(k) })
 	s.logical = 0

@@ -167,6 +167,7 @@ func ask(e *Engine, about []*structure.Commit) answers {
 	}
 	a.askRuns(ctx, e, s)
 	a.askContent(ctx, e, s)
+	a.askValues(ctx, e, s)
 	return a
 }
 
@@ -312,6 +313,7 @@ func (s *state) expected(about []*structure.Commit) answers {
 	}
 	a.expectRuns(s, asked)
 	a.expectContent(s, asked)
+	a.expectValues(s, asked)
 	return a
 }
 

@@ -54,7 +54,7 @@ func (a *author) records(s *state) []structure.Record {
 		return a.begin()
 	}
 	in := oneOf(a, contexts)
-	switch a.IntN(16) {
+	switch a.IntN(20) {
 	case 0:
 		return a.begin()
 	case 1:
@@ -85,6 +85,8 @@ func (a *author) records(s *state) []structure.Record {
 		if r := a.deletion(s, in); r != nil {
 			return []structure.Record{r}
 		}
+	case 11, 12, 13, 14:
+		return a.value(s, in)
 	}
 	return a.extend(s, in)
 }

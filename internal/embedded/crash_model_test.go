@@ -43,6 +43,7 @@ type state struct {
 	chunks      map[content.Key]*structure.Chunk
 	summaries   []*structure.Summary
 	reflog      []*structure.Reflog
+	values      map[structure.ValueKey][]backend.Value // oldest first
 	logical     uint64
 	digests     map[structure.SpanRef]structure.Digest // of those asked for
 }
@@ -63,6 +64,7 @@ func stateAfter(commits []*structure.Commit) *state {
 		blocks:      map[content.ID]*structure.Block{},
 		erased:      map[content.ID]bool{},
 		chunks:      map[content.Key]*structure.Chunk{},
+		values:      map[structure.ValueKey][]backend.Value{},
 		digests:     map[structure.SpanRef]structure.Digest{},
 	}
 	for _, c := range commits {
@@ -109,6 +111,8 @@ func (s *state) record(c *structure.Commit, r structure.Record) {
 		s.reflog = append(s.reflog, r)
 	case *structure.Deletion:
 		s.deletion(r)
+	case *structure.Value:
+		s.value(r)
 	}
 }
 
@@ -139,6 +143,7 @@ func (s *state) deletion(d *structure.Deletion) {
 	switch d.Subject {
 	case structure.KindThread:
 		delete(s.threads, d.Thread)
+		s.dropValues(structure.Owner{Scope: structure.ThreadScope, Thread: d.Thread})
 		maps.DeleteFunc(s.branches, func(n named, _ *structure.Branch) bool { return n.thread == d.Thread })
 		maps.DeleteFunc(s.checkpoints, func(n named, _ *structure.Checkpoint) bool { return n.thread == d.Thread })
 		for id, c := range s.contexts {
@@ -161,6 +166,7 @@ func (s *state) deletion(d *structure.Deletion) {
 
 func (s *state) dropContext(id structure.ContextID) {
 	delete(s.contexts, id)
+	s.dropValues(structure.Owner{Scope: structure.ContextScope, Context: id})
 	s.summaries = slices.DeleteFunc(s.summaries, func(r *structure.Summary) bool { return r.Context == id })
 	s.reflog = slices.DeleteFunc(s.reflog, func(r *structure.Reflog) bool { return r.Context == id })
 }

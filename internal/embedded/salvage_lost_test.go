@@ -172,6 +172,92 @@ func TestSalvageWithoutTheDeletion(t *testing.T) {
 	}
 }
 
+func valueOf(owner structure.Owner, key, json string) *structure.Value {
+	return &structure.Value{ValueKey: structure.ValueKey{Owner: owner, Key: key}, JSON: []byte(json)}
+}
+
+// jsonOf returns the JSON of a value and of what it was before, the latest first.
+func jsonOf(t *testing.T, e *Engine, key structure.ValueKey) (all []string) {
+	t.Helper()
+	for v, err := range e.ValueHistory(background, key) {
+		require.NoError(t, err)
+		all = append(all, string(v.JSON))
+	}
+	return all
+}
+
+// Values are found although what they belong to, or point at, is lost.
+func TestSalvageValues(t *testing.T) {
+	thread, side := idOf[structure.ThreadID]("chat"), idOf[structure.ContextID]("side")
+	inThread := structure.ValueKey{Owner: structure.Owner{Scope: structure.ThreadScope, Thread: thread}, Key: "k"}
+	inSide := structure.ValueKey{Owner: structure.Owner{Scope: structure.ContextScope, Context: side}, Key: "k"}
+	inStore := structure.ValueKey{Owner: structure.Owner{Scope: structure.StoreScope}, Key: "k"}
+	ofThread := func(incarnation uint64, json string) *structure.Value {
+		v := valueOf(inThread.Owner, "k", json)
+		v.Incarnation = incarnation
+		return v
+	}
+	first, second := valueOf(inSide.Owner, "k", "1"), valueOf(inSide.Owner, "k", "2")
+	first.Seen, second.Seen = inRun("one", 1), inRun("two", 2)
+	large := structure.NewBlock("application/json", content.BlockOrigin{}, time.UnixMilli(1), []byte(`"large"`))
+	inBlock := &structure.Value{ValueKey: inStore, Content: large.ID}
+
+	t.Run("without the thread", func(t *testing.T) {
+		commits := append(twoBranches()[:1], []structure.Record{ofThread(7, "1")}, []structure.Record{ofThread(7, "2")})
+		e, report := wreckOf(t, commits...).without(t, 0)
+		require.Zero(t, report.Records)
+		made, err := e.Thread(background, thread)
+		require.NoError(t, err)
+		require.EqualValues(t, 7, made.Incarnation)
+		require.Equal(t, []string{"2", "1"}, jsonOf(t, e, inThread))
+	})
+	t.Run("of a thread that was made again", func(t *testing.T) {
+		again := &structure.Thread{ID: thread, Incarnation: 8}
+		commits := append(twoBranches()[:1], []structure.Record{ofThread(7, "1")},
+			[]structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: thread}}, []structure.Record{again}, []structure.Record{ofThread(8, "2")})
+		w := wreckOf(t, commits...)
+		e, report := w.without(t, 2) // the deletion
+		require.Zero(t, report.Records)
+		require.Equal(t, []string{"2"}, jsonOf(t, e, inThread))
+		e, report = w.without(t, 3) // the thread as it is now
+		require.Zero(t, report.Records)
+		require.Equal(t, []string{"2"}, jsonOf(t, e, inThread))
+		commits = append(twoBranches()[:1], []structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: thread}, again}, []structure.Record{ofThread(8, "2")})
+		e, report = wreckOf(t, commits...).without(t, 1)
+		require.EqualValues(t, 1, report.Records, "the thread is another one")
+		require.Empty(t, jsonOf(t, e, inThread))
+	})
+	t.Run("without the context", func(t *testing.T) {
+		commits := append(twoBranches()[:6], []structure.Record{first}, []structure.Record{second}, twoBranches()[7])
+		e, report := wreckOf(t, commits...).without(t, 3)
+		require.Zero(t, report.Records)
+		is, err := e.Context(background, side)
+		require.NoError(t, err)
+		require.Equal(t, idOf[structure.ContextID]("main"), is.Parent)
+		require.Equal(t, []string{"2", "1"}, jsonOf(t, e, inSide))
+		v, err := e.Value(background, inSide)
+		require.NoError(t, err)
+		require.Equal(t, second.Seen, v.Seen)
+	})
+	t.Run("without the span seen", func(t *testing.T) {
+		commits := append(twoBranches()[:6], []structure.Record{second})
+		e, report := wreckOf(t, commits...).without(t, 5)
+		require.Zero(t, report.Records)
+		require.EqualValues(t, 1, report.Messages)
+		v, err := e.Value(background, inSide)
+		require.NoError(t, err)
+		require.Equal(t, second.Seen, v.Seen)
+	})
+	t.Run("without the content", func(t *testing.T) {
+		e, report := wreckOf(t, []structure.Record{large}, []structure.Record{inBlock}).without(t, 0)
+		require.EqualValues(t, 1, report.Contents)
+		v, err := e.Value(background, inStore)
+		require.NoError(t, err)
+		_, err = e.Blocks(background, []content.ID{v.Content})
+		require.ErrorIs(t, err, backend.ErrErased)
+	})
+}
+
 // A body of which a piece is gone reads as erased, in all that have the piece, and
 // keeps nobody from reading what is around.
 func TestSalvageWithoutAPieceOfABody(t *testing.T) {

@@ -21,7 +21,7 @@ type mender struct {
 	// madeUp are the contexts of which only the id is known.
 	madeUp map[structure.ContextID]bool
 	// lost are the threads of which only the id is known, and homes the incarnations that
-	// runs named last.
+	// runs and values named last.
 	lost  map[structure.ThreadID]bool
 	homes map[structure.ThreadID]uint64
 }
@@ -58,60 +58,6 @@ func (m *mender) commit(f journal.Frame) error {
 		case refused(err):
 			m.report.Records++
 		case err != nil:
-			return err
-		}
-	}
-	return nil
-}
-
-// meet notes which homes the runs of the commit name. A thread that was made up becomes
-// the home of its runs.
-func (m *mender) meet() error {
-	for _, r := range m.records {
-		run, ok := r.(*structure.Run)
-		if !ok || run.Home.Thread.IsZero() {
-			continue
-		}
-		m.homes[run.Home.Thread] = run.Home.Incarnation
-		if !m.lost[run.Home.Thread] {
-			continue
-		}
-		t, err := m.to.Thread(m.ctx, run.Home.Thread)
-		if errors.Is(err, backend.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if t.Incarnation != run.Home.Incarnation {
-			t.Incarnation = run.Home.Incarnation
-			if err := m.apply(t); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// forgetEarlier deletes threads that were made again under their ids, when the commit
-// that deleted them is gone: what they had is not the new one's.
-func (m *mender) forgetEarlier() error {
-	for _, r := range m.records {
-		t, ok := r.(*structure.Thread)
-		if !ok {
-			continue
-		}
-		was, err := m.to.Thread(m.ctx, t.ID)
-		switch {
-		case errors.Is(err, backend.ErrNotFound):
-			continue
-		case err != nil:
-			return err
-		case was.Incarnation == t.Incarnation || m.lost[t.ID]:
-			delete(m.lost, t.ID)
-			continue
-		}
-		if err := m.apply(&structure.Deletion{Subject: structure.KindThread, Thread: t.ID, At: m.at}); err != nil {
 			return err
 		}
 	}
@@ -158,6 +104,8 @@ func (m *mender) record(r structure.Record) error {
 		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needContent(r.Content), m.needSpan(r.From), m.needSpan(r.To))
 	case *structure.Reflog:
 		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needSpan(r.From), m.needSpan(r.To))
+	case *structure.Value:
+		return m.value(r)
 	case *structure.Cut:
 		return nil // nothing was added behind it, and spans of this store have ids of its own
 	case *structure.Deletion:
@@ -270,9 +218,21 @@ func (m *mender) context(c structure.Context) error {
 	if err != nil {
 		return err
 	}
+	values, err := m.valuesOf(c.ID)
+	if err != nil {
+		return err
+	}
 	delete(m.madeUp, c.ID)
 	m.report.Names--
-	return m.apply(records...)
+	if err := m.apply(records...); err != nil {
+		return err
+	}
+	for i := range values {
+		if err := m.apply(&values[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *mender) span(s structure.Span) error {

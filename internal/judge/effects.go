@@ -44,8 +44,9 @@ type Effects struct {
 	Reflog        []Noted[*structure.Reflog]
 	SummariesGone Table[SummaryAt, struct{}]
 	// Values are values that were set or deleted, each as it was last. ThreadsGone are
-	// threads that were deleted, maybe made again: the values from before the commit that
-	// belong to them are gone. So are those of contexts that are gone.
+	// threads that were deleted, maybe made again, or got another incarnation: the values
+	// from before the commit that belong to them are gone. So are those of contexts that
+	// are gone.
 	Values      Table[structure.ValueKey, *structure.Value]
 	ThreadsGone []structure.ThreadID
 

@@ -18,8 +18,11 @@ func (j *Judge) thread(t *structure.Thread) error {
 	if err != nil {
 		return err
 	}
-	if change.Now == nil {
+	switch {
+	case change.Now == nil:
 		j.effects.Counts.Threads++
+	case change.Now.Incarnation != t.Incarnation:
+		j.dropThreadValues(t.ID)
 	}
 	change.Now = t
 	j.effects.Threads.set(t.ID, change)

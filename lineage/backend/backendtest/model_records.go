@@ -22,6 +22,9 @@ func (m *model) thread(r *structure.Thread) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
+	if was, ok := m.threads[r.ID]; ok && was.Incarnation != r.Incarnation {
+		m.dropValues(structure.Owner{Scope: structure.ThreadScope, Thread: r.ID})
+	}
 	m.threads[r.ID] = *r
 	return optional(m.views, r.Active)
 }

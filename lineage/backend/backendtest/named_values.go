@@ -320,6 +320,8 @@ func testValuesGoWithOwners(t *testing.T, c Config) {
 	// All of it in one commit.
 	s.apply(value(ofContext("c"), "k", "4"), inAgain, deleteThread("t"), again, view("c", "t", at("r", 3)), value(ofContext("c"), "m", "5"))
 	s.apply(inAgain, deleteContext("c"), view("c", "t", at("r", 3)), value(ofContext("c"), "n", "6"), value(ofContext("c"), "n", "7"))
+	again.Incarnation++ // as if it was made again
+	s.apply(again)
 	s.restart()
 	s.check()
 }

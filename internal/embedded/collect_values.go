@@ -1,0 +1,174 @@
+package embedded
+
+import (
+	"crypto/sha256"
+	"errors"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Of what was said of a value these live: the latest; what is younger than the reflog is
+// kept, and the one before that; and of a context's values the one that is inherited by a
+// fork, or would be if the fork and those between had none.
+
+// inherited is a context whose values are read as of a position.
+type inherited struct {
+	context structure.ContextID
+	at      structure.SpanRef
+}
+
+// hashValue is what the live set knows a record of a value by.
+func hashValue(key []byte) uint64 {
+	sum := sha256.Sum256(key)
+	return hash(sum[:])
+}
+
+func (l *liveSet) value(key structure.ValueKey, commit uint64) bool {
+	return l.values.has(hashValue(valueKey(key, commit)))
+}
+
+// keepValue marks the record of a value under a key of the index.
+func (m *marker) keepValue(key []byte, v *structure.Value) error {
+	m.live.values.add(hashValue(key))
+	if v.Content.IsZero() {
+		return nil
+	}
+	return m.content(v.Content)
+}
+
+// values marks values, the latest record of each first.
+func (m *marker) values() error {
+	var history []byte // prefix of the keys of the value at hand
+	settled := false   // the rest of them is old and was replaced before that
+	for e, err := range m.view.entries(m.ctx, key(tableValue)) {
+		if err != nil {
+			return err
+		}
+		v, err := readValue(e)
+		if err != nil {
+			return err
+		}
+		prefix := e.Key[:len(e.Key)-8]
+		latest := string(prefix) != string(history)
+		if latest {
+			history, settled = append(history[:0], prefix...), false
+		}
+		m.inherits = m.inherits || v.Owner.Scope == structure.ContextScope
+		if settled {
+			continue
+		}
+		settled = v.At.Before(m.before(m.opt.KeepReflog))
+		if err := m.keepValue(e.Key, &v.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inherit marks the values that a context inherits from its parent and those above.
+func (m *marker) inherit(c *structure.Context) error {
+	if !m.inherits {
+		return nil
+	}
+	for from := (inherited{c.Parent, c.Base}); !from.context.IsZero() && !has(m.inherited, from); {
+		m.inherited[from] = struct{}{}
+		above, err := readContext(m.view.index, from.context)
+		if errors.Is(err, backend.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			err = m.inForce(from)
+		}
+		if err != nil {
+			return err
+		}
+		from.context = above.Parent
+		if from.at, err = structure.InheritedAt(from.at, above.Base, m.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inForce marks the values that are in force in a context as of a position.
+func (m *marker) inForce(from inherited) error {
+	var history []byte
+	found := false
+	for e, err := range m.view.entries(m.ctx, ownerPrefix(structure.Owner{Scope: structure.ContextScope, Context: from.context})) {
+		if err != nil {
+			return err
+		}
+		if prefix := e.Key[:len(e.Key)-8]; string(prefix) != string(history) {
+			history, found = append(history[:0], prefix...), false
+		}
+		if found {
+			continue
+		}
+		if found, err = m.keepInForce(e, from.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *marker) keepInForce(e index.Entry, at structure.SpanRef) (bool, error) {
+	v, err := readValue(e)
+	if err != nil {
+		return false, err
+	}
+	before, err := v.SetBefore(at, m.run)
+	if err != nil || !before {
+		return false, err
+	}
+	return true, m.keepValue(e.Key, &v.Value)
+}
+
+// run looks a run up, once.
+func (m *marker) run(id structure.RunID) (structure.RunInfo, error) {
+	if run, ok := m.runs[id]; ok {
+		return run, nil
+	}
+	run, err := readRunInfo(m.view.index, id)
+	if err == nil {
+		m.runs[id] = run
+	}
+	return run, err
+}
+
+// valueRecord leaves of a value what is said of an owner that lives, unless it was replaced
+// and nobody needs it. A span that was seen and is dead has no place any more.
+func (l *liveSet) valueRecord(c *structure.Commit, i int, v *structure.Value) structure.Record {
+	lives := l.value(v.ValueKey, c.Number)
+	switch v.Owner.Scope {
+	case structure.ThreadScope:
+		lives = lives && l.thread(v.Owner.Thread, c, i)
+	case structure.ContextScope:
+		lives = lives && l.context(v.Owner.Context, c, i)
+	}
+	switch {
+	case !lives:
+		return nil
+	case l.span(v.Seen) || v.Seen == structure.CollectedSpan:
+		return v
+	}
+	own := *v
+	own.Seen = structure.CollectedSpan
+	return &own
+}
+
+// replaced finds the values of a commit that a later record of it replaces, which come
+// last first.
+type replaced map[structure.ValueKey]struct{}
+
+func (r *replaced) is(v *structure.Value) bool {
+	if has(*r, v.ValueKey) {
+		return true
+	}
+	if *r == nil {
+		*r = make(replaced)
+	}
+	(*r)[v.ValueKey] = struct{}{}
+	return false
+}
