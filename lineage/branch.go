@@ -16,9 +16,11 @@ import (
 
 // BranchInfo is a branch as it is now.
 type BranchInfo struct {
-	Name    string
-	Context ContextID
-	Thread  ThreadID
+	Name string
+	// SourceID is the id that its caller chose, if any.
+	SourceID string
+	Context  ContextID
+	Thread   ThreadID
 	// Head is where its context stands.
 	Head      SpanRef
 	Active    bool
@@ -64,7 +66,7 @@ func (t *Thread) branchInfo(ctx context.Context, r backend.Reader, b *structure.
 	}
 	length, err := structure.Position(c.Tip, runs)
 	return BranchInfo{
-		Name: b.Name, Context: b.Context, Thread: t.id, Head: c.Tip, Active: b.Context == active,
+		Name: b.Name, SourceID: b.SourceID, Context: b.Context, Thread: t.id, Head: c.Tip, Active: b.Context == active,
 		CreatedAt: b.CreatedAt, UpdatedAt: time.UnixMilli(c.MovedAt).UTC(), Length: length,
 	}, err
 }
@@ -135,14 +137,23 @@ type BranchOptions struct {
 	// it start with an empty history instead.
 	At    SpanRef
 	Empty bool
-	// Switch makes it the active branch.
+	// Switch makes it the active branch. One that is made where none is active becomes so.
 	Switch    bool
 	Overrides Overrides
 	// Metadata is JSON of the caller's, kept byte for byte.
 	Metadata []byte
+	// SourceID is an id of the caller's choice, unique in the store: the branch's context
+	// has the id that SourceBranch returns for it.
+	SourceID string
+	// CreatedAt defaults to now.
+	CreatedAt time.Time
 }
 
-// CreateBranch makes a branch. A name that is taken is ErrExists.
+// SourceBranch returns the id of the context of the branch with a source id, whether or not
+// there is one. A source id that is the text of a context's id is that id.
+func SourceBranch(sourceID string) ContextID { return write.SourceBranch(sourceID) }
+
+// CreateBranch makes a branch. A name or source id that is taken is ErrExists.
 func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions) (*Context, error) {
 	return t.createBranch(ctx, func(context.Context, string) (string, error) { return name, nil }, o)
 }
@@ -164,9 +175,12 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 		if o.From != nil {
 			from = o.From.id
 		}
-		parent, err := t.store.engine.Context(ctx, from)
-		if err != nil {
-			return err
+		var parent backend.Context // none where no branch is active
+		if !from.IsZero() {
+			var err error
+			if parent, err = t.store.engine.Context(ctx, from); err != nil {
+				return err
+			}
 		}
 		active, err := t.nameOf(ctx, thread.Active)
 		if err != nil {
@@ -183,9 +197,18 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 		if o.Empty {
 			fork.At = SpanRef{}
 		}
+		fork.CreatedAt = o.CreatedAt
+		if o.SourceID != "" {
+			fork.ID = write.SourceBranch(o.SourceID)
+			if _, err := t.store.engine.Context(ctx, fork.ID); err == nil {
+				return subjectError("branch", o.SourceID, ErrExists, "")
+			} else if !isNotFound(err) {
+				return err
+			}
+		}
 		is := b.NewContext(fork)
-		b.Branch(t.id, name, "", is.ID, is.CreatedAt)
-		if made = is.ID; o.Switch {
+		b.Branch(t.id, name, o.SourceID, is.ID, is.CreatedAt)
+		if made = is.ID; o.Switch || thread.Active.IsZero() {
 			thread.Active = made
 		}
 		return nil
@@ -409,102 +432,4 @@ func (t *Thread) deleteBranch(ctx context.Context, name string, its ContextID) e
 		b.DeleteContext(gone.Context)
 		return nil
 	})
-}
-
-// CheckpointInfo is a named, fixed position.
-type CheckpointInfo struct {
-	ID        structure.CheckpointID
-	Name      string
-	Span      SpanRef
-	CreatedAt time.Time
-}
-
-func checkpointInfo(c *structure.Checkpoint) CheckpointInfo {
-	return CheckpointInfo{ID: c.ID, Name: c.Name, Span: c.Span, CreatedAt: c.CreatedAt}
-}
-
-// Checkpoint names where the active branch stands. A name that is taken is moved
-// and keeps its id.
-func (t *Thread) Checkpoint(ctx context.Context, name string) (CheckpointInfo, error) {
-	active, err := t.Active(ctx)
-	if err != nil {
-		return CheckpointInfo{}, err
-	}
-	tip, err := active.Tip(ctx)
-	if err != nil {
-		return CheckpointInfo{}, err
-	}
-	if tip.IsZero() {
-		return CheckpointInfo{}, t.noMessages()
-	}
-	return t.CheckpointAt(ctx, name, tip)
-}
-
-// CheckpointAt names a span. A name that is taken is moved and keeps its id.
-func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef) (CheckpointInfo, error) {
-	if strings.TrimSpace(name) == "" {
-		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)
-	}
-	var c *structure.Checkpoint
-	err := t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
-		var id structure.CheckpointID
-		was, err := t.store.engine.Checkpoint(ctx, t.id, name)
-		switch {
-		case err == nil:
-			id = was.ID
-		case !isNotFound(err):
-			return err
-		}
-		c = b.Checkpoint(write.Checkpoint{ID: id, Thread: t.id, Name: name, At: at})
-		return nil
-	})
-	if err != nil {
-		return CheckpointInfo{}, err
-	}
-	return checkpointInfo(c), nil
-}
-
-// FindCheckpoint returns the checkpoint with a name.
-func (t *Thread) FindCheckpoint(ctx context.Context, name string) (CheckpointInfo, error) {
-	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
-	if err != nil {
-		return CheckpointInfo{}, err
-	}
-	return checkpointInfo(c), nil
-}
-
-// Checkpoints returns the thread's checkpoints, newest first.
-func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
-	var infos []CheckpointInfo
-	for c, err := range t.store.engine.Checkpoints(ctx, t.id, "") {
-		if err != nil {
-			return nil, err
-		}
-		infos = append(infos, checkpointInfo(c))
-	}
-	slices.SortStableFunc(infos, func(a, b CheckpointInfo) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), b.ID.Compare(a.ID))
-	})
-	return infos, nil
-}
-
-// DeleteCheckpoint deletes a checkpoint, if there is one of that name.
-func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
-	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
-		_, err := t.store.engine.Checkpoint(ctx, t.id, name)
-		if isNotFound(err) {
-			return nil
-		}
-		b.DeleteCheckpoint(t.id, name)
-		return err
-	})
-}
-
-// Restore makes a branch at a checkpoint and switches to it.
-func (t *Thread) Restore(ctx context.Context, name string) (BranchInfo, error) {
-	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	return t.Rewind(ctx, c.Span)
 }

@@ -270,7 +270,7 @@ func TestCheckpoints(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, moved, found)
 
-	_, err = thread.CheckpointAt(bg, "b", first)
+	_, err = thread.CheckpointAt(bg, "b", first, lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	restored, err := thread.Restore(bg, "b")
 	require.NoError(t, err)

@@ -79,7 +79,7 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"checkpoint", func() error { _, err := thread.FindCheckpoint(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
 		{"restore", func() error { _, err := thread.Restore(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
 		{"checkpoint without a name", func() error { _, err := thread.Checkpoint(bg, ""); return err }, lineage.ErrInvalid, "name"},
-		{"checkpoint nowhere", func() error { _, err := thread.CheckpointAt(bg, "c", nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
+		{"checkpoint nowhere", func() error { _, err := thread.CheckpointAt(bg, "c", nowhere, lineage.CheckpointOptions{}); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"rewind nowhere", func() error { _, err := thread.Rewind(bg, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork nowhere", func() error { _, err := main.Fork(bg, lineage.ForkOptions{At: nowhere}); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork into no thread", func() error { _, err := main.Fork(bg, lineage.ForkOptions{Thread: noThread}); return err }, lineage.ErrNotFound, noThread.String()},

@@ -83,7 +83,7 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"rewind to a new branch", func() { _, err = c.thread.Rewind(bg, c.first); must(err) }},
 		{"delete another branch", func() { must(c.thread.DeleteBranch(bg, "main-v3")) }},
 		{"checkpoint", func() { _, err = c.thread.Checkpoint(bg, "here"); must(err) }},
-		{"move a checkpoint", func() { _, err = c.thread.CheckpointAt(bg, "here", c.first); must(err) }},
+		{"move a checkpoint", func() { _, err = c.thread.CheckpointAt(bg, "here", c.first, lineage.CheckpointOptions{}); must(err) }},
 		{"find a checkpoint", func() { _, err = c.thread.FindCheckpoint(bg, "here"); must(err) }},
 		{"restore", func() { _, err = c.thread.Restore(bg, "here"); must(err) }},
 		{"delete a checkpoint", func() { must(c.thread.DeleteCheckpoint(bg, "here")) }},

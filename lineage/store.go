@@ -135,7 +135,12 @@ func onEngine(engine backend.Engine, writer *write.Writer) *Store {
 }
 
 func init() {
-	write.Of = func(store any) *write.Writer { return store.(*Store).writer }
+	write.Of = func(of any) *write.Writer {
+		if tx, ok := of.(*Tx); ok {
+			return tx.store.writer
+		}
+		return of.(*Store).writer
+	}
 }
 
 // Close lets go of the store. What was acknowledged stays. It waits for calls and for

@@ -33,6 +33,9 @@ type ThreadOptions struct {
 	Metadata []byte
 	// Overrides are those of the main branch.
 	Overrides Overrides
+	// Keep makes every message that is added to the thread stay as long as the thread,
+	// also where no context leads there any more.
+	Keep bool
 	// CreatedAt defaults to now.
 	CreatedAt time.Time
 }
@@ -45,7 +48,9 @@ type ThreadInfo struct {
 	Title    string
 	Metadata []byte
 	// Active is the context of the active branch.
-	Active    ContextID
+	Active ContextID
+	// Keeps says that its messages stay as long as the thread: see ThreadOptions.Keep.
+	Keeps     bool
 	CreatedAt time.Time
 	// UpdatedAt is when the thread was last changed or one of its contexts last moved,
 	// whichever is later. A fork without a name counts from its first message.
@@ -71,7 +76,7 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 			return t.Err
 		}
 		made = b.NewThread(write.Thread{
-			SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata, CreatedAt: o.CreatedAt,
+			SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata, Keeps: o.Keep, CreatedAt: o.CreatedAt,
 		})
 		main := b.NewContext(write.Context{Thread: made.ID, Overrides: o.Overrides})
 		b.Branch(made.ID, MainBranch, "", main.ID, b.Time())
@@ -138,7 +143,7 @@ func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 func threadInfo(r *structure.Thread) *ThreadInfo {
 	return &ThreadInfo{
 		ID: r.ID, SourceID: r.SourceID, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata,
-		Active: r.Active, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Active: r.Active, Keeps: r.Keeps, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 }
 
@@ -165,8 +170,8 @@ func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *struc
 			return err
 		}
 		is := *was
-		if _, err := t.store.engine.Context(ctx, is.Active); isNotFound(err) {
-			is.Active = ContextID{} // it was deleted: a thread cannot be stated with it
+		if err := t.store.forgetGone(ctx, &is); err != nil {
+			return err
 		}
 		if err := fill(b, &is); err != nil {
 			if now, again := t.store.engine.Thread(ctx, t.id); again == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
@@ -179,6 +184,19 @@ func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *struc
 		}
 		return nil
 	})
+}
+
+// forgetGone leaves a thread without an active context if that was deleted: it cannot be
+// stated with it.
+func (s *Store) forgetGone(ctx context.Context, t *structure.Thread) error {
+	if t.Active.IsZero() {
+		return nil
+	}
+	_, err := s.engine.Context(ctx, t.Active)
+	if isNotFound(err) {
+		t.Active, err = ContextID{}, nil
+	}
+	return err
 }
 
 // Delete takes the thread out of the store with its branches, contexts and

@@ -3,6 +3,7 @@ package lineage
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -66,7 +67,7 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	if err := u.change(u.tx); err != nil {
 		return err
 	}
-	if records, bytes := b.Size(); records > mostTxRecords || bytes > mostTxBytes {
+	if records, bytes := b.Size(); !stage.Loads() && (records > mostTxRecords || bytes > mostTxBytes) {
 		return fmt.Errorf("transaction of %d records and %d bytes: %w", records, bytes, ErrTooLarge)
 	}
 	return nil
@@ -84,6 +85,11 @@ func (tx *Tx) Thread(ctx context.Context, id ThreadID) (*Thread, error) {
 // FindThread returns the thread that was made with a source id.
 func (tx *Tx) FindThread(ctx context.Context, sourceID string) (*Thread, error) {
 	return tx.store.FindThread(ctx, sourceID)
+}
+
+// Find yields the messages that were added with a source id, to whichever threads.
+func (tx *Tx) Find(ctx context.Context, sourceID string) iter.Seq2[Found, error] {
+	return tx.store.Find(ctx, sourceID)
 }
 
 // CreateThread makes a thread with an empty, active main branch.

@@ -132,7 +132,7 @@ func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
 			if findErr != nil {
 				return findErr
 			}
-			c, err = t.CheckpointAt(ctx, o.name, found.Span)
+			c, err = t.CheckpointAt(ctx, o.name, found.Span, lineage.CheckpointOptions{})
 		}
 		if err != nil {
 			return err

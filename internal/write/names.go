@@ -45,6 +45,15 @@ func SourceThread(sourceID string) structure.ThreadID {
 	return structure.DeriveID[structure.ThreadID]("thread", sourceID)
 }
 
+// SourceBranch returns the id of the context of the branch with a source id. A source id
+// that is the text of an id is that id.
+func SourceBranch(sourceID string) structure.ContextID {
+	if id, err := structure.ParseID[structure.ContextID](sourceID); err == nil && !id.IsZero() && id.String() == sourceID {
+		return id
+	}
+	return structure.DeriveID[structure.ContextID]("branch", sourceID)
+}
+
 // StateThread states a thread as it is from now on. The caller states by itself what it
 // must have been before.
 func (b *Batch) StateThread(t structure.Thread) *structure.Thread {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -22,6 +23,7 @@ type Stage struct {
 	batch          *Batch
 	fresh          bool
 	done           bool
+	loading        time.Time // zero unless it is a loading
 
 	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
 	contexts    map[structure.ContextID]*backend.Context
@@ -59,6 +61,16 @@ func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) 
 
 // End ends the stage: nothing can be changed in it any more, nor read of what it changed.
 func (s *Stage) End() { s.done = true }
+
+// Load makes the transaction one that loads what was said elsewhere. Its commit is that of a
+// time, as if all was loaded then, of a durability, and of any size. A message whose source id
+// is taken in its thread becomes the next version of that message.
+func (s *Stage) Load(at time.Time, d backend.Durability) {
+	s.loading, s.batch.commit.Time, s.batch.Durability = at, at, d
+}
+
+// Loads reports whether Load was called.
+func (s *Stage) Loads() bool { return !s.loading.IsZero() }
 
 func (s *Stage) alive() error {
 	if s.done {
@@ -269,6 +281,15 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.
 		if u.Origin != nil {
 			origin := *u.Origin
 			u.Origin = &origin
+		}
+		if s.Loads() && u.SourceID != "" && u.Lookup > 0 {
+			known, err := s.found(ctx, u.SourceID, run.Home.Thread)
+			if err != nil {
+				return err
+			}
+			if len(known) > 0 {
+				u.Lookup = known[0].Lookup + 1
+			}
 		}
 		if err := s.settle(ctx, u, second[u.Content]); err != nil {
 			return err

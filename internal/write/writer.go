@@ -32,10 +32,16 @@ func New(engine backend.Engine, now func() time.Time) *Writer {
 
 // On returns a writer to the stage of a transaction.
 func (w *Writer) On(s *Stage) *Writer {
-	return &Writer{engine: s, now: w.now, busy: w.busy, meeting: w.meeting, batches: w.batches}
+	now := func() time.Time {
+		if s.Loads() {
+			return s.loading
+		}
+		return w.now()
+	}
+	return &Writer{engine: s, now: now, busy: w.busy, meeting: w.meeting, batches: w.batches}
 }
 
-// Of returns the writer of a store of package lineage, for the packages of this module that
+// Of returns the writer of a store of package lineage, or of a transaction, for the packages of this module that
 // write to one. Package lineage sets it.
 var Of func(store any) *Writer
 

@@ -1,0 +1,102 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Extent is a run as far as somebody sees it: its spans from the first to Last.
+type Extent struct {
+	Run  structure.RunInfo
+	Last uint64
+}
+
+// Reach is a part of a store's history: some runs, each as far as it is seen.
+type Reach map[structure.RunID]*Extent
+
+// ReachOf returns what belongs to a thread: what its contexts and checkpoints see, and all
+// of its runs if it keeps them. It looks at each context, checkpoint and run once, and at no
+// span.
+func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, error) {
+	reach := make(Reach)
+	for c, err := range from.Contexts(ctx, t.ID, structure.ContextID{}) {
+		if err == nil {
+			err = reach.Follow(ctx, from, c.Tip)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for c, err := range from.Checkpoints(ctx, t.ID, "") {
+		if err == nil {
+			err = reach.Follow(ctx, from, c.Span)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !t.Keeps {
+		return reach, nil
+	}
+	for run, err := range from.RunsOf(ctx, t.ID, structure.RunID{}) {
+		if err != nil {
+			return nil, err
+		}
+		last, err := from.Last(ctx, run.ID)
+		if err == nil {
+			err = reach.Follow(ctx, from, last)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return reach, nil
+}
+
+// Follow adds the history that ends at a span, as far as it is not there yet.
+func (r Reach) Follow(ctx context.Context, from Reader, at structure.SpanRef) error {
+	runs := Runs(ctx, from)
+	for !at.IsZero() {
+		if known := r[at.Run]; known != nil {
+			known.Last = max(known.Last, at.Seq)
+			return nil
+		}
+		run, err := runs(at.Run)
+		if err != nil {
+			return err
+		}
+		r[at.Run] = &Extent{Run: run, Last: at.Seq}
+		at = run.Parent
+	}
+	return nil
+}
+
+// Has reports whether a span is part of it.
+func (r Reach) Has(at structure.SpanRef) bool {
+	e := r[at.Run]
+	return e != nil && at.Seq > 0 && at.Seq <= e.Last
+}
+
+// Spans returns how many spans it has.
+func (r Reach) Spans() uint64 {
+	n := uint64(0)
+	for _, e := range r {
+		n += e.Last
+	}
+	return n
+}
+
+// Extents returns its runs, each behind those that it follows.
+func (r Reach) Extents() []Extent {
+	all := make([]Extent, 0, len(r))
+	for _, e := range r {
+		all = append(all, *e)
+	}
+	slices.SortFunc(all, func(a, b Extent) int {
+		return cmp.Or(cmp.Compare(a.Run.Depth, b.Run.Depth), a.Run.ID.Compare(b.Run.ID))
+	})
+	return all
+}

@@ -1,0 +1,121 @@
+package lineage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// CheckpointInfo is a named, fixed position.
+type CheckpointInfo struct {
+	ID   structure.CheckpointID
+	Name string
+	// SourceID is the id that its caller chose, if any.
+	SourceID  string
+	Span      SpanRef
+	CreatedAt time.Time
+}
+
+// CheckpointOptions describe a checkpoint.
+type CheckpointOptions struct {
+	// SourceID is an id of the caller's choice, unique in the thread.
+	SourceID string
+	// CreatedAt defaults to now.
+	CreatedAt time.Time
+}
+
+func checkpointInfo(c *structure.Checkpoint) CheckpointInfo {
+	return CheckpointInfo{ID: c.ID, Name: c.Name, SourceID: c.SourceID, Span: c.Span, CreatedAt: c.CreatedAt}
+}
+
+// Checkpoint names where the active branch stands. A name that is taken is moved
+// and keeps its ids.
+func (t *Thread) Checkpoint(ctx context.Context, name string) (CheckpointInfo, error) {
+	active, err := t.Active(ctx)
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	tip, err := active.Tip(ctx)
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	if tip.IsZero() {
+		return CheckpointInfo{}, t.noMessages()
+	}
+	return t.CheckpointAt(ctx, name, tip, CheckpointOptions{})
+}
+
+// CheckpointAt names a span. A name that is taken is moved and keeps its ids.
+func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef, o CheckpointOptions) (CheckpointInfo, error) {
+	if strings.TrimSpace(name) == "" {
+		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)
+	}
+	var c *structure.Checkpoint
+	err := t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
+		is := write.Checkpoint{Thread: t.id, Name: name, SourceID: o.SourceID, At: at, CreatedAt: o.CreatedAt}
+		was, err := t.store.engine.Checkpoint(ctx, t.id, name)
+		switch {
+		case err == nil:
+			is.ID, is.SourceID = was.ID, was.SourceID
+		case !isNotFound(err):
+			return err
+		}
+		c = b.Checkpoint(is)
+		return nil
+	})
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	return checkpointInfo(c), nil
+}
+
+// FindCheckpoint returns the checkpoint with a name.
+func (t *Thread) FindCheckpoint(ctx context.Context, name string) (CheckpointInfo, error) {
+	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	return checkpointInfo(c), nil
+}
+
+// Checkpoints returns the thread's checkpoints, newest first.
+func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
+	var infos []CheckpointInfo
+	for c, err := range t.store.engine.Checkpoints(ctx, t.id, "") {
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, checkpointInfo(c))
+	}
+	slices.SortStableFunc(infos, func(a, b CheckpointInfo) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), b.ID.Compare(a.ID))
+	})
+	return infos, nil
+}
+
+// DeleteCheckpoint deletes a checkpoint, if there is one of that name.
+func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
+	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
+		_, err := t.store.engine.Checkpoint(ctx, t.id, name)
+		if isNotFound(err) {
+			return nil
+		}
+		b.DeleteCheckpoint(t.id, name)
+		return err
+	})
+}
+
+// Restore makes a branch at a checkpoint and switches to it.
+func (t *Thread) Restore(ctx context.Context, name string) (BranchInfo, error) {
+	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
+	if err != nil {
+		return BranchInfo{}, err
+	}
+	return t.Rewind(ctx, c.Span)
+}

@@ -1,0 +1,160 @@
+package lineage
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Hang adds items one after another behind any span of the store, each as a span of its
+// own; the zero span begins a history. All or none of them are added. No context moves. The
+// new spans belong to the thread, which keeps all of its messages from then on: see
+// ThreadOptions.Keep.
+func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) ([]SpanRef, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	return t.hang(ctx, parent, items, false)
+}
+
+// HangTogether is Hang for items that become one span: see Context.ExtendTogether.
+func (t *Thread) HangTogether(ctx context.Context, parent SpanRef, items ...Item) (SpanRef, error) {
+	spans, err := t.hang(ctx, parent, items, true)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	return spans[0], nil
+}
+
+func (t *Thread) hang(ctx context.Context, parent SpanRef, items []Item, together bool) (spans []SpanRef, err error) {
+	var m material
+	err = t.store.change(ctx, func(b *write.Batch, try write.Try) error {
+		if err := m.prepare(ctx, t.store, items, together, b, try); err != nil {
+			return err
+		}
+		thread, err := t.store.engine.Thread(ctx, t.id)
+		if err != nil {
+			return err
+		}
+		place := write.Place{After: parent, Home: thread.Home(), Fresh: try.Fresh || parent.IsZero()}
+		if !place.Fresh {
+			if place.Fresh, err = t.store.endsElsewhere(ctx, parent, place.Home); err != nil {
+				return err
+			}
+		}
+		if thread.Keeps {
+			b.ExpectThread(t.id, thread)
+		} else {
+			is := *thread
+			is.Keeps = true
+			if err := t.store.forgetGone(ctx, &is); err != nil {
+				return err
+			}
+			b.ChangeThread(thread, is)
+		}
+		spans = b.Extend(place, m.content, m.steps)
+		return nil
+	})
+	if err != nil {
+		return nil, takenSourceID(err, m.steps)
+	}
+	return spans, nil
+}
+
+// endsElsewhere reports whether a span is not the last of its run, or the run of another
+// home.
+func (s *Store) endsElsewhere(ctx context.Context, at SpanRef, home structure.Home) (bool, error) {
+	run, err := s.engine.Run(ctx, at.Run)
+	if err != nil || run.Home != home {
+		return true, err
+	}
+	last, err := s.engine.Last(ctx, at.Run)
+	return last != at, err
+}
+
+// Spans yields the entries of every span that belongs to the thread, on whichever history
+// it is: those that were added by a context of the thread or hung, but not what its contexts
+// share with other threads. Spans that nothing keeps are among them until the next Collect.
+// Of two spans of one history the earlier comes first.
+func (t *Thread) Spans(ctx context.Context) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		reach := make(backend.Reach)
+		for run, err := range t.store.engine.RunsOf(ctx, t.id, structure.RunID{}) {
+			var last SpanRef
+			if err == nil {
+				last, err = t.store.engine.Last(ctx, run.ID)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !last.IsZero() {
+				reach[run.ID] = &backend.Extent{Run: run, Last: last.Seq}
+			}
+		}
+		for _, e := range reach.Extents() {
+			last := SpanRef{Run: e.Run.ID, Seq: e.Last}
+			for entry, err := range t.store.History(ctx, last, Window{From: e.Run.Position(1)}) {
+				if !yield(entry, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Found is a message that was added to a thread with a source id.
+type Found struct {
+	Thread ThreadID
+	Span   SpanRef
+}
+
+// Find yields the messages that were added with a source id, to whichever threads, in no
+// particular order. Thread.Find looks in one thread.
+func (s *Store) Find(ctx context.Context, sourceID string) iter.Seq2[Found, error] {
+	return func(yield func(Found, error) bool) {
+		var last ThreadID
+		for found, err := range s.engine.Find(ctx, sourceID, ThreadID{}, backend.Found{}) {
+			if err == nil && found.Home.Thread == last {
+				continue // an earlier version
+			}
+			last = found.Home.Thread
+			if !yield(Found{Thread: last, Span: found.Span}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Follows yields the spans that come right after a span, in whatever threads; for the zero
+// span those that begin a history. It looks at no other span.
+func (s *Store) Follows(ctx context.Context, at SpanRef) iter.Seq2[SpanRef, error] {
+	return func(yield func(SpanRef, error) bool) {
+		if !at.IsZero() {
+			last, err := s.engine.Last(ctx, at.Run)
+			if err != nil {
+				yield(SpanRef{}, err)
+				return
+			}
+			next := SpanRef{Run: at.Run, Seq: at.Seq + 1}
+			if last.Seq > at.Seq && !yield(next, nil) {
+				return
+			}
+		}
+		for run, err := range s.engine.ForksAt(ctx, at) {
+			first := SpanRef{Run: run.ID, Seq: 1}
+			if err == nil {
+				var last SpanRef
+				if last, err = s.engine.Last(ctx, run.ID); err == nil && last.IsZero() {
+					continue // nothing was added to it yet
+				}
+			}
+			if !yield(first, err) || err != nil {
+				return
+			}
+		}
+	}
+}
