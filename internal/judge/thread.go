@@ -66,7 +66,6 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 	if err := j.dropNames(id); err != nil {
 		return err
 	}
-	j.effects.LastMoved.set(id, Mover{Gone: true})
 	stored, err := j.View.Members(id)
 	if err != nil {
 		return err

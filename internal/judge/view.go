@@ -26,9 +26,6 @@ type View interface {
 	// Fresh reports that there was never a context of this id. It may be false where
 	// that is not known without a lookup.
 	Fresh(structure.ContextID) bool
-	// LastMoved returns the context of a thread that a Tip moved last, or zero. That
-	// context may have been deleted.
-	LastMoved(structure.ThreadID) (structure.ContextID, error)
 }
 
 // Contents are the blocks and chunks of a state.

@@ -54,12 +54,6 @@ func (n *Named) Context(id structure.ContextID) (*backend.Context, error) {
 // Fresh implements judge.View. It may always be false.
 func (n *Named) Fresh(id structure.ContextID) bool { return n.View.Fresh(id) }
 
-// LastMoved implements judge.View.
-func (n *Named) LastMoved(id structure.ThreadID) (structure.ContextID, error) {
-	n.needID(judge.KeyLastMoved, id)
-	return n.View.LastMoved(id)
-}
-
 // Block implements judge.View.
 func (n *Named) Block(id content.ID) (int64, bool, error) {
 	n.need(judge.Key{Kind: judge.KeyBlock, Hash: id})
