@@ -126,7 +126,7 @@ func TestHang(t *testing.T) {
 // Any tree can be hung, and reads as it was hung.
 func TestHangTrees(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		s, err := lineage.Open(bg, t.TempDir(), &lineage.Options{Durability: lineage.Normal})
+		s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer s.Close()
 		thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "a"})

@@ -3,6 +3,7 @@ package embedded
 import (
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -17,19 +18,26 @@ type barrier struct {
 	contents map[uint64]struct{} // stored since
 	runs     map[structure.RunID]struct{}
 	sets     map[structure.SpanSetID]struct{}
+	messages map[structure.Home]int64 // times of the last messages since
 }
 
 func newBarrier(l *liveSet) *barrier {
 	return &barrier{
 		live: l, contents: make(map[uint64]struct{}),
 		runs: make(map[structure.RunID]struct{}), sets: make(map[structure.SpanSetID]struct{}),
+		messages: make(map[structure.Home]int64),
 	}
 }
 
 // passed notes what a commit brings that has just been written.
-func (b *barrier) passed(c *structure.Commit) {
+func (b *barrier) passed(c *structure.Commit, effects *judge.Effects) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for home, at := range effects.LastMessages.All() {
+		if is, ok := b.messages[home]; !ok || is < at {
+			b.messages[home] = at
+		}
+	}
 	for _, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Block:

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/internal/index"
@@ -22,6 +23,7 @@ type builder struct {
 	slab  slab
 	batch []index.Entry
 	later *statedContext // makes the rest of the entries; nil when there are no more
+	last  []lastOf       // the times of last messages that the commit changed or looked up
 
 	// below is the packs below the index, and packed whether the commit is in one of
 	// them and found there.
@@ -40,7 +42,13 @@ func (b *builder) begin(e *Engine, number uint64, effects *judge.Effects) {
 	if len(b.batch) > 64 {
 		clear(b.batch) // of a few it may hold on to what they were
 	}
-	b.batch = b.batch[:0]
+	b.batch, b.last = b.batch[:0], b.last[:0]
+}
+
+// lastOf is the time of the last message of a home, in Unix milliseconds.
+type lastOf struct {
+	home structure.Home
+	at   int64
 }
 
 // put adds an entry; a nil value deletes the key.
@@ -66,10 +74,12 @@ func (b *builder) entries(records int) error {
 		case t.Now == nil:
 			b.put(k, nil)
 			b.put(threadEndKey(id), nil)
+			b.texts(t.Was, nil)
 			continue
 		case t.Was == nil:
 			b.put(threadEndKey(id), present)
 		}
+		b.texts(t.Was, t.Now)
 		b.putRecord(k, t.Now)
 	}
 	for id, c := range b.Contexts.All() {
@@ -100,7 +110,7 @@ func (b *builder) entries(records int) error {
 	if err := b.erasures(); err != nil {
 		return err
 	}
-	return b.movers()
+	return b.messages()
 }
 
 // context adds the entries of a context that was stated or deleted. Its tip comes after
@@ -182,26 +192,44 @@ func (b *builder) tip(id structure.ContextID, at judge.Tip) {
 	b.put(k, b.slab.end(start))
 }
 
-// movers adds the entries of the contexts that moved last where they are others than
-// before. A context that moves again and again adds none.
-func (b *builder) movers() error {
-	for thread, last := range b.LastMoved.All() {
-		was, known := b.engine.current.movers.get(thread)
-		if known && !last.Gone && was == last.Context {
+// texts changes the entries by which a thread is found by how its source id and title begin.
+func (b *builder) texts(was, is *structure.Thread) {
+	for _, of := range [...]func(*structure.Thread) []byte{sourceTextKey, titleTextKey} {
+		from, to := of(was), of(is)
+		if bytes.Equal(from, to) {
 			continue
 		}
-		k := b.slab.key(tableMoved, thread[:])
-		if last.Gone {
-			b.put(k, nil)
+		if from != nil {
+			b.put(from, nil)
+		}
+		if to != nil {
+			b.put(to, present)
+		}
+	}
+}
+
+// messages adds the entries of the homes whose last message is a later one now. Of messages
+// that are said in the same millisecond only the first adds one.
+func (b *builder) messages() error {
+	for home, at := range b.LastMessages.All() {
+		is, known := b.engine.current.messages.get(home)
+		if !known {
+			var err error
+			if is, known, err = lastMessage(&b.engine.state, home); err != nil {
+				return err
+			}
+		}
+		if known && is >= at {
+			b.last = append(b.last, lastOf{home, is})
 			continue
 		}
-		is, ok, err := b.engine.state.Get(k)
-		if err != nil {
-			return err
-		}
-		if !ok || string(is) != string(last.Context[:]) {
-			b.put(k, b.slab.copy(last.Context[:]))
-		}
+		b.last = append(b.last, lastOf{home, at})
+		start := b.slab.begin()
+		b.slab.buf = appendMessageKey(b.slab.buf, home)
+		k := b.slab.end(start)
+		start = b.slab.begin()
+		b.slab.buf = binary.AppendVarint(b.slab.buf, at)
+		b.put(k, b.slab.end(start))
 	}
 	return nil
 }

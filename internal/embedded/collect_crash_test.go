@@ -110,6 +110,9 @@ func (s *collectStore) requireLive(whole *state) {
 		if strings.HasPrefix(question, "last of ") && want[question] == none {
 			continue // a dead run loses its spans file by file, the last ones first
 		}
+		if strings.HasSuffix(question, "est threads") {
+			continue // and so does a thread its last messages
+		}
 		if question == "feed" || question == "stats" || is == want[question] || is == uncollected[question] {
 			continue
 		}

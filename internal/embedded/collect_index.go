@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"encoding/binary"
 	"iter"
 	"slices"
 
@@ -150,7 +151,8 @@ type pruning struct {
 // later commits may have deleted some: the list of a commit is changed as a whole.
 func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
-	if k[0] == tableOnce { // packs do not say which requests their commits were
+	// Packs do not say which requests their commits were, and a fold derives the order.
+	if k[0] == tableOnce || k[0] == tableOrder {
 		return nil
 	}
 	if k[0] != tableReflog && k[0] != tableSummary {
@@ -175,6 +177,10 @@ func (p *pruning) flush(count func()) error {
 	defer e.write.Unlock()
 	var batch []index.Entry
 	for _, change := range p.changes {
+		if change[1].Key[0] == tableMessage {
+			batch = append(batch, p.message(change[1]))
+			continue
+		}
 		now, ok, err := e.index.Get(change[0].Key)
 		if err != nil {
 			return err
@@ -198,6 +204,22 @@ func (p *pruning) flush(count func()) error {
 	state.Counts = e.counts.values()
 	e.index.Apply(state, batch)
 	return nil
+}
+
+// message returns the entry of a last message, given that of what lived when the barrier was
+// put up: later messages may be older than one that is dead.
+func (p *pruning) message(will index.Entry) index.Entry {
+	home := homeOfMessage(will.Key)
+	e := p.engine
+	e.current.messages.forget(home)
+	b := e.barrier.Load()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	at, ok := b.messages[home]
+	if was, n := binary.Varint(will.Value); ok && (n <= 0 || was < at) {
+		will.Value = binary.AppendVarint(nil, at)
+	}
+	return will
 }
 
 // list returns what changes the entries under a prefix into those that are still

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -117,6 +118,8 @@ func ask(e *Engine, about []*structure.Commit) answers {
 	a.say("stats", stats.Counts(), err)
 	all(a, "threads", e.Threads(ctx, structure.ThreadID{}))
 	all(a, "contexts", e.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}))
+	all(a, "latest threads", e.ListThreads(ctx, backend.ThreadQuery{}))
+	all(a, "oldest threads", e.ListThreads(ctx, backend.ThreadQuery{Oldest: true}))
 	all(a, "roots", e.Forks(ctx, structure.RunID{}))
 	commits := []string{}
 	for c, err := range e.Feed(ctx, backend.Cursor{}) {
@@ -268,6 +271,10 @@ func (s *state) expected(about []*structure.Commit) answers {
 	}
 	wanted(a, "threads", s.threads, func(*structure.Thread) bool { return true }, func(a, b *structure.Thread) int { return a.ID.Compare(b.ID) })
 	contexts("contexts", func(*backend.Context) bool { return true })
+	latest := s.listings()
+	a.say("latest threads", latest, nil)
+	slices.Reverse(latest)
+	a.say("oldest threads", latest, nil)
 	a.say("roots", s.forks(structure.RunID{}), nil)
 	for id := range asked.threads {
 		lookup(a, fmt.Sprint("thread ", id), s.threads, id)
@@ -315,6 +322,29 @@ func (s *state) expected(about []*structure.Commit) answers {
 	a.expectContent(s, asked)
 	a.expectValues(s, asked)
 	return a
+}
+
+// listings returns the threads as they are listed.
+func (s *state) listings() []backend.ThreadListing {
+	all := []backend.ThreadListing{}
+	for _, t := range s.threads {
+		all = append(all, backend.ThreadListing{Thread: t, LastMessage: s.lastMessage(t.Home())})
+	}
+	slices.SortFunc(all, func(a, b backend.ThreadListing) int {
+		return cmp.Or(b.Updated().Compare(a.Updated()), b.ID.Compare(a.ID))
+	})
+	return all
+}
+
+func (s *state) lastMessage(home structure.Home) (last time.Time) {
+	for ref, p := range s.spans {
+		for _, u := range p.span.Usages {
+			if s.runs[ref.Run].Home == home && u.CreatedAt.After(last) {
+				last = u.CreatedAt
+			}
+		}
+	}
+	return last
 }
 
 // fed returns a commit's records without the bodies that were erased since.

@@ -136,7 +136,7 @@ func (a *author) span(records []structure.Record, s *state, at structure.SpanRef
 		return id
 	}
 	for i := range 1 + a.IntN(2) {
-		u := structure.Usage{Kind: structure.MessageUsage, Content: bring(), Role: "user", CreatedAt: a.now()}
+		u := structure.Usage{Kind: structure.MessageUsage, Content: bring(), Role: "user", CreatedAt: a.now().Add(-time.Duration(a.things*31%97) * time.Millisecond)}
 		switch a.IntN(6) {
 		case 0:
 			u.Form, u.Extras = bring(), [][]byte{[]byte(a.name("extra"))}

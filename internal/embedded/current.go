@@ -15,7 +15,7 @@ type current struct {
 	mu       sync.Mutex
 	ends     recent[structure.RunID, judge.End]
 	contexts recent[structure.ContextID, liveContext]
-	movers   recent[structure.ThreadID, structure.ContextID] // see judge.Mover
+	messages recent[structure.Home, int64] // times of last messages; for who has the lock on writing
 }
 
 type liveContext struct {
@@ -29,7 +29,7 @@ func newCurrent() current {
 	return current{
 		ends:     recentByID[structure.RunID, judge.End](),
 		contexts: recentByID[structure.ContextID, liveContext](),
-		movers:   recentByID[structure.ThreadID, structure.ContextID](),
+		messages: recent[structure.Home, int64]{place: func(h structure.Home) uint64 { return placeOfID(h.Thread) }},
 	}
 }
 
@@ -78,13 +78,6 @@ func (c *current) take(f *judge.Effects, shared *backend.Context) {
 	for _, run := range f.Cuts {
 		c.ends.forget(run)
 	}
-	for thread, last := range f.LastMoved.All() {
-		if last.Gone {
-			c.movers.forget(thread)
-		} else {
-			c.movers.set(thread, last.Context)
-		}
-	}
 	for id, change := range f.Contexts.All() {
 		if change.Stated == nil {
 			c.contexts.forget(id)
@@ -116,6 +109,6 @@ func (c *current) forget() {
 	c.mu.Lock()
 	c.ends.clear()
 	c.contexts.clear()
-	c.movers.clear()
+	c.messages.clear()
 	c.mu.Unlock()
 }

@@ -38,6 +38,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		Logger:       e.opt.Logger,
 		Yield:        e.giveWay(),
 		Early:        early,
+		Derive:       deriveOrder,
 		// A checkpoint begins only after commits, so the journal is there.
 		Durable: func(number uint64) error { return e.journal.Sync(number) },
 	})

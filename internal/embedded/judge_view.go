@@ -83,16 +83,6 @@ func (s *judgeView) Context(id structure.ContextID) (*backend.Context, error) {
 // Fresh implements judge.View.
 func (s *judgeView) Fresh(id structure.ContextID) bool { return !s.replay && s.engine.isNew(id) }
 
-// LastMoved implements judge.View.
-func (s *judgeView) LastMoved(thread structure.ThreadID) (id structure.ContextID, err error) {
-	if id, ok := s.engine.current.movers.get(thread); ok {
-		return id, nil
-	}
-	v, _, err := s.look(tableMoved, thread[:])
-	copy(id[:], v)
-	return id, err
-}
-
 // Value implements judge.View.
 func (s *judgeView) Value(key structure.ValueKey) (uint64, error) {
 	snapshot := s.engine.index.Snapshot()

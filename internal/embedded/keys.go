@@ -37,7 +37,10 @@ const (
 	tableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
 	tablePacked      = 'P' // nothing → segment up to which packs find what is not here
 	tableValue       = 'V' // scope, owner, key, NUL, commit (the latest first) → value record; names of owners end with NUL
-	tableMoved       = 'v' // thread → context of it that a tip moved last; zero for one that was deleted and made again
+	tableMessage     = 'v' // thread, incarnation → time of the last message
+	tableOrder       = 'A' // filter, time of the last update, thread → nothing; derived, see order.go
+	tableFrom        = 'S' // start of a source id, thread → nothing
+	tableTitle       = 'Y' // start of a title without upper case, thread → nothing
 	tableNamed       = 'w' // thread, context, name → nothing: the branch of that name is the context
 	tableMember      = 'x' // thread, context → nothing
 	tableChunk       = 'y' // start of the chunk key → where its record is

@@ -44,7 +44,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		}
 	}
 	if barrier := e.barrier.Load(); barrier != nil && !e.state.replay {
-		barrier.passed(c)
+		barrier.passed(c, b.Effects)
 	}
 	e.counts = e.counts.plus(&b.Counts)
 	id, since := e.identify(b, f)
@@ -60,6 +60,9 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	}, b.batch, later)
 	e.current.take(b.Effects, (*backend.Context)(b.later))
 	e.current.mu.Unlock()
+	for _, m := range b.last {
+		e.current.messages.set(m.home, m.at)
+	}
 	if many {
 		e.index.Settle()
 	}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -46,9 +47,14 @@ func (r *reads) Contexts(ctx context.Context, thread structure.ThreadID, after s
 	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread, after) })
 }
 
-// LastMoved implements backend.Reader.
-func (r *reads) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
-	return read(r, func(v view) (backend.Context, error) { return v.LastMoved(ctx, thread) })
+// LastMessage implements backend.Reader.
+func (r *reads) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
+	return read(r, func(v view) (time.Time, error) { return v.LastMessage(ctx, home) })
+}
+
+// ListThreads implements backend.Reader.
+func (r *reads) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.ThreadListing, error] { return v.ListThreads(ctx, q) })
 }
 
 // Children implements backend.Reader.

@@ -46,6 +46,7 @@ type verifier struct {
 	done, total int64
 	damaged     bool // the journal is: nothing can be compared with it
 	lost        bool // packs do not find what they hold
+	wrong       bool // entries of the index are
 	below       *layer
 	finding     *journal.Check // of the pack that is being read
 	pruned      *barrier
@@ -111,6 +112,9 @@ func (v *verifier) run() error {
 	fresh := again.latest()
 	defer fresh.Close()
 	if err := v.compare(snapshot.Snapshot, fresh.Snapshot); err != nil {
+		return err
+	}
+	if err := v.order(snapshot.Snapshot); err != nil {
 		return err
 	}
 	return v.trees(view{engine: v.engine, index: fresh})
@@ -394,6 +398,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 		}
 		switch {
 		case least[0] == tableOnce: // packs do not say which requests their commits were
+		case least[0] == tableOrder: // see verifier.order
 		case packed: // it is still to leave the index
 		case order < 0:
 			problem = "entry that the journal does not account for"
@@ -403,6 +408,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			problem = "entry differs from what the journal says"
 		}
 		if problem != "" {
+			v.wrong = true
 			if err := v.found(v.indexFinding(least, problem)); err != nil {
 				return err
 			}

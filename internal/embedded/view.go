@@ -170,16 +170,6 @@ func (v view) Contexts(ctx context.Context, thread structure.ThreadID, after str
 	return v.contexts(ctx, key(tableMember, thread[:]), after)
 }
 
-// LastMoved implements backend.Reader.
-func (v view) LastMoved(_ context.Context, thread structure.ThreadID) (backend.Context, error) {
-	var id structure.ContextID
-	is, _, err := v.index.Get(key(tableMoved, thread[:]))
-	if copy(id[:], is); err != nil {
-		return backend.Context{}, err
-	}
-	return readContext(v.index, id)
-}
-
 // Children implements backend.Reader.
 func (v view) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return v.contexts(ctx, key(tableChild, parent[:]), after)

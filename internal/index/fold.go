@@ -36,7 +36,7 @@ func (db *DB) startFold() {
 		}
 		db.frozen, db.active = db.active, newOverlay()
 		db.pressure.Store(0)
-		db.frozen.state, db.frozen.applied = db.state, db.applied
+		db.frozen.state, db.frozen.applied, db.frozen.frozen = db.state, db.applied, db.frozen.Seal()
 		db.dropShared()
 	}
 	db.folding, db.written = true, true
@@ -48,6 +48,9 @@ func (db *DB) foldFrozen(o *overlay) {
 	err := db.opt.Durable(o.state.Number)
 	if err == nil {
 		err = removeSums(db.path)
+	}
+	if err == nil && db.opt.Derive != nil {
+		err = db.opt.Derive(&Folding{db: db, overlay: o})
 	}
 	if err == nil {
 		use, err = db.fold(o)
@@ -109,6 +112,14 @@ func (db *DB) Checkpoint() error {
 		db.retryAt = time.Time{}
 		db.startFold()
 	}
+}
+
+// Fold begins to fold everything applied so far, in the background.
+func (db *DB) Fold() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.settleLocked()
+	db.startFold()
 }
 
 // claim folds everything applied so far and then keeps the file for its caller to

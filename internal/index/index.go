@@ -61,6 +61,10 @@ type Options struct {
 	// over a later state. A checkpoint writes them in several transactions, to bound
 	// its memory, and all others in one with the state. Nil means all keys.
 	Early func(key []byte) bool
+	// Derive, when not nil, is called by each fold. It may add entries that follow from those
+	// that the fold brings. Only FirstDerived and LastDerived of a snapshot find them at all
+	// times. They must not share a prefix with other entries.
+	Derive func(*Folding) error
 	// Yield, when not nil, is called by a fold after every few microseconds of work.
 	Yield func()
 	// ReadOnly never writes the file.
@@ -308,7 +312,7 @@ func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
 	}
 	value, found := db.active.Latest().Get(key)
 	if !found && db.frozen != nil {
-		value, found = db.frozen.Latest().Get(key)
+		value, found = db.frozen.frozen.Get(key)
 	}
 	if found || db.base == nil {
 		db.mu.RUnlock()
@@ -382,9 +386,11 @@ func (db *DB) Size() int64 {
 type overlay struct {
 	*memtable.Table
 
-	// When frozen: as of which commit and after how many batches.
+	// When frozen: as of which commit, after how many batches, and what is read. What a
+	// fold derives comes later.
 	state   State
 	applied uint64
+	frozen  memtable.Moment
 }
 
 func newOverlay() *overlay { return &overlay{Table: memtable.New()} }

@@ -45,7 +45,7 @@ func (db *DB) Snapshot() *Snapshot {
 	if db.shared == nil {
 		v := &view{state: db.state, memory: []memtable.Moment{db.active.Seal()}}
 		if db.frozen != nil {
-			v.memory = append(v.memory, db.frozen.Latest())
+			v.memory = append(v.memory, db.frozen.frozen)
 		}
 		if db.base != nil && db.base.retain() {
 			v.base = db.base

@@ -43,11 +43,6 @@ func (j *Judge) context(c *structure.Context) error {
 		j.effects.Counts.Contexts++
 		j.members.add(c.Thread, c.ID)
 		change.Made = true
-		if !fresh {
-			if err := j.remade(c); err != nil {
-				return err
-			}
-		}
 	}
 	change.Stated = &backend.Context{Context: *c, Moved: is.Commit, MovedAt: is.At}
 	structure.Own(&change.Stated.Context)
@@ -99,7 +94,6 @@ func (k *keys) contextRecord(c *structure.Context) {
 	}
 	if !c.Thread.IsZero() {
 		k.add(Key{Kind: KeyThread, ID: c.Thread})
-		k.add(Key{Kind: KeyLastMoved, ID: c.Thread})
 	}
 	k.set(c.Set)
 	k.span(c.Base)
@@ -144,9 +138,6 @@ func (j *Judge) tip(t *structure.Tip) error {
 	if err := j.requireSpan(t.Span); err != nil {
 		return err
 	}
-	if c != nil && !c.Thread.IsZero() {
-		j.effects.LastMoved.set(c.Thread, Mover{Context: c.ID})
-	}
 	j.effects.Tips.set(t.Context, Tip{Span: t.Span, Commit: j.Commit.Number, At: j.millis})
 	return nil
 }
@@ -154,25 +145,6 @@ func (j *Judge) tip(t *structure.Tip) error {
 func (k *keys) tip(t *structure.Tip) {
 	k.context(t.Context)
 	k.span(t.Span)
-}
-
-// remade notes that a context was made under an id that may have been that of an earlier one
-// of the thread, whose moves are not its own.
-func (j *Judge) remade(c *structure.Context) error {
-	if c.Thread.IsZero() {
-		return nil
-	}
-	last, ok := j.effects.LastMoved.Get(c.Thread)
-	if !ok {
-		var err error
-		if last.Context, err = j.View.LastMoved(c.Thread); err != nil {
-			return err
-		}
-	}
-	if last.Context == c.ID {
-		j.effects.LastMoved.set(c.Thread, Mover{})
-	}
-	return nil
 }
 
 // deleteContext takes out a context that no branch names.

@@ -19,15 +19,17 @@ type Effects struct {
 
 	Contexts Table[structure.ContextID, ContextChange]
 	// Tips are where contexts stand now that were moved, or stated again.
-	Tips      Table[structure.ContextID, Tip]
-	LastMoved Table[structure.ThreadID, Mover]
+	Tips Table[structure.ContextID, Tip]
 
 	Runs Table[structure.RunID, structure.RunInfo] // new ones
 	Ends Table[structure.RunID, End]               // of runs that are new or have new spans
 	// Cuts are runs that lost their end to a collection. They come from replay only.
 	Cuts  []structure.RunID
 	Spans Table[structure.SpanRef, Span]
-	Sets  Table[structure.SpanSetID, *structure.SpanSet]
+	// LastMessages are the greatest times of the usages in new spans, in Unix milliseconds,
+	// by the home of their runs. Earlier spans of a home may have greater ones.
+	LastMessages Table[structure.Home, int64]
+	Sets         Table[structure.SpanSetID, *structure.SpanSet]
 	// Lookups are the usages of new spans that are found by source ids.
 	Lookups Table[Lookup, structure.SpanRef]
 
@@ -76,13 +78,6 @@ type Tip struct {
 	At     int64 // Unix milliseconds
 }
 
-// Mover is the context of a thread that was moved last: zero if a context was made anew
-// under its id. Gone says that the thread was deleted.
-type Mover struct {
-	Context structure.ContextID
-	Gone    bool
-}
-
 // Span is a new span.
 type Span struct {
 	*structure.Span
@@ -124,7 +119,7 @@ func (e *Effects) reset() {
 	e.CheckpointSources.reset()
 	e.Contexts.reset()
 	e.Tips.reset()
-	e.LastMoved.reset()
+	e.LastMessages.reset()
 	e.Runs.reset()
 	e.Ends.reset()
 	e.Cuts = emptied(e.Cuts)

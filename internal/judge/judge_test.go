@@ -80,7 +80,10 @@ func (d drawer) record() structure.Record {
 		}
 		return r
 	case 7, 8:
-		u := structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: content.Sum([]byte(d.body()))}
+		u := structure.Usage{
+			Kind: structure.MessageUsage, Role: "user", Content: content.Sum([]byte(d.body())),
+			CreatedAt: moment(rapid.Uint64Range(0, 3).Draw(d.T, "said")),
+		}
 		if d.maybe() {
 			u.SourceID, u.Lookup = d.of("source", "a", "b"), rapid.Uint64Range(0, 2).Draw(d.T, "lookup")
 		}
@@ -352,7 +355,6 @@ func TestRemadeInOneCommit(t *testing.T) {
 	require.Equal(t, b.ID, c.rows.contexts[at].Thread)
 	require.Len(t, c.rows.summaries, 1)
 	require.Empty(t, c.rows.reflog)
-	require.Equal(t, at, c.rows.lastMoved[a.ID])
 	unsummed := &structure.Deletion{Subject: structure.KindSummary, Context: at, Summary: sum.ID}
 	require.ErrorIs(t, c.decide(backend.Options{}, gone, of(b), unsummed), backend.ErrNotFound)
 	require.NoError(t, c.decide(backend.Options{}, unsummed, sum))
@@ -361,7 +363,6 @@ func TestRemadeInOneCommit(t *testing.T) {
 	require.Contains(t, c.rows.contexts, at, "it is in the other thread")
 	require.NoError(t, c.decide(backend.Options{}, &structure.Deletion{Subject: structure.KindThread, Thread: b.ID}, b, of(b)))
 	require.Contains(t, c.rows.contexts, at)
-	require.NotContains(t, c.rows.lastMoved, b.ID)
 }
 
 // What a thread or context had is gone with it, also where a commit makes it anew, and what
@@ -424,15 +425,25 @@ func TestNamedInTheSameCommit(t *testing.T) {
 	require.NoError(t, c.decide(backend.Options{}, unnamed, gone))
 }
 
-// What an earlier context of an id moved is not what a later one moved.
-func TestMovesOfAnEarlierContext(t *testing.T) {
+// The last message of a thread is the latest by its own time, of all in runs that belong to
+// the thread, whether a context leads to them or not.
+func TestLastMessages(t *testing.T) {
 	c := newCourt(t)
-	th := &structure.Thread{ID: id[structure.ThreadID]("a")}
-	own := &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
-	gone := &structure.Deletion{Subject: structure.KindContext, Context: own.ID}
-	require.NoError(t, c.decide(backend.Options{}, th, own, &structure.Tip{Context: own.ID}))
-	require.Equal(t, own.ID, c.rows.lastMoved[th.ID])
-	require.NoError(t, c.decide(backend.Options{}, gone))
-	require.NoError(t, c.decide(backend.Options{}, own))
-	require.Zero(t, c.rows.lastMoved[th.ID])
+	th := &structure.Thread{ID: id[structure.ThreadID]("a"), Incarnation: 7}
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, moment(0), []byte("x"))
+	run := &structure.Run{ID: id[structure.RunID]("r"), Home: th.Home()}
+	stray := &structure.Run{ID: id[structure.RunID]("s")}
+	said := func(in *structure.Run, place uint64, at ...uint64) structure.Record {
+		s := &structure.Span{Ref: structure.SpanRef{Run: in.ID, Seq: place}}
+		for _, at := range at {
+			s.Usages = append(s.Usages, structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: block.ID, CreatedAt: moment(at)})
+		}
+		return s
+	}
+	require.NoError(t, c.decide(backend.Options{}, th, block, run, stray, said(run, 1, 3, 5, 4), said(run, 2, 2), said(stray, 1, 9)))
+	require.Equal(t, map[structure.Home]int64{th.Home(): moment(5).UnixMilli()}, c.rows.messages)
+	require.NoError(t, c.decide(backend.Options{}, said(run, 3, 4)))
+	require.Equal(t, moment(5).UnixMilli(), c.rows.messages[th.Home()])
+	require.NoError(t, c.decide(backend.Options{}, said(run, 4, 6)))
+	require.Equal(t, moment(6).UnixMilli(), c.rows.messages[th.Home()])
 }

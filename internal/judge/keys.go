@@ -12,7 +12,6 @@ type KeyKind uint8
 const (
 	KeyThread         KeyKind = iota + 1 // ID
 	KeyContext                           // ID
-	KeyLastMoved                         // ID of a thread
 	KeyRun                               // ID
 	KeyEnd                               // ID of a run
 	KeySpan                              // ID of a run, Seq

@@ -18,7 +18,7 @@ import (
 type rows struct {
 	threads     map[structure.ThreadID]*structure.Thread
 	contexts    map[structure.ContextID]backend.Context
-	lastMoved   map[structure.ThreadID]structure.ContextID
+	messages    map[structure.Home]int64
 	runs        map[structure.RunID]structure.RunInfo
 	ends        map[structure.RunID]judge.End
 	spans       map[structure.SpanRef]structure.Digest
@@ -51,7 +51,7 @@ type reflogAt struct {
 func newRows() *rows {
 	return &rows{
 		threads: map[structure.ThreadID]*structure.Thread{}, contexts: map[structure.ContextID]backend.Context{},
-		lastMoved: map[structure.ThreadID]structure.ContextID{}, runs: map[structure.RunID]structure.RunInfo{},
+		messages: map[structure.Home]int64{}, runs: map[structure.RunID]structure.RunInfo{},
 		ends: map[structure.RunID]judge.End{}, spans: map[structure.SpanRef]structure.Digest{},
 		sets: map[structure.SpanSetID]*structure.SpanSet{}, lookups: map[judge.Lookup]structure.SpanRef{},
 		branchFrom: map[judge.Source]string{}, pointFrom: map[judge.Source]string{},
@@ -72,7 +72,7 @@ func put[K comparable, V any](table map[K]V, k K, v V, there bool) {
 
 func (s *rows) clone() *rows {
 	return &rows{
-		threads: maps.Clone(s.threads), contexts: maps.Clone(s.contexts), lastMoved: maps.Clone(s.lastMoved),
+		threads: maps.Clone(s.threads), contexts: maps.Clone(s.contexts), messages: maps.Clone(s.messages),
 		runs: maps.Clone(s.runs), ends: maps.Clone(s.ends), spans: maps.Clone(s.spans), sets: maps.Clone(s.sets),
 		lookups: maps.Clone(s.lookups), branchFrom: maps.Clone(s.branchFrom), pointFrom: maps.Clone(s.pointFrom), branches: maps.Clone(s.branches), checkpoints: maps.Clone(s.checkpoints),
 		summaries: slices.Clone(s.summaries), reflog: slices.Clone(s.reflog),
@@ -104,8 +104,10 @@ func (s *rows) take(number uint64, e *judge.Effects, first int) {
 		c.Tip, c.Moved, c.MovedAt = at.Span, at.Commit, at.At
 		s.contexts[id] = c
 	}
-	for id, last := range e.LastMoved.All() {
-		put(s.lastMoved, id, last.Context, !last.Gone)
+	for home, at := range e.LastMessages.All() {
+		if is, ok := s.messages[home]; !ok || is < at {
+			s.messages[home] = at
+		}
 	}
 	for id, run := range e.Runs.All() {
 		s.runs[id] = run
@@ -224,10 +226,6 @@ func (s *rows) Context(id structure.ContextID) (*backend.Context, error) {
 }
 
 func (s *rows) Fresh(structure.ContextID) bool { return false }
-
-func (s *rows) LastMoved(id structure.ThreadID) (structure.ContextID, error) {
-	return s.lastMoved[id], nil
-}
 
 func (s *rows) Value(k structure.ValueKey) (uint64, error) { return s.values[k].commit, nil }
 

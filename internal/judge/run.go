@@ -101,7 +101,11 @@ func (j *Judge) span(i int, s *structure.Span) error {
 			return err
 		}
 	}
-	if err := j.usages(s); err != nil {
+	run, _, err := j.runInfo(s.Ref.Run)
+	if err != nil {
+		return err
+	}
+	if err := j.usages(s, run.Home); err != nil {
 		return err
 	}
 	digest := structure.NextDigest(end.Digest, s.Usages)
@@ -144,6 +148,10 @@ func (j *Judge) digestBefore(r structure.SpanRef) (structure.Digest, error) {
 
 func (k *keys) newSpan(s *structure.Span) {
 	k.add(Key{Kind: KeyEnd, ID: s.Ref.Run})
+	home, mine := k.homes[s.Ref.Run]
+	if !mine {
+		k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
+	}
 	k.set(s.Set)
 	for i := range s.Usages {
 		u := &s.Usages[i]
@@ -153,23 +161,18 @@ func (k *keys) newSpan(s *structure.Span) {
 		if u.Lookup == 0 {
 			continue
 		}
-		if home, mine := k.homes[s.Ref.Run]; mine {
+		if mine {
 			k.add(Key{Kind: KeyLookups, ID: home.Thread, Seq: home.Incarnation, Name: u.SourceID})
 		} else {
-			k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
 			k.add(Key{Kind: KeyLookupsOfRun, ID: s.Ref.Run, Name: u.SourceID})
 		}
 	}
-	switch {
-	case !k.replay:
-	case s.Ref.Seq > 1:
+	if k.replay && s.Ref.Seq > 1 {
 		k.digest(structure.SpanRef{Run: s.Ref.Run, Seq: s.Ref.Seq - 1})
-	default:
-		k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
 	}
 }
 
-func (j *Judge) usages(s *structure.Span) error {
+func (j *Judge) usages(s *structure.Span, home structure.Home) error {
 	if len(s.Usages) == 0 {
 		return refusal("span", s.Ref, backend.ErrInvalid, "no usages")
 	}
@@ -192,7 +195,7 @@ func (j *Judge) usages(s *structure.Span) error {
 			err = checkSource(u.SourceID)
 		}
 		if err == nil && u.Lookup != 0 {
-			err = j.lookup(u, s.Ref)
+			err = j.lookup(u, home, s.Ref)
 		}
 		if err != nil {
 			return err
@@ -200,29 +203,40 @@ func (j *Judge) usages(s *structure.Span) error {
 		j.effects.Counts.LogicalBytes += size
 	}
 	j.effects.Counts.Usages += int64(len(s.Usages))
+	j.lastMessage(s, home)
 	return nil
 }
 
-// lookup records that a span is found by the source id of a usage, if its run belongs to a
-// thread.
-func (j *Judge) lookup(u *structure.Usage, r structure.SpanRef) error {
-	run, known, err := j.runInfo(r.Run)
-	if err := required(known, err, "run", r.Run); err != nil {
-		return err
+// lastMessage notes the time of a new span if its run belongs to a thread.
+func (j *Judge) lastMessage(s *structure.Span, home structure.Home) {
+	if home.Thread.IsZero() {
+		return
 	}
-	if run.Home.Thread.IsZero() {
+	at := s.Usages[0].CreatedAt.UnixMilli()
+	for i := range s.Usages[1:] {
+		at = max(at, s.Usages[1+i].CreatedAt.UnixMilli())
+	}
+	if is, ok := j.effects.LastMessages.Get(home); !ok || is < at {
+		j.effects.LastMessages.set(home, at)
+	}
+}
+
+// lookup makes a span be found by the source id of a usage, if its run belongs to a thread.
+func (j *Judge) lookup(u *structure.Usage, home structure.Home, r structure.SpanRef) error {
+	if home.Thread.IsZero() {
 		return nil
 	}
-	l := Lookup{run.Home, u.SourceID, u.Lookup}
+	l := Lookup{home, u.SourceID, u.Lookup}
 	if !j.Replay {
 		_, taken := j.effects.Lookups.Get(l)
 		if !taken {
+			var err error
 			if taken, err = j.View.HasLookup(l); err != nil {
 				return err
 			}
 		}
 		if taken {
-			return sourceRefusal(u.SourceID, backend.ErrExists, "in thread "+run.Home.Thread.String())
+			return sourceRefusal(u.SourceID, backend.ErrExists, "in thread "+home.Thread.String())
 		}
 	}
 	j.effects.Lookups.set(l, r)

@@ -73,7 +73,6 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 		return err
 	}
 	j.dropThreadValues(id)
-	j.effects.LastMoved.set(id, Mover{Gone: true})
 	stored, err := j.View.Members(id)
 	if err != nil {
 		return err

@@ -26,9 +26,6 @@ type View interface {
 	// Fresh reports that there was never a context of this id. It may be false where
 	// that is not known without a lookup.
 	Fresh(structure.ContextID) bool
-	// LastMoved returns the context of a thread that a Tip moved last, or zero. That
-	// context may have been deleted.
-	LastMoved(structure.ThreadID) (structure.ContextID, error)
 	// Value returns the number of the commit that set or deleted a value last, 0 if none
 	// did.
 	Value(structure.ValueKey) (commit uint64, err error)

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -598,10 +599,32 @@ func (s *Stage) Digest(ctx context.Context, tip structure.SpanRef) (structure.Di
 	return s.Reader.Digest(ctx, tip)
 }
 
+// LastMessage implements backend.Reader.
+func (s *Stage) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
+	last, err := s.Reader.LastMessage(ctx, home)
+	for run, spans := range s.spans {
+		if is, err := s.Run(ctx, run); err != nil || is.Home != home {
+			continue
+		}
+		for _, span := range spans {
+			for i := range span.Usages {
+				if at := span.Usages[i].CreatedAt; at.After(last) {
+					last = at
+				}
+			}
+		}
+	}
+	return last, err
+}
+
 // Listings whose result others can change in ways that are no expectation.
 
 func (s *Stage) Threads(context.Context, structure.ThreadID) iter.Seq2[*structure.Thread, error] {
 	return refused[*structure.Thread]("a list of threads")
+}
+
+func (s *Stage) ListThreads(context.Context, backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
+	return refused[backend.ThreadListing]("a list of threads")
 }
 
 func (s *Stage) ThreadsEnding(context.Context, [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {

@@ -9,9 +9,7 @@ package backend
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -212,6 +210,7 @@ const IDEnd = 4
 type Reader interface {
 	SourceReader
 	ValueReader
+	ThreadReader
 
 	// Head returns where the last commit is, the zero cursor in an empty store.
 	Head(ctx context.Context) (Cursor, error)
@@ -229,9 +228,6 @@ type Reader interface {
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
 	Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[Context, error]
-	// LastMoved returns the context of a thread that a Tip moved last, ErrNotFound if it
-	// was deleted since or there was none.
-	LastMoved(ctx context.Context, thread structure.ThreadID) (Context, error)
 	// Children yields the contexts whose parent is the given one, in the order of their ids.
 	Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[Context, error]
 
@@ -296,26 +292,6 @@ func BranchOf(ctx context.Context, r Reader, thread structure.ThreadID, id struc
 		return b, err
 	}
 	return nil, nil
-}
-
-// UpdatedAt returns when a thread was last updated: when it was changed or one of its
-// contexts last moved, whichever is later.
-func UpdatedAt(ctx context.Context, r Reader, t *structure.Thread) (time.Time, error) {
-	updated := t.UpdatedAt
-	// The active context counts even if the one that moved last was deleted.
-	for _, read := range []func() (Context, error){
-		func() (Context, error) { return r.Context(ctx, t.Active) },
-		func() (Context, error) { return r.LastMoved(ctx, t.ID) },
-	} {
-		c, err := read()
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return time.Time{}, err
-		}
-		if moved := time.UnixMilli(c.MovedAt).UTC(); moved.After(updated) {
-			updated = moved
-		}
-	}
-	return updated, nil
 }
 
 // Context is a context as it is now.

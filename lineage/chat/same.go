@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // sameJSON reports whether two JSON texts have the same value, however they are
@@ -53,33 +53,7 @@ func sameNumber(a, b string) bool {
 	if a == b {
 		return true
 	}
-	digitsA, exponentA, okA := splitNumber(a)
-	digitsB, exponentB, okB := splitNumber(b)
+	digitsA, exponentA, okA := backend.Decimal(a)
+	digitsB, exponentB, okB := backend.Decimal(b)
 	return okA && okB && digitsA == digitsB && exponentA == exponentB
-}
-
-// splitNumber returns a number as its digits, with the sign but without zeros
-// around them, and the power of ten they are to be multiplied with. It reports
-// false for an exponent beyond reason.
-func splitNumber(s string) (digits string, exponent int, ok bool) {
-	s, sign := strings.CutPrefix(s, "-")
-	if at := strings.IndexAny(s, "eE"); at >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(s[at+1:]); err != nil || exponent < -1e9 || exponent > 1e9 {
-			return "", 0, false
-		}
-		s = s[:at]
-	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	exponent -= len(fraction)
-	digits = strings.TrimLeft(whole+fraction, "0")
-	trimmed := strings.TrimRight(digits, "0")
-	if trimmed == "" {
-		return "0", 0, true
-	}
-	exponent += len(digits) - len(trimmed)
-	if sign {
-		trimmed = "-" + trimmed
-	}
-	return trimmed, exponent, true
 }

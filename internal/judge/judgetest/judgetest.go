@@ -54,12 +54,6 @@ func (n *Named) Context(id structure.ContextID) (*backend.Context, error) {
 // Fresh implements judge.View. It may always be false.
 func (n *Named) Fresh(id structure.ContextID) bool { return n.View.Fresh(id) }
 
-// LastMoved implements judge.View.
-func (n *Named) LastMoved(id structure.ThreadID) (structure.ContextID, error) {
-	n.needID(judge.KeyLastMoved, id)
-	return n.View.LastMoved(id)
-}
-
 // Value implements judge.View.
 func (n *Named) Value(key structure.ValueKey) (uint64, error) {
 	n.need(judge.Key{Kind: judge.KeyValue, Value: key})

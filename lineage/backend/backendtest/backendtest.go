@@ -44,6 +44,7 @@ func Run(t *testing.T, c Config) {
 		{"Tips", testTips},
 		{"Threads", testThreads},
 		{"ThreadsEnding", testThreadsEnding},
+		{"Listings", testListings},
 		{"ExpectedContexts", testExpectedContexts},
 		{"ExpectedNames", testExpectedNames},
 		{"SourceIDs", testSourceIDs},

@@ -37,6 +37,7 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 	call("Context", func() (any, error) { return r.Context(ctx, own) })
 	call("Branch", func() (any, error) { return r.Branch(ctx, thread, "main") })
 	call("Checkpoint", func() (any, error) { return r.Checkpoint(ctx, thread, "p") })
+	call("LastMessage", func() (any, error) { return r.LastMessage(ctx, structure.Home{Thread: thread}) })
 	call("Run", func() (any, error) { return r.Run(ctx, runID) })
 	call("Ancestry", func() (any, error) { return r.Ancestry(ctx, runID, 1) })
 	call("Last", func() (any, error) { return r.Last(ctx, runID) })
@@ -54,6 +55,8 @@ func sequences(ctx context.Context, r backend.Reader) map[string]error {
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
 	return map[string]error{
 		"Threads":             firstError(r.Threads(ctx, structure.ThreadID{})),
+		"ListThreads":         firstError(r.ListThreads(ctx, backend.ThreadQuery{})),
+		"ListThreads by id":   firstError(r.ListThreads(ctx, backend.ThreadQuery{TitlePrefix: "t"})),
 		"ThreadsEnding":       firstError(r.ThreadsEnding(ctx, idEnd(thread))),
 		"Contexts":            firstError(r.Contexts(ctx, thread, structure.ContextID{})),
 		"Contexts of all":     firstError(r.Contexts(ctx, structure.ThreadID{}, structure.ContextID{})),

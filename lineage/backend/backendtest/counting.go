@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -151,8 +152,12 @@ func (r countingReader) Contexts(ctx context.Context, thread structure.ThreadID,
 	return counted(r.work, r.reader.Contexts(ctx, thread, after))
 }
 
-func (r countingReader) LastMoved(ctx context.Context, thread structure.ThreadID) (backend.Context, error) {
-	return r.asked().LastMoved(ctx, thread)
+func (r countingReader) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
+	return r.asked().LastMessage(ctx, home)
+}
+
+func (r countingReader) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
+	return counted(r.work, r.reader.ListThreads(ctx, q))
 }
 
 func (r countingReader) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {

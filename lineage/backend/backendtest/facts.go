@@ -72,6 +72,7 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	f.contexts(t, r, seen)
 	f.runs(t, r, seen)
 	f.pages(t, r, seen)
+	f.listings(t, r, seen)
 	f.sources(t, r, seen)
 	f.values(t, r, seen)
 	f.content(t, r, seen)
@@ -94,8 +95,6 @@ func (f facts) threads(t tester, r backend.Reader, seen *census) {
 		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
 		f[fmt.Sprint("threads that end like ", id)] = values(t, r.ThreadsEnding(background, idEnd(id)))
 		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id, structure.ContextID{}))
-		moved, err := r.LastMoved(background, id)
-		f[fmt.Sprint("moved last of ", id)] = answer(t, moved, err)
 		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id, "", ""))
 		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id, ""))
 		for _, context := range seen.contexts.list() {

@@ -18,7 +18,6 @@ type model struct {
 	feed        []structure.Commit
 	threads     map[structure.ThreadID]structure.Thread
 	views       map[structure.ContextID]backend.Context
-	movers      map[structure.ThreadID]structure.ContextID
 	branches    map[named]structure.Branch
 	checkpoints map[named]structure.Checkpoint
 	runs        map[structure.RunID]structure.Run
@@ -52,7 +51,6 @@ type placed struct {
 func newModel() *model {
 	return &model{
 		threads: map[structure.ThreadID]structure.Thread{}, views: map[structure.ContextID]backend.Context{},
-		movers:   map[structure.ThreadID]structure.ContextID{},
 		branches: map[named]structure.Branch{}, checkpoints: map[named]structure.Checkpoint{},
 		runs: map[structure.RunID]structure.Run{}, ends: map[structure.RunID]uint64{},
 		spans: map[structure.SpanRef]placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
@@ -65,7 +63,7 @@ func newModel() *model {
 func (m *model) clone() *model {
 	c := *m
 	c.feed = slices.Clip(m.feed)
-	c.threads, c.views, c.movers = maps.Clone(m.threads), maps.Clone(m.views), maps.Clone(m.movers)
+	c.threads, c.views = maps.Clone(m.threads), maps.Clone(m.views)
 	c.branches, c.checkpoints = maps.Clone(m.branches), maps.Clone(m.checkpoints)
 	c.runs, c.ends, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.spans)
 	c.sets, c.lookups = maps.Clone(m.sets), maps.Clone(m.lookups)

@@ -18,6 +18,7 @@ func (m *model) facts(seen *census) facts {
 	m.viewFacts(f, seen)
 	m.runFacts(f, seen)
 	m.pages(f, seen)
+	m.listingFacts(f, seen)
 	m.sourceFacts(f, seen)
 	m.valueFacts(f, seen)
 	for _, id := range seen.blocks.list() {
@@ -60,7 +61,6 @@ func (m *model) threadFacts(f facts, seen *census) {
 		f[fmt.Sprint("threads that end like ", id)] = chosen(m.threads, func(t structure.Thread) bool { return idEnd(t.ID) == idEnd(id) },
 			func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
-		f[fmt.Sprint("moved last of ", id)] = look(m.views, m.movers[id])
 		f[fmt.Sprint("branches of ", id)] = m.branchesWhere(func(b structure.Branch) bool { return b.Thread == id })
 		for _, context := range seen.contexts.list() {
 			f[fmt.Sprintf("branches of %v in %v", context, id)] = m.branchesWhere(func(b structure.Branch) bool {

@@ -44,9 +44,6 @@ func (m *model) view(c *structure.Commit, r *structure.Context) error {
 		if err := optional(m.views, r.Parent); err != nil {
 			return err
 		}
-		if m.movers[r.Thread] == r.ID { // it was another of the same id
-			delete(m.movers, r.Thread)
-		}
 	}
 	v := backend.Context{Context: *r, Moved: old.Moved, MovedAt: old.MovedAt}
 	if !ok || old.Tip != r.Tip {
@@ -63,9 +60,6 @@ func (m *model) tip(c *structure.Commit, r *structure.Tip) error {
 	}
 	v.Tip, v.Moved, v.MovedAt = r.Span, m.number, c.Time.UnixMilli()
 	m.views[r.Context] = v
-	if !v.Thread.IsZero() {
-		m.movers[v.Thread] = v.ID
-	}
 	return m.need(r.Span)
 }
 
@@ -229,7 +223,6 @@ func (m *model) deletion(d *structure.Deletion) error {
 func (m *model) dropThread(id structure.ThreadID) {
 	delete(m.threads, id)
 	m.dropValues(structure.Owner{Scope: structure.ThreadScope, Thread: id})
-	delete(m.movers, id)
 	maps.DeleteFunc(m.branches, func(k named, _ structure.Branch) bool { return k.thread == id })
 	maps.DeleteFunc(m.checkpoints, func(k named, _ structure.Checkpoint) bool { return k.thread == id })
 	for _, v := range m.views {

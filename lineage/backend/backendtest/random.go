@@ -168,6 +168,11 @@ func (d *draft) next() []structure.Record {
 	case 0:
 		th := structuretest.Threads().Draw(d.t, "thread")
 		th.ID, th.Active = id[structure.ThreadID](d.name("thread")), structure.ContextID{}
+		th.Incarnation = rapid.Uint64Range(0, 1).Draw(d.t, "incarnation")
+		th.UserID = rapid.SampledFrom([]string{"", "ada", "grace"}).Draw(d.t, "user")
+		if rapid.Bool().Draw(d.t, "with metadata") {
+			th.Metadata = []byte(rapid.SampledFrom(metadata).Draw(d.t, "metadata"))
+		}
 		return one(th)
 	case 1, 2:
 		return one(d.view())
@@ -342,4 +347,12 @@ func (d *draft) deletion() *structure.Deletion {
 	default:
 		return erase(rapid.SampledFrom([]string{"one", "two", "three", "four"}).Draw(d.t, "content"))
 	}
+}
+
+// metadata is what threads are listed by: values of all kinds, written in several ways, and
+// more of them than an index may have.
+var metadata = []string{
+	`{"a":"x","b":1,"c":true,"d":null,"e":{"a":"y"},"f":["x"]}`, `{"a":"x","b":1.0}`, `{"a":"y","b":10e-1,"c":false}`,
+	`{"a":"x","a":"y"}`, `{"b":"1"}`, `{"":"","c":"true"}`, `["a"]`, `{"b":1e999999999}`, `{"a":"\u0078"}`,
+	`{"a":"x","k0":0,"k1":1,"k2":2,"k3":3,"k4":4,"k5":5,"k6":6,"k7":7,"k8":8,"k9":9,"l0":0,"l1":1,"l2":2,"l3":3,"l4":4,"l5":5,"z":"last"}`,
 }

@@ -1,0 +1,290 @@
+package embedded
+
+import (
+	"context"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// LastMessage implements backend.ThreadReader.
+func (v view) LastMessage(_ context.Context, home structure.Home) (time.Time, error) {
+	at, ok, err := lastMessage(v.index, home)
+	if err != nil || !ok {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(at).UTC(), nil
+}
+
+// ListThreads implements backend.ThreadReader.
+func (v view) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
+	return func(yield func(backend.ThreadListing, error) bool) {
+		l := lister{view: v, ctx: ctx, q: q, yield: yield}
+		err := q.Check()
+		if err == nil {
+			err = l.list()
+		}
+		if err != nil {
+			yield(backend.ThreadListing{}, err)
+		}
+	}
+}
+
+// lister lists the threads that pass a query. The order of the listing is that of PageToken,
+// or its reverse.
+type lister struct {
+	view
+	ctx   context.Context
+	q     backend.ThreadQuery
+	yield func(backend.ThreadListing, error) bool
+	done  bool // the caller wants no more
+	work  int  // how many places were sought and threads read
+
+	first orderBound
+	lists [][]orderFilter // a thread must be in one list of each element
+
+	changed map[structure.ThreadID]struct{} // since the last fold
+	recent  []backend.ThreadListing         // those of them that are still to be listed, in order
+}
+
+// orderBound is where a listing continues: at a place or behind it.
+type orderBound struct {
+	at     backend.PageToken
+	behind bool
+}
+
+// manyChanged is how many threads may change before a listing has them folded, to be
+// cheaper the next time.
+const manyChanged = 4096
+
+func (l *lister) list() error {
+	l.begin()
+	for _, by := range []struct {
+		table byte
+		text  string
+	}{{tableFrom, l.q.SourcePrefix}, {tableTitle, backend.FoldCase(l.q.TitlePrefix)}} {
+		if by.text == "" {
+			continue
+		}
+		if few, err := l.byText(by.table, by.text); err != nil || few {
+			return err
+		}
+	}
+	if err := l.recentlyChanged(); err != nil {
+		return err
+	}
+	for at := l.first; !l.done; {
+		if l.ctx.Err() != nil {
+			return context.Cause(l.ctx)
+		}
+		next, ok, err := l.next(at)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			l.upTo(nil)
+			return nil
+		}
+		at = orderBound{next, true}
+		if _, changed := l.changed[next.Thread]; changed {
+			continue
+		}
+		l.work++
+		is, ok, err := listingOf(l.index, next.Thread)
+		if err != nil {
+			return err
+		}
+		if ok && is.Token() == next && l.q.Matches(is) {
+			l.upTo(&next)
+			l.put(is)
+		}
+	}
+	return nil
+}
+
+// begin finds out where the listing starts and which lists are to be read.
+func (l *lister) begin() {
+	q := &l.q
+	for _, bound := range []*time.Time{&q.From, &q.To} { // threads have times of whole milliseconds
+		if whole := bound.Truncate(time.Millisecond); bound.After(whole) {
+			*bound = whole.Add(time.Millisecond)
+		}
+	}
+	if q.Oldest {
+		l.first.at = backend.PageToken{Updated: math.MinInt64}
+		if !q.From.IsZero() {
+			l.first.at.Updated = backend.OrderTime(q.From)
+		}
+	} else {
+		l.first.at = backend.PageToken{Updated: math.MaxInt64, Thread: lastThread}
+		if !q.To.IsZero() {
+			l.first.at.Updated = backend.OrderTime(q.To)
+		}
+	}
+	if !q.After.IsZero() && !l.before(q.After, l.first.at) {
+		l.first = orderBound{q.After, true}
+	}
+	if q.User != nil && *q.User != "" {
+		l.lists = append(l.lists, []orderFilter{userFilter(*q.User)})
+	}
+	for _, m := range q.Metadata {
+		s, _ := m.Scalar()
+		l.lists = append(l.lists, []orderFilter{scalarFilter(s), filterMore})
+	}
+	if len(l.lists) == 0 {
+		l.lists = [][]orderFilter{{filterAll}}
+	}
+}
+
+var lastThread = structure.ThreadID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// before reports whether a place comes before another in this listing.
+func (l *lister) before(a, b backend.PageToken) bool {
+	if l.q.Oldest {
+		return a.Compare(b) < 0
+	}
+	return a.Compare(b) > 0
+}
+
+// includes reports whether a place comes at or behind the start.
+func (l *lister) includes(at backend.PageToken) bool {
+	return l.before(l.first.at, at) || !l.first.behind && at == l.first.at
+}
+
+// next returns the first place from a bound on that is in one list of each element of lists.
+// Each list is sought only from where the others continue.
+func (l *lister) next(from orderBound) (at backend.PageToken, ok bool, err error) {
+	for agreed := 0; ; {
+		for _, list := range l.lists {
+			at, ok, err := l.seek(list, from)
+			if err != nil || !ok {
+				return at, false, err
+			}
+			if at != from.at {
+				agreed = 0
+			}
+			from = orderBound{at: at}
+			if agreed++; agreed == len(l.lists) {
+				return at, true, nil
+			}
+		}
+	}
+}
+
+// seek returns the first place from a bound on that is in one of some lists.
+func (l *lister) seek(lists []orderFilter, from orderBound) (first backend.PageToken, found bool, err error) {
+	for _, f := range lists {
+		l.work++
+		k := orderKey(f, from.at)
+		var e index.Entry
+		var ok bool
+		if l.q.Oldest {
+			if from.behind {
+				k = append(k, 0)
+			}
+			to := prefixEnd(key(tableOrder, f[:]))
+			if !l.q.To.IsZero() {
+				to = append(orderKey(f, backend.PageToken{Updated: backend.OrderTime(l.q.To), Thread: lastThread}), 0)
+			}
+			e, ok, err = l.index.FirstDerived(k, to)
+		} else {
+			if !from.behind {
+				k = append(k, 0)
+			}
+			low := key(tableOrder, f[:])
+			if !l.q.From.IsZero() {
+				low = orderKey(f, backend.PageToken{Updated: backend.OrderTime(l.q.From)})
+			}
+			e, ok, err = l.index.LastDerived(low, k)
+		}
+		if err != nil {
+			return first, false, err
+		}
+		if !ok {
+			continue
+		}
+		if at := orderPlace(e.Key); !found || l.before(at, first) {
+			first, found = at, true
+		}
+	}
+	return first, found, nil
+}
+
+// recentlyChanged reads the threads that changed since the last fold.
+func (l *lister) recentlyChanged() error {
+	ids := slices.Compact(changedThreads(l.index.Changed))
+	l.changed = make(map[structure.ThreadID]struct{}, len(ids))
+	for i, id := range ids {
+		if i%256 == 0 && l.ctx.Err() != nil {
+			return context.Cause(l.ctx)
+		}
+		l.changed[id] = struct{}{}
+		if err := l.consider(id); err != nil {
+			return err
+		}
+	}
+	l.sort()
+	if len(ids) > manyChanged && l.index.State().Number == l.engine.index.Number() {
+		l.engine.index.Fold()
+	}
+	return nil
+}
+
+// byText lists the threads whose source id or title begins with a text, unless they are many.
+func (l *lister) byText(table byte, text string) (few bool, err error) {
+	n := 0
+	var ids []structure.ThreadID
+	for e, err := range l.entries(l.ctx, textPrefix(table, text)) {
+		if err != nil {
+			return false, err
+		}
+		if n++; n > backend.ManyMatches {
+			return false, nil
+		}
+		ids = append(ids, structure.ThreadID(e.Key[len(e.Key)-len(structure.ThreadID{}):]))
+	}
+	for _, id := range ids {
+		if err := l.consider(id); err != nil {
+			return false, err
+		}
+	}
+	l.sort()
+	l.upTo(nil)
+	return true, nil
+}
+
+// consider adds a thread to recent if it is to be listed.
+func (l *lister) consider(id structure.ThreadID) error {
+	l.work++
+	is, ok, err := listingOf(l.index, id)
+	if err == nil && ok && l.includes(is.Token()) && l.q.Matches(is) {
+		l.recent = append(l.recent, is)
+	}
+	return err
+}
+
+func (l *lister) sort() {
+	slices.SortFunc(l.recent, func(a, b backend.ThreadListing) int {
+		if l.before(a.Token(), b.Token()) {
+			return -1
+		}
+		return 1
+	})
+}
+
+// upTo yields the threads of recent before a place, or all.
+func (l *lister) upTo(at *backend.PageToken) {
+	for len(l.recent) > 0 && !l.done && (at == nil || l.before(l.recent[0].Token(), *at)) {
+		l.put(l.recent[0])
+		l.recent = l.recent[1:]
+	}
+}
+
+func (l *lister) put(is backend.ThreadListing) {
+	l.done = l.done || !l.yield(is, nil)
+}

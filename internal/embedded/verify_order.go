@@ -1,0 +1,79 @@
+package embedded
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// order checks the entries that folds derived, for the threads that did not change since the
+// last one: they follow from other entries, which were compared with the journal. Where those
+// are wrong it says nothing.
+func (v *verifier) order(used *index.Snapshot) error {
+	if v.wrong {
+		return nil
+	}
+	changed := make(map[structure.ThreadID]bool)
+	for _, id := range changedThreads(used.Changed) {
+		changed[id] = true
+	}
+	from, to := []byte{tableOrder}, prefixEnd([]byte{tableOrder})
+	for {
+		e, ok, err := used.FirstDerived(from, to)
+		if err != nil {
+			return v.found(v.indexFinding(nil, err.Error()))
+		}
+		if !ok {
+			break
+		}
+		from = append(e.Key[:len(e.Key):len(e.Key)], 0)
+		if err := v.progress(0); err != nil {
+			return err
+		}
+		problem := "entry that the journal does not account for"
+		if len(e.Key) == orderKeySize {
+			id := orderPlace(e.Key).Thread
+			if changed[id] {
+				continue
+			}
+			is, ok, err := listingOf(used, id)
+			if err != nil {
+				return err
+			}
+			if ok && slices.ContainsFunc(orderKeys(is), func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
+				if len(e.Value) == 0 {
+					continue
+				}
+				problem = "entry differs from what the journal says"
+			}
+		}
+		if err := v.found(v.indexFinding(e.Key, problem)); err != nil {
+			return err
+		}
+	}
+	for e, err := range used.Scan([]byte{tableThread}, prefixEnd([]byte{tableThread})) {
+		if err != nil {
+			return err
+		}
+		id := structure.ThreadID(e.Key[1:])
+		if changed[id] {
+			continue
+		}
+		is, _, err := listingOf(used, id)
+		if err != nil {
+			return err
+		}
+		for _, k := range orderKeys(is) {
+			if _, ok, err := used.FirstDerived(k, append(k[:len(k):len(k)], 0)); err != nil {
+				return err
+			} else if !ok {
+				if err := v.found(v.indexFinding(k, "entry is missing")); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package index
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/memtable"
+)
+
+// Folding is what a fold is about to bring into the file, for Options.Derive.
+type Folding struct {
+	db      *DB
+	overlay *overlay
+}
+
+// Changed yields the entries under a prefix that the fold brings, in order. A nil value is a
+// deletion. Keys and values stay as they are until the fold ends.
+func (f *Folding) Changed(prefix []byte) iter.Seq[Entry] {
+	return changed([]memtable.Moment{f.overlay.frozen}, prefix)
+}
+
+// Before returns what a key had at the fold before.
+func (f *Folding) Before(key []byte) (value []byte, ok bool, err error) {
+	if f.db.opt.Yield != nil {
+		f.db.opt.Yield()
+	}
+	return f.db.base.get(key)
+}
+
+// After returns what a key has when the fold is done.
+func (f *Folding) After(key []byte) (value []byte, ok bool, err error) {
+	if value, found := f.overlay.frozen.Get(key); found {
+		return value, value != nil, nil
+	}
+	return f.Before(key)
+}
+
+// Put adds a derived entry; a nil value deletes the key. The last one of a key counts.
+func (f *Folding) Put(key, value []byte) { f.overlay.Set(key, value) }
+
+// changed yields the latest entries under a prefix of some moments, of which the first are
+// the latest. Deletions are yielded with nil values.
+func changed(memory []memtable.Moment, prefix []byte) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		var m merge
+		for _, moment := range memory {
+			m.layers = append(m.layers, newMemorySource(moment, prefix))
+		}
+		for {
+			e, ok, _ := m.next() // memory has no errors
+			if !ok || !bytes.HasPrefix(e.Key, prefix) || !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Changed yields the entries under a prefix that were put since the last fold, in order. A
+// nil value is a deletion.
+func (s *Snapshot) Changed(prefix []byte) iter.Seq[Entry] { return changed(s.view.memory, prefix) }
+
+// FirstDerived returns the derived entry with the least key in from <= key < to, as of the
+// last fold.
+func (s *Snapshot) FirstDerived(from, to []byte) (Entry, bool, error) {
+	if s.view.base == nil {
+		return Entry{}, false, nil
+	}
+	c := Cursor{s: s, to: to, m: merge{layers: []source{&baseSource{snapshot: s, next: from}}}}
+	return c.Next()
+}
+
+// LastDerived returns the derived entry with the greatest key in from <= key < to, as of the
+// last fold.
+func (s *Snapshot) LastDerived(from, to []byte) (Entry, bool, error) {
+	b, err := s.retainBase()
+	if err != nil {
+		return Entry{}, false, err
+	}
+	if b != nil {
+		defer b.release()
+	}
+	return lastInBase(b, from, to)
+}

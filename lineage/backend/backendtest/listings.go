@@ -1,0 +1,285 @@
+package backendtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// listed is a thread as a listing yields it.
+type listed struct {
+	Thread      structure.Thread
+	LastMessage time.Time
+}
+
+func (l listed) updated() time.Time {
+	if l.LastMessage.After(l.Thread.UpdatedAt) {
+		return l.LastMessage
+	}
+	return l.Thread.UpdatedAt
+}
+
+// place is the time by which the thread is ordered.
+func (l listed) place() int64 { return backend.OrderTime(l.updated()) }
+
+// queries are the listings that are asked for, given the threads there ever were.
+func queries(threads []backend.ThreadListing) []backend.ThreadQuery {
+	var all []backend.ThreadQuery
+	add := func(q backend.ThreadQuery) {
+		all = append(all, q)
+		q.Oldest = true
+		all = append(all, q)
+	}
+	add(backend.ThreadQuery{})
+	nobody := ""
+	add(backend.ThreadQuery{User: &nobody})
+	for _, t := range some(threads) {
+		at := t.Updated()
+		add(backend.ThreadQuery{User: &t.UserID, After: t.Token()})
+		add(backend.ThreadQuery{SourcePrefix: t.SourceID[:(len(t.SourceID)+1)/2]})
+		add(backend.ThreadQuery{TitlePrefix: strings.ToUpper(strings.ToValidUTF8(t.Title[:(len(t.Title)+1)/2], ""))})
+		add(backend.ThreadQuery{From: at, To: at.Add(time.Millisecond)})
+		add(backend.ThreadQuery{After: t.Token()})
+		add(backend.ThreadQuery{From: at.Add(time.Microsecond), User: &t.UserID})
+		add(backend.ThreadQuery{To: at.Add(time.Microsecond), After: t.Token()})
+		var values []backend.MetadataIs
+		for key, value := range topLevel(t.Metadata) {
+			values = append(values, backend.MetadataIs{Key: key, Value: value})
+		}
+		slices.SortFunc(values, func(a, b backend.MetadataIs) int { return strings.Compare(a.Key, b.Key) })
+		for i := range some(values) {
+			add(backend.ThreadQuery{Metadata: values[i : i+1]})
+		}
+		add(backend.ThreadQuery{User: &t.UserID, Metadata: values, SourcePrefix: t.SourceID, TitlePrefix: t.Title})
+	}
+	return all
+}
+
+// topLevel returns the strings, numbers and bools of metadata.
+func topLevel(metadata []byte) map[string]json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(metadata, &all) != nil {
+		return nil
+	}
+	for key, value := range all {
+		if value[0] == '{' || value[0] == '[' || value[0] == 'n' {
+			delete(all, key)
+		}
+	}
+	return all
+}
+
+func (f facts) listings(t tester, r backend.Reader, seen *census) {
+	t.Helper()
+	for _, id := range seen.threads.list() {
+		for incarnation := range uint64(2) {
+			at, err := r.LastMessage(background, structure.Home{Thread: id, Incarnation: incarnation})
+			f[fmt.Sprint("last message of ", id, incarnation)] = answer(t, at, err)
+		}
+	}
+	var there []backend.ThreadListing
+	for thread, err := range r.Threads(background, structure.ThreadID{}) {
+		require.NoError(t, err)
+		at, err := r.LastMessage(background, thread.Home())
+		require.NoError(t, err)
+		there = append(there, backend.ThreadListing{Thread: thread, LastMessage: at})
+	}
+	for _, q := range queries(there) {
+		all := []listed{}
+		for l, err := range r.ListThreads(background, q) {
+			require.NoError(t, err)
+			all = append(all, listed{*l.Thread, l.LastMessage})
+		}
+		f[nameOf(q)] = all
+	}
+}
+
+func nameOf(q backend.ThreadQuery) string {
+	name := fmt.Sprintf("threads from %q, title %q, metadata %s, %v to %v, oldest %v, after %v", q.SourcePrefix, q.TitlePrefix, q.Metadata, q.From, q.To, q.Oldest, q.After)
+	if q.User != nil {
+		name += fmt.Sprintf(", of %q", *q.User)
+	}
+	return name
+}
+
+func (m *model) listingFacts(f facts, seen *census) {
+	for _, id := range seen.threads.list() {
+		for incarnation := range uint64(2) {
+			f[fmt.Sprint("last message of ", id, incarnation)] = m.lastMessage(structure.Home{Thread: id, Incarnation: incarnation})
+		}
+	}
+	there := m.listings()
+	var threads []backend.ThreadListing
+	for _, l := range there {
+		threads = append(threads, backend.ThreadListing{Thread: &l.Thread, LastMessage: l.LastMessage})
+	}
+	for _, q := range queries(threads) {
+		f[nameOf(q)] = m.listing(q, there)
+	}
+}
+
+// listings returns all threads, by their ids.
+func (m *model) listings() (all []listed) {
+	for _, thread := range m.threadsWhere(func(structure.Thread) bool { return true }) {
+		all = append(all, listed{thread, m.lastMessage(thread.Home())})
+	}
+	return all
+}
+
+// listing returns the threads that pass a query, in order.
+func (m *model) listing(q backend.ThreadQuery, of []listed) []listed {
+	all := filter(of, func(l listed) bool { return passes(q, l) })
+	slices.SortFunc(all, func(a, b listed) int {
+		if q.Oldest {
+			return inOrder(a.place(), a.Thread.ID, b.place(), b.Thread.ID)
+		}
+		return inOrder(b.place(), b.Thread.ID, a.place(), a.Thread.ID)
+	})
+	return all
+}
+
+func inOrder(a int64, x structure.ThreadID, b int64, y structure.ThreadID) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return bytes.Compare(x[:], y[:])
+}
+
+func (m *model) lastMessage(home structure.Home) (last time.Time) {
+	at := int64(math.MinInt64)
+	for ref, s := range m.spans {
+		if m.runs[ref.Run].Home != home {
+			continue
+		}
+		for _, u := range s.span.Usages {
+			if u.CreatedAt.UnixMilli() > at {
+				at, last = u.CreatedAt.UnixMilli(), u.CreatedAt
+			}
+		}
+	}
+	return last
+}
+
+func passes(q backend.ThreadQuery, l listed) bool {
+	at := l.updated()
+	if q.User != nil && *q.User != l.Thread.UserID || !strings.HasPrefix(l.Thread.SourceID, q.SourcePrefix) ||
+		!strings.HasPrefix(strings.ToLower(strings.ToUpper(l.Thread.Title)), strings.ToLower(strings.ToUpper(q.TitlePrefix))) ||
+		!q.From.IsZero() && at.Before(q.From) || !q.To.IsZero() && !at.Before(q.To) {
+		return false
+	}
+	has := topLevel(l.Thread.Metadata)
+	for _, wanted := range q.Metadata {
+		if string(has[wanted.Key]) == string(wanted.Value) {
+			continue
+		}
+		var is, want any
+		if json.Unmarshal(has[wanted.Key], &is) != nil || json.Unmarshal(wanted.Value, &want) != nil || is != want {
+			return false
+		}
+	}
+	if q.After.IsZero() {
+		return true
+	}
+	order := inOrder(l.place(), l.Thread.ID, q.After.Updated, q.After.Thread)
+	return q.Oldest && order > 0 || !q.Oldest && order < 0
+}
+
+// testListings lists more threads than are looked up by a prefix, whole and by pages, while
+// they change and go.
+func testListings(t *testing.T, c Config) {
+	s := newStore(t, c)
+	talkIn := func(i int) []structure.Record {
+		th := thread(fmt.Sprint("thread ", i))
+		th.SourceID, th.UserID = fmt.Sprintf("from %d", i%3), fmt.Sprint("user ", i%2)
+		th.Metadata = fmt.Appendf(nil, `{"half":%v,"number":%d}`, i%2 == 0, i)
+		th.UpdatedAt = moment(int64(i % 7))
+		run := run(th.Title, structure.SpanRef{})
+		run.Home = th.Home()
+		span := says(structure.SpanRef{Run: run.ID, Seq: 1}, "one")
+		span.Usages[0].CreatedAt = moment(int64(i * 37 % 11))
+		return []structure.Record{th, run, span}
+	}
+	var records []structure.Record
+	n := backend.ManyMatches + 50
+	for i := range n {
+		records = append(records, talkIn(i)...)
+	}
+	s.applyOnly(s.commit(append([]structure.Record{text("one")}, records...)...), backend.Options{})
+	if s.reopen {
+		s.restart()
+	}
+	user := "user 1"
+	half := []backend.MetadataIs{{Key: "half", Value: []byte("false")}}
+	for _, q := range []backend.ThreadQuery{
+		{}, {User: &user}, {Metadata: half}, {User: &user, Metadata: half}, {SourcePrefix: "from 2"}, {SourcePrefix: "from", User: &user},
+		{TitlePrefix: "THREAD"}, {TitlePrefix: "thread 10"}, {TitlePrefix: "Thread", SourcePrefix: "fr", Metadata: half},
+		{Metadata: []backend.MetadataIs{{Key: "number", Value: []byte("7e0")}}}, {From: moment(3), To: moment(9)},
+	} {
+		for range 2 {
+			want := s.model.listing(q, s.model.listings())
+			require.Equal(t, want, pagesOf(t, s, q, 100), nameOf(q))
+			q.Oldest = !q.Oldest
+		}
+	}
+
+	// Pages go on where they were while threads go and come.
+	q := backend.ThreadQuery{User: &user}
+	var seen []listed
+	for page := 0; ; page++ {
+		some := 0
+		for l, err := range s.ListThreads(background, q) {
+			require.NoError(t, err)
+			seen, q.After = append(seen, listed{*l.Thread, l.LastMessage}), l.Token()
+			if some++; some == 90 {
+				break
+			}
+		}
+		if some < 90 {
+			break
+		}
+		s.applyOnly(s.commit(&structure.Deletion{Subject: structure.KindThread, Thread: q.After.Thread}), backend.Options{})
+	}
+	require.Len(t, seen, n/2)
+
+	for _, bad := range []backend.ThreadQuery{
+		{Metadata: []backend.MetadataIs{{Key: "a", Value: []byte("{}")}}}, {Metadata: []backend.MetadataIs{{Key: "a", Value: []byte("null")}}},
+		{Metadata: []backend.MetadataIs{{Key: "a"}}}, {Metadata: []backend.MetadataIs{{Key: "a", Value: []byte("1 2")}}},
+		{Metadata: slices.Repeat(half, backend.MaxMetadata+1)},
+	} {
+		require.ErrorIs(t, firstError(s.ListThreads(background, bad)), backend.ErrInvalid)
+	}
+}
+
+// pagesOf lists threads by pages, whose tokens go through text.
+func pagesOf(t tester, r backend.Reader, q backend.ThreadQuery, size int) []listed {
+	t.Helper()
+	all := []listed{}
+	for {
+		n := 0
+		for l, err := range r.ListThreads(background, q) {
+			require.NoError(t, err)
+			token, err := backend.ParsePageToken(l.Token().String())
+			require.NoError(t, err)
+			all, q.After = append(all, listed{*l.Thread, l.LastMessage}), token
+			if n++; n == size {
+				break
+			}
+		}
+		if n < size {
+			return all
+		}
+	}
+}
