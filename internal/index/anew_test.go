@@ -263,7 +263,7 @@ func TestFewFilesAreReadAtOnce(t *testing.T) {
 	}
 	t.Cleanup(release)
 	for n := range uint64(3 * mostUnread) {
-		batch := scattered(choose, 1_000)
+		batch := scattered(choose, 300)
 		m.apply(batch)
 		db.Apply(at(n+1), batch)
 		require.NoError(t, db.Checkpoint())

@@ -137,7 +137,10 @@ func BenchmarkColdMessage(b *testing.B) {
 		for _, together := range []int{1, 128, 1000} {
 			b.Run(fmt.Sprintf("dense=%v/%d together", dense, together), func(b *testing.B) {
 				messages := 4_000 // more than a base has
-				if dense {
+				switch {
+				case dense && testing.Short():
+					messages = 2_000
+				case dense:
 					messages = 10_000
 				}
 				commits := historyOf(messages, together)

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	campaign.Checks(30)
+	campaign.Checks(15) // each opens stores
 	os.Exit(m.Run())
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{New: func(t testing.TB) chattest.OpenFunc {
+	chattest.Run(t, chattest.Config{LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dir := t.TempDir()
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			s, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})

@@ -20,7 +20,7 @@ var bg = context.Background()
 
 // TestConformance checks the chats of an embedded store, search included.
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{Search: true, New: func(t testing.TB) chattest.OpenFunc {
+	chattest.Run(t, chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dir := filepath.Join(t.TempDir(), "store")
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			store, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
