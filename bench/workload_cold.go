@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -20,16 +21,17 @@ const (
 	coldOpenings = 5
 )
 
-// cooler is a store's engine that lets go of what it read and decoded.
-type cooler interface{ Cool() }
-
 // cold reads single messages of a packed archive, each after the store has let go of
 // what it read before, and the first one of a store that was just opened.
 func (r *run) cold(ctx context.Context, system, archive, dir string) error {
-	open := func() (*lineage.Store, error) {
-		return lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal, MustExist: true})
+	open := func() (*embedded.Engine, *lineage.Store, error) {
+		e, err := embedded.Open(ctx, dir, embedded.Options{Durability: lineage.Normal, MustExist: true})
+		if err != nil {
+			return nil, nil, err
+		}
+		return e, lineage.New(e), nil
 	}
-	s, err := open()
+	e, s, err := open()
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func (r *run) cold(ctx context.Context, system, archive, dir string) error {
 	}
 	var took []float64
 	for range coldMessages {
-		s.Engine().(cooler).Cool()
+		e.Cool()
 		begin := time.Now()
 		if err := read(s); err != nil {
 			return errors.Join(err, s.Close())
@@ -66,7 +68,7 @@ func (r *run) cold(ctx context.Context, system, archive, dir string) error {
 	took = took[:0]
 	for range coldOpenings {
 		begin := time.Now()
-		s, err := open()
+		_, s, err := open()
 		if err != nil {
 			return err
 		}

@@ -58,9 +58,13 @@
 // one or more usages of content: messages, document revisions, assets. An
 // [Entry] is a usage as it is read. A checkpoint is a named, fixed position.
 //
-// # Options
+// # Opening a store
 //
-// Functions take options as a struct, by value. The zero value of a field is its default.
+// [Open] opens a store in a directory, which one process at a time can write to, and [OpenMemory] an
+// empty one in memory. [Store.View] reads the records of a store and follows its commits, for
+// programs that need more than threads and contexts.
+//
+// Options are structs that are passed by value. The zero value of a field is its default.
 //
 // # Calls of tools
 //

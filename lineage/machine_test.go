@@ -17,7 +17,7 @@ import (
 type machine struct {
 	*model
 	s     *lineage.Store
-	dir   string
+	dir   string // empty for a store in memory
 	clock func() time.Time
 }
 
@@ -38,9 +38,21 @@ func newMachine(t *rapid.T) *machine {
 	return m
 }
 
+// newMachineInMemory returns a machine that cannot be opened again.
+func newMachineInMemory(t *rapid.T) *machine {
+	m := &machine{model: newModel(), clock: ticking()}
+	m.open(t)
+	return m
+}
+
 func (m *machine) open(t *rapid.T) {
 	var err error
-	m.s, err = lineage.Open(bg, m.dir, lineage.Options{Durability: lineage.Normal, Now: m.clock})
+	o := lineage.Options{Durability: lineage.Normal, Now: m.clock}
+	if m.dir == "" {
+		m.s, err = lineage.OpenMemory(bg, o)
+	} else {
+		m.s, err = lineage.Open(bg, m.dir, o)
+	}
 	require.NoError(t, err)
 }
 
@@ -57,11 +69,19 @@ func (m *machine) close(t *rapid.T) {
 
 func (m *machine) discard(t *rapid.T) {
 	require.NoError(t, m.s.Close())
-	require.NoError(t, os.RemoveAll(m.dir))
+	if m.dir != "" {
+		require.NoError(t, os.RemoveAll(m.dir))
+	}
 }
 
 // TestModel does random things and compares everything after each.
 func TestModel(t *testing.T) {
+	for name, newMachine := range map[string]func(*rapid.T) *machine{"on disk": newMachine, "in memory": newMachineInMemory} {
+		t.Run(name, func(t *testing.T) { testModel(t, newMachine) })
+	}
+}
+
+func testModel(t *testing.T, newMachine func(*rapid.T) *machine) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		defer m.close(t)

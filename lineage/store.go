@@ -102,11 +102,21 @@ type (
 // Open opens the store in a directory, making one if there is none. One process at a
 // time can have a store open, or several that only read it.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
-	engine, err := embedded.Open(ctx, dir, embedded.Options{
-		Durability: o.Durability, SegmentSize: o.SegmentSize, SyncInterval: o.SyncInterval,
-		NoPacking: o.NoPacking, ReadOnly: o.ReadOnly, MustExist: o.MustExist, Wait: o.Wait, Waiting: o.Waiting,
-		Progress: o.Progress, Logger: o.Logger,
-	})
+	return open(ctx, dir, o, embedded.Options{})
+}
+
+// OpenMemory opens an empty store in memory, for tests and for what need not be kept. It does what a
+// store in a directory does, but nothing is on disk, and closing it discards everything. Backup
+// writes it to a directory. ReadOnly and MustExist are ErrNotFound: there is no store to be found.
+func OpenMemory(ctx context.Context, o Options) (*Store, error) {
+	return open(ctx, "", o, embedded.Options{InMemory: true})
+}
+
+func open(ctx context.Context, dir string, o Options, below embedded.Options) (*Store, error) {
+	below.Durability, below.SegmentSize, below.SyncInterval = o.Durability, o.SegmentSize, o.SyncInterval
+	below.NoPacking, below.ReadOnly, below.MustExist = o.NoPacking, o.ReadOnly, o.MustExist
+	below.Wait, below.Waiting, below.Progress, below.Logger = o.Wait, o.Waiting, o.Progress, o.Logger
+	engine, err := embedded.Open(ctx, dir, below)
 	if err != nil {
 		return nil, err
 	}

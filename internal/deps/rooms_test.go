@@ -49,6 +49,7 @@ var rooms = []room{
 	{path: "internal/logline"},
 	{path: "internal/vfs", libs: []string{sys}},
 	{path: "lineage/lock", ours: []string{"internal/vfs"}, libs: []string{sys, uuid}},
+	{path: "internal/vfs/memfs", ours: []string{"internal/vfs"}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
 	{path: "internal/pack", ours: belowEngines, libs: []string{brotli, compress}},
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
@@ -57,7 +58,7 @@ var rooms = []room{
 	{path: "internal/write", ours: belowEngines},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
-	{path: "internal/embedded", ours: join(belowEngines, "internal/judge", "internal/vfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
+	{path: "internal/embedded", ours: join(belowEngines, "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/write", "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
@@ -87,7 +88,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

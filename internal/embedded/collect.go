@@ -249,16 +249,11 @@ func (c *collection) prune(is *catalog) (err error) {
 			e.barrier.Store(nil)
 		}
 	}()
-	dir, err := os.MkdirTemp(e.dir, scratchPattern)
+	shadow, discard, err := e.shadow()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	shadow, err := e.shadow(dir)
-	if err != nil {
-		return err
-	}
-	defer shadow.index.Close()
+	defer discard()
 	shadow.barrier.Store(newBarrier(c.marker.live))
 	shadow.beginWith(is.below.last)
 	shadow.hide(shadow.barrier.Load())
@@ -403,6 +398,9 @@ func (e *Engine) removeFollowers() (removed []string, err error) {
 			removed = append(removed, journalDir+"/"+name)
 		}
 	}
+	if e.opt.InMemory {
+		return removed, nil
+	}
 	for _, name := range []string{searchFile, searchFile + "-wal", searchFile + "-shm", searchFile + "-journal", IndexBeforeRepair} {
 		switch removeErr := os.Remove(filepath.Join(e.dir, name)); {
 		case removeErr == nil:
@@ -416,8 +414,11 @@ func (e *Engine) removeFollowers() (removed []string, err error) {
 
 func (e *Engine) markPath() string { return filepath.Join(e.dir, collectingFile) }
 
-// leaveMark makes the mark of a collection durable.
+// leaveMark makes the mark of a collection durable. In memory nothing outlives one that fails.
 func (e *Engine) leaveMark() error {
+	if e.opt.InMemory {
+		return nil
+	}
 	f, err := vfs.OpenFile(e.markPath(), os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
@@ -427,7 +428,7 @@ func (e *Engine) leaveMark() error {
 
 // removeMark is called when the index in the file says what the journal says.
 func (e *Engine) removeMark() error {
-	if err := e.index.Checkpoint(); err != nil {
+	if err := e.index.Checkpoint(); err != nil || e.opt.InMemory {
 		return err
 	}
 	if err := os.Remove(e.markPath()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/vfs/memfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
@@ -18,9 +19,12 @@ func TestConformance(t *testing.T) {
 		{"default", Options{}, false},
 		{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false},
 		{"reopened", Options{Durability: backend.Normal}, true},
+		{"in memory", Options{InMemory: true}, false},
+		{"in memory, rolling", Options{InMemory: true, OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false},
+		{"in memory, reopened", Options{InMemory: true, Durability: backend.Normal}, true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
-			if variant.name != "default" {
+			if variant.name != "default" && variant.name != "in memory" {
 				campaign.Long(t)
 			}
 			t.Parallel()
@@ -32,7 +36,12 @@ func TestConformance(t *testing.T) {
 // newStore returns a function that makes room for stores of the given options.
 func newStore(o Options) func(t testing.TB) backendtest.OpenFunc {
 	return func(t testing.TB) backendtest.OpenFunc {
-		dir := t.TempDir()
+		dir, o := "", o
+		if o.InMemory {
+			o.FS = memfs.New() // which reopening finds again
+		} else {
+			dir = t.TempDir()
+		}
 		return func(ctx context.Context) (backend.Engine, error) { return Open(ctx, dir, o) }
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/internal/vfs/memfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -62,8 +63,10 @@ type Options struct {
 	// Logger reports what was repaired and what failed in the background; nil discards it.
 	// Its handler is called with locks held, and must not use the store.
 	Logger *slog.Logger
-	// FS is the file system of the journal; the operating system's when nil. The
-	// index and the lock are always real files.
+	// InMemory keeps everything in memory, and takes no lock. The directory is not used.
+	InMemory bool
+	// FS is the file system of the journal: by default the operating system's, or an empty
+	// one with InMemory. The index and the lock are never in it.
 	FS vfs.FS
 
 	packBytes int64 // of sealed segments that packing in the background waits for; backgroundBytes when 0
@@ -143,12 +146,20 @@ var (
 
 // Open opens the store in dir, making one if there is none.
 func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
+	where := dir
+	if o.InMemory {
+		dir, where = "", "in memory"
+	}
 	e := newEngine(dir)
 	e.opt = o
 	if e.opt.Durability == backend.DefaultDurability {
 		e.opt.Durability = backend.Full
 	}
-	if e.opt.FS == nil {
+	switch {
+	case e.opt.FS != nil:
+	case e.opt.InMemory:
+		e.opt.FS = memfs.New()
+	default:
 		e.opt.FS = vfs.OS()
 	}
 	if e.opt.Logger == nil {
@@ -160,7 +171,7 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	e.turns.New = func() any { return new(turn) }
 	if err := e.open(ctx); err != nil {
 		e.release()
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+		return nil, fmt.Errorf("open store %s: %w", where, err)
 	}
 	return e, nil
 }
@@ -180,35 +191,20 @@ func newEngine(dir string) *Engine {
 }
 
 func (e *Engine) open(ctx context.Context) error {
-	exists, err := e.exists()
-	switch {
-	case err != nil:
-		return err
-	case !exists && (e.opt.MustExist || e.opt.ReadOnly):
-		return backend.ErrNotFound
-	case !exists:
-		if err := os.MkdirAll(e.dir, 0o700); err != nil {
+	halfPruned := false
+	if e.opt.InMemory {
+		if e.opt.MustExist || e.opt.ReadOnly {
+			return backend.ErrNotFound // a new one has nothing to read
+		}
+	} else {
+		var err error
+		if halfPruned, err = e.enterDir(ctx); err != nil {
 			return err
 		}
-		if err := vfs.OS().SyncDir(filepath.Dir(filepath.Clean(e.dir))); err != nil {
-			return err
-		}
-	}
-	if e.lock, err = e.waitForLock(ctx); err != nil {
-		return err
 	}
 	// Until then another engine of this process may have had the store.
 	e.madeContexts, e.madeRuns = newMadeIDs(structure.LastMade()), newMadeIDs(structure.LastMade())
-	if !e.opt.ReadOnly {
-		if err := e.removeScratch(); err != nil {
-			return err
-		}
-	}
-	halfPruned, err := e.halfPruned()
-	if err != nil {
-		return err
-	}
-	err = e.openFiles(ctx, halfPruned)
+	err := e.openFiles(ctx, halfPruned)
 	if fault := e.indexFault(err); fault != nil {
 		e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
 		if err := e.abandonIndex(); err != nil {
@@ -224,6 +220,34 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	e.packWhatWasLeft()
 	return nil
+}
+
+// enterDir locks the directory, making it if there is none, and removes what was left in it. It
+// reports whether the index is not to be used.
+func (e *Engine) enterDir(ctx context.Context) (withoutIndex bool, err error) {
+	exists, err := e.exists()
+	switch {
+	case err != nil:
+		return false, err
+	case !exists && (e.opt.MustExist || e.opt.ReadOnly):
+		return false, backend.ErrNotFound
+	case !exists:
+		if err := os.MkdirAll(e.dir, 0o700); err != nil {
+			return false, err
+		}
+		if err := vfs.OS().SyncDir(filepath.Dir(filepath.Clean(e.dir))); err != nil {
+			return false, err
+		}
+	}
+	if e.lock, err = e.waitForLock(ctx); err != nil {
+		return false, err
+	}
+	if !e.opt.ReadOnly {
+		if err := e.removeScratch(); err != nil {
+			return false, err
+		}
+	}
+	return e.halfPruned()
 }
 
 // Damage implements backend.Impaired.

@@ -35,6 +35,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 	e.index, err = index.Open(path, index.Options{
 		OverlayBytes: e.opt.OverlayBytes,
 		ReadOnly:     e.opt.ReadOnly,
+		InMemory:     e.opt.InMemory,
 		Logger:       e.opt.Logger,
 		Yield:        e.giveWay(),
 		Early:        early,
@@ -102,7 +103,7 @@ func (e *Engine) abandonIndex() error {
 	}
 	e.index, e.journal, e.counts = nil, nil, counters{}
 	e.forgetRecent() // it was of that index
-	if e.opt.ReadOnly {
+	if e.opt.ReadOnly || e.opt.InMemory {
 		return nil
 	}
 	if err := os.Remove(e.indexPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -114,27 +115,9 @@ func (e *Engine) abandonIndex() error {
 // fileSizes returns the sizes of the files of the index, and of all files in the store's directory that belong neither to
 // the index nor to the journal: a search index, temporary files, bytes that recovery and repair set aside.
 func (e *Engine) fileSizes() (ofIndex, ofOthers int64, err error) {
-	err = filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && path == filepath.Join(e.dir, journalDir) {
-			return fs.SkipDir
-		}
-		var info fs.FileInfo
-		if err == nil && !entry.IsDir() {
-			info, err = entry.Info()
-		}
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
-			return nil
-		case err != nil || info == nil:
-			return err
-		case strings.HasPrefix(path, e.indexPath()):
-			ofIndex += info.Size()
-		default:
-			ofOthers += info.Size()
-		}
-		return nil
-	})
-	if err != nil {
+	if e.opt.InMemory {
+		ofIndex = e.index.Size()
+	} else if ofIndex, ofOthers, err = e.sizesInDir(); err != nil {
 		return 0, 0, err
 	}
 	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
@@ -156,4 +139,30 @@ func (e *Engine) fileSizes() (ofIndex, ofOthers int64, err error) {
 		ofOthers += info.Size
 	}
 	return ofIndex, ofOthers, nil
+}
+
+// sizesInDir returns the sizes of the files of the index, and of those in the store's directory
+// that belong neither to it nor to the journal.
+func (e *Engine) sizesInDir() (ofIndex, ofOthers int64, err error) {
+	err = filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && path == filepath.Join(e.dir, journalDir) {
+			return fs.SkipDir
+		}
+		var info fs.FileInfo
+		if err == nil && !entry.IsDir() {
+			info, err = entry.Info()
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return nil
+		case err != nil || info == nil:
+			return err
+		case strings.HasPrefix(path, e.indexPath()):
+			ofIndex += info.Size()
+		default:
+			ofOthers += info.Size()
+		}
+		return nil
+	})
+	return ofIndex, ofOthers, err
 }

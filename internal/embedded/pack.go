@@ -158,7 +158,7 @@ const spareSpans = 1 << 14
 // to be small, all of it, and has so little in it that the index is made anew
 // whenever the store is opened.
 func (e *Engine) indexIsSpare() bool {
-	if e.index == nil || e.journal == nil || e.opt.ReadOnly || e.journal.Damage() != nil {
+	if e.index == nil || e.journal == nil || e.opt.ReadOnly || e.opt.InMemory || e.journal.Damage() != nil {
 		return false
 	}
 	if !e.isSmall() {

@@ -90,15 +90,12 @@ func (v *verifier) run() error {
 	}
 	var again *Engine
 	if v.opt.Deep && !v.lost {
-		dir, err := os.MkdirTemp(v.engine.scratchDir(), scratchPattern)
-		if err != nil {
+		var discard func()
+		var err error
+		if again, discard, err = v.engine.shadow(); err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
-		defer os.RemoveAll(dir)
-		if again, err = v.engine.shadow(dir); err != nil {
-			return err
-		}
-		defer again.index.Close()
+		defer discard()
 		again.barrier.Store(v.pruned)
 		again.beginWith(v.below.last)
 		again.hide(v.pruned)
@@ -244,13 +241,31 @@ func (e *Engine) removeScratch() error {
 	return err
 }
 
-// shadow is an engine over the same journal with an empty index in dir.
-func (e *Engine) shadow(dir string) (*Engine, error) {
-	s := newEngine(dir)
+// shadow returns an engine over the same journal with an empty index, and what closes and removes
+// that.
+func (e *Engine) shadow() (s *Engine, discard func(), err error) {
+	dir := ""
+	if !e.opt.InMemory {
+		if dir, err = os.MkdirTemp(e.scratchDir(), scratchPattern); err != nil {
+			return nil, nil, err
+		}
+	}
+	s = newEngine(dir)
 	s.opt, s.journal = e.opt, e.journal
-	var err error
-	s.index, err = index.Open(filepath.Join(dir, indexFile), index.Options{OverlayBytes: e.opt.OverlayBytes, Logger: e.opt.Logger})
-	return s, err
+	s.index, err = index.Open(s.indexPath(), index.Options{OverlayBytes: e.opt.OverlayBytes, InMemory: e.opt.InMemory, Logger: e.opt.Logger})
+	discard = func() {
+		if s.index != nil {
+			_ = s.index.Close() // nothing of it is needed
+		}
+		if dir != "" {
+			_ = os.RemoveAll(dir) // opening the store tries again
+		}
+	}
+	if err != nil {
+		discard()
+		return nil, nil, err
+	}
+	return s, discard, nil
 }
 
 // journal reads every frame up to the state and replays it into the shadow.

@@ -19,8 +19,12 @@ const compactSuffix = ".compact"
 // Compact folds everything applied so far and writes the file anew, in as little
 // room as its leaves need. What was deleted before is in no page of the new file.
 // Readers go on, those of older states with the old file. Systems that cannot
-// replace an open file get an error, and keep the file as it is.
+// replace an open file get an error, and keep the file as it is. In memory there is
+// no file.
 func (db *DB) Compact(ctx context.Context) error {
+	if db.opt.InMemory {
+		return nil
+	}
 	if err := db.claim(); err != nil {
 		return err
 	}

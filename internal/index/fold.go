@@ -27,7 +27,7 @@ var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20}
 // startFold begins to fold the overlay in the background unless a fold runs. The
 // caller holds mu.
 func (db *DB) startFold() {
-	if db.folding || db.closed || db.opt.ReadOnly || time.Now().Before(db.retryAt) || errors.Is(db.foldErr, backend.ErrCorrupt) {
+	if db.folding || db.closed || !db.folds() || time.Now().Before(db.retryAt) || errors.Is(db.foldErr, backend.ErrCorrupt) {
 		return
 	}
 	if db.frozen == nil {
@@ -89,7 +89,8 @@ func (db *DB) endFold(use func() (release func())) {
 	db.mu.Unlock()
 }
 
-// Checkpoint folds everything applied so far and returns when it is done.
+// Checkpoint folds everything applied so far and returns when it is done. In memory there is nothing
+// to do.
 func (db *DB) Checkpoint() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -100,7 +101,7 @@ func (db *DB) Checkpoint() error {
 			db.idle.Wait()
 		}
 		switch {
-		case db.folded >= applied:
+		case db.folded >= applied, db.opt.InMemory:
 			return nil
 		case db.opt.ReadOnly:
 			return fmt.Errorf("index: %w", backend.ErrReadOnly)

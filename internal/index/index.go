@@ -69,6 +69,8 @@ type Options struct {
 	Yield func()
 	// ReadOnly never writes the file.
 	ReadOnly bool
+	// InMemory has no file: everything stays in the overlay, and is gone when the index is closed.
+	InMemory bool
 	// Logger reports what failed in the background; nil discards it.
 	Logger *slog.Logger
 }
@@ -124,6 +126,9 @@ type DB struct {
 	pressure atomic.Int64 // bytes of the active overlay
 }
 
+// folds reports whether the overlay is ever brought into the file.
+func (db *DB) folds() bool { return !db.opt.ReadOnly && !db.opt.InMemory }
+
 // Open opens the index file, making it if there is none. A file that cannot be
 // used is ErrUnusable.
 func Open(path string, o Options) (*DB, error) {
@@ -136,14 +141,18 @@ func Open(path string, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
+	db.limits.anew = uint64(o.OverlayBytes) / 16
+	db.idle.L = &db.mu
+	if o.InMemory {
+		db.startQueue()
+		return db, nil
+	}
 	if !o.ReadOnly { // left by a crash
 		if err := os.Remove(path + compactSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("open index: %w", err)
 		}
 	}
-	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
-	db.limits.anew = uint64(o.OverlayBytes) / 16
-	db.idle.L = &db.mu
 	free, err := checkBefore(path)
 	if err != nil {
 		return nil, err
@@ -288,7 +297,7 @@ func (db *DB) Throttle() error {
 	if db.closed {
 		return errClosed
 	}
-	for db.active.Bytes() >= 4*db.opt.OverlayBytes && !db.opt.ReadOnly {
+	for db.active.Bytes() >= 4*db.opt.OverlayBytes && db.folds() {
 		db.startFold()
 		switch {
 		case db.folding:
@@ -337,7 +346,7 @@ func (db *DB) dropShared() {
 // closed before: it waits for them. It is safe to repeat.
 func (db *DB) Close() error {
 	var err error
-	if !db.opt.ReadOnly {
+	if db.folds() {
 		err = db.Checkpoint()
 	}
 	db.mu.Lock()
@@ -373,8 +382,14 @@ func (db *DB) Close() error {
 	return err
 }
 
-// Size returns how many bytes the file takes.
+// Size returns how many bytes the file takes, or the memory where there is none.
 func (db *DB) Size() int64 {
+	if db.opt.InMemory {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		db.settleLocked()
+		return db.active.Bytes()
+	}
 	size, err := vfs.Size(db.path)
 	if err != nil {
 		return 0

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"log/slog"
 	"math"
@@ -169,6 +170,33 @@ func TestReadOnlyWithoutFile(t *testing.T) {
 	requireModel(t, m, db)
 	require.NoError(t, db.Close())
 	require.NoFileExists(t, path)
+}
+
+// Without a file everything stays in memory, whatever is asked for that is about files.
+func TestInMemory(t *testing.T) {
+	path := newPath(t)
+	db := open(t, path, Options{InMemory: true, OverlayBytes: 100})
+	m := model{}
+	for n := range uint64(5) {
+		batch := batchOf(int(n)*40, int(n)*40+100, same(fmt.Sprint("value ", n)))
+		m.apply(batch)
+		db.Apply(at(n+1), batch)
+		require.NoError(t, db.Throttle())
+		require.NoError(t, db.Checkpoint())
+		require.NoError(t, db.Compact(t.Context()))
+		require.Equal(t, at(n+1), db.State())
+		requireModel(t, m, db)
+	}
+	require.Positive(t, db.Size())
+	for damage, err := range db.CheckSums() {
+		require.NoError(t, err)
+		t.Error("damage in memory:", damage)
+	}
+	require.NoError(t, db.Close())
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Equal(t, State{}, open(t, path, Options{InMemory: true}).State())
 }
 
 func TestLocked(t *testing.T) {

@@ -124,7 +124,7 @@ func readSums(path string) (sums []byte, size int64, err error) {
 func (db *DB) CheckSums() iter.Seq2[Damage, error] {
 	return func(yield func(Damage, error) bool) {
 		db.mu.RLock()
-		written := db.written
+		written := db.written || db.opt.InMemory
 		db.mu.RUnlock()
 		if written {
 			return

@@ -1,24 +1,34 @@
 package vfs_test
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
+	"github.com/lineage-store/lineage/internal/vfs/memfs"
 )
 
 // TestConformance holds every file system to the contract of the interfaces.
 func TestConformance(t *testing.T) {
 	systems := map[string]func(t *testing.T) (vfs.FS, string){
 		"os": func(t *testing.T) (vfs.FS, string) { return vfs.OS(), t.TempDir() },
+		"memfs": func(t *testing.T) (vfs.FS, string) {
+			fsys := memfs.New()
+			require.NoError(t, fsys.MkdirAll("/base"))
+			return fsys, "/base"
+		},
 		"crashfs": func(t *testing.T) (vfs.FS, string) {
 			fsys := crashfs.New()
 			require.NoError(t, fsys.MkdirAll("/base"))
@@ -31,6 +41,7 @@ func TestConformance(t *testing.T) {
 		"read at":        testReadAt,
 		"write at":       testWriteAt,
 		"truncate":       testTruncate,
+		"contents":       testContents,
 		"window":         testWindow,
 		"window filled":  testWindowFilled,
 		"sync":           testSync,
@@ -151,6 +162,74 @@ func testWriteAt(t *testing.T, fsys vfs.FS, dir string) {
 	require.Error(t, err)
 }
 
+// testContents compares a file with its bytes in memory, after writes and cuts of many sizes.
+func testContents(t *testing.T, fsys vfs.FS, dir string) {
+	files := 0
+	rapid.Check(t, func(t *rapid.T) {
+		name := filepath.Join(dir, strconv.Itoa(files))
+		files++
+		f, err := fsys.Create(name)
+		require.NoError(t, err)
+		defer f.Close()
+		var want []byte
+		resize := func(size int) {
+			if size > len(want) {
+				want = append(want, make([]byte, size-len(want))...)
+			}
+			want = want[:size:size]
+		}
+		// Places near the bounds of pages, whatever their size is.
+		place := rapid.Custom(func(t *rapid.T) int {
+			return max(0, rapid.SampledFrom([]int{0, 512, 4 << 10, 64 << 10, 128 << 10, 192 << 10}).Draw(t, "near")+rapid.IntRange(-3, 3).Draw(t, "by"))
+		})
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			switch rapid.IntRange(0, 2).Draw(t, "step") {
+			case 0:
+				off, p := place.Draw(t, "off"), bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, place.Draw(t, "length"))
+				n, err := f.WriteAt(p, int64(off))
+				require.NoError(t, err)
+				require.Equal(t, len(p), n)
+				if len(p) > 0 {
+					resize(max(len(want), off+len(p)))
+				}
+				copy(want[min(off, len(want)):], p)
+			case 1:
+				size := place.Draw(t, "size")
+				require.NoError(t, f.Truncate(int64(size)))
+				resize(size)
+			case 2:
+				off, p := place.Draw(t, "off"), bytes.Repeat([]byte{0xee}, place.Draw(t, "length"))
+				n, err := f.ReadAt(p, int64(off))
+				there := want[min(off, len(want)):]
+				there = there[:min(len(p), len(there))]
+				require.True(t, bytes.Equal(there, p[:n]))
+				require.Equal(t, len(there) < len(p), errors.Is(err, io.EOF))
+			}
+		}
+		got := make([]byte, len(want)+1)
+		n, err := f.ReadAt(got, 0)
+		require.ErrorIs(t, err, io.EOF)
+		require.True(t, bytes.Equal(want, got[:n]))
+	})
+}
+
+// TestRootInMemory asks file systems in memory for what nothing of them stands for.
+func TestRootInMemory(t *testing.T) {
+	for name, fsys := range map[string]vfs.FS{"memfs": memfs.New(), "crashfs": crashfs.New()} {
+		t.Run(name, func(t *testing.T) {
+			require.Error(t, fsys.Remove("/"))
+			require.Error(t, fsys.Rename("/", "/x"))
+			_, err := fsys.Create("/")
+			require.Error(t, err)
+			_, err = fsys.Open("/")
+			require.Error(t, err)
+			_, err = fsys.Stat("/")
+			require.NoError(t, err)
+			require.NoError(t, fsys.MkdirAll("/"))
+		})
+	}
+}
+
 // mappable makes a file that can be written through memory, where there are such.
 func mappable(t *testing.T, fsys vfs.FS, name string) (vfs.File, vfs.Mapper) {
 	t.Helper()
@@ -158,7 +237,8 @@ func mappable(t *testing.T, fsys vfs.FS, name string) (vfs.File, vfs.Mapper) {
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	m, ok := f.(vfs.Mapper)
-	require.True(t, ok || runtime.GOOS != "linux")
+	_, inMemory := fsys.(*memfs.FS) // which has nothing to map
+	require.True(t, ok || inMemory || runtime.GOOS != "linux")
 	return f, m
 }
 
