@@ -62,8 +62,8 @@ type ValueKey struct {
 	Key   string
 }
 
-// String returns the owner and the key.
-func (k ValueKey) String() string { return fmt.Sprintf("%v: %.80q", k.Owner, k.Key) }
+// Name returns the owner and the key, for messages.
+func (k ValueKey) Name() string { return fmt.Sprintf("%v: %.80q", k.Owner, k.Key) }
 
 // MaxValueName is the largest size of the key of a value, and of the name of an application
 // or user, in bytes.
