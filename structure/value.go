@@ -73,8 +73,8 @@ const MaxValueName = 512
 // is a block.
 const MaxInlineValue = 64 << 10
 
-// Value sets a named value, which is JSON, or deletes it. It replaces what an earlier record
-// of the same key said.
+// Value sets a named value, which is JSON, or deletes it. It replaces what earlier records of
+// the same key said; of several in a commit the last counts.
 type Value struct {
 	ValueKey
 	// Incarnation is that of the thread that the value belongs to.
