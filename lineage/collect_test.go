@@ -281,7 +281,29 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	require.NoError(t, branch.SetOverrides(bg, lineage.Overrides{SystemPrompt: &prompt}))
 	require.NoError(t, branch.Back(bg, 2))
 	say(t, branch, secret("message")+" after all")
+	tellValues(t, s, thread, c)
 	return thread
+}
+
+// tellValues sets values of the thread and a context, some of which are replaced.
+func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineage.Context) {
+	t.Helper()
+	is, err := s.Engine().Thread(bg, thread.ID())
+	require.NoError(t, err)
+	tip, err := c.Tip(bg)
+	require.NoError(t, err)
+	for n := range 3 {
+		quoted := func(of string) []byte { return fmt.Appendf(nil, "%q", fmt.Sprint(secret(of), n)) }
+		body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, s.Now(), quoted("value in a block"))
+		ofThread := structure.Owner{Scope: structure.ThreadScope, Thread: thread.ID()}
+		ofContext := structure.Owner{Scope: structure.ContextScope, Context: c.ID()}
+		_, err = s.Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
+			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: is.Incarnation, Content: body.ID, At: s.Now()},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("replaced value"), Seen: tip, At: s.Now()},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("value"), Seen: tip, At: s.Now()},
+		}}, backend.Options{})
+		require.NoError(t, err)
+	}
 }
 
 // After a thread is deleted and garbage is collected, no byte of it is left in any
@@ -472,6 +494,8 @@ func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
 				bodies = append(bodies, r.Bytes...)
 			case *structure.Thread:
 				bodies = append(bodies, r.Metadata...)
+			case *structure.Value:
+				bodies = append(bodies, r.JSON...)
 			case *structure.Span:
 				for _, u := range r.Usages {
 					bodies = append(bodies, u.Metadata...)

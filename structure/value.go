@@ -62,8 +62,8 @@ type ValueKey struct {
 	Key   string
 }
 
-// String returns the owner and the key.
-func (k ValueKey) String() string { return fmt.Sprintf("%v: %.80q", k.Owner, k.Key) }
+// Name returns the owner and the key, for messages.
+func (k ValueKey) Name() string { return fmt.Sprintf("%v: %.80q", k.Owner, k.Key) }
 
 // MaxValueName is the largest size of the key of a value, and of the name of an application
 // or user, in bytes.
@@ -73,8 +73,8 @@ const MaxValueName = 512
 // is a block.
 const MaxInlineValue = 64 << 10
 
-// Value sets a named value, which is JSON, or deletes it. It replaces what an earlier record
-// of the same key said.
+// Value sets a named value, which is JSON, or deletes it. It replaces what earlier records of
+// the same key said; of several in a commit the last counts.
 type Value struct {
 	ValueKey
 	// Incarnation is that of the thread that the value belongs to.

@@ -101,6 +101,6 @@ func TestOwners(t *testing.T) {
 		"scope 0": {},
 	} {
 		require.Equal(t, want, owner.String())
-		require.Equal(t, want+`: "k"`, structure.ValueKey{Owner: owner, Key: "k"}.String())
+		require.Equal(t, want+`: "k"`, structure.ValueKey{Owner: owner, Key: "k"}.Name())
 	}
 }

@@ -46,18 +46,16 @@ func (m *marker) values() error {
 		if err != nil {
 			return err
 		}
+		m.inherits = m.inherits || structure.Scope(e.Key[1]) == structure.ContextScope
+		if prefix := e.Key[:len(e.Key)-8]; string(prefix) != string(history) {
+			history, settled = append(history[:0], prefix...), false
+		}
+		if settled {
+			continue
+		}
 		v, err := readValue(e)
 		if err != nil {
 			return err
-		}
-		prefix := e.Key[:len(e.Key)-8]
-		latest := string(prefix) != string(history)
-		if latest {
-			history, settled = append(history[:0], prefix...), false
-		}
-		m.inherits = m.inherits || v.Owner.Scope == structure.ContextScope
-		if settled {
-			continue
 		}
 		settled = v.At.Before(m.before(m.opt.KeepReflog))
 		if err := m.keepValue(e.Key, &v.Value); err != nil {

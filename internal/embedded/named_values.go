@@ -78,7 +78,7 @@ func (v view) Value(_ context.Context, key structure.ValueKey) (backend.Value, e
 		commit, record, err = latestValue(v.index, key)
 	}
 	if err == nil && commit == 0 {
-		err = &backend.SubjectError{Subject: structure.KindValue.String(), ID: key.String(), Err: backend.ErrNotFound}
+		err = &backend.SubjectError{Subject: structure.KindValue.String(), ID: key.Name(), Err: backend.ErrNotFound}
 	}
 	if err != nil {
 		return backend.Value{}, err

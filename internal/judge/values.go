@@ -10,12 +10,16 @@ import (
 // checkValue refuses a value that no state could accept.
 func checkValue(v *structure.Value) error {
 	if err := v.Check(); err != nil {
-		return refusal("value", v.ValueKey, backend.ErrInvalid, err.Error())
+		return valueRefusal(v.ValueKey, backend.ErrInvalid, err.Error())
 	}
 	if v.JSON != nil && !json.Valid(v.JSON) {
-		return refusal("value", v.ValueKey, backend.ErrInvalid, "not JSON")
+		return valueRefusal(v.ValueKey, backend.ErrInvalid, "not JSON")
 	}
 	return nil
+}
+
+func valueRefusal(key structure.ValueKey, why error, detail string) error {
+	return &backend.SubjectError{Subject: "value", ID: key.Name(), Err: why, Detail: detail}
 }
 
 func (j *Judge) value(v *structure.Value) error {
@@ -39,7 +43,7 @@ func (j *Judge) valueRefs(v *structure.Value) error {
 			return err
 		}
 		if change.Now.Incarnation != v.Incarnation {
-			return refusal("value", v.ValueKey, backend.ErrConflict, "the thread was deleted and made again")
+			return valueRefusal(v.ValueKey, backend.ErrConflict, "the thread was deleted and made again")
 		}
 	case structure.ContextScope:
 		if err := j.requireContext(v.Owner.Context); err != nil {
@@ -91,9 +95,9 @@ func expectValue(v View, expect backend.ExpectValue) error {
 	case err != nil || is == expect.Commit:
 		return err
 	case expect.Commit == 0:
-		return refusal("value", expect.Key, backend.ErrExists, "")
+		return valueRefusal(expect.Key, backend.ErrExists, "")
 	case is == 0:
-		return refusal("value", expect.Key, backend.ErrNotFound, "")
+		return valueRefusal(expect.Key, backend.ErrNotFound, "")
 	}
-	return refusal("value", expect.Key, backend.ErrConflict, "it has changed")
+	return valueRefusal(expect.Key, backend.ErrConflict, "it has changed")
 }

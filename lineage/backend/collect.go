@@ -10,8 +10,8 @@ import (
 type Collector interface {
 	// Collect removes what cannot be reached: spans that lie behind no context,
 	// checkpoint, summary or recent reflog entry, what was recorded of deleted
-	// threads and contexts, content that no such span uses, and the bytes of erased
-	// content. Commits keep their numbers; the feed yields them without what is gone,
+	// threads and contexts, values that were replaced and that no context inherits,
+	// content that no such span or value uses, and the bytes of erased content. Commits keep their numbers; the feed yields them without what is gone,
 	// with the deletions that say so. It may be called at any time; what readers
 	// began to read they read to the end. An error leaves the store whole.
 	Collect(ctx context.Context, o CollectOptions) (CollectReport, error)
@@ -22,7 +22,8 @@ type CollectOptions struct {
 	// DryRun finds what would go and changes nothing.
 	DryRun bool
 	// KeepReflog is for how long a reflog entry keeps the spans that it tells of.
-	// Older ones go with their spans. Default 30 days; negative keeps none.
+	// Older ones go with their spans. Values that were replaced stay as long. Default 30
+	// days; negative keeps none.
 	KeepReflog time.Duration
 	// KeepUnused is for how long content stays that was stored and that nothing has
 	// used yet. Default 24 hours; negative keeps none.

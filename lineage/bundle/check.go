@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 
@@ -21,7 +22,8 @@ type checker struct {
 	in      *reader
 	here    backend.Reader
 	open    map[structure.RunID]*progress
-	asked   []content.ID // left out, and not yet looked for
+	asked   []content.ID                 // left out, and not yet looked for
+	owners  map[structure.Owner]struct{} // threads and contexts
 	missing MissingError
 }
 
@@ -38,7 +40,7 @@ func check(ctx context.Context, r io.Reader, here backend.Reader) error {
 		return err
 	}
 	defer in.close()
-	c := checker{ctx: ctx, in: in, here: here, open: make(map[structure.RunID]*progress)}
+	c := checker{ctx: ctx, in: in, here: here, open: make(map[structure.RunID]*progress), owners: make(map[structure.Owner]struct{})}
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -103,6 +105,8 @@ func (c *checker) entry(tag byte, b []byte) error {
 		return c.facts(commit)
 	case entryNames:
 		return c.names(commit)
+	case entryValues:
+		return c.values(commit)
 	}
 	return c.corrupt("entry of unknown kind %d", tag)
 }
@@ -241,11 +245,13 @@ func (c *checker) facts(commit *structure.Commit) error {
 			if of = (structure.ContextID{}); !r.Active.IsZero() || r.ID.IsZero() {
 				return c.corrupt("thread %v before its contexts", r.ID)
 			}
+			c.owners[structure.Owner{Scope: structure.ThreadScope, Thread: r.ID}] = struct{}{}
 			about = of
 		case *structure.Context:
 			if of = r.ID; of.IsZero() {
 				return c.corrupt("a context without an id")
 			}
+			c.owners[structure.Owner{Scope: structure.ContextScope, Context: r.ID}] = struct{}{}
 			about = of
 		case *structure.Reflog:
 			about = r.Context
@@ -256,6 +262,25 @@ func (c *checker) facts(commit *structure.Commit) error {
 		}
 		if about != of {
 			return c.corrupt("a %v of context %v stands with context %v", r.Kind(), about, of)
+		}
+	}
+	return nil
+}
+
+func (c *checker) values(commit *structure.Commit) error {
+	for _, r := range commit.Records {
+		v, ok := r.(*structure.Value)
+		if !ok {
+			return c.corrupt("a %v among values", r.Kind())
+		}
+		if v.JSON != nil && !json.Valid(v.JSON) {
+			return c.corrupt("value %v is no JSON", v.Name())
+		}
+		if v.Owner.Scope != structure.ThreadScope && v.Owner.Scope != structure.ContextScope {
+			continue
+		}
+		if _, stated := c.owners[v.Owner]; !stated {
+			return c.corrupt("value %v belongs to nothing in the bundle", v.Name())
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestCraftedFields(t *testing.T) {
 			case "varint":
 				entries[i].b = editVarint(rt, entries[i].b)
 			case "tag":
-				entries[i].tag = byte(rapid.IntRange(0, 10).Draw(rt, "tag"))
+				entries[i].tag = byte(rapid.IntRange(0, 11).Draw(rt, "tag"))
 			case "twice":
 				entries = slices.Insert(entries, i, entries[i])
 			case "drop":

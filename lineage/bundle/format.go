@@ -36,15 +36,16 @@ const (
 
 // Entries. A commit in an entry is in the binary form of package structure.
 const (
-	entryHistory = 1 // commit: blocks, span sets and spans
-	entryRun     = 2 // piece of a run whose spans follow
-	entryBody    = 3 // commit: a large block whose chunks follow
-	entryChunks  = 4 // commit: chunks
-	entryLeft    = 5 // commit: descriptions of blocks that were left out
-	entryLeftKey = 6 // keys of chunks that were left out
-	entryErased  = 7 // commit: descriptions of blocks that were erased
-	entryFacts   = 8 // commit: threads, and contexts each with its reflog and summaries
-	entryNames   = 9 // commit: a thread's branches and checkpoints, and the thread
+	entryHistory = 1  // commit: blocks, span sets and spans
+	entryRun     = 2  // piece of a run whose spans follow
+	entryBody    = 3  // commit: a large block whose chunks follow
+	entryChunks  = 4  // commit: chunks
+	entryLeft    = 5  // commit: descriptions of blocks that were left out
+	entryLeftKey = 6  // keys of chunks that were left out
+	entryErased  = 7  // commit: descriptions of blocks that were erased
+	entryFacts   = 8  // commit: threads, and contexts each with its reflog and summaries
+	entryNames   = 9  // commit: a thread's branches and checkpoints, and the thread
+	entryValues  = 10 // records of values: see merging
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

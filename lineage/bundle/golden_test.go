@@ -56,6 +56,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	active := *thread
 	main, fork := id[structure.ContextID]("main"), id[structure.ContextID]("fork")
 	active.Active = main
+	ofMain := structure.Owner{Scope: structure.ContextScope, Context: main}
 	run, second, set := id[structure.RunID]("run"), id[structure.RunID]("second"), id[structure.SpanSetID]("set")
 	apply(thread, &structure.Context{ID: main, Thread: thread.ID, CreatedAt: at}, &structure.Branch{Thread: thread.ID, Name: "main", Context: main, CreatedAt: at}, &active)
 	apply(
@@ -81,9 +82,21 @@ func goldenStore(t testing.TB) *lineage.Store {
 		&structure.Checkpoint{ID: id[structure.CheckpointID]("point"), Thread: thread.ID, Name: "here", Span: structure.SpanRef{Run: run, Seq: 2}, CreatedAt: at},
 		brief, &structure.Summary{ID: id[structure.SummaryID]("summary"), Context: main, Content: brief.ID, To: structure.SpanRef{Run: run, Seq: 2}, Model: "m", Embedding: []byte{1, 2}, CreatedAt: at},
 		&structure.Tip{Context: main, Span: structure.SpanRef{Run: run, Seq: 2}},
+		&structure.Value{ValueKey: valueKey(ofMain, "k"), JSON: []byte("1"), Seen: structure.SpanRef{Run: run, Seq: 1}, At: at},
+		&structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.StoreScope}, "k"), JSON: []byte(`{"a": 1.0}`), At: at},
+		&structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.ApplicationScope, Name: "app"}, "k"), Content: brief.ID, At: at},
+		&structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.UserScope, Name: "ada"}, "gone"), At: at},
+		&structure.Value{ValueKey: valueKey(structure.Owner{Scope: structure.ThreadScope, Thread: thread.ID}, "k"), Incarnation: 7, JSON: []byte("2"), At: at},
 		&structure.Reflog{Context: main, From: structure.SpanRef{Run: run, Seq: 3}, To: structure.SpanRef{Run: run, Seq: 2}, Reason: "rewind", At: at},
 	)
+	apply(&structure.Value{ValueKey: valueKey(ofMain, "k"), JSON: []byte("2"), Seen: structure.SpanRef{Run: run, Seq: 2}, At: at})
+	apply(&structure.Value{ValueKey: valueKey(ofMain, "l"), JSON: []byte("3"), Seen: structure.SpanRef{Run: run, Seq: 2}, At: at})
+	apply(&structure.Value{ValueKey: valueKey(ofMain, "k"), JSON: []byte("4"), Seen: structure.SpanRef{Run: run, Seq: 3}, At: at})
 	return s
+}
+
+func valueKey(owner structure.Owner, key string) structure.ValueKey {
+	return structure.ValueKey{Owner: owner, Key: key}
 }
 
 func golden(t *testing.T, name string, got []byte) {

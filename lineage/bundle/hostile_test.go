@@ -184,6 +184,7 @@ func TestContradictions(t *testing.T) {
 		c.ID, c.Thread, c.CreatedAt = view, thread, time.UnixMilli(1)
 		return c
 	}
+	inStore := structure.ValueKey{Owner: structure.Owner{Scope: structure.StoreScope}, Key: "k"}
 	cases := map[string]func(c *crafted){
 		"span without a run":     func(c *crafted) { c.commit(entryHistory, says, span(run, 1)) },
 		"span at another place":  func(c *crafted) { c.piece(one).commit(entryHistory, says, span(run, 2)) },
@@ -238,8 +239,22 @@ func TestContradictions(t *testing.T) {
 		"deletion": func(c *crafted) {
 			c.commit(entryHistory, &structure.Deletion{Subject: structure.KindThread, Thread: thread})
 		},
-		"cut":                func(c *crafted) { c.commit(entryHistory, &structure.Cut{Run: run}) },
-		"names of no thread": func(c *crafted) { c.commit(entryNames, &structure.Branch{Thread: thread, Name: "main", Context: view}) },
+		"value of a thread of nowhere": func(c *crafted) {
+			c.commit(entryValues, &structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.ThreadScope, Thread: thread}, Key: "k"}})
+		},
+		"value of a context of nowhere": func(c *crafted) {
+			c.commit(entryFacts, th).commit(entryValues, &structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.ContextScope, Context: view}, Key: "k"}})
+		},
+		"value that is no JSON": func(c *crafted) {
+			c.commit(entryValues, &structure.Value{ValueKey: inStore, JSON: []byte("{")})
+		},
+		"value of content of nowhere": func(c *crafted) {
+			c.commit(entryValues, &structure.Value{ValueKey: inStore, Content: content.Sum([]byte("nowhere"))})
+		},
+		"thread among values": func(c *crafted) { c.commit(entryValues, th) },
+		"value among facts":   func(c *crafted) { c.commit(entryFacts, &structure.Value{ValueKey: inStore}) },
+		"cut":                 func(c *crafted) { c.commit(entryHistory, &structure.Cut{Run: run}) },
+		"names of no thread":  func(c *crafted) { c.commit(entryNames, &structure.Branch{Thread: thread, Name: "main", Context: view}) },
 		"names of another thread": func(c *crafted) {
 			c.commit(entryFacts, th).commit(entryNames, &structure.Branch{Thread: structure.NewID[structure.ThreadID](), Name: "main", Context: view}, th)
 		},

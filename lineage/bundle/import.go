@@ -46,6 +46,8 @@ type ImportReport struct {
 	Spans  uint64 `json:"spans"`
 	Blocks uint64 `json:"blocks"`
 	Chunks uint64 `json:"chunks"`
+	// Values counts what was set of values, their history included.
+	Values uint64 `json:"values"`
 	// Erased counts content of which the bundle had nothing but the description,
 	// Kept content that was erased here and stays so, or was erased there and stays here.
 	// What messages that were added say is stored even if it was erased here before.
@@ -172,6 +174,8 @@ type importer struct {
 	revive   map[content.ID]struct{} // erased here, and used by spans that were added
 	reviving bool
 	coming   coming
+	merging  merging
+	valued   valueBatch
 }
 
 func newImporter(ctx context.Context, store *lineage.Store, o ImportOptions, closed map[structure.RunID]struct{}) *importer {
@@ -204,7 +208,7 @@ func (im *importer) read(r io.Reader) error {
 		}
 		tag, b, err := im.in.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return im.endValues()
 		}
 		if err != nil {
 			return err
@@ -255,6 +259,8 @@ func (im *importer) entry(tag byte, b []byte) error {
 		return im.facts(commit)
 	case entryNames:
 		return im.names(commit)
+	case entryValues:
+		return im.values(commit)
 	}
 	return im.corrupt("entry of unknown kind %d", tag)
 }

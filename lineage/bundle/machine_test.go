@@ -13,6 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -216,6 +217,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"update": func(t *rapid.T) {
 			require.NoError(t, m.thread(t).Update(bg, func(i *lineage.ThreadInfo) { i.Title = m.next("title") }))
 		},
+		"value":          func(t *rapid.T) { m.value(t) },
 		"delete context": func(t *rapid.T) { ok(t, m.context(t).Delete(bg)) },
 		"delete thread": func(t *rapid.T) {
 			if rapid.IntRange(0, 3).Draw(t, "really") == 0 {
@@ -230,6 +232,38 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			}
 		},
 	}
+}
+
+// value sets a value, or deletes it.
+func (m *machine) value(t *rapid.T) {
+	v := &structure.Value{At: m.s.Now()}
+	v.Key = rapid.SampledFrom([]string{"k", "kl", "l"}).Draw(t, "key")
+	switch rapid.IntRange(0, 5).Draw(t, "scope") {
+	case 0:
+		v.Owner = structure.Owner{Scope: structure.StoreScope}
+	case 1:
+		v.Owner = structure.Owner{Scope: structure.UserScope, Name: rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user")}
+	case 2:
+		th, err := m.s.Engine().Thread(bg, m.thread(t).ID())
+		require.NoError(t, err)
+		v.Owner, v.Incarnation = structure.Owner{Scope: structure.ThreadScope, Thread: th.ID}, th.Incarnation
+	default:
+		c, err := m.s.Engine().Context(bg, m.context(t).ID())
+		require.NoError(t, err)
+		v.Owner, v.Seen = structure.Owner{Scope: structure.ContextScope, Context: c.ID}, c.Tip
+	}
+	records := []structure.Record{v}
+	switch rapid.IntRange(0, 4).Draw(t, "form") {
+	case 0:
+	case 1:
+		b := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, m.s.Now(), []byte(fmt.Sprintf("%q", m.next("value"))))
+		v.Content = b.ID
+		records = append([]structure.Record{b}, v)
+	default:
+		v.JSON = []byte(fmt.Sprintf("%q", m.next("value")))
+	}
+	_, err := m.s.Engine().Apply(bg, &structure.Commit{Time: m.s.Now(), Records: records}, backend.Options{Durability: backend.Normal})
+	require.NoError(t, err)
 }
 
 // counter is a summarizer that says something new each time.

@@ -153,8 +153,23 @@ func everything(t tester, s *lineage.Store) []string {
 	var all []string
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	e := s.Engine()
+	values := func(owner structure.Owner) {
+		for latest, err := range e.Values(bg, owner, "", "") {
+			require.NoError(t, err)
+			for v, err := range e.ValueHistory(bg, latest.ValueKey) {
+				require.NoError(t, err)
+				note("  value %v %d %s %v seen %v at %v", v.ValueKey, v.Incarnation, v.JSON, v.Content, v.Seen, v.At)
+			}
+		}
+	}
+	values(structure.Owner{Scope: structure.StoreScope})
+	for name, err := range e.ValueOwners(bg, structure.UserScope, "") {
+		require.NoError(t, err)
+		values(structure.Owner{Scope: structure.UserScope, Name: name})
+	}
 	for c, err := range e.Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
 		require.NoError(t, err)
+		values(structure.Owner{Scope: structure.ContextScope, Context: c.ID})
 		note("context %+v moved %d", withoutPointers(c.Context), c.MovedAt)
 		for r, err := range e.Reflog(bg, c.ID) {
 			require.NoError(t, err)
@@ -178,6 +193,7 @@ func everything(t tester, s *lineage.Store) []string {
 	for th, err := range e.Threads(bg, structure.ThreadID{}) {
 		require.NoError(t, err)
 		note("thread %+v", *th)
+		values(structure.Owner{Scope: structure.ThreadScope, Thread: th.ID})
 		for b, err := range e.Branches(bg, th.ID, "", "") {
 			require.NoError(t, err)
 			note("  branch %+v", *b)

@@ -33,6 +33,7 @@ type WriteReport struct {
 	Spans    uint64 `json:"spans"`
 	Blocks   uint64 `json:"blocks"`
 	Chunks   uint64 `json:"chunks"`
+	Values   uint64 `json:"values"`
 	// Erased counts the blocks of which only the description is left.
 	Erased uint64 `json:"erased"`
 	// Left counts the blocks and chunks that the other side has.
@@ -98,6 +99,7 @@ type exporter struct {
 	history batch
 	waiting map[structure.RunID]struct{} // whose spans are in history
 	facts   batch
+	valued  batch // values
 	encoder structure.Encoder
 }
 
@@ -170,10 +172,10 @@ func (e *exporter) everything() error {
 			}
 		}
 	}
-	if err := e.flush(entryHistory, &e.history); err != nil {
+	if err := e.flushFacts(); err != nil {
 		return err
 	}
-	return e.flush(entryFacts, &e.facts)
+	return e.values(len(e.o.Threads)+len(e.o.Contexts) == 0)
 }
 
 // groups returns what was chosen in the order of its ids. Groups that are whole

@@ -236,7 +236,7 @@ func (e *exporter) content(id content.ID) error {
 }
 
 // described returns what is left of a block that was erased, as a span that uses it
-// tells.
+// tells. Of one that only summaries or values use the size is not known.
 func (e *exporter) described(id content.ID) (*structure.Block, error) {
 	for u, err := range e.from.Where(e.ctx, id) {
 		if err != nil {
@@ -249,7 +249,7 @@ func (e *exporter) described(id content.ID) (*structure.Block, error) {
 			return step.Blocks[u.Index], nil
 		}
 	}
-	return &structure.Block{Block: content.Block{ID: id}}, nil
+	return &structure.Block{Block: content.Block{ID: id, Size: 1}}, nil
 }
 
 // used writes a block that something uses, and what it was derived from.

@@ -34,7 +34,7 @@ func (m *machine) step(t *rapid.T) {
 		m.newChat, m.say, m.say, m.say, m.sayElsewhere, m.moveBranch, m.checkpoint, m.dropCheckpoint, m.activate, m.retitle, m.dropChat,
 		m.newThread, m.newContext, m.extend, m.extend, m.extend, m.extendTogether, m.fork, m.fork, m.subagent, m.alternatives, m.edit,
 		m.rewindTo, m.undo, m.merge, m.subset, m.send, m.summarize, m.dropSummary, m.override,
-		m.branch, m.aside, m.rewind, m.restore, m.threadCheckpoint, m.switchTo, m.name, m.rename, m.dropBranch, m.dropContext, m.dropThread,
+		m.setValue, m.branch, m.aside, m.rewind, m.restore, m.threadCheckpoint, m.switchTo, m.name, m.rename, m.dropBranch, m.dropContext, m.dropThread,
 		m.erase, m.storeAgain, m.collect,
 	}
 	m.tolerate(t, rapid.SampledFrom(steps).Draw(t, "step")(t))

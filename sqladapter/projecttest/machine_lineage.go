@@ -9,6 +9,8 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func (m *machine) keep(c *lineage.Context, err error) error {
@@ -29,6 +31,25 @@ func (m *machine) newThread(t *rapid.T) error {
 
 func (m *machine) newContext(*rapid.T) error {
 	return m.keep(m.store.NewContext(bg, lineage.ContextOptions{Metadata: []byte(`{"loose":true}`)}))
+}
+
+// setValue sets values, which are not projected.
+func (m *machine) setValue(t *rapid.T) error {
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	tip, err := c.Tip(bg)
+	if err != nil {
+		return err
+	}
+	body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, m.store.Now(), []byte(`"a value"`))
+	_, err = m.store.Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
+		body,
+		&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.ContextScope, Context: c.ID()}, Key: "k"}, Content: body.ID, Seen: tip},
+		&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.UserScope, Name: "ada"}, Key: "k"}, JSON: []byte("1")},
+	}}, backend.Options{})
+	return err
 }
 
 func (m *machine) item(t *rapid.T) lineage.Item {

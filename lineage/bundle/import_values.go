@@ -1,0 +1,179 @@
+package bundle
+
+import (
+	"errors"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// merging is how a value of the bundle becomes one of the store. Of a key the latest record
+// comes first, and then all of them from the oldest on, unless there is only one.
+type merging struct {
+	key     structure.ValueKey // in the bundle
+	latest  *structure.Value
+	ours    *structure.Value // nil when there is none
+	commit  uint64           // that set the value here last
+	done    bool             // nothing of it is to be set
+	history bool             // it is under way
+	behind  bool             // what comes now is newer than ours
+}
+
+// values adds what is new of values.
+func (im *importer) values(c *structure.Commit) error {
+	for _, r := range c.Records {
+		v, ok := r.(*structure.Value)
+		if !ok {
+			return im.corrupt("a %v among values", r.Kind())
+		}
+		if err := im.value(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (im *importer) value(v *structure.Value) error {
+	key := v.ValueKey
+	if err := im.valueHere(v); err != nil {
+		return err
+	}
+	if m := &im.merging; m.latest == nil || m.key != key {
+		if err := im.endValue(); err != nil {
+			return err
+		}
+		*m = merging{key: key, latest: v}
+		return im.beginValue()
+	}
+	m := &im.merging
+	m.history = true
+	switch {
+	case m.done:
+	case m.behind:
+		return im.setValue(v)
+	default:
+		m.behind = sameValue(v, m.ours)
+	}
+	return nil
+}
+
+// valueHere makes a value of the bundle one of this store.
+func (im *importer) valueHere(v *structure.Value) error {
+	switch v.Owner.Scope {
+	case structure.ThreadScope:
+		home, err := im.homeHere(v.Home())
+		v.Incarnation = home.Incarnation
+		return err
+	case structure.ContextScope:
+		v.Owner.Context = im.contextHere(v.Owner.Context)
+		if v.Seen.IsZero() || v.Seen == structure.CollectedSpan {
+			return nil
+		}
+		v.Seen = im.here(v.Seen)
+		_, err := im.engine.Digest(im.ctx, v.Seen)
+		if errors.Is(err, backend.ErrNotFound) {
+			v.Seen, err = structure.CollectedSpan, nil
+		}
+		return err
+	}
+	return nil
+}
+
+// beginValue compares the latest record of a value with what is here.
+func (im *importer) beginValue() error {
+	m := &im.merging
+	ours, err := im.engine.Value(im.ctx, m.latest.ValueKey)
+	if errors.Is(err, backend.ErrNotFound) {
+		m.behind = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.ours, m.commit = &ours.Value, ours.Commit
+	for was, err := range im.engine.ValueHistory(im.ctx, m.latest.ValueKey) {
+		if err != nil {
+			return err
+		}
+		if m.done = sameValue(&was.Value, m.latest); m.done {
+			break // ours is the same, or newer
+		}
+	}
+	return nil
+}
+
+// endValue sets the latest record of a value if that is all there is, or if it is newer than
+// ours and not made from that.
+func (im *importer) endValue() error {
+	m := &im.merging
+	defer func() { *m = merging{} }()
+	if m.latest == nil || m.done || m.behind && m.history {
+		return nil
+	}
+	if m.ours != nil && !later(m.latest.At, m.ours.At) {
+		return nil
+	}
+	return im.setValue(m.latest)
+}
+
+// setValue sets a value in the next commit of values, in which each key is there once.
+func (im *importer) setValue(v *structure.Value) error {
+	if _, twice := im.valued.keys[v.ValueKey]; twice || im.valued.full() {
+		number, err := im.flushValues()
+		if err != nil {
+			return err
+		}
+		if twice {
+			im.merging.commit = number
+		}
+	}
+	b := &im.valued
+	if b.keys == nil {
+		b.keys = make(map[structure.ValueKey]struct{})
+	}
+	b.keys[v.ValueKey] = struct{}{}
+	b.add(v, valueSize(v))
+	b.expect = append(b.expect, backend.ExpectValue{Key: v.ValueKey, Commit: im.merging.commit})
+	return nil
+}
+
+// valueBatch is a commit of values that is being put together.
+type valueBatch struct {
+	batch
+	keys   map[structure.ValueKey]struct{}
+	expect []backend.ExpectValue
+}
+
+// flushValues applies the commit of values and returns its number.
+func (im *importer) flushValues() (uint64, error) {
+	b := &im.valued
+	if len(b.records) == 0 {
+		return 0, nil
+	}
+	used := make(map[content.ID]bool)
+	for _, r := range b.records {
+		if id := r.(*structure.Value).Content; !id.IsZero() {
+			used[id] = true
+		}
+	}
+	if err := im.needs(used); err != nil {
+		return 0, err
+	}
+	receipt, err := im.apply(im.store.Now(), b.records, backend.Options{Values: b.expect})
+	if err != nil {
+		return 0, err
+	}
+	im.report.Values += uint64(len(b.records))
+	*b = valueBatch{}
+	return receipt.Number, nil
+}
+
+// endValues sets what is left of the values.
+func (im *importer) endValues() error {
+	if err := im.endValue(); err != nil {
+		return err
+	}
+	_, err := im.flushValues()
+	return err
+}

@@ -1,0 +1,140 @@
+package bundle
+
+import (
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// historyBytes bounds the memory for the history of a value.
+const historyBytes = 16 << 20
+
+// values writes the values of the threads and contexts that were written and, of a whole
+// store, the others. They come last, because they name spans of all of these.
+func (e *exporter) values(whole bool) error {
+	if whole {
+		if err := e.valuesOf(structure.Owner{Scope: structure.StoreScope}); err != nil {
+			return err
+		}
+		for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
+			for name, err := range e.from.ValueOwners(e.ctx, scope, "") {
+				if err != nil {
+					return err
+				}
+				if err := e.valuesOf(structure.Owner{Scope: scope, Name: name}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, id := range sorted(e.stated, structure.ThreadID.Compare) {
+		if err := e.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id}); err != nil {
+			return err
+		}
+	}
+	for _, id := range sorted(e.done, structure.ContextID.Compare) {
+		if err := e.valuesOf(structure.Owner{Scope: structure.ContextScope, Context: id}); err != nil {
+			return err
+		}
+	}
+	return e.flushValues()
+}
+
+func sorted[ID comparable](set map[ID]struct{}, compare func(a, b ID) int) []ID {
+	ids := make([]ID, 0, len(set))
+	for id := range set {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, compare)
+	return ids
+}
+
+// valuesOf writes the values of an owner: of each key the latest and, where there is more,
+// all of its history, the oldest first.
+func (e *exporter) valuesOf(owner structure.Owner) error {
+	for latest, err := range e.from.Values(e.ctx, owner, "", "") {
+		if err != nil {
+			return err
+		}
+		e.report.Values++
+		if err := e.value(&latest.Value); err != nil {
+			return err
+		}
+		for written := uint64(0); written < latest.Commit; {
+			oldest, err := e.oldest(latest.ValueKey, written)
+			if err != nil {
+				return err
+			}
+			if len(oldest) == 1 && written == 0 && oldest[0].Commit == latest.Commit {
+				break // there is no more
+			}
+			for _, v := range slices.Backward(oldest) {
+				if err := e.value(&v.Value); err != nil {
+					return err
+				}
+				written = v.Commit
+			}
+		}
+	}
+	return nil
+}
+
+// oldest returns the oldest records of a value behind a commit, the newest of them first.
+func (e *exporter) oldest(key structure.ValueKey, behind uint64) (window []backend.Value, err error) {
+	size := 0
+	for v, err := range e.from.ValueHistory(e.ctx, key) {
+		if err != nil {
+			return nil, err
+		}
+		if v.Commit <= behind {
+			break
+		}
+		window = append(window, v)
+		for size += valueSize(&v.Value); size > historyBytes && len(window) > 1; window = window[1:] {
+			size -= valueSize(&window[0].Value)
+		}
+	}
+	return window, nil
+}
+
+// valueSize is about how much memory a value takes.
+func valueSize(v *structure.Value) int {
+	return 256 + len(v.Owner.Name) + len(v.Key) + len(v.JSON)
+}
+
+func (e *exporter) value(v *structure.Value) error {
+	if err := e.content(v.Content); err != nil {
+		return err
+	}
+	if !v.Seen.IsZero() && e.runs[v.Seen.Run] < v.Seen.Seq {
+		own := *v // the history where it was set does not come along
+		own.Seen, v = structure.CollectedSpan, &own
+	}
+	if e.valued.full() {
+		if err := e.flushValues(); err != nil {
+			return err
+		}
+	}
+	if len(e.valued.records) == 0 {
+		e.valued.time = v.At
+	}
+	e.valued.add(v, valueSize(v))
+	return nil
+}
+
+// flushValues writes the values, and before them the content that they name.
+func (e *exporter) flushValues() error {
+	if err := e.flush(entryHistory, &e.history); err != nil {
+		return err
+	}
+	return e.flush(entryValues, &e.valued)
+}
+
+// sameValue reports whether two records of a key say the same. The thread may be another
+// incarnation here, and the span that was seen be gone.
+func sameValue(a, b *structure.Value) bool {
+	x, y := *a, *b
+	x.Incarnation, x.Seen = y.Incarnation, y.Seen
+	return structure.Equal(&x, &y)
+}
