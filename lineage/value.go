@@ -92,7 +92,7 @@ func (v *Values) key(key string) structure.ValueKey {
 }
 
 func (v *Values) missing(key string) error {
-	return subjectError("value", v.key(key).String(), ErrNotFound, "")
+	return subjectError("value", v.key(key).Name(), ErrNotFound, "")
 }
 
 // Get returns a value.
@@ -142,7 +142,7 @@ func (v *Values) value(ctx context.Context, is *backend.Value) (Value, error) {
 		value.JSON, err = io.ReadAll(body)
 	}
 	if err != nil {
-		return Value{}, fmt.Errorf("value %v: %w", is.ValueKey, err)
+		return Value{}, fmt.Errorf("value %s: %w", is.ValueKey.Name(), err)
 	}
 	return value, nil
 }
@@ -200,7 +200,7 @@ func (v *Values) History(ctx context.Context, key string) iter.Seq2[Value, error
 // Set sets a value, which must be JSON. Keys are text of up to 512 bytes.
 func (v *Values) Set(ctx context.Context, key string, value []byte) error {
 	if !json.Valid(value) {
-		return subjectError("value", v.key(key).String(), ErrInvalid, "not JSON")
+		return subjectError("value", v.key(key).Name(), ErrInvalid, "not JSON")
 	}
 	return v.set(ctx, key, func(ctx context.Context, b *write.Batch) (inline []byte, in ContentID, err error) {
 		if len(value) <= structure.MaxInlineValue {
@@ -232,7 +232,7 @@ var errNothing = fmt.Errorf("nothing to delete: %w", ErrNotFound)
 
 func (v *Values) set(ctx context.Context, key string, fill func(context.Context, *write.Batch) ([]byte, ContentID, error)) error {
 	if v.asOf {
-		return subjectError("value", v.key(key).String(), ErrInvalid, "values of the past cannot be set")
+		return subjectError("value", v.key(key).Name(), ErrInvalid, "values of the past cannot be set")
 	}
 	if v.owner.Scope == structure.ContextScope {
 		defer v.store.writer.Lock(v.owner.Context).Unlock()

@@ -138,7 +138,7 @@ func (s *Stage) check(ctx context.Context, o *backend.Options) error {
 			return err
 		}
 		if is.Commit != e.Commit {
-			return &backend.SubjectError{Subject: "value", ID: e.Key.String(), Err: backend.ErrConflict, Detail: "it was changed"}
+			return &backend.SubjectError{Subject: "value", ID: e.Key.Name(), Err: backend.ErrConflict, Detail: "it was changed"}
 		}
 	}
 	for _, e := range o.Sources {

@@ -393,7 +393,7 @@ func (s *Stage) Value(ctx context.Context, key structure.ValueKey) (backend.Valu
 	for is, err := range s.ValueHistory(ctx, key) {
 		return is, err
 	}
-	return backend.Value{}, missing("value", key.String())
+	return backend.Value{}, missing("value", key.Name())
 }
 
 // ValueHistory implements backend.Reader. Whatever is added to it changes the value, which
