@@ -17,7 +17,7 @@ func groups() []group {
 			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
 		}},
 		{"write", "Say and change", []func(*app) *cobra.Command{
-			appendCommand, editCommand, setCommand, summarizeCommand, sendCommand,
+			appendCommand, editCommand, setCommand, valueCommand, summarizeCommand, sendCommand,
 		}},
 		{"branch", "Branch and merge", []func(*app) *cobra.Command{
 			forkCommand, subagentCommand, returnCommand, alternativesCommand, chooseCommand, branchCommand, switchCommand,

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func allRecords() []record {
 	return []record{
 		&errorRecord{}, &warningRecord{}, &initRecord{}, &infoRecord{}, &chatRecord{}, &deletedRecord{}, &messageRecord{}, &contextRecord{},
-		&movedRecord{}, &appendedRecord{}, &sentRecord{}, &alternativeRecord{}, &branchRecord{}, &moveRecord{},
+		&movedRecord{}, &appendedRecord{}, &sentRecord{}, &alternativeRecord{}, &branchRecord{}, &moveRecord{}, &valueRecord{},
 		&checkpointRecord{}, &mergedRecord{}, &diffRecord{}, &diffSummaryRecord{}, &commonPrefixRecord{}, &partRecord{},
 		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{}, &salvagedRecord{}, &lossRecord{},
 		&statsRecord{}, &erasedRecord{}, &eventRecord{}, &versionRecord{}, &completionRecord{}, &nodeRecord{}, &importedRecord{},

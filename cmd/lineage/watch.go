@@ -56,8 +56,10 @@ type eventRecord struct {
 	// or what the spans that were added follow.
 	Span string `json:"span,omitempty"`
 	From string `json:"from,omitempty"`
-	// Name is that of a branch or checkpoint, or the reason of a move.
-	Name       string `json:"name,omitempty"`
+	// Name is that of a branch or checkpoint, the reason of a move, or the key of a value.
+	Name string `json:"name,omitempty"`
+	// Owner is what a value belongs to.
+	Owner      string `json:"owner,omitempty"`
 	ContentID  string `json:"content_id,omitempty"`
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Summary    string `json:"summary,omitempty"`
@@ -80,6 +82,9 @@ func newEventRecord(c *lineage.Change, e *lineage.Event) *eventRecord {
 		if !f.id.IsZero() {
 			*f.to = f.text
 		}
+	}
+	if e.Owner.Scope != 0 {
+		r.Owner = e.Owner.String()
 	}
 	return r
 }

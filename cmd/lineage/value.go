@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// valueOptions say whose values are meant.
+type valueOptions struct {
+	context, user, app string
+	ofStore            bool
+	at                 string
+}
+
+func (o *valueOptions) bind(c *cobra.Command) {
+	f := c.PersistentFlags()
+	f.StringVar(&o.context, "context", "", "values of this branch or context, and those that it inherits")
+	f.StringVar(&o.user, "user", "", "values of a user")
+	f.StringVar(&o.app, "app", "", "values of an application")
+	f.BoolVar(&o.ofStore, "of-store", false, "values of the store itself")
+	c.MarkFlagsMutuallyExclusive("context", "user", "app", "of-store")
+}
+
+func valueCommand(a *app) *cobra.Command {
+	o := &valueOptions{}
+	c := &cobra.Command{
+		Use:     "value",
+		Aliases: []string{"values"},
+		Short:   "List, read and set named values",
+		Long: `Named values are small JSON documents that belong to a chat, a context, a user, an application
+or the store. Programs keep their state in them. A fork reads the values of the context that it was forked
+from, as they were at the message where it begins. Without a subcommand, the values of the chat are listed.`,
+		Example: `  lineage value
+  lineage value set step '"paid"'
+  lineage value get step --user ada`,
+		Args: knownCommand,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueList(ctx, s, o, "") })
+		}),
+	}
+	o.bind(c)
+	for _, make := range []func(*app, *valueOptions) *cobra.Command{
+		valueListCommand, valueGetCommand, valueSetCommand, valueDeleteCommand, valueHistoryCommand,
+	} {
+		c.AddCommand(make(a, o))
+	}
+	return c
+}
+
+func valueListCommand(a *app, o *valueOptions) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "list [PREFIX]",
+		Short:   "List values, those whose keys begin with a prefix",
+		Example: `  lineage value list plan/ --context main`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueList(ctx, s, o, arg(args, 0)) })
+		}),
+	}
+	atFlag(c, o)
+	return c
+}
+
+func atFlag(c *cobra.Command, o *valueOptions) {
+	c.Flags().StringVar(&o.at, "at", "", "with --context, as of a message of its history")
+}
+
+func valueGetCommand(a *app, o *valueOptions) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "get KEY",
+		Short:   "Print a value as it was set",
+		Example: `  lineage value get step --context main --at :2`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueGet(ctx, s, o, args[0]) })
+		}),
+	}
+	atFlag(c, o)
+	return c
+}
+
+func valueSetCommand(a *app, o *valueOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "set KEY JSON",
+		Short: "Set a value",
+		Long:  "Sets a value, which is JSON. With - it is read from standard input.",
+		Example: `  lineage value set step '"paid"'
+  lineage value set theme '{"dark":true}' --user ada`,
+		Args: cobra.ExactArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			value := []byte(args[1])
+			if args[1] == "-" {
+				var err error
+				if value, err = io.ReadAll(io.LimitReader(a.stdin, mostValue+1)); err != nil {
+					return fmt.Errorf("read the value: %w", err)
+				}
+				if len(value) > mostValue {
+					return fmt.Errorf("value of more than %s: %w", screen.Bytes(mostValue), lineage.ErrTooLarge)
+				}
+			}
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runValueSet(ctx, s, o, args[0], value) })
+		}),
+	}
+}
+
+// mostValue is the size of the largest value that is read from standard input.
+const mostValue = 16 << 20
+
+func valueDeleteCommand(a *app, o *valueOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete KEY",
+		Short:   "Delete a value",
+		Long:    "Deletes a value. In a context it also hides what the context would inherit.",
+		Example: `  lineage value delete step`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runValueDelete(ctx, s, o, args[0]) })
+		}),
+	}
+}
+
+func valueHistoryCommand(a *app, o *valueOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:     "history KEY",
+		Short:   "List what a value was, the newest first",
+		Example: `  lineage value history step`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueHistory(ctx, s, o, args[0]) })
+		}),
+	}
+}
+
+// valueRecord is a named value.
+type valueRecord struct {
+	Key string `json:"key"`
+	// Value is absent if the value was deleted.
+	Value json.RawMessage `json:"value,omitempty"`
+	// Context is the context that it was set in, for values of contexts.
+	Context string    `json:"context,omitempty"`
+	SetAt   time.Time `json:"set_at"`
+}
+
+func (*valueRecord) recordType() string { return "value" }
+
+func newValueRecord(v *lineage.Value) *valueRecord {
+	r := &valueRecord{Key: v.Key, Value: v.JSON, SetAt: v.SetAt.UTC()}
+	if !v.Context.IsZero() {
+		r.Context = v.Context.String()
+	}
+	return r
+}
+
+// values returns the values that are meant.
+func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values, error) {
+	switch {
+	case o.at != "" && o.context == "":
+		return nil, usagef("--at needs --context")
+	case o.user != "":
+		return s.store.UserValues(o.user), nil
+	case o.app != "":
+		return s.store.AppValues(o.app), nil
+	case o.ofStore:
+		return s.store.Values(), nil
+	case o.context == "":
+		t, err := s.needChat()
+		if err != nil {
+			return nil, err
+		}
+		return t.Values(), nil
+	}
+	found, err := s.context(ctx, o.context)
+	if err != nil {
+		return nil, err
+	}
+	if o.at == "" {
+		return found.Context.Values(), nil
+	}
+	at, err := s.refs.Find(ctx, o.at)
+	if err != nil {
+		return nil, err
+	}
+	return found.Context.ValuesAt(at.Span), nil
+}
+
+func runValueList(ctx context.Context, s *session, o *valueOptions, prefix string) error {
+	values, err := s.values(ctx, o)
+	if err != nil {
+		return err
+	}
+	return s.printValues(values.All(ctx, prefix), "no values; 'lineage value set' sets one")
+}
+
+func runValueHistory(ctx context.Context, s *session, o *valueOptions, key string) error {
+	values, err := s.values(ctx, o)
+	if err != nil {
+		return err
+	}
+	return s.printValues(values.History(ctx, key), fmt.Sprintf("%q was never set", key))
+}
+
+func (s *session) printValues(values iter.Seq2[lineage.Value, error], none string) error {
+	table := screen.NewTable(s.out, "KEY", "SET", "IN", "VALUE")
+	found := false
+	for v, err := range values {
+		if err != nil {
+			return err
+		}
+		found = true
+		if s.json {
+			if err := s.emit(newValueRecord(&v)); err != nil {
+				return err
+			}
+			continue
+		}
+		in, text := "", string(v.JSON)
+		if !v.Context.IsZero() {
+			in = refs.Short(v.Context)
+		}
+		if v.JSON == nil {
+			text = "(deleted)"
+		}
+		table.Cells(screen.Cell{Text: v.Key, Style: screen.Yellow}, screen.Cell{Text: screen.Time(v.SetAt), Style: screen.Dim},
+			screen.Cell{Text: in}, screen.Cell{Text: text})
+	}
+	switch {
+	case s.json:
+		return nil
+	case !found:
+		s.note("%s", none)
+		return nil
+	}
+	return table.Print()
+}
+
+func runValueGet(ctx context.Context, s *session, o *valueOptions, key string) error {
+	values, err := s.values(ctx, o)
+	if err != nil {
+		return err
+	}
+	v, err := values.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	return s.printValue(&v)
+}
+
+func (s *session) printValue(v *lineage.Value) error {
+	if s.json {
+		return s.emit(newValueRecord(v))
+	}
+	_, err := fmt.Fprintln(s.raw(), string(v.JSON))
+	return err
+}
+
+func runValueSet(ctx context.Context, s *session, o *valueOptions, key string, value []byte) error {
+	if !json.Valid(value) {
+		return hint(usagef("value: %w", errNotJSON), "a text needs quotes of its own: '\"text\"'")
+	}
+	values, err := s.values(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := values.Set(ctx, key, value); err != nil {
+		return err
+	}
+	v, err := values.Get(ctx, key)
+	if err != nil || !s.json {
+		return err
+	}
+	return s.printValue(&v)
+}
+
+func runValueDelete(ctx context.Context, s *session, o *valueOptions, key string) error {
+	values, err := s.values(ctx, o)
+	if err != nil {
+		return err
+	}
+	if _, err := values.Get(ctx, key); err != nil {
+		return err
+	}
+	if err := values.Delete(ctx, key); err != nil {
+		return err
+	}
+	return s.deleted("value", "", key)
+}
