@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -249,7 +248,7 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 }
 
 func checkBranchName(name string) error {
-	if strings.TrimSpace(name) == "" {
+	if name == "" {
 		return fmt.Errorf("branch without a name: %w", ErrInvalid)
 	}
 	return nil

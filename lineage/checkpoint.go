@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -53,7 +52,7 @@ func (t *Thread) Checkpoint(ctx context.Context, name string) (CheckpointInfo, e
 
 // CheckpointAt names a span. A name that is taken is moved and keeps its ids.
 func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef, o CheckpointOptions) (CheckpointInfo, error) {
-	if strings.TrimSpace(name) == "" {
+	if name == "" {
 		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)
 	}
 	var c *structure.Checkpoint

@@ -147,13 +147,13 @@ func threadInfo(r *structure.Thread) *ThreadInfo {
 	}
 }
 
-// Update changes a thread's title, metadata and user. What change leaves alone
+// Update changes the title, metadata and user of a thread, and whether it keeps its messages. What change leaves alone
 // stays. It may be called more than once if others change the thread meanwhile.
 func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
 	return t.change(ctx, func(_ *write.Batch, r *structure.Thread) error {
 		info := threadInfo(r)
 		change(info)
-		r.Title, r.UserID = info.Title, info.UserID
+		r.Title, r.UserID, r.Keeps = info.Title, info.UserID, info.Keeps
 		was := r.Metadata
 		r.Metadata = info.Metadata
 		return checkChanged("thread", t.id.String(), "metadata", was, r.Metadata)

@@ -12,13 +12,12 @@ import (
 )
 
 var importContextSQL = struct {
-	ofChat, messageAt, isRun Statement
+	ofChat, messageAt Statement
 }{
 	ofChat: `SELECT "id", "parent_context_id", "thread_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
 		`"overrides", "metadata", "created_at" FROM "contexts" WHERE "chat_id" = ? ORDER BY "created_at", "id"`,
 	messageAt: `SELECT m."id" FROM "message_usages" u JOIN "messages" m ON m."id" = u."source_id" ` +
 		`WHERE u."span_id" = ? AND u."place" = 0 AND m."chatId" = ?`,
-	isRun: `SELECT "id" FROM "spans" WHERE "run_id" = ? AND "seq" = 1`,
 }
 
 // storedContext is a row of contexts.
@@ -60,8 +59,8 @@ func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID s
 		return false, err
 	}
 	for _, row := range rows {
-		l, ours, err := db.loadingContext(ctx, chatID, row)
-		if err == nil && ours {
+		l, err := db.loadingContext(ctx, chatID, row)
+		if err == nil {
 			var new bool
 			new, err = chat.LoadContext(ctx, store, l)
 			changed = changed || new
@@ -76,32 +75,22 @@ func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID s
 	return changed, nil
 }
 
-// loadingContext returns what is to be loaded of a row. Those that only stand for a
-// run are not: the store has its own.
-func (db *DB) loadingContext(ctx context.Context, chatID string, row storedContext) (l chat.LoadingContext, ours bool, err error) {
-	var run *string
-	err = db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, importContextSQL.isRun, row.id)
-		run, err = first(rows, err, scanString)
-		return err
-	})
-	if err != nil || run != nil {
-		return l, false, err
-	}
+// loadingContext returns what is to be loaded of a row.
+func (db *DB) loadingContext(ctx context.Context, chatID string, row storedContext) (l chat.LoadingContext, err error) {
 	l.ChatID, l.CreatedAt = chatID, row.createdAt
 	if l.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
-		return l, false, err
+		return l, err
 	}
 	if row.parent.Valid {
 		if l.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
-			return l, false, err
+			return l, err
 		}
 	}
 	if l.Base, err = db.messageAt(ctx, chatID, row.thread.String, row.base); err != nil {
-		return l, false, err
+		return l, err
 	}
 	if l.Tip, err = db.messageAt(ctx, chatID, row.thread.String, row.tip); err != nil {
-		return l, false, err
+		return l, err
 	}
 	if row.prompt.Valid {
 		l.Overrides.SystemPrompt = &row.prompt.String
@@ -115,7 +104,7 @@ func (db *DB) loadingContext(ctx context.Context, chatID string, row storedConte
 	if row.metadata.Valid {
 		l.Metadata = []byte(row.metadata.String)
 	}
-	return l, true, nil
+	return l, nil
 }
 
 // messageAt returns the message of a chat that a span is.

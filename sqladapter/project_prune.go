@@ -243,12 +243,15 @@ func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
 		}
 		seen := l.run.ID == l.has.run
 		if seen {
-			own, err := v.owned(ctx, l.has.run, l.has.last)
-			if err != nil {
-				return nil, false, err
-			}
-			if own != l.has.own {
-				return nil, false, nil
+			has := l.has.owned()
+			if v.reader != nil && has > 0 {
+				own, err := v.count(ctx, l.has.run, 0, has, false)
+				if err != nil {
+					return nil, false, err
+				}
+				if own < has {
+					return nil, false, nil
+				}
 			}
 			if l.last >= l.has.last {
 				continue
@@ -331,10 +334,7 @@ func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 		}
 		at -= n
 		left := at
-		own, err := v.owned(ctx, g.run.ID, left)
-		if err != nil {
-			return false, err
-		}
+		own := ownText(v.lines[g.run.ID].has.owned(), left)
 		w.batch.removed += len(ids)
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
 			if len(ids) > 0 {

@@ -41,7 +41,7 @@ var scopeSQL = struct {
 }
 
 // extent is what the database has of a run in a scope. own says which of its messages
-// are the chat's own: see owned.
+// have ids of their own: see ownText.
 type extent struct {
 	run       structure.RunID
 	last, own uint64
@@ -66,6 +66,10 @@ type line struct {
 	last uint64
 	// has is what the database has of it.
 	has extent
+	// counted is set when own is: how many of its messages, from the first on, have ids of
+	// their own.
+	counted bool
+	own     uint64
 }
 
 // view is what a scope sees.
@@ -89,7 +93,7 @@ func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
 	if v.record, err = w.state.Thread(ctx, s.thread); err != nil {
 		return nil, err
 	}
-	v.reader = chat.NewThreadReader(w.Store, w.state, v.record)
+	v.reader = chat.NewThreadReader(w.Store, w.state, v.record, v.owned)
 	return v, nil
 }
 
@@ -101,22 +105,6 @@ func (v *view) chatID() any {
 	return chat.IDOfThread(v.record)
 }
 
-// owned returns which messages of a run, as far as a span, are the chat's own: 0 for
-// none, 1 for all, and n+1 for the first n.
-func (v *view) owned(ctx context.Context, run structure.RunID, last uint64) (uint64, error) {
-	if v.reader == nil {
-		return 0, nil
-	}
-	n, err := v.reader.Owned(ctx, run)
-	switch {
-	case err != nil || n == 0:
-		return 0, err
-	case n >= last:
-		return 1, nil
-	}
-	return n + 1, nil
-}
-
 // look finds what the scope sees: all of it, or what changed contexts see that was
 // not there.
 func (v *view) look(ctx context.Context) error {
@@ -125,16 +113,33 @@ func (v *view) look(ctx context.Context) error {
 			return err
 		}
 		v.written = append(v.written, c)
+		if v.full && v.record != nil {
+			continue
+		}
 		if err := v.follow(ctx, c.Tip); err != nil {
 			return err
 		}
 	}
 	if v.full && v.record != nil {
-		for c, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
-			if err != nil {
-				return err
+		reach, err := backend.ReachOf(ctx, v.w.state, v.record)
+		if err != nil {
+			return err
+		}
+		for id, e := range reach {
+			l := v.lines[id]
+			if l == nil {
+				l = &line{}
+				v.lines[id] = l
 			}
-			if err := v.follow(ctx, c.Span); err != nil {
+			l.run, l.last = e.Run, e.Last
+		}
+	} else {
+		for _, run := range v.runs {
+			last, err := v.w.state.Last(ctx, run)
+			if err == nil {
+				err = v.follow(ctx, last)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -345,9 +350,13 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 
 // writeLine writes the spans of one run that are not there.
 func (v *view) writeLine(ctx context.Context, l *line) error {
-	own, err := v.owned(ctx, l.run.ID, l.last)
-	if err != nil {
-		return err
+	var own uint64
+	if v.reader != nil {
+		n, err := v.owned(ctx, l.run.ID)
+		if err != nil {
+			return err
+		}
+		own = ownText(n, l.last)
 	}
 	from := l.has.last + 1
 	parent, parentSpan := chat.Ref(""), l.run.Parent
@@ -355,6 +364,7 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 		parentSpan = structure.SpanRef{Run: l.run.ID, Seq: from - 1}
 	}
 	if v.reader != nil {
+		var err error
 		if parent, err = v.reader.IDAt(ctx, parentSpan); err != nil {
 			return err
 		}

@@ -23,8 +23,9 @@ type scope struct {
 	fresh bool
 	// full is set when something may have gone from it.
 	full bool
-	// contexts are those that changed.
+	// contexts are those that changed, and runs those of the thread that grew.
 	contexts []structure.ContextID
+	runs     []structure.RunID
 }
 
 // work is what a pass has to do.
@@ -55,6 +56,7 @@ type changes struct {
 	threads  map[structure.ThreadID]bool // true when one was deleted
 	full     map[structure.ThreadID]bool
 	contexts map[structure.ContextID]bool
+	runs     map[structure.RunID]bool // true when it has new versions of messages
 	erased   map[content.ID]bool
 	stored   map[content.ID]bool
 }
@@ -67,8 +69,7 @@ func (c *changes) touchThread(id structure.ThreadID) {
 
 func (c *changes) touchContext(id structure.ContextID) { c.contexts[id] = true }
 
-// add notes what a record is about. Runs and spans show in the tips that follow
-// them.
+// add notes what a record is about.
 func (c *changes) add(r structure.Record) {
 	switch r := r.(type) {
 	case *structure.Block:
@@ -79,6 +80,12 @@ func (c *changes) add(r structure.Record) {
 		c.touchContext(r.ID)
 	case *structure.Tip:
 		c.touchContext(r.Context)
+	case *structure.Span:
+		renewed := c.runs[r.Ref.Run]
+		for i := range r.Usages {
+			renewed = renewed || r.Usages[i].Lookup > 1
+		}
+		c.runs[r.Ref.Run] = renewed
 	case *structure.Branch:
 		c.touchThread(r.Thread)
 	case *structure.Checkpoint:
@@ -124,7 +131,7 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 	}
 	c := &changes{
 		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool),
-		contexts: make(map[structure.ContextID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
+		contexts: make(map[structure.ContextID]bool), runs: make(map[structure.RunID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
 	}
 	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
 		if err != nil {
@@ -244,6 +251,25 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		}
 		s := touch(scope{key: key, thread: id})
 		s.full = s.full || c.full[id]
+	}
+
+	// Runs of threads that keep them. Others show in the contexts that move.
+	for id, renewed := range c.runs {
+		run, err := w.state.Run(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && run.Home.Thread.IsZero() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		t, err := w.state.Thread(ctx, run.Home.Thread)
+		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && t.Keeps && t.Home() == run.Home {
+			s := touch(scope{key: keyOfThread(t.ID), thread: t.ID})
+			s.runs, s.full = append(s.runs, id), s.full || renewed
+		}
 	}
 
 	// Contexts, with where they were before.

@@ -61,6 +61,9 @@ func namesInArguments(c *cobra.Command, args []string) error {
 // newName refuses a name for a branch or checkpoint that reads as a position: it would
 // hide that, or not be found itself.
 func newName(name string) error {
+	if name != "" && strings.TrimSpace(name) == "" {
+		return usagef("name %q: a branch or checkpoint without a name", name)
+	}
 	step, found := refs.Step(name)
 	if !found {
 		return nil

@@ -72,6 +72,9 @@ func (s *Stage) Load(at time.Time, d backend.Durability) {
 // Loads reports whether Load was called.
 func (s *Stage) Loads() bool { return !s.loading.IsZero() }
 
+// Changes returns how many records the transaction has so far.
+func (s *Stage) Changes() int { return len(s.batch.commit.Records) }
+
 func (s *Stage) alive() error {
 	if s.done {
 		return fmt.Errorf("a transaction that has ended: %w", backend.ErrClosed)

@@ -11,9 +11,9 @@ import (
 )
 
 // Histories that were not made here are chats too. A thread without a source id
-// goes by its own, and a span that is no message of the chat's, such as one that
-// an agent added through the library or that the chat shares with another, is a
-// message under the name that foreignID gives it.
+// goes by its own, and a span without an id of the chat's, such as one that an agent added
+// without one, that the chat shares with another, or that is an earlier version of a
+// message, is a message under the name that foreignID gives it.
 
 // chatID returns the id of the chat that a thread is.
 func chatID(sourceID string, id structure.ThreadID) string {
@@ -25,12 +25,12 @@ func chatID(sourceID string, id structure.ThreadID) string {
 
 // unnamedThread returns the thread without a source id that goes by its own, nil
 // if there is none.
-func (s *onStore) unnamedThread(ctx context.Context, id string) (*structure.Thread, error) {
+func (s *state) unnamedThread(ctx context.Context, id string) (*structure.Thread, error) {
 	parsed, err := structure.ParseID[structure.ThreadID](id)
 	if err != nil || parsed.String() != id {
 		return nil, nil
 	}
-	r, err := s.engine.Thread(ctx, parsed)
+	r, err := s.from.Thread(ctx, parsed)
 	if isNotFound(err) || err == nil && r.SourceID != "" {
 		return nil, nil
 	}
@@ -43,7 +43,7 @@ func foreignID(thread structure.ThreadID, at structure.SpanRef) string {
 }
 
 // findForeign returns the place that foreignID named so, if it is in the chat.
-func (s *onStore) findForeign(ctx context.Context, id string) (place, bool, error) {
+func (s *state) findForeign(ctx context.Context, id string) (place, bool, error) {
 	first, rest, _ := strings.Cut(id, "/")
 	thread, err := structure.ParseID[structure.ThreadID](first)
 	if err != nil {
@@ -53,40 +53,51 @@ func (s *onStore) findForeign(ctx context.Context, id string) (place, bool, erro
 	if err != nil || at.IsZero() || foreignID(thread, at) != id {
 		return place{}, false, nil
 	}
-	if is, err := s.sees(ctx, thread, at); err != nil || !is {
+	t, err := s.from.Thread(ctx, thread)
+	if isNotFound(err) {
+		return place{}, false, nil
+	}
+	if err != nil {
 		return place{}, false, err
 	}
-	known, err := s.idAt(ctx, thread, at)
-	return place{ref: at, thread: thread}, err == nil && known == Ref(id), err
+	if is, err := latest(s.store).sees(ctx, t, at); err != nil || !is {
+		return place{}, false, err
+	}
+	known, err := s.reading(t).idAt(ctx, at)
+	return place{ref: at, thread: thread, foreign: true}, err == nil && known == Ref(id), err
 }
 
-// sees reports whether a span is of a chat. Only for one that the active branch does not
-// have it looks at all contexts and checkpoints of the thread.
-func (s *onStore) sees(ctx context.Context, thread structure.ThreadID, at structure.SpanRef) (bool, error) {
-	t, err := s.engine.Thread(ctx, thread)
+// sees reports whether a span is of a chat. Only for one that neither belongs to it nor is on
+// the active branch it looks at all contexts and checkpoints of the thread.
+func (s state) sees(ctx context.Context, t *structure.Thread, at structure.SpanRef) (bool, error) {
+	run, err := s.from.Run(ctx, at.Run)
+	if isNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if t.Keeps && run.Home == t.Home() {
+		last, err := s.from.Last(ctx, at.Run)
+		return at.Seq <= last.Seq, err
+	}
+	active, err := s.from.Context(ctx, t.Active)
 	if err == nil {
-		var active backend.Context
-		if active, err = s.engine.Context(ctx, t.Active); err == nil {
-			var is bool
-			if is, err = structure.IsAncestor(at, active.Tip, s.runs(ctx)); is {
-				return true, nil
-			}
+		var is bool
+		if is, err = structure.IsAncestor(at, active.Tip, s.runs(ctx)); is {
+			return true, nil
 		}
 	}
 	if err != nil && !isNotFound(err) {
 		return false, err
 	}
-	graph, err := s.reach(ctx, thread)
-	if err != nil {
-		return false, err
-	}
-	r := graph[at.Run]
-	return r != nil && r.last >= at.Seq, nil
+	reach, err := backend.ReachOf(ctx, s.from, t)
+	return reach.Has(at), err
 }
 
-// foreignData returns what a span says as the JSON of a message: as it is, if that
+// data returns what a span says as the JSON of a message: as it is, if that
 // is what it holds, else as text and files.
-func (r *reading) foreignData(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
+func (s *state) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
 	type part struct {
 		Type      string `json:"type"`
 		Text      string `json:"text,omitempty"`
@@ -109,7 +120,7 @@ func (r *reading) foreignData(ctx context.Context, step *backend.Step, id string
 			parts = append(parts, part{Type: "file", MediaType: mediaType, Filename: name, URL: "lineage:content/" + u.Content.String()})
 			continue
 		}
-		body, err := r.body(ctx, b)
+		body, err := s.body(ctx, b)
 		if err != nil {
 			return nil, err
 		}

@@ -176,13 +176,9 @@ func TestErasedMessage(t *testing.T) {
 	require.NoError(t, chats.AddMessage(background, chat.Message{ID: "a", ChatID: "c", Name: "user", Data: []byte(`"secret"`)}))
 	thread, err := store.FindThread(background, "c")
 	require.NoError(t, err)
-	for c, err := range thread.Contexts(background) {
+	for e, err := range thread.Spans(background) {
 		require.NoError(t, err)
-		entries, err := c.All(background)
-		require.NoError(t, err)
-		for _, e := range entries {
-			require.NoError(t, store.Erase(background, e.Content))
-		}
+		require.NoError(t, store.Erase(background, e.Content))
 	}
 	got, err := chats.Message(background, "a")
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -44,11 +45,11 @@ type Loaded struct {
 // is loaded as a new version, and so is each message that follows it. Its id, the
 // branches and the checkpoints then lead to the new version. The earlier one stays in
 // the thread's history, where it goes by the id of its span. What was erased stays
-// erased.
+// erased. All new versions come into force together.
 //
 // What was loaded before an error stays; loading again goes on.
 func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) {
-	s := &loading{from: &l, onStore: onStore{store: store, engine: store.Engine()}}
+	s := &loading{from: &l, state: latest(store)}
 	if l.Problem == nil {
 		l.Problem = func(error) {}
 	}
@@ -56,7 +57,7 @@ func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) 
 	return s.done, err
 }
 
-// loadCommit is how many messages and bytes one commit takes, about: whoever reads
+// loadCommit and loadBytes are about how many messages and bytes one commit takes: who reads
 // one of them first checks all of its commit's frame.
 const (
 	loadCommit = 250
@@ -64,7 +65,7 @@ const (
 )
 
 type loading struct {
-	onStore
+	state
 	from   *Loading
 	thread structure.ThreadID
 	// incarnation tells the chat from one of the same id that is made when it was
@@ -76,20 +77,28 @@ type loading struct {
 	// that is known of it.
 	at, underway time.Time
 	done         Loaded
-	reading      *reading
-	// listed are the messages that the chat has; behind is set after them, when
-	// messages are added that only the store has.
+	// listed are the messages that the chat has.
 	listed map[string]bool
-	behind bool
+	// versions are messages that the store has otherwise, and those that follow them:
+	// they come into force together, at the end.
+	versions []version
+	waiting  map[string]bool // their ids
 
-	// pending follow one another; the first follows tip. replaces has the earlier
-	// version of each that has one.
-	pending  []Message
-	replaces []*version
-	bytes    int
-	tip      structure.SpanRef
-	last     string
-	skipped  map[string]bool
+	// pending are new and follow one another; the first follows tip.
+	pending []Message
+	bytes   int
+	tip     structure.SpanRef
+	last    string // the id of the last of them, or of the message at tip
+	skipped map[string]bool
+	// problems are those of the branches and checkpoints.
+	problems []error
+}
+
+// version is a message of which there is to be a new version, or a first one behind one.
+type version struct {
+	Message
+	// same is set when it only stands elsewhere; then its data is left out.
+	same bool
 }
 
 func (s *loading) load(ctx context.Context) error {
@@ -99,10 +108,7 @@ func (s *loading) load(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	s.reading = &reading{
-		store: s.store, from: s.engine, thread: s.thread, chatID: s.from.Chat.ID, strands: make(map[structure.RunID]strand),
-	}
-	s.listed = make(map[string]bool)
+	s.listed, s.skipped, s.waiting = make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for m, err := range s.from.Messages {
 		if err != nil {
 			return err
@@ -116,19 +122,21 @@ func (s *loading) load(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
-	if err := s.addBehindReplaced(ctx); err != nil {
-		return err
-	}
 	return s.finish(ctx)
 }
 
-func (s *loading) commit(ctx context.Context, at time.Time, records []structure.Record, o backend.Options) error {
-	if len(records) == 0 {
-		return nil
-	}
-	o.Durability = backend.Normal
-	_, err := s.engine.Apply(ctx, &structure.Commit{Time: at, Records: records}, o)
-	s.done.Changed = s.done.Changed || err == nil
+// commit makes a commit of what fill does to the chat, at a time. It notes whether that is
+// anything.
+func (s *loading) commit(ctx context.Context, at time.Time, fill func(tx *lineage.Tx, in *state) error) error {
+	changed := false
+	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
+		stage := in.from.(*write.Stage)
+		stage.Load(at, backend.Normal)
+		err := fill(tx, in)
+		changed = stage.Changes() > 0
+		return err
+	})
+	s.done.Changed = s.done.Changed || err == nil && changed
 	return err
 }
 
@@ -139,53 +147,46 @@ func (s *loading) begin(ctx context.Context) error {
 	// before that, or a loading that goes on would find what it loads no later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
-	for {
-		t, err := s.threadNow(ctx, c.ID)
-		if err == nil {
-			known, err := s.onStore.Chat(ctx, c.ID) // whose messages count, too
-			if err != nil {
-				return err
-			}
-			if known == nil {
-				continue // it was deleted just now
-			}
-			if known.UserID != c.UserID {
-				return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
-			}
-			s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
-			return nil
-		}
-		if !isNotFound(err) {
+	return s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+		t, err := in.thread(ctx, c.ID)
+		if err != nil {
 			return err
 		}
-		thread := &structure.Thread{
-			ID: lineage.SourceThread(c.ID), SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata,
-			CreatedAt: time.UnixMilli(c.CreatedAt).UTC(), UpdatedAt: s.underway, Incarnation: structure.NewIncarnation(),
+		if t == nil {
+			// Its branches come with the rest.
+			_, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+				t = b.NewThread(write.Thread{
+					SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keeps: true, CreatedAt: time.UnixMilli(c.CreatedAt).UTC(),
+				})
+				return nil
+			})
+			s.thread, s.incarnation, s.later = t.ID, t.Incarnation, true
+			return err
 		}
-		err = s.commit(ctx, s.underway, []structure.Record{thread}, backend.Options{Threads: []backend.ExpectThread{{ID: thread.ID}}})
-		if isAbout(err, "thread", ErrExists) {
-			continue // somebody else made it
+		known, err := in.chatOf(ctx, t) // whose messages count, too
+		if err != nil {
+			return err
 		}
-		s.thread, s.incarnation, s.later = thread.ID, thread.Incarnation, true
-		return err
-	}
+		if known.UserID != c.UserID {
+			return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+		}
+		s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
+		return nil
+	})
 }
 
-// chatNow returns the chat's thread as it is now. The chat may have been deleted
-// meanwhile, and another made with its id.
-func (s *loading) chatNow(ctx context.Context) (*structure.Thread, error) {
-	t, err := s.engine.Thread(ctx, s.thread)
+// chat returns the chat's thread as it is now. The chat may have been deleted meanwhile,
+// and another made with its id.
+func (s *loading) chat(ctx context.Context, in *state) (*structure.Thread, error) {
+	t, err := in.from.Thread(ctx, s.thread)
 	if isNotFound(err) || err == nil && t.Incarnation != s.incarnation {
 		return nil, noChat(s.from.Chat.ID)
 	}
 	return t, err
 }
 
-// skip leaves a message out, and so whatever follows it.
+// skip leaves a message out, and so those that follow it.
 func (s *loading) skip(id string, err error) {
-	if s.skipped == nil {
-		s.skipped = make(map[string]bool)
-	}
 	s.skipped[id] = true
 	s.from.Problem(err)
 }
@@ -200,7 +201,7 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
 		return nil
 	}
-	p, known, err := s.find(ctx, m.ID)
+	p, known, err := s.find(ctx, m.ID, s.thread)
 	if err != nil {
 		return err
 	}
@@ -208,46 +209,92 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrOtherChat})
 		return nil
 	}
+	same := false
+	if known {
+		if same, err = s.same(ctx, &s.state, p.ref, &m); err != nil {
+			return err
+		}
+		known = same || !p.foreign // one without an id of its own has no versions
+	}
+	if s.waiting[string(m.ParentID)] {
+		if !known || !p.foreign {
+			s.replace(m, same)
+		}
+		return nil
+	}
 	if ok, err := s.follow(ctx, &m); err != nil || !ok {
 		return err
 	}
-	var was *version
-	if known {
-		if was, err = s.version(ctx, p.ref, &m); err != nil {
+	if !known {
+		s.pending, s.last = append(s.pending, m), m.ID
+		s.bytes += len(m.Data)
+		return nil
+	}
+	if same && len(s.pending) == 0 {
+		after, err := before(ctx, s.state.from, p.ref)
+		if err != nil {
 			return err
 		}
-		if was.same && len(s.pending) == 0 && was.after == s.tip {
+		if after == s.tip || p.foreign {
 			s.tip, s.last = p.ref, m.ID
 			return nil
 		}
 	}
-	s.append(m, was)
+	if !p.foreign {
+		s.replace(m, same)
+	}
 	return nil
 }
 
-// append makes a message pending, which follows the last.
-func (s *loading) append(m Message, was *version) {
-	s.pending, s.replaces = append(s.pending, m), append(s.replaces, was)
-	s.bytes += len(m.Data)
-	s.last = m.ID
+// replace notes a message of which there is to be a new version.
+func (s *loading) replace(m Message, same bool) {
+	if s.waiting[m.ID] {
+		return
+	}
+	if same {
+		m.Data = nil
+	}
+	s.versions = append(s.versions, version{m, same})
+	s.waiting[m.ID] = true
 }
 
-// follow makes the last message the parent of one that is to be added. It reports
-// whether the message can be: its parent may be missing.
+// same reports whether the message at a span says what another one does. What was erased
+// stays so.
+func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *Message) (bool, error) {
+	step, err := in.step(ctx, at, backend.PathOptions{Bodies: true})
+	if err != nil {
+		return false, err
+	}
+	known := Message{ID: m.ID, ChatID: m.ChatID, ParentID: m.ParentID, Name: roleOf(step), Type: typeOf(&step.Span.Usages[0])}
+	known.Data, err = in.data(ctx, step, m.ID)
+	return m.Same(known) || string(known.Data) == "null", err
+}
+
+// before returns the span that another one follows.
+func before(ctx context.Context, from backend.Reader, at structure.SpanRef) (structure.SpanRef, error) {
+	if at.Seq > 1 {
+		return structure.SpanRef{Run: at.Run, Seq: at.Seq - 1}, nil
+	}
+	run, err := from.Run(ctx, at.Run)
+	return run.Parent, err
+}
+
+// follow makes the parent of a message the last one. It reports whether it can: the parent
+// may be missing.
 func (s *loading) follow(ctx context.Context, m *Message) (bool, error) {
 	if len(s.pending) > 0 && (string(m.ParentID) != s.last || len(s.pending) >= loadCommit || s.bytes > loadBytes) {
 		if err := s.flush(ctx); err != nil {
 			return false, err
 		}
 	}
-	if len(s.pending) > 0 || string(m.ParentID) == s.last {
+	if string(m.ParentID) == s.last {
 		return true, nil
 	}
 	s.tip, s.last = structure.SpanRef{}, ""
 	if m.ParentID == "" {
 		return true, nil
 	}
-	p, ok, err := s.find(ctx, string(m.ParentID))
+	p, ok, err := s.find(ctx, string(m.ParentID), s.thread)
 	if err != nil {
 		return false, err
 	}
@@ -259,253 +306,58 @@ func (s *loading) follow(ctx context.Context, m *Message) (bool, error) {
 	return true, nil
 }
 
+// errAddedSince says that somebody else was faster with a message.
+var errAddedSince = errors.New("a message with this id was added meanwhile")
+
 // flush adds the pending messages.
 func (s *loading) flush(ctx context.Context) error {
-	if len(s.pending) == 0 {
+	pending := s.pending
+	if len(pending) == 0 {
 		return nil
 	}
-	p := &placing{messages: s.pending, replaces: s.replaces, moment: func(millis int64) time.Time { return time.UnixMilli(millis).UTC() }}
-	for {
-		err := s.flushOnce(ctx, p)
-		switch {
-		case err == nil:
-			if !s.behind {
-				s.done.New += len(s.pending)
-			}
-			s.pending, s.replaces, s.bytes = s.pending[:0], s.replaces[:0], 0
-			return nil
-		case isAbout(err, "thread", ErrNotFound):
-			return noChat(s.from.Chat.ID)
-		case isAbout(err, "thread", lineage.ErrConflict): // it is looked at again
-		case isRace(err):
-			return s.again(ctx)
-		case !p.again(err):
+	var spans []structure.SpanRef
+	err := s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+		if _, err := s.chat(ctx, in); err != nil {
 			return err
 		}
-	}
-}
-
-func (s *loading) flushOnce(ctx context.Context, p *placing) error {
-	t, err := s.chatNow(ctx)
-	if err != nil {
-		return err
-	}
-	made, err := s.grow(ctx, growth{thread: s.thread, at: s.tip}, p)
-	if err != nil {
-		return err
-	}
-	replacing, err := s.replacing(ctx, t)
-	if err != nil {
-		return err
-	}
-	records := append(made.records, replacing.records...)
-	for _, r := range records {
-		if c, ok := r.(*structure.Context); ok {
-			c.CreatedAt = s.at
+		items := make([]lineage.Item, len(pending))
+		for i := range pending {
+			_, known, err := in.find(ctx, pending[i].ID, s.thread)
+			if err == nil && known {
+				err = errAddedSince
+			}
+			if err != nil {
+				return err
+			}
+			items[i] = loadedItem(&pending[i])
 		}
+		thread, err := tx.Thread(ctx, s.thread)
+		if err == nil {
+			spans, err = thread.Hang(ctx, s.tip, items...)
+		}
+		return err
+	})
+	s.pending, s.bytes = nil, 0
+	if errors.Is(err, errAddedSince) {
+		s.tip, s.last = structure.SpanRef{}, ""
+		for _, m := range pending {
+			if err := s.add(ctx, m); err != nil {
+				return err
+			}
+		}
+		return s.flush(ctx)
 	}
-	o := asIs(t, append(made.tips, replacing.tips...)...)
-	o.Sources = made.sources
-	if err := s.commit(ctx, s.underway, records, o); err != nil {
+	if err != nil {
 		return err
 	}
-	s.tip = made.last
-	clear(s.reading.strands)
+	s.done.New += len(pending)
+	s.tip = spans[len(spans)-1]
 	return nil
 }
 
-// again looks at the pending messages anew: somebody else was faster with some of them.
-func (s *loading) again(ctx context.Context) error {
-	pending := s.pending
-	s.pending, s.replaces, s.bytes, s.tip, s.last = nil, nil, 0, structure.SpanRef{}, ""
-	clear(s.reading.strands)
-	if s.behind {
-		return errOvertaken
-	}
-	for _, m := range pending {
-		if err := s.add(ctx, m); err != nil {
-			return err
-		}
-	}
-	return s.flush(ctx)
-}
-
-// finish brings the chat itself, its branches and its checkpoints to where they are.
-func (s *loading) finish(ctx context.Context) error {
-	for {
-		was, err := s.chatNow(ctx)
-		if err != nil {
-			return err
-		}
-		is := *was
-		if err := s.forgetGone(ctx, &is); err != nil {
-			return err
-		}
-		n, err := s.names(ctx, &is)
-		if err != nil {
-			return err
-		}
-		if s.later {
-			is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
-		}
-		if len(n.records) == 0 && sameThread(was, &is) {
-			return nil
-		}
-		if sameThread(was, &is) {
-			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs: see change
-		}
-		n.records = append(n.records, &is)
-		err = s.commit(ctx, s.at, n.records, asIs(was, n.tips...))
-		if !isAbout(err, "thread", lineage.ErrConflict) && !isTipMoved(err) {
-			return err
-		}
-	}
-}
-
-func sameThread(a, b *structure.Thread) bool {
-	return a.Title == b.Title && string(a.Metadata) == string(b.Metadata) && (a.Metadata == nil) == (b.Metadata == nil) &&
-		a.Active == b.Active && a.UpdatedAt.Equal(b.UpdatedAt)
-}
-
-// naming is what is new of branches and checkpoints, and where the branches stand that
-// it moves.
-type naming struct {
-	records []structure.Record
-	tips    []backend.Expect
-}
-
-// isProblem reports whether an error is about one thing that cannot be loaded, and not
-// about the store.
-func isProblem(err error) bool {
-	return errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat)
-}
-
-// names returns what is new of branches and checkpoints.
-func (s *loading) names(ctx context.Context, t *structure.Thread) (*naming, error) {
-	n := &naming{}
-	clear(s.reading.strands)
-	branches := s.from.Branches
-	if t.Active.IsZero() && len(branches) == 0 {
-		branches = []Branch{{Name: MainBranch, IsActive: true, CreatedAt: s.from.Chat.CreatedAt}}
-	}
-	active := t.Active
-	for i := range branches {
-		b := branches[i]
-		b.ChatID = s.from.Chat.ID
-		id, err := s.branch(ctx, t, b, n)
-		if err != nil {
-			if isProblem(err) {
-				s.from.Problem(err)
-				continue
-			}
-			return nil, err
-		}
-		if active.IsZero() || b.IsActive && s.later {
-			active = id
-		}
-	}
-	t.Active = active
-	for _, k := range s.from.Checkpoints {
-		k.ChatID = s.from.Chat.ID
-		more, err := s.checkpoint(ctx, t, k)
-		if err != nil {
-			if isProblem(err) {
-				s.from.Problem(err)
-				continue
-			}
-			return nil, err
-		}
-		n.records = append(n.records, more...)
-	}
-	return n, s.moveReplaced(ctx, t, n)
-}
-
-// branch adds what brings a branch to where it is, and returns its context.
-func (s *loading) branch(ctx context.Context, t *structure.Thread, b Branch, n *naming) (structure.ContextID, error) {
-	if err := b.Check(); err != nil {
-		return structure.ContextID{}, err
-	}
-	known, err := s.engine.Branch(ctx, t.ID, b.Name)
-	if isNotFound(err) {
-		b.IsActive = false // that is the caller's to say
-		record, c, err := s.newBranch(ctx, t, &b)
-		if err != nil {
-			return structure.ContextID{}, err
-		}
-		n.records = append(n.records, c, record)
-		return c.ID, nil
-	}
-	if err != nil {
-		return structure.ContextID{}, err
-	}
-	c, err := s.engine.Context(ctx, known.Context)
-	if err != nil {
-		return structure.ContextID{}, err
-	}
-	head, err := s.position(ctx, t.ID, b.ChatID, b.HeadMessageID)
-	if err != nil {
-		return structure.ContextID{}, err
-	}
-	runs := s.runs(ctx)
-	at, err := s.latest(ctx, c.Tip)
-	if err != nil {
-		return structure.ContextID{}, err
-	}
-	passed, err := structure.IsAncestor(head, at, runs)
-	if err != nil {
-		return structure.ContextID{}, err
-	}
-	if passed {
-		last, err := s.reading.idAt(ctx, at)
-		if err != nil {
-			return structure.ContextID{}, err
-		}
-		if !s.listed[string(last)] {
-			head = at // what follows is the store's own
-		}
-	}
-	forward, err := structure.IsAncestor(c.Tip, head, runs)
-	if err != nil {
-		return structure.ContextID{}, err
-	}
-	if head != c.Tip {
-		n.move(&c, head, forward, s.at)
-	}
-	return c.ID, nil
-}
-
-// move moves a branch.
-func (n *naming) move(c *backend.Context, to structure.SpanRef, forward bool, at time.Time) {
-	n.tips = append(n.tips, backend.Expect{Context: c.ID, Tip: c.Tip})
-	n.records = append(n.records, &structure.Tip{Context: c.ID, Span: to})
-	if !forward {
-		n.records = append(n.records, &structure.Reflog{Context: c.ID, From: c.Tip, To: to, Reason: "load", At: at})
-	}
-}
-
-// checkpoint returns the records that bring a checkpoint to where it is.
-func (s *loading) checkpoint(ctx context.Context, t *structure.Thread, k Checkpoint) ([]structure.Record, error) {
-	if err := k.Check(); err != nil {
-		return nil, err
-	}
-	at, err := s.position(ctx, t.ID, k.ChatID, Ref(k.MessageID))
-	if err != nil {
-		return nil, err
-	}
-	if at.IsZero() {
-		return nil, &Error{Subject: SubjectCheckpoint, ID: k.Name, ChatID: k.ChatID, Err: ErrInvalid, Detail: "no message"}
-	}
-	record := &structure.Checkpoint{Thread: t.ID, Name: k.Name, Span: at, CreatedAt: time.UnixMilli(k.CreatedAt).UTC()}
-	known, err := s.engine.Checkpoint(ctx, t.ID, k.Name)
-	if isNotFound(err) {
-		return s.newCheckpoint(ctx, record, &k)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if known.Span == at && known.CreatedAt.Equal(record.CreatedAt) || known.CreatedAt.After(record.CreatedAt) {
-		return nil, nil
-	}
-	record.ID = known.ID
-	return []structure.Record{record}, nil
+// loadedItem is itemOf with the time as it is given.
+func loadedItem(m *Message) lineage.Item {
+	i := itemOf(m)
+	i.CreatedAt = time.UnixMilli(m.CreatedAt).UTC()
+	return i
 }

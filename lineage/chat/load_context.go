@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -28,102 +29,78 @@ type LoadingContext struct {
 // anything changed. One that is there only gets overrides that it has none of, and
 // moves on along its history. A parent that is not there is left out.
 func LoadContext(ctx context.Context, store *lineage.Store, l LoadingContext) (changed bool, err error) {
-	s := &onStore{store: store, engine: store.Engine()}
-	return s.loadContext(ctx, &l)
-}
-
-func (s *onStore) loadContext(ctx context.Context, l *LoadingContext) (bool, error) {
-	for changed := false; ; {
-		now, err := s.loadContextOnce(ctx, l)
-		changed = changed || now
-		if !isRace(err) && !isTipMoved(err) {
-			return changed, err
+	s := latest(store)
+	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
+		t, err := in.mustThread(ctx, l.ChatID)
+		if err != nil {
+			return err
 		}
-	}
+		stage := in.from.(*write.Stage)
+		stage.Load(t.UpdatedAt, backend.Normal) // nobody changes the chat now
+		err = in.loadContext(ctx, tx, t, &l)
+		changed = stage.Changes() > 0
+		return err
+	})
+	return changed && err == nil, err
 }
 
-func (s *onStore) loadContextOnce(ctx context.Context, l *LoadingContext) (changed bool, err error) {
-	t, err := s.threadNow(ctx, l.ChatID)
+func (s *state) loadContext(ctx context.Context, tx *lineage.Tx, t *structure.Thread, l *LoadingContext) error {
+	base, err := s.position(ctx, t, l.Base)
 	if err != nil {
-		return false, err
+		return err
 	}
-	id := t.ID
-	base, err := s.position(ctx, id, l.ChatID, l.Base)
+	tip, err := s.position(ctx, t, l.Tip)
 	if err != nil {
-		return false, err
+		return err
 	}
-	tip, err := s.position(ctx, id, l.ChatID, l.Tip)
-	if err != nil {
-		return false, err
-	}
-	known, err := s.engine.Context(ctx, l.ID)
+	known, err := s.from.Context(ctx, l.ID)
 	switch {
 	case isNotFound(err):
-		return s.newContext(ctx, l, t, base, tip)
+		return s.newContext(ctx, tx, l, t.ID, base, tip)
 	case err != nil:
-		return false, err
-	case known.Thread != id:
-		return false, &Error{Subject: "context", ID: l.ID.String(), ChatID: l.ChatID, Err: ErrOtherChat}
+		return err
+	case known.Thread != t.ID:
+		return &Error{Subject: "context", ID: l.ID.String(), ChatID: l.ChatID, Err: ErrOtherChat}
 	}
 	if isNone(known.Overrides) && !isNone(l.Overrides) {
-		if changed, err = s.giveOverrides(ctx, l); err != nil {
-			return changed, err
+		// As they are, be they JSON or not.
+		if _, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+			is := known.Context
+			is.Overrides = l.Overrides
+			b.StateContext(is)
+			return nil
+		}); err != nil {
+			return err
 		}
 	}
-	runs := s.runs(ctx)
-	forward, err := structure.IsAncestor(known.Tip, tip, runs)
-	if err != nil || !forward || known.Tip == tip {
-		return changed, err
+	forward, err := structure.IsAncestor(known.Tip, tip, s.runs(ctx))
+	if err != nil || !forward {
+		return err
 	}
-	o := asIs(t, backend.Expect{Context: l.ID, Tip: known.Tip})
-	err = s.bring(ctx, t, &structure.Tip{Context: l.ID, Span: tip}, o)
-	return changed || err == nil, err
+	return s.move(ctx, tx, &known, tip, "load")
 }
 
 // newContext makes a context that is not there.
-func (s *onStore) newContext(ctx context.Context, l *LoadingContext, t *structure.Thread, base, tip structure.SpanRef) (made bool, err error) {
-	is := structure.Context{
-		ID: l.ID, Thread: t.ID, Base: base, Tip: tip, Overrides: l.Overrides, Metadata: l.Metadata, CreatedAt: time.UnixMilli(l.CreatedAt).UTC(),
+func (s *state) newContext(ctx context.Context, tx *lineage.Tx, l *LoadingContext, thread structure.ThreadID, base, tip structure.SpanRef) error {
+	is := write.Context{
+		ID: l.ID, Thread: thread, At: base, Overrides: l.Overrides, Metadata: l.Metadata, CreatedAt: time.UnixMilli(l.CreatedAt).UTC(),
 	}
 	if !l.Parent.IsZero() {
-		_, err := s.engine.Context(ctx, l.Parent)
-		if err == nil {
+		if _, err := s.from.Context(ctx, l.Parent); err == nil {
 			is.Parent = l.Parent
 		} else if !isNotFound(err) {
-			return false, err
+			return err
 		}
 	}
-	o := asIs(t)
-	o.Contexts = []backend.ExpectContext{{ID: l.ID}}
-	err = s.bring(ctx, t, &is, o)
-	return err == nil, err
-}
-
-// bring commits what is no change of a chat that anybody made now.
-func (s *onStore) bring(ctx context.Context, t *structure.Thread, r structure.Record, o backend.Options) error {
-	o.Durability = backend.Normal
-	_, err := s.engine.Apply(ctx, &structure.Commit{Time: t.UpdatedAt, Records: []structure.Record{r}}, o)
+	_, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		if b.NewContext(is); tip != base {
+			b.Point(l.ID, tip)
+		}
+		return nil
+	})
 	return err
 }
 
 func isNone(o structure.Overrides) bool {
 	return !o.Adds(structure.Overrides{})
-}
-
-// giveOverrides gives a context those that were loaded, as they are, unless it has got
-// some.
-func (s *onStore) giveOverrides(ctx context.Context, l *LoadingContext) (gave bool, err error) {
-	for {
-		was, err := s.engine.Context(ctx, l.ID)
-		if err != nil || !isNone(was.Overrides) {
-			return false, err
-		}
-		is := was.Context
-		is.Overrides = l.Overrides
-		_, err = s.engine.Apply(ctx, &structure.Commit{Time: s.store.Now(), Records: []structure.Record{&is}},
-			backend.Options{Contexts: []backend.ExpectContext{{ID: l.ID, Was: &was.Context}}})
-		if !isAbout(err, "context", lineage.ErrConflict) {
-			return err == nil, err
-		}
-	}
 }

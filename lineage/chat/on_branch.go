@@ -5,110 +5,109 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// branchContext returns the context of the branch with an id, nil if there is
-// none.
-func (s *onStore) branchContext(ctx context.Context, id string) (*backend.Context, error) {
-	c, err := s.engine.Context(ctx, pointerID[structure.ContextID](SubjectBranch, id))
+// branch returns the branch with an id and its context, nil if there is none.
+func (s *state) branch(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
+	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
 	if isNotFound(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if err != nil {
-		return nil, err
+	if err != nil || c.Thread.IsZero() {
+		return nil, nil, err
 	}
-	if l := labelOf(c.Metadata); l.Branch != "" {
-		if l.Branch != id {
-			return nil, nil
-		}
-		return &c, nil
+	b, err := backend.BranchOf(ctx, s.from, c.Thread, c.ID)
+	if err != nil || b == nil || branchID(b) != id {
+		return nil, nil, err
 	}
-	// It was not made here: a thread's first branch, or one made by other means.
-	b, err := backend.BranchOf(ctx, s.engine, c.Thread, c.ID)
-	if err != nil || b == nil {
-		return nil, err
-	}
-	return &c, nil
+	return b, &c, nil
 }
 
-// newBranch returns the records of a branch to be made, which must follow those of
-// its head. An active one is made so in the thread, and so is one where none is active.
-func (s *onStore) newBranch(ctx context.Context, t *structure.Thread, b *Branch) (*structure.Branch, *structure.Context, error) {
-	head, err := s.position(ctx, t.ID, b.ChatID, b.HeadMessageID)
+// branchID returns the id of a branch: that of its context, if its caller chose none.
+func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
+
+// branchIn returns the branch of a chat with an id and its context.
+func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id string) (*structure.Branch, *backend.Context, error) {
+	b, c, err := s.branch(ctx, id)
+	if err == nil && b == nil {
+		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
+	}
+	if err == nil && b.Thread != t.ID {
+		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrOtherChat}
+	}
+	return b, c, err
+}
+
+// newBranch makes a branch, and completes what is known of it.
+func (s *state) newBranch(ctx context.Context, thread *lineage.Thread, b *Branch) (*lineage.Context, error) {
+	t, err := s.from.Thread(ctx, thread.ID())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if b.ID == "" {
-		b.ID = structure.NewID[structure.ContextID]().String()
+	head, err := s.position(ctx, t, b.HeadMessageID)
+	if err != nil {
+		return nil, err
 	}
-	if b.CreatedAt == 0 {
-		b.CreatedAt = now().UnixMilli()
-	}
-	c := &structure.Context{
-		ID: pointerID[structure.ContextID](SubjectBranch, b.ID), Thread: t.ID, Parent: t.Active, Base: head, Tip: head,
-		Metadata: label{Branch: b.ID}.metadata(), CreatedAt: moment(b.CreatedAt),
-	}
-	if _, err := s.engine.Context(ctx, c.ID); err == nil {
-		return nil, nil, &Error{Subject: SubjectBranch, ID: b.ID, Err: ErrExists}
+	if _, err := s.from.Branch(ctx, t.ID, b.Name); err == nil {
+		return nil, &Error{Subject: SubjectBranch, ID: b.Name, ChatID: b.ChatID, Err: ErrExists}
 	} else if !isNotFound(err) {
-		return nil, nil, err
+		return nil, err
 	}
-	if _, err := s.engine.Branch(ctx, t.ID, b.Name); err == nil {
-		return nil, nil, &Error{Subject: SubjectBranch, ID: b.Name, ChatID: b.ChatID, Err: ErrExists}
-	} else if !isNotFound(err) {
-		return nil, nil, err
+	if b.ID != "" {
+		if _, err := s.from.Context(ctx, lineage.SourceBranch(b.ID)); err == nil {
+			return nil, &Error{Subject: SubjectBranch, ID: b.ID, Err: ErrExists}
+		} else if !isNotFound(err) {
+			return nil, err
+		}
 	}
-	if b.IsActive = b.IsActive || t.Active.IsZero(); b.IsActive {
-		t.Active = c.ID
+	b.CreatedAt = moment(b.CreatedAt).UnixMilli()
+	c, err := thread.CreateBranch(ctx, b.Name, lineage.BranchOptions{
+		At: head, Empty: head.IsZero(), Switch: b.IsActive, SourceID: b.ID, CreatedAt: moment(b.CreatedAt),
+	})
+	if err != nil {
+		return nil, err
 	}
-	return &structure.Branch{Thread: t.ID, Name: b.Name, Context: c.ID, CreatedAt: c.CreatedAt}, c, nil
+	b.ID, b.IsActive = cmp.Or(b.ID, c.ID().String()), b.IsActive || t.Active.IsZero()
+	return c, nil
 }
 
 // CreateBranch implements Store.
-func (s *onStore) CreateBranch(ctx context.Context, b Branch) (Branch, error) {
+func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err error) {
 	if err := b.Check(); err != nil {
 		return Branch{}, err
 	}
-	for {
-		thread, err := s.mustThread(ctx, b.ChatID)
+	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
+		t, err := in.mustThread(ctx, b.ChatID)
 		if err != nil {
-			return Branch{}, err
+			return err
 		}
-		var made Branch
-		err = s.change(ctx, thread, func(t *structure.Thread) ([]structure.Record, error) {
-			made = b
-			branch, c, err := s.newBranch(ctx, t, &made)
-			return []structure.Record{c, branch}, err
-		})
-		if err == nil {
-			return made, nil
+		thread, err := tx.Thread(ctx, t.ID)
+		if err != nil {
+			return err
 		}
-		if !isRace(err) {
-			return Branch{}, err
-		}
+		made = b
+		_, err = in.newBranch(ctx, thread, &made)
+		return err
+	})
+	if err != nil {
+		return Branch{}, err
 	}
+	return made, nil
 }
 
-// branchAt returns a branch as it is now.
-func (s *onStore) branchAt(ctx context.Context, t *structure.Thread, b *structure.Branch) (Branch, structure.SpanRef, error) {
-	return newReading(s.store, s.engine, t).branch(ctx, t, b)
-}
-
-func (r *reading) branch(ctx context.Context, t *structure.Thread, b *structure.Branch) (Branch, structure.SpanRef, error) {
+// branchAt returns a branch as it is now, and where it stands.
+func (r *reading) branchAt(ctx context.Context, b *structure.Branch) (Branch, structure.SpanRef, error) {
 	c, err := r.from.Context(ctx, b.Context)
 	if err != nil {
 		return Branch{}, structure.SpanRef{}, err
 	}
-	id := labelOf(c.Metadata).Branch
-	if id == "" {
-		id = c.ID.String()
-	}
 	head, err := r.idAt(ctx, c.Tip)
 	return Branch{
-		ID: id, ChatID: r.chatID, Name: b.Name, HeadMessageID: head,
-		IsActive: c.ID == t.Active, CreatedAt: b.CreatedAt.UnixMilli(),
+		ID: branchID(b), ChatID: r.chatID, Name: b.Name, HeadMessageID: head,
+		IsActive: c.ID == r.thread.Active, CreatedAt: b.CreatedAt.UnixMilli(),
 	}, c.Tip, err
 }
 
@@ -118,32 +117,29 @@ func (s *onStore) Branch(ctx context.Context, chatID, name string) (*Branch, err
 		if name == "" {
 			return nil, nil
 		}
-		return s.engine.Branch(ctx, t.ID, name)
+		return s.from.Branch(ctx, t.ID, name)
 	})
 }
 
 // ActiveBranch implements Store.
 func (s *onStore) ActiveBranch(ctx context.Context, chatID string) (*Branch, error) {
 	return s.oneBranch(ctx, chatID, func(t *structure.Thread) (*structure.Branch, error) {
-		return backend.BranchOf(ctx, s.engine, t.ID, t.Active)
+		return backend.BranchOf(ctx, s.from, t.ID, t.Active)
 	})
 }
 
 // oneBranch returns the branch that choose finds in a chat. Nothing of it may be
 // there, or any more.
 func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*structure.Thread) (*structure.Branch, error)) (*Branch, error) {
-	thread, err := s.thread(ctx, chatID)
-	if err != nil || thread == nil {
+	t, err := s.thread(ctx, chatID)
+	if err != nil || t == nil {
 		return nil, err
 	}
-	t, err := s.engine.Thread(ctx, thread.ID())
-	if err == nil {
-		var b *structure.Branch
-		if b, err = choose(t); err == nil && b != nil {
-			var found Branch
-			if found, _, err = s.branchAt(ctx, t, b); err == nil {
-				return &found, nil
-			}
+	b, err := choose(t)
+	if err == nil && b != nil {
+		var found Branch
+		if found, _, err = s.reading(t).branchAt(ctx, b); err == nil {
+			return &found, nil
 		}
 	}
 	if isNotFound(err) {
@@ -154,79 +150,75 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
-	thread, err := s.mustThread(ctx, chatID)
-	if err != nil {
-		return err
-	}
-	return s.change(ctx, thread, func(t *structure.Thread) ([]structure.Record, error) {
-		c, err := s.branchContext(ctx, branchID)
+	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
+		t, err := in.mustThread(ctx, chatID)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if c == nil {
-			return nil, &Error{Subject: SubjectBranch, ID: branchID, ChatID: chatID, Err: ErrNotFound}
+		b, _, err := in.branchIn(ctx, t, chatID, branchID)
+		if err != nil {
+			return err
 		}
-		if c.Thread != t.ID {
-			return nil, &Error{Subject: SubjectBranch, ID: branchID, ChatID: chatID, Err: ErrOtherChat}
+		thread, err := tx.Thread(ctx, t.ID)
+		if err == nil {
+			err = thread.Switch(ctx, b.Name)
 		}
-		t.Active = c.ID
-		return nil, nil
+		return err
 	})
 }
 
 // UpdateBranchHead implements Store. A move other than forward is kept in the
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
-	for {
-		c, err := s.branchContext(ctx, branchID)
+	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
+		b, c, err := in.branch(ctx, branchID)
 		if err != nil {
 			return err
 		}
-		if c == nil {
+		if b == nil {
 			return &Error{Subject: SubjectBranch, ID: branchID, Err: ErrNotFound}
 		}
-		t, err := s.engine.Thread(ctx, c.Thread)
+		t, err := in.from.Thread(ctx, b.Thread)
 		if err != nil {
 			return err
 		}
-		to, err := s.position(ctx, t.ID, chatID(t.SourceID, t.ID), head)
-		if err != nil || to == c.Tip {
-			return err
-		}
-		records := []structure.Record{&structure.Tip{Context: c.ID, Span: to}}
-		forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
+		to, err := in.position(ctx, t, head)
 		if err != nil {
 			return err
 		}
-		if !forward {
-			records = append(records, &structure.Reflog{Context: c.ID, From: c.Tip, To: to, Reason: "update branch head", At: now()})
-		}
-		err = s.apply(ctx, records, asIs(t, backend.Expect{Context: c.ID, Tip: c.Tip}))
-		if !isTipMoved(err) && !isRace(err) {
-			return err
-		}
+		return in.move(ctx, tx, c, to, "update branch head")
+	})
+}
+
+// move makes a branch stand at a span. Forward is no move to be kept.
+func (s *state) move(ctx context.Context, tx *lineage.Tx, c *backend.Context, to structure.SpanRef, reason string) error {
+	moved, err := tx.Context(ctx, c.ID)
+	if err != nil {
+		return err
 	}
+	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
+	if err != nil {
+		return err
+	}
+	if forward {
+		return moved.Advance(ctx, to)
+	}
+	return moved.MoveTo(ctx, to, reason)
 }
 
 // ListBranches implements Store.
 func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo, error) {
-	thread, err := s.thread(ctx, chatID)
-	if err != nil || thread == nil {
+	t, err := s.thread(ctx, chatID)
+	if err != nil || t == nil {
 		return nil, err
 	}
-	t, err := s.engine.Thread(ctx, thread.ID())
-	if isNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+	r := s.reading(t)
 	var infos []BranchInfo
-	for b, err := range s.engine.Branches(ctx, t.ID, "", "") {
+	for b, err := range s.from.Branches(ctx, t.ID, "", "") {
 		if err != nil {
 			return nil, err
 		}
-		branch, tip, err := s.branchAt(ctx, t, b)
+		branch, tip, err := r.branchAt(ctx, b)
 		if isNotFound(err) {
 			continue // deleted since
 		}
@@ -245,12 +237,12 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 
 // BranchNames implements Store.
 func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
-	thread, err := s.thread(ctx, chatID)
-	if err != nil || thread == nil {
+	t, err := s.thread(ctx, chatID)
+	if err != nil || t == nil {
 		return nil, err
 	}
 	var names []string
-	for b, err := range s.engine.Branches(ctx, thread.ID(), prefix, "") {
+	for b, err := range s.from.Branches(ctx, t.ID, prefix, "") {
 		if err != nil {
 			return nil, err
 		}

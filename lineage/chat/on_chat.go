@@ -7,60 +7,39 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // thread returns the thread of a chat, nil if there is none.
-func (s *onStore) thread(ctx context.Context, chatID string) (*lineage.Thread, error) {
-	t, err := s.store.FindThread(ctx, chatID)
-	if !isNotFound(err) {
-		return t, err
-	}
-	r, err := s.unnamedThread(ctx, chatID)
-	if err != nil || r == nil {
-		return nil, err
-	}
-	return s.store.Thread(ctx, r.ID)
-}
-
-// mustThread returns the thread of a chat for changes: without a chat they cannot be.
-func (s *onStore) mustThread(ctx context.Context, chatID string) (structure.ThreadID, error) {
-	t, err := s.threadNow(ctx, chatID)
-	if err != nil {
-		return structure.ThreadID{}, err
-	}
-	return t.ID, nil
-}
-
-// threadNow returns the thread of a chat as it is now, for changes that asIs holds to
-// that. A chat that was deleted and made anew meanwhile has the same thread, but its
-// messages are others.
-func (s *onStore) threadNow(ctx context.Context, chatID string) (*structure.Thread, error) {
-	t, err := s.engine.Thread(ctx, lineage.SourceThread(chatID))
+func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
+	t, err := s.from.Thread(ctx, lineage.SourceThread(chatID))
 	if isNotFound(err) {
-		if t, err = s.unnamedThread(ctx, chatID); err == nil && t == nil {
-			err = noChat(chatID)
-		}
+		return s.unnamedThread(ctx, chatID)
 	}
 	return t, err
 }
 
-// asIs holds a commit to a thread being as it was looked at, and to contexts standing
-// where they did.
-func asIs(t *structure.Thread, tips ...backend.Expect) backend.Options {
-	return backend.Options{Threads: []backend.ExpectThread{{ID: t.ID, Was: t}}, Tips: tips}
+// mustThread returns the thread of a chat for changes: without a chat they cannot be.
+func (s *state) mustThread(ctx context.Context, chatID string) (*structure.Thread, error) {
+	t, err := s.thread(ctx, chatID)
+	if err == nil && t == nil {
+		err = noChat(chatID)
+	}
+	return t, err
 }
 
 func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: ErrNotFound} }
 
 // chatOf returns the chat that a thread is.
-func chatOf(t *lineage.ThreadInfo) Chat {
+func (s *state) chatOf(ctx context.Context, t *structure.Thread) (Chat, error) {
+	updated, err := backend.UpdatedAt(ctx, s.from, t)
 	return Chat{
-		ID: chatID(t.SourceID, t.ID), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
-		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
-	}
+		ID: IDOfThread(t), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
+		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: updated.UnixMilli(),
+	}, err
 }
 
 // CreateChat implements Store.
@@ -74,8 +53,8 @@ func (s *onStore) CreateChat(ctx context.Context, c Chat) (Chat, error) {
 	} else if t != nil {
 		return Chat{}, exists
 	}
-	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
-		SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, CreatedAt: moment(c.CreatedAt),
+	_, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
+		SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keep: true, CreatedAt: moment(c.CreatedAt),
 	})
 	if errors.Is(err, ErrExists) {
 		return Chat{}, exists
@@ -83,19 +62,19 @@ func (s *onStore) CreateChat(ctx context.Context, c Chat) (Chat, error) {
 	if err != nil {
 		return Chat{}, err
 	}
-	return s.chat(ctx, t, c.ID)
+	return s.made(ctx, c.ID)
 }
 
-// chat returns the chat that a thread is. It may be gone by now.
-func (s *onStore) chat(ctx context.Context, t *lineage.Thread, id string) (Chat, error) {
-	info, err := t.Info(ctx)
-	if isNotFound(err) {
-		return Chat{}, noChat(id)
+// made returns a chat that there was just now.
+func (s *onStore) made(ctx context.Context, id string) (Chat, error) {
+	c, err := s.Chat(ctx, id)
+	if err == nil && c == nil {
+		err = noChat(id)
 	}
 	if err != nil {
 		return Chat{}, err
 	}
-	return chatOf(&info), nil
+	return *c, nil
 }
 
 // UpsertChat implements Store.
@@ -127,14 +106,8 @@ func (s *onStore) Chat(ctx context.Context, id string) (*Chat, error) {
 	if err != nil || t == nil {
 		return nil, err
 	}
-	c, err := s.chat(ctx, t, id)
-	if isNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &c, nil
+	c, err := s.chatOf(ctx, t)
+	return &c, err
 }
 
 // UpdateChat implements Store.
@@ -147,44 +120,38 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 
 // ChangeChat implements Store.
 func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
-	t, err := s.thread(ctx, id)
-	if err != nil {
-		return Chat{}, err
-	}
-	if t == nil {
-		return Chat{}, noChat(id)
-	}
-	var refused error
-	err = s.change(ctx, t.ID(), func(r *structure.Thread) ([]structure.Record, error) {
+	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
+		t, err := in.mustThread(ctx, id)
+		if err != nil {
+			return err
+		}
 		u, err := change(Chat{
-			ID: id, UserID: r.UserID, Title: r.Title, Metadata: r.Metadata,
-			CreatedAt: r.CreatedAt.UnixMilli(), UpdatedAt: r.UpdatedAt.UnixMilli(),
+			ID: id, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
+			CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
 		})
 		if err == nil {
 			err = u.Check()
 		}
 		if err != nil {
-			refused = err
-			return nil, err
+			return err
 		}
-		if u.Title != nil {
-			r.Title = *u.Title
+		thread, err := tx.Thread(ctx, t.ID)
+		if err != nil {
+			return err
 		}
-		if u.Metadata != nil {
-			r.Metadata = u.Metadata
-		}
-		return nil, nil
+		return thread.Update(ctx, func(i *lineage.ThreadInfo) {
+			if u.Title != nil {
+				i.Title = *u.Title
+			}
+			if u.Metadata != nil {
+				i.Metadata = u.Metadata
+			}
+		})
 	})
-	if refused != nil {
-		return Chat{}, refused
-	}
-	if isNotFound(err) {
-		return Chat{}, noChat(id)
-	}
 	if err != nil {
 		return Chat{}, err
 	}
-	return s.chat(ctx, t, id)
+	return s.made(ctx, id)
 }
 
 // ListChats implements Store.
@@ -239,13 +206,17 @@ func (s *onStore) choose(ctx context.Context, o ListOptions) ([]lineage.ThreadIn
 }
 
 func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {
-	info := ChatInfo{Chat: chatOf(t)}
-	graph, err := s.reach(ctx, t.ID)
+	is := &structure.Thread{ID: t.ID, Keeps: t.Keeps}
+	info := ChatInfo{Chat: Chat{
+		ID: chatID(t.SourceID, t.ID), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
+		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
+	}}
+	reach, err := backend.ReachOf(ctx, s.from, is)
 	if err != nil {
 		return ChatInfo{}, err
 	}
-	info.MessageCount = graph.size()
-	for _, err := range s.engine.Branches(ctx, t.ID, "", "") {
+	info.MessageCount = int(reach.Spans())
+	for _, err := range s.from.Branches(ctx, t.ID, "", "") {
 		if err != nil {
 			return ChatInfo{}, err
 		}
@@ -256,17 +227,20 @@ func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo
 
 // DeleteChat implements Store.
 func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (bool, error) {
-	t, err := s.thread(ctx, id)
-	if err != nil || t == nil {
+	is, err := s.thread(ctx, id)
+	if err != nil || is == nil {
 		return false, err
 	}
-	err = t.DeleteIf(ctx, func(t *lineage.ThreadInfo) error {
-		if o.UserID != "" && o.UserID != t.UserID {
-			return errNotTheirs
-		}
-		return nil
-	})
-	if errors.Is(err, errNotTheirs) || isAbout(err, "thread", ErrNotFound) {
+	t, err := s.store.Thread(ctx, is.ID)
+	if err == nil {
+		err = t.DeleteIf(ctx, func(t *lineage.ThreadInfo) error {
+			if o.UserID != "" && o.UserID != t.UserID {
+				return errNotTheirs
+			}
+			return nil
+		})
+	}
+	if errors.Is(err, errNotTheirs) || write.About(err, "thread", ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err

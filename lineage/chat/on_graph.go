@@ -12,11 +12,11 @@ import (
 // Graph implements Store.
 func (s *onStore) Graph(ctx context.Context, chatID string) (Graph, error) {
 	g := Graph{ChatID: chatID, Nodes: []GraphNode{}, Branches: []GraphBranch{}, Checkpoints: []GraphCheckpoint{}}
-	thread, err := s.thread(ctx, chatID)
-	if err != nil || thread == nil {
+	t, err := s.thread(ctx, chatID)
+	if err != nil || t == nil {
 		return g, err
 	}
-	if g.Nodes, err = s.nodes(ctx, thread.ID()); err != nil {
+	if g.Nodes, err = s.nodes(ctx, t); err != nil {
 		return Graph{}, err
 	}
 	branches, err := s.ListBranches(ctx, chatID)
@@ -36,59 +36,71 @@ func (s *onStore) Graph(ctx context.Context, chatID string) (Graph, error) {
 	return g, nil
 }
 
-// node is a node with what orders it among those of the same time.
+// node is a node, what orders it among those of the same time, and what its ids follow
+// from.
 type node struct {
 	GraphNode
 	commit, position uint64
+	at, after        structure.SpanRef
+	source           string // where the span is at home
+	version          uint64
 }
 
 // nodes returns every message of a chat: those of the same time in the order they
 // were added.
-func (s *onStore) nodes(ctx context.Context, thread structure.ThreadID) ([]GraphNode, error) {
-	nodes := []GraphNode{}
-	graph, err := s.reach(ctx, thread)
+func (s *state) nodes(ctx context.Context, t *structure.Thread) ([]GraphNode, error) {
+	reach, err := backend.ReachOf(ctx, s.from, t)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.reading(ctx, thread)
-	if isNotFound(err) {
-		return nodes, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var ordered []node
-	for _, part := range graph {
-		if ordered, err = r.strandNodes(ctx, part, ordered); err != nil {
+	r := s.reading(t)
+	var all []node
+	for _, part := range reach.Extents() {
+		if all, err = r.nodesOf(ctx, part, all); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(ordered, func(a, b node) int {
+	latest := make(map[string]uint64)
+	for i := range all {
+		latest[all[i].source] = max(latest[all[i].source], all[i].version)
+	}
+	ids := make(map[structure.SpanRef]string, len(all))
+	for i := range all {
+		n := &all[i]
+		if n.ID = n.source; n.source == "" || n.version < latest[n.source] {
+			n.ID = foreignID(t.ID, n.at)
+		}
+		ids[n.at] = n.ID
+	}
+	slices.SortFunc(all, func(a, b node) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.commit, b.commit), cmp.Compare(a.position, b.position))
 	})
-	for i := range ordered {
-		nodes = append(nodes, ordered[i].GraphNode)
+	nodes := make([]GraphNode, len(all))
+	for i := range all {
+		all[i].ParentID = Ref(ids[all[i].after])
+		nodes[i] = all[i].GraphNode
 	}
 	return nodes, nil
 }
 
-// strandNodes appends what a chat sees of one run.
-func (r *reading) strandNodes(ctx context.Context, part *reached, nodes []node) ([]node, error) {
-	parent, err := r.idAt(ctx, part.run.Parent)
-	if err != nil {
-		return nil, err
-	}
-	last := structure.SpanRef{Run: part.run.ID, Seq: part.last}
-	for step, err := range r.from.Path(ctx, last, structure.Window{From: part.run.Depth + 1}, backend.PathOptions{Bodies: true}) {
+// nodesOf appends what a chat sees of one run, without the ids.
+func (r *reading) nodesOf(ctx context.Context, part backend.Extent, nodes []node) ([]node, error) {
+	home := part.Run.Home == r.thread.Home()
+	after := part.Run.Parent
+	last := structure.SpanRef{Run: part.Run.ID, Seq: part.Last}
+	for step, err := range r.from.Path(ctx, last, structure.Window{From: part.Run.Position(1)}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := r.message(ctx, step, parent)
-		if err != nil {
+		m := Message{Name: roleOf(step), CreatedAt: step.Span.Usages[0].CreatedAt.UnixMilli()}
+		if m.Data, err = r.data(ctx, step, ""); err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, node{GraphNode: m.Node(), commit: step.Commit, position: step.Position})
-		parent = Ref(m.ID)
+		n := node{GraphNode: m.Node(), commit: step.Commit, position: step.Position, at: step.Span.Ref, after: after}
+		if u := sourced(step.Span); home && u != nil {
+			n.source, n.version = u.SourceID, u.Lookup
+		}
+		nodes, after = append(nodes, n), step.Span.Ref
 	}
 	return nodes, nil
 }

@@ -17,25 +17,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// overtaken is an engine on which somebody else does something right after an id was
-// found to lead to nothing.
-type overtaken struct {
-	backend.Engine
-	id    string
-	meant func()
-}
-
-func (o *overtaken) Find(ctx context.Context, id string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
-	return func(yield func(backend.Found, error) bool) {
-		o.Engine.Find(ctx, id, thread, after)(yield)
-		if id == o.id && o.meant != nil {
-			do := o.meant
-			o.meant = nil
-			do()
-		}
-	}
-}
-
 // A message that somebody else added after it was looked for is there: it is not
 // taken for one of a deleted chat, whose id may be used again.
 func TestAddedMeanwhile(t *testing.T) {
@@ -47,13 +28,11 @@ func TestAddedMeanwhile(t *testing.T) {
 	}
 	var problems []error
 	load := func(s *onStore) error {
-		l := Loading{
+		done, err := Load(ctx, s.store, Loading{
 			Chat: Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}, Problem: func(err error) { problems = append(problems, err) },
 			Messages: pairs([]Message{message("before", "root", "before"), message("m", "before", "mine"), message("after", "m", "after")}),
-		}
-		loading := &loading{from: &l, onStore: *s}
-		err := loading.load(ctx)
-		require.Equal(t, 3, loading.done.Messages)
+		})
+		require.Equal(t, 3, done.Messages)
 		return err
 	}
 	ways := map[string]func(s *onStore) error{
@@ -70,18 +49,14 @@ func TestAddedMeanwhile(t *testing.T) {
 		for _, theirs := range []string{"mine", "theirs"} {
 			t.Run(name+"/"+theirs, func(t *testing.T) {
 				problems = nil
-				store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
-				require.NoError(t, err)
-				defer store.Close()
-				other := On(store)
-				_, err = other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
+				other, engine, s := besideOthers(t)
+				_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
 				require.NoError(t, err)
 				require.NoError(t, other.AddMessage(ctx, message("root", "", "root")))
-				engine := &overtaken{Engine: store.Engine(), id: "m"}
-				engine.meant = func() { require.NoError(t, other.AddMessage(ctx, message("m", "", theirs))) }
+				engine.once(isKind[*structure.Span], func() { require.NoError(t, other.AddMessage(ctx, message("m", "", theirs))) })
 
-				err = add(&onStore{store: store, engine: engine})
-				require.Nil(t, engine.meant, "somebody else was faster")
+				err = add(s)
+				require.Nil(t, engine.before, "somebody else was faster")
 				if name == "load" || name == "add" && theirs == "mine" {
 					require.NoError(t, err)
 				} else {
@@ -159,7 +134,7 @@ func besideOthers(t *testing.T) (Store, *interrupted, *onStore) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	e := &interrupted{Engine: store.Engine()}
-	return On(store), e, &onStore{store: store, engine: e}
+	return On(store), e, &onStore{state: latest(lineage.New(e))}
 }
 
 // said is a message of the chat "c" that says its id.
@@ -171,7 +146,8 @@ func said(id, parent string) Message {
 func loadInto(t *testing.T, s *onStore, l Loading) error {
 	l.Chat = Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}
 	l.Problem = func(err error) { require.NoError(t, err) }
-	return (&loading{from: &l, onStore: *s}).load(context.Background())
+	_, err := Load(context.Background(), s.store, l)
+	return err
 }
 
 // A loading moves nothing that others moved since it looked, and says so when there is
@@ -204,7 +180,7 @@ func TestLoadBesideOthers(t *testing.T) {
 		}))
 		require.Nil(t, e.before)
 		moved := 0
-		for r, err := range s.engine.Reflog(ctx, pointerID[structure.ContextID](SubjectBranch, b.ID)) {
+		for r, err := range s.from.Reflog(ctx, lineage.SourceBranch(b.ID)) {
 			require.NoError(t, err)
 			require.Equal(t, "load", r.Reason)
 			moved++
@@ -260,7 +236,7 @@ func TestLoadBesideOthers(t *testing.T) {
 		}
 		require.NoError(t, load(s, at("m1", 5)))
 		e.once(isKind[*structure.Checkpoint], func() {
-			require.NoError(t, load(&onStore{store: s.store, engine: e.Engine}, at("m2", 20)))
+			require.NoError(t, load(&onStore{state: latest(lineage.New(e.Engine))}, at("m2", 20)))
 		})
 		require.NoError(t, load(s, at("m1", 10)))
 		require.Nil(t, e.before)
@@ -284,7 +260,7 @@ func TestChatMadeAnewMeanwhile(t *testing.T) {
 			return loadInto(t, s, Loading{Messages: pairs([]Message{said("late", "m1")})})
 		}},
 		"load context": {isKind[*structure.Context], func(s *onStore) error {
-			_, err := s.loadContext(ctx, &LoadingContext{ID: structure.NewID[structure.ContextID](), ChatID: "c", Base: "m1", Tip: "m1"})
+			_, err := LoadContext(ctx, s.store, LoadingContext{ID: structure.NewID[structure.ContextID](), ChatID: "c", Base: "m1", Tip: "m1"})
 			return err
 		}},
 	} {
@@ -338,7 +314,7 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 			b, err := other.ActiveBranch(ctx, "c")
 			require.NoError(t, err)
 			e.once(isKind[*structure.Span], func() {
-				report, err := s.store.Collect(ctx, lineage.CollectOptions{KeepUnused: -1})
+				report, err := lineage.New(e.Engine).Collect(ctx, lineage.CollectOptions{KeepUnused: -1})
 				require.NoError(t, err)
 				require.NotZero(t, report.Chunks)
 			})
@@ -375,7 +351,7 @@ func TestWithoutActiveContext(t *testing.T) {
 			other, _, s := besideOthers(t)
 			_, err := other.CreateChat(ctx, Chat{ID: "c", UserID: "ada"})
 			require.NoError(t, err)
-			thread, err := s.threadNow(ctx, "c")
+			thread, err := s.thread(ctx, "c")
 			require.NoError(t, err)
 			c := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID, CreatedAt: now()}
 			thread.Active = c.ID

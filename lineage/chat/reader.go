@@ -11,14 +11,15 @@ import (
 // ThreadReader reads one state of a thread as the chat that it is: with the ids and
 // contents that a Store made by On answers. It serves those who copy chats
 // elsewhere. It is not safe for concurrent use.
-type ThreadReader struct {
-	reading *reading
-	thread  *structure.Thread
-}
+type ThreadReader struct{ reading *reading }
 
-// NewThreadReader returns a reader of a thread in a state of a store.
-func NewThreadReader(store *lineage.Store, state backend.Reader, t *structure.Thread) *ThreadReader {
-	return &ThreadReader{reading: newReading(store, state, t), thread: t}
+// NewThreadReader returns a reader of a thread in a state of a store. owned, when not nil,
+// returns how many spans of a run, from its first on, have the ids that their callers chose:
+// see IsOwn. All others have ids that follow from the thread and the span.
+func NewThreadReader(store *lineage.Store, from backend.Reader, t *structure.Thread, owned func(context.Context, structure.RunID) (uint64, error)) *ThreadReader {
+	r := (&state{store: store, from: from}).reading(t)
+	r.owned = owned
+	return &ThreadReader{reading: r}
 }
 
 // IDOfThread returns the id of the chat that a thread is.
@@ -26,29 +27,26 @@ func IDOfThread(t *structure.Thread) string { return chatID(t.SourceID, t.ID) }
 
 // Chat returns the chat.
 func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) {
-	t := r.thread
-	updated, err := backend.UpdatedAt(ctx, r.reading.from, t)
-	return Chat{
-		ID: r.reading.chatID, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
-		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: updated.UnixMilli(),
-	}, err
+	return r.reading.chatOf(ctx, r.reading.thread)
 }
 
-// Owned returns how many spans of a run, from its first on, are messages that were
-// added to this chat as such: they have the ids that their callers chose. All others
-// have ids that follow from the thread and the span.
-func (r *ThreadReader) Owned(ctx context.Context, run structure.RunID) (uint64, error) {
-	in, err := r.reading.strand(ctx, run)
-	if err != nil || in.thread != r.reading.thread {
-		return 0, err
+// IsOwn reports whether the message that a span is has the id that its caller chose, and
+// which that is. It is empty where the caller chose none.
+func (r *ThreadReader) IsOwn(ctx context.Context, s *structure.Span) (id string, own bool, err error) {
+	u := sourced(s)
+	if u == nil {
+		return "", false, nil
 	}
-	return in.last.Seq, nil
+	own, err = r.reading.isHome(ctx, s.Ref.Run)
+	if err == nil && own && r.reading.thread.Keeps {
+		own, err = r.reading.isLatest(ctx, u.SourceID, s.Ref)
+	}
+	return u.SourceID, own, err
 }
 
 // MessageID returns the id of the message that a step is.
 func (r *ThreadReader) MessageID(ctx context.Context, step *backend.Step) (string, error) {
-	id, _, err := r.reading.id(ctx, step)
-	return id, err
+	return r.reading.id(ctx, step.Span)
 }
 
 // IDAt returns the id of the message at a span, none for the empty position.
@@ -64,18 +62,11 @@ func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent R
 
 // Branch returns a branch of the thread.
 func (r *ThreadReader) Branch(ctx context.Context, b *structure.Branch) (Branch, error) {
-	branch, _, err := r.reading.branch(ctx, r.thread, b)
+	branch, _, err := r.reading.branchAt(ctx, b)
 	return branch, err
 }
 
 // Checkpoint returns a checkpoint of the thread.
 func (r *ThreadReader) Checkpoint(ctx context.Context, c *structure.Checkpoint) (Checkpoint, error) {
-	id, err := checkpointID(ctx, r.reading.from, c.ID)
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	message, err := r.reading.idAt(ctx, c.Span)
-	return Checkpoint{
-		ID: id, ChatID: r.reading.chatID, Name: c.Name, MessageID: string(message), CreatedAt: c.CreatedAt.UnixMilli(),
-	}, err
+	return r.reading.checkpointAt(ctx, c)
 }

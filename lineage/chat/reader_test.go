@@ -61,7 +61,7 @@ func TestThreadReaderAgrees(t *testing.T) {
 
 	record, err := store.View().Thread(ctx, thread.ID())
 	require.NoError(t, err)
-	r := chat.NewThreadReader(store, store.Engine(), record)
+	r := chat.NewThreadReader(store, store.Engine(), record, nil)
 	tip, err := main.Tip(ctx)
 	require.NoError(t, err)
 	var read []chat.Message

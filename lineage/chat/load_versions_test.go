@@ -68,7 +68,8 @@ func TestLoadChangedAndStopped(t *testing.T) {
 		n := 0
 		load := func(engine backend.Engine) error {
 			l := c.loading(func(err error) { require.NoError(r, err) })
-			return (&loading{from: &l, onStore: onStore{store: store, engine: engine}}).load(ctx)
+			_, err := Load(ctx, lineage.New(engine), l)
+			return err
 		}
 		for range rapid.IntRange(1, 4).Draw(r, "loadings") {
 			for range rapid.IntRange(0, 6).Draw(r, "new") {

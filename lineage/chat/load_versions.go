@@ -1,0 +1,203 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A message cannot be changed. Where another program changed one in its database, a
+// loading adds it once more, as a new version, and again every message that follows it,
+// all in one commit. So a message whose id leads to it follows no earlier version, but for
+// one that was added behind an earlier version itself: the next loading adds that again.
+
+// link is a span of the chat's thread.
+type link struct {
+	ref, after structure.SpanRef
+	id         string // empty where it was added without one
+	looks      looks
+}
+
+// looks is what tells a span without an id from others behind the same one.
+type looks struct {
+	after structure.SpanRef
+	usage string
+}
+
+// history is what was said in a thread.
+type history struct {
+	all    []link // each behind those that it follows
+	at     map[structure.SpanRef]*link
+	latest map[string]structure.SpanRef
+	twins  map[looks]structure.SpanRef
+	moved  map[structure.SpanRef]structure.SpanRef // of those without an id
+}
+
+// readHistory reads the spans of a thread in a state.
+func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) (*history, error) {
+	reach := make(backend.Reach)
+	for run, err := range from.RunsOf(ctx, t.ID, structure.RunID{}) {
+		var last structure.SpanRef
+		if err == nil {
+			last, err = from.Last(ctx, run.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		reach[run.ID] = &backend.Extent{Run: run, Last: last.Seq}
+	}
+	h := &history{
+		at: make(map[structure.SpanRef]*link), latest: make(map[string]structure.SpanRef),
+		twins: make(map[looks]structure.SpanRef), moved: make(map[structure.SpanRef]structure.SpanRef),
+	}
+	versions := make(map[string]uint64)
+	for _, e := range reach.Extents() {
+		if e.Last == 0 {
+			continue
+		}
+		after, last := e.Run.Parent, structure.SpanRef{Run: e.Run.ID, Seq: e.Last}
+		for step, err := range from.Path(ctx, last, structure.Window{From: e.Run.Position(1)}, backend.PathOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			is := link{ref: step.Span.Ref, after: after}
+			if u := sourced(step.Span); u != nil {
+				if is.id = u.SourceID; u.Lookup > versions[is.id] {
+					versions[is.id], h.latest[is.id] = u.Lookup, is.ref
+				}
+			} else {
+				u := &step.Span.Usages[0]
+				is.looks = looks{after, fmt.Sprint(u.Content, u.Role, u.CreatedAt.UnixMilli(), len(step.Span.Usages))}
+				h.twins[is.looks] = is.ref
+			}
+			h.all, after = append(h.all, is), is.ref
+		}
+	}
+	for i := range h.all {
+		h.at[h.all[i].ref] = &h.all[i]
+	}
+	return h, nil
+}
+
+// now returns where the message at a span is now: its latest version.
+func (h *history) now(at structure.SpanRef) structure.SpanRef {
+	is := h.at[at]
+	if is == nil {
+		return at
+	}
+	if is.id != "" {
+		return h.latest[is.id]
+	}
+	if moved, ok := h.moved[at]; ok {
+		return moved
+	}
+	return at
+}
+
+// renew adds the new versions, and again the messages of the store that follow earlier ones.
+// It returns the history with them, and whether there were any.
+func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *structure.Thread) (*history, bool, error) {
+	h, err := readHistory(ctx, in.from.(*write.Stage).Reader, t)
+	if err != nil {
+		return nil, false, err
+	}
+	thread, err := tx.Thread(ctx, s.thread)
+	if err != nil {
+		return nil, false, err
+	}
+	any, fresh := false, make(map[string]bool)
+	for i := range s.versions {
+		added, err := s.renewVersion(ctx, thread, in, h, &s.versions[i])
+		if err != nil {
+			return nil, false, err
+		}
+		any, fresh[s.versions[i].ID] = any || added, true
+	}
+	for i := range h.all {
+		is := &h.all[i]
+		after := h.now(is.after)
+		if after == is.after || is.id != "" && (h.latest[is.id] != is.ref || fresh[is.id]) {
+			continue
+		}
+		if is.id == "" {
+			if twin, ok := h.twins[looks{after, is.looks.usage}]; ok {
+				h.moved[is.ref] = twin
+				continue
+			}
+		}
+		again, err := s.sayAgain(ctx, thread, after, is.ref)
+		if err != nil {
+			return nil, false, err
+		}
+		if any = true; is.id != "" {
+			h.latest[is.id] = again
+		} else {
+			h.moved[is.ref] = again
+		}
+	}
+	return h, any, nil
+}
+
+// renewVersion adds a new version, unless it is there.
+func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *state, h *history, v *version) (added bool, err error) {
+	parent := structure.SpanRef{}
+	if v.ParentID != "" {
+		var known bool
+		if parent, known = h.latest[string(v.ParentID)]; !known {
+			p, ok, err := in.find(ctx, string(v.ParentID), s.thread)
+			if err != nil || !ok || p.thread != s.thread {
+				return false, err // it was deleted since
+			}
+			parent = h.now(p.ref)
+		}
+	}
+	was, known := h.latest[v.ID]
+	if known && h.at[was] != nil && h.at[was].after == parent {
+		same := v.same
+		if !same {
+			if same, err = s.same(ctx, in, was, &v.Message); err != nil {
+				return false, err
+			}
+		}
+		if same {
+			return false, nil // another loading has brought it
+		}
+	}
+	var is structure.SpanRef
+	if v.same {
+		is, err = s.sayAgain(ctx, thread, parent, was)
+	} else {
+		item := loadedItem(&v.Message)
+		if known {
+			entries, err := s.store.Span(ctx, was)
+			if err != nil {
+				return false, err
+			}
+			item.Origin.Kind, item.Origin.ParentID = content.OriginOfRole(item.Role), entries[0].Content
+			if item.Origin.ParentID == content.Sum(v.Data) {
+				item.Origin.ParentID = content.ID{}
+			}
+		}
+		is, err = thread.HangTogether(ctx, parent, item)
+	}
+	h.latest[v.ID] = is
+	return true, err
+}
+
+// sayAgain adds a message again behind another span.
+func (s *loading) sayAgain(ctx context.Context, thread *lineage.Thread, after, was structure.SpanRef) (structure.SpanRef, error) {
+	entries, err := s.store.Span(ctx, was)
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	items := make([]lineage.Item, len(entries))
+	for i, e := range entries {
+		items[i] = e.Item().WithID(e.SourceID)
+	}
+	return thread.HangTogether(ctx, after, items...)
+}

@@ -1,0 +1,174 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// reading turns spans into messages of one chat.
+type reading struct {
+	*state
+	thread *structure.Thread
+	chatID string
+	// home tells of each run met whether it belongs to the chat.
+	home map[structure.RunID]bool
+	// current has the last span of a run that is known to be the latest version of its
+	// message. So are those before it: a loading ends a run where it replaces a message.
+	current map[structure.RunID]uint64
+	// owned, when not nil, returns how many spans of a run have ids of their own here.
+	owned func(context.Context, structure.RunID) (uint64, error)
+}
+
+func (s *state) reading(t *structure.Thread) *reading {
+	return &reading{
+		state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool), current: make(map[structure.RunID]uint64),
+	}
+}
+
+// sourced returns the usage of a span that has the id that its message was added with, nil
+// if there is none.
+func sourced(s *structure.Span) *structure.Usage {
+	for i := range s.Usages {
+		if u := &s.Usages[i]; u.SourceID != "" && u.Lookup > 0 {
+			return u
+		}
+	}
+	return nil
+}
+
+// id returns the id of the message that a span is: the one that it was added with to this
+// chat, if it is the latest version of that message.
+func (r *reading) id(ctx context.Context, s *structure.Span) (string, error) {
+	if u := sourced(s); u != nil {
+		own, err := r.isOwn(ctx, u.SourceID, s.Ref)
+		if own || err != nil {
+			return u.SourceID, err
+		}
+	}
+	return foreignID(r.thread.ID, s.Ref), nil
+}
+
+func (r *reading) isOwn(ctx context.Context, id string, at structure.SpanRef) (bool, error) {
+	if r.owned != nil {
+		n, err := r.owned(ctx, at.Run)
+		return at.Seq <= n, err
+	}
+	home, err := r.isHome(ctx, at.Run)
+	if err != nil || !home || !r.thread.Keeps || at.Seq <= r.current[at.Run] {
+		return home, err // only in threads that keep their messages there are versions
+	}
+	return r.isLatest(ctx, id, at)
+}
+
+func (r *reading) isLatest(ctx context.Context, id string, at structure.SpanRef) (bool, error) {
+	found, err := backend.FindFirst(ctx, r.from, id, r.thread.ID)
+	if isNotFound(err) || err == nil && found.Span != at {
+		return false, nil
+	}
+	if err == nil {
+		r.current[at.Run] = at.Seq
+	}
+	return err == nil, err
+}
+
+// isHome reports whether a run belongs to the chat.
+func (r *reading) isHome(ctx context.Context, run structure.RunID) (bool, error) {
+	home, known := r.home[run]
+	if !known {
+		is, err := r.from.Run(ctx, run)
+		if err != nil {
+			return false, err
+		}
+		home = is.Home == r.thread.Home()
+		r.home[run] = home
+	}
+	return home, nil
+}
+
+// idAt returns the id of the message at a span, none for the empty position.
+func (r *reading) idAt(ctx context.Context, at structure.SpanRef) (Ref, error) {
+	if at.IsZero() {
+		return "", nil
+	}
+	step, err := r.step(ctx, at, backend.PathOptions{})
+	if err != nil {
+		return "", err
+	}
+	id, err := r.id(ctx, step.Span)
+	return Ref(id), err
+}
+
+// step returns a span.
+func (s *state) step(ctx context.Context, at structure.SpanRef, o backend.PathOptions) (last *backend.Step, err error) {
+	for step, err := range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
+		if err != nil {
+			return nil, err
+		}
+		last = step
+	}
+	return last, nil
+}
+
+// message returns the message that a step is.
+func (r *reading) message(ctx context.Context, step *backend.Step, parent Ref) (Message, error) {
+	id, err := r.id(ctx, step.Span)
+	if err != nil {
+		return Message{}, err
+	}
+	u := &step.Span.Usages[0]
+	m := Message{
+		ID: id, ChatID: r.chatID, ParentID: parent, Name: roleOf(step), Type: typeOf(u), CreatedAt: u.CreatedAt.UnixMilli(),
+	}
+	if m.Data, err = r.data(ctx, step, id); err != nil {
+		return Message{}, fmt.Errorf("message %q: %w", id, err)
+	}
+	return m, nil
+}
+
+// body returns a copy of a block's body, null if it was erased.
+func (s *state) body(ctx context.Context, b *structure.Block) (json.RawMessage, error) {
+	switch {
+	case b.Tree.Size != 0:
+		body, err := s.store.Body(ctx, b.ID)
+		if err == nil {
+			var all []byte
+			if all, err = io.ReadAll(body); err == nil {
+				return all, nil
+			}
+		}
+		if errors.Is(err, lineage.ErrErased) {
+			return json.RawMessage("null"), nil // since it was looked up
+		}
+		return nil, err
+	case b.Body == nil:
+		return json.RawMessage("null"), nil
+	}
+	return bytes.Clone(b.Body), nil
+}
+
+// kind is the metadata of a message's usage, which only messages of an unusual
+// type have.
+type kind struct {
+	Type string `json:"type"`
+}
+
+func (k kind) metadata() []byte {
+	b, _ := json.Marshal(k) // a string always marshals
+	return b
+}
+
+func typeOf(u *structure.Usage) string {
+	var k kind
+	if u.Metadata == nil || json.Unmarshal(u.Metadata, &k) != nil || !bytes.Equal(u.Metadata, k.metadata()) {
+		return TypeMessage // the metadata is somebody else's
+	}
+	return k.Type
+}

@@ -1,0 +1,124 @@
+package sqladapter
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A message goes by the id that its caller chose where the database can have it: ids are
+// unique in a database, and in a store only in a thread. From the first message of a run on
+// that cannot, those of the run go by the ids of their spans. The database says for each
+// run how many do not, so that what is there keeps its ids.
+
+// ownText is what the database says of a run: 0 where no message has an id of its own, 1
+// where all have, and n+1 for the first n.
+func ownText(n, last uint64) uint64 {
+	switch {
+	case n == 0:
+		return 0
+	case n >= last:
+		return 1
+	}
+	return n + 1
+}
+
+// owned is the inverse of ownText.
+func (e extent) owned() uint64 {
+	switch e.own {
+	case 0:
+		return 0
+	case 1:
+		return e.last
+	}
+	return min(e.own-1, e.last)
+}
+
+// owned returns how many messages of a run, from the first on, go by ids of their own.
+func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
+	l := v.lines[run]
+	if l == nil {
+		l = &line{}
+		if err := v.recall(ctx, run, l); err != nil {
+			return 0, err
+		}
+		v.lines[run] = l
+	}
+	if l.counted {
+		return l.own, nil
+	}
+	var err error
+	l.own, l.counted = l.has.owned(), true
+	if l.last > l.has.last && l.own == l.has.last {
+		l.own, err = v.count(ctx, run, l.own, l.last, true)
+	}
+	if v.w.check != nil { // the database keeps the ids that it has
+		var there line
+		if err := v.recall(ctx, run, &there); err != nil {
+			return 0, err
+		}
+		if there.has.last > 0 {
+			l.own = min(l.own, there.has.owned())
+		}
+	}
+	return l.own, err
+}
+
+// count returns how many messages of a run can go by ids of their own, if as many do as are
+// known to. It looks at those in the store, and at others in the database if asked to.
+func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64, others bool) (uint64, error) {
+	is, err := v.w.state.Run(ctx, run)
+	if err != nil || is.Home != v.record.Home() {
+		return 0, err
+	}
+	tip := structure.SpanRef{Run: run, Seq: last}
+	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: is.Position(known + 1)}, backend.PathOptions{}) {
+		if err != nil {
+			return 0, err
+		}
+		id, own, err := v.reader.IsOwn(ctx, step.Span)
+		if err == nil && own && others {
+			own, err = v.isFree(ctx, id)
+		}
+		if err != nil || id != "" && !own {
+			return step.Span.Ref.Seq - 1, err
+		}
+	}
+	return last, nil
+}
+
+// isFree reports whether the database can have a message of the chat under an id: no other
+// chat has it there.
+func (v *view) isFree(ctx context.Context, id string) (bool, error) {
+	if v.w.DB.checkID(chat.SubjectMessage, id) != nil || (chat.Message{ID: id, Name: "-", Data: []byte("0")}).Check() != nil {
+		return false, nil
+	}
+	others := false
+	for found, err := range v.w.state.Find(ctx, id, structure.ThreadID{}, backend.Found{}) {
+		if err != nil {
+			return false, err
+		}
+		if others = found.Home.Thread != v.thread; others {
+			break
+		}
+	}
+	if !others {
+		return true, nil
+	}
+	own := chat.IDOfThread(v.record)
+	for _, m := range v.w.batch.messages {
+		if m.ID == id && m.ChatID != own {
+			return false, nil
+		}
+	}
+	free := true
+	err := v.w.DB.Read(ctx, func(c *Conn) error {
+		chats, err := c.chatsOf(ctx, []string{id})
+		in, there := chats[id]
+		free = !there || in == own
+		return err
+	})
+	return free, err
+}
