@@ -32,8 +32,9 @@ type ThreadOptions struct {
 	Metadata []byte
 	// Overrides are those of the main branch.
 	Overrides Overrides
-	// CreatedAt defaults to now.
-	CreatedAt time.Time
+	// CreatedAt and UpdatedAt default to now. A thread that comes from elsewhere keeps its
+	// place in listings with its own times.
+	CreatedAt, UpdatedAt time.Time
 }
 
 // ThreadInfo is a thread as it is now.
@@ -46,9 +47,12 @@ type ThreadInfo struct {
 	// Active is the context of the active branch.
 	Active    ContextID
 	CreatedAt time.Time
-	// UpdatedAt is when the thread was last changed or one of its contexts last moved,
-	// whichever is later. A fork without a name counts from its first message.
+	// UpdatedAt is when the thread was last changed or got a message, whichever is later.
+	// Messages count by their own times.
 	UpdatedAt time.Time
+	// LastMessage is the time of the latest message that was added to the thread, on
+	// whichever branch or on none. It is zero if there is none.
+	LastMessage time.Time
 }
 
 // ID returns the thread's id.
@@ -74,10 +78,13 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 	if o.CreatedAt.IsZero() {
 		o.CreatedAt = now
 	}
+	if o.UpdatedAt.IsZero() {
+		o.UpdatedAt = now
+	}
 	main := structure.NewID[ContextID]()
 	thread := &structure.Thread{
 		ID: id, SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata,
-		CreatedAt: o.CreatedAt, UpdatedAt: now, Incarnation: structure.NewIncarnation(),
+		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, Incarnation: structure.NewIncarnation(),
 	}
 	active := *thread
 	active.Active = main
@@ -113,32 +120,14 @@ func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error
 	return t, err
 }
 
-// Threads yields every thread, in no particular order.
-func (s *Store) Threads(ctx context.Context) iter.Seq2[*Thread, error] {
-	return func(yield func(*Thread, error) bool) {
-		for t, err := range s.engine.Threads(ctx, structure.ThreadID{}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(&Thread{store: s, id: t.ID}, nil) {
-				return
-			}
-		}
-	}
-}
-
 // Info returns the thread as it is now.
 func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 	r, err := t.store.engine.Thread(ctx, t.id)
 	if err != nil {
 		return ThreadInfo{}, err
 	}
-	info := *threadInfo(r)
-	if info.UpdatedAt, err = backend.UpdatedAt(ctx, t.store.engine, r); err != nil {
-		return ThreadInfo{}, err
-	}
-	return info, nil
+	last, err := t.store.engine.LastMessage(ctx, r.Home())
+	return infoOf(backend.ThreadListing{Thread: r, LastMessage: last}), err
 }
 
 func threadInfo(r *structure.Thread) *ThreadInfo {
@@ -243,17 +232,7 @@ func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) erro
 // Contexts yields the thread's contexts, those without a name included, oldest
 // first.
 func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
-	return func(yield func(*Context, error) bool) {
-		for c, err := range t.store.engine.Contexts(ctx, t.id, structure.ContextID{}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(&Context{store: t.store, id: c.ID}, nil) {
-				return
-			}
-		}
-	}
+	return t.store.handles(t.store.engine.Contexts(ctx, t.id, structure.ContextID{}))
 }
 
 // Find returns the entry that was added to the thread with a source id, on whichever

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -100,10 +101,7 @@ func (s *onStore) changeWith(ctx context.Context, id structure.ThreadID, make fu
 		if err != nil {
 			return err
 		}
-		is.UpdatedAt = now()
-		if !is.UpdatedAt.After(was.UpdatedAt) {
-			is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs
-		}
+		is.UpdatedAt = updatedNow(was)
 		o := asIs(was)
 		o.Sources = sources
 		err = s.apply(ctx, append(records, &is), o)
@@ -111,6 +109,32 @@ func (s *onStore) changeWith(ctx context.Context, id structure.ThreadID, make fu
 			return err
 		}
 	}
+}
+
+// updatedNow returns the time of an update that is made now: every state of a thread differs.
+func updatedNow(t *structure.Thread) time.Time {
+	if at := now(); at.After(t.UpdatedAt) {
+		return at
+	}
+	return t.UpdatedAt.Add(time.Millisecond)
+}
+
+// touch adds to a commit for a state of a thread that the thread was updated now.
+func (s *onStore) touch(ctx context.Context, t *structure.Thread, records []structure.Record, o *backend.Options) ([]structure.Record, error) {
+	is := *t
+	if err := s.forgetGone(ctx, &is); err != nil {
+		return nil, err
+	}
+	is.UpdatedAt = updatedNow(t)
+	o.Threads = asIs(t).Threads
+	return append(records, &is), nil
+}
+
+// tellTime reports whether messages say by their own times that a chat was updated now, or a
+// moment ago. To add messages that are older updates it as well.
+func tellTime(messages []Message) bool {
+	limit := now().Add(-time.Second).UnixMilli()
+	return slices.ContainsFunc(messages, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit })
 }
 
 // forgetGone leaves a thread without an active context if that was deleted, as an import

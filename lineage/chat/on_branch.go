@@ -201,7 +201,11 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 		if !forward {
 			records = append(records, &structure.Reflog{Context: c.ID, From: c.Tip, To: to, Reason: "update branch head", At: now()})
 		}
-		err = s.apply(ctx, records, asIs(t, backend.Expect{Context: c.ID, Tip: c.Tip}))
+		o := asIs(t, backend.Expect{Context: c.ID, Tip: c.Tip})
+		if records, err = s.touch(ctx, t, records, &o); err != nil {
+			return err
+		}
+		err = s.apply(ctx, records, o)
 		if !isTipMoved(err) && !isRace(err) {
 			return err
 		}

@@ -272,6 +272,11 @@ func (s *onStore) addOnce(ctx context.Context, m *Message, p *placing) error {
 	}
 	o := asIs(t, made.tips...)
 	o.Sources = made.sources
+	if !tellTime(p.messages) {
+		if made.records, err = s.touch(ctx, t, made.records, &o); err != nil {
+			return err
+		}
+	}
 	return s.apply(ctx, made.records, o)
 }
 
@@ -326,11 +331,18 @@ func (s *onStore) appendOnce(ctx context.Context, r *AppendRequest, p *placing) 
 	if err != nil {
 		return err
 	}
-	records := append(made.records, &structure.Tip{Context: c.ID, Span: made.last})
+	o := backend.Options{Tips: append(made.tips, backend.Expect{Context: c.ID, Tip: c.Tip}), Sources: made.sources}
+	if !tellTime(r.Messages) {
+		t, err := s.engine.Thread(ctx, thread)
+		if err == nil {
+			made.records, err = s.touch(ctx, t, made.records, &o)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	// The branch comes last: its context is at hand when the engine moves it.
-	return s.apply(ctx, records, backend.Options{
-		Tips: append(made.tips, backend.Expect{Context: c.ID, Tip: c.Tip}), Sources: made.sources,
-	})
+	return s.apply(ctx, append(made.records, &structure.Tip{Context: c.ID, Span: made.last}), o)
 }
 
 // appendToNew appends to a branch that the same change makes.
