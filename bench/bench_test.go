@@ -305,7 +305,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, branches, fewNames+1)
 	threads := 0
-	for _, err := range s.store.Threads(ctx) {
+	for _, err := range s.store.Threads(ctx, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		threads++
 	}

@@ -215,7 +215,7 @@ func TestClosed(t *testing.T) {
 		"digest":     func() error { _, err := c.Digest(bg); return err },
 		"branches":   func() error { _, err := thread.Branches(bg); return err },
 		"checkpoint": func() error { _, err := thread.Checkpoint(bg, "c"); return err },
-		"threads":    func() error { _, err := gather(s.Threads(bg)); return err },
+		"threads":    func() error { _, err := gather(s.Threads(bg, lineage.ThreadQuery{})); return err },
 		"thread":     func() error { _, err := s.CreateThread(bg, lineage.ThreadOptions{}); return err },
 		"put":        func() error { _, _, err := s.Put(bg, strings.NewReader(""), lineage.BlockOptions{}); return err },
 		"changes":    func() error { _, err := gather(s.Changes(bg, lineage.Cursor{})); return err },

@@ -2,6 +2,8 @@ package lineage
 
 import (
 	"context"
+	"iter"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
@@ -118,6 +120,9 @@ type Filter struct {
 	// Window is the range looked at; its Last counts spans before other
 	// conditions are tested.
 	Window Window
+	// Since and Until keep what was said not before the one and before the other. Zero
+	// times are no bounds. Times need not rise along a history, so the whole Window is read.
+	Since, Until time.Time
 	// Roles keeps messages of these roles.
 	Roles []string
 	// Keep, when not nil, keeps the entries it returns true for.
@@ -171,7 +176,21 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 	return usages, nil
 }
 
+// Select yields the entries of the context's history that pass a filter, oldest first.
+func (c *Context) Select(ctx context.Context, f Filter) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for e, err := range c.Entries(ctx, f.Window) {
+			if (err != nil || f.keeps(e)) && (!yield(e, err) || err != nil) {
+				return
+			}
+		}
+	}
+}
+
 func (f *Filter) keeps(e *Entry) bool {
+	if !f.Since.IsZero() && e.CreatedAt.Before(f.Since) || !f.Until.IsZero() && !e.CreatedAt.Before(f.Until) {
+		return false
+	}
 	if len(f.Roles) > 0 {
 		found := false
 		for _, role := range f.Roles {

@@ -63,6 +63,11 @@ func (c *crowd) operations(t testing.TB) []operation {
 	return []operation{
 		{"create a thread", func() { _, err = c.CreateThread(bg, lineage.ThreadOptions{SourceID: "mine"}); must(err) }},
 		{"find a thread", func() { _, err = c.FindThread(bg, "mine"); must(err) }},
+		{"ensure a thread", func() { _, _, err = c.EnsureThread(bg, lineage.ThreadOptions{SourceID: "mine"}); must(err) }},
+		{"list threads", func() { c.page(t, lineage.ThreadQuery{}) }},
+		{"list threads of a user", func() { nobody := "nobody"; c.page(t, lineage.ThreadQuery{User: &nobody}) }},
+		{"list threads by their titles", func() { c.page(t, lineage.ThreadQuery{TitlePrefix: "none"}) }},
+		{"list contexts alone", func() { require.Empty(t, gathered(t, c.Contexts(bg))) }},
 		{"update a thread", func() { must(c.thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "title" })) }},
 		{"look at a thread", func() { _, err = c.thread.Info(bg); must(err) }},
 		{"delete a thread", func() { found, err := c.FindThread(bg, "mine"); must(err); must(found.Delete(bg)) }},
@@ -97,6 +102,17 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"rename main", func() { must(c.thread.RenameBranch(bg, "main", "was main")) }},
 		{"delete a branch without main", func() { must(c.thread.Switch(bg, "named")); must(c.thread.DeleteBranch(bg, "named")) }},
 		{"delete who has children", func() { must(c.thread.DeleteBranch(bg, "was main")) }},
+	}
+}
+
+// page reads the first page of a listing.
+func (c *crowd) page(t testing.TB, q lineage.ThreadQuery) {
+	n := 0
+	for _, err := range c.Threads(bg, q) {
+		require.NoError(t, err)
+		if n++; n == 20 {
+			return
+		}
 	}
 }
 

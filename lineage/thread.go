@@ -36,8 +36,9 @@ type ThreadOptions struct {
 	// Keep makes every message that is added to the thread stay as long as the thread,
 	// also where no context leads there any more.
 	Keep bool
-	// CreatedAt defaults to now.
-	CreatedAt time.Time
+	// CreatedAt and UpdatedAt default to now. A thread that comes from elsewhere keeps its
+	// place in listings with its own times.
+	CreatedAt, UpdatedAt time.Time
 }
 
 // ThreadInfo is a thread as it is now.
@@ -52,9 +53,12 @@ type ThreadInfo struct {
 	// Keeps says that its messages stay as long as the thread: see ThreadOptions.Keep.
 	Keeps     bool
 	CreatedAt time.Time
-	// UpdatedAt is when the thread was last changed or one of its contexts last moved,
-	// whichever is later. A fork without a name counts from its first message.
+	// UpdatedAt is when the thread was last changed or got a message, whichever is later.
+	// Messages count by their own times.
 	UpdatedAt time.Time
+	// LastMessage is the time of the latest message that was added to the thread, on
+	// whichever branch or on none. It is zero if there is none.
+	LastMessage time.Time
 }
 
 // ID returns the thread's id.
@@ -76,7 +80,7 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 			return t.Err
 		}
 		made = b.NewThread(write.Thread{
-			SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata, Keeps: o.Keep, CreatedAt: o.CreatedAt,
+			SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata, Keeps: o.Keep, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 		})
 		main := b.NewContext(write.Context{Thread: made.ID, Overrides: o.Overrides})
 		b.Branch(made.ID, MainBranch, "", main.ID, b.Time())
@@ -112,32 +116,14 @@ func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error
 	return t, err
 }
 
-// Threads yields every thread, in no particular order.
-func (s *Store) Threads(ctx context.Context) iter.Seq2[*Thread, error] {
-	return func(yield func(*Thread, error) bool) {
-		for t, err := range s.engine.Threads(ctx, structure.ThreadID{}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(&Thread{store: s, id: t.ID}, nil) {
-				return
-			}
-		}
-	}
-}
-
 // Info returns the thread as it is now.
 func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 	r, err := t.store.engine.Thread(ctx, t.id)
 	if err != nil {
 		return ThreadInfo{}, err
 	}
-	info := *threadInfo(r)
-	if info.UpdatedAt, err = backend.UpdatedAt(ctx, t.store.engine, r); err != nil {
-		return ThreadInfo{}, err
-	}
-	return info, nil
+	last, err := t.store.engine.LastMessage(ctx, r.Home())
+	return infoOf(backend.ThreadListing{Thread: r, LastMessage: last}), err
 }
 
 func threadInfo(r *structure.Thread) *ThreadInfo {
@@ -148,12 +134,13 @@ func threadInfo(r *structure.Thread) *ThreadInfo {
 }
 
 // Update changes the title, metadata and user of a thread, and whether it keeps its messages. What change leaves alone
-// stays. It may be called more than once if others change the thread meanwhile.
+// stays, and if it leaves everything alone nothing happens; setting UpdatedAt to whatever time makes the thread one that
+// was updated now. It may be called more than once if others change the thread meanwhile.
 func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
 	return t.change(ctx, func(_ *write.Batch, r *structure.Thread) error {
 		info := threadInfo(r)
 		change(info)
-		r.Title, r.UserID, r.Keeps = info.Title, info.UserID, info.Keeps
+		r.Title, r.UserID, r.Keeps, r.UpdatedAt = info.Title, info.UserID, info.Keeps, info.UpdatedAt
 		was := r.Metadata
 		r.Metadata = info.Metadata
 		return checkChanged("thread", t.id.String(), "metadata", was, r.Metadata)
@@ -235,17 +222,7 @@ func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) erro
 // Contexts yields the thread's contexts, those without a name included, oldest
 // first.
 func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
-	return func(yield func(*Context, error) bool) {
-		for c, err := range t.store.engine.Contexts(ctx, t.id, structure.ContextID{}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(&Context{store: t.store, id: c.ID}, nil) {
-				return
-			}
-		}
-	}
+	return t.store.handles(t.store.engine.Contexts(ctx, t.id, structure.ContextID{}))
 }
 
 // Find returns the entry that was added to the thread with a source id, on whichever

@@ -175,7 +175,7 @@ func TestProjectFollows(t *testing.T) {
 	// While somebody else has the store it waits, and hears of everything afterwards.
 	holder, err := lineage.Open(t.Context(), dir, lineage.Options{Wait: time.Minute})
 	require.NoError(t, err)
-	for thread, err := range holder.Threads(t.Context()) {
+	for thread, err := range holder.Threads(t.Context(), lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		active, err := thread.Active(t.Context())
 		require.NoError(t, err)

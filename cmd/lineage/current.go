@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -22,9 +19,6 @@ import (
 // chatFile is a file in a store that names the chosen chat, with a checksum. It is a
 // preference of the command line and unknown to the store.
 const chatFile = "current-chat"
-
-// maxLatest bounds how many commits are read to find the chat that changed last.
-const maxLatest = 4096
 
 // currentChat returns the chat that commands work on, nil while there is none.
 func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
@@ -68,106 +62,16 @@ func chosen(id lineage.ThreadID) string {
 	return fmt.Sprintf("%s %08x\n", id, crc32.ChecksumIEEE(id[:]))
 }
 
-// latestChat returns the chat that changed last, which is the first that is listed; nil
-// while there is none. It reads commits from the last one back.
+// latestChat returns the chat that was updated last, which is the first that is listed; nil
+// while there is none.
 func (s *session) latestChat(ctx context.Context) (*lineage.Thread, error) {
-	head, err := s.store.View().Head(ctx)
-	if err != nil {
-		return nil, err
-	}
-	read := uint64(0)
-	for end, n := head.Number, uint64(1); end > 0 && read < maxLatest; n *= 4 {
-		n = min(n, end)
-		found, err := s.latestIn(ctx, end-n+1, end)
-		if errors.Is(err, lineage.ErrCorrupt) {
-			break
-		}
-		if found != nil || err != nil {
-			return found, err
-		}
-		end, read = end-n, read+n
-	}
-	return s.latestByTime(ctx)
-}
-
-// latestIn returns the chat that changed last in a range of commits, of those that still
-// exist.
-func (s *session) latestIn(ctx context.Context, first, last uint64) (*lineage.Thread, error) {
-	var changed []structure.Record
-	for c, err := range s.store.View().Feed(ctx, lineage.Cursor{Number: first - 1}) {
+	for t, err := range s.store.Threads(ctx, lineage.ThreadQuery{}) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Number > last {
-			break
-		}
-		for _, r := range c.Records {
-			switch r.(type) {
-			case *structure.Thread, *structure.Context, *structure.Tip:
-				changed = append(changed, r)
-			}
-		}
-	}
-	seen := make(map[lineage.ThreadID]bool)
-	for i := len(changed) - 1; i >= 0; i-- {
-		id, err := s.threadOf(ctx, changed[i])
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && (id.IsZero() || seen[id]) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		seen[id] = true
-		if t, err := s.store.Thread(ctx, id); !errors.Is(err, lineage.ErrNotFound) {
-			return t, err
-		}
+		return t.Thread, nil
 	}
 	return nil, nil
-}
-
-// threadOf returns the chat that a record changed, zero for none.
-func (s *session) threadOf(ctx context.Context, r structure.Record) (lineage.ThreadID, error) {
-	id := lineage.ContextID{}
-	switch r := r.(type) {
-	case *structure.Thread:
-		return r.ID, nil
-	case *structure.Context:
-		id = r.ID
-	case *structure.Tip:
-		id = r.Context
-	}
-	// A context that was deleted changed nothing that is left.
-	c, err := s.store.View().Context(ctx, id)
-	return c.Thread, err
-}
-
-// latestByTime returns the chat with the latest time of a change. It looks at all.
-func (s *session) latestByTime(ctx context.Context) (*lineage.Thread, error) {
-	times := make(map[lineage.ThreadID]time.Time)
-	for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
-		if err != nil {
-			return nil, err
-		}
-		times[t.ID] = t.UpdatedAt
-	}
-	for c, err := range s.store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
-		if err != nil {
-			return nil, err
-		}
-		if is, ok := times[c.Thread]; ok && is.UnixMilli() < c.MovedAt {
-			times[c.Thread] = time.UnixMilli(c.MovedAt)
-		}
-	}
-	var latest lineage.ThreadID
-	for id, is := range times {
-		if latest.IsZero() || cmp.Or(is.Compare(times[latest]), bytes.Compare(id[:], latest[:])) > 0 {
-			latest = id
-		}
-	}
-	if latest.IsZero() {
-		return nil, nil
-	}
-	return s.store.Thread(ctx, latest)
 }
 
 // useChat makes a chat the one that commands work on.

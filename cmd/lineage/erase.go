@@ -186,7 +186,7 @@ func timesUsed(n int) string {
 
 // eachSummary visits the summaries of all chats whose text is still there.
 func (s *session) eachSummary(ctx context.Context, visit func(*lineage.SummaryInfo) error) error {
-	for thread, err := range s.store.Threads(ctx) {
+	for thread, err := range s.store.Threads(ctx, lineage.ThreadQuery{}) {
 		if err != nil {
 			return err
 		}

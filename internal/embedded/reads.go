@@ -57,6 +57,11 @@ func (r *reads) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq
 	return sequence(r, func(v view) iter.Seq2[backend.ThreadListing, error] { return v.ListThreads(ctx, q) })
 }
 
+// ContextsAlone implements backend.Reader.
+func (r *reads) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.ContextsAlone(ctx, after) })
+}
+
 // Children implements backend.Reader.
 func (r *reads) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return sequence(r, func(v view) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent, after) })

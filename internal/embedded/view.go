@@ -170,6 +170,11 @@ func (v view) Contexts(ctx context.Context, thread structure.ThreadID, after str
 	return v.contexts(ctx, key(tableMember, thread[:]), after)
 }
 
+// ContextsAlone implements backend.Reader.
+func (v view) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return v.contexts(ctx, key(tableMember, make([]byte, len(structure.ThreadID{}))), after)
+}
+
 // Children implements backend.Reader.
 func (v view) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return v.contexts(ctx, key(tableChild, parent[:]), after)

@@ -15,8 +15,8 @@ type Thread struct {
 	Title    string
 	Metadata []byte
 	Keeps    bool
-	// CreatedAt is by default the time of the commit.
-	CreatedAt time.Time
+	// CreatedAt and UpdatedAt are by default the time of the commit.
+	CreatedAt, UpdatedAt time.Time
 }
 
 // NewThread adds a thread that must not be there, without a branch, and returns its record.
@@ -31,9 +31,12 @@ func (b *Batch) NewThread(t Thread) *structure.Thread {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = b.Time()
 	}
+	if t.UpdatedAt.IsZero() {
+		t.UpdatedAt = b.Time()
+	}
 	is := &structure.Thread{
 		ID: t.ID, SourceID: t.SourceID, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata, Keeps: t.Keeps,
-		CreatedAt: t.CreatedAt, UpdatedAt: b.Time(), Incarnation: structure.NewIncarnation(),
+		CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Incarnation: structure.NewIncarnation(),
 	}
 	b.ExpectThread(t.ID, nil)
 	b.add(is)

@@ -63,7 +63,7 @@ func (l *loader) finishOpen() error {
 		}
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
-	if err := l.write(t); err != nil {
+	if err := l.write(t, st.header.Updated); err != nil {
 		return err
 	}
 	l.nodes = st.nodes
@@ -314,13 +314,14 @@ func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, nam
 	return c
 }
 
-// write adds what has changed of the thread and its contexts to the commit at hand. Many
+// write adds what has changed of the thread and its contexts to the commit at hand. The
+// thread keeps the time at which the archive says that it was updated, if it does. Many
 // contexts of a thread that is in the store go in several commits.
-func (l *loader) write(t *threadState) error {
+func (l *loader) write(t *threadState, updated time.Time) error {
 	if t.was == nil {
 		l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID})
 		first := t.record
-		first.UpdatedAt = l.now()
+		first.UpdatedAt = laterTime(first.CreatedAt, updated)
 		first.Active = structure.ContextID{}
 		first.Metadata = nil // it comes with the whole, below
 		l.next.add(&first, 64)
@@ -348,13 +349,18 @@ func (l *loader) write(t *threadState) error {
 		return nil // a context that moves is noted by itself
 	}
 	l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
-	t.record.UpdatedAt = l.now()
-	if !t.record.UpdatedAt.After(t.was.UpdatedAt) {
-		t.record.UpdatedAt = t.was.UpdatedAt.Add(time.Millisecond)
-	}
+	t.record.UpdatedAt = laterTime(t.was.UpdatedAt.Add(time.Millisecond), updated)
 	whole := t.record
 	l.next.add(&whole, 64+len(whole.Metadata))
 	return nil
+}
+
+// laterTime returns the later of two times in whole milliseconds.
+func laterTime(a, b time.Time) time.Time {
+	if b.After(a) {
+		a = b
+	}
+	return a.UTC().Truncate(time.Millisecond)
 }
 
 // writeContexts adds what has changed of a thread's contexts, and reports whether there was

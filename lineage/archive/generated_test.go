@@ -291,12 +291,12 @@ func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 				}
 				require.EqualValues(t, len(want), made().NewConversations)
 				var got []string
-				for thread, err := range s.Threads(context.Background()) {
+				for thread, err := range s.Threads(context.Background(), lineage.ThreadQuery{}) {
 					require.NoError(t, err)
 					info, err := thread.Info(context.Background())
 					require.NoError(t, err)
 					if id, ok := strings.CutPrefix(info.SourceID, o.Prefix); ok {
-						got = append(got, shownThread(t, s, thread, id))
+						got = append(got, shownThread(t, s, thread.Thread, id))
 					}
 				}
 				slices.Sort(want)

@@ -229,7 +229,7 @@ func historiesIn(t testing.TB, s *lineage.Store) []string {
 	t.Helper()
 	ctx := context.Background()
 	var out []string
-	for thread, err := range s.Threads(ctx) {
+	for thread, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		for c, err := range thread.Contexts(ctx) {
 			require.NoError(t, err)
@@ -584,9 +584,9 @@ func TestConversationWithoutID(t *testing.T) {
 	}
 	require.EqualValues(t, 1, add(1).NewConversations)
 	var thread *lineage.Thread
-	for found, err := range s.Threads(ctx) {
+	for found, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
-		thread = found
+		thread = found.Thread
 	}
 	at, err := thread.ActiveBranch(ctx)
 	require.NoError(t, err)

@@ -120,7 +120,7 @@ func stored(t testing.TB, s *lineage.Store) string {
 	t.Helper()
 	ctx := context.Background()
 	var threads []string
-	for thread, err := range s.Threads(ctx) {
+	for thread, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		var b strings.Builder
 		info, err := thread.Info(ctx)

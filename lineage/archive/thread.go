@@ -192,7 +192,7 @@ func (l *loader) state(t *threadState) {
 	l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID})
 	main := t.contexts[0]
 	first := t.record
-	first.UpdatedAt = l.now()
+	first.UpdatedAt = laterTime(first.CreatedAt, time.Time{})
 	active := first.Active
 	first.Active = structure.ContextID{}
 	l.next.add(&first, 64)

@@ -228,6 +228,8 @@ type Reader interface {
 	// Contexts yields the contexts of a thread in the order of their ids, or all
 	// contexts when the id is zero.
 	Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[Context, error]
+	// ContextsAlone yields the contexts that are in no thread, in the order of their ids.
+	ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[Context, error]
 	// Children yields the contexts whose parent is the given one, in the order of their ids.
 	Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[Context, error]
 

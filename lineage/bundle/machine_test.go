@@ -61,9 +61,9 @@ func (m *machine) context(t *rapid.T) *lineage.Context {
 
 func (m *machine) thread(t *rapid.T) *lineage.Thread {
 	var all []*lineage.Thread
-	for th, err := range m.s.Threads(bg) {
+	for th, err := range m.s.Threads(bg, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
-		all = append(all, th)
+		all = append(all, th.Thread)
 	}
 	if len(all) == 0 {
 		t.Skip("no thread")

@@ -186,7 +186,17 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 		if err != nil {
 			return err
 		}
-		return in.move(ctx, tx, c, to, "update branch head")
+		if to == c.Tip {
+			return nil
+		}
+		if err := in.move(ctx, tx, c, to, "update branch head"); err != nil {
+			return err
+		}
+		thread, err := tx.Thread(ctx, t.ID)
+		if err == nil {
+			err = touch(ctx, thread)
+		}
+		return err
 	})
 }
 

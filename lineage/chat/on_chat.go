@@ -1,11 +1,11 @@
 package chat
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
+	"strings"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -154,55 +154,53 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 	return s.made(ctx, id)
 }
 
-// ListChats implements Store.
+// ListChats implements Store. It costs the offset and what is read of the list, with a
+// filter for a user, or for a value at the top of the metadata that is not nil. Other filters
+// are tested on each chat.
 func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
 	return func(yield func(ChatInfo, error) bool) {
-		threads, err := s.choose(ctx, o)
-		if err != nil {
+		if err := o.Check(); err != nil {
 			yield(ChatInfo{}, err)
 			return
 		}
-		for i := range threads {
-			info, err := s.chatInfo(ctx, &threads[i])
+		left, skip := o.Limit, o.Offset
+		for t, err := range s.store.Threads(ctx, o.query()) {
+			if err != nil {
+				yield(ChatInfo{}, err)
+				return
+			}
+			if o.Metadata != nil && !o.Metadata.Matches(t.Was.Metadata) {
+				continue
+			}
+			if skip > 0 {
+				skip--
+				continue
+			}
+			info, err := s.chatInfo(ctx, &t.Was)
 			if isNotFound(err) {
 				continue // deleted since
 			}
 			if !yield(info, err) || err != nil {
 				return
 			}
+			if left--; left == 0 {
+				return
+			}
 		}
 	}
 }
 
-// choose returns the threads of the chats that are wanted, in order.
-func (s *onStore) choose(ctx context.Context, o ListOptions) ([]lineage.ThreadInfo, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
+// query returns the part of the options that a store's lists of threads answer.
+func (o *ListOptions) query() (q lineage.ThreadQuery) {
+	if o.UserID != "" {
+		q.User = &o.UserID
 	}
-	var chosen []lineage.ThreadInfo
-	for t, err := range s.store.Threads(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		info, err := t.Info(ctx)
-		if isNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if (o.UserID == "" || o.UserID == info.UserID) && (o.Metadata == nil || o.Metadata.Matches(info.Metadata)) {
-			chosen = append(chosen, info)
+	if m := o.Metadata; m != nil && m.Value != nil && !strings.Contains(m.Key, ".") {
+		if value, err := json.Marshal(m.Value); err == nil {
+			q.Metadata = []lineage.MetadataIs{{Key: m.Key, Value: value}}
 		}
 	}
-	slices.SortFunc(chosen, func(a, b lineage.ThreadInfo) int {
-		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), b.CreatedAt.Compare(a.CreatedAt), a.ID.Compare(b.ID))
-	})
-	chosen = chosen[min(o.Offset, len(chosen)):]
-	if o.Limit > 0 {
-		chosen = chosen[:min(o.Limit, len(chosen))]
-	}
-	return chosen, nil
+	return q
 }
 
 func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {

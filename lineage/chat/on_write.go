@@ -55,6 +55,9 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if err == nil {
 			_, err = thread.Hang(ctx, parent, itemOf(&m))
 		}
+		if err == nil && !tellTime([]Message{m}) {
+			err = touch(ctx, thread)
+		}
 		return err
 	})
 }
@@ -90,6 +93,9 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		}
 		if err == nil {
 			_, err = c.Extend(ctx, items...)
+		}
+		if err == nil && !tellTime(r.Messages) {
+			err = touch(ctx, thread)
 		}
 		return err
 	})

@@ -67,6 +67,19 @@ func TestOperationsDoNotGrow(t *testing.T) {
 			{"upsert", func() error { _, err := chats.UpsertChat(background, chat.Chat{ID: "c", UserID: "ada"}); return err }},
 			{"get", func() error { _, err := chats.Chat(background, "c"); return err }},
 			{"update", func() error { _, err := chats.UpdateChat(background, "c", chat.ChatUpdate{Title: &title}); return err }},
+			{"list chats", func() error {
+				for _, err := range chats.ListChats(background, chat.ListOptions{UserID: "ada", Limit: 1}) {
+					return err
+				}
+				return nil
+			}},
+			{"list chats by metadata", func() error {
+				o := chat.ListOptions{Metadata: &chat.MetadataFilter{Key: "none", Value: "x"}}
+				for _, err := range chats.ListChats(background, o) {
+					return err
+				}
+				return nil
+			}},
 			{"delete a chat", func() error { _, err := chats.DeleteChat(background, "d", chat.DeleteOptions{}); return err }},
 			{"add a message", func() error {
 				return chats.AddMessage(background, chat.Message{ID: "new", ChatID: "c", ParentID: "two", Name: "user", Data: []byte(`{}`)})

@@ -298,7 +298,7 @@ func TestImportStaysInItsFolder(t *testing.T) {
 	require.Len(t, report.Problems, len(bad))
 	require.ErrorIs(t, report.Problems[3], lineage.ErrInvalid)
 	require.ErrorIs(t, report.Problems[len(bad)-1], fs.ErrNotExist)
-	for thread, err := range s.Threads(bg) {
+	for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		info, err := thread.Info(bg)
 		require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 func digests(t require.TestingT, s *lineage.Store) []string {
 	seen := make(map[string]bool)
 	var out []string
-	for thread, err := range s.Threads(bg) {
+	for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		branches, err := thread.Branches(bg)
 		require.NoError(t, err)

@@ -160,6 +160,10 @@ func (r countingReader) ListThreads(ctx context.Context, q backend.ThreadQuery) 
 	return counted(r.work, r.reader.ListThreads(ctx, q))
 }
 
+func (r countingReader) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return counted(r.work, r.reader.ContextsAlone(ctx, after))
+}
+
 func (r countingReader) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return counted(r.work, r.reader.Children(ctx, parent, after))
 }

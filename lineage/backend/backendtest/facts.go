@@ -118,6 +118,7 @@ func prefixes(name string) []string { return []string{"", name[:len(name)/2], na
 func (f facts) contexts(t tester, r backend.Reader, seen *census) {
 	t.Helper()
 	f["contexts"] = list(t, r.Contexts(background, structure.ThreadID{}, structure.ContextID{}))
+	f["contexts alone"] = list(t, r.ContextsAlone(background, structure.ContextID{}))
 	for _, id := range seen.contexts.list() {
 		c, err := r.Context(background, id)
 		f[fmt.Sprint("context ", id)] = answer(t, c, err)

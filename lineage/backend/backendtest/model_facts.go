@@ -98,6 +98,7 @@ func (m *model) viewsWhere(accept func(backend.Context) bool) []backend.Context 
 
 func (m *model) viewFacts(f facts, seen *census) {
 	f["contexts"] = m.viewsWhere(func(backend.Context) bool { return true })
+	f["contexts alone"] = m.viewsWhere(func(v backend.Context) bool { return v.Thread.IsZero() })
 	for _, id := range seen.contexts.list() {
 		f[fmt.Sprint("context ", id)] = look(m.views, id)
 		f[fmt.Sprint("children of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Parent == id })

@@ -25,6 +25,7 @@ func (f facts) pages(t tester, r backend.Reader, seen *census) {
 		f[fmt.Sprint("threads after ", after)] = values(t, r.Threads(background, after))
 	}
 	for _, after := range some(seen.contexts.list()) {
+		f[fmt.Sprint("contexts alone after ", after)] = list(t, r.ContextsAlone(background, after))
 		f[fmt.Sprint("contexts after ", after)] = list(t, r.Contexts(background, structure.ThreadID{}, after))
 		for _, of := range some(seen.threads.list()) {
 			f[fmt.Sprintf("contexts of %v after %v", of, after)] = list(t, r.Contexts(background, of, after))
@@ -53,6 +54,7 @@ func (m *model) pages(f facts, seen *census) {
 		where := func(accept func(v backend.Context) bool) []backend.Context {
 			return m.viewsWhere(func(v backend.Context) bool { return v.ID.Compare(after) > 0 && accept(v) })
 		}
+		f[fmt.Sprint("contexts alone after ", after)] = where(func(v backend.Context) bool { return v.Thread.IsZero() })
 		f[fmt.Sprint("contexts after ", after)] = where(func(backend.Context) bool { return true })
 		for _, of := range some(seen.threads.list()) {
 			f[fmt.Sprintf("contexts of %v after %v", of, after)] = where(func(v backend.Context) bool { return v.Thread == of })

@@ -1,0 +1,144 @@
+package lineage_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// titles returns the titles of the threads that pass a query, a page at a time.
+func titles(t *testing.T, s *lineage.Store, q lineage.ThreadQuery) (all []string) {
+	t.Helper()
+	for {
+		n := 0
+		for l, err := range s.Threads(bg, q) {
+			require.NoError(t, err)
+			info, err := l.Info(bg)
+			require.NoError(t, err)
+			require.Equal(t, info, l.Was)
+			all, q.After = append(all, l.Was.Title), l.Page
+			if n++; n == 2 {
+				break
+			}
+		}
+		if n < 2 {
+			return all
+		}
+	}
+}
+
+func TestThreads(t *testing.T) {
+	s := newStore(t)
+	day := func(n int) time.Time { return time.Date(2021, 1, n, 0, 0, 0, 0, time.UTC) }
+	make := func(title, user, metadata string, said time.Time) {
+		th, err := s.CreateThread(bg, lineage.ThreadOptions{
+			SourceID: "import/" + title, Title: title, UserID: user, Metadata: []byte(metadata), CreatedAt: day(1), UpdatedAt: day(1),
+		})
+		require.NoError(t, err)
+		c, err := th.Active(bg)
+		require.NoError(t, err)
+		_, err = c.Extend(bg, lineage.Item{Role: "user", Body: []byte(title), CreatedAt: said})
+		require.NoError(t, err)
+	}
+	make("Alpha", "ada", `{"project":"x","n":1}`, day(5))
+	make("Beta", "bob", `{"project":"x","n":1.0}`, day(3))
+	make("alphabet", "ada", `{"project":"y"}`, day(4))
+	make("Gamma", "", "", day(9))
+	ada, nobody := "ada", ""
+	project := []lineage.MetadataIs{{Key: "project", Value: []byte(`"x"`)}}
+	for _, test := range []struct {
+		q    lineage.ThreadQuery
+		want []string
+	}{
+		{lineage.ThreadQuery{}, []string{"Gamma", "Alpha", "alphabet", "Beta"}},
+		{lineage.ThreadQuery{Oldest: true}, []string{"Beta", "alphabet", "Alpha", "Gamma"}},
+		{lineage.ThreadQuery{User: &ada}, []string{"Alpha", "alphabet"}},
+		{lineage.ThreadQuery{User: &nobody}, []string{"Gamma"}},
+		{lineage.ThreadQuery{Metadata: project}, []string{"Alpha", "Beta"}},
+		{lineage.ThreadQuery{Metadata: append(project, lineage.MetadataIs{Key: "n", Value: []byte("10e-1")}), User: &ada}, []string{"Alpha"}},
+		{lineage.ThreadQuery{TitlePrefix: "ALPHA"}, []string{"Alpha", "alphabet"}},
+		{lineage.ThreadQuery{SourcePrefix: "import/G"}, []string{"Gamma"}},
+		{lineage.ThreadQuery{From: day(4), To: day(9)}, []string{"Alpha", "alphabet"}},
+	} {
+		require.Equal(t, test.want, titles(t, s, test.q), "%+v", test.q)
+	}
+	beta, err := s.FindThread(bg, "import/Beta")
+	require.NoError(t, err)
+	info, err := beta.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, day(3), info.LastMessage)
+	require.Equal(t, day(3), info.UpdatedAt)
+	require.NoError(t, beta.Update(bg, func(i *lineage.ThreadInfo) { i.UserID = "ada" }))
+	require.Equal(t, []string{"Beta", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
+}
+
+func TestEnsureThread(t *testing.T) {
+	s := newStore(t)
+	_, _, err := s.EnsureThread(bg, lineage.ThreadOptions{})
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+	const callers = 16
+	ids, made := make([]lineage.ThreadID, callers), make([]bool, callers)
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			th, created, err := s.EnsureThread(bg, lineage.ThreadOptions{SourceID: "one", Title: fmt.Sprint(i)})
+			if err == nil {
+				ids[i], made[i] = th.ID(), created
+			}
+		})
+	}
+	all.Wait()
+	count := 0
+	for i := range callers {
+		require.Equal(t, lineage.SourceThread("one"), ids[i])
+		if made[i] {
+			count++
+		}
+	}
+	require.Equal(t, 1, count)
+}
+
+func TestContextsAlone(t *testing.T) {
+	s := newStore(t)
+	_, main := newThread(t, s)
+	_, err := main.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	var want, got []lineage.ContextID
+	for range 3 {
+		c, err := s.NewContext(bg, lineage.ContextOptions{})
+		require.NoError(t, err)
+		fork, err := c.Fork(bg, lineage.ForkOptions{})
+		require.NoError(t, err)
+		want = append(want, c.ID(), fork.ID())
+	}
+	for c, err := range s.Contexts(bg) {
+		require.NoError(t, err)
+		got = append(got, c.ID())
+	}
+	require.Equal(t, want, got)
+}
+
+func TestSelectByTime(t *testing.T) {
+	s := newStore(t)
+	_, c := newThread(t, s)
+	at := func(n int) time.Time { return time.UnixMilli(int64(n)).UTC() }
+	for i, n := range []int{10, 30, 20, 40} {
+		_, err := c.Extend(bg, lineage.Item{Role: []string{"user", "assistant"}[i%2], Body: fmt.Append(nil, n), CreatedAt: at(n)})
+		require.NoError(t, err)
+	}
+	said := func(f lineage.Filter) (all []string) {
+		for e, err := range c.Select(bg, f) {
+			require.NoError(t, err)
+			all = append(all, string(e.Body))
+		}
+		return all
+	}
+	require.Equal(t, []string{"30", "20"}, said(lineage.Filter{Since: at(20), Until: at(40)}))
+	require.Equal(t, []string{"10", "20"}, said(lineage.Filter{Until: at(30)}))
+	require.Equal(t, []string{"40"}, said(lineage.Filter{Since: at(21), Roles: []string{"assistant"}, Window: lineage.Window{Last: 2}}))
+}
