@@ -199,6 +199,27 @@ func TestCollectKeepsValuesAsLongAsTheReflog(t *testing.T) {
 	require.Equal(t, []content.ID{{}}, s.history("k"), "those who follow the store have to know")
 }
 
+// What a commit says of a value before it says something else is nobody's.
+func TestCollectTakesValuesReplacedAtOnce(t *testing.T) {
+	s := newValueStore(t)
+	defer s.close()
+	key := structure.ValueKey{Owner: ofContext(s.main.ID), Key: "k"}
+	body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, s.clock, []byte(`"a secret in a block"`))
+	s.apply(
+		&structure.Value{ValueKey: key, JSON: []byte(`"an inline secret"`), At: s.clock}, body, &structure.Value{ValueKey: key, Content: body.ID, At: s.clock},
+		&structure.Value{ValueKey: key, JSON: []byte(`"what is left"`), At: s.clock},
+	)
+	require.True(t, s.journalHas("secret"))
+	s.collectNow(-1)
+	for range 2 {
+		require.False(t, s.journalHas("secret"))
+		require.True(t, s.journalHas("what is left"))
+		require.Equal(t, []string{`"what is left"`}, jsonOf(t, s.engine, key))
+		s.anew()
+		s.verify()
+	}
+}
+
 // A context that is forked while a collection runs inherits what it would have.
 func TestForkMeanwhile(t *testing.T) {
 	s := newValueStore(t)

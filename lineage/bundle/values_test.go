@@ -157,6 +157,33 @@ func TestValuesOfConflicts(t *testing.T) {
 	requireSound(t, b)
 }
 
+// TestValuesSeenElsewhere brings a value whose context had seen what does not come along. A
+// span here that has the same place is another.
+func TestValuesSeenElsewhere(t *testing.T) {
+	a, b, main := copies(t)
+	before, err := on(t, a, main).Tip(bg)
+	require.NoError(t, err)
+	v := valueAt(ofContext(main), 1, "1")
+	v.Seen = say(t, on(t, a, main), "taken back")
+	set(t, a, v)
+	_, err = a.Engine().Apply(bg, &structure.Commit{Records: []structure.Record{&structure.Tip{Context: main, Span: before}}}, backend.Options{})
+	require.NoError(t, err) // without a word in the reflog
+	require.Equal(t, v.Seen, say(t, on(t, b, main), "said here"), "the same place")
+	fork, err := on(t, b, main).Fork(bg, lineage.ForkOptions{At: say(t, on(t, b, main), "and more")})
+	require.NoError(t, err)
+	theirs := write(t, a, bundle.WriteOptions{})
+	bring(t, b, theirs)
+	is, err := b.Engine().Value(bg, v.ValueKey)
+	require.NoError(t, err)
+	require.Equal(t, structure.CollectedSpan, is.Seen)
+	_, err = backend.NewContextValues(bg, b.Engine(), fork.ID()).Value("k")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	bringAgain(t, b, theirs)
+	c := newStore(t)
+	bring(t, c, theirs)
+	requireSameBundle(t, theirs, write(t, c, bundle.WriteOptions{}))
+}
+
 // TestValuesOfChosen brings the values of what was chosen, and no others.
 func TestValuesOfChosen(t *testing.T) {
 	a := newStore(t)
