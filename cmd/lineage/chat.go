@@ -49,6 +49,8 @@ type chatRecord struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
+	// Next is set for the last chat of a page: the token for --after.
+	Next string `json:"next,omitempty"`
 }
 
 func (*chatRecord) recordType() string { return "chat" }

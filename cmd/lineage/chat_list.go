@@ -1,36 +1,56 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 type chatListOptions struct {
-	user  string
-	limit int
+	user, source, title string
+	metadata            []string
+	since, until        string
+	after               string
+	oldest              bool
+	limit               int
 }
 
 func chatListCommand(a *app) *cobra.Command {
 	o := &chatListOptions{}
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the chats, the one that changed last first",
+		Short: "List the chats, the one that was updated last first",
+		Long: `List the chats, the one that was updated last first. A chat is updated when it
+is changed and when it gets a message. Messages count by their own times, so
+imported chats stand where their archive has them.
+
+A page is read at the cost of what it shows. With --limit, the token for the
+next page is printed behind it. In a database, only --user, --metadata (once) and
+--limit can be used.`,
 		Example: `  lineage chat list
-  lineage chat list --user ada --limit 20 --json`,
+  lineage chat list --user ada --limit 20 --json
+  lineage chat list --title trip --since 2026-01-01 --metadata project=x`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error { return runChatList(ctx, a, o) }),
 	}
-	c.Flags().StringVar(&o.user, "user", "", "only this user's")
-	c.Flags().IntVarP(&o.limit, "limit", "n", 0, "at most so many")
+	f := c.Flags()
+	f.StringVar(&o.user, "user", "", "only this user's")
+	f.StringVar(&o.source, "source-prefix", "", "only those whose id of the caller's begins so")
+	f.StringVar(&o.title, "title", "", "only those whose title begins so, in upper or lower case")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "only those with this KEY=VALUE in their metadata; VALUE is JSON, or else a string; may be repeated")
+	f.StringVar(&o.since, "since", "", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
+	f.StringVar(&o.until, "until", "", "only those updated before this time")
+	f.BoolVar(&o.oldest, "oldest", false, "list the one that was updated first first")
+	f.IntVarP(&o.limit, "limit", "n", 0, "at most so many")
+	f.StringVar(&o.after, "after", "", "continue behind the page that ended with this TOKEN")
 	return c
 }
 
@@ -41,24 +61,94 @@ func runChatList(ctx context.Context, a *app, o *chatListOptions) error {
 	return a.read(ctx, func(ctx context.Context, s *session) error { return listChats(ctx, s, o) })
 }
 
+// query returns what the flags ask for.
+func (o *chatListOptions) query() (q lineage.ThreadQuery, err error) {
+	q = lineage.ThreadQuery{SourcePrefix: o.source, TitlePrefix: o.title, Oldest: o.oldest}
+	if o.user != "" {
+		q.User = &o.user
+	}
+	for _, pair := range o.metadata {
+		key, value, err := metadataPair(pair)
+		if err != nil {
+			return q, err
+		}
+		q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: key, Value: value})
+	}
+	for _, bound := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"since", o.since, &q.From}, {"until", o.until, &q.To}} {
+		if *bound.at, err = timeFlag(bound.flag, bound.text); err != nil {
+			return q, err
+		}
+	}
+	if q.After, err = lineage.ParsePageToken(o.after); err != nil {
+		return q, usagef("--after: %w", err)
+	}
+	return q, nil
+}
+
+// metadataPair returns the key and the value of a flag for metadata.
+func metadataPair(pair string) (key string, value json.RawMessage, err error) {
+	key, text, ok := strings.Cut(pair, "=")
+	if !ok {
+		return "", nil, usagef("--metadata %q: it is KEY=VALUE", pair)
+	}
+	if _, ok := (lineage.MetadataIs{Value: json.RawMessage(text)}).Scalar(); !ok {
+		quoted, _ := json.Marshal(text) // strings always marshal
+		text = string(quoted)
+	}
+	return key, json.RawMessage(text), nil
+}
+
+// timeFlag returns the time of a flag, zero for none.
+func timeFlag(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05"} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, usagef("--%s %q: it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z", flag, text)
+}
+
 func listChats(ctx context.Context, s *session, o *chatListOptions) error {
-	chats, err := s.latestChats(ctx, o)
+	q, err := o.query()
 	if err != nil {
 		return err
 	}
+	var chats []*lineage.ListedThread
+	more := false
+	for t, err := range s.store.Threads(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if more = o.limit > 0 && len(chats) == o.limit; more {
+			break
+		}
+		chats = append(chats, t)
+	}
 	if len(chats) == 0 && !s.json {
-		s.note("no chats; 'lineage chat create' makes one")
+		if o.lists() {
+			s.note("no chats; 'lineage chat create' makes one")
+		} else {
+			s.note("no such chats")
+		}
 		return nil
 	}
 	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
 	for _, c := range chats {
-		thread, err := s.store.Thread(ctx, c.id)
+		r, err := s.chatRecord(ctx, c.Thread)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // deleted meanwhile
+		}
 		if err != nil {
 			return err
 		}
-		r, err := s.chatRecord(ctx, thread)
-		if err != nil {
-			return err
+		if more && c == chats[len(chats)-1] {
+			r.Next = c.Page.String()
 		}
 		if s.json {
 			if err := s.emit(r); err != nil {
@@ -85,50 +175,16 @@ func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 	if s.json {
 		return nil
 	}
-	return table.Print()
+	if err := table.Print(); err != nil || !more {
+		return err
+	}
+	s.note("more with --after %s", chats[len(chats)-1].Page)
+	return nil
 }
 
-// changedChat is a chat and when it last changed.
-type changedChat struct {
-	id lineage.ThreadID
-	at time.Time
-}
-
-// latestChats returns the chats to be listed, the one that changed last first. It looks at
-// all chats, but only at when they changed.
-func (s *session) latestChats(ctx context.Context, o *chatListOptions) ([]changedChat, error) {
-	latest, err := s.latestChat(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var chats []changedChat
-	for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
-		if err != nil {
-			return nil, err
-		}
-		if o.user != "" && t.UserID != o.user {
-			continue
-		}
-		at, err := backend.UpdatedAt(ctx, s.store.View(), t)
-		if err != nil {
-			return nil, err
-		}
-		chats = append(chats, changedChat{t.ID, at})
-	}
-	// Times come from clocks, which may go back: the chat that changed last is known without.
-	notLatest := func(c changedChat) int {
-		if latest != nil && c.id == latest.ID() {
-			return 0
-		}
-		return 1
-	}
-	slices.SortFunc(chats, func(a, b changedChat) int {
-		return cmp.Or(notLatest(a)-notLatest(b), b.at.Compare(a.at), b.id.Compare(a.id))
-	})
-	if o.limit > 0 && len(chats) > o.limit {
-		chats = chats[:o.limit]
-	}
-	return chats, nil
+// lists reports whether the flags leave no chat out.
+func (o *chatListOptions) lists() bool {
+	return o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0
 }
 
 // titleOf returns a chat's title, or how it begins where it has none.

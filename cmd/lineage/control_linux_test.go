@@ -89,7 +89,7 @@ var evilLines = map[string][]string{
 	"lineage chat":               {"chat", "chat nonesuch-EVIL"},
 	"lineage chat create":        {"chat create --title EVIL --id EVIL --user EVIL --model EVIL --system EVIL", "chat create --id EVIL"},
 	"lineage chat delete":        {"chat delete nonesuch-EVIL", "chat delete CHAT", "chat delete CHAT --yes"},
-	"lineage chat list":          {"chat list", "chat list --user USER"},
+	"lineage chat list":          {"chat list", "chat list --user USER", "chat list --title EVIL --source-prefix EVIL --metadata EVIL=EVIL", "chat list --metadata EVIL", "chat list --since EVIL", "chat list --after EVIL", "chat list --limit 1 --oldest"},
 	"lineage chat set":           {"chat set --title EVIL --user EVIL", "chat set nonesuch-EVIL", "chat set --metadata EVIL"},
 	"lineage chat show":          {"chat show", "chat show CHAT", "chat show EVIL"},
 	"lineage chat use":           {"chat use CHAT", "chat use TITLE"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,9 +32,34 @@ func (d *database) chatRecord(ctx context.Context, c *chat.Chat) (*chatRecord, e
 	return r, nil
 }
 
+// inDatabase returns the options of a list of a database's chats.
+func (o *chatListOptions) inDatabase() (chat.ListOptions, error) {
+	list := chat.ListOptions{UserID: o.user, Limit: o.limit}
+	if o.source+o.title+o.since+o.until+o.after != "" || o.oldest || len(o.metadata) > 1 {
+		return list, usagef("of a database, chats are listed with --user, --metadata once and --limit only")
+	}
+	for _, pair := range o.metadata {
+		key, value, err := metadataPair(pair)
+		if err != nil {
+			return list, err
+		}
+		list.Metadata = &chat.MetadataFilter{Key: key}
+		decoder := json.NewDecoder(bytes.NewReader(value))
+		decoder.UseNumber()
+		if err := decoder.Decode(&list.Metadata.Value); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
 func (d *database) listChats(ctx context.Context, o *chatListOptions) error {
+	options, err := o.inDatabase()
+	if err != nil {
+		return err
+	}
 	table := screen.NewTable(d.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
-	for c, err := range d.chats.ListChats(ctx, chat.ListOptions{UserID: o.user, Limit: o.limit}) {
+	for c, err := range d.chats.ListChats(ctx, options) {
 		if err != nil {
 			return err
 		}
