@@ -17,6 +17,8 @@ type Thread struct {
 	Keeps    bool
 	// CreatedAt is by default the time of the commit.
 	CreatedAt time.Time
+	// Incarnation is by default a new one.
+	Incarnation uint64
 }
 
 // NewThread adds a thread that must not be there, without a branch, and returns its record.
@@ -31,9 +33,12 @@ func (b *Batch) NewThread(t Thread) *structure.Thread {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = b.Time()
 	}
+	if t.Incarnation == 0 {
+		t.Incarnation = structure.NewIncarnation()
+	}
 	is := &structure.Thread{
 		ID: t.ID, SourceID: t.SourceID, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata, Keeps: t.Keeps,
-		CreatedAt: t.CreatedAt, UpdatedAt: b.Time(), Incarnation: structure.NewIncarnation(),
+		CreatedAt: t.CreatedAt, UpdatedAt: b.Time(), Incarnation: t.Incarnation,
 	}
 	b.ExpectThread(t.ID, nil)
 	b.add(is)
@@ -68,8 +73,10 @@ type Context struct {
 	Thread structure.ThreadID
 	Parent structure.ContextID
 	// At is where it begins, Set the set that it fills an alternative of.
-	At        structure.SpanRef
-	Set       structure.SpanSetID
+	At  structure.SpanRef
+	Set structure.SpanSetID
+	// Tip is where it points to, by default where it begins.
+	Tip       structure.SpanRef
 	Overrides structure.Overrides
 	Metadata  []byte
 	// CreatedAt is by default the time of the commit.
@@ -84,12 +91,15 @@ func (b *Batch) NewContext(c Context) *structure.Context {
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = b.Time()
 	}
+	if c.Tip.IsZero() {
+		c.Tip = c.At
+	}
 	is := &b.context
 	if !is.ID.IsZero() {
 		is = new(structure.Context)
 	}
 	*is = structure.Context{
-		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.At, Tip: c.At, Set: c.Set,
+		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.At, Tip: c.Tip, Set: c.Set,
 		Overrides: c.Overrides, Metadata: c.Metadata, CreatedAt: c.CreatedAt,
 	}
 	b.add(is)
