@@ -56,7 +56,7 @@ var rooms = []room{
 	{path: "internal/write", ours: belowEngines},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
-	{path: "internal/embedded", ours: join(belowEngines, "internal/judge", "internal/vfs", "internal/journal", "internal/index", "internal/yielding"), libs: []string{sys}},
+	{path: "internal/embedded", ours: join(belowEngines, "internal/write", "internal/judge", "internal/vfs", "internal/journal", "internal/index", "internal/yielding"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/write", "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
