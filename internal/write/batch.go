@@ -64,6 +64,12 @@ func (b *Batch) Adopt(records ...structure.Record) {
 	}
 }
 
+// Encode returns the commit in the binary form of package structure.
+func (b *Batch) Encode(e *structure.Encoder) ([]byte, error) {
+	encoded, _, err := e.Encode(&b.commit)
+	return encoded, err
+}
+
 func (b *Batch) add(r structure.Record) {
 	b.commit.Records = append(b.commit.Records, r)
 	b.bytes += weight(r)
@@ -84,8 +90,13 @@ func weight(r structure.Record) int {
 		n := 0
 		for i := range r.Usages {
 			n += len(r.Usages[i].Metadata)
+			for _, extra := range r.Usages[i].Extras {
+				n += len(extra)
+			}
 		}
 		return n
+	case *structure.Summary:
+		return len(r.Embedding)
 	}
 	return 0
 }

@@ -163,6 +163,11 @@ func (b *Batch) Summary(s *structure.Summary) {
 	b.add(s)
 }
 
+// Chunk adds a piece of a body.
+func (b *Batch) Chunk(key content.Key, bytes []byte) {
+	b.add(&structure.Chunk{Key: key, Bytes: bytes})
+}
+
 func (b *Batch) DeleteThread(id structure.ThreadID) {
 	b.delete(structure.Deletion{Subject: structure.KindThread, Thread: id})
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -45,7 +46,7 @@ func NewInventory() *Inventory {
 
 // Take lists what a store has. It reads every history once.
 func Take(ctx context.Context, store *lineage.Store) (inv *Inventory, err error) {
-	s, err := store.Engine().Snapshot(ctx)
+	s, err := write.Of(store).Engine().Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
