@@ -109,6 +109,9 @@ func (m *mender) run(id structure.RunID) error {
 		}
 		break
 	}
+	if home == (structure.Home{}) {
+		m.homeless[id] = m.at
+	}
 	return m.put(func(b *write.Batch) { b.NewRun(id, parent, home) })
 }
 

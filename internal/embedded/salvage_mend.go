@@ -26,6 +26,9 @@ type mender struct {
 	// runs named last.
 	lost  map[structure.ThreadID]bool
 	homes map[structure.ThreadID]uint64
+	// homeless are the runs of which not even the thread is known, with the times at which
+	// they were made up.
+	homeless map[structure.RunID]time.Time
 }
 
 func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
@@ -33,7 +36,7 @@ func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
 	to.collected.Store(true)
 	m := &mender{
 		ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool),
-		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64),
+		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64), homeless: make(map[structure.RunID]time.Time),
 	}
 	m.writer = write.New(to, func() time.Time { return m.at })
 	return m

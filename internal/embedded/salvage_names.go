@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -121,9 +120,10 @@ func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) 
 	return m.put(func(b *write.Batch) { b.NewContext(write.Context{ID: id, Thread: thread}) })
 }
 
-// finish gives contexts of which the thread is gone one to be found in.
+// finish creates threads for contexts whose thread is lost, and for runs that nothing else
+// leads to.
 func (m *mender) finish() error {
-	for _, id := range slices.SortedFunc(maps.Keys(m.madeUp), func(a, b structure.ContextID) int { return bytes.Compare(a[:], b[:]) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(m.madeUp), structure.ContextID.Compare) {
 		c, err := m.to.Context(m.ctx, id)
 		if errors.Is(err, backend.ErrNotFound) || err == nil && !c.Thread.IsZero() {
 			continue // it was deleted later
@@ -132,18 +132,63 @@ func (m *mender) finish() error {
 			return err
 		}
 		m.at = time.UnixMilli(c.MovedAt).UTC()
-		if err := m.put(func(b *write.Batch) {
-			t := b.NewThread(write.Thread{ID: structure.DeriveID[structure.ThreadID]("salvaged", id.String()), Title: "salvaged " + id.String()})
-			in := b.NewContext(write.Context{ID: structure.DeriveID[structure.ContextID]("salvaged", id.String()), Thread: t.ID, Parent: id, At: c.Tip})
-			b.Branch(t.ID, "main", "", in.ID, b.Time())
-			active := *t
-			active.Active = in.ID
-			b.StateThread(active)
-		}); err != nil {
+		if err := m.salvaged(id.String(), id, c.Tip); err != nil {
+			return err
+		}
+	}
+	reached, err := m.reached()
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(m.homeless), structure.RunID.Compare) {
+		last, err := m.to.Last(m.ctx, id)
+		if err != nil {
+			return err
+		}
+		if last.IsZero() || reached[id] {
+			continue
+		}
+		m.at = m.homeless[id]
+		if err := m.salvaged(id.String(), structure.ContextID{}, last); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reached returns the runs of the histories of contexts, if there are homeless runs.
+func (m *mender) reached() (map[structure.RunID]bool, error) {
+	if len(m.homeless) == 0 {
+		return nil, nil
+	}
+	reached := make(map[structure.RunID]bool)
+	runs := backend.Runs(m.ctx, m.to)
+	for c, err := range m.to.Contexts(m.ctx, structure.ThreadID{}, structure.ContextID{}) {
+		if err != nil {
+			return nil, err
+		}
+		for at := c.Tip; !at.IsZero() && !reached[at.Run]; {
+			reached[at.Run] = true
+			run, err := runs(at.Run)
+			if err != nil {
+				return nil, err
+			}
+			at = run.Parent
+		}
+	}
+	return reached, nil
+}
+
+// salvaged creates a thread with a main branch at a span.
+func (m *mender) salvaged(name string, parent structure.ContextID, at structure.SpanRef) error {
+	return m.put(func(b *write.Batch) {
+		t := b.NewThread(write.Thread{ID: structure.DeriveID[structure.ThreadID]("salvaged", name), Title: "salvaged " + name})
+		in := b.NewContext(write.Context{ID: structure.DeriveID[structure.ContextID]("salvaged", name), Thread: t.ID, Parent: parent, At: at})
+		b.Branch(t.ID, "main", "", in.ID, b.Time())
+		active := *t
+		active.Active = in.ID
+		b.StateThread(active)
+	})
 }
 
 // branch applies a branch. Others can have its name or its source id if their deletions

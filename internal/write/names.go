@@ -157,10 +157,12 @@ func (b *Batch) SpanSet(after structure.SpanRef, count int) structure.SpanSetID 
 	return is.ID
 }
 
-// Summary adds a summary, and gives it an id and the time of the commit.
-func (b *Batch) Summary(s *structure.Summary) {
+// Summary adds a summary with an id of its own and the time of the commit, and returns the
+// record.
+func (b *Batch) Summary(s structure.Summary) *structure.Summary {
 	s.ID, s.CreatedAt = structure.NewIDAt[structure.SummaryID](b.commit.Time), b.Time()
-	b.add(s)
+	b.add(&s)
+	return &s
 }
 
 // Chunk adds a piece of a body.

@@ -137,10 +137,9 @@ func (l *loader) cut(p *prepared, i int) error {
 	if i > 0 {
 		body = p.Attachments[i-1].Body
 	}
-	b := structure.Described(content.Block{
-		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.BlockOrigin{Kind: p.usages[i].Origin.Kind},
-	})
-	if _, b.Tree, err = backend.Cut(l.ctx, l.engine, bytes.NewReader(body)); err != nil {
+	is := content.Block{Type: p.usages[i].Type, Origin: content.BlockOrigin{Kind: p.usages[i].Origin.Kind}}
+	b, err := l.writer.Upload(l.ctx, is, bytes.NewReader(body))
+	if err != nil {
 		return fmt.Errorf("storing what was read: %w", err)
 	}
 	l.next.addBlock(b)
