@@ -24,8 +24,11 @@ type Batch struct {
 	context structure.Context
 }
 
-// mostKept is how many spans a batch may have had for its memory to be used again.
-const mostKept = 64
+// A batch whose memory has room for no more spans and records than this is used again.
+const (
+	mostKept        = 64
+	mostRecordsKept = 1024
+)
 
 // Reset empties the batch, for a commit at a time. Durability stays.
 func (b *Batch) Reset(at time.Time) {

@@ -58,7 +58,7 @@ func (w *Writer) Batch() *Batch {
 
 // Release lets the memory of a batch be used again.
 func (w *Writer) Release(b *Batch) {
-	if cap(b.spans) <= mostKept && cap(b.commit.Records) <= 4*mostKept {
+	if cap(b.spans) <= mostKept && cap(b.commit.Records) <= mostRecordsKept {
 		b.Reset(time.Time{})
 		w.batches.Put(b)
 	}
