@@ -74,7 +74,7 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, together bo
 			return err
 		}
 		if item.Content.IsZero() {
-			m.blocks = append(m.blocks, structure.Block{})
+			m.blocks = m.blocks[:len(m.blocks)+1]
 			b := &m.blocks[len(m.blocks)-1]
 			if err := s.block(ctx, &item, b); err != nil {
 				return err

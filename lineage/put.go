@@ -9,7 +9,6 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -71,12 +70,11 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 		b.Hold(i.Type, i.Origin.OfBlock(), i.CreatedAt, body)
 		return nil
 	}
-	*b = structure.Block{Block: content.Block{Type: i.Type, Origin: i.Origin.OfBlock(), CreatedAt: i.CreatedAt}}
-	var err error
-	if b.ID, b.Tree, err = backend.Cut(ctx, s.engine, r); err != nil {
+	is, err := s.writer.Upload(ctx, content.Block{Type: i.Type, Origin: i.Origin.OfBlock(), CreatedAt: i.CreatedAt}, r)
+	if err != nil {
 		return fmt.Errorf("store body: %w", err)
 	}
-	b.Size = b.Tree.Size
+	*b = *is
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason s
 			}
 			b.Expect(c.id, tip)
 			spans = goOnFrom(b, &state.Context, after, home, m.content, m.steps, t.Fresh || !own || after != tip)
-			b.Log(c.id, tip, spans[len(spans)-1], reason)
+			b.Log(c.id, tip, spans[len(spans)-1], reason, b.Time())
 		case after != tip:
 			move(b, c.id, tip, after, reason)
 		}

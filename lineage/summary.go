@@ -117,7 +117,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 	if length < o.Keep || length-o.Keep <= after {
 		return nil, subjectError("context", c.id.String(), ErrNotFound, "nothing new to summarize")
 	}
-	record := new(structure.Summary)
+	var record structure.Summary
 	if record.From, err = c.store.At(ctx, tip, after); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedde
 	if err != nil {
 		return nil, err
 	}
-	record := new(structure.Summary)
+	var record structure.Summary
 	var passages []Passage
 	var last uint64
 	for i, id := range parts {
@@ -194,8 +194,8 @@ func passageOf(e *Entry) Passage {
 	return p
 }
 
-// summarize completes the record with what the summarizer says and stores it.
-func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedder, passages []Passage, record *structure.Summary) (*SummaryInfo, error) {
+// summarize stores a summary of passages. The record says which spans they are of.
+func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedder, passages []Passage, record structure.Summary) (*SummaryInfo, error) {
 	text, err := by.Summarize(ctx, passages)
 	if err != nil {
 		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
@@ -211,6 +211,7 @@ func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedde
 		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, Origin: Origin{Kind: content.OriginAssistant},
 	}
 	record.Context, record.Model = c.id, text.Model
+	var made *structure.Summary
 	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		item.CreatedAt = b.Time()
 		var block structure.Block
@@ -219,13 +220,13 @@ func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedde
 		}
 		b.Adopt(&block)
 		record.Content = block.ID
-		b.Summary(record)
+		made = b.Summary(record)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.store.summaryInfo(ctx, c.store.engine, record, c.store.runs(ctx))
+	return c.store.summaryInfo(ctx, c.store.engine, made, c.store.runs(ctx))
 }
 
 // Summaries yields the summaries made from the context, oldest first.

@@ -98,7 +98,9 @@ func (w *projection) cleanBlock(b *structure.Block) *structure.Block {
 	if mediaType == b.Type {
 		return b
 	}
-	return &structure.Block{Block: content.Block{ID: b.ID, Type: mediaType, Size: b.Size, Origin: b.Origin, CreatedAt: b.CreatedAt}}
+	is := b.Block
+	is.Type = mediaType
+	return structure.Described(is)
 }
 
 func (w *projection) cleanOrigin(o content.Origin) content.Origin {

@@ -64,6 +64,9 @@ type Block struct {
 	summed bool // ID was computed from Body
 }
 
+// Described returns the block of a description, without its bytes.
+func Described(b content.Block) *Block { return &Block{Block: b} }
+
 // NewBlock returns the block of a body that is kept whole. Its id is computed
 // from the body, which must not change from here on.
 func NewBlock(mediaType string, origin content.BlockOrigin, createdAt time.Time, body []byte) *Block {

@@ -95,7 +95,7 @@ func (l *liveSet) blockRecord(c *structure.Commit, i int, b *structure.Block) st
 	counts := !again || stored.commit == c.Number && !storedLater(c, i, b.ID)
 	switch {
 	case b.Size > 0 && (has(l.erased, b.ID) || !counts && stored.erased):
-		return &structure.Block{Block: b.Block}
+		return structure.Described(b.Block)
 	case counts, has(l.erased, b.ID), stored.erased: // an empty one has no bytes to lose
 		return b
 	}

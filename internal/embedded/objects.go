@@ -55,13 +55,13 @@ func (v view) description(id content.ID) (*structure.Block, error) {
 		return nil, fmt.Errorf("block %v: %w", id, err)
 	}
 	if !ok {
-		return &structure.Block{Block: content.Block{ID: id}}, nil
+		return structure.Described(content.Block{ID: id}), nil
 	}
 	b, ok := object.(*structure.Block)
 	if !ok || b.ID != id {
 		return nil, fmt.Errorf("block %v: %w", id, v.engine.corrupt(p, "another block stands there"))
 	}
-	return &structure.Block{Block: b.Block}, nil
+	return structure.Described(b.Block), nil
 }
 
 // Chunks implements backend.Reader.

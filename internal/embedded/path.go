@@ -97,7 +97,7 @@ func (v view) body(id content.ID, found *structure.Block, erasures bool) (*struc
 			if found == nil {
 				return v.description(id)
 			}
-			return &structure.Block{Block: found.Block}, nil
+			return structure.Described(found.Block), nil
 		}
 	}
 	if found != nil && !found.Gone() {

@@ -38,7 +38,8 @@ type SalvageReport struct {
 	// read as erased.
 	Contents uint64 `json:"contents"`
 	// Names is how many threads, contexts and runs are there again of which nothing but
-	// the id is known. A context of which the thread is gone is in a thread of its own.
+	// the id is known. A context whose thread is lost is in a thread of its own, and so is a
+	// run that no context leads to.
 	Names uint64 `json:"names"`
 	// Records is how many other records were left out, for what they are about is gone.
 	Records uint64 `json:"records"`

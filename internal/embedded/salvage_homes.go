@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -65,7 +66,7 @@ func (m *mender) forgetEarlier() error {
 			delete(m.lost, t.ID)
 			continue
 		}
-		if err := m.apply(&structure.Deletion{Subject: structure.KindThread, Thread: t.ID, At: m.at}); err != nil {
+		if err := m.put(func(b *write.Batch) { b.DeleteThread(t.ID) }); err != nil {
 			return err
 		}
 	}

@@ -150,6 +150,38 @@ func TestSalvageWithoutTheRun(t *testing.T) {
 	require.Equal(t, []string{"m1", SalvageNote, "s2", "s3"}, said(t, e, side.Tip))
 }
 
+// A message on no context is found also when the commit is gone that began its run: which
+// thread kept it is not known any more.
+func TestSalvageWithoutAKeptRun(t *testing.T) {
+	hung := idOf[structure.RunID]("hung")
+	say := func(seq uint64, text string) []structure.Record {
+		b := structure.NewBlock("text/plain", content.BlockOrigin{}, time.UnixMilli(1), []byte(text))
+		return []structure.Record{b, &structure.Span{Ref: structure.SpanRef{Run: hung, Seq: seq}, Usages: []structure.Usage{
+			{Kind: structure.MessageUsage, Role: "user", Content: b.ID},
+		}}}
+	}
+	commits := twoBranches()
+	for _, r := range commits[0] {
+		if thread, ok := r.(*structure.Thread); ok {
+			thread.Keeps = true
+		}
+	}
+	home := structure.Home{Thread: idOf[structure.ThreadID]("chat"), Incarnation: 7}
+	commits = append(commits, append([]structure.Record{&structure.Run{ID: hung, Home: home}}, say(1, "k1")...), say(2, "k2"))
+	e, _ := wreckOf(t, commits...).without(t, len(commits)-2)
+	_, err := e.Collect(background, backend.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	found := false
+	for thread, err := range e.Threads(background, structure.ThreadID{}) {
+		require.NoError(t, err)
+		if c, err := e.Context(background, thread.Active); err == nil && c.Tip.Run == hung {
+			found = true
+			require.Equal(t, []string{SalvageNote, "k2"}, said(t, e, c.Tip))
+		}
+	}
+	require.True(t, found)
+}
+
 // A thread that was deleted does not leave its names to another that was made under its id.
 func TestSalvageWithoutTheDeletion(t *testing.T) {
 	thread, again := idOf[structure.ThreadID]("chat"), idOf[structure.ContextID]("again")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -14,6 +15,7 @@ import (
 type mender struct {
 	ctx     context.Context
 	to      *Engine
+	writer  *write.Writer
 	report  *SalvageReport
 	at      time.Time          // of the commit that is brought
 	records []structure.Record // of it
@@ -24,15 +26,20 @@ type mender struct {
 	// runs and values named last.
 	lost  map[structure.ThreadID]bool
 	homes map[structure.ThreadID]uint64
+	// homeless are the runs of which not even the thread is known, with the times at which
+	// they were made up.
+	homeless map[structure.RunID]time.Time
 }
 
 func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
 	// That pieces of a body are stored is not said by the last of them any more.
 	to.collected.Store(true)
-	return &mender{
+	m := &mender{
 		ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool),
-		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64),
+		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64), homeless: make(map[structure.RunID]time.Time),
 	}
+	m.writer = write.New(to, func() time.Time { return m.at })
+	return m
 }
 
 // commit brings a commit: as it is, if what it needs is there, else record by record.
@@ -64,9 +71,18 @@ func (m *mender) commit(f journal.Frame) error {
 	return nil
 }
 
-func (m *mender) apply(records ...structure.Record) error {
-	_, err := m.to.Apply(m.ctx, &structure.Commit{Time: m.at, Records: records}, backend.Options{})
+// put commits what fill puts into a batch.
+func (m *mender) put(fill func(b *write.Batch)) error {
+	b := m.writer.Batch()
+	defer m.writer.Release(b)
+	fill(b)
+	_, err := m.writer.Commit(m.ctx, b)
 	return err
+}
+
+// apply commits records as they are.
+func (m *mender) apply(records ...structure.Record) error {
+	return m.put(func(b *write.Batch) { b.Adopt(records...) })
 }
 
 // refused reports whether an error is about what was to be applied.
@@ -124,141 +140,4 @@ func (m *mender) needing(r structure.Record, needs ...error) error {
 		return err
 	}
 	return m.apply(r)
-}
-
-// branch applies a branch. Others can have its name or its source id if their deletions
-// are gone.
-func (m *mender) branch(r *structure.Branch) error {
-	err := m.needing(r, m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
-	if !errors.Is(err, backend.ErrExists) {
-		return err
-	}
-	others := map[string]bool{}
-	if is, err := m.to.Branch(m.ctx, r.Thread, r.Name); err == nil && is.Context != r.Context {
-		others[is.Name] = true
-	}
-	for b, err := range m.to.BranchesBySource(m.ctx, r.SourceID, r.Thread) {
-		if err != nil {
-			return err
-		}
-		others[b.Name] = true
-	}
-	return m.insteadOf(structure.KindBranch, r.Thread, others, r)
-}
-
-// checkpoint is branch for checkpoints.
-func (m *mender) checkpoint(r *structure.Checkpoint) error {
-	err := m.needing(r, m.needThread(r.Thread), m.needSpan(r.Span))
-	if !errors.Is(err, backend.ErrExists) {
-		return err
-	}
-	others := map[string]bool{}
-	if is, err := m.to.Checkpoint(m.ctx, r.Thread, r.Name); err == nil && is.ID != r.ID {
-		others[is.Name] = true
-	}
-	for k, err := range m.to.CheckpointsBySource(m.ctx, r.SourceID, r.Thread) {
-		if err != nil {
-			return err
-		}
-		others[k.Name] = true
-	}
-	return m.insteadOf(structure.KindCheckpoint, r.Thread, others, r)
-}
-
-// insteadOf applies what has a name after it deleted others of its kind.
-func (m *mender) insteadOf(kind structure.Kind, thread structure.ThreadID, others map[string]bool, r structure.Record) error {
-	var records []structure.Record
-	for name := range others {
-		records = append(records, &structure.Deletion{Subject: kind, Thread: thread, Name: name, At: m.at})
-	}
-	return m.apply(append(records, r)...)
-}
-
-func (m *mender) block(b *structure.Block) error {
-	err := m.apply(b)
-	if !refused(err) {
-		return err
-	}
-	if b.Gone() { // it was erased and collected
-		return m.erased(b)
-	}
-	return m.needContent(b.ID) // pieces of it are gone
-}
-
-func (m *mender) thread(t structure.Thread) error {
-	active := t.Active
-	t.Active = structure.ContextID{}
-	if err := m.apply(&t); err != nil || active.IsZero() {
-		return err
-	}
-	t.Active = active
-	return m.needing(&t, m.needContext(active, t.ID))
-}
-
-func (m *mender) context(c structure.Context) error {
-	var err error
-	if !c.Parent.IsZero() {
-		if _, err = m.to.Context(m.ctx, c.Parent); errors.Is(err, backend.ErrNotFound) {
-			c.Parent, err = structure.ContextID{}, nil
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if c.Set, err = m.setIfThere(c.Set); err != nil {
-		return err
-	}
-	if err := errors.Join(m.needThread(c.Thread), m.needSpan(c.Base), m.needSpan(c.Tip)); err != nil {
-		return err
-	}
-	if !m.madeUp[c.ID] {
-		return m.apply(&c)
-	}
-	records, err := m.instead(&c)
-	if err != nil {
-		return err
-	}
-	values, err := m.valuesOf(c.ID)
-	if err != nil {
-		return err
-	}
-	delete(m.madeUp, c.ID)
-	m.report.Names--
-	if err := m.apply(records...); err != nil {
-		return err
-	}
-	for i := range values {
-		if err := m.apply(&values[i].Value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *mender) span(s structure.Span) error {
-	if err := m.needSpansBefore(s.Ref); err != nil {
-		return err
-	}
-	var err error
-	if s.Set, err = m.setIfThere(s.Set); err != nil {
-		return err
-	}
-	s.Usages = append([]structure.Usage(nil), s.Usages...)
-	for i := range s.Usages {
-		u := &s.Usages[i]
-		for _, id := range u.Named(nil) {
-			if err := m.needContent(*id); err != nil {
-				return err
-			}
-		}
-	}
-	err = m.apply(&s)
-	for i := range s.Usages {
-		if !errors.Is(err, backend.ErrExists) {
-			break
-		}
-		s.Usages[i].Lookup = 0 // the message that had it was deleted by a commit that is gone
-		err = m.apply(&s)
-	}
-	return err
 }

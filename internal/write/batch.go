@@ -24,8 +24,11 @@ type Batch struct {
 	context structure.Context
 }
 
-// mostKept is how many spans a batch may have had for its memory to be used again.
-const mostKept = 64
+// A batch whose memory has room for no more spans and records than this is used again.
+const (
+	mostKept        = 64
+	mostRecordsKept = 1024
+)
 
 // Reset empties the batch, for a commit at a time. Durability stays.
 func (b *Batch) Reset(at time.Time) {
@@ -64,6 +67,12 @@ func (b *Batch) Adopt(records ...structure.Record) {
 	}
 }
 
+// Encode returns the commit in the binary form of package structure.
+func (b *Batch) Encode(e *structure.Encoder) ([]byte, error) {
+	encoded, _, err := e.Encode(&b.commit)
+	return encoded, err
+}
+
 func (b *Batch) add(r structure.Record) {
 	b.commit.Records = append(b.commit.Records, r)
 	b.bytes += weight(r)
@@ -86,8 +95,13 @@ func weight(r structure.Record) int {
 		n := 0
 		for i := range r.Usages {
 			n += len(r.Usages[i].Metadata)
+			for _, extra := range r.Usages[i].Extras {
+				n += len(extra)
+			}
 		}
 		return n
+	case *structure.Summary:
+		return len(r.Embedding)
 	}
 	return 0
 }

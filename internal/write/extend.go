@@ -2,6 +2,7 @@ package write
 
 import (
 	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/structure"
 )
@@ -27,40 +28,55 @@ func (b *Batch) Extend(p Place, content []*structure.Block, steps [][]structure.
 	b.commit.Records = slices.Grow(b.commit.Records, len(content)+len(steps)+2)
 	at := p.After
 	if p.Fresh || at.IsZero() {
-		at = structure.SpanRef{Run: b.newRun(at, p.Home)}
+		at = structure.SpanRef{Run: b.NewRun(structure.RunID{}, at, p.Home)}
 	}
-	// What is pointed at must not move: records of an earlier call keep their memory.
-	if cap(b.spans)-len(b.spans) < len(steps) {
-		b.spans = make([]structure.Span, 0, len(steps))
-	}
+	b.growSpans(len(steps))
 	refs := make([]structure.SpanRef, len(steps))
 	for i, usages := range steps {
 		at.Seq++
-		b.spans = append(b.spans, structure.Span{Ref: at, Usages: usages})
-		span := &b.spans[len(b.spans)-1]
-		if i == 0 {
-			span.Set = p.Set
-		}
 		for k := range usages {
 			if len(content) > 0 && content[0].ID == usages[k].Content {
 				b.add(content[0])
 				content = content[1:]
 			}
 		}
-		b.add(span)
+		set := structure.SpanSetID{}
+		if i == 0 {
+			set = p.Set
+		}
+		b.Span(at, set, usages)
 		refs[i] = at
 	}
 	return refs
 }
 
-func (b *Batch) newRun(after structure.SpanRef, home structure.Home) structure.RunID {
+// NewRun begins a run after a span, zero for none, and returns its id. A zero id is made.
+func (b *Batch) NewRun(id structure.RunID, after structure.SpanRef, home structure.Home) structure.RunID {
+	if id.IsZero() {
+		id = structure.NewIDAt[structure.RunID](b.commit.Time)
+	}
 	run := &b.run
 	if !run.ID.IsZero() {
 		run = new(structure.Run)
 	}
-	*run = structure.Run{ID: structure.NewIDAt[structure.RunID](b.commit.Time), Parent: after, Home: home}
+	*run = structure.Run{ID: id, Parent: after, Home: home}
 	b.add(run)
-	return run.ID
+	return id
+}
+
+// Span adds the span at an address. A nonzero set is the one that it is an alternative in.
+func (b *Batch) Span(at structure.SpanRef, set structure.SpanSetID, usages []structure.Usage) {
+	b.growSpans(1)
+	b.spans = append(b.spans, structure.Span{Ref: at, Set: set, Usages: usages})
+	b.add(&b.spans[len(b.spans)-1])
+}
+
+// growSpans makes room for n spans. Earlier spans keep their memory, for records point to
+// them.
+func (b *Batch) growSpans(n int) {
+	if cap(b.spans)-len(b.spans) < n {
+		b.spans = make([]structure.Span, 0, max(n, min(2*cap(b.spans), mostKept)))
+	}
 }
 
 // Point makes a context stand at a span.
@@ -76,10 +92,10 @@ func (b *Batch) Point(id structure.ContextID, at structure.SpanRef) {
 // Move is Point for a move other than forward, which is kept in the context's reflog.
 func (b *Batch) Move(id structure.ContextID, from, to structure.SpanRef, reason string) {
 	b.Point(id, to)
-	b.Log(id, from, to, reason)
+	b.Log(id, from, to, reason, b.Time())
 }
 
-// Log keeps a move in a context's reflog.
-func (b *Batch) Log(id structure.ContextID, from, to structure.SpanRef, reason string) {
-	b.add(&structure.Reflog{Context: id, From: from, To: to, Reason: reason, At: b.Time()})
+// Log keeps a move in a context's reflog, which was made at a time.
+func (b *Batch) Log(id structure.ContextID, from, to structure.SpanRef, reason string, at time.Time) {
+	b.add(&structure.Reflog{Context: id, From: from, To: to, Reason: reason, At: at})
 }

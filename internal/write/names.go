@@ -17,6 +17,8 @@ type Thread struct {
 	Keeps    bool
 	// CreatedAt and UpdatedAt are by default the time of the commit.
 	CreatedAt, UpdatedAt time.Time
+	// Incarnation is by default a new one.
+	Incarnation uint64
 }
 
 // NewThread adds a thread that must not be there, without a branch, and returns its record.
@@ -31,12 +33,15 @@ func (b *Batch) NewThread(t Thread) *structure.Thread {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = b.Time()
 	}
+	if t.Incarnation == 0 {
+		t.Incarnation = structure.NewIncarnation()
+	}
 	if t.UpdatedAt.IsZero() {
 		t.UpdatedAt = b.Time()
 	}
 	is := &structure.Thread{
 		ID: t.ID, SourceID: t.SourceID, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata, Keeps: t.Keeps,
-		CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Incarnation: structure.NewIncarnation(),
+		CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Incarnation: t.Incarnation,
 	}
 	b.ExpectThread(t.ID, nil)
 	b.add(is)
@@ -80,8 +85,10 @@ type Context struct {
 	Thread structure.ThreadID
 	Parent structure.ContextID
 	// At is where it begins, Set the set that it fills an alternative of.
-	At        structure.SpanRef
-	Set       structure.SpanSetID
+	At  structure.SpanRef
+	Set structure.SpanSetID
+	// Tip is where it points to, by default where it begins.
+	Tip       structure.SpanRef
 	Overrides structure.Overrides
 	Metadata  []byte
 	// CreatedAt is by default the time of the commit.
@@ -96,12 +103,15 @@ func (b *Batch) NewContext(c Context) *structure.Context {
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = b.Time()
 	}
+	if c.Tip.IsZero() {
+		c.Tip = c.At
+	}
 	is := &b.context
 	if !is.ID.IsZero() {
 		is = new(structure.Context)
 	}
 	*is = structure.Context{
-		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.At, Tip: c.At, Set: c.Set,
+		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.At, Tip: c.Tip, Set: c.Set,
 		Overrides: c.Overrides, Metadata: c.Metadata, CreatedAt: c.CreatedAt,
 	}
 	b.add(is)
@@ -159,10 +169,17 @@ func (b *Batch) SpanSet(after structure.SpanRef, count int) structure.SpanSetID 
 	return is.ID
 }
 
-// Summary adds a summary, and gives it an id and the time of the commit.
-func (b *Batch) Summary(s *structure.Summary) {
+// Summary adds a summary with an id of its own and the time of the commit, and returns the
+// record.
+func (b *Batch) Summary(s structure.Summary) *structure.Summary {
 	s.ID, s.CreatedAt = structure.NewIDAt[structure.SummaryID](b.commit.Time), b.Time()
-	b.add(s)
+	b.add(&s)
+	return &s
+}
+
+// Chunk adds a piece of a body.
+func (b *Batch) Chunk(key content.Key, bytes []byte) {
+	b.add(&structure.Chunk{Key: key, Bytes: bytes})
 }
 
 // Value sets a named value, to JSON or to content that has it, or deletes it without either.

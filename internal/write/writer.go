@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Writer commits batches to an engine. It is safe for concurrent use.
@@ -61,7 +64,7 @@ func (w *Writer) Batch() *Batch {
 
 // Release lets the memory of a batch be used again.
 func (w *Writer) Release(b *Batch) {
-	if cap(b.spans) <= mostKept && cap(b.commit.Records) <= 4*mostKept {
+	if cap(b.spans) <= mostKept && cap(b.commit.Records) <= mostRecordsKept {
 		b.Reset(time.Time{})
 		w.batches.Put(b)
 	}
@@ -194,6 +197,16 @@ func About(err error, subject string, reason error) bool {
 	}
 	var is *backend.SubjectError
 	return errors.As(err, &is) && is.Subject == subject && errors.Is(err, reason)
+}
+
+// Upload stores a body that is too large to be kept whole, and returns its block for the
+// commit that uses it. Of the description it fills in the id and the size.
+func (w *Writer) Upload(ctx context.Context, is content.Block, body io.Reader) (*structure.Block, error) {
+	b := structure.Described(is)
+	var err error
+	b.ID, b.Tree, err = backend.Cut(ctx, w.engine, body)
+	b.Size = b.Tree.Size
+	return b, err
 }
 
 // Make commits what fill puts into a batch: see Do.

@@ -3,29 +3,26 @@ package archive
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Bounds of a commit. Whoever reads one message first checks all of its commit's
-// frame, so that should not be large; a commit has a cost of its own, so it should
-// not be small.
+// Bounds of a commit. Reading one message checks the frame of its whole commit, so that
+// should not be large; a commit has a cost of its own, so it should not be small.
 const (
 	commitBytes   = 64 << 10
 	commitRecords = 512
+	recordBytes   = 64 // what a record takes besides its bodies and metadata
 )
 
-// pending is a commit that is being put together.
+// pending is a commit that is being filled.
 type pending struct {
-	records []structure.Record
-	bytes   int
-	options backend.Options
-	added   added
-	blocks  map[content.ID]bool // that are among the records
+	*write.Batch
+	added  added
+	blocks map[content.ID]int64 // the sizes of the blocks in the batch
 }
 
 // added counts what a commit adds to a store, and what it shares of what is there.
@@ -43,27 +40,34 @@ func (a *added) add(more added) {
 
 // newPending returns an empty commit. It need not survive power loss by itself:
 // an import is synced at its end.
-func newPending() *pending {
-	return &pending{options: backend.Options{Durability: lineage.Normal}, blocks: make(map[content.ID]bool)}
+func newPending(w *write.Writer) *pending {
+	p := &pending{Batch: w.Batch(), blocks: make(map[content.ID]int64)}
+	p.Durability = backend.Normal
+	return p
 }
 
-func (p *pending) add(r structure.Record, bytes int) {
-	p.records = append(p.records, r)
-	p.bytes += bytes
+// addBlock adds a block, created at the time of the commit.
+func (p *pending) addBlock(b *structure.Block) {
+	b.CreatedAt = p.Time()
+	p.blocks[b.ID] = b.Size
+	p.Adopt(b)
 }
 
-func (p *pending) addBlock(b *structure.Block, bytes int) {
-	p.blocks[b.ID] = true
-	p.add(b, bytes)
+func (p *pending) empty() bool {
+	records, _ := p.Size()
+	return records == 0
 }
 
-func (p *pending) full() bool { return p.bytes >= commitBytes || len(p.records) >= commitRecords }
+func (p *pending) full() bool {
+	records, bytes := p.Size()
+	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
+}
 
 // committer applies commits in order, in the background. The first that fails is
-// the last that is tried.
+// the last that is tried: later ones build on it.
 type committer struct {
 	ctx    context.Context
-	store  *lineage.Store
+	writer *write.Writer
 	queue  chan work
 	done   chan struct{}
 	failed chan struct{}
@@ -80,8 +84,8 @@ type work struct {
 	barrier chan struct{}
 }
 
-func newCommitter(ctx context.Context, store *lineage.Store) *committer {
-	c := &committer{ctx: ctx, store: store, queue: make(chan work, 4), done: make(chan struct{}), failed: make(chan struct{})}
+func newCommitter(ctx context.Context, writer *write.Writer) *committer {
+	c := &committer{ctx: ctx, writer: writer, queue: make(chan work, 4), done: make(chan struct{}), failed: make(chan struct{})}
 	go c.run()
 	return c
 }
@@ -103,13 +107,8 @@ func (c *committer) run() {
 }
 
 func (c *committer) apply(p *pending) error {
-	now := c.store.Now().UTC().Truncate(time.Millisecond)
-	for _, r := range p.records {
-		if b, ok := r.(*structure.Block); ok {
-			b.CreatedAt = now
-		}
-	}
-	receipt, err := c.store.Engine().Apply(c.ctx, &structure.Commit{Time: now, Records: p.records}, p.options)
+	defer c.writer.Release(p.Batch)
+	receipt, err := c.writer.Commit(c.ctx, p.Batch)
 	if err != nil {
 		return fmt.Errorf("storing what was read: %w", err)
 	}
@@ -118,10 +117,8 @@ func (c *committer) apply(p *pending) error {
 	for _, id := range receipt.Known {
 		delete(p.blocks, id)
 	}
-	for _, r := range p.records {
-		if b, ok := r.(*structure.Block); ok && p.blocks[b.ID] {
-			c.added.bytes += b.Size
-		}
+	for _, size := range p.blocks {
+		c.added.bytes += size
 	}
 	return nil
 }
@@ -141,7 +138,7 @@ func (c *committer) sync() error {
 	if err := c.wait(); err != nil || !c.applied {
 		return err
 	}
-	return c.store.Sync(c.ctx)
+	return c.writer.Engine().Sync(c.ctx)
 }
 
 // wait waits until everything sent is in the store.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -174,87 +174,103 @@ func (l *loader) heads(st *loading) []head {
 	return heads
 }
 
-// match gives each head a context: the one that stands there, else one that stands
-// behind it and moves up, else a new one. A leaf that a history of the thread goes
-// on from needs none, and neither does the current node if it is not to become so.
+// matching gives each head a context: the one that points to its message, else one that
+// points to an earlier message and advances, else a new one. A leaf that a history of the
+// thread continues needs none, and neither does the current node if it is not to become so.
+type matching struct {
+	*loading
+	pointing map[point][]*contextState
+	named    map[string]*contextState // by branches
+	done     map[point]bool           // where a head has a context: equal histories need one
+	visited  map[int32]bool
+}
+
+// point is a message in an aside.
+type point struct {
+	message messageKey
+	aside   string
+}
+
 func (st *loading) match(heads []head, stays bool) {
-	t := st.thread
-	type key struct {
-		message messageKey
-		aside   string
+	m := matching{
+		loading: st, pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
+		done: make(map[point]bool), visited: make(map[int32]bool),
 	}
-	standing := make(map[key][]*contextState, len(t.contexts))
-	named := make(map[string]*contextState)
-	for _, c := range t.contexts {
-		if !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
-			standing[key{c.key, c.aside}] = append(standing[key{c.key, c.aside}], c)
+	for _, c := range st.thread.contexts {
+		if at := (point{c.key, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
+			m.pointing[at] = append(m.pointing[at], c)
 		}
 		if c.branch != "" {
-			named[c.branch] = c
+			m.named[c.branch] = c
 		}
 	}
-	free := func(k key) *contextState {
-		for there := standing[k]; len(there) > 0; there = standing[k] {
-			if !there[0].taken {
-				return there[0]
-			}
-			standing[k] = there[1:] // it stays taken
-		}
-		return nil
-	}
-	keyAt := func(n *loaded, aside string) key { return key{n.key, aside} }
-	done := make(map[key]bool)
 	for i := range heads {
-		h := &heads[i]
-		n := &st.nodes[h.node]
-		k := keyAt(n, st.asides[n.aside])
-		if h.name != "" {
-			if h.context = named[h.name]; h.context != nil {
-				h.context.taken = true
-				done[k] = true
-			}
-			continue
-		}
-		if done[k] {
-			continue // equal histories: one context is enough
-		}
-		if h.context = free(k); h.context != nil {
-			h.context.taken = true
-			done[k] = true
-		}
+		m.claim(&heads[i])
 	}
-	visited := make(map[int32]bool)
 	for i := range heads {
-		h := &heads[i]
-		n := &st.nodes[h.node]
-		if h.context != nil {
-			h.context.moveTo(n)
-			st.walk(h.node, visited, nil)
-			continue
-		}
-		aside := st.asides[n.aside]
-		if h.name == "" && (done[keyAt(n, aside)] && !h.current || n.inner && (!h.current || stays)) {
-			continue
-		}
-		done[keyAt(n, aside)] = true
-		var behind *contextState
-		fork := st.walk(h.node, visited, func(n *loaded) bool {
-			behind = free(keyAt(n, aside))
-			return behind != nil
-		})
-		if main := named[lineage.MainBranch]; behind == nil && aside == "" && main != nil && main.Tip.IsZero() && !main.taken && h.name == "" {
-			behind = main
-			if !main.stored {
-				behind.Base = fork
-			}
-		}
-		if behind == nil || h.name != "" {
-			behind = st.newContext(h, aside, fork, named)
-		}
-		behind.taken = true
-		h.context = behind
-		behind.moveTo(n)
+		m.advance(&heads[i], stays)
 	}
+}
+
+// claim gives a head the context of its branch, or one that points to its message.
+func (m *matching) claim(h *head) {
+	at := m.pointOf(&m.nodes[h.node], h)
+	switch {
+	case h.name != "":
+		h.context = m.named[h.name]
+	case !m.done[at]:
+		h.context = m.free(at)
+	}
+	if h.context != nil {
+		h.context.taken, m.done[at] = true, true
+	}
+}
+
+// advance moves the context of a head to its message. A head that has none gets one if it
+// needs one.
+func (m *matching) advance(h *head, stays bool) {
+	n := &m.nodes[h.node]
+	if h.context != nil {
+		h.context.moveTo(n)
+		m.walk(h.node, m.visited, nil)
+		return
+	}
+	at := m.pointOf(n, h)
+	if h.name == "" && (m.done[at] && !h.current || n.inner && (!h.current || stays)) {
+		return
+	}
+	m.done[at] = true
+	var behind *contextState
+	fork := m.walk(h.node, m.visited, func(n *loaded) bool {
+		behind = m.free(m.pointOf(n, h))
+		return behind != nil
+	})
+	if main := m.named[lineage.MainBranch]; behind == nil && at.aside == "" && main != nil && main.Tip.IsZero() && !main.taken && h.name == "" {
+		if behind = main; !main.stored {
+			main.At = fork
+		}
+	}
+	if behind == nil || h.name != "" {
+		behind = m.newContext(h, at.aside, fork)
+	}
+	behind.taken = true
+	h.context = behind
+	behind.moveTo(n)
+}
+
+// pointOf returns a message in the aside of a head.
+func (m *matching) pointOf(n *loaded, h *head) point {
+	return point{n.key, m.asides[m.nodes[h.node].aside]}
+}
+
+// free returns a context that points to a message and was not taken by a head.
+func (m *matching) free(at point) *contextState {
+	for _, c := range m.pointing[at] {
+		if !c.taken {
+			return c
+		}
+	}
+	return nil
 }
 
 func (c *contextState) moveTo(n *loaded) {
@@ -263,8 +279,8 @@ func (c *contextState) moveTo(n *loaded) {
 	}
 }
 
-// walk goes from a node towards the root until there was somebody before, or until
-// found says so. It returns the span there.
+// walk visits a node and its ancestors. It stops at a node that was visited before, or when
+// found returns true, and returns the span there.
 func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) bool) structure.SpanRef {
 	for ; node >= 0; node = st.nodes[node].parent {
 		n := &st.nodes[node]
@@ -280,32 +296,31 @@ func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) 
 }
 
 // newContext makes a context for a head.
-func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, named map[string]*contextState) *contextState {
-	t, at := st.thread, st.nodes[h.node].ref
-	created := st.nodes[h.node].created
-	if created.IsZero() {
-		created = t.record.CreatedAt
-	}
+func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *contextState {
+	t, n := m.thread, &m.nodes[h.node]
 	c := &contextState{
-		Context: structure.Context{
-			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, Base: fork, CreatedAt: created,
+		Context: write.Context{
+			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, At: fork, CreatedAt: n.created,
 		},
 		aside: aside, dirty: true,
 	}
-	if held := t.held[at.Run]; held != nil && held.Parent == c.Parent && held.Base == c.Base {
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = t.record.CreatedAt
+	}
+	if held, ok := t.held[n.ref.Run]; ok && held.Parent == c.Parent && held.At == c.At {
 		c.ID = held.ID
-		delete(t.held, at.Run)
+		delete(t.held, n.ref.Run)
 	}
 	if aside != "" {
 		c.Metadata = asideMetadata(aside)
 	} else {
 		c.branch = h.name
-		for n := len(named) + 1; c.branch == ""; n++ {
-			if name := lineage.MainBranch + "-v" + strconv.Itoa(n); named[name] == nil {
+		for n := len(m.named) + 1; c.branch == ""; n++ {
+			if name := lineage.MainBranch + "-v" + strconv.Itoa(n); m.named[name] == nil {
 				c.branch = name
 			}
 		}
-		named[c.branch] = c
+		m.named[c.branch] = c
 		if c.branch == lineage.MainBranch {
 			t.main = c.ID
 		}
@@ -318,26 +333,16 @@ func (st *loading) newContext(h *head, aside string, fork structure.SpanRef, nam
 // thread keeps the time at which the archive says that it was updated, if it does. Many
 // contexts of a thread that is in the store go in several commits.
 func (l *loader) write(t *threadState, updated time.Time) error {
-	if t.was == nil {
-		l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID})
-		first := t.record
-		first.UpdatedAt = laterTime(first.CreatedAt, updated)
-		first.Active = structure.ContextID{}
-		first.Metadata = nil // it comes with the whole, below
-		l.next.add(&first, 64)
-		l.next.added.conversations++
-		if _, _, err := l.writeContexts(t); err != nil {
-			return err
-		}
-		whole := first
-		whole.Active, whole.Metadata = t.record.Active, t.record.Metadata
-		l.next.add(&whole, 64+len(whole.Metadata))
-		l.touched[t.record.ID] = true
-		return nil
-	}
+	l.addThread(t)
 	changed, added, err := l.writeContexts(t)
 	if err != nil {
 		return err
+	}
+	if t.was == nil {
+		l.touched[t.record.ID] = true
+		t.record.UpdatedAt = laterTime(t.record.CreatedAt, updated)
+		l.next.StateThread(t.record)
+		return nil
 	}
 	same := t.record.Title == t.was.Title && t.record.Active == t.was.Active && t.record.UserID == t.was.UserID &&
 		bytes.Equal(t.record.Metadata, t.was.Metadata)
@@ -345,13 +350,11 @@ func (l *loader) write(t *threadState, updated time.Time) error {
 		return nil
 	}
 	l.touched[t.record.ID] = true
-	if same && !added {
-		return nil // a context that moves is noted by itself
+	if !same || added { // a context that moves is noted by itself
+		l.next.ExpectThread(t.was.ID, t.was)
+		t.record.UpdatedAt = laterTime(t.was.UpdatedAt.Add(time.Millisecond), updated)
+		l.next.StateThread(t.record)
 	}
-	l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID, Was: t.was})
-	t.record.UpdatedAt = laterTime(t.was.UpdatedAt.Add(time.Millisecond), updated)
-	whole := t.record
-	l.next.add(&whole, 64+len(whole.Metadata))
 	return nil
 }
 
@@ -366,31 +369,21 @@ func laterTime(a, b time.Time) time.Time {
 // writeContexts adds what has changed of a thread's contexts, and reports whether there was
 // something and whether contexts are new.
 func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) {
-	add := func(records ...structure.Record) error {
-		changed = true
-		for _, r := range records {
-			l.next.add(r, 64)
-		}
-		if t.was == nil || !l.next.full() {
-			return nil
-		}
-		return l.flush()
-	}
 	for _, c := range t.contexts {
 		switch {
 		case !c.stored:
 			added = true
-			context := c.Context
-			records := []structure.Record{&context}
+			l.next.NewContext(c.Context)
 			if c.branch != "" {
-				records = append(records, &structure.Branch{Thread: t.record.ID, Name: c.branch, Context: c.ID, CreatedAt: c.CreatedAt})
+				l.next.Branch(t.record.ID, c.branch, "", c.ID, c.CreatedAt)
 			}
-			err = add(records...)
 		case c.dirty:
-			l.next.options.Tips = append(l.next.options.Tips, backend.Expect{Context: c.ID, Tip: c.old})
-			err = add(&structure.Tip{Context: c.ID, Span: c.Tip})
+			l.next.Expect(c.ID, c.old)
+			l.next.Point(c.ID, c.Tip)
+		default:
+			continue
 		}
-		if err != nil {
+		if changed, err = true, l.flushFull(t); err != nil {
 			return changed, added, err
 		}
 	}
@@ -398,9 +391,18 @@ func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) 
 		t.stale = append(t.stale, c.ID)
 	}
 	for _, id := range t.stale {
-		if err := add(&structure.Deletion{Subject: structure.KindContext, Context: id, At: l.now()}); err != nil {
+		l.next.DeleteContext(id)
+		if changed, err = true, l.flushFull(t); err != nil {
 			return changed, added, err
 		}
 	}
 	return changed, added, nil
+}
+
+// flushFull flushes the commit at hand if it is full and the thread is in the store.
+func (l *loader) flushFull(t *threadState) error {
+	if t.was == nil || !l.next.full() {
+		return nil
+	}
+	return l.flush()
 }

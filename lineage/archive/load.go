@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -19,7 +20,7 @@ import (
 // loader turns conversations into commits.
 type loader struct {
 	ctx     context.Context
-	store   *lineage.Store
+	writer  *write.Writer
 	engine  backend.Engine
 	options Options
 	commits *committer
@@ -49,9 +50,9 @@ type loader struct {
 }
 
 func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
-	engine := store.Engine()
+	writer := write.Of(store)
 	return &loader{
-		ctx: ctx, store: store, engine: engine, options: o, commits: newCommitter(ctx, store), next: newPending(),
+		ctx: ctx, writer: writer, engine: writer.Engine(), options: o, commits: newCommitter(ctx, writer), next: newPending(writer),
 		touched: make(map[structure.ThreadID]bool), grown: make(map[structure.RunID]bool),
 		number: 1, met: make(map[uint64]uint32), copies: make(map[uint64]uint64), sessions: make(map[string]string),
 	}
@@ -119,14 +120,16 @@ func (l *loader) progress(last bool) {
 	}
 }
 
-// flush sends the commit at hand on its way.
+// flush hands the commit at hand to the committer.
 func (l *loader) flush() error {
-	if len(l.next.records) == 0 {
+	if l.next.empty() {
 		return context.Cause(l.ctx)
 	}
+	if l.open != nil && l.open.thread != nil {
+		l.hold(l.open.thread)
+	}
 	p := l.next
-	l.next = newPending()
-	l.next.records = make([]structure.Record, 0, min(len(p.records)+16, commitRecords+64))
+	l.next = newPending(l.writer)
 	return l.commits.send(p)
 }
 
@@ -183,10 +186,8 @@ type prepared struct {
 	*Node
 	usages []structure.Usage
 	blocks []*structure.Block // nil where a body has to be cut
-	span   *structure.Span
-	index  int32 // in loading.nodes
+	index  int32              // in loading.nodes
 	parent int32
-	bytes  int
 }
 
 // conversation loads a conversation, or a part of one.
@@ -213,6 +214,9 @@ func (l *loader) conversation(c *Conversation) error {
 	}
 	st.header.merge(c)
 	if st.thread == nil {
+		if l.next.empty() {
+			l.next.Reset(l.writer.Now()) // the source may have been slow
+		}
 		id := l.options.Prefix + c.SourceID
 		if c.SourceID == "" {
 			id, c.More, st.derived = l.derivedID(c), false, true
@@ -357,11 +361,10 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		most += len(nodes[i].Attachments)
 	}
 	usages, blocks, origins := make([]structure.Usage, most), make([]*structure.Block, most), make([]content.BlockOrigin, most)
-	spans := make([]structure.Span, len(nodes))
 	st.nodes = slices.Grow(st.nodes, len(nodes))
 	for i := range nodes {
 		n, p := &nodes[i], &out[i]
-		p.Node, p.span = n, &spans[i]
+		p.Node = n
 		parts := 1 + len(n.Attachments)
 		p.usages, usages = usages[:parts:parts], usages[parts:]
 		p.blocks, blocks = blocks[:parts:parts], blocks[parts:]
@@ -508,13 +511,11 @@ func (l *loader) usages(t *threadState, p *prepared) {
 	for i := range p.usages {
 		p.usages[i].CreatedAt = created
 	}
-	p.bytes += len(n.Metadata) + 64
 }
 
 // block sets the content of a usage. A body that is too large to be kept whole is
 // only hashed; it is cut when it turns out to be new.
 func (p *prepared) block(i int, mediaType string, origin content.Origin, body []byte) {
-	p.bytes += len(body)
 	u := &p.usages[i]
 	u.Type = mediaType
 	*u.Origin, u.By = origin.OfBlock(), origin.Attribution()

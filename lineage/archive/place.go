@@ -90,13 +90,14 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 		}
 	}
 	if l.next.full() {
-		if err := l.flushOpen(st); err != nil {
+		if err := l.flush(); err != nil {
 			return err
 		}
 	}
+	l.addThread(t)
 	for i, b := range p.blocks {
 		u := &p.usages[i]
-		if l.next.blocks[u.Content] {
+		if _, there := l.next.blocks[u.Content]; there {
 			continue // the usage says what may differ from that block
 		}
 		plain := b != nil && u.Type == typeText && *u.Origin == content.BlockOrigin{Kind: originKind(p.usages)}
@@ -109,15 +110,14 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 			}
 			continue
 		}
-		l.next.addBlock(b, 0)
+		l.next.addBlock(b)
 	}
 	p.usages[0].Lookup = lookup
 	var err error
 	if n.ref, err = l.nextRef(st, p); err != nil {
 		return err
 	}
-	*p.span = structure.Span{Ref: n.ref, Usages: p.usages}
-	l.next.add(p.span, p.bytes)
+	l.next.Span(n.ref, structure.SpanSetID{}, p.usages)
 	t.own[n.key] = place{ref: n.ref}
 	if p.Aside != asideLog {
 		l.next.added.messages++
@@ -137,13 +137,12 @@ func (l *loader) cut(p *prepared, i int) error {
 	if i > 0 {
 		body = p.Attachments[i-1].Body
 	}
-	b := &structure.Block{Block: content.Block{
-		ID: id, Type: p.usages[i].Type, Size: int64(len(body)), Origin: content.BlockOrigin{Kind: p.usages[i].Origin.Kind},
-	}}
-	if _, b.Tree, err = backend.Cut(l.ctx, l.engine, bytes.NewReader(body)); err != nil {
+	is := content.Block{Type: p.usages[i].Type, Origin: content.BlockOrigin{Kind: p.usages[i].Origin.Kind}}
+	b, err := l.writer.Upload(l.ctx, is, bytes.NewReader(body))
+	if err != nil {
 		return fmt.Errorf("storing what was read: %w", err)
 	}
-	l.next.addBlock(b, 64)
+	l.next.addBlock(b)
 	return nil
 }
 
@@ -177,9 +176,8 @@ func (l *loader) nextRef(st *loading, p *prepared) (structure.SpanRef, error) {
 			return structure.SpanRef{Run: after.Run, Seq: after.Seq + 1}, nil
 		}
 	}
-	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after, Home: t.record.Home()}
-	l.next.add(run, 64)
-	t.ends[run.ID], t.begun[run.ID] = 1, after
-	t.grown[run.ID] = true
-	return structure.SpanRef{Run: run.ID, Seq: 1}, nil
+	run := l.next.NewRun(structure.RunID{}, after, t.record.Home())
+	t.ends[run], t.begun[run] = 1, after
+	t.grown[run] = true
+	return structure.SpanRef{Run: run, Seq: 1}, nil
 }

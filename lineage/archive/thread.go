@@ -5,10 +5,9 @@ import (
 	"errors"
 	"hash/crc32"
 	"strconv"
-	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -27,6 +26,7 @@ type threadState struct {
 	// was is the thread as the store has it, nil when it has it not.
 	was     *structure.Thread
 	existed bool // before this import came to it
+	added   bool // it is in the store, or in a commit on its way there
 	// own are the messages of the thread, in the store and on their way there; keys are
 	// those of the store by span, for a thread that existed.
 	own  map[messageKey]place
@@ -43,14 +43,14 @@ type threadState struct {
 	// grown are the runs that got spans since the last commit. held are contexts that keep
 	// runs alive until the conversation is whole: then they become branches, or are deleted.
 	grown map[structure.RunID]bool
-	held  map[structure.RunID]*structure.Context
+	held  map[structure.RunID]write.Context
 	// stale are such contexts that an import left that ended early.
 	stale []structure.ContextID
 }
 
 // contextState is a context of the thread being loaded.
 type contextState struct {
-	structure.Context
+	write.Context
 	branch string // empty for none
 	aside  string
 	key    messageKey // of the message at its tip
@@ -100,41 +100,19 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 	}
 	t := &threadState{
 		ends: make(map[structure.RunID]uint64, 2), begun: make(map[structure.RunID]structure.SpanRef, 2),
-		grown: make(map[structure.RunID]bool, 2), held: make(map[structure.RunID]*structure.Context),
+		grown: make(map[structure.RunID]bool, 2), held: make(map[structure.RunID]write.Context),
 		own: make(map[messageKey]place),
 	}
 	was, err := l.engine.Thread(l.ctx, id)
 	switch {
 	case errors.Is(err, lineage.ErrNotFound):
-		created := st.header.Created
-		if created.IsZero() {
-			created = l.now()
+		if err := l.newThread(st, t); err != nil {
+			return nil, err
 		}
-		t.record = structure.Thread{
-			ID: id, SourceID: st.header.SourceID, UserID: l.userOf(st), CreatedAt: created, Incarnation: structure.NewIncarnation(),
-		}
-		t.contexts = []*contextState{{
-			Context: structure.Context{ID: structure.NewID[structure.ContextID](), Thread: id, CreatedAt: created},
-			branch:  lineage.MainBranch,
-		}}
-		if st.header.Model != "" {
-			t.contexts[0].Overrides.Model = &st.header.Model
-		}
-		if st.header.ForkedFrom != "" {
-			from, err := l.base(t, st.header.ForkedFrom)
-			if err != nil {
-				return nil, err
-			}
-			if from != nil {
-				t.contexts[0].Parent = from.Active
-			}
-		}
-		t.main = t.contexts[0].ID
-		t.record.Active = t.main
 	case err != nil:
 		return nil, err
 	default:
-		t.record, t.was, t.existed = *was, was, true
+		t.record, t.was, t.existed, t.added = *was, was, true, true
 		t.record.UserID = firstOf(was.UserID, l.userOf(st))
 		if err := l.existing(t); err != nil {
 			return nil, err
@@ -143,7 +121,45 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 	return t, nil
 }
 
-func (l *loader) now() time.Time { return l.store.Now().UTC().Truncate(time.Millisecond) }
+// newThread begins a thread for a conversation. Nothing of it is in the batch yet.
+func (l *loader) newThread(st *loading, t *threadState) error {
+	created := st.header.Created
+	if created.IsZero() {
+		created = l.next.Time()
+	}
+	main := &contextState{
+		Context: write.Context{ID: structure.NewID[structure.ContextID](), Thread: lineage.SourceThread(st.header.SourceID), CreatedAt: created},
+		branch:  lineage.MainBranch,
+	}
+	if st.header.Model != "" {
+		main.Overrides.Model = &st.header.Model
+	}
+	t.contexts, t.main = []*contextState{main}, main.ID
+	is := &t.record
+	is.ID, is.SourceID, is.UserID, is.CreatedAt, is.Active = main.Thread, st.header.SourceID, l.userOf(st), created, main.ID
+	if st.header.ForkedFrom != "" {
+		from, err := l.base(t, st.header.ForkedFrom)
+		if err != nil {
+			return err
+		}
+		if from != nil {
+			main.Parent = from.Active
+		}
+	}
+	return nil
+}
+
+// addThread adds a new thread to the commit at hand, without contexts: where its main
+// branch begins is not known before the end.
+func (l *loader) addThread(t *threadState) {
+	if t.added {
+		return
+	}
+	t.added = true
+	is := l.next.NewThread(write.Thread{SourceID: t.record.SourceID, UserID: t.record.UserID, CreatedAt: t.record.CreatedAt, UpdatedAt: t.record.CreatedAt})
+	t.record.Incarnation, t.record.UpdatedAt = is.Incarnation, is.UpdatedAt
+	l.next.added.conversations++
+}
 
 // userOf returns whose a conversation is.
 func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l.options.UserID) }
@@ -177,57 +193,37 @@ func (l *loader) existing(t *threadState) error {
 			continue
 		}
 		t.contexts = append(t.contexts, &contextState{
-			Context: c.Context, branch: names[c.ID], aside: meta.Aside, key: t.keys[c.Tip], stored: true, old: c.Tip,
+			Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, key: t.keys[c.Tip], stored: true, old: c.Tip,
 		})
 	}
 	return nil
 }
 
-// state makes a thread of the store, with its main branch, before any of its
-// messages: for a conversation of several commits, whose ids are found in it.
-func (l *loader) state(t *threadState) {
-	if t.was != nil {
+// hold completes the commit at hand, which has a part of a conversation. From then on the
+// thread has its main branch, and contexts keep what was stored from being collected.
+func (l *loader) hold(t *threadState) {
+	if !t.added {
 		return
 	}
-	l.next.options.Threads = append(l.next.options.Threads, backend.ExpectThread{ID: t.record.ID})
-	main := t.contexts[0]
-	first := t.record
-	first.UpdatedAt = laterTime(first.CreatedAt, time.Time{})
-	active := first.Active
-	first.Active = structure.ContextID{}
-	l.next.add(&first, 64)
-	l.next.added.conversations++
-	context := main.Context
-	context.Tip, context.Base = structure.SpanRef{}, structure.SpanRef{}
-	l.next.add(&context, 64)
-	l.next.add(&structure.Branch{Thread: t.record.ID, Name: main.branch, Context: main.ID, CreatedAt: main.CreatedAt}, 32)
-	whole := first
-	whole.Active = active
-	l.next.add(&whole, 64)
-	t.was = &whole
-	main.stored = true
+	if t.was == nil {
+		main := t.contexts[0]
+		l.next.NewContext(main.Context)
+		l.next.Branch(t.record.ID, main.branch, "", main.ID, main.CreatedAt)
+		t.was = l.next.StateThread(t.record)
+		main.stored = true
+	}
 	l.touched[t.record.ID] = true
-}
-
-// flushOpen sends the commit at hand on its way while a conversation is loaded.
-func (l *loader) flushOpen(st *loading) error {
-	t := st.thread
-	l.state(t)
 	for run := range t.grown {
 		tip := structure.SpanRef{Run: run, Seq: t.ends[run]}
 		if c, held := t.held[run]; held {
-			l.next.add(&structure.Tip{Context: c.ID, Span: tip}, 32)
+			l.next.Point(c.ID, tip)
 			continue
 		}
-		c := &structure.Context{
-			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, Base: t.begun[run], Tip: tip, CreatedAt: l.now(),
-			Metadata: asideMetadata(asideImporting),
-		}
-		l.next.add(c, 64)
+		c := write.Context{Thread: t.record.ID, Parent: t.main, At: t.begun[run], Tip: tip, Metadata: asideMetadata(asideImporting)}
+		c.ID = l.next.NewContext(c).ID
 		t.held[run] = c
 	}
 	clear(t.grown)
-	return l.flush()
 }
 
 func asideMetadata(aside string) []byte {

@@ -7,8 +7,8 @@
 // # What is in a bundle
 //
 // The threads and contexts that were chosen, or all, with branches, checkpoints,
-// summaries, reflogs and span sets, the spans that any of these refers to, with
-// their content and what that was derived from. History that is shared with
+// summaries, reflogs and span sets, the spans that any of these refers to or that a
+// chosen thread keeps, with their content and what that was derived from. History that is shared with
 // another thread comes along as spans, not as that thread. Of content that was
 // erased there is the description, never a byte. Ids and times are kept.
 //

@@ -7,24 +7,26 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // change is a commit about threads and contexts in the making.
 type change struct {
-	records []structure.Record
-	options backend.Options
-	stated  map[structure.ContextID]struct{} // contexts by their ids in the bundle
-	made    map[structure.ContextID]struct{} // contexts that it makes
-	absent  map[structure.ContextID]struct{} // parents that it makes and deletes again
-	report  ImportReport
+	*write.Batch
+	stated map[structure.ContextID]struct{} // contexts by their ids in the bundle
+	made   map[structure.ContextID]struct{} // contexts that it makes
+	absent map[structure.ContextID]struct{} // parents that it makes and deletes again
+	report ImportReport
 }
 
 // facts adds what is new of threads and contexts.
 func (im *importer) facts(c *structure.Commit) error {
 	set := func() map[structure.ContextID]struct{} { return make(map[structure.ContextID]struct{}) }
-	to := change{stated: set(), made: set(), absent: set()}
+	to := change{Batch: im.batch(), stated: set(), made: set(), absent: set()}
+	defer im.writer.Release(to.Batch)
+	to.Reset(c.Time)
 	for i := 0; i < len(c.Records); {
 		end := i + 1
 		switch r := c.Records[i].(type) {
@@ -45,9 +47,9 @@ func (im *importer) facts(c *structure.Commit) error {
 		i = end
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(to.absent), structure.ContextID.Compare) {
-		to.records = append(to.records, &structure.Deletion{Subject: structure.KindContext, Context: id, At: c.Time})
+		to.DeleteContext(id)
 	}
-	if _, err := im.apply(c.Time, to.records, to.options); err != nil {
+	if _, err := im.commit(to.Batch); err != nil {
 		return err
 	}
 	im.report.Threads += to.report.Threads
@@ -60,14 +62,21 @@ func isAboutContext(r structure.Record) bool {
 	return r.Kind() == structure.KindReflog || r.Kind() == structure.KindSummary
 }
 
-// newThread adds a thread that is not here.
+// newThread adds a thread that is not here. One that is here keeps its runs from now on if
+// the bundle's does: they follow.
 func (im *importer) newThread(to *change, t *structure.Thread) error {
-	_, err := im.engine.Thread(im.ctx, t.ID)
-	if errors.Is(err, backend.ErrNotFound) {
-		to.records = append(to.records, t)
-		to.options.Threads = append(to.options.Threads, backend.ExpectThread{ID: t.ID})
+	ours, err := im.engine.Thread(im.ctx, t.ID)
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		to.ExpectThread(t.ID, nil)
+		to.Adopt(t)
 		to.report.Threads++
 		return nil
+	case err == nil && t.Keeps && !ours.Keeps:
+		is := *ours
+		is.Keeps = true
+		to.ExpectThread(t.ID, ours)
+		to.StateThread(is)
 	}
 	return err
 }
@@ -147,8 +156,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 				return &ConflictError{Context: id, Ours: ours.Tip, Theirs: t.Tip}
 			case ours != nil && depth == 0 && im.o.OnConflict == TakeTheirs && sameOrigin(ours, &t):
 				im.report.Conflicts = append(im.report.Conflicts, Conflict{id, id})
-				reflog = append(reflog, &structure.Reflog{Context: t.ID, From: ours.Tip, To: t.Tip, Reason: "import", At: im.store.Now()})
-				verdict = behind
+				verdict = replaced
 			default:
 				t.as(structure.DeriveID[structure.ContextID]("bundle", t.ID.String()))
 				im.contexts[id] = t.ID
@@ -176,8 +184,8 @@ func (im *importer) newContext(to *change, t *theirs) error {
 		if errors.Is(err, backend.ErrNotFound) {
 			if _, there := to.absent[t.Parent]; !there {
 				to.absent[t.Parent] = struct{}{}
-				to.options.Contexts = append(to.options.Contexts, backend.ExpectContext{ID: t.Parent})
-				to.records = append(to.records, &structure.Context{ID: t.Parent, CreatedAt: t.CreatedAt})
+				to.ExpectContext(t.Parent, nil)
+				to.NewContext(write.Context{ID: t.Parent, CreatedAt: t.CreatedAt})
 			}
 		} else if err != nil {
 			return err
@@ -187,10 +195,10 @@ func (im *importer) newContext(to *change, t *theirs) error {
 		return im.corrupt("context %v stands behind its child", t.ID)
 	}
 	to.made[t.ID] = struct{}{}
-	to.options.Contexts = append(to.options.Contexts, backend.ExpectContext{ID: t.ID})
-	to.records = append(to.records, t.Context)
+	to.ExpectContext(t.ID, nil)
+	to.Adopt(t.Context)
 	for _, r := range t.reflog {
-		to.records = append(to.records, r)
+		to.Adopt(r)
 	}
 	to.report.Contexts++
 	return im.summaries(to, t.summaries)
@@ -200,10 +208,11 @@ func (im *importer) newContext(to *change, t *theirs) error {
 type verdict int
 
 const (
-	level  verdict = iota // both say the same
-	ahead                 // it has gone on here
-	behind                // it has gone on in the bundle
-	apart                 // both
+	level    verdict = iota // both say the same
+	ahead                   // it has gone on here
+	behind                  // it has gone on in the bundle
+	apart                   // both
+	replaced                // both, and ours is given up for theirs
 )
 
 // compare says who has gone on, and returns the entries of the bundle's reflog that
@@ -301,20 +310,23 @@ func lacking(of, other []*structure.Reflog) ([]*structure.Reflog, error) {
 
 // update adds to a context that is here what is new of it, as of a time.
 func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *theirs, v verdict, reflog []*structure.Reflog) error {
-	var records []structure.Record
-	if v == behind {
+	before, _ := to.Size()
+	if v == behind || v == replaced {
 		is := ours.Context
 		is.Overrides, is.Metadata, is.Set = t.Overrides, t.Metadata, t.Set
 		if !structure.Equal(&is, &ours.Context) {
-			records = append(records, &is)
+			to.StateContext(is)
 		}
-		records = append(records, &structure.Tip{Context: ours.ID, Span: t.Tip})
+		to.Point(ours.ID, t.Tip)
 		to.report.Moved++
 	} else if v == level && ours.Tip == t.Tip && at.UnixMilli() > ours.MovedAt {
-		records = append(records, &structure.Tip{Context: ours.ID, Span: t.Tip}) // it went and came back
+		to.Point(ours.ID, t.Tip) // it went and came back
 	}
 	for _, r := range reflog {
-		records = append(records, r)
+		to.Adopt(r)
+	}
+	if v == replaced {
+		to.Log(ours.ID, ours.Tip, t.Tip, "import", im.writer.Now())
 	}
 	var known []structure.SummaryID
 	for s, err := range im.engine.Summaries(im.ctx, ours.ID) {
@@ -324,9 +336,8 @@ func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *t
 		known = append(known, s.ID)
 	}
 	added := slices.DeleteFunc(t.summaries, func(s *structure.Summary) bool { return slices.Contains(known, s.ID) })
-	if len(records)+len(added) > 0 {
-		to.options.Contexts = append(to.options.Contexts, backend.ExpectContext{ID: ours.ID, Was: &ours.Context})
-		to.records = append(to.records, records...)
+	if records, _ := to.Size(); records+len(added) > before {
+		to.ExpectContext(ours.ID, &ours.Context)
 	}
 	return im.summaries(to, added)
 }
@@ -334,7 +345,7 @@ func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *t
 func (im *importer) summaries(to *change, added []*structure.Summary) error {
 	says := make(map[content.ID]bool)
 	for _, s := range added {
-		to.records = append(to.records, s)
+		to.Adopt(s)
 		says[s.Content] = true
 	}
 	return im.needs(says)

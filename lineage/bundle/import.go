@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -77,7 +78,8 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	}
 	defer source.close()
 	source.progress = o.Progress
-	if err := check(ctx, source, store.View()); err != nil {
+	writer := write.Of(store)
+	if err := check(ctx, source, writer.Engine()); err != nil {
 		return ImportReport{}, err
 	}
 	closed := make(map[structure.RunID]struct{})
@@ -86,7 +88,7 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 		if err != nil {
 			return ImportReport{}, err
 		}
-		im := newImporter(ctx, store, o, closed)
+		im := newImporter(ctx, writer, o, closed)
 		err = im.read(again)
 		if im.reviving = err == nil && len(im.revive) > 0; im.reviving {
 			if again, err = source.again(); err == nil {
@@ -99,8 +101,10 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 		if err == nil || ctx.Err() != nil {
 			return im.report, err
 		}
-		// Others write and collect meanwhile, so what a commit was made for may have
-		// passed. What was applied is recognised when the bundle is read again.
+		// Others write and collect meanwhile, so the state that a commit was made for may
+		// have passed. One commit is not tried again by itself, for it builds on what was
+		// found for those before it, which a collection may have taken: the bundle is read
+		// again, and what was applied is recognised.
 		var refused *refusedError
 		var subject *backend.SubjectError
 		switch {
@@ -157,7 +161,7 @@ func (e *refusedError) Unwrap() error { return e.err }
 // described differently, and a commit.
 type importer struct {
 	ctx    context.Context
-	store  *lineage.Store
+	writer *write.Writer
 	engine backend.Engine
 	o      ImportOptions
 	report ImportReport
@@ -178,9 +182,9 @@ type importer struct {
 	valued   valueBatch
 }
 
-func newImporter(ctx context.Context, store *lineage.Store, o ImportOptions, closed map[structure.RunID]struct{}) *importer {
+func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]struct{}) *importer {
 	return &importer{
-		ctx: ctx, store: store, engine: store.Engine(), o: o, closed: closed,
+		ctx: ctx, writer: writer, engine: writer.Engine(), o: o, closed: closed,
 		open: make(map[structure.RunID]*laying), moved: make(map[structure.RunID][]stretch),
 		contexts: make(map[structure.ContextID]structure.ContextID), differ: make(map[content.ID]content.Block), revive: make(map[content.ID]struct{}),
 		coming: newComing(),
@@ -265,13 +269,16 @@ func (im *importer) entry(tag byte, b []byte) error {
 	return im.corrupt("entry of unknown kind %d", tag)
 }
 
-// apply adds a commit. It is not made durable by itself: see Import.
-func (im *importer) apply(at time.Time, records []structure.Record, o backend.Options) (backend.Receipt, error) {
-	if len(records) == 0 {
-		return backend.Receipt{}, nil
-	}
-	o.Durability = backend.Normal
-	receipt, err := im.engine.Apply(im.ctx, &structure.Commit{Time: at, Records: records}, o)
+// batch returns a batch for a commit that is not made durable by itself: see Import.
+func (im *importer) batch() *write.Batch {
+	b := im.writer.Batch()
+	b.Durability = backend.Normal
+	return b
+}
+
+// commit adds a batch to the store.
+func (im *importer) commit(b *write.Batch) (backend.Receipt, error) {
+	receipt, err := im.writer.Commit(im.ctx, b)
 	for _, refusal := range []error{backend.ErrNotFound, backend.ErrExists, backend.ErrConflict} {
 		if errors.Is(err, refusal) {
 			return receipt, &refusedError{fmt.Errorf("import of a bundle: %w", err)}

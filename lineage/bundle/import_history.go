@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -27,13 +27,17 @@ func (im *importer) history(c *structure.Commit) error {
 	if err := im.needs(used); err != nil {
 		return err
 	}
-	records := slices.Concat(laid...)
-	for _, r := range records {
+	batch := im.batch()
+	defer im.writer.Release(batch)
+	for _, records := range laid {
+		batch.Adopt(records...)
+	}
+	for _, r := range batch.Records() {
 		if s, ok := r.(*structure.Span); ok {
 			im.fill(s)
 		}
 	}
-	receipt, err := im.applyFreeing(records)
+	receipt, err := im.commitFreeing(batch)
 	if err != nil {
 		return err
 	}
@@ -99,20 +103,20 @@ func (im *importer) newBlocks(c *structure.Commit, laid [][]structure.Record, us
 	return blocks, nil
 }
 
-// applyFreeing applies records, without the source ids that are taken here.
-func (im *importer) applyFreeing(records []structure.Record) (backend.Receipt, error) {
-	receipt, err := im.apply(im.store.Now(), records, backend.Options{})
+// commitFreeing commits a batch, without the source ids that are taken here.
+func (im *importer) commitFreeing(batch *write.Batch) (backend.Receipt, error) {
+	receipt, err := im.commit(batch)
 	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
-		if err := im.freeSources(records, ""); err != nil {
+		if err := im.freeSources(batch.Records(), ""); err != nil {
 			return receipt, err
 		}
-		receipt, err = im.apply(im.store.Now(), records, backend.Options{})
+		receipt, err = im.commit(batch)
 		// Of a thread that is not here nothing is found, though it is taken.
 		if still, same := isSourceTaken(err); same && still == refused {
-			if err := im.freeSources(records, refused); err != nil {
+			if err := im.freeSources(batch.Records(), refused); err != nil {
 				return receipt, err
 			}
-			receipt, err = im.apply(im.store.Now(), records, backend.Options{})
+			receipt, err = im.commit(batch)
 		}
 	}
 	return receipt, err
@@ -206,7 +210,10 @@ func (im *importer) revived(tag byte, c *structure.Commit) error {
 			if err := im.checkTree(b); err != nil {
 				return err
 			}
-			if _, err := im.apply(im.store.Now(), []structure.Record{b}, backend.Options{}); err != nil {
+			batch := im.batch()
+			batch.Adopt(b)
+			_, err := im.commit(batch)
+			if im.writer.Release(batch); err != nil {
 				return err
 			}
 			delete(im.revive, b.ID)
@@ -328,9 +335,11 @@ func (im *importer) erased(b *structure.Block) error {
 	if b.Size == 0 {
 		b = structure.NewBlock(b.Type, b.Origin, b.CreatedAt, nil)
 	}
-	now := im.store.Now()
-	_, err = im.apply(now, []structure.Record{b, &structure.Deletion{Subject: structure.KindBlock, Content: b.ID, At: now}}, backend.Options{})
-	if err == nil {
+	batch := im.batch()
+	defer im.writer.Release(batch)
+	batch.Adopt(b)
+	batch.Erase(b.ID)
+	if _, err = im.commit(batch); err == nil {
 		im.report.Erased++
 	}
 	return err

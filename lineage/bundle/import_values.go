@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -119,7 +120,7 @@ func (im *importer) endValue() error {
 
 // setValue sets a value in the next commit of values, in which each key is there once.
 func (im *importer) setValue(v *structure.Value) error {
-	if _, twice := im.valued.keys[v.ValueKey]; twice || im.valued.full() {
+	if _, twice := im.valued.keys[v.ValueKey]; twice || full(&im.valued.Batch) {
 		number, err := im.flushValues()
 		if err != nil {
 			return err
@@ -131,28 +132,29 @@ func (im *importer) setValue(v *structure.Value) error {
 	b := &im.valued
 	if b.keys == nil {
 		b.keys = make(map[structure.ValueKey]struct{})
+		b.Durability = backend.Normal
+		b.Reset(im.writer.Now())
 	}
 	b.keys[v.ValueKey] = struct{}{}
-	b.add(v, valueSize(v))
-	b.expect = append(b.expect, backend.ExpectValue{Key: v.ValueKey, Commit: im.merging.commit})
+	b.Adopt(v)
+	b.Values = append(b.Values, backend.ExpectValue{Key: v.ValueKey, Commit: im.merging.commit})
 	return nil
 }
 
 // valueBatch is a commit of values that is being put together.
 type valueBatch struct {
-	batch
-	keys   map[structure.ValueKey]struct{}
-	expect []backend.ExpectValue
+	write.Batch
+	keys map[structure.ValueKey]struct{}
 }
 
 // flushValues applies the commit of values and returns its number.
 func (im *importer) flushValues() (uint64, error) {
 	b := &im.valued
-	if len(b.records) == 0 {
+	if empty(&b.Batch) {
 		return 0, nil
 	}
 	used := make(map[content.ID]bool)
-	for _, r := range b.records {
+	for _, r := range b.Records() {
 		if id := r.(*structure.Value).Content; !id.IsZero() {
 			used[id] = true
 		}
@@ -160,12 +162,13 @@ func (im *importer) flushValues() (uint64, error) {
 	if err := im.needs(used); err != nil {
 		return 0, err
 	}
-	receipt, err := im.apply(im.store.Now(), b.records, backend.Options{Values: b.expect})
+	receipt, err := im.commit(&b.Batch)
 	if err != nil {
 		return 0, err
 	}
-	im.report.Values += uint64(len(b.records))
-	*b = valueBatch{}
+	im.report.Values += uint64(len(b.Records()))
+	b.Reset(im.writer.Now())
+	clear(b.keys)
 	return receipt.Number, nil
 }
 

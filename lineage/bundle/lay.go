@@ -187,7 +187,8 @@ func (im *importer) branchOff(l *laying) {
 	im.moved[l.piece.run.ID] = append(im.moved[l.piece.run.ID], stretch{after: l.at, run: id})
 }
 
-// lay returns the records that a span of the bundle comes to: none when it is here.
+// lay returns the records that a span of the bundle comes to: none when it is here. The span
+// gets its address here.
 func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
 	l := im.open[s.Ref.Run]
 	if l == nil || l.mode != unsettled && s.Ref.Seq != l.at+1 || l.mode == unsettled && s.Ref.Seq != l.from+1 {
@@ -230,11 +231,13 @@ func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		records, l.create = append(records, &structure.Run{ID: l.run, Parent: l.parent, Home: home}), false
+		run := l.piece.run
+		run.ID, run.Parent, run.Home = l.run, l.parent, home
+		records, l.create = append(records, &run), false
 	}
-	here := structure.SpanRef{Run: l.run, Seq: l.at - l.after}
-	im.coming.digests[here], im.coming.ends[l.run] = d, here.Seq
-	return append(records, &structure.Span{Ref: here, Set: s.Set, Usages: s.Usages}), nil
+	s.Ref = structure.SpanRef{Run: l.run, Seq: l.at - l.after}
+	im.coming.digests[s.Ref], im.coming.ends[l.run] = d, s.Ref.Seq
+	return append(records, s), nil
 }
 
 // homeHere returns the home that a run gets. A thread that is here has an

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -25,7 +26,8 @@ func (im *importer) names(c *structure.Commit) error {
 	if err != nil {
 		return err
 	}
-	n := naming{im: im, thread: theirs.ID, contexts: make(map[structure.ContextID]struct{}), points: make(map[structure.CheckpointID]struct{}), taken: make(map[string]struct{})}
+	n := naming{Batch: im.batch(), im: im, thread: theirs.ID, contexts: make(map[structure.ContextID]struct{}), points: make(map[structure.CheckpointID]struct{}), taken: make(map[string]struct{})}
+	defer im.writer.Release(n.Batch)
 	if err := n.load(); err != nil {
 		return err
 	}
@@ -46,12 +48,11 @@ func (im *importer) names(c *structure.Commit) error {
 	if err != nil {
 		return err
 	}
-	var o backend.Options
 	if !structure.Equal(is, ours) {
-		n.records = append(n.records, is)
-		o.Threads = []backend.ExpectThread{{ID: ours.ID, Was: ours}}
+		n.Adopt(is)
+		n.ExpectThread(ours.ID, ours)
 	}
-	_, err = im.apply(im.store.Now(), n.records, o)
+	_, err = im.commit(n.Batch)
 	return err
 }
 
@@ -73,7 +74,7 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 	is := *ours
 	if newer := later(theirs.UpdatedAt, ours.UpdatedAt); newer {
 		is = *theirs
-		is.SourceID, is.Incarnation, is.CreatedAt, is.Active = ours.SourceID, ours.Incarnation, ours.CreatedAt, ours.Active
+		is.SourceID, is.Incarnation, is.CreatedAt, is.Active, is.Keeps = ours.SourceID, ours.Incarnation, ours.CreatedAt, ours.Active, ours.Keeps
 		if !active.IsZero() {
 			is.Active = active
 		}
@@ -81,18 +82,17 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 	if is.Active.IsZero() {
 		is.Active = active
 	}
-	is.Keeps = ours.Keeps || theirs.Keeps
 	return &is, nil
 }
 
 // naming is the names of a thread in the making.
 type naming struct {
+	*write.Batch
 	im       *importer
 	thread   structure.ThreadID
 	contexts map[structure.ContextID]struct{} // that have a name
 	points   map[structure.CheckpointID]struct{}
 	taken    map[string]struct{} // names and source ids, by records
-	records  []structure.Record
 }
 
 func (n *naming) load() error {
@@ -126,7 +126,7 @@ func (n *naming) branch(b *structure.Branch) error {
 	if err == nil && b.SourceID != "" {
 		b.SourceID, err = freeSource(n, "branch", b.SourceID, n.im.engine.BranchesBySource)
 	}
-	n.records = append(n.records, b)
+	n.Adopt(b)
 	return err
 }
 
@@ -148,7 +148,7 @@ func (n *naming) checkpoint(c *structure.Checkpoint) error {
 	if err == nil && c.SourceID != "" {
 		c.SourceID, err = freeSource(n, "checkpoint", c.SourceID, n.im.engine.CheckpointsBySource)
 	}
-	n.records = append(n.records, c)
+	n.Adopt(c)
 	return err
 }
 

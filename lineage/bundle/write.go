@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -77,6 +78,7 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOption
 const (
 	commitBytes   = 192 << 10
 	commitRecords = 2048
+	recordBytes   = 128 // what a record takes besides bodies and metadata
 )
 
 // exporter writes a bundle. What is kept in memory of what was written is ids.
@@ -96,46 +98,44 @@ type exporter struct {
 	done   map[structure.ContextID]struct{}
 	chosen map[structure.ContextID]struct{} // nil for all
 
-	history batch
+	history write.Batch
 	waiting map[structure.RunID]struct{} // whose spans are in history
-	facts   batch
-	valued  batch // values
+	facts   write.Batch
+	single  write.Batch // for commit
+	valued  write.Batch // values
 	encoder structure.Encoder
 }
 
-// batch is a commit that is being put together.
-type batch struct {
-	records []structure.Record
-	time    time.Time
-	bytes   int
+func empty(b *write.Batch) bool {
+	records, _ := b.Size()
+	return records == 0
 }
 
-func (b *batch) add(r structure.Record, bytes int) {
-	b.records = append(b.records, r)
-	b.bytes += bytes
+func full(b *write.Batch) bool {
+	records, bytes := b.Size()
+	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
 }
-
-func (b *batch) full() bool { return b.bytes >= commitBytes || len(b.records) >= commitRecords }
 
 // commit writes records as an entry. Times in records are written relative to t.
 func (e *exporter) commit(tag byte, t time.Time, records ...structure.Record) error {
-	b, _, err := e.encoder.Encode(&structure.Commit{Time: t, Records: records})
+	e.single.Reset(t)
+	e.single.Adopt(records...)
+	return e.flush(tag, &e.single)
+}
+
+// flush writes a batch as an entry and empties it.
+func (e *exporter) flush(tag byte, b *write.Batch) error {
+	if empty(b) {
+		return nil
+	}
+	encoded, err := b.Encode(&e.encoder)
 	if err != nil {
 		return err
 	}
-	return e.out.entry(tag, b)
-}
-
-func (e *exporter) flush(tag byte, b *batch) error {
-	if len(b.records) == 0 {
-		return nil
-	}
-	err := e.commit(tag, b.time, b.records...)
-	clear(b.records)
-	if *b = (batch{records: b.records[:0]}); tag == entryHistory {
+	if b.Reset(time.Time{}); b == &e.history {
 		clear(e.waiting)
 	}
-	return err
+	return e.out.entry(tag, encoded)
 }
 
 // A group is the contexts of a thread, or those without one.
@@ -163,6 +163,11 @@ func (e *exporter) everything() error {
 		}
 		for _, id := range g.contexts {
 			if err := e.lineOf(id); err != nil {
+				return err
+			}
+		}
+		if g.whole {
+			if err := e.kept(g.thread); err != nil {
 				return err
 			}
 		}
@@ -266,18 +271,21 @@ func (e *exporter) stateThread(id structure.ThreadID) error {
 	}
 	t.Active = structure.ContextID{}
 	e.report.Threads++
-	return e.fact(t.UpdatedAt, t, 128+len(t.Title)+len(t.Metadata))
+	return e.fact(t.UpdatedAt, t)
 }
 
-// fact adds a record to those of the same time.
-func (e *exporter) fact(at time.Time, r structure.Record, bytes int) error {
-	if len(e.facts.records) > 0 && (e.facts.full() || !e.facts.time.Equal(at)) {
+// fact adds a record, and those that must be in one commit with it, to those of the same
+// time.
+func (e *exporter) fact(at time.Time, records ...structure.Record) error {
+	if full(&e.facts) || !empty(&e.facts) && !e.facts.Time().Equal(write.Kept(at)) {
 		if err := e.flushFacts(); err != nil {
 			return err
 		}
 	}
-	e.facts.time = at
-	e.facts.add(r, bytes)
+	if empty(&e.facts) {
+		e.facts.Reset(at)
+	}
+	e.facts.Adopt(records...)
 	return nil
 }
 
@@ -317,22 +325,19 @@ func (e *exporter) lineOf(id structure.ContextID) error {
 // context writes the history that a context refers to, and then the context with
 // its reflog and summaries.
 func (e *exporter) context(c *backend.Context) error {
-	var about []structure.Record
-	size := 160 + len(c.Metadata) + len(c.Overrides.JSON)
+	records := []structure.Record{&c.Context}
 	refs := []structure.SpanRef{c.Tip, c.Base}
 	for r, err := range e.from.Reflog(e.ctx, c.ID) {
 		if err != nil {
 			return err
 		}
-		about, refs = append(about, r), append(refs, r.From, r.To)
-		size += 96 + len(r.Reason)
+		records, refs = append(records, r), append(refs, r.From, r.To)
 	}
 	for s, err := range e.from.Summaries(e.ctx, c.ID) {
 		if err != nil {
 			return err
 		}
-		about, refs = append(about, s), append(refs, s.From, s.To)
-		size += 160 + 16*len(s.Parts) + len(s.Embedding)
+		records, refs = append(records, s), append(refs, s.From, s.To)
 		if err := e.content(s.Content); err != nil {
 			return err
 		}
@@ -353,10 +358,34 @@ func (e *exporter) context(c *backend.Context) error {
 		}
 	}
 	e.report.Contexts++
-	if err := e.fact(time.UnixMilli(c.MovedAt).UTC(), &c.Context, size); err != nil {
+	return e.fact(time.UnixMilli(c.MovedAt).UTC(), records...)
+}
+
+// kept writes the runs that a thread keeps, be they of no context. The thread comes before
+// them: where it is, nothing of them is collected.
+func (e *exporter) kept(id structure.ThreadID) error {
+	if id.IsZero() {
+		return nil
+	}
+	t, err := e.from.Thread(e.ctx, id)
+	if err != nil || !t.Keeps {
 		return err
 	}
-	e.facts.records = append(e.facts.records, about...) // in one commit with the context
+	if err := e.flushFacts(); err != nil {
+		return err
+	}
+	for run, err := range e.from.RunsOf(e.ctx, id, structure.RunID{}) {
+		if err != nil {
+			return err
+		}
+		last, err := e.from.Last(e.ctx, run.ID)
+		if err != nil {
+			return err
+		}
+		if err := e.line(last); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

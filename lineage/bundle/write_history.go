@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -110,12 +111,11 @@ func (e *exporter) span(step *backend.Step) error {
 			return err
 		}
 	}
-	if e.history.full() {
+	if full(&e.history) {
 		if err := e.flush(entryHistory, &e.history); err != nil {
 			return err
 		}
 	}
-	size := 64
 	for i := range s.Usages {
 		u := &s.Usages[i]
 		var b *structure.Block
@@ -130,10 +130,6 @@ func (e *exporter) span(step *backend.Step) error {
 				return err
 			}
 		}
-		size += 128 + len(u.Metadata)
-		for _, extra := range u.Extras {
-			size += len(extra)
-		}
 	}
 	e.timed(s.Usages[0].CreatedAt)
 	s = e.own(step)
@@ -144,7 +140,7 @@ func (e *exporter) span(step *backend.Step) error {
 			}
 		}
 	}
-	e.history.add(s, size)
+	e.history.Adopt(s)
 	e.waiting[s.Ref.Run] = struct{}{}
 	if e.report.Spans++; e.o.Progress != nil && e.report.Spans%1024 == 0 {
 		e.o.Progress(e.report.Spans)
@@ -154,8 +150,8 @@ func (e *exporter) span(step *backend.Step) error {
 
 // timed gives the history that is being put together a time near its first usage.
 func (e *exporter) timed(at time.Time) {
-	if e.history.time.IsZero() {
-		e.history.time = at
+	if empty(&e.history) && e.history.Time().IsZero() {
+		e.history.Reset(at)
 	}
 }
 
@@ -172,7 +168,7 @@ func (e *exporter) spanSet(id structure.SpanSetID) error {
 		return err
 	}
 	e.timed(s.CreatedAt)
-	e.history.add(s, 64)
+	e.history.Adopt(s)
 	return nil
 }
 
@@ -197,8 +193,9 @@ func (e *exporter) own(step *backend.Step) *structure.Span {
 			continue
 		}
 		if s == step.Span {
-			s = &structure.Span{Ref: s.Ref, Set: s.Set, Usages: slices.Clone(s.Usages)}
-			u = &s.Usages[i]
+			own := *s
+			own.Usages = slices.Clone(s.Usages)
+			s, u = &own, &own.Usages[i]
 		}
 		if u.Type == "" {
 			u.Type = b.Type
@@ -249,7 +246,7 @@ func (e *exporter) described(id content.ID) (*structure.Block, error) {
 			return step.Blocks[u.Index], nil
 		}
 	}
-	return &structure.Block{Block: content.Block{ID: id, Size: 1}}, nil
+	return structure.Described(content.Block{ID: id, Size: 1}), nil
 }
 
 // used writes a block that something uses, and what it was derived from.
@@ -280,8 +277,8 @@ func (e *exporter) used(id content.ID, b *structure.Block) error {
 	e.report.Blocks++
 	e.timed(b.CreatedAt)
 	if b.Tree.Size == 0 && len(b.Body) <= content.InlineLimit {
-		e.history.add(b, 64+len(b.Body))
-		if e.history.bytes > maxEntry/4 { // a span with that much content
+		e.history.Adopt(b)
+		if _, bytes := e.history.Size(); bytes > maxEntry/4 { // a span with that much content
 			return e.flush(entryHistory, &e.history)
 		}
 		return nil
@@ -315,7 +312,7 @@ func (e *exporter) derived(id content.ID) error {
 
 // description returns a block without its bytes. An empty one has none.
 func description(b *content.Block) *structure.Block {
-	d := &structure.Block{Block: *b}
+	d := structure.Described(*b)
 	if d.Size == 0 && d.ID != content.Sum(nil) {
 		d.Size = 1 // not known any more
 	}
@@ -338,7 +335,7 @@ func (e *exporter) large(b *structure.Block) error {
 	if err := e.commit(entryBody, b.CreatedAt, description(&b.Block)); err != nil {
 		return err
 	}
-	var chunks batch
+	var chunks write.Batch
 	_, root, err := content.Cut(e.ctx, body, func(key content.Key, chunk []byte) error {
 		p := prefixOf(content.ID(key))
 		if _, known := e.sent[p]; known {
@@ -350,8 +347,8 @@ func (e *exporter) large(b *structure.Block) error {
 			return e.out.entry(entryLeftKey, key[:])
 		}
 		e.report.Chunks++
-		chunks.add(&structure.Chunk{Key: key, Bytes: bytes.Clone(chunk)}, len(chunk))
-		if chunks.full() {
+		chunks.Chunk(key, bytes.Clone(chunk))
+		if full(&chunks) {
 			return e.flush(entryChunks, &chunks)
 		}
 		return nil
@@ -362,6 +359,8 @@ func (e *exporter) large(b *structure.Block) error {
 	if err := e.flush(entryChunks, &chunks); err != nil {
 		return err
 	}
-	e.history.add(&structure.Block{Block: b.Block, Tree: root}, 128)
+	whole := structure.Described(b.Block)
+	whole.Tree = root
+	e.history.Adopt(whole)
 	return nil
 }

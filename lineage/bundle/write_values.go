@@ -111,15 +111,15 @@ func (e *exporter) value(v *structure.Value) error {
 		own := *v // the history where it was set does not come along
 		own.Seen, v = structure.CollectedSpan, &own
 	}
-	if e.valued.full() {
+	if full(&e.valued) {
 		if err := e.flushValues(); err != nil {
 			return err
 		}
 	}
-	if len(e.valued.records) == 0 {
-		e.valued.time = v.At
+	if empty(&e.valued) {
+		e.valued.Reset(v.At)
 	}
-	e.valued.add(v, valueSize(v))
+	e.valued.Adopt(v)
 	return nil
 }
 

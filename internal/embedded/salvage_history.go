@@ -1,0 +1,169 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// mostHole is how many messages that follow each other are made up for. Damage does
+// not take more, and a place that is far behind the end of its run is damage itself.
+const mostHole = 1 << 20
+
+// mostNotes is the largest number of notes in a commit.
+const mostNotes = 1_000
+
+func (m *mender) span(s structure.Span) error {
+	if err := m.needSpansBefore(s.Ref); err != nil {
+		return err
+	}
+	var err error
+	if s.Set, err = m.setIfThere(s.Set); err != nil {
+		return err
+	}
+	s.Usages = append([]structure.Usage(nil), s.Usages...)
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		for _, id := range u.Named(nil) {
+			if err := m.needContent(*id); err != nil {
+				return err
+			}
+		}
+	}
+	err = m.apply(&s)
+	for i := range s.Usages {
+		if !errors.Is(err, backend.ErrExists) {
+			break
+		}
+		s.Usages[i].Lookup = 0 // the message that had it was deleted by a commit that is gone
+		err = m.apply(&s)
+	}
+	return err
+}
+
+// needSpan has a place there, with notes for the messages up to it that are gone.
+func (m *mender) needSpan(r structure.SpanRef) error {
+	if r.IsZero() {
+		return nil
+	}
+	return m.needSpansBefore(structure.SpanRef{Run: r.Run, Seq: r.Seq + 1})
+}
+
+// needSpansBefore has all places of a run there that come before one.
+func (m *mender) needSpansBefore(r structure.SpanRef) error {
+	last, err := m.to.Last(m.ctx, r.Run)
+	if errors.Is(err, backend.ErrNotFound) {
+		m.report.Names++
+		err = m.run(r.Run)
+	}
+	if err != nil || last.Seq+1 >= r.Seq {
+		return err
+	}
+	if r.Seq-last.Seq > mostHole {
+		return fmt.Errorf("%d messages before %v are gone: %w", r.Seq-last.Seq-1, r, backend.ErrInvalid)
+	}
+	if m.note == nil {
+		m.note = structure.NewBlock("text/plain", madeUp, m.at, []byte(SalvageNote))
+	}
+	for seq := last.Seq + 1; seq < r.Seq; {
+		end := min(r.Seq, seq+mostNotes)
+		err := m.put(func(b *write.Batch) {
+			b.Adopt(m.note)
+			for at := seq; at < end; at++ {
+				b.Span(structure.SpanRef{Run: r.Run, Seq: at}, structure.SpanSetID{}, []structure.Usage{{
+					Kind: structure.MessageUsage, Role: "system", Content: m.note.ID, By: salvaged, CreatedAt: m.at,
+				}})
+			}
+		})
+		if err != nil {
+			return err
+		}
+		m.report.Messages += end - seq
+		seq = end
+	}
+	return nil
+}
+
+// run makes up a run. A context that moves into it with the commit that is brought stood
+// where it began, before.
+func (m *mender) run(id structure.RunID) error {
+	var parent structure.SpanRef
+	var home structure.Home
+	for _, record := range m.records {
+		t, ok := record.(*structure.Tip)
+		if !ok || t.Span.Run != id {
+			continue
+		}
+		switch c, err := m.to.Context(m.ctx, t.Context); {
+		case err == nil && c.Tip.Run != id:
+			parent = c.Tip
+			if t, err := m.to.Thread(m.ctx, c.Thread); err == nil {
+				home = t.Home()
+			}
+		case err != nil && !errors.Is(err, backend.ErrNotFound):
+			return err
+		}
+		break
+	}
+	if home == (structure.Home{}) {
+		m.homeless[id] = m.at
+	}
+	return m.put(func(b *write.Batch) { b.NewRun(id, parent, home) })
+}
+
+// SalvageNote is what a message says that stands in the place of one that is gone.
+const SalvageNote = "[A message that was here is lost: the store was damaged.]"
+
+// madeUp and salvaged are the origin of what a salvage adds.
+var (
+	madeUp   = content.BlockOrigin{Kind: content.OriginSystem}
+	salvaged = content.Attribution{SourceID: "lineage salvage"}
+)
+
+func (m *mender) block(b *structure.Block) error {
+	err := m.apply(b)
+	if !refused(err) {
+		return err
+	}
+	if b.Gone() { // it was erased and collected
+		return m.erased(b)
+	}
+	return m.needContent(b.ID) // pieces of it are gone
+}
+
+// erased states content of which only the description is left.
+func (m *mender) erased(b *structure.Block) error {
+	if known, err := m.known(b.ID); err != nil || known {
+		return err
+	}
+	return m.put(func(to *write.Batch) {
+		to.Adopt(b)
+		to.Erase(b.ID)
+	})
+}
+
+// known reports whether there is content of an id, be it erased.
+func (m *mender) known(id content.ID) (bool, error) {
+	_, err := m.to.Blocks(m.ctx, []content.ID{id})
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return false, nil
+	case errors.Is(err, backend.ErrErased):
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// needContent has content there, erased if it is gone.
+func (m *mender) needContent(id content.ID) error {
+	known, err := m.known(id)
+	if err != nil || known {
+		return err
+	}
+	m.report.Contents++
+	return m.erased(structure.Described(content.Block{ID: id, Size: 1, Origin: madeUp, CreatedAt: m.at}))
+}
