@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -70,31 +71,37 @@ func (im *importer) history(c *structure.Commit) error {
 	for _, records := range laid {
 		batch.Adopt(records...)
 	}
-	for _, r := range batch.Records() {
-		if s, ok := r.(*structure.Span); ok {
-			im.fill(s)
-		}
-	}
-	receipt, err := im.commit(batch)
-	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
-		if err := im.freeSources(batch.Records(), ""); err != nil {
-			return err
-		}
-		receipt, err = im.commit(batch)
-		// Of a thread that is not here nothing is found, though it is taken.
-		if still, same := isSourceTaken(err); same && still == refused {
-			if err := im.freeSources(batch.Records(), refused); err != nil {
-				return err
-			}
-			receipt, err = im.commit(batch)
-		}
-	}
+	receipt, err := im.commitHistory(batch)
 	if err != nil {
 		return err
 	}
 	im.report.Spans += spans
 	im.report.Blocks += blocks - uint64(len(receipt.Known))
 	return nil
+}
+
+// commitHistory commits a history. Source ids that lead to other messages here are left out.
+func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
+	for _, r := range b.Records() {
+		if s, ok := r.(*structure.Span); ok {
+			im.fill(s)
+		}
+	}
+	receipt, err := im.commit(b)
+	before := make(map[string]bool)
+	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
+		// Of a thread that is not here nothing is found, though it is taken.
+		unseen := ""
+		if before[refused] {
+			unseen = refused
+		}
+		before[refused] = true
+		if err := im.freeSources(b.Records(), unseen); err != nil {
+			return receipt, err
+		}
+		receipt, err = im.commit(b)
+	}
+	return receipt, err
 }
 
 func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
@@ -185,10 +192,7 @@ func (im *importer) revived(tag byte, c *structure.Commit) error {
 			if err := im.checkTree(b); err != nil {
 				return err
 			}
-			batch := im.batch()
-			batch.Adopt(b)
-			_, err := im.commit(batch)
-			if im.writer.Release(batch); err != nil {
+			if err := im.put(func(batch *write.Batch) { batch.Adopt(b) }); err != nil {
 				return err
 			}
 			delete(im.revive, b.ID)
@@ -310,11 +314,11 @@ func (im *importer) erased(b *structure.Block) error {
 	if b.Size == 0 {
 		b = structure.NewBlock(b.Type, b.Origin, b.CreatedAt, nil)
 	}
-	batch := im.batch()
-	defer im.writer.Release(batch)
-	batch.Adopt(b)
-	batch.Erase(b.ID)
-	if _, err = im.commit(batch); err == nil {
+	err = im.put(func(batch *write.Batch) {
+		batch.Adopt(b)
+		batch.Erase(b.ID)
+	})
+	if err == nil {
 		im.report.Erased++
 	}
 	return err
