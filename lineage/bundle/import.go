@@ -276,6 +276,15 @@ func (im *importer) batch() *write.Batch {
 	return b
 }
 
+// put adds what fill puts into a batch.
+func (im *importer) put(fill func(b *write.Batch)) error {
+	b := im.batch()
+	defer im.writer.Release(b)
+	fill(b)
+	_, err := im.commit(b)
+	return err
+}
+
 // commit adds a batch to the store.
 func (im *importer) commit(b *write.Batch) (backend.Receipt, error) {
 	receipt, err := im.writer.Commit(im.ctx, b)

@@ -32,12 +32,16 @@ func (im *importer) history(c *structure.Commit) error {
 	for _, records := range laid {
 		batch.Adopt(records...)
 	}
+<<<<<<< HEAD
 	for _, r := range batch.Records() {
 		if s, ok := r.(*structure.Span); ok {
 			im.fill(s)
 		}
 	}
 	receipt, err := im.commitFreeing(batch)
+=======
+	receipt, err := im.commitHistory(batch)
+>>>>>>> onewriter
 	if err != nil {
 		return err
 	}
@@ -46,6 +50,7 @@ func (im *importer) history(c *structure.Commit) error {
 	return nil
 }
 
+<<<<<<< HEAD
 // newSpans lays out the spans and span sets of a commit that are new, and notes the content
 // that spans use. It returns the number of spans.
 func (im *importer) newSpans(c *structure.Commit, laid [][]structure.Record, used map[content.ID]bool) (spans uint64, err error) {
@@ -118,6 +123,28 @@ func (im *importer) commitFreeing(batch *write.Batch) (backend.Receipt, error) {
 			}
 			receipt, err = im.commit(batch)
 		}
+=======
+// commitHistory commits a history. Source ids that lead to other messages here are left out.
+func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
+	for _, r := range b.Records() {
+		if s, ok := r.(*structure.Span); ok {
+			im.fill(s)
+		}
+	}
+	receipt, err := im.commit(b)
+	before := make(map[string]bool)
+	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
+		// Of a thread that is not here nothing is found, though it is taken.
+		unseen := ""
+		if before[refused] {
+			unseen = refused
+		}
+		before[refused] = true
+		if err := im.freeSources(b.Records(), unseen); err != nil {
+			return receipt, err
+		}
+		receipt, err = im.commit(b)
+>>>>>>> onewriter
 	}
 	return receipt, err
 }
@@ -210,10 +237,7 @@ func (im *importer) revived(tag byte, c *structure.Commit) error {
 			if err := im.checkTree(b); err != nil {
 				return err
 			}
-			batch := im.batch()
-			batch.Adopt(b)
-			_, err := im.commit(batch)
-			if im.writer.Release(batch); err != nil {
+			if err := im.put(func(batch *write.Batch) { batch.Adopt(b) }); err != nil {
 				return err
 			}
 			delete(im.revive, b.ID)
@@ -335,11 +359,11 @@ func (im *importer) erased(b *structure.Block) error {
 	if b.Size == 0 {
 		b = structure.NewBlock(b.Type, b.Origin, b.CreatedAt, nil)
 	}
-	batch := im.batch()
-	defer im.writer.Release(batch)
-	batch.Adopt(b)
-	batch.Erase(b.ID)
-	if _, err = im.commit(batch); err == nil {
+	err = im.put(func(batch *write.Batch) {
+		batch.Adopt(b)
+		batch.Erase(b.ID)
+	})
+	if err == nil {
 		im.report.Erased++
 	}
 	return err
