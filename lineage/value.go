@@ -206,9 +206,8 @@ func (v *Values) Set(ctx context.Context, key string, value []byte) error {
 		if len(value) <= structure.MaxInlineValue {
 			return value, ContentID{}, nil
 		}
-		block := new(structure.Block)
-		item := Item{Type: content.TypeJSON, CreatedAt: b.Time(), Reader: bytes.NewReader(value)}
-		if err := v.store.block(ctx, &item, block); err != nil {
+		block, err := v.store.writer.Upload(ctx, content.Block{Type: content.TypeJSON, CreatedAt: b.Time()}, bytes.NewReader(value))
+		if err != nil {
 			return nil, ContentID{}, err
 		}
 		b.Adopt(block)

@@ -32,16 +32,7 @@ func (im *importer) history(c *structure.Commit) error {
 	for _, records := range laid {
 		batch.Adopt(records...)
 	}
-<<<<<<< HEAD
-	for _, r := range batch.Records() {
-		if s, ok := r.(*structure.Span); ok {
-			im.fill(s)
-		}
-	}
-	receipt, err := im.commitFreeing(batch)
-=======
 	receipt, err := im.commitHistory(batch)
->>>>>>> onewriter
 	if err != nil {
 		return err
 	}
@@ -50,7 +41,6 @@ func (im *importer) history(c *structure.Commit) error {
 	return nil
 }
 
-<<<<<<< HEAD
 // newSpans lays out the spans and span sets of a commit that are new, and notes the content
 // that spans use. It returns the number of spans.
 func (im *importer) newSpans(c *structure.Commit, laid [][]structure.Record, used map[content.ID]bool) (spans uint64, err error) {
@@ -108,22 +98,6 @@ func (im *importer) newBlocks(c *structure.Commit, laid [][]structure.Record, us
 	return blocks, nil
 }
 
-// commitFreeing commits a batch, without the source ids that are taken here.
-func (im *importer) commitFreeing(batch *write.Batch) (backend.Receipt, error) {
-	receipt, err := im.commit(batch)
-	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
-		if err := im.freeSources(batch.Records(), ""); err != nil {
-			return receipt, err
-		}
-		receipt, err = im.commit(batch)
-		// Of a thread that is not here nothing is found, though it is taken.
-		if still, same := isSourceTaken(err); same && still == refused {
-			if err := im.freeSources(batch.Records(), refused); err != nil {
-				return receipt, err
-			}
-			receipt, err = im.commit(batch)
-		}
-=======
 // commitHistory commits a history. Source ids that lead to other messages here are left out.
 func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 	for _, r := range b.Records() {
@@ -144,7 +118,6 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 			return receipt, err
 		}
 		receipt, err = im.commit(b)
->>>>>>> onewriter
 	}
 	return receipt, err
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 func (m *machine) keep(c *lineage.Context, err error) error {
@@ -39,17 +37,16 @@ func (m *machine) setValue(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	tip, err := c.Tip(bg)
-	if err != nil {
-		return err
-	}
-	body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, m.store.Now(), []byte(`"a value"`))
-	_, err = m.store.Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
-		body,
-		&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.ContextScope, Context: c.ID()}, Key: "k"}, Content: body.ID, Seen: tip},
-		&structure.Value{ValueKey: structure.ValueKey{Owner: structure.Owner{Scope: structure.UserScope, Name: "ada"}, Key: "k"}, JSON: []byte("1")},
-	}}, backend.Options{})
-	return err
+	return m.store.Update(bg, func(tx *lineage.Tx) error {
+		in, err := tx.Context(bg, c.ID())
+		if err != nil {
+			return err
+		}
+		if err := in.Values().Set(bg, "k", []byte(`"a value"`)); err != nil {
+			return err
+		}
+		return tx.UserValues("ada").Set(bg, "k", []byte("1"))
+	})
 }
 
 func (m *machine) item(t *rapid.T) lineage.Item {
