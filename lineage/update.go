@@ -67,7 +67,7 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	if err := u.change(u.tx); err != nil {
 		return err
 	}
-	if records, bytes := b.Size(); !stage.Loads() && (records > mostTxRecords || bytes > mostTxBytes) {
+	if records, bytes := b.Size(); !stage.IsLarge() && (records > mostTxRecords || bytes > mostTxBytes) {
 		return fmt.Errorf("transaction of %d records and %d bytes: %w", records, bytes, ErrTooLarge)
 	}
 	return nil

@@ -27,13 +27,13 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 		hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) {
 			options := chat.SearchOptions{Roles: o.roles, Limit: limit}
 			if s.namedChat() == "" {
-				return index.SearchAll(ctx, o.user, o.query, options)
+				return s.addressed(ctx)(index.SearchAll(ctx, o.user, o.query, options))
 			}
 			thread, err := s.store.View().Thread(ctx, s.thread.ID())
 			if err != nil {
 				return nil, err
 			}
-			return index.SearchMessages(ctx, chat.IDOfThread(thread), o.query, options)
+			return s.addressed(ctx)(index.SearchMessages(ctx, chat.IDOfThread(thread), o.query, options))
 		})
 		line.Done()
 		if err != nil {
@@ -62,6 +62,27 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 			return id
 		})
 	})
+}
+
+// addressed gives messages that were found their addresses in place of ids that callers
+// chose: chats that share a message have one address for it.
+func (s *session) addressed(ctx context.Context) func([]chat.SearchResult, error) ([]chat.SearchResult, error) {
+	return func(found []chat.SearchResult, err error) ([]chat.SearchResult, error) {
+		for i := range found {
+			m := &found[i].Message
+			thread, err := s.store.FindThread(ctx, m.ChatID)
+			if err != nil {
+				id, _ := structure.ParseID[lineage.ThreadID](m.ChatID)
+				if thread, err = s.store.Thread(ctx, id); err != nil {
+					continue // it was deleted since
+				}
+			}
+			if e, err := thread.Find(ctx, m.ID); err == nil {
+				m.ID = e.Span.String()
+			}
+		}
+		return found, err
+	}
 }
 
 // beginning returns what the list of chats shows of a chat without a title.

@@ -24,6 +24,7 @@ type Stage struct {
 	fresh          bool
 	done           bool
 	loading        time.Time // zero unless it is a loading
+	large          bool
 
 	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
 	contexts    map[structure.ContextID]*backend.Context
@@ -63,14 +64,19 @@ func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) 
 func (s *Stage) End() { s.done = true }
 
 // Load makes the transaction one that loads what was said elsewhere. Its commit is that of a
-// time, as if all was loaded then, of a durability, and of any size. A message whose source id
-// is taken in its thread becomes the next version of that message.
+// time, as if all was loaded then, and of a durability. A message whose source id is taken in
+// its thread becomes the next version of that message.
 func (s *Stage) Load(at time.Time, d backend.Durability) {
 	s.loading, s.batch.commit.Time, s.batch.Durability = at, at, d
 }
 
-// Loads reports whether Load was called.
-func (s *Stage) Loads() bool { return !s.loading.IsZero() }
+func (s *Stage) loads() bool { return !s.loading.IsZero() }
+
+// AllowLarge lifts the bounds of a transaction, for one that is made at once.
+func (s *Stage) AllowLarge() { s.large = true }
+
+// IsLarge reports whether the transaction may have any size.
+func (s *Stage) IsLarge() bool { return s.large }
 
 // Changes returns how many records the transaction has so far.
 func (s *Stage) Changes() int { return len(s.batch.commit.Records) }
@@ -285,7 +291,7 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.
 			origin := *u.Origin
 			u.Origin = &origin
 		}
-		if s.Loads() && u.SourceID != "" && u.Lookup > 0 {
+		if s.loads() && u.SourceID != "" && u.Lookup > 0 {
 			known, err := s.found(ctx, u.SourceID, run.Home.Thread)
 			if err != nil {
 				return err

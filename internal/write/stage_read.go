@@ -1,7 +1,6 @@
 package write
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -279,113 +278,6 @@ func merged[T any](found iter.Seq2[*T, error], own map[string]*T, nameOf func(*T
 		}
 		next("", true)
 	}
-}
-
-// mostFound is how many messages of one source id a transaction can have to do with.
-const mostFound = 1000
-
-type sourceRead struct {
-	thread structure.ThreadID
-	id     string
-}
-
-// Find implements backend.Reader.
-func (s *Stage) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
-	if thread.IsZero() {
-		return s.findAnywhere(ctx, sourceID, after)
-	}
-	return func(yield func(backend.Found, error) bool) {
-		all, err := s.found(ctx, sourceID, thread)
-		if err != nil {
-			yield(backend.Found{}, err)
-			return
-		}
-		if after != (backend.Found{}) {
-			all = all[slices.Index(all, after)+1:]
-		}
-		for _, is := range all {
-			if !yield(is, nil) {
-				return
-			}
-		}
-	}
-}
-
-// findAnywhere is Find in all threads. It reads no further than it is asked to: what it found
-// in a thread is expected to stay so, and that there is nothing in any.
-func (s *Stage) findAnywhere(ctx context.Context, sourceID string, after backend.Found) iter.Seq2[backend.Found, error] {
-	return func(yield func(backend.Found, error) bool) {
-		if err := s.alive(); err != nil {
-			yield(backend.Found{}, err)
-			return
-		}
-		in := func(thread structure.ThreadID) bool {
-			for is, err := range s.Find(ctx, sourceID, thread, backend.Found{}) {
-				if !yield(is, err) || err != nil {
-					return false
-				}
-			}
-			return true
-		}
-		seen := make(map[structure.ThreadID]bool)
-		for is, err := range s.Reader.Find(ctx, sourceID, structure.ThreadID{}, after) {
-			if err != nil {
-				yield(backend.Found{}, err)
-				return
-			}
-			if seen[is.Home.Thread] {
-				continue
-			}
-			seen[is.Home.Thread] = true
-			if !in(is.Home.Thread) {
-				return
-			}
-		}
-		if len(seen) == 0 && after == (backend.Found{}) && s.first(sourceRead{id: sourceID}) {
-			s.batch.Sources = append(s.batch.Sources, backend.ExpectSource{SourceID: sourceID})
-		}
-		for _, own := range s.sources[sourceID] {
-			if thread := own.Home.Thread; !seen[thread] {
-				seen[thread] = true
-				if !in(thread) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// found returns what Find yields of a thread.
-func (s *Stage) found(ctx context.Context, sourceID string, thread structure.ThreadID) ([]backend.Found, error) {
-	if err := s.alive(); err != nil {
-		return nil, err
-	}
-	var all []backend.Found
-	var spans []structure.SpanRef
-	for is, err := range s.Reader.Find(ctx, sourceID, thread, backend.Found{}) {
-		if err != nil {
-			return nil, err
-		}
-		if len(all) == mostFound {
-			return nil, &backend.SubjectError{Subject: "source id", ID: sourceID, Err: backend.ErrTooLarge, Detail: "too many messages have it"}
-		}
-		spans = append(spans, is.Span)
-		if !s.isOver(is.Home) {
-			all = append(all, is)
-		}
-	}
-	if s.first(sourceRead{thread, sourceID}) {
-		s.batch.Sources = append(s.batch.Sources, backend.ExpectSource{SourceID: sourceID, Thread: thread, Spans: spans})
-	}
-	for _, is := range s.sources[sourceID] {
-		if is.Home.Thread == thread && !s.isOver(is.Home) {
-			all = append(all, is)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b backend.Found) int {
-		return cmp.Compare(b.Lookup, a.Lookup)
-	})
-	return all, nil
 }
 
 // Value implements backend.Reader.

@@ -36,7 +36,7 @@ func New(engine backend.Engine, now func() time.Time) *Writer {
 // On returns a writer to the stage of a transaction.
 func (w *Writer) On(s *Stage) *Writer {
 	now := func() time.Time {
-		if s.Loads() {
+		if s.loads() {
 			return s.loading
 		}
 		return w.now()

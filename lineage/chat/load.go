@@ -90,8 +90,9 @@ type loading struct {
 	tip     structure.SpanRef
 	last    string // the id of the last of them, or of the message at tip
 	skipped map[string]bool
-	// problems are those of the branches and checkpoints.
-	problems []error
+	// problems are those of the branches and checkpoints, circular those of versions that
+	// would follow themselves.
+	problems, circular []error
 }
 
 // version is a message of which there is to be a new version, or a first one behind one.
@@ -214,10 +215,12 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		if same, err = s.same(ctx, &s.state, p.ref, &m); err != nil {
 			return err
 		}
-		known = same || !p.foreign // one without an id of its own has no versions
+		if !same && p.foreign {
+			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
+		}
 	}
 	if s.waiting[string(m.ParentID)] {
-		if !known || !p.foreign {
+		if !p.foreign {
 			s.replace(m, same)
 		}
 		return nil
@@ -230,19 +233,20 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		s.bytes += len(m.Data)
 		return nil
 	}
+	if p.foreign {
+		return nil
+	}
 	if same && len(s.pending) == 0 {
 		after, err := before(ctx, s.state.from, p.ref)
 		if err != nil {
 			return err
 		}
-		if after == s.tip || p.foreign {
+		if after == s.tip {
 			s.tip, s.last = p.ref, m.ID
 			return nil
 		}
 	}
-	if !p.foreign {
-		s.replace(m, same)
-	}
+	s.replace(m, same)
 	return nil
 }
 

@@ -11,10 +11,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// mostRounds bounds how often a loading looks again for messages that others added meanwhile
+// behind earlier versions. What is left is for the next loading.
+const mostRounds = 10
+
 // finish brings new versions, branches and checkpoints, and the chat itself to where they
 // are.
 func (s *loading) finish(ctx context.Context) error {
-	for {
+	for round := 1; ; round++ {
 		again := false
 		err := s.commit(ctx, s.at, func(tx *lineage.Tx, in *state) (err error) {
 			again, err = s.finishOnce(ctx, tx, in)
@@ -23,15 +27,20 @@ func (s *loading) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !again {
-			for _, problem := range s.problems {
-				s.from.Problem(problem)
-			}
+		s.report(s.circular)
+		if !again || round == mostRounds {
+			s.report(s.problems)
 			return nil
 		}
 		// Somebody may have added a message behind an earlier version meanwhile.
 		s.done.New += len(s.versions)
 		s.versions = nil
+	}
+}
+
+func (s *loading) report(problems []error) {
+	for _, problem := range problems {
+		s.from.Problem(problem)
 	}
 }
 

@@ -99,6 +99,23 @@ func (h *history) now(at structure.SpanRef) structure.SpanRef {
 	return at
 }
 
+// isBehind reports whether a message follows another one, where each stands now.
+func (h *history) isBehind(at structure.SpanRef, id string) bool {
+	for range len(h.at) + 1 {
+		is := h.at[at]
+		if is == nil || is.id == id {
+			return is != nil
+		}
+		at = h.now(is.after)
+	}
+	return true
+}
+
+// add notes what was added.
+func (h *history) add(is, after structure.SpanRef, id string) {
+	h.at[is] = &link{ref: is, after: after, id: id}
+}
+
 // renew adds the new versions, and again the messages of the store that follow earlier ones.
 // It returns the history with them, and whether there were any.
 func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *structure.Thread) (*history, bool, error) {
@@ -110,6 +127,7 @@ func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *struc
 	if err != nil {
 		return nil, false, err
 	}
+	s.circular = nil
 	any, fresh := false, make(map[string]bool)
 	for i := range s.versions {
 		added, err := s.renewVersion(ctx, thread, in, h, &s.versions[i])
@@ -134,10 +152,11 @@ func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *struc
 		if err != nil {
 			return nil, false, err
 		}
+		h.add(again, after, is.id)
 		if any = true; is.id != "" {
 			h.latest[is.id] = again
 		} else {
-			h.moved[is.ref] = again
+			h.moved[is.ref], h.twins[looks{after, is.looks.usage}] = again, again
 		}
 	}
 	return h, any, nil
@@ -157,7 +176,8 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 		}
 	}
 	was, known := h.latest[v.ID]
-	if known && h.at[was] != nil && h.at[was].after == parent {
+	switch stands := known && h.now(h.at[was].after) == parent; {
+	case stands && h.at[was].after == parent:
 		same := v.same
 		if !same {
 			if same, err = s.same(ctx, in, was, &v.Message); err != nil {
@@ -167,6 +187,9 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 		if same {
 			return false, nil // another loading has brought it
 		}
+	case known && !stands && h.isBehind(parent, v.ID):
+		s.circular = append(s.circular, &Error{Subject: SubjectMessage, ID: v.ID, ChatID: v.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
+		return false, nil
 	}
 	var is structure.SpanRef
 	if v.same {
@@ -186,6 +209,7 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 		is, err = thread.HangTogether(ctx, parent, item)
 	}
 	h.latest[v.ID] = is
+	h.add(is, parent, v.ID)
 	return true, err
 }
 

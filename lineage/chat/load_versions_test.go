@@ -170,3 +170,167 @@ func TestAppendedWhileReplaced(t *testing.T) {
 	}
 	require.Equal(t, []string{`m1 "m1"`, `m2 "changed"`, `m3 "m3"`, `n "n"`}, ids)
 }
+
+// New versions come into force together: a loading that is stopped anywhere leaves the earlier
+// ones or has all new ones, and nobody sees some of each.
+func TestVersionsComeTogether(t *testing.T) {
+	ctx := context.Background()
+	for left := 0; ; left++ {
+		store, _, s := besideOthers(t)
+		var messages []Message
+		for i := range 2*loadCommit + 10 {
+			m := said(fmt.Sprint("m", i), "")
+			if i > 0 {
+				m.ParentID = Ref(messages[i-1].ID)
+			}
+			messages = append(messages, m)
+		}
+		load := func(s *onStore) error {
+			last := messages[len(messages)-1]
+			return loadInto(t, s, Loading{Messages: pairs(messages), Branches: []Branch{{Name: "main", HeadMessageID: Ref(last.ID), CreatedAt: 1}}})
+		}
+		require.NoError(t, load(s))
+		add := said("own", messages[20].ID)
+		require.NoError(t, store.AddMessage(ctx, add))
+		old := said("m1", "m0")
+		messages[1].Data, messages[300].Data = json.RawMessage(`"changed"`), json.RawMessage(`"too"`)
+		messages = append(messages, said("new", messages[len(messages)-1].ID))
+		engine := &stopping{Engine: s.from.(*interrupted).Engine, left: left}
+		err := load(&onStore{state: latest(lineage.New(engine))})
+		if err != nil {
+			require.ErrorIs(t, err, errStopped)
+		}
+		changed := 0
+		for _, head := range []string{messages[len(messages)-2].ID, "own"} {
+			at := 0
+			for m, err := range store.MessageChain(ctx, head) {
+				require.NoError(t, err)
+				if m.ID != "own" {
+					require.Equal(t, messages[at].ID, m.ID)
+				}
+				if at == 1 && string(m.Data) != string(old.Data) {
+					changed++
+				}
+				at++
+			}
+		}
+		if err == nil {
+			require.Equal(t, 2, changed)
+			require.Greater(t, left, 0)
+			return
+		}
+		require.Zero(t, changed)
+		require.NoError(t, load(s), "the next goes on")
+		m, err := store.Message(ctx, "m300")
+		require.NoError(t, err)
+		require.Equal(t, `"too"`, string(m.Data))
+	}
+}
+
+// What an agent said without ids behind a message that is replaced follows its new version,
+// once.
+func TestAgentBehindReplaced(t *testing.T) {
+	ctx := context.Background()
+	store, _, s := besideOthers(t)
+	messages := []Message{said("m1", ""), said("m2", "m1"), said("m3", "m2")}
+	load := func() error {
+		return loadInto(t, s, Loading{Messages: pairs(messages), Branches: []Branch{{Name: "main", HeadMessageID: "m3", CreatedAt: 1}}})
+	}
+	require.NoError(t, load())
+	thread, err := s.store.FindThread(ctx, "c")
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.Assistant("one"), lineage.Assistant("one"), lineage.User("two").WithID("theirs"))
+	require.NoError(t, err)
+	for round := range 3 {
+		messages[1].Data = json.RawMessage(fmt.Sprint(round))
+		for range 2 {
+			require.NoError(t, load())
+			said := ""
+			for m, err := range store.Messages(ctx, "c") {
+				require.NoError(t, err)
+				said += " " + Preview(m.Data)
+			}
+			require.Equal(t, fmt.Sprint(" m1 ", round, " m3 one one two"), said)
+			g, err := store.Graph(ctx, "c")
+			require.NoError(t, err)
+			require.Len(t, g.Nodes, 6+5*(round+1))
+			chain := 0
+			for range store.MessageChain(ctx, "theirs") {
+				chain++
+			}
+			require.Equal(t, 6, chain)
+		}
+	}
+}
+
+// A message without an id of its own that was changed elsewhere stays as it is.
+func TestLoadChangedForeign(t *testing.T) {
+	ctx := context.Background()
+	store, _, s := besideOthers(t)
+	require.NoError(t, loadInto(t, s, Loading{Messages: pairs([]Message{said("m1", "")}), Branches: []Branch{{Name: "main", HeadMessageID: "m1"}}}))
+	thread, err := s.store.FindThread(ctx, "c")
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.Assistant("one"))
+	require.NoError(t, err)
+	b, err := store.ActiveBranch(ctx, "c")
+	require.NoError(t, err)
+	changed := said(string(b.HeadMessageID), "m1")
+	changed.Data = json.RawMessage(`"changed"`)
+	for range 3 {
+		var problems []error
+		messages := []Message{said("m1", ""), changed, said("next", changed.ID)}
+		_, err := Load(ctx, s.store, Loading{
+			Chat: Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 2}, Problem: func(err error) { problems = append(problems, err) },
+			Messages: pairs(messages), Branches: []Branch{{Name: "main", HeadMessageID: "next"}},
+		})
+		require.NoError(t, err)
+		require.Len(t, problems, 1)
+		require.ErrorIs(t, problems[0], ErrExists)
+		chain := ""
+		for m, err := range store.Messages(ctx, "c") {
+			require.NoError(t, err)
+			chain += " " + Preview(m.Data)
+		}
+		require.Equal(t, " m1 one next", chain)
+		g, err := store.Graph(ctx, "c")
+		require.NoError(t, err)
+		require.Len(t, g.Nodes, 3)
+	}
+}
+
+// A message cannot be loaded behind one that only the store has and that follows it. That two
+// messages change places is no such thing.
+func TestLoadCircular(t *testing.T) {
+	ctx := context.Background()
+	store, _, s := besideOthers(t)
+	require.NoError(t, loadInto(t, s, Loading{Messages: pairs([]Message{said("m1", ""), said("m2", "m1"), said("m3", "m2")})}))
+	require.NoError(t, store.AddMessage(ctx, said("own", "m3")))
+	for range 2 {
+		require.NoError(t, loadInto(t, s, Loading{Messages: pairs([]Message{said("m2", ""), said("m1", "m2"), said("m3", "m1")})}))
+	}
+	require.Equal(t, []string{"m2", "m1", "m3", "own"}, chainOf(t, store, "own"))
+	for range 2 {
+		var problems []error
+		_, err := Load(ctx, s.store, Loading{
+			Chat: Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 3}, Problem: func(err error) { problems = append(problems, err) },
+			Messages: pairs([]Message{said("m2", "own"), said("m1", "m2"), said("m3", "m1")}),
+		})
+		require.NoError(t, err)
+		require.Len(t, problems, 1)
+		require.ErrorIs(t, problems[0], ErrInvalid)
+		require.Equal(t, []string{"m2", "m1", "m3", "own"}, chainOf(t, store, "own"))
+	}
+}
+
+func chainOf(t *testing.T, s Store, id string) (ids []string) {
+	t.Helper()
+	for m, err := range s.MessageChain(context.Background(), id) {
+		require.NoError(t, err)
+		ids = append(ids, m.ID)
+	}
+	return ids
+}

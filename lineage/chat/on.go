@@ -50,7 +50,9 @@ func latest(store *lineage.Store) state {
 // that it is given, not that of s.
 func (s *state) update(ctx context.Context, change func(tx *lineage.Tx, in *state) error) error {
 	return s.store.Update(ctx, func(tx *lineage.Tx) error {
-		return change(tx, &state{store: s.store, from: write.Of(tx).Engine()})
+		stage := write.Of(tx).Engine().(*write.Stage)
+		stage.AllowLarge() // what a caller gives at once is in memory already
+		return change(tx, &state{store: s.store, from: stage})
 	})
 }
 

@@ -2,6 +2,8 @@ package chat_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -17,7 +19,33 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return chat.On(s), s.Close, nil
+			return chat.On(s), func() error { return errors.Join(onlyBranches(s), s.Close()) }, nil
 		}
 	}})
+}
+
+// onlyBranches returns an error if a thread has contexts that are no branches.
+func onlyBranches(s *lineage.Store) error {
+	for t, err := range s.Threads(background, lineage.ThreadQuery{}) {
+		if err != nil {
+			return err
+		}
+		branches, err := t.Branches(background)
+		if err != nil {
+			return err
+		}
+		is := make(map[lineage.ContextID]bool)
+		for _, b := range branches {
+			is[b.Context] = true
+		}
+		for c, err := range t.Contexts(background) {
+			if err != nil {
+				return err
+			}
+			if !is[c.ID()] {
+				return fmt.Errorf("thread %v has a hidden context %v", t.ID(), c.ID())
+			}
+		}
+	}
+	return nil
 }

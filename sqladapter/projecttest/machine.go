@@ -22,6 +22,8 @@ type machine struct {
 	content  []lineage.ContentID
 	bodies   map[lineage.ContentID][]byte
 	n        int
+	// shared makes messages of several threads have an id.
+	shared bool
 }
 
 func newMachine(store *lineage.Store) *machine {
@@ -31,7 +33,7 @@ func newMachine(store *lineage.Store) *machine {
 // step changes something. A change that the store refuses changes nothing.
 func (m *machine) step(t *rapid.T) {
 	steps := []func(*rapid.T) error{
-		m.newChat, m.say, m.say, m.say, m.sayElsewhere, m.moveBranch, m.checkpoint, m.dropCheckpoint, m.activate, m.retitle, m.dropChat,
+		m.newChat, m.say, m.say, m.say, m.sayElsewhere, m.sayNowhere, m.hang, m.load, m.moveBranch, m.checkpoint, m.dropCheckpoint, m.activate, m.retitle, m.dropChat,
 		m.newThread, m.newContext, m.extend, m.extend, m.extend, m.extendTogether, m.fork, m.fork, m.subagent, m.alternatives, m.edit,
 		m.rewindTo, m.undo, m.merge, m.subset, m.send, m.summarize, m.dropSummary, m.override,
 		m.setValue, m.branch, m.aside, m.rewind, m.restore, m.threadCheckpoint, m.switchTo, m.name, m.rename, m.dropBranch, m.dropContext, m.dropThread,
@@ -108,6 +110,46 @@ func (m *machine) say(t *rapid.T) error {
 		messages = append(messages, m.message(t))
 	}
 	_, err = m.chats.Append(bg, chat.AppendRequest{ChatID: id, BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: messages})
+	return err
+}
+
+// sayNowhere adds a message that no branch has.
+func (m *machine) sayNowhere(t *rapid.T) error {
+	id, err := m.chatID(t)
+	if err != nil {
+		return err
+	}
+	said := m.message(t)
+	said.ChatID = id
+	if said.ParentID, err = m.anyMessage(t, id); err != nil {
+		return err
+	}
+	return m.chats.AddMessage(bg, said)
+}
+
+// load loads a message of a chat, changed, and a new one behind it.
+func (m *machine) load(t *rapid.T) error {
+	id, err := m.chatID(t)
+	if err != nil {
+		return err
+	}
+	at, err := m.anyMessage(t, id)
+	if err != nil || at == "" {
+		return err
+	}
+	is, err := m.chats.Chat(bg, id)
+	if err != nil || is == nil {
+		return err
+	}
+	was, err := m.chats.Message(bg, string(at))
+	if err != nil || was == nil || was.ChatID != id {
+		return err
+	}
+	changed, next := m.message(t), m.message(t)
+	was.Data, next.ParentID = changed.Data, at
+	l := chat.Loading{Chat: *is, Messages: func(yield func(chat.Message, error) bool) { _ = yield(*was, nil) && yield(next, nil) }}
+	l.Chat.UpdatedAt += int64(rapid.IntRange(-1, 1).Draw(t, "later"))
+	_, err = chat.Load(bg, m.store, l)
 	return err
 }
 

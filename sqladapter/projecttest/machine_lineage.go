@@ -60,7 +60,32 @@ func (m *machine) item(t *rapid.T) lineage.Item {
 	case 2:
 		return lineage.Item{Role: "assistant", Body: body, Origin: lineage.Origin{UserID: "eve", ModelID: "model", Kind: content.OriginAssistant}}
 	}
-	return lineage.User(string(body))
+	switch said := lineage.User(string(body)); {
+	case m.shared && rapid.Bool().Draw(t, "shared id"):
+		return said.WithID(fmt.Sprint(rapid.IntRange(1, 9).Draw(t, "id")))
+	case rapid.IntRange(0, 2).Draw(t, "id of its own") == 0:
+		m.n++
+		return said.WithID(fmt.Sprintf("x%d", m.n))
+	default:
+		return said
+	}
+}
+
+// hang adds messages to a thread behind what any context has.
+func (m *machine) hang(t *rapid.T) error {
+	thread, err := pick(t, m.threads)
+	if err != nil {
+		return err
+	}
+	c, err := pick(t, m.contexts)
+	if err != nil {
+		return err
+	}
+	at, err := m.anySpan(t, c)
+	if err == nil {
+		_, err = thread.Hang(bg, at, m.items(t)...)
+	}
+	return err
 }
 
 func (m *machine) note(body []byte) {

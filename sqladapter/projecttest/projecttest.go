@@ -59,6 +59,7 @@ func Run(t *testing.T, config Config) {
 		{"Follows", s.testFollows},
 		{"Random", s.testRandom},
 		{"RandomChatsOnly", s.testRandomChatsOnly},
+		{"RandomSharedIDs", s.testRandomSharedIDs},
 		{"Interrupted", s.testInterrupted},
 		{"Concurrent", s.testConcurrent},
 		{"Follow", s.testFollow},

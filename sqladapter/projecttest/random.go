@@ -3,6 +3,7 @@ package projecttest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -42,6 +43,39 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, place, chatsOnly))
 		requireChats(r, store, db)
 		require.Empty(r, differences(r, store, db))
+	})
+}
+
+// testRandomSharedIDs follows a store in which messages of several threads have an id, which
+// one message of the database can have. The others go by the ids of their spans, and none is
+// missing.
+func (s *suite) testRandomSharedIDs(t *testing.T) {
+	s.check(t, func(r *rapid.T) {
+		store, place := newStore(t), s.New(t)
+		db := s.open(r, place)
+		defer db.Close()
+		m := newMachine(store)
+		m.shared = true
+		for range rapid.IntRange(1, 60).Draw(r, "steps") {
+			if m.step(r); rapid.IntRange(0, 3).Draw(r, "project") == 0 {
+				s.project(r, store, db)
+				for info, err := range m.chats.ListChats(bg, chat.ListOptions{}) {
+					require.NoError(r, err)
+					is, err := db.Chats().Graph(bg, info.ID)
+					require.NoError(r, err)
+					require.Len(r, is.Nodes, info.MessageCount)
+					for _, n := range is.Nodes {
+						if !strings.Contains(n.ID, "/") {
+							continue
+						}
+						found, err := m.chats.Message(bg, n.ID) // by its span, unless it has an id of its own
+						require.NoError(r, err)
+						require.True(r, found == nil || found.ChatID == info.ID)
+					}
+				}
+				require.Empty(r, differences(r, store, db))
+			}
+		}
 	})
 }
 
