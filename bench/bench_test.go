@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 func small(t *testing.T) Config {
@@ -305,7 +306,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, branches, fewNames+1)
 	threads := 0
-	for _, err := range s.store.Threads(ctx, lineage.ThreadQuery{}) {
+	for _, err := range s.store.Threads(ctx, backend.ThreadQuery{}) {
 		require.NoError(t, err)
 		threads++
 	}

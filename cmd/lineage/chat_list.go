@@ -114,21 +114,28 @@ func timeFlag(flag, text string) (time.Time, error) {
 	return time.Time{}, usagef("--%s %q: it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z", flag, text)
 }
 
-func listChats(ctx context.Context, s *session, o *chatListOptions) error {
+// chatPage returns the chats to be listed, and whether there are more.
+func (s *session) chatPage(ctx context.Context, o *chatListOptions) (chats []*lineage.ListedThread, more bool, err error) {
 	q, err := o.query()
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	var chats []*lineage.ListedThread
-	more := false
 	for t, err := range s.store.Threads(ctx, q) {
 		if err != nil {
-			return err
+			return nil, false, err
 		}
-		if more = o.limit > 0 && len(chats) == o.limit; more {
-			break
+		if o.limit > 0 && len(chats) == o.limit {
+			return chats, true, nil
 		}
 		chats = append(chats, t)
+	}
+	return chats, false, nil
+}
+
+func listChats(ctx context.Context, s *session, o *chatListOptions) error {
+	chats, more, err := s.chatPage(ctx, o)
+	if err != nil {
+		return err
 	}
 	if len(chats) == 0 && !s.json {
 		if o.lists() {

@@ -13,7 +13,7 @@ func groups() []group {
 			initCommand, infoCommand, chatCommand, importCommand, exportCommand, bundleCommand,
 		}},
 		{"read", "Look", []func(*app) *cobra.Command{
-			logCommand, showCommand, treeCommand, catCommand, diffCommand, commonPrefixCommand, resolveCommand,
+			logCommand, showCommand, treeCommand, contextsCommand, catCommand, diffCommand, commonPrefixCommand, resolveCommand,
 			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
 		}},
 		{"write", "Say and change", []func(*app) *cobra.Command{

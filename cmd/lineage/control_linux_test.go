@@ -101,6 +101,7 @@ var evilLines = map[string][]string{
 	"lineage bundle inventory":   {"bundle inventory DIR"},
 	"lineage log":                {"log", "log --oneline", "log BRANCH", "log --oneline --role EVIL", "log nonesuch-EVIL", "log --from EVIL"},
 	"lineage show":               {"show", "show FIRST", "show :2", "show :4", "show :5", "show BRANCH", "show nonesuch-EVIL"},
+	"lineage contexts":           {"contexts", "contexts CHAT", "contexts --alone", "contexts nonesuch-EVIL"},
 	"lineage tree":               {"tree", "tree --full", "tree CHAT", "tree nonesuch-EVIL"},
 	"lineage cat":                {"cat :1", "cat :2", "cat :4", "cat :5", "cat nonesuch-EVIL"},
 	"lineage diff":               {"diff MAIN BRANCH", "diff MAIN nonesuch-EVIL"},

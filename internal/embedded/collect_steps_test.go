@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -184,4 +185,52 @@ func TestInterruptedCollectionLeavesNoCopies(t *testing.T) {
 	for _, name := range []string{collectingFile, searchFile, IndexBeforeRepair} {
 		require.NoFileExists(t, filepath.Join(dir, name))
 	}
+}
+
+// A message that comes while a collection takes a later one is the last one then.
+func TestLastMessageMeanwhile(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	th := &structure.Thread{ID: structure.DeriveID[structure.ThreadID]("t")}
+	kept := &structure.Context{ID: structure.DeriveID[structure.ContextID]("kept"), Thread: th.ID}
+	gone := &structure.Context{ID: structure.DeriveID[structure.ContextID]("gone"), Thread: th.ID}
+	run := &structure.Run{ID: structure.DeriveID[structure.RunID]("run"), Home: th.Home()}
+	dead := &structure.Run{ID: structure.DeriveID[structure.RunID]("dead"), Home: th.Home()}
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.now(), []byte("text"))
+	said := func(in *structure.Run, c *structure.Context, place uint64, at int64) []structure.Record {
+		ref := structure.SpanRef{Run: in.ID, Seq: place}
+		return []structure.Record{
+			&structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: text.ID, CreatedAt: time.UnixMilli(at)}}},
+			&structure.Tip{Context: c.ID, Span: ref},
+		}
+	}
+	apply := func(records ...structure.Record) {
+		t.Helper()
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.now(), Records: records}, backend.Options{})
+		require.NoError(t, err)
+	}
+	last := func() int64 {
+		at, err := s.engine.LastMessage(background, th.Home())
+		require.NoError(t, err)
+		return at.UnixMilli()
+	}
+	apply(append([]structure.Record{th, kept, gone, text, run, dead}, said(run, kept, 1, 10)...)...)
+	apply(said(dead, gone, 1, 100)...)
+	apply(&structure.Deletion{Subject: structure.KindContext, Context: gone.ID})
+	require.EqualValues(t, 100, last())
+	c := s.begin()
+	require.NoError(t, c.mark())
+	is, err := c.raise()
+	require.NoError(t, err)
+	apply(said(run, kept, 2, 50)...)
+	require.NoError(t, c.prune(is))
+	is.Close()
+	require.EqualValues(t, 50, last())
+	apply(said(run, kept, 3, 40)...)
+	require.EqualValues(t, 50, last())
+	apply(said(run, kept, 4, 60)...)
+	require.EqualValues(t, 60, last())
+	require.NoError(t, c.sweep())
+	require.EqualValues(t, 60, last())
+	s.verify()
 }

@@ -79,13 +79,6 @@ func (s *slab) begin() int {
 
 func (s *slab) end(start int) []byte { return s.buf[start:len(s.buf):len(s.buf)] }
 
-// copy returns a copy of a value.
-func (s *slab) copy(value []byte) []byte {
-	start := s.begin()
-	s.buf = append(s.buf, value...)
-	return s.end(start)
-}
-
 func (s *slab) key(table byte, parts ...[]byte) []byte {
 	start := s.begin()
 	s.buf = append(s.buf, table)
