@@ -2,6 +2,7 @@ package lineage_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -54,7 +54,7 @@ type Sessions struct{ Store *lineage.Store }
 // Create makes a session. One that exists is lineage.ErrExists.
 func (s Sessions) Create(ctx context.Context, k SessionKey, state map[string]any) (*Session, error) {
 	if k.ID == "" {
-		k.ID = uuid.NewString()
+		k.ID = rand.Text()
 	}
 	err := s.Store.Update(ctx, func(tx *lineage.Tx) error {
 		thread, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: k.sourceID(), UserID: k.User})

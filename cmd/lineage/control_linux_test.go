@@ -115,6 +115,12 @@ var evilLines = map[string][]string{
 	"lineage append":             {"append EVIL --role EVIL --name EVIL --model EVIL --id EVIL", "append EVIL --id EVIL", "append nonesuch-EVIL EVIL", "append --file nonesuch-EVIL", "append --jsonl ARCHIVE", "append --file ARCHIVE --asset EVIL --type text/EVIL"},
 	"lineage edit":               {"edit :1 EVIL", "edit nonesuch-EVIL EVIL", "edit :1 EVIL --replay EVIL"},
 	"lineage set":                {"set --model EVIL --system EVIL", "set --overrides EVIL"},
+	"lineage value":              {"value set EVIL 1", "value", "value nonesuch-EVIL"},
+	"lineage value list":         {"value set EVIL \"EVIL\"", "value list", "value list --user EVIL"},
+	"lineage value get":          {"value set EVIL \"EVIL\"", "value get EVIL", "value get nonesuch-EVIL", "value get EVIL --context EVIL"},
+	"lineage value set":          {"value set EVIL EVIL", "value set EVIL 1 --app EVIL"},
+	"lineage value delete":       {"value set EVIL 1", "value delete EVIL", "value delete EVIL"},
+	"lineage value history":      {"value set EVIL \"EVIL\"", "value history EVIL", "value history nonesuch-EVIL"},
 	"lineage summarize":          {"summarize", "summarize --list", "summarize nonesuch-EVIL", "summarize --model EVIL --url http://127.0.0.1:1/EVIL"},
 	"lineage send":               {"send :1 BRANCH", "send nonesuch-EVIL BRANCH"},
 	"lineage fork":               {"fork", "fork --branch EVIL", "fork --branch EVIL", "fork nonesuch-EVIL"},
@@ -151,7 +157,7 @@ var evilLines = map[string][]string{
 
 // isRaw reports whether the output of a line in a pipe is content as it is.
 func isRaw(line string) bool {
-	return strings.HasPrefix(line, "cat ") || strings.HasPrefix(line, "export") || strings.HasPrefix(line, "resolve --format")
+	return strings.HasPrefix(line, "cat ") || strings.HasPrefix(line, "export") || strings.HasPrefix(line, "resolve --format") || strings.HasPrefix(line, "value get")
 }
 
 // styles are the sequences that the program itself writes to a terminal.

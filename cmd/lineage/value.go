@@ -42,7 +42,7 @@ or the store. Programs keep their state in them. A fork reads the values of the 
 from, as they were at the message where it begins. Without a subcommand, the values of the chat are listed.`,
 		Example: `  lineage value
   lineage value set step '"paid"'
-  lineage value get step --user ada`,
+  lineage value list --user ada`,
 		Args: knownCommand,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
 			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueList(ctx, s, o, "") })
@@ -79,7 +79,7 @@ func valueGetCommand(a *app, o *valueOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "get KEY",
 		Short:   "Print a value as it was set",
-		Example: `  lineage value get step --context main --at :2`,
+		Example: `  lineage value set step '"paid"' && lineage value get step`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueGet(ctx, s, o, args[0]) })
@@ -121,7 +121,7 @@ func valueDeleteCommand(a *app, o *valueOptions) *cobra.Command {
 		Use:     "delete KEY",
 		Short:   "Delete a value",
 		Long:    "Deletes a value. In a context it also hides what the context would inherit.",
-		Example: `  lineage value delete step`,
+		Example: `  lineage value set step '"paid"' && lineage value delete step`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			return a.change(ctx, func(ctx context.Context, s *session) error { return runValueDelete(ctx, s, o, args[0]) })
