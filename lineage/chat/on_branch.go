@@ -183,10 +183,17 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 			return err
 		}
 		to, err := in.position(ctx, t, head)
-		if err != nil {
+		if err != nil || to == c.Tip {
 			return err
 		}
-		return in.move(ctx, tx, c, to, "update branch head")
+		thread, err := tx.Thread(ctx, t.ID)
+		if err == nil {
+			err = thread.Update(ctx, func(*lineage.ThreadInfo) {}) // it is updated now
+		}
+		if err == nil {
+			err = in.move(ctx, tx, c, to, "update branch head")
+		}
+		return err
 	})
 }
 

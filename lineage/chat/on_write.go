@@ -2,6 +2,8 @@ package chat
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -24,6 +26,16 @@ func kept(ctx context.Context, tx *lineage.Tx, t *structure.Thread) (*lineage.Th
 		err = thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Keeps = true })
 	}
 	return thread, err
+}
+
+// touch updates a chat to which messages were added, unless they say by their own times that
+// it was updated now, or a moment ago.
+func touch(ctx context.Context, thread *lineage.Thread, messages []Message) error {
+	limit := now().Add(-time.Second).UnixMilli()
+	if slices.ContainsFunc(messages, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit }) {
+		return nil
+	}
+	return thread.Update(ctx, func(*lineage.ThreadInfo) {})
 }
 
 // AddMessage implements Store.
@@ -54,6 +66,9 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		thread, err := tx.Thread(ctx, t.ID)
 		if err == nil {
 			_, err = thread.Hang(ctx, parent, itemOf(&m))
+		}
+		if err == nil {
+			err = touch(ctx, thread, []Message{m})
 		}
 		return err
 	})
@@ -90,6 +105,9 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		}
 		if err == nil {
 			_, err = c.Extend(ctx, items...)
+		}
+		if err == nil {
+			err = touch(ctx, thread, r.Messages)
 		}
 		return err
 	})
