@@ -186,14 +186,10 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 		if err != nil || to == c.Tip {
 			return err
 		}
-		thread, err := tx.Thread(ctx, t.ID)
-		if err == nil {
-			err = thread.Update(ctx, func(*lineage.ThreadInfo) {}) // it is updated now
+		if err := in.move(ctx, tx, c, to, "update branch head"); err != nil {
+			return err
 		}
-		if err == nil {
-			err = in.move(ctx, tx, c, to, "update branch head")
-		}
-		return err
+		return in.touch(ctx, tx, t.ID)
 	})
 }
 

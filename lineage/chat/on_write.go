@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -28,14 +29,28 @@ func kept(ctx context.Context, tx *lineage.Tx, t *structure.Thread) (*lineage.Th
 	return thread, err
 }
 
-// touch updates a chat to which messages were added, unless they say by their own times that
-// it was updated now, or a moment ago.
-func touch(ctx context.Context, thread *lineage.Thread, messages []Message) error {
+// tellTime reports whether messages say by their own times that a chat was updated now, or a
+// moment ago. To add messages that are older updates it as well.
+func tellTime(messages ...Message) bool {
 	limit := now().Add(-time.Second).UnixMilli()
-	if slices.ContainsFunc(messages, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit }) {
-		return nil
+	return slices.ContainsFunc(messages, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit })
+}
+
+// touch states that a chat was updated now.
+func (s *state) touch(ctx context.Context, tx *lineage.Tx, id structure.ThreadID) error {
+	was, err := s.from.Thread(ctx, id)
+	if err != nil {
+		return err
 	}
-	return thread.Update(ctx, func(*lineage.ThreadInfo) {})
+	is := *was
+	if _, err := s.from.Context(ctx, is.Active); isNotFound(err) {
+		is.Active = structure.ContextID{} // a thread cannot be stated with one that was deleted
+	}
+	_, err = write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		b.ChangeThread(was, is)
+		return nil
+	})
+	return err
 }
 
 // AddMessage implements Store.
@@ -67,8 +82,8 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if err == nil {
 			_, err = thread.Hang(ctx, parent, itemOf(&m))
 		}
-		if err == nil {
-			err = touch(ctx, thread, []Message{m})
+		if err == nil && !tellTime(m) {
+			err = in.touch(ctx, tx, t.ID)
 		}
 		return err
 	})
@@ -106,8 +121,8 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		if err == nil {
 			_, err = c.Extend(ctx, items...)
 		}
-		if err == nil {
-			err = touch(ctx, thread, r.Messages)
+		if err == nil && !tellTime(r.Messages...) {
+			err = in.touch(ctx, tx, t.ID)
 		}
 		return err
 	})
