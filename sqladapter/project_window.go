@@ -253,23 +253,8 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		s.full = s.full || c.full[id]
 	}
 
-	// Runs of threads that keep them. Others show in the contexts that move.
-	for id, renewed := range c.runs {
-		run, err := w.state.Run(ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && run.Home.Thread.IsZero() {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		t, err := w.state.Thread(ctx, run.Home.Thread)
-		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
-			return nil, err
-		}
-		if err == nil && t.Keeps && t.Home() == run.Home {
-			s := touch(scope{key: keyOfThread(t.ID), thread: t.ID})
-			s.runs, s.full = append(s.runs, id), s.full || renewed
-		}
+	if err := w.resolveRuns(ctx, c.runs, touch); err != nil {
+		return nil, err
 	}
 
 	// Contexts, with where they were before.
@@ -351,6 +336,30 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		todo.scopes = append(todo.scopes, s)
 	}
 	return w.finishWork(ctx, todo, c, removed)
+}
+
+// resolveRuns notes the runs that grew of threads that keep them. Others show in the contexts
+// that move.
+func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]bool, touch func(scope) *scope) error {
+	for id, renewed := range runs {
+		run, err := w.state.Run(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && run.Home.Thread.IsZero() {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		t, err := w.state.Thread(ctx, run.Home.Thread)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && (!t.Keeps || t.Home() != run.Home) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s := touch(scope{key: keyOfThread(t.ID), thread: t.ID})
+		s.runs, s.full = append(s.runs, id), s.full || renewed
+	}
+	return nil
 }
 
 // left notes that a context is no longer in the scope that it was in.

@@ -248,3 +248,40 @@ func TestSharedIDsDoNotGrow(t *testing.T) {
 		return costs
 	})
 }
+
+// What a chat was given stays, though no branch has it any more, in a thread of the library
+// as well.
+func TestAppendedStays(t *testing.T) {
+	store := openStore(t)
+	chats := chat.On(store)
+	_, err := store.CreateThread(background, lineage.ThreadOptions{SourceID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	b, err := chats.ActiveBranch(background, "c")
+	require.NoError(t, err)
+	_, err = chats.Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, Messages: []chat.Message{says("m")}})
+	require.NoError(t, err)
+	require.NoError(t, chats.UpdateBranchHead(background, b.ID, ""))
+	_, err = store.Collect(background, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+	require.NoError(t, err)
+	m, err := chats.Message(background, "m")
+	require.NoError(t, err)
+	require.NotNil(t, m)
+}
+
+// What is given at once has no bound but memory.
+func TestAppendMany(t *testing.T) {
+	chats := chat.On(openStore(t))
+	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	b, err := chats.ActiveBranch(background, "c")
+	require.NoError(t, err)
+	messages := make([]chat.Message, 10_500)
+	for i := range messages {
+		messages[i] = says(fmt.Sprint("m", i))
+	}
+	head, err := chats.Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, Messages: messages})
+	require.NoError(t, err)
+	n, err := chats.CountMessages(background, string(head))
+	require.NoError(t, err)
+	require.Equal(t, len(messages), n)
+}

@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -57,18 +56,6 @@ func (s *state) update(ctx context.Context, change func(tx *lineage.Tx, in *stat
 }
 
 func (s *state) runs(ctx context.Context) structure.RunLookup { return backend.Runs(ctx, s.from) }
-
-// touch states that a chat is updated now.
-func touch(ctx context.Context, t *lineage.Thread) error {
-	return t.Update(ctx, func(i *lineage.ThreadInfo) { i.UpdatedAt = time.Time{} })
-}
-
-// tellTime reports whether messages say by their own times that a chat was updated now, or a
-// moment ago. To add messages that are older updates it as well.
-func tellTime(messages []Message) bool {
-	limit := now().Add(-time.Second).UnixMilli()
-	return slices.ContainsFunc(messages, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit })
-}
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 

@@ -183,20 +183,13 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 			return err
 		}
 		to, err := in.position(ctx, t, head)
-		if err != nil {
+		if err != nil || to == c.Tip {
 			return err
-		}
-		if to == c.Tip {
-			return nil
 		}
 		if err := in.move(ctx, tx, c, to, "update branch head"); err != nil {
 			return err
 		}
-		thread, err := tx.Thread(ctx, t.ID)
-		if err == nil {
-			err = touch(ctx, thread)
-		}
-		return err
+		return touch(ctx, tx, t.ID)
 	})
 }
 

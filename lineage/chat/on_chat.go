@@ -204,7 +204,10 @@ func (o *ListOptions) query() (q lineage.ThreadQuery) {
 }
 
 func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {
-	is := &structure.Thread{ID: t.ID, Keeps: t.Keeps}
+	is, err := s.from.Thread(ctx, t.ID)
+	if err != nil {
+		return ChatInfo{}, err
+	}
 	info := ChatInfo{Chat: Chat{
 		ID: chatID(t.SourceID, t.ID), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
 		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),

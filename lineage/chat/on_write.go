@@ -2,6 +2,8 @@ package chat
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -24,6 +26,22 @@ func kept(ctx context.Context, tx *lineage.Tx, t *structure.Thread) (*lineage.Th
 		err = thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Keeps = true })
 	}
 	return thread, err
+}
+
+// tellTime reports whether messages say by their own times that a chat was updated now, or a
+// moment ago. To add messages that are older updates it as well.
+func tellTime(messages ...Message) bool {
+	limit := now().Add(-time.Second).UnixMilli()
+	return slices.ContainsFunc(messages, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit })
+}
+
+// touch states that a chat is updated now.
+func touch(ctx context.Context, tx *lineage.Tx, id structure.ThreadID) error {
+	thread, err := tx.Thread(ctx, id)
+	if err != nil {
+		return err
+	}
+	return thread.Update(ctx, func(i *lineage.ThreadInfo) { i.UpdatedAt = time.Time{} })
 }
 
 // AddMessage implements Store.
@@ -55,8 +73,8 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if err == nil {
 			_, err = thread.Hang(ctx, parent, itemOf(&m))
 		}
-		if err == nil && !tellTime([]Message{m}) {
-			err = touch(ctx, thread)
+		if err == nil && !tellTime(m) {
+			err = touch(ctx, tx, t.ID)
 		}
 		return err
 	})
@@ -94,8 +112,8 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		if err == nil {
 			_, err = c.Extend(ctx, items...)
 		}
-		if err == nil && !tellTime(r.Messages) {
-			err = touch(ctx, thread)
+		if err == nil && !tellTime(r.Messages...) {
+			err = touch(ctx, tx, t.ID)
 		}
 		return err
 	})
