@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -288,7 +289,7 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 // tellValues sets values of the thread and a context, some of which are replaced.
 func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineage.Context) {
 	t.Helper()
-	is, err := s.Engine().Thread(bg, thread.ID())
+	is, err := write.Of(s).Engine().Thread(bg, thread.ID())
 	require.NoError(t, err)
 	tip, err := c.Tip(bg)
 	require.NoError(t, err)
@@ -297,7 +298,7 @@ func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *linea
 		body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, s.Now(), quoted("value in a block"))
 		ofThread := structure.Owner{Scope: structure.ThreadScope, Thread: thread.ID()}
 		ofContext := structure.Owner{Scope: structure.ContextScope, Context: c.ID()}
-		_, err = s.Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
+		_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
 			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: is.Incarnation, Content: body.ID, At: s.Now()},
 			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("replaced value"), Seen: tip, At: s.Now()},
 			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("value"), Seen: tip, At: s.Now()},
@@ -574,7 +575,7 @@ func (e *interrupted) Apply(ctx context.Context, c *structure.Commit, o backend.
 // they are used, whatever uses it.
 func TestStoredAgainAfterCollection(t *testing.T) {
 	below := open(t, t.TempDir())
-	engine := &interrupted{Engine: below.Engine(), at: []structure.Kind{structure.KindSpan, structure.KindSummary}}
+	engine := &interrupted{Engine: write.Of(below).Engine(), at: []structure.Kind{structure.KindSpan, structure.KindSummary}}
 	s := lineage.New(engine)
 	collected := 0
 	arm := func() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -315,7 +316,7 @@ func TestForkedWhileDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			below := open(t, t.TempDir())
-			engine := &interrupted{Engine: below.Engine(), at: []structure.Kind{structure.KindDeletion}}
+			engine := &interrupted{Engine: write.Of(below).Engine(), at: []structure.Kind{structure.KindDeletion}}
 			s := lineage.New(engine)
 			thread, c := newThread(t, s)
 			say(t, c, "one")
@@ -350,7 +351,7 @@ func TestForkedWhileDeleted(t *testing.T) {
 // went on, keeps what was in force.
 func TestForkedFromForkWhileDeleted(t *testing.T) {
 	below := open(t, t.TempDir())
-	engine := &interrupted{Engine: below.Engine(), at: []structure.Kind{structure.KindContext}}
+	engine := &interrupted{Engine: write.Of(below).Engine(), at: []structure.Kind{structure.KindContext}}
 	s := lineage.New(engine)
 	thread, c := newThread(t, s)
 	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{Model: pointer("large")}))

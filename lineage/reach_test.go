@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -44,9 +45,9 @@ func TestReachOf(t *testing.T) {
 	require.NoError(t, main.MoveTo(bg, lineage.SpanRef{}, "elsewhere"))
 
 	reach := func(of *lineage.Thread) backend.Reach {
-		record, err := store.Engine().Thread(bg, of.ID())
+		record, err := write.Of(store).Engine().Thread(bg, of.ID())
 		require.NoError(t, err)
-		reach, err := backend.ReachOf(bg, store.Engine(), record)
+		reach, err := backend.ReachOf(bg, write.Of(store).Engine(), record)
 		require.NoError(t, err)
 		return reach
 	}
@@ -60,10 +61,10 @@ func TestReachOf(t *testing.T) {
 	require.EqualValues(t, 4, is.Spans())
 	require.EqualValues(t, 3, reach(elsewhere).Spans())
 
-	record, err := store.Engine().Thread(bg, thread.ID())
+	record, err := write.Of(store).Engine().Thread(bg, thread.ID())
 	require.NoError(t, err)
 	record.Keeps = true
-	_, err = store.Engine().Apply(bg, &structure.Commit{Records: []structure.Record{record}}, backend.Options{})
+	_, err = write.Of(store).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{record}}, backend.Options{})
 	require.NoError(t, err)
 	is = reach(thread)
 	require.True(t, is.Has(lost))

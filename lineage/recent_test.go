@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -37,7 +38,7 @@ func (e *behind) refresh(t *testing.T) {
 // is all that they read.
 func TestExtendAndForkBehind(t *testing.T) {
 	below := newStore(t)
-	engine := &behind{Engine: below.Engine()}
+	engine := &behind{Engine: write.Of(below).Engine()}
 	engine.refresh(t)
 	s := lineage.New(engine)
 	c, err := s.NewContext(bg, lineage.ContextOptions{})

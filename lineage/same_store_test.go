@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -92,7 +93,7 @@ func TestContextOfAnotherStore(t *testing.T) {
 // Stores on one engine are the same store.
 func TestContextOfTheSameEngine(t *testing.T) {
 	s := newStore(t)
-	also := lineage.New(s.Engine())
+	also := lineage.New(write.Of(s).Engine())
 	for _, test := range takingContexts {
 		t.Run(test.name, func(t *testing.T) {
 			require.NoError(t, test.do(newContext(t, s, "one"), newContext(t, also, "two")))

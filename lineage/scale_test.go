@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -27,7 +28,7 @@ func newCrowd(t testing.TB, n int) *crowd {
 	t.Helper()
 	below, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
-	c := &crowd{engine: backendtest.NewCounting(below.Engine())}
+	c := &crowd{engine: backendtest.NewCounting(write.Of(below).Engine())}
 	c.Store = lineage.New(c.engine)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	c.thread, c.main = newThread(t, c.Store)
@@ -44,7 +45,7 @@ func newCrowd(t testing.TB, n int) *crowd {
 			&structure.Branch{Thread: c.thread.ID(), Name: fmt.Sprintf("main-v%d", i+2), Context: branch.ID, CreatedAt: now},
 			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: c.thread.ID(), Name: fmt.Sprint("checkpoint ", i), Span: c.first, CreatedAt: now})
 	}
-	_, err = below.Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
+	_, err = write.Of(below).Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
 	require.NoError(t, err)
 	return c
 }

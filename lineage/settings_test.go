@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -91,7 +92,7 @@ func TestSettingsThatWereNeverJSON(t *testing.T) {
 	thread := structure.Thread{ID: id, Metadata: []byte("mine"), CreatedAt: at, UpdatedAt: at}
 	active := thread
 	active.Active = main
-	_, err := s.Engine().Apply(bg, &structure.Commit{Time: at, Records: []structure.Record{
+	_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Time: at, Records: []structure.Record{
 		&thread,
 		&structure.Context{ID: main, Thread: id, Overrides: lineage.Overrides{JSON: []byte("t=1")}, Metadata: []byte("mine"), CreatedAt: at},
 		&structure.Branch{Thread: id, Name: lineage.MainBranch, Context: main, CreatedAt: at},

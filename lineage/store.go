@@ -162,9 +162,6 @@ func (s *Store) Close() error { return s.engine.Close() }
 // commits. Nothing can be written through it. It ends when the store is closed.
 func (s *Store) View() backend.View { return s.view }
 
-// Engine returns the engine of the store, for packages that write records.
-func (s *Store) Engine() backend.Engine { return s.engine }
-
 // Sync makes every change so far survive power loss.
 func (s *Store) Sync(ctx context.Context) error { return s.engine.Sync(ctx) }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -153,7 +154,7 @@ func (l *losing) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 
 func TestUpdateWhenAnswersAreLost(t *testing.T) {
 	ctx, below := t.Context(), newStore(t)
-	s := lineage.New(&losing{Engine: below.Engine()})
+	s := lineage.New(&losing{Engine: write.Of(below).Engine()})
 	th, err := below.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	for i := range 50 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -290,7 +291,7 @@ func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
 		{&structure.Run{ID: ref.Run, Parent: first}},
 		{block, &structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: lineage.Message, Role: "user", Content: block.ID, CreatedAt: s.Now()}}}, &structure.Tip{Context: c.ID(), Span: ref}},
 	} {
-		_, err := s.Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
+		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
 		require.NoError(t, err)
 	}
 	found := extensions(t, s, head(t, s))

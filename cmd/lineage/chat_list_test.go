@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
@@ -25,7 +26,7 @@ func TestLimitedListOfChats(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	counting, out := backendtest.NewCounting(store.Engine()), &bytes.Buffer{}
+	counting, out := backendtest.NewCounting(write.Of(store).Engine()), &bytes.Buffer{}
 	s := &session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
 	cost := func(limit int) (int64, int) {
 		out.Reset()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -125,11 +126,11 @@ func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
 		for range n {
 			records = append(records, &structure.Thread{ID: structure.NewID[structure.ThreadID]()})
 		}
-		_, err := store.Engine().Apply(t.Context(), &structure.Commit{Records: records}, backend.Options{})
+		_, err := write.Of(store).Engine().Apply(t.Context(), &structure.Commit{Records: records}, backend.Options{})
 		require.NoError(t, err)
 		made, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
 		require.NoError(t, err)
-		counting := backendtest.NewCounting(store.Engine())
+		counting := backendtest.NewCounting(write.Of(store).Engine())
 		s := &session{app: newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
 		return map[string]int64{"the latest chat": counting.Cost(func() {
 			latest, err := s.latestChat(t.Context())

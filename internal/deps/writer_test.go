@@ -35,7 +35,6 @@ var makers = []maker{
 	{"internal/embedded/upload.go", "is the engine's own Upload"},
 	{"lineage/backend/upload.go", "cuts bodies for Upload"},
 	{"lineage/backend/backendtest/", "tests engines"},
-	{"lineage/chat/", "has a writer of its own"},
 	{"bench/system_least.go", "is the least program that the store is compared with"},
 	{"bench/workload_limits.go", "measures the encoding alone"},
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -74,7 +75,7 @@ func TestImportOfManyBranches(t *testing.T) {
 	for _, n := range []int{few, many} {
 		for name, c := range branchyShapes(n) {
 			s := storeIn(t)
-			engine := backendtest.NewCounting(s.Engine())
+			engine := backendtest.NewCounting(write.Of(s).Engine())
 			watched := &watched{Engine: engine}
 			each := float64(engine.Cost(func() { importMade(t, lineage.New(watched), []*archive.Conversation{c}) })) / float64(n)
 			require.Less(t, watched.largest, 1_000, name)

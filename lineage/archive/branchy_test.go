@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -47,7 +48,7 @@ func TestImportOfBranchesDoesNotGrow(t *testing.T) {
 		store, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer store.Close()
-		counting := backendtest.NewCounting(store.Engine())
+		counting := backendtest.NewCounting(write.Of(store).Engine())
 		s := lineage.New(counting)
 		costs := make(map[string]int64)
 		each := func(name string, c *archive.Conversation) {

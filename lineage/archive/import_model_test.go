@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -389,7 +390,7 @@ func TestImportGoesOnWhereItEnded(t *testing.T) {
 	for left := 0; ; left++ {
 		s, err := lineage.Open(context.Background(), fmt.Sprintf("%s/%d", dir, left), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
-		broken := lineage.New(&failing{s.Engine(), left})
+		broken := lineage.New(&failing{write.Of(s).Engine(), left})
 		_, err = archive.Import(context.Background(), broken, archive.Stream("made", strings.NewReader("made")), madeFormat(all))
 		if err != nil {
 			require.ErrorIs(t, err, errFull)
@@ -431,7 +432,7 @@ func TestReportOfAnImportThatEndedEarly(t *testing.T) {
 			for left := 0; ; left++ {
 				s := storeIn(t)
 				ctx, cancel := context.WithCancel(context.Background())
-				report, err := archive.Import(ctx, lineage.New(engine(s.Engine(), left, cancel)), archive.Stream("made", strings.NewReader("made")), madeFormat(all))
+				report, err := archive.Import(ctx, lineage.New(engine(write.Of(s).Engine(), left, cancel)), archive.Stream("made", strings.NewReader("made")), madeFormat(all))
 				cancel()
 				stats, statsErr := s.Stats(context.Background())
 				require.NoError(t, statsErr)
@@ -473,11 +474,11 @@ func TestImportWhileCollecting(t *testing.T) {
 		c.Nodes = append(c.Nodes, n)
 	}
 	s := storeIn(t)
-	if _, ok := s.Engine().(backend.Collector); !ok {
+	if _, ok := write.Of(s).Engine().(backend.Collector); !ok {
 		t.Fatal("the engine does not collect")
 	}
 	all := []*archive.Conversation{c}
-	importMade(t, lineage.New(&collecting{s.Engine(), t}), all)
+	importMade(t, lineage.New(&collecting{write.Of(s).Engine(), t}), all)
 	requireImported(t, s, all)
 	requireSound(t, s)
 	requireNothingNew(t, s, all)
@@ -511,7 +512,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 	for left := 1; ; left++ {
 		s := storeIn(t)
 		meddled := false
-		engine := &meddling{Engine: s.Engine(), left: left, meddle: func() {
+		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
 			thread, err := s.Thread(ctx, lineage.SourceThread("c"))
 			if errors.Is(err, lineage.ErrNotFound) {
 				return // nobody can see it yet

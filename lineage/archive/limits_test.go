@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -175,7 +176,7 @@ func TestCancelledWithinAConversation(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := storeIn(t)
-	engine := &meddling{Engine: s.Engine(), left: 3, meddle: cancel}
+	engine := &meddling{Engine: write.Of(s).Engine(), left: 3, meddle: cancel}
 	_, err := archive.Import(ctx, lineage.New(engine), archive.Stream("made", strings.NewReader("made")), madeFormat([]*archive.Conversation{c}))
 	require.ErrorIs(t, err, context.Canceled)
 	require.GreaterOrEqual(t, engine.left, -1, "commits that were tried afterwards")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -53,7 +54,7 @@ func filledStore(b *testing.B, messages int) *lineage.Store {
 		records = append(records, &structure.Context{ID: c, Thread: th, Tip: structure.SpanRef{Run: run, Seq: 100}, CreatedAt: at},
 			&structure.Branch{Thread: th, Name: "main", Context: c, CreatedAt: at},
 			&structure.Thread{ID: th, Active: c, CreatedAt: at, UpdatedAt: at})
-		_, err := s.Engine().Apply(bg, &structure.Commit{Time: at, Records: records}, backend.Options{})
+		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Time: at, Records: records}, backend.Options{})
 		require.NoError(b, err)
 	}
 	return s

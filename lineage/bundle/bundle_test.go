@@ -30,7 +30,7 @@ func random(size int) []byte {
 
 func TestEmptyStore(t *testing.T) {
 	a, b := newStore(t), newStore(t)
-	bytes := write(t, a, bundle.WriteOptions{})
+	bytes := writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, bytes)
 	require.Zero(t, head(t, b))
 }
@@ -45,7 +45,7 @@ func TestChosenThreads(t *testing.T) {
 	say(t, forked, "only in two")
 	say(t, main, "only in one")
 
-	report := bring(t, b, write(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{two.ID()}}))
+	report := bring(t, b, writeBundle(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{two.ID()}}))
 	require.EqualValues(t, 1, report.Threads)
 	require.Equal(t, []string{"shared 1", "shared 2", "only in two"}, texts(t, on(t, b, forked.ID())))
 	_, err = b.Thread(bg, one.ID())
@@ -59,10 +59,10 @@ func TestChosenThreads(t *testing.T) {
 	requireSound(t, b)
 
 	// The other thread joins it, with its run that is there in part.
-	full := write(t, a, bundle.WriteOptions{})
+	full := writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, full)
 	requireSame(t, a, b)
-	require.True(t, bytes.Equal(full, write(t, b, bundle.WriteOptions{})))
+	require.True(t, bytes.Equal(full, writeBundle(t, b, bundle.WriteOptions{})))
 }
 
 func TestChosenContext(t *testing.T) {
@@ -78,7 +78,7 @@ func TestChosenContext(t *testing.T) {
 	_, err = thread.Checkpoint(bg, "there")
 	require.NoError(t, err)
 
-	bring(t, b, write(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{side.ID()}}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{side.ID()}}))
 	require.Equal(t, []string{"1", "2", "aside"}, texts(t, on(t, b, side.ID())))
 	copied, err := b.FindThread(bg, "one")
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestInventory(t *testing.T) {
 	body := random(3 << 20)
 	_, err := main.Extend(bg, lineage.User("first"), lineage.Item{Kind: lineage.Asset, Filename: "big", Body: body})
 	require.NoError(t, err)
-	early := write(t, a, bundle.WriteOptions{})
+	early := writeBundle(t, a, bundle.WriteOptions{})
 	require.Greater(t, len(early), 3<<20)
 	bring(t, b, early)
 
@@ -123,7 +123,7 @@ func TestInventory(t *testing.T) {
 	edited[1<<20] ^= 1
 	_, err = main.Extend(bg, lineage.User("first"), lineage.Item{Kind: lineage.Asset, Filename: "big", Body: edited})
 	require.NoError(t, err)
-	full, part := write(t, a, bundle.WriteOptions{}), write(t, a, bundle.WriteOptions{Have: read})
+	full, part := writeBundle(t, a, bundle.WriteOptions{}), writeBundle(t, a, bundle.WriteOptions{Have: read})
 	require.Less(t, len(part), 200<<10, "one chunk and what leads to it")
 
 	// To a store that lacks what was left out it is of no use.
@@ -140,7 +140,7 @@ func TestInventory(t *testing.T) {
 	requireSame(t, a, b)
 	bringAgain(t, b, full)
 	requireSound(t, b)
-	require.True(t, bytes.Equal(full, write(t, b, bundle.WriteOptions{})))
+	require.True(t, bytes.Equal(full, writeBundle(t, b, bundle.WriteOptions{})))
 
 	for _, n := range []int{0, 7, 20, file.Len() / 2, file.Len() - 1} {
 		_, err := bundle.NewInventory().ReadFrom(bytes.NewReader(file.Bytes()[:n]))
@@ -163,11 +163,11 @@ func TestLeftOutIsGone(t *testing.T) {
 	thread, other := newThread(t, a, "two")
 	say(t, main, "said in both")
 	say(t, other, "only there")
-	bring(t, b, write(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{thread.ID()}}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{thread.ID()}}))
 	have, err := bundle.Take(bg, b)
 	require.NoError(t, err)
 	say(t, main, "only there")
-	part := write(t, a, bundle.WriteOptions{Have: have})
+	part := writeBundle(t, a, bundle.WriteOptions{Have: have})
 	copied, err := b.Thread(bg, thread.ID())
 	require.NoError(t, err)
 	require.NoError(t, copied.Delete(bg))
@@ -186,21 +186,21 @@ func copies(t *testing.T) (a, b *lineage.Store, main lineage.ContextID) {
 	a, b = newStore(t), newStore(t)
 	_, c := newThread(t, a, "one")
 	say(t, c, "1", "2")
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	return a, b, c.ID()
 }
 
 func TestForward(t *testing.T) {
 	a, b, main := copies(t)
 	say(t, on(t, a, main), "3")
-	report := bring(t, b, write(t, a, bundle.WriteOptions{}))
+	report := bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.EqualValues(t, 1, report.Moved)
 	require.Equal(t, []string{"1", "2", "3"}, texts(t, on(t, b, main)))
 	// Back again: what has less changes nothing.
 	say(t, on(t, b, main), "4")
-	old := write(t, a, bundle.WriteOptions{})
+	old := writeBundle(t, a, bundle.WriteOptions{})
 	bringAgain(t, b, old)
-	bring(t, a, write(t, b, bundle.WriteOptions{}))
+	bring(t, a, writeBundle(t, b, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1", "2", "3", "4"}, texts(t, on(t, a, main)))
 	requireSame(t, a, b)
 }
@@ -208,13 +208,13 @@ func TestForward(t *testing.T) {
 func TestRewound(t *testing.T) {
 	a, b, main := copies(t)
 	require.NoError(t, on(t, a, main).Back(bg, 1))
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
 	requireSame(t, a, b)
 	// The other way round too: ours was rewound, theirs knows nothing of it.
 	a, b, main = copies(t)
 	require.NoError(t, on(t, b, main).Back(bg, 1))
-	bringAgain(t, b, write(t, a, bundle.WriteOptions{}))
+	bringAgain(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
 }
 
@@ -225,11 +225,11 @@ func TestReplacedByTheSame(t *testing.T) {
 	_, d := newThread(t, s, "d")
 	say(t, c, "one")
 	say(t, d, "one")
-	early := write(t, s, bundle.WriteOptions{})
+	early := writeBundle(t, s, bundle.WriteOptions{})
 	bring(t, other, early)
 	_, err := c.Merge(bg, d, lineage.Replace)
 	require.NoError(t, err)
-	full := write(t, s, bundle.WriteOptions{})
+	full := writeBundle(t, s, bundle.WriteOptions{})
 	bring(t, other, full)
 	requireSame(t, s, other)
 	bringAgain(t, other, full)
@@ -241,7 +241,7 @@ func TestConflict(t *testing.T) {
 	a, b, main := copies(t)
 	say(t, on(t, a, main), "theirs 3", "theirs 4")
 	say(t, on(t, b, main), "ours 3")
-	theirs := write(t, a, bundle.WriteOptions{})
+	theirs := writeBundle(t, a, bundle.WriteOptions{})
 
 	_, err := bundle.Import(bg, b, bytes.NewReader(theirs), bundle.ImportOptions{OnConflict: bundle.Fail})
 	var conflict *bundle.ConflictError
@@ -266,7 +266,7 @@ func TestConflict(t *testing.T) {
 
 	// Theirs goes on, and the branch with it.
 	say(t, on(t, a, main), "theirs 5")
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1", "2", "theirs 3", "theirs 4", "theirs 5"}, texts(t, on(t, b, branch.Context)))
 	branches, err := thread.Branches(bg)
 	require.NoError(t, err)
@@ -275,7 +275,7 @@ func TestConflict(t *testing.T) {
 	// Ours goes on there: a third opinion.
 	say(t, on(t, b, branch.Context), "ours 6")
 	say(t, on(t, a, main), "theirs 6")
-	theirs = write(t, a, bundle.WriteOptions{})
+	theirs = writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, theirs)
 	branches, err = thread.Branches(bg)
 	require.NoError(t, err)
@@ -298,10 +298,10 @@ func TestConflictBothWays(t *testing.T) {
 				defer func() { require.NoError(t, errors.Join(a.Close(), b.Close())) }()
 				_, c := newThread(t, a, "one")
 				say(t, c, "1")
-				bring(t, b, write(t, a, bundle.WriteOptions{}))
+				bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 				say(t, c, "a's")
 				say(t, on(t, b, c.ID()), "b's")
-				copied := bring(t, b, write(t, a, bundle.WriteOptions{})).Conflicts[0].Theirs
+				copied := bring(t, b, writeBundle(t, a, bundle.WriteOptions{})).Conflicts[0].Theirs
 				want := map[string]bool{"1 a's": true, "1 b's": true}
 				if more { // the copy goes on from what it was apart from
 					tip, err := on(t, b, c.ID()).Tip(bg)
@@ -310,7 +310,7 @@ func TestConflictBothWays(t *testing.T) {
 					say(t, on(t, b, copied), "more")
 					want = map[string]bool{"1 a's": true, "1 b's": true, "1 b's more": true}
 				}
-				theirs := write(t, b, bundle.WriteOptions{})
+				theirs := writeBundle(t, b, bundle.WriteOptions{})
 				bring(t, a, theirs)
 				bringAgain(t, a, theirs)
 				bringAgain(t, a, theirs)
@@ -330,7 +330,7 @@ func TestTakeTheirs(t *testing.T) {
 	a, b, main := copies(t)
 	say(t, on(t, a, main), "theirs")
 	say(t, on(t, b, main), "ours")
-	theirs := write(t, a, bundle.WriteOptions{})
+	theirs := writeBundle(t, a, bundle.WriteOptions{})
 	report, err := bundle.Import(bg, b, bytes.NewReader(theirs), bundle.ImportOptions{OnConflict: bundle.TakeTheirs})
 	require.NoError(t, err)
 	require.Equal(t, []bundle.Conflict{{Context: main, Theirs: main}}, report.Conflicts)
@@ -346,7 +346,7 @@ func TestSameSaidApart(t *testing.T) {
 	a, b, main := copies(t)
 	say(t, on(t, a, main), "3", "4")
 	say(t, on(t, b, main), "3")
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1", "2", "3", "4"}, texts(t, on(t, b, main)))
 	requireSound(t, b)
 }
@@ -356,13 +356,13 @@ func TestLongRunApart(t *testing.T) {
 	for i := range 700 {
 		say(t, on(t, a, main), string(rune('a'+i%26)))
 	}
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	forked, err := on(t, a, main).Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
 	say(t, on(t, a, main), "x", "y", "theirs")
 	say(t, forked, "z")
 	say(t, on(t, b, main), "x", "y", "ours")
-	theirs := write(t, a, bundle.WriteOptions{})
+	theirs := writeBundle(t, a, bundle.WriteOptions{})
 	report := bring(t, b, theirs)
 	require.EqualValues(t, 2, report.Spans)
 	require.Len(t, report.Conflicts, 1)
@@ -380,7 +380,7 @@ func TestRunWasCut(t *testing.T) {
 	_, err = c.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
 	say(t, c, "3", "4")
-	main, full := c.ID(), write(t, a, bundle.WriteOptions{})
+	main, full := c.ID(), writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, full)
 	require.NoError(t, on(t, b, main).Delete(bg))
 	_, err = b.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
@@ -399,17 +399,17 @@ func TestErased(t *testing.T) {
 	say(t, main, "secret", "", "plain")
 	_, err := main.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "f", Body: big})
 	require.NoError(t, err)
-	before := write(t, a, bundle.WriteOptions{})
+	before := writeBundle(t, a, bundle.WriteOptions{})
 	for _, id := range []content.ID{secret, empty, large} {
 		require.NoError(t, a.Erase(bg, id))
 	}
-	after := write(t, a, bundle.WriteOptions{})
+	after := writeBundle(t, a, bundle.WriteOptions{})
 	require.Less(t, len(after), 4<<10)
 
 	report := bring(t, b, after)
 	require.EqualValues(t, 3, report.Erased)
 	requireSame(t, a, b)
-	require.True(t, bytes.Equal(after, write(t, b, bundle.WriteOptions{})))
+	require.True(t, bytes.Equal(after, writeBundle(t, b, bundle.WriteOptions{})))
 	_, err = b.Body(bg, secret)
 	require.ErrorIs(t, err, lineage.ErrErased)
 	requireSound(t, b)
@@ -435,7 +435,7 @@ func TestErased(t *testing.T) {
 	// A message that is new brings it, large or not.
 	_, err = main.Extend(bg, lineage.User("secret"), lineage.Item{Kind: lineage.Asset, Filename: "g", Body: big})
 	require.NoError(t, err)
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	for _, id := range []content.ID{secret, large} {
 		r, err := b.Body(bg, id)
 		require.NoError(t, err)
@@ -461,12 +461,12 @@ func allTexts(t *testing.T, c *lineage.Context) []string {
 func TestSourcesTaken(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	thread, main := newThread(t, a, "one")
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	_, err := main.Extend(bg, lineage.User("theirs").WithID("m1"))
 	require.NoError(t, err)
 	_, err = on(t, b, main.ID()).Extend(bg, lineage.User("ours").WithID("m1"))
 	require.NoError(t, err)
-	theirs := write(t, a, bundle.WriteOptions{})
+	theirs := writeBundle(t, a, bundle.WriteOptions{})
 	report := bring(t, b, theirs)
 	require.EqualValues(t, 1, report.Sources)
 	copied, err := b.Thread(bg, thread.ID())
@@ -493,7 +493,7 @@ func TestThreadsOfAnotherIncarnation(t *testing.T) {
 		_, err = main.Extend(bg, lineage.User("said in "+name).WithID("only in "+name))
 		require.NoError(t, err)
 	}
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	thread, err := b.Thread(bg, lineage.SourceThread("both"))
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b"} {
@@ -518,7 +518,7 @@ func TestOriginsOfKnownContent(t *testing.T) {
 	_, err := other.Extend(bg, lineage.Assistant("hello").From("their model"))
 	require.NoError(t, err)
 	say(t, main, "hello", "hello")
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	entries, err := on(t, b, main.ID()).All(bg)
 	require.NoError(t, err)
 	for _, e := range entries {
@@ -544,9 +544,9 @@ func TestOriginsLeftToKnownContent(t *testing.T) {
 	context(b, lineage.Assistant("said by both"))
 	context(a, lineage.User("said by both"))
 	context(a, lineage.User("something else"))
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	c := context(a, lineage.Item{Kind: lineage.Asset, Filename: "said.txt", Content: content.Sum([]byte("said by both"))})
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	for _, s := range []*lineage.Store{a, b} {
 		entries, err := on(t, s, c.ID()).All(bg)
 		require.NoError(t, err)
@@ -561,7 +561,7 @@ func TestDerived(t *testing.T) {
 	at := say(t, main, "draft")
 	edited, err := main.Edit(bg, at, lineage.User("final"), lineage.EditOptions{})
 	require.NoError(t, err)
-	bring(t, b, write(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{edited.ID()}}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{edited.ID()}}))
 	line, err := b.Provenance(bg, content.Sum([]byte("final")))
 	require.NoError(t, err)
 	require.Len(t, line, 2)
@@ -572,12 +572,12 @@ func TestNewerThreadWins(t *testing.T) {
 	a, b, _ := copies(t)
 	thread, err := a.FindThread(bg, "one")
 	require.NoError(t, err)
-	old := write(t, a, bundle.WriteOptions{})
+	old := writeBundle(t, a, bundle.WriteOptions{})
 	for range 40 { // so that its clock is ahead
 		a.Now()
 	}
 	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "newer" }))
-	bring(t, b, write(t, a, bundle.WriteOptions{}))
+	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	copied, err := b.FindThread(bg, "one")
 	require.NoError(t, err)
 	info, err := copied.Info(bg)
@@ -588,7 +588,7 @@ func TestNewerThreadWins(t *testing.T) {
 
 func TestRestore(t *testing.T) {
 	a, _, _ := copies(t)
-	b := write(t, a, bundle.WriteOptions{})
+	b := writeBundle(t, a, bundle.WriteOptions{})
 	dir := filepath.Join(t.TempDir(), "new", "store")
 	_, err := bundle.Restore(bg, bytes.NewReader(b[:len(b)-1]), dir, bundle.RestoreOptions{})
 	require.ErrorIs(t, err, backend.ErrCorrupt)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -73,7 +74,7 @@ func TestMeanwhile(t *testing.T) {
 	imports.Wait()
 	close(done)
 	meanwhile.Wait()
-	last := write(t, a, bundle.WriteOptions{})
+	last := writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, last)
 	bringAgain(t, b, last)
 	for _, c := range mains {
@@ -101,11 +102,11 @@ func TestImportedTwiceAtOnce(t *testing.T) {
 	a := newStore(t)
 	_, c := newThread(t, a, "thread")
 	say(t, c, "one")
-	both := write(t, a, bundle.WriteOptions{})
+	both := writeBundle(t, a, bundle.WriteOptions{})
 
 	in, err := lineage.Open(bg, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)
-	engine := &beforeContexts{Engine: in.Engine()}
+	engine := &beforeContexts{Engine: write.Of(in).Engine()}
 	b := lineage.New(engine)
 	defer func() { require.NoError(t, b.Close()) }()
 	var here *lineage.Context

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -29,7 +30,7 @@ func goldenStore(t testing.TB) *lineage.Store {
 	apply := func(records ...structure.Record) {
 		t.Helper()
 		at = at.Add(time.Minute)
-		_, err := s.Engine().Apply(bg, &structure.Commit{Time: at, Records: records}, backend.Options{})
+		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Time: at, Records: records}, backend.Options{})
 		require.NoError(t, err)
 	}
 	block := func(text string, o content.BlockOrigin) *structure.Block {
@@ -115,14 +116,14 @@ func golden(t *testing.T, name string, got []byte) {
 // reads.
 func TestGolden(t *testing.T) {
 	s := goldenStore(t)
-	golden(t, "store.bundle", write(t, s, bundle.WriteOptions{}))
+	golden(t, "store.bundle", writeBundle(t, s, bundle.WriteOptions{}))
 	inv, err := bundle.Take(bg, s)
 	require.NoError(t, err)
 	var b bytes.Buffer
 	_, err = inv.WriteTo(&b)
 	require.NoError(t, err)
 	golden(t, "store.inventory", b.Bytes())
-	golden(t, "nothing-new.bundle", write(t, s, bundle.WriteOptions{Have: inv}))
+	golden(t, "nothing-new.bundle", writeBundle(t, s, bundle.WriteOptions{Have: inv}))
 
 	old, err := os.ReadFile(filepath.Join("testdata", "store.bundle"))
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -395,7 +396,7 @@ func FuzzEntries(f *testing.F) {
 			rest = rest[1+w+int(n):]
 		}
 		require.NoError(t, out.end())
-		if err := check(bg, bytes.NewReader(b.Bytes()), empty.Engine()); err != nil {
+		if err := check(bg, bytes.NewReader(b.Bytes()), write.Of(empty).Engine()); err != nil {
 			require.True(t, isTyped(err), err)
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -24,7 +25,7 @@ func TestKept(t *testing.T) {
 		thread, main := newThread(t, a.s, "kept")
 		at := []lineage.SpanRef{{}, say(t, main, "on main")}
 		if rapid.Bool().Draw(t, "thread is there") {
-			bring(t, b.s, write(t, a.s, bundle.WriteOptions{}))
+			bring(t, b.s, writeBundle(t, a.s, bundle.WriteOptions{}))
 		}
 		if rapid.Bool().Draw(t, "renamed there") {
 			if there, err := b.s.Thread(bg, thread.ID()); err == nil {
@@ -41,7 +42,7 @@ func TestKept(t *testing.T) {
 		if rapid.Bool().Draw(t, "one thread") {
 			o.Threads = []lineage.ThreadID{thread.ID()}
 		}
-		theirs := write(t, a.s, o)
+		theirs := writeBundle(t, a.s, o)
 		bring(t, b.s, theirs)
 		_, err := b.s.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1, Now: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
@@ -51,9 +52,9 @@ func TestKept(t *testing.T) {
 			e, err := there.Find(bg, fmt.Sprint("m", i))
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprint("m", i), e.Text())
-			one, err := a.s.Engine().Digest(bg, at[i+2])
+			one, err := write.Of(a.s).Engine().Digest(bg, at[i+2])
 			require.NoError(t, err)
-			other, err := b.s.Engine().Digest(bg, e.Span)
+			other, err := write.Of(b.s).Engine().Digest(bg, e.Span)
 			require.NoError(t, err)
 			require.Equal(t, one, other)
 		}
@@ -64,24 +65,24 @@ func TestKept(t *testing.T) {
 // keep makes a thread keep its runs.
 func keep(t tester, s *lineage.Store, id lineage.ThreadID) {
 	t.Helper()
-	is, err := s.Engine().Thread(bg, id)
+	is, err := write.Of(s).Engine().Thread(bg, id)
 	require.NoError(t, err)
 	is.Keeps = true
-	_, err = s.Engine().Apply(bg, &structure.Commit{Time: is.UpdatedAt, Records: []structure.Record{is}}, backend.Options{})
+	_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Time: is.UpdatedAt, Records: []structure.Record{is}}, backend.Options{})
 	require.NoError(t, err)
 }
 
 // hang says something in a thread after a span, on no context.
 func hang(t tester, s *lineage.Store, thread lineage.ThreadID, after lineage.SpanRef, text string) lineage.SpanRef {
 	t.Helper()
-	is, err := s.Engine().Thread(bg, thread)
+	is, err := write.Of(s).Engine().Thread(bg, thread)
 	require.NoError(t, err)
 	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, is.CreatedAt, []byte(text))
 	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after, Home: is.Home()}
 	span := &structure.Span{Ref: lineage.SpanRef{Run: run.ID, Seq: 1}, Usages: []structure.Usage{{
 		Kind: structure.MessageUsage, Role: "user", Content: block.ID, SourceID: text, Lookup: 1, CreatedAt: is.CreatedAt,
 	}}}
-	_, err = s.Engine().Apply(bg, &structure.Commit{Time: is.CreatedAt, Records: []structure.Record{block, run, span}}, backend.Options{})
+	_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Time: is.CreatedAt, Records: []structure.Record{block, run, span}}, backend.Options{})
 	require.NoError(t, err)
 	return span.Ref
 }

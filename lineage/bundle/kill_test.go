@@ -58,7 +58,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 	}
-	b := write(t, a, bundle.WriteOptions{})
+	b := writeBundle(t, a, bundle.WriteOptions{})
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bundle"), b, 0o600))
 	parts := 0
@@ -74,7 +74,7 @@ func TestKilled(t *testing.T) {
 		requireSound(t, s)
 		bring(t, s, b)
 		requireSame(t, a, s)
-		require.True(t, bytes.Equal(b, write(t, s, bundle.WriteOptions{})))
+		require.True(t, bytes.Equal(b, writeBundle(t, s, bundle.WriteOptions{})))
 		bringAgain(t, s, b)
 		requireSound(t, s)
 		require.NoError(t, s.Close())

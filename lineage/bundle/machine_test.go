@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -244,11 +245,11 @@ func (m *machine) value(t *rapid.T) {
 	case 1:
 		v.Owner = structure.Owner{Scope: structure.UserScope, Name: rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user")}
 	case 2:
-		th, err := m.s.Engine().Thread(bg, m.thread(t).ID())
+		th, err := write.Of(m.s).Engine().Thread(bg, m.thread(t).ID())
 		require.NoError(t, err)
 		v.Owner, v.Incarnation = structure.Owner{Scope: structure.ThreadScope, Thread: th.ID}, th.Incarnation
 	default:
-		c, err := m.s.Engine().Context(bg, m.context(t).ID())
+		c, err := write.Of(m.s).Engine().Context(bg, m.context(t).ID())
 		require.NoError(t, err)
 		v.Owner, v.Seen = structure.Owner{Scope: structure.ContextScope, Context: c.ID}, c.Tip
 	}
@@ -262,7 +263,7 @@ func (m *machine) value(t *rapid.T) {
 	default:
 		v.JSON = []byte(fmt.Sprintf("%q", m.next("value")))
 	}
-	_, err := m.s.Engine().Apply(bg, &structure.Commit{Time: m.s.Now(), Records: records}, backend.Options{Durability: backend.Normal})
+	_, err := write.Of(m.s).Engine().Apply(bg, &structure.Commit{Time: m.s.Now(), Records: records}, backend.Options{Durability: backend.Normal})
 	require.NoError(t, err)
 }
 
@@ -290,10 +291,10 @@ func TestModel(t *testing.T) {
 		defer third.close(t)
 
 		t.Repeat(m.actions())
-		early := write(t, m.s, bundle.WriteOptions{})
+		early := writeBundle(t, m.s, bundle.WriteOptions{})
 		bring(t, other.s, early)
 		requireSame(t, m.s, other.s)
-		requireSameBundle(t, early, write(t, other.s, bundle.WriteOptions{}))
+		requireSameBundle(t, early, writeBundle(t, other.s, bundle.WriteOptions{}))
 		bringAgain(t, other.s, early)
 
 		deletes := m.actions()
@@ -304,8 +305,8 @@ func TestModel(t *testing.T) {
 		t.Repeat(deletes)
 		have, err := bundle.Take(bg, other.s)
 		require.NoError(t, err)
-		full, part := write(t, m.s, bundle.WriteOptions{}), write(t, m.s, bundle.WriteOptions{Have: have})
-		requireSameBundle(t, full, write(t, m.s, bundle.WriteOptions{}))
+		full, part := writeBundle(t, m.s, bundle.WriteOptions{}), writeBundle(t, m.s, bundle.WriteOptions{Have: have})
+		requireSameBundle(t, full, writeBundle(t, m.s, bundle.WriteOptions{}))
 		if len(early) > 100 {
 			bring(t, third.s, early)
 		}
@@ -318,7 +319,7 @@ func TestModel(t *testing.T) {
 			require.Equal(t, digests(t, m.s), digests(t, s))
 			requireSame(t, m.s, s)
 			if !again {
-				requireSameBundle(t, full, write(t, s, bundle.WriteOptions{}))
+				requireSameBundle(t, full, writeBundle(t, s, bundle.WriteOptions{}))
 			}
 			bringAgain(t, s, full)
 			bringAgain(t, s, part)
@@ -336,16 +337,16 @@ func TestModelApart(t *testing.T) {
 		defer m.close(t)
 		defer other.close(t)
 		t.Repeat(m.actions())
-		bring(t, other.s, write(t, m.s, bundle.WriteOptions{}))
+		bring(t, other.s, writeBundle(t, m.s, bundle.WriteOptions{}))
 		other.n = 1 << 20
 		actions := other.actions()
 		t.Repeat(actions)
 		t.Repeat(m.actions())
-		theirs, ours := write(t, m.s, bundle.WriteOptions{}), digests(t, other.s)
+		theirs, ours := writeBundle(t, m.s, bundle.WriteOptions{}), digests(t, other.s)
 		have, err := bundle.Take(bg, other.s)
 		require.NoError(t, err)
 		if rapid.Bool().Draw(t, "leave out what is known") {
-			bring(t, other.s, write(t, m.s, bundle.WriteOptions{Have: have}))
+			bring(t, other.s, writeBundle(t, m.s, bundle.WriteOptions{Have: have}))
 			if other.collected {
 				bring(t, other.s, theirs) // with what known messages were made of
 			}
@@ -369,14 +370,14 @@ func TestModelApart(t *testing.T) {
 				require.True(t, wasHere(t, other.s, c, d), "context %v of this store is lost", c)
 			}
 		}
-		bring(t, m.s, write(t, other.s, bundle.WriteOptions{}))
+		bring(t, m.s, writeBundle(t, other.s, bundle.WriteOptions{}))
 		requireSound(t, m.s)
 	})
 }
 
 // wasHere reports whether a context comes or came past a history that says d.
 func wasHere(t *rapid.T, s *lineage.Store, id lineage.ContextID, d lineage.Digest) bool {
-	e := s.Engine()
+	e := write.Of(s).Engine()
 	c, err := e.Context(bg, id)
 	require.NoError(t, err)
 	ends := []lineage.SpanRef{c.Tip}

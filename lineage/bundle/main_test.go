@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/structure"
@@ -94,7 +95,7 @@ func texts(t tester, c *lineage.Context) []string {
 	return said
 }
 
-func write(t tester, s *lineage.Store, o bundle.WriteOptions) []byte {
+func writeBundle(t tester, s *lineage.Store, o bundle.WriteOptions) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	report, err := bundle.Write(bg, s, &b, o)
@@ -152,7 +153,7 @@ func everything(t tester, s *lineage.Store) []string {
 	t.Helper()
 	var all []string
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	e := s.Engine()
+	e := write.Of(s).Engine()
 	values := func(owner structure.Owner) {
 		for latest, err := range e.Values(bg, owner, "", "") {
 			require.NoError(t, err)

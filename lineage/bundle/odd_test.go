@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/structure"
@@ -23,24 +24,24 @@ func TestOddStores(t *testing.T) {
 		m, other := newMachine(t), newMachine(t)
 		defer m.close(t)
 		defer other.close(t)
-		o := odd{t: t, e: m.s.Engine(), ends: make(map[structure.RunID]uint64), spans: []structure.SpanRef{{}}}
+		o := odd{t: t, e: write.Of(m.s).Engine(), ends: make(map[structure.RunID]uint64), spans: []structure.SpanRef{{}}}
 		for range rapid.IntRange(1, 60).Draw(t, "early") {
 			o.step()
 		}
-		early := write(t, m.s, bundle.WriteOptions{})
+		early := writeBundle(t, m.s, bundle.WriteOptions{})
 		bring(t, other.s, early)
 		requireSame(t, m.s, other.s)
-		require.True(t, bytes.Equal(early, write(t, other.s, bundle.WriteOptions{})))
+		require.True(t, bytes.Equal(early, writeBundle(t, other.s, bundle.WriteOptions{})))
 		for range rapid.IntRange(1, 60).Draw(t, "late") {
 			o.step()
 		}
 		have, err := bundle.Take(bg, other.s)
 		require.NoError(t, err)
-		bring(t, other.s, write(t, m.s, bundle.WriteOptions{Have: have}))
-		full := write(t, m.s, bundle.WriteOptions{})
+		bring(t, other.s, writeBundle(t, m.s, bundle.WriteOptions{Have: have}))
+		full := writeBundle(t, m.s, bundle.WriteOptions{})
 		bringAgain(t, other.s, full)
 		requireSame(t, m.s, other.s)
-		require.True(t, bytes.Equal(full, write(t, other.s, bundle.WriteOptions{})))
+		require.True(t, bytes.Equal(full, writeBundle(t, other.s, bundle.WriteOptions{})))
 		requireSound(t, other.s)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -26,7 +27,7 @@ func ofContext(id structure.ContextID) structure.Owner {
 func set(t *testing.T, s *lineage.Store, values ...*structure.Value) {
 	t.Helper()
 	for _, v := range values {
-		_, err := s.Engine().Apply(bg, &structure.Commit{Time: s.Now(), Records: []structure.Record{v}}, backend.Options{})
+		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Time: s.Now(), Records: []structure.Record{v}}, backend.Options{})
 		require.NoError(t, err)
 	}
 }
@@ -44,7 +45,7 @@ func valueAt(owner structure.Owner, second int64, json string) *structure.Value 
 func history(t *testing.T, s *lineage.Store, key structure.ValueKey) string {
 	t.Helper()
 	all := []string{}
-	for v, err := range s.Engine().ValueHistory(bg, key) {
+	for v, err := range write.Of(s).Engine().ValueHistory(bg, key) {
 		require.NoError(t, err)
 		all = append(all, string(v.JSON))
 	}
@@ -85,7 +86,7 @@ func TestValuesMeet(t *testing.T) {
 			a, b := newStore(t), newStore(t)
 			set(t, a, tt.theirs...)
 			set(t, b, tt.ours...)
-			theirs := write(t, a, bundle.WriteOptions{})
+			theirs := writeBundle(t, a, bundle.WriteOptions{})
 			bring(t, b, theirs)
 			require.Equal(t, tt.want, strings.ReplaceAll(history(t, b, valueKey(ofStore(), "k")), `"`, ""))
 			bringAgain(t, b, theirs)
@@ -113,16 +114,16 @@ func TestValuesOfForks(t *testing.T) {
 	}
 	said("1")
 	said("2")
-	bring(t, parts, write(t, a, bundle.WriteOptions{}))
+	bring(t, parts, writeBundle(t, a, bundle.WriteOptions{}))
 	have, err := bundle.Take(bg, parts)
 	require.NoError(t, err)
 	said("3")
 	said("4")
-	bring(t, parts, write(t, a, bundle.WriteOptions{Have: have}))
-	bring(t, whole, write(t, a, bundle.WriteOptions{}))
+	bring(t, parts, writeBundle(t, a, bundle.WriteOptions{Have: have}))
+	bring(t, whole, writeBundle(t, a, bundle.WriteOptions{}))
 	for _, s := range []*lineage.Store{a, whole, parts} {
 		for i, fork := range forks {
-			v, err := backend.NewContextValues(bg, s.Engine(), fork.ID()).Value("k")
+			v, err := backend.NewContextValues(bg, write.Of(s).Engine(), fork.ID()).Value("k")
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprint(i+1), string(v.JSON))
 		}
@@ -140,15 +141,15 @@ func TestValuesOfConflicts(t *testing.T) {
 		v.Seen = say(t, on(t, s, main), name)
 		set(t, s, v)
 	}
-	theirs := write(t, a, bundle.WriteOptions{})
+	theirs := writeBundle(t, a, bundle.WriteOptions{})
 	report := bring(t, b, theirs)
 	require.Len(t, report.Conflicts, 1)
 	require.Equal(t, `"ours"`, history(t, b, valueKey(ofContext(main), "k")))
 	key := valueKey(ofContext(report.Conflicts[0].Theirs), "k")
 	require.Equal(t, `"theirs"`, history(t, b, key))
-	is, err := b.Engine().Value(bg, key)
+	is, err := write.Of(b).Engine().Value(bg, key)
 	require.NoError(t, err)
-	_, err = b.Engine().Digest(bg, is.Seen)
+	_, err = write.Of(b).Engine().Digest(bg, is.Seen)
 	require.NoError(t, err)
 	tip, err := on(t, b, report.Conflicts[0].Theirs).Tip(bg)
 	require.NoError(t, err)
@@ -166,22 +167,22 @@ func TestValuesSeenElsewhere(t *testing.T) {
 	v := valueAt(ofContext(main), 1, "1")
 	v.Seen = say(t, on(t, a, main), "taken back")
 	set(t, a, v)
-	_, err = a.Engine().Apply(bg, &structure.Commit{Records: []structure.Record{&structure.Tip{Context: main, Span: before}}}, backend.Options{})
+	_, err = write.Of(a).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{&structure.Tip{Context: main, Span: before}}}, backend.Options{})
 	require.NoError(t, err) // without a word in the reflog
 	require.Equal(t, v.Seen, say(t, on(t, b, main), "said here"), "the same place")
 	fork, err := on(t, b, main).Fork(bg, lineage.ForkOptions{At: say(t, on(t, b, main), "and more")})
 	require.NoError(t, err)
-	theirs := write(t, a, bundle.WriteOptions{})
+	theirs := writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, theirs)
-	is, err := b.Engine().Value(bg, v.ValueKey)
+	is, err := write.Of(b).Engine().Value(bg, v.ValueKey)
 	require.NoError(t, err)
 	require.Equal(t, structure.CollectedSpan, is.Seen)
-	_, err = backend.NewContextValues(bg, b.Engine(), fork.ID()).Value("k")
+	_, err = backend.NewContextValues(bg, write.Of(b).Engine(), fork.ID()).Value("k")
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 	bringAgain(t, b, theirs)
 	c := newStore(t)
 	bring(t, c, theirs)
-	requireSameBundle(t, theirs, write(t, c, bundle.WriteOptions{}))
+	requireSameBundle(t, theirs, writeBundle(t, c, bundle.WriteOptions{}))
 }
 
 // TestValuesOfChosen brings the values of what was chosen, and no others.
@@ -190,7 +191,7 @@ func TestValuesOfChosen(t *testing.T) {
 	one, main := newThread(t, a, "one")
 	two, other := newThread(t, a, "two")
 	in := func(s *lineage.Store, id lineage.ThreadID, json string) *structure.Value {
-		th, err := s.Engine().Thread(bg, id)
+		th, err := write.Of(s).Engine().Thread(bg, id)
 		require.NoError(t, err)
 		v := valueAt(structure.Owner{Scope: structure.ThreadScope, Thread: id}, 1, json)
 		v.Incarnation = th.Incarnation
@@ -201,17 +202,17 @@ func TestValuesOfChosen(t *testing.T) {
 	b := newStore(t)
 	_, err := b.CreateThread(bg, lineage.ThreadOptions{SourceID: "one"}) // another incarnation
 	require.NoError(t, err)
-	report := bring(t, b, write(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{one.ID()}}))
+	report := bring(t, b, writeBundle(t, a, bundle.WriteOptions{Threads: []lineage.ThreadID{one.ID()}}))
 	require.EqualValues(t, 2, report.Values)
 	require.Equal(t, "1", history(t, b, in(b, one.ID(), "").ValueKey))
 	require.Equal(t, "3", history(t, b, valueKey(ofContext(main.ID()), "k")))
 	require.Empty(t, history(t, b, valueKey(ofStore(), "k")))
-	for name, err := range b.Engine().ValueOwners(bg, structure.UserScope, "") {
+	for name, err := range write.Of(b).Engine().ValueOwners(bg, structure.UserScope, "") {
 		require.NoError(t, err)
 		require.Fail(t, name)
 	}
 	c := newStore(t)
-	report = bring(t, c, write(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{other.ID()}}))
+	report = bring(t, c, writeBundle(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{other.ID()}}))
 	require.EqualValues(t, 2, report.Values, "its thread's too")
 	requireSound(t, b)
 	requireSound(t, c)
@@ -236,16 +237,16 @@ func TestLargeValues(t *testing.T) {
 	for i := range 300 {
 		set(t, a, valueAt(ofStore(), int64(i), fmt.Sprintf(`"%05d%s"`, i, strings.Repeat("x", 60<<10))))
 	}
-	whole := write(t, a, bundle.WriteOptions{})
+	whole := writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, whole)
 	require.Equal(t, history(t, a, valueKey(ofStore(), "k")), history(t, b, valueKey(ofStore(), "k")))
 	for i, want := range []error{nil, backend.ErrErased} {
-		v, err := b.Engine().Value(bg, valueKey(ofStore(), fmt.Sprint("large ", i)))
+		v, err := write.Of(b).Engine().Value(bg, valueKey(ofStore(), fmt.Sprint("large ", i)))
 		require.NoError(t, err)
-		_, err = b.Engine().Blocks(bg, []content.ID{v.Content})
+		_, err = write.Of(b).Engine().Blocks(bg, []content.ID{v.Content})
 		require.ErrorIs(t, err, want)
 	}
 	bringAgain(t, b, whole)
-	requireSameBundle(t, whole, write(t, b, bundle.WriteOptions{}))
+	requireSameBundle(t, whole, writeBundle(t, b, bundle.WriteOptions{}))
 	requireSound(t, b)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -212,7 +213,7 @@ func TestIDsOfSeveralThreads(t *testing.T) {
 func TestSharedIDsDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		store := openStore(t)
-		counting := backendtest.NewCounting(store.Engine())
+		counting := backendtest.NewCounting(write.Of(store).Engine())
 		chats := chat.On(lineage.New(counting))
 		_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -92,12 +93,12 @@ func TestLoadChangedAndStopped(t *testing.T) {
 				}
 			}
 			if rapid.Bool().Draw(r, "stop") {
-				err := load(&stopping{Engine: store.Engine(), left: rapid.IntRange(0, 8).Draw(r, "commits")})
+				err := load(&stopping{Engine: write.Of(store).Engine(), left: rapid.IntRange(0, 8).Draw(r, "commits")})
 				if err != nil {
 					require.ErrorIs(r, err, errStopped)
 				}
 			}
-			require.NoError(r, load(store.Engine()))
+			require.NoError(r, load(write.Of(store).Engine()))
 			for name, head := range c.heads {
 				b, err := on.Branch(ctx, "c", name)
 				require.NoError(r, err)
@@ -120,7 +121,7 @@ func TestLoadChangedAndStopped(t *testing.T) {
 			}
 			before, err := store.View().Head(ctx)
 			require.NoError(r, err)
-			require.NoError(r, load(store.Engine()))
+			require.NoError(r, load(write.Of(store).Engine()))
 			after, err := store.View().Head(ctx)
 			require.NoError(r, err)
 			require.Equal(r, before, after)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -133,7 +134,7 @@ func besideOthers(t *testing.T) (Store, *interrupted, *onStore) {
 	store, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	e := &interrupted{Engine: store.Engine()}
+	e := &interrupted{Engine: write.Of(store).Engine()}
 	return On(store), e, &onStore{state: latest(lineage.New(e))}
 }
 
@@ -357,7 +358,7 @@ func TestWithoutActiveContext(t *testing.T) {
 			thread.Active = c.ID
 			gone := &structure.Deletion{Subject: structure.KindContext, Context: c.ID, At: now()}
 			for _, r := range [][]structure.Record{{c, thread}, {gone}} {
-				_, err := s.store.Engine().Apply(ctx, &structure.Commit{Records: r}, backend.Options{})
+				_, err := write.Of(s.store).Engine().Apply(ctx, &structure.Commit{Records: r}, backend.Options{})
 				require.NoError(t, err)
 			}
 			require.NoError(t, change(s))
@@ -513,7 +514,7 @@ func withBeforeContext(t *testing.T) (*lineage.Store, *beforeContext) {
 	ctx := context.Background()
 	in, err := lineage.Open(ctx, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)
-	engine := &beforeContext{Engine: in.Engine()}
+	engine := &beforeContext{Engine: write.Of(in).Engine()}
 	store := lineage.New(engine)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	_, err = On(store).CreateChat(ctx, Chat{ID: "c", UserID: "ada", CreatedAt: 1, UpdatedAt: 1})

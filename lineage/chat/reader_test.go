@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -61,7 +62,7 @@ func TestThreadReaderAgrees(t *testing.T) {
 
 	record, err := store.View().Thread(ctx, thread.ID())
 	require.NoError(t, err)
-	r := chat.NewThreadReader(store, store.Engine(), record, nil)
+	r := chat.NewThreadReader(store, write.Of(store).Engine(), record, nil)
 	tip, err := main.Tip(ctx)
 	require.NoError(t, err)
 	var read []chat.Message

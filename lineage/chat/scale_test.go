@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -19,7 +20,7 @@ func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 	t.Helper()
 	store, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
-	counting := backendtest.NewCounting(store.Engine())
+	counting := backendtest.NewCounting(write.Of(store).Engine())
 	chats := chat.On(lineage.New(counting))
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	_, err = chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
@@ -45,7 +46,7 @@ func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 		others = append(others, &structure.Thread{ID: lineage.SourceThread(id), SourceID: id},
 			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: lineage.SourceThread("c"), Name: id, Span: at})
 	}
-	_, err = store.Engine().Apply(background, &structure.Commit{Records: others}, backend.Options{})
+	_, err = write.Of(store).Engine().Apply(background, &structure.Commit{Records: others}, backend.Options{})
 	require.NoError(t, err)
 	return chats, counting
 }
@@ -147,7 +148,7 @@ func TestForeignMessagesDoNotGrow(t *testing.T) {
 			_, err := thread.CreateBranch(background, fmt.Sprint("b", i), lineage.BranchOptions{})
 			require.NoError(t, err)
 		}
-		counting := backendtest.NewCounting(store.Engine())
+		counting := backendtest.NewCounting(write.Of(store).Engine())
 		chats := chat.On(lineage.New(counting))
 		branch, err := chats.ActiveBranch(background, "c")
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -21,7 +22,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 		store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer store.Close()
-		counting := backendtest.NewCounting(store.Engine())
+		counting := backendtest.NewCounting(write.Of(store).Engine())
 		c, err := conversation.Open(ctx, lineage.New(counting), "session", conversation.Options{})
 		require.NoError(t, err)
 		require.NoError(t, c.AddMessage(ctx, conversation.Message{Role: "user", Content: "one"}))
@@ -36,7 +37,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 			branch := &structure.Context{ID: structure.NewID[lineage.ContextID](), Thread: c.Thread().ID(), Parent: main.ID()}
 			records = append(records, branch, &structure.Branch{Thread: branch.Thread, Name: id, Context: branch.ID})
 		}
-		_, err = store.Engine().Apply(ctx, &structure.Commit{Records: records}, backend.Options{})
+		_, err = write.Of(store).Engine().Apply(ctx, &structure.Commit{Records: records}, backend.Options{})
 		require.NoError(t, err)
 		costs := make(map[string]int64)
 		for _, o := range []struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -20,7 +21,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 		store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(t, err)
 		defer store.Close()
-		counting := backendtest.NewCounting(store.Engine())
+		counting := backendtest.NewCounting(write.Of(store).Engine())
 		chats := chat.On(lineage.New(counting))
 		options := engine.Options{ChatID: "c", UserID: "ada"}
 		e, err := engine.Open(ctx, chats, options)

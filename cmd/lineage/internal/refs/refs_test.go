@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -212,7 +213,7 @@ func TestShortFormsFindThreadsAtTheSameCost(t *testing.T) {
 			last, err = below.CreateThread(ctx, lineage.ThreadOptions{Title: "like all others"})
 			require.NoError(t, err)
 		}
-		engine := backendtest.NewCounting(below.Engine())
+		engine := backendtest.NewCounting(write.Of(below).Engine())
 		r := New(lineage.New(engine), nil)
 		costs := make(map[string]int64)
 		for kind, text := range map[string]string{"short form": Short(last.ID()), "more": last.ID().String()[20:], "id": last.ID().String()} {
@@ -235,7 +236,7 @@ func TestThreadsOfOneShortForm(t *testing.T) {
 	for i := range 3 {
 		id := structure.DeriveID[structure.ThreadID]("one", "short form")
 		id[0], id[11] = byte(i), byte(i)
-		_, err := store.Engine().Apply(ctx, &structure.Commit{Records: []structure.Record{&structure.Thread{ID: id}}}, backend.Options{})
+		_, err := write.Of(store).Engine().Apply(ctx, &structure.Commit{Records: []structure.Record{&structure.Thread{ID: id}}}, backend.Options{})
 		require.NoError(t, err)
 		ids = append(ids, id.String())
 	}
