@@ -1,0 +1,62 @@
+package write
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Value implements backend.Reader.
+func (s *Stage) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
+	for is, err := range s.ValueHistory(ctx, key) {
+		return is, err
+	}
+	return backend.Value{}, missing("value", key.Name())
+}
+
+// ValueHistory implements backend.Reader. Whatever is added to it changes the value, which
+// becomes an expectation.
+func (s *Stage) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
+	return func(yield func(backend.Value, error) bool) {
+		if err := s.alive(); err != nil {
+			yield(backend.Value{}, err)
+			return
+		}
+		for _, is := range slices.Backward(s.values[key]) {
+			if !s.lapsed(&is) && !yield(is, nil) {
+				return
+			}
+		}
+		if s.first(key) {
+			is, err := s.Reader.Value(ctx, key)
+			if err != nil && !isNotFound(err) {
+				yield(backend.Value{}, err)
+				return
+			}
+			s.batch.Values = append(s.batch.Values, backend.ExpectValue{Key: key, Commit: is.Commit})
+		}
+		for is, err := range s.Reader.ValueHistory(ctx, key) {
+			if err == nil && s.lapsed(&is) {
+				return
+			}
+			if !yield(is, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lapsed reports whether the transaction has deleted what a value belongs to.
+func (s *Stage) lapsed(v *backend.Value) bool {
+	switch v.Owner.Scope {
+	case structure.ThreadScope:
+		return s.isOver(v.Home())
+	case structure.ContextScope:
+		is, changed := s.contexts[v.Owner.Context]
+		return changed && is == nil
+	}
+	return false
+}
