@@ -55,6 +55,9 @@ func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef, o Ch
 	if name == "" {
 		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)
 	}
+	if at.IsZero() {
+		return CheckpointInfo{}, subjectError("checkpoint", fmt.Sprintf("%q", name), ErrInvalid, "it names no message")
+	}
 	var c *structure.Checkpoint
 	err := t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
 		is := write.Checkpoint{Thread: t.id, Name: name, SourceID: o.SourceID, At: at, CreatedAt: o.CreatedAt}

@@ -261,3 +261,52 @@ func TestUpdateKeepsTypes(t *testing.T) {
 	require.Equal(t, []string{"text/plain", "application/json", "text/plain", "text/plain"}, types)
 	require.Equal(t, []string{"user", "user", "user", "assistant"}, origins)
 }
+
+// What is refused for good is tried once.
+func TestRefusedOnce(t *testing.T) {
+	ctx, below := t.Context(), newStore(t)
+	counting := &applies{Engine: write.Of(below).Engine()}
+	s := lineage.New(counting)
+	thread, err := s.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"})
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.User("one").WithID("m"))
+	require.NoError(t, err)
+	for name, do := range map[string]func() error{
+		"branch":  func() error { _, err := thread.CreateBranch(ctx, "main", lineage.BranchOptions{}); return err },
+		"message": func() error { _, err := main.Extend(ctx, lineage.User("two").WithID("m")); return err },
+		"thread":  func() error { _, err := s.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"}); return err },
+		"in update": func() error {
+			return s.Update(ctx, func(tx *lineage.Tx) error {
+				_, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"})
+				return err
+			})
+		},
+		"in update2": func() error {
+			return s.Update(ctx, func(tx *lineage.Tx) error {
+				c, err := tx.Context(ctx, main.ID())
+				if err != nil {
+					return err
+				}
+				_, err = c.Extend(ctx, lineage.User("two").WithID("m"))
+				return err
+			})
+		},
+	} {
+		counting.n = 0
+		require.ErrorIs(t, do(), lineage.ErrExists, name)
+		require.LessOrEqual(t, counting.n, 1, name)
+	}
+}
+
+// applies counts commits that are asked for.
+type applies struct {
+	backend.Engine
+	n int
+}
+
+func (a *applies) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	a.n++
+	return a.Engine.Apply(ctx, c, o)
+}

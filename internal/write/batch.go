@@ -1,6 +1,7 @@
 package write
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -78,6 +79,15 @@ func (b *Batch) add(r structure.Record) {
 	b.bytes += weight(r)
 }
 
+// truncate takes the last records back.
+func (b *Batch) truncate(n int) {
+	for _, r := range b.commit.Records[n:] {
+		b.bytes -= weight(r)
+	}
+	clear(b.commit.Records[n:])
+	b.commit.Records = b.commit.Records[:n]
+}
+
 // weight is how many bytes a record has of what has no bound of its own.
 func weight(r structure.Record) int {
 	switch r := r.(type) {
@@ -119,4 +129,24 @@ func (b *Batch) ExpectThread(id structure.ThreadID, was *structure.Thread) {
 // ExpectContext adds the state that a context must have, nil for none.
 func (b *Batch) ExpectContext(id structure.ContextID, was *structure.Context) {
 	b.Contexts = append(b.Contexts, backend.ExpectContext{ID: id, Was: was})
+}
+
+// expectsNone reports whether the commit is made for a state in which something of a kind is
+// not there.
+func (b *Batch) expectsNone(subject string) bool {
+	switch subject {
+	case "thread":
+		return slices.ContainsFunc(b.Threads, func(e backend.ExpectThread) bool { return e.Was == nil })
+	case "context":
+		return slices.ContainsFunc(b.Contexts, func(e backend.ExpectContext) bool { return e.Was == nil })
+	case "branch":
+		return slices.ContainsFunc(b.Branches, func(e backend.ExpectBranch) bool { return e.Was == nil })
+	case "checkpoint":
+		return slices.ContainsFunc(b.Checkpoints, func(e backend.ExpectCheckpoint) bool { return e.Was == nil })
+	case "source id":
+		return len(b.Sources) > 0
+	case "value":
+		return slices.ContainsFunc(b.Values, func(e backend.ExpectValue) bool { return e.Commit == 0 })
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -38,6 +39,7 @@ type Stage struct {
 	values      map[structure.ValueKey][]backend.Value // the newest last
 	moves       map[structure.ContextID][]*structure.Reflog
 	read        map[any]bool // which expectations there are
+	undo        []func()     // takes back what the commit that is being staged has changed
 }
 
 // name is a name in a thread.
@@ -94,16 +96,37 @@ func (s *Stage) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 		return backend.Receipt{}, err
 	}
 	second := make(map[content.ID]*structure.Block)
+	before := len(s.batch.commit.Records)
+	s.undo = s.undo[:0]
 	for _, r := range c.Records {
 		if b, ok := r.(*structure.Block); ok && s.blocks[b.ID] != nil {
 			second[b.ID] = b
 			continue
 		}
-		if err := s.stage(ctx, r, second); err != nil {
+		err := s.refuse(ctx, r)
+		if err == nil {
+			err = s.stage(ctx, r, second)
+		}
+		if err != nil {
+			for _, undo := range slices.Backward(s.undo) {
+				undo()
+			}
+			s.batch.truncate(before)
 			return backend.Receipt{}, err
 		}
 	}
 	return backend.Receipt{}, nil
+}
+
+// put sets an entry of a map of the stage, until a commit is refused.
+func put[K comparable, V any](s *Stage, m map[K]V, key K, is V) {
+	was, had := m[key]
+	s.undo = append(s.undo, func() {
+		if delete(m, key); had {
+			m[key] = was
+		}
+	})
+	m[key] = is
 }
 
 // check compares what a commit was made for with the stage.
@@ -177,7 +200,7 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 	switch r := r.(type) {
 	case *structure.Thread:
 		own := owned(*r)
-		s.threads[r.ID] = own
+		put(s, s.threads, r.ID, own)
 		s.batch.add(own)
 	case *structure.Context:
 		own := owned(*r)
@@ -185,7 +208,7 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 		if was := s.contexts[r.ID]; was != nil {
 			is.Moved, is.MovedAt = was.Moved, was.MovedAt
 		}
-		s.contexts[r.ID] = &is
+		put(s, s.contexts, r.ID, &is)
 		s.batch.add(own)
 	case *structure.Run:
 		depth, err := structure.Position(r.Parent, backend.Runs(ctx, s))
@@ -193,7 +216,7 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 			return err
 		}
 		own := *r
-		s.runs[r.ID] = structure.RunInfo{Run: own, Depth: depth}
+		put(s, s.runs, r.ID, structure.RunInfo{Run: own, Depth: depth})
 		s.batch.add(&own)
 	case *structure.Span:
 		return s.span(ctx, r, second)
@@ -204,27 +227,27 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 		}
 		own := *r
 		is.Tip, is.MovedAt = r.Span, s.batch.commit.Time.UnixMilli()
-		s.contexts[r.Context] = &is
+		put(s, s.contexts, r.Context, &is)
 		s.batch.add(&own)
 	case *structure.Branch:
 		own := owned(*r)
-		s.branches[name{r.Thread, r.Name}] = own
+		put(s, s.branches, name{r.Thread, r.Name}, own)
 		s.batch.add(own)
 	case *structure.Checkpoint:
 		own := owned(*r)
-		s.checkpoints[name{r.Thread, r.Name}] = own
+		put(s, s.checkpoints, name{r.Thread, r.Name}, own)
 		s.batch.add(own)
 	case *structure.SpanSet:
 		own := owned(*r)
-		s.sets[r.ID] = own
+		put(s, s.sets, r.ID, own)
 		s.batch.add(own)
 	case *structure.Reflog:
 		own := owned(*r)
-		s.moves[r.Context] = append(s.moves[r.Context], own)
+		put(s, s.moves, r.Context, append(s.moves[r.Context], own))
 		s.batch.add(own)
 	case *structure.Value:
 		own := owned(*r)
-		s.values[r.ValueKey] = append(s.values[r.ValueKey], backend.Value{Value: *own})
+		put(s, s.values, r.ValueKey, append(s.values[r.ValueKey], backend.Value{Value: *own}))
 		s.batch.add(own)
 	case *structure.Summary:
 		s.batch.add(owned(*r))
@@ -235,7 +258,7 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 	case *structure.Block:
 		own := *r
 		own.Body = bytes.Clone(r.Body)
-		s.blocks[r.ID] = &own
+		put(s, s.blocks, r.ID, &own)
 		s.batch.add(&own)
 	default:
 		return fmt.Errorf("%v in a transaction: %w", r.Kind(), backend.ErrInvalid)
@@ -256,13 +279,13 @@ func owned[T any, P interface {
 func (s *Stage) deleted(d *structure.Deletion) {
 	switch d.Subject {
 	case structure.KindThread:
-		s.threads[d.Thread] = nil
+		put(s, s.threads, d.Thread, nil)
 	case structure.KindContext:
-		s.contexts[d.Context] = nil
+		put(s, s.contexts, d.Context, nil)
 	case structure.KindBranch:
-		s.branches[name{d.Thread, d.Name}] = nil
+		put(s, s.branches, name{d.Thread, d.Name}, nil)
 	case structure.KindCheckpoint:
-		s.checkpoints[name{d.Thread, d.Name}] = nil
+		put(s, s.checkpoints, name{d.Thread, d.Name}, nil)
 	}
 }
 
@@ -304,10 +327,13 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.
 			return err
 		}
 		if u.SourceID != "" && u.Lookup > 0 {
-			s.sources[u.SourceID] = append(s.sources[u.SourceID], backend.Found{Home: run.Home, Lookup: u.Lookup, Span: r.Ref})
+			if err := s.requireFree(ctx, u, run.Home); err != nil {
+				return err
+			}
+			put(s, s.sources, u.SourceID, append(s.sources[u.SourceID], backend.Found{Home: run.Home, Lookup: u.Lookup, Span: r.Ref}))
 		}
 	}
-	s.spans[r.Ref.Run] = append(s.spans[r.Ref.Run], is)
+	put(s, s.spans, r.Ref.Run, append(s.spans[r.Ref.Run], is))
 	s.batch.add(is)
 	return nil
 }

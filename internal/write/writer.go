@@ -137,7 +137,7 @@ func (w *Writer) Do(ctx context.Context, b *Batch, c Change) (receipt backend.Re
 			return backend.Receipt{}, err
 		}
 		fresh := About(err, "span", backend.ErrConflict)
-		if t.Err = err; t.Number == mostTries-1 || !(fresh && !t.Fresh || passed(err, t) || Gone(err)) {
+		if t.Err = err; t.Number == mostTries-1 || !(fresh && !t.Fresh || passed(err, b, t) || Gone(err)) {
 			return backend.Receipt{}, err
 		}
 		t.Fresh = fresh
@@ -169,7 +169,7 @@ func (w *Writer) meet(ctx context.Context) (done func()) {
 
 // passed reports whether a commit was refused because a state that it was made for has
 // passed.
-func passed(err error, t Try) bool {
+func passed(err error, b *Batch, t Try) bool {
 	var tip *backend.TipError
 	var is *backend.SubjectError
 	switch {
@@ -177,9 +177,14 @@ func passed(err error, t Try) bool {
 		return true
 	case !errors.As(err, &is):
 		return false
-	case errors.Is(err, backend.ErrNotFound) && t.Number >= metOften:
-		return false // what is not there will not come by asking for it again
-	case !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrExists) && !errors.Is(err, backend.ErrNotFound):
+	case errors.Is(err, backend.ErrConflict):
+	case errors.Is(err, backend.ErrExists):
+		return b.expectsNone(is.Subject)
+	case errors.Is(err, backend.ErrNotFound):
+		if t.Number >= metOften {
+			return false // what is not there will not come by asking for it again
+		}
+	default:
 		return false
 	}
 	switch is.Subject {

@@ -1,0 +1,109 @@
+package write
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// refuse refuses a record that the transaction could not be committed with, as the engine
+// would, so that the function of the transaction learns of it where it happens. The engine
+// decides all the same.
+func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
+	switch r := r.(type) {
+	case *structure.Branch:
+		is, err := s.Branch(ctx, r.Thread, r.Name)
+		if err == nil && is.Context != r.Context {
+			return s.taken("branch", r.Name)
+		}
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+		if r.SourceID == "" {
+			return nil
+		}
+		for other, err := range s.BranchesBySource(ctx, r.SourceID, r.Thread) {
+			if err == nil && other.Name != r.Name {
+				err = s.taken("source id", r.SourceID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	case *structure.Checkpoint:
+		if err := s.requireSpan(ctx, r.Span); err != nil {
+			return err
+		}
+		is, err := s.Checkpoint(ctx, r.Thread, r.Name)
+		if err == nil && is.ID != r.ID {
+			return s.taken("checkpoint", r.Name)
+		}
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+		if r.SourceID == "" {
+			return nil
+		}
+		for other, err := range s.CheckpointsBySource(ctx, r.SourceID, r.Thread) {
+			if err == nil && other.Name != r.Name {
+				err = s.taken("source id", r.SourceID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	case *structure.Context:
+		return s.requireSpan(ctx, r.Tip)
+	case *structure.Tip:
+		return s.requireSpan(ctx, r.Span)
+	case *structure.Deletion:
+		return s.refuseDeletion(ctx, r)
+	}
+	return nil
+}
+
+func (s *Stage) refuseDeletion(ctx context.Context, d *structure.Deletion) (err error) {
+	switch d.Subject {
+	case structure.KindThread:
+		_, err = s.Thread(ctx, d.Thread)
+	case structure.KindContext:
+		_, err = s.Context(ctx, d.Context)
+	case structure.KindBranch:
+		_, err = s.Branch(ctx, d.Thread, d.Name)
+	case structure.KindCheckpoint:
+		_, err = s.Checkpoint(ctx, d.Thread, d.Name)
+	}
+	return err
+}
+
+func (s *Stage) taken(subject, id string) error {
+	return &backend.SubjectError{Subject: subject, ID: fmt.Sprintf("%.80q", id), Err: backend.ErrExists}
+}
+
+// requireSpan refuses a span that is not there. The empty position always is.
+func (s *Stage) requireSpan(ctx context.Context, at structure.SpanRef) error {
+	if at.IsZero() {
+		return nil
+	}
+	last, err := s.Last(ctx, at.Run)
+	if err == nil && at.Seq > last.Seq || isNotFound(err) {
+		return missing("span", at.String())
+	}
+	return err
+}
+
+// requireFree refuses a usage whose source id and lookup another has in its home.
+func (s *Stage) requireFree(ctx context.Context, u *structure.Usage, home structure.Home) error {
+	if home.Thread.IsZero() {
+		return nil
+	}
+	all, err := s.found(ctx, u.SourceID, home.Thread)
+	for _, is := range all {
+		if is.Lookup == u.Lookup {
+			return s.taken("source id", u.SourceID)
+		}
+	}
+	return err
+}
