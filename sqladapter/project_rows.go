@@ -262,6 +262,11 @@ func (v *view) writeContexts(ctx context.Context) error {
 			v.w.late = append(v.w.late, c.ID)
 		}
 		placed[c.ID] = true
+		if v.fresh && v.w.check == nil {
+			if err := v.linkChildren(ctx, &c); err != nil {
+				return err
+			}
+		}
 		b, id := &v.w.batch, c.ID.String()
 		b.rows++
 		b.bytes += 500
@@ -273,6 +278,20 @@ func (v *view) writeContexts(ctx context.Context) error {
 			_, err := conn.Exec(ctx, scopeSQL.updateContext, append(row[:len(row):len(row)], id)...)
 			return err
 		})
+	}
+	return nil
+}
+
+// linkChildren has the children that a context has in other scopes linked to it again. They
+// lost their parent if the scope of that was written before.
+func (v *view) linkChildren(ctx context.Context, c *backend.Context) error {
+	for child, err := range v.w.state.Children(ctx, c.ID, structure.ContextID{}) {
+		if err != nil {
+			return err
+		}
+		if child.Thread != c.Thread || c.Thread.IsZero() {
+			v.w.late = append(v.w.late, child.ID)
+		}
 	}
 	return nil
 }
