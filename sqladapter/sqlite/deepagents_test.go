@@ -78,8 +78,16 @@ func same(t *testing.T, theirs, ours dump) {
 }
 
 // settled returns the dump with everything of one millisecond in the order of its
-// names: both sides list by time, and neither promises an order beyond that.
+// names: both sides list by time, and neither promises an order beyond that. A chat was
+// updated no earlier than its latest message was made; the package keeps whole seconds.
 func (d dump) settled() dump {
+	if d.Chat != nil {
+		is := *d.Chat
+		for _, n := range d.Graph.Nodes {
+			is.UpdatedAt = max(is.UpdatedAt, n.CreatedAt)
+		}
+		d.Chat = &is
+	}
 	branches, checkpoints := map[string]int64{}, map[string]int64{}
 	for _, b := range d.Branches {
 		branches[b.Name] = b.CreatedAt
