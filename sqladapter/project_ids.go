@@ -8,10 +8,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A message goes by the id that its caller chose where the database can have it: ids are
+// A message goes by the id that it has in the store where the database can have it: ids are
 // unique in a database, and in a store only in a thread. From the first message of a run on
 // that cannot, those of the run go by the ids of their spans. The database says for each
-// run how many do not, so that what is there keeps its ids.
+// run how many come before, so that what is there keeps its ids. Earlier versions of messages
+// go by the ids of their spans in the store too: the number takes no account of them.
 
 // ownText is what the database says of a run: 0 where no message has an id of its own, 1
 // where all have, and n+1 for the first n.
@@ -36,7 +37,7 @@ func (e extent) owned() uint64 {
 	return min(e.own-1, e.last)
 }
 
-// owned returns how many messages of a run, from the first on, go by ids of their own.
+// owned returns how many messages of a run, from the first on, may go by ids of their own.
 func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	l := v.lines[run]
 	if l == nil {
@@ -52,7 +53,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	var err error
 	l.own, l.counted = l.has.owned(), true
 	if l.last > l.has.last && l.own == l.has.last {
-		l.own, err = v.count(ctx, run, l.own, l.last, true)
+		l.own, err = v.count(ctx, run, l.own, l.last)
 	}
 	if v.w.check != nil { // the database keeps the ids that it has
 		var there line
@@ -67,8 +68,8 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 }
 
 // count returns how many messages of a run can go by ids of their own, if as many do as are
-// known to. It looks at those in the store, and at others in the database if asked to.
-func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64, others bool) (uint64, error) {
+// known to.
+func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
 	is, err := v.w.state.Run(ctx, run)
 	if err != nil || is.Home != v.record.Home() {
 		return 0, err
@@ -78,15 +79,53 @@ func (v *view) count(ctx context.Context, run structure.RunID, known, last uint6
 		if err != nil {
 			return 0, err
 		}
-		id, own, err := v.reader.IsOwn(ctx, step.Span)
-		if err == nil && own && others {
-			own, err = v.isFree(ctx, id)
+		id, free := v.reader.SourceID(step.Span), true
+		if id != "" {
+			free, err = v.isFree(ctx, id)
 		}
-		if err != nil || id != "" && !own {
+		if err != nil || !free {
 			return step.Span.Ref.Seq - 1, err
 		}
 	}
 	return last, nil
+}
+
+// keepsIDs reports whether all messages that the database has of a run with ids of their own
+// still have them. An earlier version that it has as such is there by the id of its span.
+func (v *view) keepsIDs(ctx context.Context, l *line) (bool, error) {
+	last := l.has.owned()
+	if v.reader == nil || last == 0 {
+		return true, nil
+	}
+	if l.run.Home != v.record.Home() {
+		return false, nil
+	}
+	reader := chat.NewThreadReader(v.w.Store, v.w.state, v.record, nil)
+	var earlier []string
+	tip := structure.SpanRef{Run: l.run.ID, Seq: last}
+	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: l.run.Position(1)}, backend.PathOptions{}) {
+		if err != nil {
+			return false, err
+		}
+		source := reader.SourceID(step.Span)
+		if source == "" {
+			continue
+		}
+		id, err := reader.MessageID(ctx, step)
+		if err != nil {
+			return false, err
+		}
+		if id != source {
+			earlier = append(earlier, id)
+		}
+	}
+	there := 0
+	err := v.w.DB.Read(ctx, func(c *Conn) error {
+		chats, err := c.chatsOf(ctx, earlier)
+		there = len(chats)
+		return err
+	})
+	return there == len(earlier), err
 }
 
 // isFree reports whether the database can have a message of the chat under an id: no other

@@ -243,15 +243,8 @@ func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
 		}
 		seen := l.run.ID == l.has.run
 		if seen {
-			has := l.has.owned()
-			if v.reader != nil && has > 0 {
-				own, err := v.count(ctx, l.has.run, 0, has, false)
-				if err != nil {
-					return nil, false, err
-				}
-				if own < has {
-					return nil, false, nil
-				}
+			if same, err := v.keepsIDs(ctx, l); err != nil || !same {
+				return nil, false, err
 			}
 			if l.last >= l.has.last {
 				continue

@@ -266,6 +266,70 @@ func TestAgentBehindReplaced(t *testing.T) {
 	}
 }
 
+// Messages go by the same ids whichever way they are read, also where somebody goes on in the
+// run of an earlier version: behind it, or in a context that still ends there.
+func TestIDsBehindEarlierVersion(t *testing.T) {
+	ctx := context.Background()
+	store, _, s := besideOthers(t)
+	messages := []Message{said("m1", ""), said("m2", "m1"), said("m3", "m2")}
+	load := func() {
+		require.NoError(t, loadInto(t, s, Loading{Messages: pairs(messages), Branches: []Branch{{Name: "main", HeadMessageID: "m3", CreatedAt: 1}}}))
+	}
+	load()
+	thread, err := s.store.FindThread(ctx, "c")
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	side, err := main.Fork(ctx, lineage.ForkOptions{})
+	require.NoError(t, err)
+	end, err := side.Tip(ctx)
+	require.NoError(t, err)
+	messages[1].Data = json.RawMessage(`"changed"`)
+	load()
+
+	_, err = side.Extend(ctx, lineage.User("theirs").WithID("theirs"))
+	require.NoError(t, err)
+	require.NoError(t, store.AddMessage(ctx, said("behind", foreignID(thread.ID(), end))))
+	earlier := structure.SpanRef{Run: end.Run, Seq: end.Seq - 1}
+	old := []string{"m1", foreignID(thread.ID(), earlier), foreignID(thread.ID(), end)}
+	require.Equal(t, append(old, "theirs"), chainOf(t, store, "theirs"))
+	require.Equal(t, append(old, "behind"), chainOf(t, store, "behind"))
+	requireGraphAgrees(t, store, 7)
+
+	load()
+	for _, id := range []string{"theirs", "behind"} {
+		require.Equal(t, []string{"m1", "m2", "m3", id}, chainOf(t, store, id))
+	}
+	requireGraphAgrees(t, store, 9)
+}
+
+// requireGraphAgrees compares the graph of the chat "c", of so many messages, with its messages.
+func requireGraphAgrees(t *testing.T, s Store, messages int) {
+	t.Helper()
+	ctx := context.Background()
+	g, err := s.Graph(ctx, "c")
+	require.NoError(t, err)
+	require.Len(t, g.Nodes, messages)
+	parents := make(map[string]Ref)
+	for _, n := range g.Nodes {
+		parents[n.ID] = n.ParentID
+	}
+	require.Len(t, parents, messages)
+	for _, n := range g.Nodes {
+		m, err := s.Message(ctx, n.ID)
+		require.NoError(t, err)
+		require.NotNil(t, m, n.ID)
+		require.Equal(t, n, m.Node())
+		chain := chainOf(t, s, n.ID)
+		for id := n.ID; id != ""; id = string(parents[id]) {
+			require.NotEmpty(t, chain)
+			require.Equal(t, id, chain[len(chain)-1])
+			chain = chain[:len(chain)-1]
+		}
+		require.Empty(t, chain)
+	}
+}
+
 // A message without an id of its own that was changed elsewhere stays as it is.
 func TestLoadChangedForeign(t *testing.T) {
 	ctx := context.Background()

@@ -58,15 +58,6 @@ func (s *state) chain(ctx context.Context, p place, w structure.Window) iter.Seq
 			return
 		}
 		r := s.reading(t)
-		segments, err := structure.Segments(p.ref, w, s.runs(ctx))
-		for i := 0; i < len(segments) && err == nil; i++ {
-			// If the last one is the latest version, so are the others of the run.
-			_, err = r.idAt(ctx, structure.SpanRef{Run: segments[i].Run.ID, Seq: segments[i].Last})
-		}
-		if err != nil {
-			yield(Message{}, err)
-			return
-		}
 		parent := Ref("")
 		for step, err := range s.from.Path(ctx, p.ref, w, backend.PathOptions{Bodies: true}) {
 			var m Message

@@ -20,17 +20,12 @@ type reading struct {
 	chatID string
 	// home tells of each run met whether it belongs to the chat.
 	home map[structure.RunID]bool
-	// current has the last span of a run that is known to be the latest version of its
-	// message. So are those before it: a loading ends a run where it replaces a message.
-	current map[structure.RunID]uint64
-	// owned, when not nil, returns how many spans of a run have ids of their own here.
+	// owned, when not nil, returns how many spans of a run may have ids of their own here.
 	owned func(context.Context, structure.RunID) (uint64, error)
 }
 
 func (s *state) reading(t *structure.Thread) *reading {
-	return &reading{
-		state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool), current: make(map[structure.RunID]uint64),
-	}
+	return &reading{state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool)}
 }
 
 // sourced returns the usage of a span that has the id that its message was added with, nil
@@ -45,7 +40,7 @@ func sourced(s *structure.Span) *structure.Usage {
 }
 
 // id returns the id of the message that a span is: the one that it was added with to this
-// chat, if it is the latest version of that message.
+// chat, if it is the latest version of that message, whatever it follows.
 func (r *reading) id(ctx context.Context, s *structure.Span) (string, error) {
 	if u := sourced(s); u != nil {
 		own, err := r.isOwn(ctx, u.SourceID, s.Ref)
@@ -58,25 +53,19 @@ func (r *reading) id(ctx context.Context, s *structure.Span) (string, error) {
 
 func (r *reading) isOwn(ctx context.Context, id string, at structure.SpanRef) (bool, error) {
 	if r.owned != nil {
-		n, err := r.owned(ctx, at.Run)
-		return at.Seq <= n, err
+		if n, err := r.owned(ctx, at.Run); err != nil || at.Seq > n {
+			return false, err
+		}
 	}
 	home, err := r.isHome(ctx, at.Run)
-	if err != nil || !home || !r.thread.Keeps || at.Seq <= r.current[at.Run] {
+	if err != nil || !home || !r.thread.Keeps {
 		return home, err // only in threads that keep their messages there are versions
 	}
-	return r.isLatest(ctx, id, at)
-}
-
-func (r *reading) isLatest(ctx context.Context, id string, at structure.SpanRef) (bool, error) {
 	found, err := backend.FindFirst(ctx, r.from, id, r.thread.ID)
-	if isNotFound(err) || err == nil && found.Span != at {
+	if isNotFound(err) {
 		return false, nil
 	}
-	if err == nil {
-		r.current[at.Run] = at.Seq
-	}
-	return err == nil, err
+	return err == nil && found.Span == at, err
 }
 
 // isHome reports whether a run belongs to the chat.

@@ -14,8 +14,8 @@ import (
 type ThreadReader struct{ reading *reading }
 
 // NewThreadReader returns a reader of a thread in a state of a store. owned, when not nil,
-// returns how many spans of a run, from its first on, have the ids that their callers chose:
-// see IsOwn. All others have ids that follow from the thread and the span.
+// returns how many spans of a run, from its first on, may have the ids that they were added
+// with. All others have ids that follow from the thread and the span, as earlier versions do.
 func NewThreadReader(store *lineage.Store, from backend.Reader, t *structure.Thread, owned func(context.Context, structure.RunID) (uint64, error)) *ThreadReader {
 	r := (&state{store: store, from: from}).reading(t)
 	r.owned = owned
@@ -30,18 +30,13 @@ func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) {
 	return r.reading.chatOf(ctx, r.reading.thread)
 }
 
-// IsOwn reports whether the message that a span is has the id that its caller chose, and
-// which that is. It is empty where the caller chose none.
-func (r *ThreadReader) IsOwn(ctx context.Context, s *structure.Span) (id string, own bool, err error) {
-	u := sourced(s)
-	if u == nil {
-		return "", false, nil
+// SourceID returns the id that the message that a span is was added with, empty where there
+// is none.
+func (r *ThreadReader) SourceID(s *structure.Span) string {
+	if u := sourced(s); u != nil {
+		return u.SourceID
 	}
-	own, err = r.reading.isHome(ctx, s.Ref.Run)
-	if err == nil && own && r.reading.thread.Keeps {
-		own, err = r.reading.isLatest(ctx, u.SourceID, s.Ref)
-	}
-	return u.SourceID, own, err
+	return ""
 }
 
 // MessageID returns the id of the message that a step is.

@@ -106,6 +106,47 @@ func (s *suite) testImportChanged(t *testing.T) {
 	require.Empty(t, differences(t, store, s.filled(t, store)))
 }
 
+// testBehindEarlier projects messages that somebody added in the run of an earlier version,
+// after the database had it as the latest one, and before.
+func (s *suite) testBehindEarlier(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	converse(t, db.Chats(), "c", say("m1", "one"), say("m2", "two"), say("m3", "three"))
+	s.doImport(t, db, store)
+	thread, err := store.FindThread(bg, "c")
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	side, err := main.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	target := s.New(t)
+	into := s.open(t, target)
+	defer into.Close()
+	agree := func() {
+		s.project(t, store, into)
+		requireChats(t, store, into)
+		require.Empty(t, differences(t, store, into))
+		requireSame(t, s.rebuilt(t, store, false), dump(t, target, false))
+	}
+	agree()
+	for round := range 2 {
+		exec(t, place, `UPDATE messages SET data = '{"n":%d}' WHERE id = 'm2'`, round)
+		s.doImport(t, db, store)
+		if round > 0 {
+			agree()
+		}
+		for i := range 2 {
+			_, err := side.Extend(bg, lineage.User("theirs").WithID(fmt.Sprint("theirs", round, i)))
+			require.NoError(t, err)
+			if i == round {
+				agree()
+			}
+		}
+		agree()
+	}
+}
+
 // filled returns a database that a store was projected into.
 func (s *suite) filled(t testing.TB, store *lineage.Store) *sqladapter.DB {
 	db := s.open(t, s.New(t))

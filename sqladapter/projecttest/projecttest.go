@@ -78,6 +78,7 @@ func Run(t *testing.T, config Config) {
 		{"ImportLarge", s.testImportLarge},
 		{"ImportChanged", s.testImportChanged},
 		{"ImportChangedRandom", s.testImportChangedRandom},
+		{"BehindEarlier", s.testBehindEarlier},
 		{"ImportReserved", s.testImportReserved},
 	} {
 		t.Run(test.name, test.run)
