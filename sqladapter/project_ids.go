@@ -2,7 +2,9 @@ package sqladapter
 
 import (
 	"context"
+	"errors"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
@@ -104,6 +106,9 @@ func (v *view) keepsIDs(ctx context.Context, l *line) (bool, error) {
 	var earlier []string
 	tip := structure.SpanRef{Run: l.run.ID, Seq: last}
 	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: l.run.Position(1)}, backend.PathOptions{}) {
+		if errors.Is(err, lineage.ErrNotFound) {
+			return false, nil // a collection took what the database has
+		}
 		if err != nil {
 			return false, err
 		}
