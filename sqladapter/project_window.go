@@ -76,6 +76,10 @@ func (c *changes) add(r structure.Record) {
 		c.stored[r.ID] = true
 	case *structure.Thread:
 		c.touchThread(r.ID)
+		if r.Keeps {
+			// It may keep its messages only from now on: what no context leads to belongs to it too.
+			c.full[r.ID] = true
+		}
 	case *structure.Context:
 		c.touchContext(r.ID)
 	case *structure.Tip:
