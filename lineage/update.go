@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/internal/write"
-	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Bounds of a transaction.
@@ -106,5 +105,3 @@ func (tx *Tx) Context(ctx context.Context, id ContextID) (*Context, error) {
 func (tx *Tx) NewContext(ctx context.Context, o ContextOptions) (*Context, error) {
 	return tx.store.NewContext(ctx, o)
 }
-
-var _ backend.Engine = (*write.Stage)(nil)

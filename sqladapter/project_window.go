@@ -55,6 +55,7 @@ var windowSQL = struct {
 type changes struct {
 	threads  map[structure.ThreadID]bool // true when one was deleted
 	full     map[structure.ThreadID]bool
+	keeps    map[structure.ThreadID]bool // as stated last
 	contexts map[structure.ContextID]bool
 	runs     map[structure.RunID]bool // true when it has new versions of messages
 	erased   map[content.ID]bool
@@ -76,10 +77,7 @@ func (c *changes) add(r structure.Record) {
 		c.stored[r.ID] = true
 	case *structure.Thread:
 		c.touchThread(r.ID)
-		if r.Keeps {
-			// It may keep its messages only from now on: what no context leads to belongs to it too.
-			c.full[r.ID] = true
-		}
+		c.keeps[r.ID] = r.Keeps
 	case *structure.Context:
 		c.touchContext(r.ID)
 	case *structure.Tip:
@@ -134,7 +132,7 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 		}
 	}
 	c := &changes{
-		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool),
+		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool), keeps: make(map[structure.ThreadID]bool),
 		contexts: make(map[structure.ContextID]bool), runs: make(map[structure.RunID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
 	}
 	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
@@ -245,7 +243,7 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		if deleted {
 			removed[key] = true
 		}
-		_, err := w.state.Thread(ctx, id)
+		t, err := w.state.Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			removed[key] = true
 			continue
@@ -255,6 +253,11 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		}
 		s := touch(scope{key: key, thread: id})
 		s.full = s.full || c.full[id]
+		if c.keeps[id] && !s.full && !removed[key] {
+			if s.runs, err = w.unseen(ctx, t); err != nil {
+				return nil, err
+			}
+		}
 	}
 
 	if err := w.resolveRuns(ctx, c.runs, touch); err != nil {
@@ -340,6 +343,32 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		todo.scopes = append(todo.scopes, s)
 	}
 	return w.finishWork(ctx, todo, c, removed)
+}
+
+// unseen returns the runs of a thread of which the database does not have all. A thread that
+// begins to keep its messages has some that no context leads to.
+func (w *projection) unseen(ctx context.Context, t *structure.Thread) (runs []structure.RunID, err error) {
+	extents, err := w.extents(ctx, keyOfThread(t.ID))
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[structure.RunID]uint64, len(extents))
+	for _, e := range extents {
+		has[e.run] = e.last
+	}
+	for run, err := range w.state.RunsOf(ctx, t.ID, structure.RunID{}) {
+		if err != nil {
+			return nil, err
+		}
+		last, err := w.state.Last(ctx, run.ID)
+		if err != nil {
+			return nil, err
+		}
+		if run.Home == t.Home() && last.Seq > has[run.ID] {
+			runs = append(runs, run.ID)
+		}
+	}
+	return runs, nil
 }
 
 // resolveRuns notes the runs that grew of threads that keep them. Others show in the contexts

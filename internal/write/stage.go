@@ -42,6 +42,8 @@ type Stage struct {
 	undo        []func()     // takes back what the commit that is being staged has changed
 }
 
+var _ backend.Engine = (*Stage)(nil)
+
 // name is a name in a thread.
 type name struct {
 	thread structure.ThreadID
