@@ -32,7 +32,7 @@ const (
 
 var (
 	belowEngines = []string{"content", "structure", "lineage/backend"}
-	belowStore   = join(belowEngines, "internal/write", "lineage")
+	belowStore   = join(belowEngines, "internal/write", "internal/form", "internal/rawjson", "lineage")
 )
 
 // rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
@@ -44,6 +44,8 @@ var rooms = []room{
 	{path: "structure/structuretest", ours: []string{"content", "structure"}, libs: []string{rapid}},
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
+	{path: "internal/rawjson"},
+	{path: "internal/form", ours: []string{"content", "structure", "internal/rawjson"}},
 	{path: "internal/yielding"},
 	{path: "internal/awaited"},
 	{path: "internal/logline"},
@@ -55,11 +57,11 @@ var rooms = []room{
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
 	{path: "internal/memtable"},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
-	{path: "internal/write", ours: belowEngines},
+	{path: "internal/write", ours: join(belowEngines, "internal/form")},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
-	{path: "lineage", ours: join(belowEngines, "internal/write", "internal/vfs", "internal/embedded")},
+	{path: "lineage", ours: join(belowEngines, "internal/form", "internal/write", "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},

@@ -1,5 +1,7 @@
 package archive
 
+import "github.com/lineage-store/lineage/internal/rawjson"
+
 // BesideMessages reports whether a context, by its metadata, holds what an import
 // keeps beside messages: events, snapshots, large fields. Such a context is not a
 // history that people read.
@@ -7,7 +9,7 @@ func BesideMessages(contextMetadata []byte) bool {
 	if checkJSON(contextMetadata) != nil {
 		return false
 	}
-	return str(get(contextMetadata, "aside")) == asideLog
+	return rawjson.Str(rawjson.Get(contextMetadata, "aside")) == asideLog
 }
 
 // largeField is the size from which a field of a conversation is kept beside its
@@ -17,10 +19,10 @@ const largeField = 2 << 10
 // fields gathers what is known of a conversation beside its messages.
 type fields struct {
 	small jsonObject
-	large []member
+	large []rawjson.Member
 }
 
-func (f *fields) add(m member) {
+func (f *fields) add(m rawjson.Member) {
 	if len(m.Value) >= largeField {
 		f.large = append(f.large, m)
 		return

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // branchFiles reads the files that branch managers keep, one for each branch of a
@@ -23,14 +25,14 @@ func branchFiles() Format {
 				return false
 			}
 			var id, name, messages, created, other bool
-			for m := range members(object) {
+			for m := range rawjson.Members(object) {
 				switch m.Key {
 				case "id":
-					id = isString(m.Value)
+					id = rawjson.IsString(m.Value)
 				case "name":
-					name = isString(m.Value)
+					name = rawjson.IsString(m.Value)
 				case "messages":
-					messages = isArray(m.Value)
+					messages = rawjson.IsArray(m.Value)
 				case "createdAt":
 					created = true
 				case "parentId", "parentMessageIndex", "updatedAt":
@@ -129,10 +131,10 @@ func (s *branchSession) add(item Item) error {
 	var messages []byte
 	var created, updated time.Time
 	var more jsonObject
-	for m := range members(item.Raw) {
+	for m := range rawjson.Members(item.Raw) {
 		switch m.Key {
 		case "id":
-			id = str(m.Value)
+			id = rawjson.Str(m.Value)
 			continue
 		case "messages":
 			messages = m.Value
@@ -147,7 +149,7 @@ func (s *branchSession) add(item Item) error {
 	switch {
 	case id == "":
 		return malformed("branch without an id")
-	case !isArray(messages):
+	case !rawjson.IsArray(messages):
 		return malformed("branch %q without messages", id)
 	}
 	about := more.bytes()
@@ -165,7 +167,7 @@ func (s *branchSession) add(item Item) error {
 		c.Updated = updated
 	}
 	first, i := len(c.Nodes), 0
-	for raw := range elements(messages) {
+	for raw := range rawjson.Elements(messages) {
 		i++
 		at := item.At.inside("message", i)
 		n, err := branchMessage(raw, at)
@@ -187,11 +189,11 @@ func (s *branchSession) add(item Item) error {
 func branchMessage(raw []byte, at Position) (Node, error) {
 	n := Node{At: at}
 	var said []byte
-	var others []member
-	for m := range members(raw) {
+	var others []rawjson.Member
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "role":
-			n.Role = str(m.Value)
+			n.Role = rawjson.Str(m.Value)
 		case "content":
 			said = m.Value
 		default:
@@ -201,12 +203,12 @@ func branchMessage(raw []byte, at Position) (Node, error) {
 	if n.Role == "" {
 		return n, malformed("message without a role")
 	}
-	if len(others) == 0 && isString(said) {
+	if len(others) == 0 && rawjson.IsString(said) {
 		if n.Body, n.Type = textBody(said); n.Type == typeText {
 			return n, nil
 		}
 	}
-	slices.SortStableFunc(others, func(a, b member) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(others, func(a, b rawjson.Member) int { return cmp.Compare(a.Key, b.Key) })
 	var o jsonObject
 	o.setText("role", n.Role)
 	if said != nil {

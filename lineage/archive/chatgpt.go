@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // chatGPT reads the export of ChatGPT: conversations.json, whole or in parts.
@@ -15,23 +17,23 @@ func chatGPT() Format {
 			if has(object, "mapping") {
 				return true
 			}
-			for m := range members(object) {
+			for m := range rawjson.Members(object) {
 				return has(m.Value, "mapping")
 			}
 			return false
 		},
 		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 			return readItems(ctx, in, func(item Item, yield func(*Conversation, error) bool) bool {
-				if isObject(get(item.Raw, "mapping")) {
+				if rawjson.IsObject(rawjson.Get(item.Raw, "mapping")) {
 					return yield(chatGPTConversation(item.Raw, item.At))
 				}
 				// An object of conversations by name.
 				named := false
 				var others []*Damage
-				for m := range members(item.Raw) {
+				for m := range rawjson.Members(item.Raw) {
 					at := item.At
 					at.Inside = m.Key
-					if !isObject(get(m.Value, "mapping")) {
+					if !rawjson.IsObject(rawjson.Get(m.Value, "mapping")) {
 						others = append(others, damaged(at, malformed("conversation without a mapping")))
 						continue
 					}
@@ -64,7 +66,7 @@ func readItems(ctx context.Context, in *Input, read func(Item, func(*Conversatio
 				}
 				continue
 			}
-			if !isObject(item.Raw) {
+			if !rawjson.IsObject(item.Raw) {
 				if !yield(nil, damaged(item.At, malformed("not an object"))) {
 					return
 				}
@@ -83,24 +85,24 @@ func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
 	var rest jsonObject
 	var mapping []byte
 	var id string
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "mapping":
 			mapping = m.Value
 		case "title":
-			c.Title = str(m.Value)
+			c.Title = rawjson.Str(m.Value)
 		case "conversation_id":
-			c.SourceID = str(m.Value)
+			c.SourceID = rawjson.Str(m.Value)
 		case "id":
-			id = str(m.Value)
+			id = rawjson.Str(m.Value)
 		case "create_time":
 			c.Created = parseTime(m.Value)
 		case "update_time":
 			c.Updated = parseTime(m.Value)
 		case "current_node":
-			c.Current = str(m.Value)
+			c.Current = rawjson.Str(m.Value)
 		case "default_model_slug":
-			c.Model = str(m.Value)
+			c.Model = rawjson.Str(m.Value)
 		default:
 			rest.add(m)
 		}
@@ -112,7 +114,7 @@ func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
 		rest.setText("id", id)
 	}
 	t.nodes = make([]Node, 0, min(bytes.Count(mapping, roleKey), 1<<12)) // about as many as there will be
-	for m := range members(mapping) {
+	for m := range rawjson.Members(mapping) {
 		if bad := chatGPTEntry(&t, m, at); bad != nil {
 			at := at
 			at.Inside = "entry " + m.Key
@@ -128,36 +130,36 @@ func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
 
 // chatGPTEntry adds an entry of the mapping to the tree. One whose message is null, as
 // that of the root, is no message.
-func chatGPTEntry(t *tree, entry member, at Position) error {
-	if !isObject(entry.Value) {
+func chatGPTEntry(t *tree, entry rawjson.Member, at Position) error {
+	if !rawjson.IsObject(entry.Value) {
 		return malformed("it is not an object")
 	}
 	n := Node{ID: entry.Key, At: at}
 	var message []byte
 	var rest jsonObject
-	for m := range members(entry.Value) {
+	for m := range rawjson.Members(entry.Value) {
 		switch m.Key {
 		case "id", "children":
 		case "parent":
-			n.Parent = str(m.Value)
+			n.Parent = rawjson.Str(m.Value)
 		case "message":
 			message = m.Value
 		default:
 			rest.add(m)
 		}
 	}
-	if !isObject(message) {
+	if !rawjson.IsObject(message) {
 		t.skip(n.ID, n.Parent)
-		if !isNull(message) {
+		if !rawjson.IsNull(message) {
 			return malformed("its message is not an object")
 		}
 		return nil
 	}
 	var contents []byte
-	for m := range members(message) {
+	for m := range rawjson.Members(message) {
 		switch m.Key {
 		case "id":
-			if id := str(m.Value); id != n.ID {
+			if id := rawjson.Str(m.Value); id != n.ID {
 				rest.setText("message_id", id)
 			}
 		case "author":
@@ -170,9 +172,9 @@ func chatGPTEntry(t *tree, entry member, at Position) error {
 			if string(m.Value) != "{}" {
 				rest.add(m)
 			}
-			n.Model = str(get(m.Value, "model_slug"))
+			n.Model = rawjson.Str(rawjson.Get(m.Value, "model_slug"))
 		default:
-			if !isNull(m.Value) {
+			if !rawjson.IsNull(m.Value) {
 				rest.add(m)
 			}
 		}
@@ -183,16 +185,16 @@ func chatGPTEntry(t *tree, entry member, at Position) error {
 	return nil
 }
 
-func chatGPTAuthor(n *Node, rest *jsonObject, author member) {
+func chatGPTAuthor(n *Node, rest *jsonObject, author rawjson.Member) {
 	more := false
-	for m := range members(author.Value) {
+	for m := range rawjson.Members(author.Value) {
 		switch m.Key {
 		case "role":
-			n.Role = str(m.Value)
+			n.Role = rawjson.Str(m.Value)
 		case "name":
-			n.Name = str(m.Value)
+			n.Name = rawjson.Str(m.Value)
 		default:
-			more = more || string(m.Value) != "{}" && !isNull(m.Value)
+			more = more || string(m.Value) != "{}" && !rawjson.IsNull(m.Value)
 		}
 	}
 	if more || n.Role == "" {
@@ -202,19 +204,19 @@ func chatGPTAuthor(n *Node, rest *jsonObject, author member) {
 
 // chatGPTBody returns a content of one text as that text, any other as it is.
 func chatGPTBody(raw []byte) ([]byte, string) {
-	if isNull(raw) {
+	if rawjson.IsNull(raw) {
 		return nil, typeText
 	}
 	var part []byte
 	parts := 0
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "content_type":
 			if string(m.Value) != `"text"` {
 				return raw, typeJSON
 			}
 		case "parts":
-			for e := range elements(m.Value) {
+			for e := range rawjson.Elements(m.Value) {
 				part = e
 				parts++
 			}
@@ -223,11 +225,11 @@ func chatGPTBody(raw []byte) ([]byte, string) {
 		}
 	}
 	switch {
-	case parts == 1 && isString(part):
+	case parts == 1 && rawjson.IsString(part):
 		if body, mediaType := textBody(part); mediaType == typeText {
 			return body, mediaType
 		}
-	case parts == 0 && isObject(raw) && has(raw, "parts"):
+	case parts == 0 && rawjson.IsObject(raw) && has(raw, "parts"):
 		return nil, typeText
 	}
 	return raw, typeJSON

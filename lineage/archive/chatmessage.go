@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // saidInChat lists the members of a chat endpoint's message that say what it
@@ -18,30 +20,30 @@ var saidInChat = []string{"content", "refusal", "reasoning_content", "tool_calls
 // was laid out.
 func chatNode(raw []byte, at Position) (Node, error) {
 	n := Node{At: at}
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return n, malformed("message is not an object")
 	}
 	var said [7][]byte
 	var more jsonObject
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		if i := slices.Index(saidInChat, m.Key); i >= 0 {
 			said[i] = m.Value
 			continue
 		}
 		switch m.Key {
 		case "role":
-			n.Role = str(m.Value)
+			n.Role = rawjson.Str(m.Value)
 			continue
 		case "name":
-			if n.Name = str(m.Value); n.Name != "" {
+			if n.Name = rawjson.Str(m.Value); n.Name != "" {
 				continue
 			}
 		case "model":
-			if n.Model = str(m.Value); n.Model != "" {
+			if n.Model = rawjson.Str(m.Value); n.Model != "" {
 				continue
 			}
 		case "id":
-			if n.ID = str(m.Value); n.ID != "" {
+			if n.ID = rawjson.Str(m.Value); n.ID != "" {
 				continue
 			}
 		case "timestamp", "created_at", "createdAt":
@@ -107,14 +109,14 @@ func compactJSON(raw []byte) []byte {
 
 // isChatMessage reports whether a value looks like a message of a chat endpoint.
 func isChatMessage(raw []byte) bool {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return false
 	}
 	role, said := false, false
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch {
 		case m.Key == "role":
-			role = isString(m.Value)
+			role = rawjson.IsString(m.Value)
 		case slices.Contains(saidInChat, m.Key):
 			said = true
 		}
@@ -127,10 +129,10 @@ func isChatMessage(raw []byte) bool {
 
 // firstElement returns the first element of an array, nil if it has none.
 func firstElement(raw []byte) []byte {
-	if !isArray(raw) {
+	if !rawjson.IsArray(raw) {
 		return nil
 	}
-	for e := range elements(raw) {
+	for e := range rawjson.Elements(raw) {
 		return e
 	}
 	return nil
@@ -153,9 +155,9 @@ func withoutRepeats(nodes []Node) {
 // anything else.
 func scalar(raw []byte) string {
 	switch {
-	case isString(raw):
-		return str(raw)
-	case isObject(raw) || isArray(raw) || isNull(raw) || len(raw) > 64:
+	case rawjson.IsString(raw):
+		return rawjson.Str(raw)
+	case rawjson.IsObject(raw) || rawjson.IsArray(raw) || rawjson.IsNull(raw) || len(raw) > 64:
 		return ""
 	}
 	return string(raw)
@@ -176,7 +178,7 @@ func (p Position) inside(kind string, i int) Position {
 // ends; nil if it begins with anything but objects and lists of them.
 func headObject(h Head) []byte {
 	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n[")
-	if !isObject(b) {
+	if !rawjson.IsObject(b) {
 		return nil
 	}
 	return b

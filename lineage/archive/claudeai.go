@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // claudeAI reads the export of Claude.ai: conversations.json, or one of them.
@@ -29,36 +30,36 @@ func claudeConversation(raw []byte, at Position) (*Conversation, error) {
 	t := tree{at: at}
 	var rest jsonObject
 	var messages []byte
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "uuid":
-			c.SourceID = str(m.Value)
+			c.SourceID = rawjson.Str(m.Value)
 		case "name":
-			c.Title = str(m.Value)
+			c.Title = rawjson.Str(m.Value)
 		case "created_at":
 			c.Created = parseTime(m.Value)
 		case "updated_at":
 			c.Updated = parseTime(m.Value)
 		case "model":
-			c.Model = str(m.Value)
+			c.Model = rawjson.Str(m.Value)
 		case "account":
-			c.UserID = str(get(m.Value, "uuid"))
+			c.UserID = rawjson.Str(rawjson.Get(m.Value, "uuid"))
 			rest.add(m)
 		case "current_leaf_message_uuid":
-			c.Current = str(m.Value)
+			c.Current = rawjson.Str(m.Value)
 		case "chat_messages":
 			messages = m.Value
 		default:
 			rest.add(m)
 		}
 	}
-	if !isArray(messages) {
+	if !rawjson.IsArray(messages) {
 		at.Inside = "conversation " + c.SourceID
 		return nil, damaged(at, malformed("conversation without chat_messages"))
 	}
 	before := ""
-	for message := range elements(messages) {
-		if !isObject(message) {
+	for message := range rawjson.Elements(messages) {
+		if !rawjson.IsObject(message) {
 			c.skip(at, malformed("message is not an object"))
 			continue
 		}
@@ -99,12 +100,12 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 	n.At = at
 	var rest jsonObject
 	var said, contents []byte
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "uuid":
-			n.ID = str(m.Value)
+			n.ID = rawjson.Str(m.Value)
 		case "sender":
-			switch n.Role = str(m.Value); n.Role {
+			switch n.Role = rawjson.Str(m.Value); n.Role {
 			case "human":
 				n.Role = "user"
 			}
@@ -115,10 +116,10 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 		case "created_at":
 			n.Created = parseTime(m.Value)
 		case "model":
-			n.Model = str(m.Value)
+			n.Model = rawjson.Str(m.Value)
 		case "parent_message_uuid":
 			linked = true
-			if n.Parent = str(m.Value); n.Parent == noParent {
+			if n.Parent = rawjson.Str(m.Value); n.Parent == noParent {
 				n.Parent = ""
 			}
 		case "attachments":
@@ -126,7 +127,7 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 				rest.addRaw(m.Quoted, listed)
 			}
 		default:
-			if !isNull(m.Value) && string(m.Value) != "[]" {
+			if !rawjson.IsNull(m.Value) && string(m.Value) != "[]" {
 				rest.add(m)
 			}
 		}
@@ -134,25 +135,25 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 	var block []byte
 	blocks := 0
 	var spoken []byte // the text of all blocks
-	for b := range elements(contents) {
+	for b := range rawjson.Elements(contents) {
 		block = b
 		blocks++
-		if words := get(b, "text"); isString(words) {
-			w, _ := unquote(words)
+		if words := rawjson.Get(b, "text"); rawjson.IsString(words) {
+			w, _ := rawjson.Unquote(words)
 			spoken = append(spoken, w...)
 		}
 	}
 	switch {
 	case blocks == 0:
-		if n.Body, n.Type = textBody(said); isNull(said) {
+		if n.Body, n.Type = textBody(said); rawjson.IsNull(said) {
 			n.Body, n.Type = nil, typeText
 		}
 		said = nil
-	case blocks == 1 && string(get(block, "type")) == `"text"` && isString(get(block, "text")):
-		n.Body, n.Type = textBody(get(block, "text"))
+	case blocks == 1 && string(rawjson.Get(block, "type")) == `"text"` && rawjson.IsString(rawjson.Get(block, "text")):
+		n.Body, n.Type = textBody(rawjson.Get(block, "text"))
 		var more jsonObject
-		for m := range members(block) {
-			if m.Key != "type" && m.Key != "text" && !isNull(m.Value) && string(m.Value) != "[]" {
+		for m := range rawjson.Members(block) {
+			if m.Key != "type" && m.Key != "text" && !rawjson.IsNull(m.Value) && string(m.Value) != "[]" {
 				more.add(m)
 			}
 		}
@@ -162,8 +163,8 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 	default:
 		n.Body, n.Type = contents, typeJSON
 	}
-	if isString(said) && len(said) > 2 {
-		if w, _ := unquote(said); !bytes.Equal(w, spoken) {
+	if rawjson.IsString(said) && len(said) > 2 {
+		if w, _ := rawjson.Unquote(said); !bytes.Equal(w, spoken) {
 			rest.set("text", said)
 		}
 	}
@@ -175,20 +176,20 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 // is left of it, nil for nothing.
 func claudeAttachments(n *Node, raw []byte) []byte {
 	var list []byte
-	for a := range elements(raw) {
-		if !isObject(a) {
+	for a := range rawjson.Elements(raw) {
+		if !rawjson.IsObject(a) {
 			list = append(append(list, ','), a...)
 			continue
 		}
 		var rest jsonObject
 		file := Attachment{Type: content.TypeText}
 		kept := false
-		for m := range members(a) {
+		for m := range rawjson.Members(a) {
 			switch {
 			case m.Key == "file_name":
-				file.Filename = str(m.Value)
+				file.Filename = rawjson.Str(m.Value)
 				rest.add(m)
-			case m.Key == "extracted_content" && isString(m.Value):
+			case m.Key == "extracted_content" && rawjson.IsString(m.Value):
 				kept = true
 				if file.Body, file.Type = textBody(m.Value); file.Type != typeText {
 					file.Type = typeJSON

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // claudeCode reads the sessions of Claude Code: a file of JSON lines for each, and
@@ -37,8 +39,8 @@ func claudeCode() Format {
 // isSessionLine reports whether a line, which may be cut off, is a message of a
 // session. Sessions of other agents have lines like these of other types.
 func isSessionLine(line []byte) bool {
-	kind := str(get(line, "type"))
-	return (kind == "user" || kind == "assistant") && isObject(get(line, "message")) && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp"))
+	kind := rawjson.Str(rawjson.Get(line, "type"))
+	return (kind == "user" || kind == "assistant") && rawjson.IsObject(rawjson.Get(line, "message")) && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp"))
 }
 
 // partBytes and partNodes are about how much of a session is yielded at once.
@@ -71,7 +73,7 @@ func (s *session) readLines(ctx context.Context) {
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
-			} else if !isObject(item.Raw) {
+			} else if !rawjson.IsObject(item.Raw) {
 				err = damaged(item.At, malformed("not an object"))
 			}
 		}
@@ -100,8 +102,8 @@ func (s *session) readWhole(ctx context.Context) {
 			}
 			continue
 		}
-		for line := range elements(get(item.Raw, "loglines")) {
-			if isObject(line) {
+		for line := range rawjson.Elements(rawjson.Get(item.Raw, "loglines")) {
+			if rawjson.IsObject(line) {
 				s.line(line, item.At)
 			} else if !s.yield(nil, damaged(item.At, malformed("line is not an object"))) {
 				return
@@ -145,47 +147,47 @@ func (s *session) line(raw []byte, at Position) {
 	var message, contents []byte
 	var side, hasParent bool
 	var rest jsonObject
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "type":
-			kind = str(m.Value)
+			kind = rawjson.Str(m.Value)
 		case "uuid":
-			n.ID = str(m.Value)
+			n.ID = rawjson.Str(m.Value)
 		case "parentUuid":
 			hasParent = true
-			n.Parent = str(m.Value)
+			n.Parent = rawjson.Str(m.Value)
 		case "logicalParentUuid":
-			logicalParent = str(m.Value)
+			logicalParent = rawjson.Str(m.Value)
 			rest.add(m)
 		case "timestamp":
 			if n.Created = parseTime(m.Value); n.Created.IsZero() {
 				rest.add(m)
 			}
 		case "sessionId":
-			sessionID = str(m.Value)
+			sessionID = rawjson.Str(m.Value)
 		case "message":
 			message = m.Value
 		case "isSidechain":
-			if side = isTrue(m.Value); side {
+			if side = rawjson.IsTrue(m.Value); side {
 				rest.add(m)
 			}
 		case "agentId":
-			agent = str(m.Value)
+			agent = rawjson.Str(m.Value)
 			rest.add(m)
 		case "content":
 			contents = m.Value
 		case "forkedFrom":
-			if from := str(get(m.Value, "sessionId")); from != "" {
+			if from := rawjson.Str(rawjson.Get(m.Value, "sessionId")); from != "" {
 				s.part.ForkedFrom = from
 			}
 			rest.add(m)
 		case "summary":
-			if kind := str(get(raw, "type")); kind == "summary" {
-				s.title = str(m.Value)
+			if kind := rawjson.Str(rawjson.Get(raw, "type")); kind == "summary" {
+				s.title = rawjson.Str(m.Value)
 			}
 			rest.add(m)
 		case "customTitle":
-			s.custom = str(m.Value)
+			s.custom = rawjson.Str(m.Value)
 			rest.add(m)
 		default:
 			rest.add(m)
@@ -209,9 +211,9 @@ func (s *session) line(raw []byte, at Position) {
 		hasParent, n.Parent = true, logicalParent
 	}
 	switch {
-	case (kind == "user" || kind == "assistant") && isObject(message):
+	case (kind == "user" || kind == "assistant") && rawjson.IsObject(message):
 		s.message(&n, kind, message, &rest)
-	case kind == "system" && isString(contents):
+	case kind == "system" && rawjson.IsString(contents):
 		n.Role = "system"
 		n.Body, n.Type = textBody(contents)
 		s.link(&n, hasParent)
@@ -277,25 +279,25 @@ func (s *session) message(n *Node, kind string, raw []byte, rest *jsonObject) {
 	var id string
 	result, call := false, false
 	n.Role = kind
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "role":
-			if role := str(m.Value); role != "" {
+			if role := rawjson.Str(m.Value); role != "" {
 				n.Role = role
 			}
 		case "content":
 			n.Body, n.Type, result, call = blocksBody(m.Value)
 		case "model":
-			n.Model = str(m.Value)
+			n.Model = rawjson.Str(m.Value)
 		case "id":
-			id = str(m.Value)
+			id = rawjson.Str(m.Value)
 			more.add(m)
 		case "type":
 			if string(m.Value) != `"message"` {
 				more.add(m)
 			}
 		default:
-			if !isNull(m.Value) {
+			if !rawjson.IsNull(m.Value) {
 				more.add(m)
 			}
 		}
@@ -334,8 +336,8 @@ func (s *session) follow(n *Node, id string, result, _ bool) {
 // blocksBody returns the content of a message: the text if it is only that. It
 // tells whether there are results of tools in it, and calls.
 func blocksBody(raw []byte) (body []byte, mediaType string, result, call bool) {
-	if !isArray(raw) {
-		if isNull(raw) {
+	if !rawjson.IsArray(raw) {
+		if rawjson.IsNull(raw) {
 			return nil, typeText, false, false
 		}
 		body, mediaType = textBody(raw)
@@ -343,9 +345,9 @@ func blocksBody(raw []byte) (body []byte, mediaType string, result, call bool) {
 	}
 	var words []byte
 	blocks, plain := 0, true
-	for block := range elements(raw) {
+	for block := range rawjson.Elements(raw) {
 		blocks++
-		for m := range members(block) {
+		for m := range rawjson.Members(block) {
 			switch m.Key {
 			case "type":
 				switch string(m.Value) {
@@ -364,7 +366,7 @@ func blocksBody(raw []byte) (body []byte, mediaType string, result, call bool) {
 			}
 		}
 	}
-	if blocks == 1 && plain && isString(words) {
+	if blocks == 1 && plain && rawjson.IsString(words) {
 		if body, mediaType = textBody(words); mediaType == typeText {
 			return body, mediaType, false, false
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // codex reads the rollouts of Codex: a file of JSON lines for each session.
@@ -15,7 +17,7 @@ func codex() Format {
 				if !has(line, "type", "payload") {
 					continue
 				}
-				switch str(get(line, "type")) {
+				switch rawjson.Str(rawjson.Get(line, "type")) {
 				case "session_meta", "turn_context", "response_item", "event_msg", "compacted":
 					return true
 				}
@@ -77,14 +79,14 @@ func (r *rollout) send(more bool) bool {
 }
 
 func (r *rollout) line(item Item) {
-	created := parseTime(get(item.Raw, "timestamp"))
-	payload := get(item.Raw, "payload")
+	created := parseTime(rawjson.Get(item.Raw, "timestamp"))
+	payload := rawjson.Get(item.Raw, "payload")
 	if created.After(r.part.Updated) {
 		r.part.Updated = created
 	}
-	switch kind := str(get(item.Raw, "type")); kind {
+	switch kind := rawjson.Str(rawjson.Get(item.Raw, "type")); kind {
 	case "session_meta":
-		if r.id == "" && isObject(payload) {
+		if r.id == "" && rawjson.IsObject(payload) {
 			r.meta(payload, item.At)
 			if r.part.Created.IsZero() {
 				r.part.Created = created
@@ -92,12 +94,12 @@ func (r *rollout) line(item Item) {
 			return
 		}
 	case "turn_context":
-		if model := str(get(payload, "model")); model != "" {
+		if model := rawjson.Str(rawjson.Get(payload, "model")); model != "" {
 			r.model = model
 			r.part.Model = model
 		}
 	case "response_item":
-		if isObject(payload) {
+		if rawjson.IsObject(payload) {
 			n := rolloutItem(payload, r.model)
 			n.Created, n.At, n.Root = created, item.At, r.restart
 			r.restart = false
@@ -107,7 +109,7 @@ func (r *rollout) line(item Item) {
 	case "compacted":
 		r.compacted(payload, item.At)
 	}
-	n := Node{Role: str(get(item.Raw, "type")), Body: item.Raw, Type: typeJSON, Created: created, Aside: asideLog, Root: !r.logged, At: item.At}
+	n := Node{Role: rawjson.Str(rawjson.Get(item.Raw, "type")), Body: item.Raw, Type: typeJSON, Created: created, Aside: asideLog, Root: !r.logged, At: item.At}
 	r.logged = true
 	r.part.Nodes = append(r.part.Nodes, n)
 }
@@ -115,17 +117,17 @@ func (r *rollout) line(item Item) {
 // meta reads what a rollout says of its session.
 func (r *rollout) meta(payload []byte, at Position) {
 	var rest jsonObject
-	for m := range members(payload) {
+	for m := range rawjson.Members(payload) {
 		switch m.Key {
 		case "id":
-			r.id = str(m.Value)
+			r.id = rawjson.Str(m.Value)
 		case "timestamp":
 			r.part.Created = parseTime(m.Value)
 		case "forked_from_id":
-			r.part.ForkedFrom = str(m.Value)
+			r.part.ForkedFrom = rawjson.Str(m.Value)
 			rest.add(m)
 		case "history_base":
-			if base := str(get(m.Value, "thread_id")); base != "" {
+			if base := rawjson.Str(rawjson.Get(m.Value, "thread_id")); base != "" {
 				r.part.ForkedFrom = base
 				at.Inside = "history_base"
 				r.part.Repairs = append(r.part.Repairs, damaged(at, malformed("its beginning is only in session %s; it begins here", base)))
@@ -141,10 +143,10 @@ func (r *rollout) meta(payload []byte, at Position) {
 // compacted makes the history go on from what a compaction replaced it with. What
 // it was before stays, as a branch.
 func (r *rollout) compacted(payload []byte, at Position) {
-	history := get(payload, "replacement_history")
+	history := rawjson.Get(payload, "replacement_history")
 	root := true
-	for item := range elements(history) {
-		if !isObject(item) {
+	for item := range rawjson.Elements(history) {
+		if !rawjson.IsObject(item) {
 			continue
 		}
 		n := rolloutItem(item, r.model)
@@ -155,7 +157,7 @@ func (r *rollout) compacted(payload []byte, at Position) {
 	if !root {
 		return
 	}
-	if message := get(payload, "message"); isString(message) {
+	if message := rawjson.Get(payload, "message"); rawjson.IsString(message) {
 		n := Node{Role: "system", Name: "compacted", At: at}
 		n.Body, n.Type = textBody(message)
 		r.part.Nodes = append(r.part.Nodes, n)
@@ -165,7 +167,7 @@ func (r *rollout) compacted(payload []byte, at Position) {
 // rolloutItem reads a message, a call or a result. Calls and results are kept as
 // they are.
 func rolloutItem(payload []byte, model string) Node {
-	kind := str(get(payload, "type"))
+	kind := rawjson.Str(rawjson.Get(payload, "type"))
 	if kind == "message" || kind == "" && has(payload, "role") {
 		return rolloutMessage(payload, model)
 	}
@@ -179,15 +181,15 @@ func rolloutItem(payload []byte, model string) Node {
 func rolloutMessage(payload []byte, model string) Node {
 	var n Node
 	var rest jsonObject
-	for m := range members(payload) {
+	for m := range rawjson.Members(payload) {
 		switch m.Key {
 		case "type":
 		case "role":
-			n.Role = str(m.Value)
+			n.Role = rawjson.Str(m.Value)
 		case "content":
 			n.Body, n.Type = rolloutText(m.Value)
 		default:
-			if !isNull(m.Value) {
+			if !rawjson.IsNull(m.Value) {
 				rest.add(m)
 			}
 		}
@@ -201,17 +203,17 @@ func rolloutMessage(payload []byte, model string) Node {
 
 // rolloutText returns a content of one text as that text, any other as it is.
 func rolloutText(raw []byte) ([]byte, string) {
-	if isNull(raw) {
+	if rawjson.IsNull(raw) {
 		return nil, typeText
 	}
-	if isString(raw) {
+	if rawjson.IsString(raw) {
 		return textBody(raw)
 	}
 	var words []byte
 	blocks, plain := 0, true
-	for block := range elements(raw) {
+	for block := range rawjson.Elements(raw) {
 		blocks++
-		for m := range members(block) {
+		for m := range rawjson.Members(block) {
 			switch {
 			case m.Key == "type" && (string(m.Value) == `"input_text"` || string(m.Value) == `"output_text"` || string(m.Value) == `"text"`):
 			case m.Key == "text":
@@ -221,7 +223,7 @@ func rolloutText(raw []byte) ([]byte, string) {
 			}
 		}
 	}
-	if blocks == 1 && plain && isString(words) {
+	if blocks == 1 && plain && rawjson.IsString(words) {
 		if body, mediaType := textBody(words); mediaType == typeText {
 			return body, mediaType
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
@@ -107,7 +108,7 @@ func (l *loader) archiveState(st *loading, heads []head) archiveState {
 func (st *loading) archived() archiveState {
 	var s archiveState
 	if raw := st.thread.record.Metadata; json.Valid(raw) {
-		_ = json.Unmarshal(get(raw, archiveKey), &s) // it may be somebody else's
+		_ = json.Unmarshal(rawjson.Get(raw, archiveKey), &s) // it may be somebody else's
 	}
 	return s
 }
@@ -116,11 +117,11 @@ func (st *loading) archived() archiveState {
 // archive's in place of the thread's if replace says so.
 func (st *loading) metadata(s archiveState, replace bool) []byte {
 	from := st.thread.record.Metadata
-	if replace || !json.Valid(from) || !isObject(from) {
+	if replace || !json.Valid(from) || !rawjson.IsObject(from) {
 		from = st.header.Metadata
 	}
 	var o jsonObject
-	for m := range members(from) {
+	for m := range rawjson.Members(from) {
 		if m.Key != archiveKey {
 			o.add(m)
 		}

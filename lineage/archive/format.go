@@ -7,6 +7,8 @@ import (
 	"iter"
 	"strconv"
 	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // Format is one kind of archive and how it is read. Formats are values: a program
@@ -186,7 +188,7 @@ var (
 	// ErrTooLarge is returned for input beyond a limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrTooDeep is returned for values or archives nested beyond a limit.
-	ErrTooDeep = errors.New("nested too deeply")
+	ErrTooDeep = rawjson.ErrTooDeep
 	// ErrUnknownFormat is returned for input that no format recognises.
 	ErrUnknownFormat = errors.New("unknown format")
 	// ErrRefused is returned for input that is not read for safety's sake.

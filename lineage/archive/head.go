@@ -3,15 +3,17 @@ package archive
 import (
 	"bytes"
 	"slices"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // object returns the first object of the input, as far as it goes: the first in an
 // outer array, or the one at the top.
 func (h Head) object() []byte {
 	b := bytes.TrimPrefix(h.Bytes, byteOrderMark)
-	i := skipSpace(b, 0)
+	i := rawjson.SkipSpace(b, 0)
 	if i < len(b) && b[i] == '[' {
-		i = skipSpace(b, i+1)
+		i = rawjson.SkipSpace(b, i+1)
 	}
 	if i >= len(b) || b[i] != '{' {
 		return nil
@@ -22,7 +24,7 @@ func (h Head) object() []byte {
 // has reports whether an object, as far as it goes, has all of the keys.
 func has(raw []byte, keys ...string) bool {
 	found := make([]string, 0, 16)
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		if slices.Contains(keys, m.Key) && !slices.Contains(found, m.Key) {
 			found = append(found, m.Key)
 		}
@@ -48,23 +50,23 @@ func (h Head) lines(most int) [][]byte {
 // or a line that is no JSON. It reports false when there is nothing behind that.
 func (h Head) rest() (Head, bool) {
 	b := bytes.TrimPrefix(h.Bytes, byteOrderMark)
-	i := skipSpace(b, 0)
+	i := rawjson.SkipSpace(b, 0)
 	array := i < len(b) && b[i] == '['
 	if array {
-		i = skipSpace(b, i+1)
+		i = rawjson.SkipSpace(b, i+1)
 	}
 	if i >= len(b) {
 		return Head{}, false
 	}
-	end := valueEnd(b, i)
-	if !array && !isObject(b[i:]) {
+	end := rawjson.ValueEnd(b, i)
+	if !array && !rawjson.IsObject(b[i:]) {
 		end = i + bytes.IndexByte(b[i:], '\n')
 		if end < i || bytes.IndexByte(b[i:end], 0) >= 0 {
 			return Head{}, false
 		}
 	}
-	if i = skipSpace(b, end); array && i < len(b) && b[i] == ',' {
-		i = skipSpace(b, i+1)
+	if i = rawjson.SkipSpace(b, end); array && i < len(b) && b[i] == ',' {
+		i = rawjson.SkipSpace(b, i+1)
 	}
 	if end == len(b) || i == len(b) || i == 0 {
 		return Head{}, false

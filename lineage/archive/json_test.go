@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // values draws JSON, laid out in any way.
@@ -55,19 +57,19 @@ func TestReadingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := encoded(t, values().Draw(t, "value"))
 		require.NoError(t, checkJSON(raw))
-		require.Equal(t, len(raw), valueEnd(raw, 0))
+		require.Equal(t, len(raw), rawjson.ValueEnd(raw, 0))
 		requireSameJSON(t, raw)
 	})
 }
 
 func requireSameJSON(t require.TestingT, raw []byte) {
 	switch {
-	case isObject(raw):
+	case rawjson.IsObject(raw):
 		var want map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(raw, &want))
 		var o jsonObject
 		n := 0
-		for m := range members(raw) {
+		for m := range rawjson.Members(raw) {
 			n++
 			require.JSONEq(t, string(want[m.Key]), string(m.Value))
 			o.add(m)
@@ -77,20 +79,20 @@ func requireSameJSON(t require.TestingT, raw []byte) {
 		if n > 0 {
 			require.JSONEq(t, string(raw), string(o.bytes()))
 		}
-	case isArray(raw):
+	case rawjson.IsArray(raw):
 		var want []json.RawMessage
 		require.NoError(t, json.Unmarshal(raw, &want))
 		n := 0
-		for e := range elements(raw) {
+		for e := range rawjson.Elements(raw) {
 			require.Equal(t, string(want[n]), string(e))
 			n++
 			requireSameJSON(t, e)
 		}
 		require.Len(t, want, n)
-	case isString(raw):
+	case rawjson.IsString(raw):
 		var want string
 		require.NoError(t, json.Unmarshal(raw, &want))
-		got, ok := text(raw)
+		got, ok := rawjson.Text(raw)
 		require.True(t, ok)
 		require.Equal(t, want, got)
 		body, mediaType := textBody(raw)
@@ -107,7 +109,7 @@ func TestHalfCharactersAreKeptAsTheyAreWritten(t *testing.T) {
 		if whole == "" {
 			require.Equal(t, typeJSON, mediaType)
 			require.Equal(t, raw, string(body))
-			require.Contains(t, str([]byte(raw)), "\uFFFD")
+			require.Contains(t, rawjson.Str([]byte(raw)), "\uFFFD")
 			continue
 		}
 		require.Equal(t, typeText, mediaType)
@@ -125,7 +127,7 @@ func TestItems(t *testing.T) {
 		}
 		separator := rapid.SampledFrom([]string{"\n", " \n ", "\r\n"}).Draw(t, "separator")
 		text := bytes.Join(raws, []byte(separator))
-		if rapid.Bool().Draw(t, "array") || len(raws) > 0 && isArray(raws[0]) {
+		if rapid.Bool().Draw(t, "array") || len(raws) > 0 && rawjson.IsArray(raws[0]) {
 			text = []byte("[" + string(bytes.Join(raws, []byte(separator+","))) + "]")
 		}
 		var r io.Reader = bytes.NewReader(text)
@@ -266,7 +268,7 @@ func fuzzFormat(f *testing.F, format Format) {
 
 func requireObject(t *testing.T, raw []byte) {
 	if raw != nil {
-		require.True(t, json.Valid(raw) && isObject(raw) && utf8.Valid(raw), "%q", raw)
+		require.True(t, json.Valid(raw) && rawjson.IsObject(raw) && utf8.Valid(raw), "%q", raw)
 	}
 }
 

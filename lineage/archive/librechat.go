@@ -3,6 +3,8 @@ package archive
 import (
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // libreChat reads the exports of LibreChat, recursive ones too.
@@ -25,22 +27,22 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 	c := &Conversation{}
 	var rest jsonObject
 	var messages []byte
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "conversationId":
-			c.SourceID = str(m.Value)
+			c.SourceID = rawjson.Str(m.Value)
 		case "title":
-			c.Title = str(m.Value)
+			c.Title = rawjson.Str(m.Value)
 		case "createdAt":
 			c.Created = parseTime(m.Value)
 		case "updatedAt":
 			c.Updated = parseTime(m.Value)
 		case "exportAt", "branches", "recursive": // of the export
 		case "options":
-			c.Model = str(get(m.Value, "model"))
+			c.Model = rawjson.Str(rawjson.Get(m.Value, "model"))
 			rest.add(m)
 		case "messages", "messagesTree":
-			if isArray(m.Value) {
+			if rawjson.IsArray(m.Value) {
 				messages = m.Value
 			}
 		default:
@@ -62,8 +64,8 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 		siblings := open[0]
 		open = open[1:]
 		before := ""
-		for raw := range elements(siblings.raw) {
-			if !isObject(raw) {
+		for raw := range rawjson.Elements(siblings.raw) {
+			if !rawjson.IsObject(raw) {
 				c.skip(at, malformed("message is not an object"))
 				continue
 			}
@@ -78,7 +80,7 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 			}
 			before = n.ID
 			t.add(n)
-			if isArray(children) && n.ID != "" {
+			if rawjson.IsArray(children) && n.ID != "" {
 				open = append(open, list{children, n.ID})
 			} else if firstElement(children) != nil {
 				c.skip(at, malformed("replies to a message without an id"))
@@ -113,17 +115,17 @@ func libreChatMessage(raw []byte, at Position) (n Node, children []byte) {
 	n.Role = "assistant"
 	var rest jsonObject
 	var said, parts []byte
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "messageId":
-			n.ID = str(m.Value)
+			n.ID = rawjson.Str(m.Value)
 		case "parentMessageId":
-			n.Parent = str(m.Value)
+			n.Parent = rawjson.Str(m.Value)
 		case "children":
 			children = m.Value
 		case "conversationId", "_id", "__v":
 		case "isCreatedByUser":
-			if isTrue(m.Value) {
+			if rawjson.IsTrue(m.Value) {
 				n.Role = "user"
 			}
 		case "text":
@@ -131,29 +133,29 @@ func libreChatMessage(raw []byte, at Position) (n Node, children []byte) {
 		case "content":
 			parts = m.Value
 		case "model":
-			n.Model = str(m.Value)
+			n.Model = rawjson.Str(m.Value)
 		case "createdAt":
 			n.Created = parseTime(m.Value)
 		default:
-			if !isNull(m.Value) {
+			if !rawjson.IsNull(m.Value) {
 				rest.add(m)
 			}
 		}
 	}
 	structured := false
-	for range elements(parts) {
+	for range rawjson.Elements(parts) {
 		structured = true
 		break
 	}
 	switch {
 	case structured:
 		n.Body, n.Type = parts, typeJSON
-		if isString(said) && len(said) > 2 {
+		if rawjson.IsString(said) && len(said) > 2 {
 			rest.set("text", said)
 		}
-	case isString(parts):
+	case rawjson.IsString(parts):
 		n.Body, n.Type = textBody(parts)
-	case !isNull(said):
+	case !rawjson.IsNull(said):
 		n.Body, n.Type = textBody(said)
 	}
 	n.Metadata = rest.bytes()

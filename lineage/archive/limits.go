@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // Limits bound what an archive can make an import do. The zero value of each field
@@ -74,7 +76,7 @@ func checkObjects(raw []byte, most int64) error {
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '"':
-			i = stringEnd(raw, i) - 1
+			i = rawjson.StringEnd(raw, i) - 1
 		case '{':
 			n++
 		}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"iter"
 	"slices"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // chatLists reads conversations that are lists of chat messages: the files that
@@ -28,7 +30,7 @@ func detectChatLists(h Head) bool {
 		return false
 	}
 	if isChatMessage(first) {
-		for m := range members(first) {
+		for m := range rawjson.Members(first) {
 			if slices.Contains(foreignKeys, m.Key) {
 				return false
 			}
@@ -36,7 +38,7 @@ func detectChatLists(h Head) bool {
 		return true
 	}
 	found := false
-	for m := range members(first) {
+	for m := range rawjson.Members(first) {
 		if slices.Contains(foreignKeys, m.Key) {
 			return false
 		}
@@ -53,7 +55,7 @@ func beginsChatMessages(list []byte) bool {
 		return true
 	}
 	// A message so long that the rest of it is not there.
-	for m := range members(first) {
+	for m := range rawjson.Members(first) {
 		return m.Key == "role" || m.Key == "content"
 	}
 	return false
@@ -68,7 +70,7 @@ func beginsSteps(list []byte) bool {
 // chatList returns the list of messages in an object, and its name.
 func chatList(raw []byte) (list []byte, name string) {
 	best := len(listNames)
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		if !isChatMessage(firstElement(m.Value)) {
 			continue
 		}
@@ -117,7 +119,7 @@ func readChatLists(ctx context.Context, in *Input) iter.Seq2[*Conversation, erro
 				}
 				loose.Nodes = append(loose.Nodes, n)
 				continue
-			case isArray(item.Raw) && isChatMessage(firstElement(item.Raw)):
+			case rawjson.IsArray(item.Raw) && isChatMessage(firstElement(item.Raw)):
 				c = &Conversation{}
 				c.addChatMessages(item.Raw, item.At)
 			default:
@@ -143,30 +145,30 @@ func readChatLists(ctx context.Context, in *Input) iter.Seq2[*Conversation, erro
 // chatListConversation reads an object with a list of messages; nil if it has
 // none.
 func chatListConversation(item Item) *Conversation {
-	if !isObject(item.Raw) {
+	if !rawjson.IsObject(item.Raw) {
 		return nil
 	}
 	list, name := chatList(item.Raw)
 	c := &Conversation{}
 	var more fields
 	var task, trial string
-	for m := range members(item.Raw) {
+	for m := range rawjson.Members(item.Raw) {
 		switch m.Key {
 		case name:
 			if list != nil {
 				continue
 			}
 		case "messages":
-			if list == nil && isArray(m.Value) && firstElement(m.Value) == nil {
+			if list == nil && rawjson.IsArray(m.Value) && firstElement(m.Value) == nil {
 				list = m.Value
 				continue
 			}
 		case "title":
-			if c.Title = str(m.Value); c.Title != "" {
+			if c.Title = rawjson.Str(m.Value); c.Title != "" {
 				continue
 			}
 		case "model":
-			if c.Model = str(m.Value); c.Model != "" {
+			if c.Model = rawjson.Str(m.Value); c.Model != "" {
 				continue
 			}
 		case "task_id", "instance_id":
@@ -196,7 +198,7 @@ var roleKey = []byte(`"role"`)
 func (c *Conversation) addChatMessages(list []byte, at Position) {
 	i := 0
 	c.Nodes = slices.Grow(c.Nodes, min(bytes.Count(list, roleKey), 1<<12)) // about as many as there will be
-	for raw := range elements(list) {
+	for raw := range rawjson.Elements(list) {
 		i++
 		at := at.inside("message", i)
 		n, err := chatNode(raw, at)

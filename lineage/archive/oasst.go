@@ -3,6 +3,8 @@ package archive
 import (
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // oasst reads trees of messages: a tree a line, {message_tree_id, prompt{text,
@@ -90,21 +92,21 @@ func parentsFirst(nodes []Node) []Node {
 func oasstItems(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	trees := make(map[string]string)
 	return eachItem(ctx, in, func(item Item) (*Conversation, error) {
-		if !isObject(item.Raw) {
+		if !rawjson.IsObject(item.Raw) {
 			return nil, malformed("not an object")
 		}
 		c := &Conversation{}
 		var prompt []byte
 		var more jsonObject
-		for m := range members(item.Raw) {
+		for m := range rawjson.Members(item.Raw) {
 			switch m.Key {
 			case "prompt":
-				if isObject(m.Value) {
+				if rawjson.IsObject(m.Value) {
 					prompt = m.Value
 					continue
 				}
 			case "message_tree_id":
-				c.SourceID = str(m.Value)
+				c.SourceID = rawjson.Str(m.Value)
 				continue
 			}
 			more.add(m)
@@ -146,20 +148,20 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 	n := Node{Parent: parent, At: at}
 	var replies, body []byte
 	var more jsonObject
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "message_id":
-			n.ID = str(m.Value)
+			n.ID = rawjson.Str(m.Value)
 			continue
 		case "parent_id":
 			if parent == "" {
-				n.Parent = str(m.Value)
+				n.Parent = rawjson.Str(m.Value)
 			}
 			continue
 		case "message_tree_id":
 			continue
 		case "role":
-			if n.Role = str(m.Value); n.Role == "prompter" {
+			if n.Role = rawjson.Str(m.Value); n.Role == "prompter" {
 				n.Role = "user"
 			}
 			continue
@@ -167,7 +169,7 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 			body = m.Value
 			continue
 		case "replies":
-			if isArray(m.Value) {
+			if rawjson.IsArray(m.Value) {
 				replies = m.Value
 				continue
 			}
@@ -176,15 +178,15 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 				continue
 			}
 		case "model_name":
-			if n.Model = str(m.Value); n.Model != "" {
+			if n.Model = rawjson.Str(m.Value); n.Model != "" {
 				continue
 			}
 		case "user_id":
-			if n.UserID = str(m.Value); n.UserID != "" {
+			if n.UserID = rawjson.Str(m.Value); n.UserID != "" {
 				continue
 			}
 		}
-		if !isNull(m.Value) {
+		if !rawjson.IsNull(m.Value) {
 			more.add(m)
 		}
 	}
@@ -200,7 +202,7 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 	n.Body, n.Type = textBody(body)
 	n.Metadata = more.bytes()
 	c.Nodes = append(c.Nodes, n)
-	for reply := range elements(replies) {
+	for reply := range rawjson.Elements(replies) {
 		if err := c.addOasst(reply, n.ID, at); err != nil {
 			inside := at
 			inside.Inside = "reply to " + n.ID

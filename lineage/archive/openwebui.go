@@ -3,6 +3,8 @@ package archive
 import (
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // openWebUI reads the export of Open WebUI.
@@ -11,7 +13,7 @@ func openWebUI() Format {
 		Name: "open-webui",
 		Detect: func(h Head) bool {
 			o := h.object()
-			return has(get(o, "chat"), "history") || has(o, "chat", "user_id") || has(get(o, "history"), "messages", "currentId")
+			return has(rawjson.Get(o, "chat"), "history") || has(o, "chat", "user_id") || has(rawjson.Get(o, "history"), "messages", "currentId")
 		},
 		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 			return readItems(ctx, in, func(item Item, yield func(*Conversation, error) bool) bool {
@@ -28,20 +30,20 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 	var history []byte
 	chat := func(raw []byte) {
 		var more jsonObject
-		for m := range members(raw) {
+		for m := range rawjson.Members(raw) {
 			switch m.Key {
 			case "history":
 				history = m.Value
 			case "messages": // the current branch once more
 			case "title":
-				if title := str(m.Value); c.Title == "" {
+				if title := rawjson.Str(m.Value); c.Title == "" {
 					c.Title = title
 				} else if title != c.Title {
 					more.add(m)
 				}
 			case "models":
-				for e := range elements(m.Value) {
-					c.Model = str(e)
+				for e := range rawjson.Elements(m.Value) {
+					c.Model = rawjson.Str(e)
 					break
 				}
 				more.add(m)
@@ -53,14 +55,14 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 			rest.set("chat", b)
 		}
 	}
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "id":
-			c.SourceID = str(m.Value)
+			c.SourceID = rawjson.Str(m.Value)
 		case "title":
-			c.Title = str(m.Value)
+			c.Title = rawjson.Str(m.Value)
 		case "user_id":
-			c.UserID = str(m.Value)
+			c.UserID = rawjson.Str(m.Value)
 		case "created_at":
 			c.Created = parseTime(m.Value)
 		case "updated_at":
@@ -74,13 +76,13 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 			rest.add(m)
 		}
 	}
-	messages := get(history, "messages")
-	if !isObject(messages) {
+	messages := rawjson.Get(history, "messages")
+	if !rawjson.IsObject(messages) {
 		at.Inside = "conversation " + c.SourceID
 		return nil, damaged(at, malformed("conversation without a history of messages"))
 	}
-	for m := range members(messages) {
-		if !isObject(m.Value) {
+	for m := range rawjson.Members(messages) {
+		if !rawjson.IsObject(m.Value) {
 			at := at
 			at.Inside = "message " + m.Key
 			c.skip(at, malformed("message is not an object"))
@@ -88,29 +90,29 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 		}
 		t.add(openWebUIMessage(m, at))
 	}
-	c.Current = str(get(history, "currentId"))
+	c.Current = rawjson.Str(rawjson.Get(history, "currentId"))
 	c.Nodes = t.ordered(c.Current)
 	c.Metadata = rest.bytes()
 	c.Repairs, c.repairedMore = t.repairs, t.repairedMore
 	return c, nil
 }
 
-func openWebUIMessage(entry member, at Position) Node {
+func openWebUIMessage(entry rawjson.Member, at Position) Node {
 	n := Node{ID: entry.Key, At: at}
 	var rest jsonObject
-	for m := range members(entry.Value) {
+	for m := range rawjson.Members(entry.Value) {
 		switch m.Key {
 		case "id", "childrenIds":
 		case "parentId":
-			n.Parent = str(m.Value)
+			n.Parent = rawjson.Str(m.Value)
 		case "role":
-			n.Role = str(m.Value)
+			n.Role = rawjson.Str(m.Value)
 		case "content":
-			if !isNull(m.Value) {
+			if !rawjson.IsNull(m.Value) {
 				n.Body, n.Type = textBody(m.Value)
 			}
 		case "model":
-			n.Model = str(m.Value)
+			n.Model = rawjson.Str(m.Value)
 		case "timestamp":
 			n.Created = parseTime(m.Value)
 		default:

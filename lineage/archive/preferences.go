@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // preferences reads pairs of dialogues, one of which was preferred: {chosen,
@@ -27,7 +29,7 @@ func preferencePair(item Item) (*Conversation, error) {
 	var prompt []byte
 	c := &Conversation{}
 	var more fields
-	for m := range members(item.Raw) {
+	for m := range rawjson.Members(item.Raw) {
 		switch m.Key {
 		case "chosen":
 			chosen = m.Value
@@ -76,7 +78,7 @@ var speakers = []struct{ mark, role string }{{"\n\nHuman:", "user"}, {"\n\nAssis
 // dialogue reads a side of a pair. whole says that it holds the question, too,
 // and not just an answer.
 func dialogue(raw []byte, at Position) (nodes []Node, whole bool, err error) {
-	if isArray(raw) {
+	if rawjson.IsArray(raw) {
 		var c Conversation
 		c.addChatMessages(raw, at)
 		if len(c.Skipped) > 0 {

@@ -3,6 +3,8 @@ package archive
 import (
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // shareGPT reads {"conversations": [{"from", "value"}]}. The list may have another
@@ -11,7 +13,7 @@ func shareGPT() Format {
 	return Format{
 		Name: "sharegpt",
 		Detect: func(h Head) bool {
-			for m := range members(headObject(h)) {
+			for m := range rawjson.Members(headObject(h)) {
 				if isTurns(m.Value) {
 					return true
 				}
@@ -40,28 +42,28 @@ func shareGPTConversation(item Item) (*Conversation, error) {
 	c := &Conversation{}
 	var more fields
 	found := false
-	if prompt := get(item.Raw, "system"); isString(prompt) && len(prompt) > 2 {
+	if prompt := rawjson.Get(item.Raw, "system"); rawjson.IsString(prompt) && len(prompt) > 2 {
 		n := Node{Role: "system", At: item.At, Metadata: []byte(`{"field":"system"}`)}
 		n.Body, n.Type = textBody(prompt)
 		c.Nodes = append(c.Nodes, n)
 	}
-	for m := range members(item.Raw) {
-		if !found && (isTurns(m.Value) || m.Key == "conversations" && isArray(m.Value)) {
+	for m := range rawjson.Members(item.Raw) {
+		if !found && (isTurns(m.Value) || m.Key == "conversations" && rawjson.IsArray(m.Value)) {
 			found = true
 			c.addShareGPT(m.Value, item.At)
 			continue
 		}
 		switch m.Key {
 		case "title":
-			if c.Title = str(m.Value); c.Title != "" {
+			if c.Title = rawjson.Str(m.Value); c.Title != "" {
 				continue
 			}
 		case "model":
-			if c.Model = str(m.Value); c.Model != "" {
+			if c.Model = rawjson.Str(m.Value); c.Model != "" {
 				continue
 			}
 		case "system":
-			if isString(m.Value) && len(m.Value) > 2 {
+			if rawjson.IsString(m.Value) && len(m.Value) > 2 {
 				continue
 			}
 		}
@@ -76,7 +78,7 @@ func shareGPTConversation(item Item) (*Conversation, error) {
 
 func (c *Conversation) addShareGPT(list []byte, at Position) {
 	i := 0
-	for raw := range elements(list) {
+	for raw := range rawjson.Elements(list) {
 		i++
 		at := at.inside("turn", i)
 		n, err := shareGPTNode(raw, at)
@@ -90,22 +92,22 @@ func (c *Conversation) addShareGPT(list []byte, at Position) {
 
 func shareGPTNode(raw []byte, at Position) (Node, error) {
 	n := Node{At: at}
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return n, malformed("turn is not an object")
 	}
 	var from string
 	var value []byte
 	var more jsonObject
-	for m := range members(raw) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "from":
-			from = str(m.Value)
+			from = rawjson.Str(m.Value)
 			continue
 		case "value":
 			value = m.Value
 			continue
 		case "name":
-			if n.Name = str(m.Value); n.Name != "" {
+			if n.Name = rawjson.Str(m.Value); n.Name != "" {
 				continue
 			}
 		}

@@ -3,6 +3,8 @@ package archive
 import (
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // turns reads dialogues kept as pairs of what was asked and answered:
@@ -11,7 +13,7 @@ func turns() Format {
 	return Format{
 		Name: "turns",
 		Detect: func(h Head) bool {
-			first := firstElement(get(headObject(h), "history"))
+			first := firstElement(rawjson.Get(headObject(h), "history"))
 			return has(first, "user") || has(first, "bot")
 		},
 		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
@@ -25,10 +27,10 @@ func turnsConversation(item Item) (*Conversation, error) {
 	var history []byte
 	var task, id string
 	var more fields
-	for m := range members(item.Raw) {
+	for m := range rawjson.Members(item.Raw) {
 		switch m.Key {
 		case "history":
-			if isArray(m.Value) {
+			if rawjson.IsArray(m.Value) {
 				history = m.Value
 				continue
 			}
@@ -44,16 +46,16 @@ func turnsConversation(item Item) (*Conversation, error) {
 	}
 	c.Title = titled(task, id)
 	i := 0
-	for raw := range elements(history) {
+	for raw := range rawjson.Elements(history) {
 		i++
 		at := item.At.inside("turn", i)
-		if !isObject(raw) {
+		if !rawjson.IsObject(raw) {
 			c.skip(at, malformed("turn is not an object"))
 			continue
 		}
 		var asked, answered []byte
 		var extra jsonObject
-		for m := range members(raw) {
+		for m := range rawjson.Members(raw) {
 			switch m.Key {
 			case "user":
 				asked = m.Value

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // eachItem reads an input whose items are conversations.
@@ -52,14 +54,14 @@ func (in *Input) values(ctx context.Context) iter.Seq2[Item, error] {
 // One that is laid out for people has its objects over several lines, or shifted in.
 func (h Head) byLine() bool {
 	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n")
-	if isArray(b) {
+	if rawjson.IsArray(b) {
 		return false
 	}
-	if isObject(b) && len(b) > HeadSize/2 && bytes.IndexByte(b, '\n') < 0 {
+	if rawjson.IsObject(b) && len(b) > HeadSize/2 && bytes.IndexByte(b, '\n') < 0 {
 		return true
 	}
 	for line := range bytes.Lines(b) {
-		if line = bytes.TrimRight(line, " \t\r\n"); isObject(line) && checkJSON(line) == nil {
+		if line = bytes.TrimRight(line, " \t\r\n"); rawjson.IsObject(line) && checkJSON(line) == nil {
 			return true
 		}
 	}

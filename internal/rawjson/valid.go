@@ -1,18 +1,33 @@
-package archive
+package rawjson
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 )
 
-// checkJSON refuses a value that is not JSON, or nested too deeply. Functions that
-// read JSON read only what passed it. Bytes that are not Unicode pass in strings.
-func checkJSON(raw []byte) error {
-	var objects [maxDepth + 1]bool // of the brackets that are open, whether they are braces
+// MaxDepth is how deeply values may be nested.
+const MaxDepth = 512
+
+// ErrTooDeep is returned for a value that is nested deeper than MaxDepth.
+var ErrTooDeep = errors.New("nested too deeply")
+
+// SyntaxError says where and why bytes are not JSON.
+type SyntaxError struct {
+	At  int
+	Why string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("JSON at its byte %d: %s", e.At, e.Why) }
+
+// Check refuses a value that is not JSON, or nested too deeply. The other functions
+// expect a value that passed it. Bytes that are not Unicode pass in strings.
+func Check(raw []byte) error {
+	var objects [MaxDepth + 1]bool // of the brackets that are open, whether they are braces
 	depth := 0
-	i := skipSpace(raw, 0)
-	bad := func(what string) error { return malformed("JSON at its byte %d: %s", min(i, len(raw)), what) }
+	i := SkipSpace(raw, 0)
+	bad := func(what string) error { return &SyntaxError{At: min(i, len(raw)), Why: what} }
 	key := func() bool {
 		if i >= len(raw) || raw[i] != '"' {
 			return false
@@ -21,10 +36,10 @@ func checkJSON(raw []byte) error {
 		if i, ok = checkString(raw, i); !ok {
 			return false
 		}
-		if i = skipSpace(raw, i); i >= len(raw) || raw[i] != ':' {
+		if i = SkipSpace(raw, i); i >= len(raw) || raw[i] != ':' {
 			return false
 		}
-		i = skipSpace(raw, i+1)
+		i = SkipSpace(raw, i+1)
 		return true
 	}
 	for {
@@ -34,11 +49,11 @@ func checkJSON(raw []byte) error {
 		var ok bool
 		switch c := raw[i]; {
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > MaxDepth {
 				return fmt.Errorf("value at its byte %d: %w", i, ErrTooDeep)
 			}
 			objects[depth] = c == '{'
-			i = skipSpace(raw, i+1)
+			i = SkipSpace(raw, i+1)
 			if i < len(raw) && raw[i] == c+2 { // the closing bracket of either
 				break
 			}
@@ -61,7 +76,7 @@ func checkJSON(raw []byte) error {
 		}
 		// A value has ended, or an empty one is about to.
 		for {
-			i = skipSpace(raw, i)
+			i = SkipSpace(raw, i)
 			if depth == 0 {
 				if i < len(raw) {
 					return bad("something behind the value")
@@ -83,7 +98,7 @@ func checkJSON(raw []byte) error {
 			if raw[i] != ',' {
 				return bad("no comma")
 			}
-			i = skipSpace(raw, i+1)
+			i = SkipSpace(raw, i+1)
 			if objects[depth] && !key() {
 				return bad("no key")
 			}

@@ -1,11 +1,4 @@
-package archive
-
-import "github.com/lineage-store/lineage/content"
-
-const (
-	typeText = content.TypeText
-	typeJSON = content.TypeJSON
-)
+package rawjson
 
 // knownKeys are the keys that the formats look for, so that reading them takes no
 // memory of its own.

@@ -1,0 +1,216 @@
+package form_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func bodies(s form.Said) [][]byte {
+	var b [][]byte
+	for _, p := range s.Pieces {
+		b = append(b, p.Body)
+	}
+	return b
+}
+
+// told lists pieces as "kind name: body", in the order of the message.
+func told(s form.Said) []string {
+	pieces := slices.Clone(s.Pieces[1:])
+	pieces = slices.Insert(pieces, form.FirstAt(s.Form), s.Pieces[0])
+	var list []string
+	for _, p := range pieces {
+		list = append(list, strings.TrimSpace(p.Kind.String()+" "+p.Name)+": "+string(p.Body))
+	}
+	return list
+}
+
+func TestPieces(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for _, tt := range []struct {
+		name, role, message string
+		want                []string
+	}{
+		{"a string", "user", `"hi"`, []string{"text: hi"}},
+		{"plain content", "user", `{"role":"user","content":"hi"}`, []string{"text: hi"}},
+		{"escapes", "user", `{"content":"a\n\"b\" \\ é <b>"}`, []string{"text: a\n\"b\" \\ é <b>"}},
+		{"empty text", "assistant", `{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{\"q\":1}"}}]}`,
+			[]string{`input look: {"q":1}`}},
+		{"chat completions result", "tool", `{"role":"tool","tool_call_id":"c1","name":"look","content":"found"}`, []string{"output look: found"}},
+		{"a result without a role of its own", "tool", `{"content":"found"}`, []string{"output: found"}},
+		{"anthropic blocks", "assistant", `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"abc"},{"type":"text","text":"hi"},{"type":"tool_use","id":"t1","name":"look","input":{"q":[1]}}]}`,
+			[]string{"reasoning: hm", "text: hi", `input look: {"q":[1]}`}},
+		{"anthropic result", "user", `[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"found"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"type":"text","text":"so"}]`,
+			[]string{"output: found", "file: AAAA", "text: so"}},
+		{"anthropic result as text", "user", `[{"type":"tool_result","tool_use_id":"t1","content":"found"}]`, []string{"output: found"}},
+		{"redacted", "assistant", `[{"type":"redacted_thinking","data":"zzz"}]`, []string{"reasoning: zzz"}},
+		{"ui message", "assistant", `{"id":"m1","role":"assistant","parts":[{"type":"step-start"},{"type":"reasoning","text":"hm"},{"type":"text","text":"hi"},{"type":"tool-look","toolCallId":"c","state":"output-available","input":{"q":1},"output":"found"},{"type":"file","url":"data:image/png;base64,AA","mediaType":"image/png"},{"type":"data-note","data":{"n":1}}]}`,
+			[]string{"reasoning: hm", "text: hi", `input look: {"q":1}`, "output look: found", "file: data:image/png;base64,AA", `data: {"n":1}`}},
+		{"a tool by name", "assistant", `{"parts":[{"type":"dynamic-tool","toolName":"look","input":"x","output":{"a":null},"errorText":"bad"}]}`,
+			[]string{"input look: x", `output look: {"a":null}`, "output look: bad"}},
+		{"responses", "assistant", `{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"hi","annotations":[]}]}`, []string{"text: hi"}},
+		{"responses call", "assistant", `{"type":"function_call","call_id":"c1","name":"look","arguments":"{}"}`, []string{"input look: {}"}},
+		{"responses result", "tool", `{"type":"function_call_output","call_id":"c1","output":"found"}`, []string{"output: found"}},
+		{"responses reasoning", "assistant", `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"zz"}`, []string{"reasoning: hm", "reasoning: zz"}},
+		{"gemini", "model", `{"role":"model","parts":[{"text":"hi"},{"functionCall":{"name":"look","args":{"q":1}}},{"functionResponse":{"name":"look","response":{"r":2}}}]}`,
+			[]string{"text: hi", `input look: {"q":1}`, `output look: {"r":2}`}},
+		{"an unknown long text", "user", `{"content":"hi","note":"` + long + `"}`, []string{"text: hi", "data: " + long}},
+		{"an unknown large value", "user", `{"content":"hi","trace":[` + strings.Repeat("1,", 600) + `1]}`, []string{"text: hi", "data: [" + strings.Repeat("1,", 600) + "1]"}},
+		{"nothing said", "user", ` { "content" : null , "n":1.0, "b": true } `, []string{`data: { "content" : null , "n":1.0, "b": true }`}},
+		{"an AI SDK result", "tool", `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"look","output":{"type":"text","value":"found"}},{"type":"tool-result","toolName":"look","output":{"type":"json","value":{"a":1}}}]}`,
+			[]string{"output look: found", `output look: {"a":1}`}},
+		{"results as blocks", "tool", `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"found"}]}`, []string{"output: found"}},
+		{"a stored response", "assistant", `{"object":"response","reasoning":{"effort":"high"},"output":[{"type":"reasoning","summary":[]},{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}`,
+			[]string{"text: hi"}},
+		{"what is aside is not said", "user", `{"metadata":{"text":"no","content":"` + long + `"},"parts":[{"type":"text","text":"yes","providerMetadata":{"text":"no"}}],"reasoning_effort":"high"}`,
+			[]string{"data: " + long, "text: yes"}},
+		{"an image", "user", `{"content":[{"type":"image_url","image_url":{"url":"https://a/x.png","detail":"low"}},{"type":"text","text":"hi"}]}`, []string{"file: https://a/x.png", "text: hi"}},
+		{"an odd text", "user", `{"content":[{"type":"text","text":"\ud800"},{"type":"text","text":"hi"}]}`, []string{`text: "\ud800"`, "text: hi"}},
+		{"last type", "user", `{"content":[{"text":"hm","type":"reasoning"}]}`, []string{"reasoning: hm"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			said, ok := form.Split([]byte(tt.message), tt.role)
+			require.True(t, ok)
+			require.Equal(t, tt.want, told(said))
+			again, err := form.Join(said.Form, said.Extras, bodies(said))
+			require.NoError(t, err)
+			require.Equal(t, tt.message, string(again))
+		})
+	}
+}
+
+// Messages that differ in what is said, in ids and in numbers have one form.
+func TestFormsRepeat(t *testing.T) {
+	forms := make(map[string]bool)
+	for i := range 100 {
+		m := fmt.Sprintf(`{"id":"m%d","role":"user","at":%d.50,"parts":[{"type":"text","text":"said %d"}]}`, i, i*i, i)
+		said, ok := form.Split([]byte(m), "user")
+		require.True(t, ok)
+		forms[string(said.Form)] = true
+	}
+	require.Len(t, forms, 1)
+}
+
+// Texts come back in the way in which programs of many languages write them.
+func TestStyles(t *testing.T) {
+	for name, text := range map[string]string{
+		"stringify": `"é \u0001 \b / <a>` + "\u2028" + ` \"x\" \\"`, "go": `"\u003cb\u003e \u0026 é \u2028"`, "python": `"\u00e9 \ud83d\ude00 <a> /"`,
+		"php": `"\u00e9 a\/b"`, "php with unicode": `"é a\/b \u2028"`, "jackson": `"\u00E9 <a>"`, "gson": `"\u003d \u0027 é"`, "dotnet": `"\u0022 \u00E9 \u002B \\ \n"`,
+	} {
+		m := `{"content":` + text + `}`
+		said, ok := form.Split([]byte(m), "user")
+		require.True(t, ok, name)
+		require.Len(t, said.Pieces, 1, name)
+		require.False(t, said.Pieces[0].JSON, name)
+	}
+	// Others are pieces as they are written.
+	for name, text := range map[string]string{"lone surrogate": `"\ud800"`, "mixed": `"\u00e9é"`, "needless": `"\u0041"`, "invalid utf-8": "\"a\xffb\""} {
+		said, ok := form.Split([]byte(`{"content":`+text+`}`), "user")
+		require.True(t, ok, name)
+		require.Equal(t, []form.Piece{{Kind: structure.TextPiece, Body: []byte(text), JSON: true}}, said.Pieces, name)
+	}
+}
+
+func TestNotTakenApart(t *testing.T) {
+	for name, m := range map[string]string{
+		"nothing": "", "no JSON": "hi", "two values": `{} {}`, "cut": `{"content":"a`, "BOM": "\ufeff{}", "control byte": "{\"a\":\"\x0f\"}",
+		"too deep": strings.Repeat("[", 600) + strings.Repeat("]", 600), "too many pieces": "[" + strings.Repeat(`{"text":"a"},`, 1001) + `0]`,
+		"a form too large": "{" + strings.Repeat(`"`+strings.Repeat("k", 100)+`":true,`, 700) + `"content":"x"}`,
+	} {
+		_, ok := form.Split([]byte(m), "user")
+		require.False(t, ok, name)
+	}
+	// More values than there is room for stay in the form.
+	said, ok := form.Split([]byte(`{"content":"a","n":[`+strings.Repeat("1,", 400)+`1]}`), "user")
+	require.True(t, ok)
+	require.Len(t, said.Extras, structure.MostExtras)
+}
+
+func TestJoinRefusesWhatDoesNotGoTogether(t *testing.T) {
+	said, ok := form.Split([]byte(`{"id":"m","content":"hi"}`), "user")
+	require.True(t, ok)
+	for _, tt := range []struct {
+		form           []byte
+		extras, pieces [][]byte
+	}{
+		{said.Form, said.Extras, nil}, {said.Form, nil, bodies(said)}, {said.Form, said.Extras, append(bodies(said), nil)},
+		{said.Form, append(said.Extras, nil), bodies(said)}, {[]byte{0x1f}, nil, [][]byte{nil}}, {[]byte{1}, nil, [][]byte{nil}}, {[]byte{1, 1, 0x10}, nil, [][]byte{nil}}, {[]byte{0x10, 1}, nil, [][]byte{nil, nil}},
+	} {
+		_, err := form.Join(tt.form, tt.extras, tt.pieces)
+		require.ErrorIs(t, err, form.ErrMismatch)
+	}
+}
+
+// message draws JSON that uses the keys of the formats in any way.
+func message() *rapid.Generator[any] {
+	texts := rapid.OneOf(
+		rapid.StringOf(rapid.RuneFrom([]rune{'a', '"', '\\', '\n', '/', '<', 'é', '😀', 0, '\u2028', '\x7f', '\''})),
+		rapid.SampledFrom([]string{"text", "reasoning", "tool_use", "tool_result", "tool-x", "data-y", "function_call_output", "base64", "tool", "data:,a", strings.Repeat("y", 300)}))
+	keys := rapid.SampledFrom([]string{"id", "type", "role", "name", "content", "text", "parts", "tool_calls", "function", "arguments", "input", "output", "error", "data", "url", "thinking", "reasoning", "signature", "usage", "k", ""})
+	scalar := rapid.OneOf(rapid.Just[any](nil), rapid.Just[any](true), rapid.Just[any](json.Number("1.0")), rapid.Just[any](json.Number("-9223372036854775808")), rapid.Map(texts, func(s string) any { return s }))
+	var value func(depth int) *rapid.Generator[any]
+	value = func(depth int) *rapid.Generator[any] {
+		if depth == 0 {
+			return scalar
+		}
+		return rapid.OneOf(scalar,
+			rapid.Map(rapid.SliceOfN(value(depth-1), 0, 5), func(v []any) any { return v }),
+			rapid.Map(rapid.MapOfN(keys, value(depth-1), 0, 6), func(v map[string]any) any { return v }),
+		)
+	}
+	return value(5)
+}
+
+// Whatever is taken apart comes back, and what a common encoder wrote is taken apart.
+func TestSplitAny(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(rapid.Bool().Draw(t, "escapes"))
+		if rapid.Bool().Draw(t, "indented") {
+			e.SetIndent(" ", "\t")
+		}
+		require.NoError(t, e.Encode(message().Draw(t, "message")))
+		said, ok := form.Split(b.Bytes(), rapid.SampledFrom([]string{"user", "tool"}).Draw(t, "role"))
+		require.True(t, ok)
+		again, err := form.Join(said.Form, said.Extras, bodies(said))
+		require.NoError(t, err)
+		require.Equal(t, b.String(), string(again))
+		for _, p := range said.Pieces {
+			require.NotEmpty(t, p.Body)
+		}
+	})
+}
+
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte(`{"role":"user","content":"a\u00e9","parts":[{"type":"tool-x","input":{},"output":"b"}],"content":1e2}`), "tool")
+	f.Add([]byte(`[{"type":"tool_result","content":[{"text":"\/"}]},"`+"\xff"+`"]`), "user")
+	f.Fuzz(func(t *testing.T, message []byte, role string) {
+		said, ok := form.Split(message, role)
+		if !ok {
+			return
+		}
+		again, err := form.Join(said.Form, said.Extras, bodies(said))
+		if err != nil || !bytes.Equal(again, message) {
+			t.Fatalf("%v: %q became %q", err, message, again)
+		}
+	})
+}
+
+func FuzzJoin(f *testing.F) {
+	f.Add([]byte("{\"id\":\x0f,\"text\":\x13,\"v\":\x0e}"), []byte("a"), []byte("b\xff"))
+	f.Fuzz(func(t *testing.T, format, extra, piece []byte) {
+		for _, n := range []int{0, 1, 2} {
+			_, _ = form.Join(format, [][]byte{extra}[:min(n, 1)], [][]byte{piece, piece}[:n])
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package form
+
+import (
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// says are the keys of texts that say something in the formats known.
+var says = setOf("content", "text", "refusal", "parts", "transcript", "value", "output_text", "result", "thoughts")
+
+// leadsOn are the keys of objects and lists in which something may be said. Others are aside.
+var leadsOn = setOf("content", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
+	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
+	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details")
+
+// namesKind are the keys of texts that tell what an object is. They repeat, so they stay in
+// the form.
+var namesKind = setOf("type", "role", "name", "toolName", "tool_name", "state", "status", "object", "model", "media_type", "mediaType",
+	"mime_type", "mimeType", "stop_reason", "finish_reason", "phase", "from", "sender", "recipient", "channel", "content_type", "language",
+	"format", "detail", "service_tier", "version", "userType")
+
+func setOf(keys ...string) map[string]bool {
+	set := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		set[k] = true
+	}
+	return set
+}
+
+// mostKindName is the size of the longest text that is taken for the name of a kind.
+const mostKindName = 64
+
+// isPlain reports whether a string looks like the name of a kind, and not like something that
+// somebody wrote.
+func isPlain(quoted []byte) bool {
+	if len(quoted) > mostKindName+2 {
+		return false
+	}
+	for _, c := range quoted[1 : len(quoted)-1] {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && c != '.' && c != '_' && c != '-' && c != '/' && c != ':' {
+			return false
+		}
+	}
+	return true
+}
+
+// object is what its members tell of an object before it is taken apart.
+type object struct {
+	kind, role string
+	tool       string // the tool that it calls, or whose result it is
+	isFile     bool
+	isData     bool
+}
+
+// look reads the members that tell what an object is.
+func look(raw []byte) object {
+	var o object
+	var name string
+	calls := false
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "type":
+			o.kind = rawjson.Str(m.Value)
+		case "role":
+			o.role = rawjson.Str(m.Value)
+		case "name", "toolName", "tool_name":
+			name = rawjson.Str(m.Value)
+		case "arguments", "args", "input", "output", "response":
+			calls = true
+		case "media_type", "mediaType", "mime_type", "mimeType", "file_data":
+			o.isFile = true
+		}
+	}
+	switch tool, isTool := strings.CutPrefix(o.kind, "tool-"); {
+	case isTool && name == "":
+		o.tool = tool
+	case o.role == "" && (calls || o.calls()), o.says(structure.TextPiece) == structure.OutputPiece:
+		o.tool = name
+	}
+	o.isFile = o.isFile || o.kind == "base64"
+	o.isData = strings.HasPrefix(o.kind, "data-")
+	return o
+}
+
+// calls reports whether the object is a call of a tool, or the result of one.
+func (o *object) calls() bool {
+	return strings.Contains(o.kind, "tool") || strings.Contains(o.kind, "call") || strings.Contains(o.kind, "function")
+}
+
+// says returns of which kind the texts of the object are, where those around it are of the given kind.
+func (o *object) says(around structure.Piece) structure.Piece {
+	switch {
+	case strings.Contains(o.kind, "reasoning"), strings.Contains(o.kind, "thinking"), strings.Contains(o.kind, "thought"), o.kind == "summary_text":
+		return structure.ReasoningPiece
+	case strings.HasSuffix(o.kind, "tool_result"), strings.HasSuffix(o.kind, "_output"), strings.HasSuffix(o.kind, "tool-result"):
+		return structure.OutputPiece
+	case o.role != "":
+		return PlainPiece(o.role)
+	}
+	return around
+}
+
+// hasParts reports whether a result is a list of parts, or a part, that says something.
+func hasParts(raw []byte) bool {
+	first := raw
+	if rawjson.IsArray(raw) {
+		first = nil
+		for e := range rawjson.Elements(raw) {
+			first = e
+			break
+		}
+	}
+	return rawjson.IsObject(first) && rawjson.IsString(rawjson.Get(first, "type")) &&
+		(len(rawjson.Get(first, "text")) > 0 || len(rawjson.Get(first, "value")) > 0 || len(rawjson.Get(first, "source")) > 0)
+}

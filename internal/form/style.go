@@ -1,0 +1,103 @@
+package form
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// style is a way in which programs escape the texts of JSON strings.
+type style struct {
+	ascii    bool   // escapes what is not ASCII
+	upper    bool   // writes hexadecimal digits in upper case
+	lines    bool   // escapes the line separators U+2028 and U+2029
+	escaped  string // characters that are escaped by their number although they need not be
+	slash    bool   // writes \/
+	longQuot bool   // escapes the quote by its number
+}
+
+// styles are tried in this order. Forms on disk name them by their place: only append.
+var styles = [...]style{
+	{},                              // JSON.stringify, serde, Python without ensure_ascii
+	{lines: true, escaped: "<>&"},   // Go
+	{lines: true},                   // Go without HTML escapes
+	{ascii: true},                   // Python
+	{ascii: true, slash: true},      // PHP
+	{lines: true, slash: true},      // PHP with JSON_UNESCAPED_UNICODE
+	{ascii: true, upper: true},      // Jackson's ESCAPE_NON_ASCII
+	{lines: true, escaped: "<>&='"}, // Gson
+	{ascii: true, upper: true, escaped: "<>&'+`\x7f", longQuot: true}, // System.Text.Json
+}
+
+// quote appends a text as a string.
+func (s *style) quote(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	for len(text) > 0 {
+		n := 0
+		for n < len(text) && s.plain(text[n]) {
+			n++
+		}
+		dst = append(dst, text[:n]...)
+		if text = text[n:]; len(text) == 0 {
+			break
+		}
+		var size int
+		dst, size = s.escape(dst, text)
+		text = text[size:]
+	}
+	return append(dst, '"')
+}
+
+// plain reports whether a byte stands for itself in every place.
+func (s *style) plain(c byte) bool {
+	switch {
+	case c < 0x20 || c == '"' || c == '\\':
+		return false
+	case c == '/':
+		return !s.slash
+	case c >= utf8.RuneSelf:
+		return !s.ascii && (c != 0xe2 || !s.lines)
+	}
+	return len(s.escaped) == 0 || bytes.IndexByte([]byte(s.escaped), c) < 0
+}
+
+// escape appends the first character of a text, which is not plain, and returns how many
+// bytes it has.
+func (s *style) escape(dst, text []byte) ([]byte, int) {
+	switch c := text[0]; c {
+	case '"':
+		if s.longQuot {
+			return s.number(dst, '"'), 1
+		}
+		return append(dst, '\\', c), 1
+	case '\\', '/':
+		return append(dst, '\\', c), 1
+	case '\n':
+		return append(dst, `\n`...), 1
+	case '\r':
+		return append(dst, `\r`...), 1
+	case '\t':
+		return append(dst, `\t`...), 1
+	case '\b':
+		return append(dst, `\b`...), 1
+	case '\f':
+		return append(dst, `\f`...), 1
+	}
+	r, size := utf8.DecodeRune(text)
+	switch {
+	case r == utf8.RuneError && size == 1, !s.ascii && r >= utf8.RuneSelf && r != '\u2028' && r != '\u2029':
+		return append(dst, text[:size]...), size
+	case r > 0xffff:
+		r -= 0x10000
+		return s.number(s.number(dst, 0xd800+r>>10), 0xdc00+r&0x3ff), size
+	}
+	return s.number(dst, r), size
+}
+
+// number appends a character by its number.
+func (s *style) number(dst []byte, r rune) []byte {
+	digits := "0123456789abcdef"
+	if s.upper {
+		digits = "0123456789ABCDEF"
+	}
+	return append(dst, '\\', 'u', digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15])
+}

@@ -1,0 +1,265 @@
+// Package rawjson finds where the values of a JSON document lie, without decoding them, so
+// that they keep their bytes. What it walks must be valid JSON: of anything else it yields
+// less, and never fails.
+package rawjson
+
+import (
+	"bytes"
+	"iter"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// StringEnd returns the place after the string that begins at i, or the end of
+// the bytes when it does not end.
+func StringEnd(b []byte, i int) int {
+	i++
+	quote := -1
+	for i < len(b) {
+		if quote < i {
+			n := bytes.IndexByte(b[i:], '"')
+			if n < 0 {
+				return len(b)
+			}
+			quote = i + n
+		}
+		n := bytes.IndexByte(b[i:quote], '\\')
+		if n < 0 {
+			return quote + 1
+		}
+		i += n + 2
+	}
+	return len(b)
+}
+
+// ValueEnd returns the place after the value that begins at i.
+func ValueEnd(b []byte, i int) int {
+	if i >= len(b) {
+		return len(b)
+	}
+	switch b[i] {
+	case '"':
+		return StringEnd(b, i)
+	case '{', '[':
+		depth := 0
+		for ; i < len(b); i++ {
+			switch b[i] {
+			case '"':
+				i = StringEnd(b, i) - 1
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		}
+		return len(b)
+	}
+	for ; i < len(b); i++ {
+		switch b[i] {
+		case ',', '}', ']', ' ', '\t', '\n', '\r':
+			return i
+		}
+	}
+	return len(b)
+}
+
+func SkipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// Member is a member of an object.
+type Member struct {
+	// Key is the key as it reads, Quoted as it is written.
+	Key    string
+	Quoted []byte
+	Value  []byte
+	// At is where the value begins in the object's bytes.
+	At int
+}
+
+// Members yields the members of an object, nothing for another value.
+func Members(raw []byte) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		i := SkipSpace(raw, 0)
+		if i >= len(raw) || raw[i] != '{' {
+			return
+		}
+		for i = SkipSpace(raw, i+1); i < len(raw) && raw[i] == '"'; i = SkipSpace(raw, i+1) {
+			var m Member
+			end := StringEnd(raw, i)
+			m.Quoted = raw[i:end:end]
+			m.Key = KeyText(m.Quoted)
+			i = SkipSpace(raw, end)
+			if i >= len(raw) || raw[i] != ':' {
+				return
+			}
+			i = SkipSpace(raw, i+1)
+			end = ValueEnd(raw, i)
+			m.Value, m.At = raw[i:end:end], i
+			if !yield(m) {
+				return
+			}
+			if i = SkipSpace(raw, end); i >= len(raw) || raw[i] != ',' {
+				return
+			}
+		}
+	}
+}
+
+// KeyText returns what a key reads. Keys that formats know cost no memory.
+func KeyText(quoted []byte) string {
+	if len(quoted) < 2 {
+		return ""
+	}
+	inner := quoted[1 : len(quoted)-1]
+	if known, ok := knownKeys[string(inner)]; ok {
+		return known
+	}
+	s, _ := Text(quoted)
+	return s
+}
+
+// Elements yields the elements of an array, nothing for another value.
+func Elements(raw []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, e := range ElementsAt(raw) {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// ElementsAt yields the elements of an array with where each begins in the array's bytes.
+func ElementsAt(raw []byte) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		i := SkipSpace(raw, 0)
+		if i >= len(raw) || raw[i] != '[' {
+			return
+		}
+		i = SkipSpace(raw, i+1)
+		for i < len(raw) && raw[i] != ']' {
+			end := ValueEnd(raw, i)
+			if end == i || !yield(i, raw[i:end:end]) {
+				return
+			}
+			if i = SkipSpace(raw, end); i >= len(raw) || raw[i] != ',' {
+				return
+			}
+			i = SkipSpace(raw, i+1)
+		}
+	}
+}
+
+// Get returns the member of an object with a key, nil if there is none.
+func Get(raw []byte, key string) []byte {
+	for m := range Members(raw) {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+func IsNull(raw []byte) bool   { return len(raw) == 0 || raw[0] == 'n' }
+func IsTrue(raw []byte) bool   { return len(raw) > 0 && raw[0] == 't' }
+func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
+func IsArray(raw []byte) bool  { return len(raw) > 0 && raw[0] == '[' }
+func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+
+// Text returns what a string value reads, with U+FFFD for what is not text. It
+// reports false for another value, whose text is empty.
+func Text(raw []byte) (string, bool) {
+	if !IsString(raw) {
+		return "", false
+	}
+	b, _ := Unquote(raw)
+	return strings.ToValidUTF8(string(b), "\uFFFD"), true
+}
+
+// Str is text for callers to whom no string is the empty one.
+func Str(raw []byte) string {
+	s, _ := Text(raw)
+	return s
+}
+
+// Unquote returns what a string value reads. It is not exact when it has an escape
+// for half a character, which becomes U+FFFD. The bytes may be the value's own.
+func Unquote(raw []byte) (b []byte, exact bool) {
+	if len(raw) < 2 {
+		return nil, false
+	}
+	inner := raw[1 : len(raw)-1 : len(raw)-1]
+	next := bytes.IndexByte(inner, '\\')
+	if next < 0 {
+		return inner, true
+	}
+	out := make([]byte, 0, len(inner))
+	exact = true
+	for next >= 0 && next+1 < len(inner) {
+		out = append(out, inner[:next]...)
+		c := inner[next+1]
+		inner = inner[next+2:]
+		switch c {
+		case 'n':
+			out = append(out, '\n')
+		case 't':
+			out = append(out, '\t')
+		case 'r':
+			out = append(out, '\r')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'u':
+			r := hex4(inner)
+			if r < 0 {
+				return nil, false
+			}
+			inner = inner[4:]
+			if utf16.IsSurrogate(r) {
+				var low rune = -1
+				if len(inner) >= 6 && inner[0] == '\\' && inner[1] == 'u' {
+					low = hex4(inner[2:])
+				}
+				if whole := utf16.DecodeRune(r, low); low >= 0 && whole != utf8.RuneError {
+					r, inner = whole, inner[6:]
+				} else {
+					r, exact = utf8.RuneError, false
+				}
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			out = append(out, c)
+		}
+		next = bytes.IndexByte(inner, '\\')
+	}
+	return append(out, inner...), exact
+}
+
+func hex4(b []byte) rune {
+	if len(b) < 4 {
+		return -1
+	}
+	var r rune
+	for _, c := range b[:4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
