@@ -21,6 +21,9 @@ const (
 	TypeMP3      = "audio/mpeg"
 	TypeWAV      = "audio/wav"
 	TypeMP4      = "video/mp4"
+
+	// TypeForm is the JSON of a message without the pieces that were said.
+	TypeForm = "application/vnd.lineage.form"
 )
 
 // typeCodes holds a media type at the place of its code. Codes are on disk: new
@@ -61,6 +64,7 @@ var typeCodes = [...]string{
 	32: "audio/flac",
 	33: "audio/webm",
 	34: "video/webm",
+	35: TypeForm,
 }
 
 // TypeCode returns the code that stands for a media type on disk. It reports

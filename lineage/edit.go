@@ -3,6 +3,7 @@ package lineage
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
@@ -10,7 +11,7 @@ import (
 
 // EditOptions say how an edit goes on.
 type EditOptions struct {
-	// Index is which entry of the span is edited, when it has several.
+	// Index is the Entry.Index of the entry that is edited, when the span has several.
 	Index int
 	// Replay, when not nil, is asked of each later entry of the history, in order,
 	// whether it is said again after the edit. The content is shared. Typically the
@@ -87,14 +88,15 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 	if err != nil {
 		return nil, err
 	}
-	if o.Index < 0 || o.Index >= len(entries) {
-		return nil, subjectError("span", span.String(), ErrInvalid, fmt.Sprintf("it has %d entries, not %d", len(entries), o.Index+1))
+	at := slices.IndexFunc(entries, func(e *Entry) bool { return e.Index == o.Index })
+	if at < 0 {
+		return nil, subjectError("span", span.String(), ErrInvalid, fmt.Sprintf("it has no entry with index %d", o.Index))
 	}
 	items := make([]Item, len(entries))
 	for i, e := range entries {
 		items[i] = e.Item()
 	}
-	old := entries[o.Index]
+	old := entries[at]
 	if edited.Kind == 0 {
 		edited.Kind = old.Kind
 	}
@@ -104,15 +106,17 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 		inherit(&edited.Name, old.Name)
 		inherit(&edited.Document, old.Document)
 		inherit(&edited.Filename, old.Filename)
-		inherit(&edited.Type, old.Type)
+		if old.said == nil {
+			inherit(&edited.Type, old.Type)
+		}
 		if edited.Kind == Document && edited.Revision == 0 {
 			edited.Revision = old.Revision + 1
 		}
 	}
-	if edited.Origin.ParentID.IsZero() && !edited.holds(old.Content) {
+	if edited.Origin.ParentID.IsZero() {
 		edited.Origin.ParentID = old.Content
 	}
-	items[o.Index] = edited
+	items[at] = edited
 	return items, nil
 }
 

@@ -165,13 +165,11 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 			continue
 		}
 		item := e.Item()
-		u := usageOf(&item, new(BlockOrigin))
-		if e.Span == last {
-			n := len(usages) - 1
-			usages[n] = append(usages[n], u)
-			continue
+		if e.Span != last {
+			usages, last = append(usages, nil), e.Span
 		}
-		usages, last = append(usages, []structure.Usage{u}), e.Span
+		n := len(usages) - 1
+		usages[n] = appendUsages(usages[n], &item, new(BlockOrigin))
 	}
 	return usages, nil
 }
@@ -244,10 +242,7 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 		if err != nil {
 			return SpanRef{}, err
 		}
-		// A result that repeats the last message is that message.
-		if last := entries[len(entries)-1].Content; !result.holds(last) {
-			result.Origin.ParentID = last
-		}
+		result.Origin.ParentID = entries[len(entries)-1].Content
 	}
 	parent := &Context{store: c.store, id: state.Parent}
 	spans, err := parent.Extend(ctx, result)
@@ -288,7 +283,7 @@ func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here,
 			return err
 		}
 		if t.Number == 0 {
-			heard.Body, heard.Reader, heard.Content = nil, nil, ours.usages[0].Content
+			heard.Body, heard.Reader, heard.Content, heard.parts = nil, nil, ours.usages[0].Content, ours.usages
 			if heard.Origin.SourceID == "" {
 				heard.Origin.SourceID = contextSource(c.id, SpanRef{})
 			}

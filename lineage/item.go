@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -38,6 +39,9 @@ type Item struct {
 	Content ContentID
 	// reference is set where Content must be: an item without any of the three is empty.
 	reference bool
+	// parts are the usages of the entry that the item was made from, if its Content is still
+	// that entry's.
+	parts []structure.Usage
 
 	// Type is the media type. Default: text/plain for a message or document,
 	// application/octet-stream for an asset, or what Content was stored with.
@@ -111,18 +115,59 @@ type Entry struct {
 	// Set is the span set it is an alternative in, else zero.
 	Set structure.SpanSetID
 
-	// Size is the length of the body. Body is nil when the body is too large to come
-	// along, which is beyond content.InlineLimit (64 KiB), or was erased. Store.Body and
-	// Store.Text read one of any size. Body must not be changed.
+	// Pieces are what a message says, in its order, where it was given as JSON that was taken
+	// apart; nil for a message that is its only piece. Content is the first text of them, or
+	// the first piece if there is no text.
+	Pieces []Piece
+
+	// Body is what was given. It is nil when that is too large to come along, which is beyond
+	// content.InlineLimit (64 KiB), or if some of it was erased, which Erased tells.
+	// Store.Original returns one of any size. Body must not be changed. Size is its length;
+	// of a message of several pieces whose Body is nil it is the length of these.
+	Size   int64
+	Body   []byte
+	Erased bool
+
+	// parts are the message's usages, and said its pieces with their form.
+	parts []structure.Usage
+	said  *form.Message
+}
+
+// Piece is a part of a message: a text, a call of a tool, what came of one, a file.
+type Piece struct {
+	Kind PieceKind
+	// Tool is the tool that was called.
+	Tool    string
+	Content ContentID
+	Type    string
+	// Size, Body and Erased are as in Entry.
 	Size   int64
 	Body   []byte
 	Erased bool
 }
 
-// Text returns the body as text. Where Body is nil, it is a note in brackets instead, such as "[text/plain, 70000 bytes]"
-// or "[erased]". Store.Text returns a body of any size.
+// PieceKind tells what a piece of a message is.
+type PieceKind = structure.Piece
+
+// The kinds of piece.
+const (
+	TextPiece      = structure.TextPiece
+	ReasoningPiece = structure.ReasoningPiece
+	InputPiece     = structure.InputPiece
+	OutputPiece    = structure.OutputPiece
+	FilePiece      = structure.FilePiece
+	DataPiece      = structure.DataPiece
+)
+
+// Text returns what was said, for people and models to read. Of a message that was given as
+// JSON these are its texts, a line for each call of a tool and for what came of it, and a note
+// for each file. A body that is not at hand is a note in brackets, such as
+// "[text/plain, 70000 bytes]" or "[erased]". Store.Text reads bodies of any size.
 func (e *Entry) Text() string {
-	if e.Erased || e.Body == nil && e.Size > 0 {
+	switch {
+	case e.said != nil:
+		return form.Tell(e.said.Pieces)
+	case e.Erased || e.Body == nil && e.Size > 0:
 		return e.note()
 	}
 	return string(e.Body)
@@ -140,7 +185,7 @@ func (e *Entry) note() string {
 func (e *Entry) Item() Item {
 	return Item{
 		Kind: e.Kind, Role: e.Role, Name: e.Name, Document: e.Document, Revision: e.Revision, Filename: e.Filename,
-		Content: e.Content, Type: e.Type, Origin: e.Origin, Metadata: e.Metadata, CreatedAt: e.CreatedAt,
+		Content: e.Content, Type: e.Type, Origin: e.Origin, Metadata: e.Metadata, CreatedAt: e.CreatedAt, parts: e.parts,
 	}
 }
 
@@ -192,12 +237,4 @@ func (i *Item) check(now time.Time) error {
 		}
 	}
 	return nil
-}
-
-// holds reports whether the item's content is known to be the given one.
-func (i *Item) holds(id ContentID) bool {
-	if !i.Content.IsZero() {
-		return i.Content == id
-	}
-	return i.Reader == nil && content.Sum(i.Body) == id
 }

@@ -1,12 +1,15 @@
 package lineage
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -65,44 +68,117 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, together bo
 		return fmt.Errorf("body from a reader inside a transaction, which may be tried again: %w", ErrInvalid)
 	}
 	n := len(items)
-	m.content, m.steps = m.content[:0], m.steps[:0]
-	// What is pointed at must not move.
-	m.blocks, m.usages, m.origins = slices.Grow(m.blocks[:0], n), slices.Grow(m.usages[:0], n), slices.Grow(m.origins[:0], n)
+	m.content, m.steps, m.usages = m.content[:0], m.steps[:0], m.usages[:0]
+	// Blocks and origins are pointed at and must not move.
+	m.blocks, m.usages, m.origins = slices.Grow(m.blocks[:0], n), slices.Grow(m.usages, n), slices.Grow(m.origins[:0], n)
 	for i := range items {
 		item := items[i]
 		if err := item.check(now); err != nil {
 			return err
 		}
-		if item.Content.IsZero() {
+		m.origins = append(m.origins, content.BlockOrigin{})
+		first := len(m.usages)
+		var err error
+		switch {
+		case !item.Content.IsZero():
+			m.usages = appendUsages(m.usages, &item, &m.origins[i])
+		case item.Kind == Message && item.Type == content.TypeJSON:
+			err = m.message(ctx, s, &item, &m.origins[i])
+		default:
 			m.blocks = m.blocks[:len(m.blocks)+1]
 			b := &m.blocks[len(m.blocks)-1]
-			if err := s.block(ctx, &item, b); err != nil {
+			err = s.block(ctx, &item, b)
+			m.content = append(m.content, b)
+			item.Content = b.ID
+			m.usages = appendUsages(m.usages, &item, &m.origins[i])
+		}
+		if err != nil {
+			return err
+		}
+		m.notItsOwnParent(first)
+	}
+	m.steps = stepsOf(m.steps, m.usages, together)
+	m.leaveToBlocks()
+	return nil
+}
+
+// notItsOwnParent takes the parent from a usage and its block where that is the same content:
+// an edit that says the same was not derived from anything.
+func (m *material) notItsOwnParent(i int) {
+	u := &m.usages[i]
+	if u.Origin == nil || u.Origin.ParentID != u.Content {
+		return
+	}
+	u.Origin.ParentID = ContentID{}
+	for _, b := range m.content {
+		if b.ID == u.Content {
+			b.Origin.ParentID = ContentID{}
+		}
+	}
+}
+
+// stepsOf appends the usages by step: all in one, or a step for each usage with its parts.
+func stepsOf(steps [][]structure.Usage, usages []structure.Usage, together bool) [][]structure.Usage {
+	for i := 0; i < len(usages); {
+		end := len(usages)
+		if !together {
+			end = form.End(usages, i)
+		}
+		steps = append(steps, usages[i:end:end])
+		i = end
+	}
+	return steps
+}
+
+// message takes a message of JSON. One that is too large to be taken apart is stored whole.
+func (m *material) message(ctx context.Context, s *Store, item *Item, origin *content.BlockOrigin) error {
+	if item.Reader != nil {
+		head, err := io.ReadAll(io.LimitReader(item.Reader, mostTakenApart+1))
+		if err != nil {
+			return fmt.Errorf("read body: %w", err)
+		}
+		if len(head) > mostTakenApart {
+			item.Reader = io.MultiReader(bytes.NewReader(head), item.Reader)
+			b := new(structure.Block)
+			if err := s.block(ctx, item, b); err != nil {
 				return err
 			}
 			m.content = append(m.content, b)
 			item.Content = b.ID
+			m.usages = appendUsages(m.usages, item, origin)
+			m.usages[len(m.usages)-1].Opaque = true
+			return nil
 		}
-		m.origins = append(m.origins, content.BlockOrigin{})
-		m.usages = append(m.usages, usageOf(&item, &m.origins[i]))
-		if !together {
-			m.steps = append(m.steps, m.usages[i:i+1:i+1])
-		}
+		item.Body, item.Reader = head, nil
 	}
-	if together {
-		m.steps = append(m.steps, m.usages)
+	parent := item.Origin.ParentID // of the first piece
+	store := func(mediaType string, kind content.OriginKind, body []byte) (ContentID, error) {
+		b := new(structure.Block)
+		err := s.block(ctx, &Item{Body: body, Type: mediaType, Origin: Origin{Kind: kind, ParentID: parent}, CreatedAt: item.CreatedAt}, b)
+		m.content = append(m.content, b)
+		parent = ContentID{}
+		return b.ID, err
 	}
-	m.leaveToBlocks()
+	n := len(m.usages)
+	var err error
+	if m.usages, err = write.Message(m.usages, usageOf(item, origin), item.Type, item.Body, store); err != nil {
+		return err
+	}
+	m.usages[n].Type = ""
 	return nil
 }
+
+// mostTakenApart is the size of the largest message that is read to be taken apart.
+const mostTakenApart = 16 << 20
 
 // leaveToBlocks takes from the usages what the first block offered with their
 // content says.
 func (m *material) leaveToBlocks() {
 	var first map[ContentID]*structure.Block
-	if len(m.blocks) > 8 {
-		first = make(map[ContentID]*structure.Block, len(m.blocks))
-		for i := range m.blocks {
-			if b := &m.blocks[i]; first[b.ID] == nil {
+	if len(m.content) > 8 {
+		first = make(map[ContentID]*structure.Block, len(m.content))
+		for _, b := range m.content {
+			if first[b.ID] == nil {
 				first[b.ID] = b
 			}
 		}
@@ -110,9 +186,9 @@ func (m *material) leaveToBlocks() {
 	for i := range m.usages {
 		u := &m.usages[i]
 		b := first[u.Content]
-		for k := 0; first == nil && b == nil && k < len(m.blocks); k++ {
-			if m.blocks[k].ID == u.Content {
-				b = &m.blocks[k]
+		for k := 0; first == nil && b == nil && k < len(m.content); k++ {
+			if m.content[k].ID == u.Content {
+				b = m.content[k]
 			}
 		}
 		if b == nil {
@@ -125,6 +201,29 @@ func (m *material) leaveToBlocks() {
 			u.Origin = nil
 		}
 	}
+}
+
+// appendUsages appends what an item is used as: one usage, or those of the entry that it was
+// made from. An origin that the item says is put where origin points.
+func appendUsages(dst []structure.Usage, i *Item, origin *content.BlockOrigin) []structure.Usage {
+	u := usageOf(i, origin)
+	if i.Kind == Message {
+		u.Piece = form.PlainPiece(i.Role)
+	}
+	if len(i.parts) == 0 || i.parts[0].Content != i.Content {
+		return append(dst, u)
+	}
+	is := &i.parts[0]
+	u.Piece, u.Form, u.Extras, u.Opaque, u.Type = is.Piece, is.Form, is.Extras, is.Opaque, is.Type
+	if u.Name == "" && u.Piece == InputPiece {
+		u.Name = is.Name // the tool's
+	}
+	dst = append(dst, u)
+	for _, part := range i.parts[1:] {
+		part.CreatedAt = u.CreatedAt
+		dst = append(dst, part)
+	}
+	return dst
 }
 
 // usageOf returns the usage that an item is. Its origin, if it says one, is put

@@ -127,12 +127,11 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 		}
 		item := e.Item()
 		item.Origin.SourceID = mergedFrom + place
-		u := usageOf(&item, new(BlockOrigin))
-		if e.Span == last {
-			usages[len(usages)-1] = append(usages[len(usages)-1], u)
-			continue
+		if e.Span != last {
+			usages, last = append(usages, nil), e.Span
 		}
-		usages, last = append(usages, []structure.Usage{u}), e.Span
+		n := len(usages) - 1
+		usages[n] = appendUsages(usages[n], &item, new(BlockOrigin))
 	}
 	return usages, nil
 }

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Where yields every usage of a content block, those of its own commit first.
+// Where yields every entry that a content block is in, those of its own commit first. A
+// message that says the same twice is yielded twice.
 func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for u, err := range s.engine.Where(ctx, id) {
@@ -23,14 +25,30 @@ func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error
 				yield(nil, err)
 				return
 			}
-			if u.Index >= len(entries) || entries[u.Index].Content != id {
+			e := entryAt(entries, u.Index)
+			if e == nil || !e.has(id) {
 				continue // another content whose id begins alike
 			}
-			if !yield(entries[u.Index], nil) {
+			if !yield(e, nil) {
 				return
 			}
 		}
 	}
+}
+
+// entryAt returns the entry of a span that a usage belongs to, nil if there is none.
+func entryAt(entries []*Entry, index int) *Entry {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if e := entries[i]; e.Index <= index && index < e.Index+max(len(e.parts), 1) {
+			return e
+		}
+	}
+	return nil
+}
+
+// has reports whether content is in the entry.
+func (e *Entry) has(id ContentID) bool {
+	return e.Content == id || slices.ContainsFunc(e.parts, func(u structure.Usage) bool { return u.Content == id })
 }
 
 // Provenance returns the chain of blocks that a content block was derived from:

@@ -5,9 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -106,22 +107,41 @@ func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
 	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), id), nil
 }
 
-// Text returns the body of an entry as text, whatever its size. For one that was erased
-// the error matches ErrErased.
-func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
+// Original returns what was given for an entry, byte for byte and whatever its size. If some
+// of it was erased, the error matches ErrErased.
+func (s *Store) Original(ctx context.Context, e *Entry) ([]byte, error) {
 	if e.Body != nil {
-		return e.Text(), nil
+		return e.Body, nil
 	}
-	r, err := s.Body(ctx, e.Content)
+	said := e.said
+	if said == nil {
+		said = form.Whole(e.Content, e.Size)
+	}
+	body, err := form.NewReader(s.engine).Original(ctx, said)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("span %v: %w", e.Span, err)
 	}
-	var text strings.Builder
-	text.Grow(int(e.Size))
-	if _, err := io.Copy(&text, r); err != nil {
-		return "", fmt.Errorf("span %v: %w", e.Span, err)
+	return body, nil
+}
+
+// Text returns what an entry says, as Entry.Text does, whatever its size. If some of it was
+// erased, the error matches ErrErased.
+func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
+	if e.said == nil {
+		body, err := s.Original(ctx, e)
+		return string(body), err
 	}
-	return text.String(), nil
+	pieces := slices.Clone(e.said.Pieces)
+	r := form.NewReader(s.engine)
+	for i := range pieces {
+		if p := &pieces[i]; p.Kind != FilePiece {
+			var err error
+			if p.Body, err = r.Body(ctx, p); err != nil {
+				return "", fmt.Errorf("span %v: %w", e.Span, err)
+			}
+		}
+	}
+	return form.Tell(pieces), nil
 }
 
 // BodyAt opens a body for reading at any offset. Pieces are checked as they are

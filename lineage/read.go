@@ -3,8 +3,12 @@ package lineage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
 
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -95,16 +99,15 @@ func (s *Store) History(ctx context.Context, tip SpanRef, w Window) iter.Seq2[*E
 		if tip.IsZero() {
 			return
 		}
-		var entries entrySlab
+		entries := entryReader{messages: form.NewReader(s.engine)}
 		for step, err := range s.engine.Path(ctx, tip, w, backend.PathOptions{Bodies: true, Passing: true}) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for i := range step.Span.Usages {
-				e := entries.next()
-				fillEntry(e, step, i)
-				if !yield(e, nil) {
+			for i := 0; i < len(step.Span.Usages); i = form.End(step.Span.Usages, i) {
+				e, err := entries.entry(ctx, step, i)
+				if !yield(e, err) || err != nil {
 					return
 				}
 			}
@@ -145,27 +148,29 @@ func (s *Store) At(ctx context.Context, tip SpanRef, position uint64) (SpanRef, 
 // runs looks up runs for functions over ancestry, each once.
 func (s *Store) runs(ctx context.Context) structure.RunLookup { return backend.Runs(ctx, s.engine) }
 
-// entrySlab makes entries several at a time, the more the longer the history is.
-type entrySlab struct {
-	free []Entry
-	size int
+// entryReader makes entries, several at a time, the more the longer the history is.
+type entryReader struct {
+	free     []Entry
+	size     int
+	messages *form.Reader
 }
 
 const mostEntries = 32
 
-func (s *entrySlab) next() *Entry {
-	if len(s.free) == 0 {
-		s.size = min(2*s.size+1, mostEntries)
-		s.free = make([]Entry, s.size)
+func (r *entryReader) next() *Entry {
+	if len(r.free) == 0 {
+		r.size = min(2*r.size+1, mostEntries)
+		r.free = make([]Entry, r.size)
 	}
-	e := &s.free[0]
-	s.free = s.free[1:]
+	e := &r.free[0]
+	r.free = r.free[1:]
 	return e
 }
 
-// fillEntry fills a fresh entry and keeps nothing of the step but bodies and
-// metadata.
-func fillEntry(e *Entry, step *backend.Step, i int) {
+// entry makes the entry that begins with usage i of a step. It keeps nothing of the step but
+// bodies and metadata.
+func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*Entry, error) {
+	e := r.next()
 	u, b := &step.Span.Usages[i], step.Blocks[i]
 	e.Position, e.Span, e.Index, e.Commit = step.Position, step.Span.Ref, i, step.Commit
 	e.Kind, e.Role, e.Name = u.Kind, u.Role, u.Name
@@ -180,4 +185,44 @@ func fillEntry(e *Entry, step *backend.Step, i int) {
 		e.Type = b.Type
 	}
 	e.Origin = u.OriginWith(b.Origin)
+	switch {
+	case u.Kind != structure.MessageUsage:
+	case !form.IsPlain(step.Span.Usages, i):
+		return e, r.said(ctx, e, step, i)
+	case u.Opaque:
+		e.parts = parts(step.Span.Usages[i : i+1])
+	}
+	return e, nil
+}
+
+// said fills in what a message of several pieces, or with a form, says.
+func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i int) error {
+	usages := step.Span.Usages[i:form.End(step.Span.Usages, i)]
+	m, err := r.messages.Message(ctx, step, i)
+	if err != nil {
+		return fmt.Errorf("span %v: %w", step.Span.Ref, err)
+	}
+	e.said, e.parts, e.Type = m, parts(usages), content.TypeJSON
+	if usages[0].Piece == InputPiece {
+		e.Name = e.Role // the name is the tool's
+	}
+	e.Pieces = make([]Piece, len(m.Pieces))
+	for k := range m.Pieces {
+		p := &m.Pieces[k]
+		e.Pieces[k] = Piece{Kind: p.Kind, Tool: p.Name, Content: p.Content, Type: p.Type, Size: p.Size, Body: p.Body, Erased: p.Erased}
+		e.Erased = e.Erased || p.Erased
+	}
+	if e.Body, e.Size = r.messages.Inline(m), m.Size(); e.Body != nil {
+		e.Size = int64(len(e.Body))
+	}
+	return nil
+}
+
+// parts returns usages with memory of their own.
+func parts(usages []structure.Usage) []structure.Usage {
+	own := slices.Clone(usages)
+	for i := range own {
+		own[i].CloneBytes()
+	}
+	return own
 }

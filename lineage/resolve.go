@@ -20,27 +20,11 @@ type ResolveOptions struct {
 	Budget int
 	// Tokens counts them. Default EstimateTokens.
 	Tokens TokenCounter
-	// Text, when not nil, returns what is sent of a message or document: of one that is
-	// kept as JSON its words, for example, such as engine.DecodeMessage finds. Default:
-	// the body.
-	Text TextOf
 	// KeepTogether tells of two entries that follow each other, in different spans,
 	// that the later is not to be sent without the one before it. Neither Last nor
 	// Budget cuts between them; where such a chain does not fit, the end of it is left
 	// out, too. Default FollowsCall. What is in one span is never parted.
 	KeepTogether func(before, after *Entry) bool
-}
-
-// TextOf returns the text of an entry with the given body.
-type TextOf func(e *Entry, body []byte) (string, error)
-
-// of calls a function that is not nil, and says of which span its error is.
-func (f TextOf) of(e *Entry, body []byte) (string, error) {
-	text, err := f(e, body)
-	if err != nil {
-		err = fmt.Errorf("text of span %v: %w", e.Span, err)
-	}
-	return text, err
 }
 
 // FollowsCall reports whether the later of two entries is the result of a tool, by its
@@ -74,10 +58,9 @@ type Part struct {
 	text    *string // where it is not the body that came along
 }
 
-// Text returns what the part says, which is what Tokens counts. The body of a
-// message or document is read however large, up to MostText, and is what
-// ResolveOptions.Text makes of it. What is larger, an asset and what was erased are told
-// of in brackets: a model cannot be sent their bytes as text.
+// Text returns what the part says, as Entry.Text does, which is what Tokens counts. A body is
+// read whatever its size up to MostText. A larger one, an asset and erased content are notes
+// in brackets.
 func (p *Part) Text() string {
 	switch {
 	case p.Summary != nil:
@@ -334,22 +317,11 @@ func (p *plan) measure(ctx context.Context, from uint64) error {
 // part returns what is sent of an entry.
 func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 	part := Part{Entry: e}
-	body := e.Body
 	switch {
-	case e.Erased, e.Kind == Asset, e.Size > MostText:
+	case e.Kind == Asset, e.Size > MostText:
 		part.text = new(passageOf(e).Text)
-	case body == nil:
+	case e.Body == nil && !e.Erased:
 		text, err := p.store.Text(ctx, e)
-		if err != nil {
-			return Part{}, err
-		}
-		if p.opt.Text == nil {
-			part.text = &text
-		}
-		body = []byte(text)
-	}
-	if part.text == nil && p.opt.Text != nil {
-		text, err := p.opt.Text.of(e, body)
 		if err != nil {
 			return Part{}, err
 		}

@@ -1,7 +1,6 @@
 package lineage_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -264,36 +263,22 @@ func TestResolveKeepsTogetherInLongHistories(t *testing.T) {
 	}
 }
 
-func TestResolveSendsTextOfItsCaller(t *testing.T) {
-	s := newStore(t)
-	c := newContext(t, s, `{"text":"one"}`, `{"text":"`+strings.Repeat("two ", 20_000)+`"}`)
-	_, err := c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")}, lineage.User(""))
+func TestResolveSendsWhatIsSaid(t *testing.T) {
+	c := newContext(t, newStore(t))
+	_, err := c.Extend(bg, message("user", `{"text":"one"}`), message("user", `{"text":"`+strings.Repeat("two ", 20_000)+`"}`),
+		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")}, lineage.User(""))
 	require.NoError(t, err)
-	words := func(_ *lineage.Entry, body []byte) (string, error) {
-		var message struct{ Text string }
-		if len(body) == 0 {
-			return "", nil
-		}
-		err := json.Unmarshal(body, &message)
-		return message.Text, err
-	}
 	want := []string{"one", strings.Repeat("two ", 20_000), "[image/png, 4 bytes]", ""}
 	tokens := 0
 	for _, text := range want {
 		tokens += len(text) + 4
 	}
-	r := resolve(t, c, lineage.ResolveOptions{Text: words, Tokens: bytesAreTokens, Budget: tokens})
+	r := resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens, Budget: tokens})
 	require.Equal(t, want, partsOf(r))
 	require.Equal(t, tokens, r.Tokens)
 	tip, err := c.Tip(bg)
 	require.NoError(t, err)
 	require.Equal(t, tip, r.Tip)
-
-	say(t, c, "no json")
-	for _, budget := range []int{0, 1000} {
-		_, err = c.Resolve(bg, lineage.ResolveOptions{Text: words, Budget: budget})
-		require.ErrorContains(t, err, "invalid character")
-	}
 }
 
 func TestResolvePromptBeyondTheBudget(t *testing.T) {

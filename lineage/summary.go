@@ -79,9 +79,6 @@ type SummarizeOptions struct {
 	// messages ends.
 	Whole    bool
 	Embedder Embedder
-	// Text, when not nil, returns what the summarizer is told of a message or document:
-	// see ResolveOptions.
-	Text TextOf
 }
 
 var errNoSummarizer = fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
@@ -129,13 +126,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		if err != nil {
 			return nil, err
 		}
-		p := passageOf(e)
-		if o.Text != nil && !p.Absent {
-			if p.Text, err = o.Text.of(e, e.Body); err != nil {
-				return nil, err
-			}
-		}
-		passages = append(passages, p)
+		passages = append(passages, passageOf(e))
 	}
 	return c.summarize(ctx, by, o.Embedder, passages, record)
 }
@@ -188,7 +179,7 @@ func passageOf(e *Entry) Passage {
 	case e.Kind == Asset:
 		p.Role, p.Name = "asset", e.Filename
 	}
-	if e.Erased || e.Body == nil || e.Kind == Asset {
+	if e.Kind == Asset || e.Body == nil && e.said == nil {
 		p.Text, p.Absent = e.note(), true
 	}
 	return p

@@ -145,31 +145,23 @@ func TestPassages(t *testing.T) {
 	require.Equal(t, "tool:found,document:first,asset:[image/png,,user:[text/plain,,user:[erased]", summarize(t, c, lineage.SummarizeOptions{}).Text)
 }
 
-func TestSummarizeTellsTextOfItsCaller(t *testing.T) {
+func TestSummarizeTellsWhatIsSaid(t *testing.T) {
 	s := newStore(t)
-	c := newContext(t, s, `{"say":"hello"}`, `{"say":"gone"}`, strings.Repeat("long ", 20_000))
-	entries, err := c.All(bg)
+	c := newContext(t, s)
+	_, err := c.Extend(bg, message("user", `{"text":"hello"}`), lineage.User("gone"), lineage.User(strings.Repeat("long ", 20_000)))
 	require.NoError(t, err)
-	require.NoError(t, s.Erase(bg, entries[1].Content))
+	require.NoError(t, s.Erase(bg, content.Sum([]byte("gone"))))
 	var told []lineage.Passage
 	by := summarizerFunc(func(passages []lineage.Passage) (lineage.SummaryText, error) {
 		told = passages
 		return lineage.SummaryText{Text: "short"}, nil
 	})
-	_, err = c.Summarize(bg, by, lineage.SummarizeOptions{Text: func(e *lineage.Entry, body []byte) (string, error) {
-		require.Equal(t, uint64(1), e.Position)
-		return string(body[len(`{"say":"`) : len(body)-len(`"}`)]), nil
-	}})
+	_, err = c.Summarize(bg, by, lineage.SummarizeOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []lineage.Passage{
 		{Role: "user", Name: "user", Text: "hello"}, {Role: "user", Name: "user", Text: "[erased]", Absent: true},
 		{Role: "user", Name: "user", Text: "[text/plain, 100000 bytes]", Absent: true},
 	}, told)
-
-	_, err = c.Summarize(bg, by, lineage.SummarizeOptions{Whole: true, Text: func(*lineage.Entry, []byte) (string, error) {
-		return "", lineage.ErrInvalid
-	}})
-	require.ErrorIs(t, err, lineage.ErrInvalid)
 }
 
 type summarizerFunc func([]lineage.Passage) (lineage.SummaryText, error)

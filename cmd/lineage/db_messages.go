@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/speech"
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
@@ -25,7 +25,7 @@ func millis(t int64) time.Time { return time.UnixMilli(t).UTC() }
 func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 	r := &messageRecord{
 		ID: m.ID, Position: position, Kind: "message", Role: m.Name, ContentID: content.Sum(m.Data).String(),
-		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Text: speech.Of(content.TypeJSON, m.Data),
+		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Text: form.Text(m.Data, m.Name),
 		Data: rawJSON(m.Data), SourceID: m.ID, CreatedAt: millis(m.CreatedAt),
 	}
 	if m.ParentID != "" {

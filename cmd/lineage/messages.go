@@ -10,8 +10,8 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/speech"
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -120,7 +120,7 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.
 		return nil, err
 	}
 	m.Truncated = !whole
-	m.Text = speech.Of(e.Type, body)
+	m.Text = textOf(e, body)
 	if whole && e.Type == content.TypeJSON {
 		m.Data = rawJSON(body)
 	}
@@ -138,6 +138,11 @@ func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) (body
 		}
 		return e.Body, true, nil
 	}
+	if len(e.Pieces) > 0 {
+		body, err = s.store.Original(ctx, e)
+		whole = int64(len(body)) <= limit
+		return body[:min(int64(len(body)), limit)], whole, err
+	}
 	r, err := s.store.Body(ctx, e.Content)
 	if err != nil {
 		return nil, false, err
@@ -148,6 +153,17 @@ func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) (body
 	}
 	body, err = io.ReadAll(r)
 	return body, true, err
+}
+
+// textOf returns what an entry with the given body says.
+func textOf(e *lineage.Entry, body []byte) string {
+	switch {
+	case len(e.Pieces) > 0:
+		return e.Text()
+	case e.Type == content.TypeJSON:
+		return form.Text(body, e.Role)
+	}
+	return string(body)
 }
 
 // isText reports whether a media type is one that people read as it is.
@@ -210,7 +226,7 @@ func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return screen.Line(speech.Of(e.Type, body)), nil
+	return screen.Line(textOf(e, body)), nil
 }
 
 // speaker returns who says an entry, or what it is.
@@ -248,7 +264,7 @@ func (s *session) printEntry(ctx context.Context, e *lineage.Entry, labels strin
 	if err != nil {
 		return err
 	}
-	text := speech.Of(e.Type, body)
+	text := textOf(e, body)
 	width := 0
 	if s.out.Width > 0 {
 		width = max(s.out.Width-4, 20)

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/speech"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/engine"
 )
@@ -177,11 +176,7 @@ func (s *session) renderResolved(ctx context.Context, resolved *lineage.Resolved
 			messages = append(messages, engine.Object{{Name: "summary", Value: p.Summary.Text}})
 			continue
 		}
-		body, _, err := s.body(ctx, p.Entry, maxText)
-		if err != nil {
-			return err
-		}
-		text := speech.Of(p.Entry.Type, body)
+		text := p.Text()
 		if p.Entry.Erased {
 			text = "(erased)"
 		}

@@ -35,7 +35,7 @@ func (b *Batch) Extend(p Place, content []*structure.Block, steps [][]structure.
 	for i, usages := range steps {
 		at.Seq++
 		for k := range usages {
-			if len(content) > 0 && content[0].ID == usages[k].Content {
+			for len(content) > 0 && (content[0].ID == usages[k].Content || content[0].ID == usages[k].Form) {
 				b.add(content[0])
 				content = content[1:]
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -95,9 +96,9 @@ func (s state) sees(ctx context.Context, t *structure.Thread, at structure.SpanR
 	return reach.Has(at), err
 }
 
-// data returns what a span says as the JSON of a message: as it is, if that
-// is what it holds, else as text and files.
-func (s *state) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
+// data returns what a span says as the JSON of a message: as it was given, if it is one
+// message of JSON, else as text and files. It is null if some of a message was erased.
+func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
 	type part struct {
 		Type      string `json:"type"`
 		Text      string `json:"text,omitempty"`
@@ -105,12 +106,16 @@ func (s *state) data(ctx context.Context, step *backend.Step, id string) (json.R
 		Filename  string `json:"filename,omitempty"`
 		URL       string `json:"url,omitempty"`
 	}
+	usages := step.Span.Usages
 	parts := []part{}
-	for i := range step.Span.Usages {
-		u, b := &step.Span.Usages[i], step.Blocks[i]
+	for i := 0; i < len(usages); i = form.End(usages, i) {
+		u := &usages[i]
 		mediaType := u.Type
 		if mediaType == "" {
-			mediaType = b.Type
+			mediaType = step.Blocks[i].Type
+		}
+		if !u.Form.IsZero() {
+			mediaType = content.TypeJSON
 		}
 		if u.Kind != structure.MessageUsage || mediaType != content.TypeText && mediaType != content.TypeJSON && mediaType != content.TypeMarkdown {
 			name := u.Filename
@@ -120,12 +125,15 @@ func (s *state) data(ctx context.Context, step *backend.Step, id string) (json.R
 			parts = append(parts, part{Type: "file", MediaType: mediaType, Filename: name, URL: "lineage:content/" + u.Content.String()})
 			continue
 		}
-		body, err := s.body(ctx, b)
+		body, err := r.body(ctx, step, i)
 		if err != nil {
 			return nil, err
 		}
-		if mediaType == content.TypeJSON && len(step.Span.Usages) == 1 && json.Valid(body) {
+		switch {
+		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && json.Valid(body):
 			return body, nil
+		case mediaType == content.TypeJSON && json.Valid(body):
+			body = []byte(form.Text(body, u.Role))
 		}
 		parts = append(parts, part{Type: "text", Text: string(body)})
 	}

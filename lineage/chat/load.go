@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -270,7 +271,8 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 		return false, err
 	}
 	known := Message{ID: m.ID, ChatID: m.ChatID, ParentID: m.ParentID, Name: roleOf(step), Type: typeOf(&step.Span.Usages[0])}
-	known.Data, err = in.data(ctx, step, m.ID)
+	r := &reading{state: in, messages: form.NewReader(in.from)}
+	known.Data, err = r.data(ctx, step, m.ID)
 	return m.Same(known) || string(known.Data) == "null", err
 }
 

@@ -71,8 +71,7 @@ func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) 
 					versions[is.id], h.latest[is.id] = u.Lookup, is.ref
 				}
 			} else {
-				u := &step.Span.Usages[0]
-				is.looks = looks{after, fmt.Sprint(u.Content, u.Role, u.CreatedAt.UnixMilli(), len(step.Span.Usages))}
+				is.looks = looks{after, fmt.Sprint(step.Span.Usages[0].CreatedAt.UnixMilli(), looksOf(step.Span))}
 				h.twins[is.looks] = is.ref
 			}
 			h.all, after = append(h.all, is), is.ref
@@ -82,6 +81,16 @@ func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) 
 		h.at[h.all[i].ref] = &h.all[i]
 	}
 	return h, nil
+}
+
+// looksOf returns what a span says, and how, in few bytes.
+func looksOf(s *structure.Span) content.ID {
+	var b []byte
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		b = fmt.Appendf(b, "%v %q %q %v %v %v %q\n", u.Kind, u.Role, u.Name, u.Content, u.Form, u.Opaque, u.Extras)
+	}
+	return content.Sum(b)
 }
 
 // now returns where the message at a span is now: its latest version.
@@ -202,9 +211,6 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 				return false, err
 			}
 			item.Origin.Kind, item.Origin.ParentID = content.OriginOfRole(item.Role), entries[0].Content
-			if item.Origin.ParentID == content.Sum(v.Data) {
-				item.Origin.ParentID = content.ID{}
-			}
 		}
 		is, err = thread.HangTogether(ctx, parent, item)
 	}

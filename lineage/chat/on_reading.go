@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -19,13 +19,14 @@ type reading struct {
 	thread *structure.Thread
 	chatID string
 	// home tells of each run met whether it belongs to the chat.
-	home map[structure.RunID]bool
+	home     map[structure.RunID]bool
+	messages *form.Reader
 	// owned, when not nil, returns how many spans of a run may have ids of their own here.
 	owned func(context.Context, structure.RunID) (uint64, error)
 }
 
 func (s *state) reading(t *structure.Thread) *reading {
-	return &reading{state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool)}
+	return &reading{state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
 }
 
 // sourced returns the usage of a span that has the id that its message was added with, nil
@@ -122,25 +123,21 @@ func (r *reading) message(ctx context.Context, step *backend.Step, parent Ref) (
 	return m, nil
 }
 
-// body returns a copy of a block's body, null if it was erased.
-func (s *state) body(ctx context.Context, b *structure.Block) (json.RawMessage, error) {
-	switch {
-	case b.Tree.Size != 0:
-		body, err := s.store.Body(ctx, b.ID)
-		if err == nil {
-			var all []byte
-			if all, err = io.ReadAll(body); err == nil {
-				return all, nil
-			}
-		}
-		if errors.Is(err, lineage.ErrErased) {
-			return json.RawMessage("null"), nil // since it was looked up
-		}
+// body returns what was given for the message that begins with usage i of a step, null if
+// some of it was erased. The caller may keep and change it.
+func (r *reading) body(ctx context.Context, step *backend.Step, i int) (json.RawMessage, error) {
+	m, err := r.messages.Message(ctx, step, i)
+	if err != nil {
 		return nil, err
-	case b.Body == nil:
+	}
+	body, err := r.messages.Original(ctx, m)
+	if errors.Is(err, lineage.ErrErased) {
 		return json.RawMessage("null"), nil
 	}
-	return bytes.Clone(b.Body), nil
+	if err == nil && form.IsPlain(step.Span.Usages, i) {
+		body = bytes.Clone(body)
+	}
+	return body, err
 }
 
 // kind is the metadata of a message's usage, which only messages of an unusual

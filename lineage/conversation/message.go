@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"unicode/utf8"
@@ -137,15 +136,9 @@ func (c *Conversation) messageOf(ctx context.Context, e *lineage.Entry) (Message
 	if e.Erased {
 		return Message{Role: e.Role, Erased: true}, nil
 	}
-	body := e.Body
-	if body == nil {
-		r, err := c.store.Body(ctx, e.Content)
-		if err != nil {
-			return Message{}, err
-		}
-		if body, err = io.ReadAll(r); err != nil {
-			return Message{}, err
-		}
+	body, err := c.store.Original(ctx, e)
+	if err != nil {
+		return Message{}, err
 	}
 	return decode(e.Role, e.Type, body), nil
 }

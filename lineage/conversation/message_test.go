@@ -77,7 +77,7 @@ func TestStoredForm(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, row.m.Role, last[0].Role)
 		require.Equal(t, row.mediaType, last[0].Type)
-		require.Equal(t, row.body, last[0].Text())
+		require.Equal(t, row.body, string(last[0].Body))
 	}
 }
 

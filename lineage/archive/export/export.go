@@ -110,11 +110,7 @@ func (x *exporter) body(ctx context.Context, e *lineage.Entry) (body []byte, ok 
 	if e.Size > x.o.MaxBody {
 		return nil, false, nil
 	}
-	r, err := x.store.Body(ctx, e.Content)
-	if err != nil {
-		return nil, false, err
-	}
-	body, err = io.ReadAll(r)
+	body, err = x.store.Original(ctx, e)
 	return body, err == nil, err
 }
 

@@ -1,0 +1,207 @@
+package form
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Blocks is the part of an engine or a snapshot that messages are read from.
+type Blocks interface {
+	Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error)
+	Chunks(ctx context.Context, keys []content.Key) ([][]byte, error)
+}
+
+// Stored is a piece as a store has it. Body is nil where the piece is too large to come along
+// with a history, or was erased.
+type Stored struct {
+	Piece
+	Content content.ID
+	Type    string
+	Size    int64
+	Erased  bool
+}
+
+// Message is a message as a store has it: its pieces, in the order in which it has them, and
+// what they stand in.
+type Message struct {
+	Pieces []Stored
+	form   content.ID // zero where there is none: then the message is its only piece
+	extras [][]byte
+	first  int // the piece that the form takes first
+}
+
+// Whole returns the message that is one piece of content.
+func Whole(id content.ID, size int64) *Message {
+	return &Message{Pieces: []Stored{{Content: id, Size: size}}}
+}
+
+// IsPlain reports whether usage i of a span is a usage by itself: not a message of several
+// pieces or with a form.
+func IsPlain(usages []structure.Usage, i int) bool {
+	return usages[i].Form.IsZero() && (i+1 == len(usages) || usages[i+1].Kind != structure.PartUsage)
+}
+
+// End returns the place after the message that begins with usage i of a span.
+func End(usages []structure.Usage, i int) int {
+	for i++; i < len(usages) && usages[i].Kind == structure.PartUsage; i++ {
+	}
+	return i
+}
+
+// Reader reads the messages of one state of a store. It reads each form once.
+type Reader struct {
+	from  Blocks
+	forms map[content.ID][]byte // nil for one that was erased
+}
+
+// NewReader returns a reader.
+func NewReader(from Blocks) *Reader { return &Reader{from: from, forms: make(map[content.ID][]byte)} }
+
+// Message returns the message that begins with usage i of a step that has bodies. It keeps no
+// memory of the step but bodies.
+func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Message, error) {
+	usages := step.Span.Usages
+	end := End(usages, i)
+	head := &usages[i]
+	m := &Message{Pieces: make([]Stored, 0, end-i), form: head.Form}
+	for _, extra := range head.Extras {
+		m.extras = append(m.extras, bytes.Clone(extra))
+	}
+	for k := i; k < end; k++ {
+		u, b := &usages[k], step.Blocks[k]
+		p := Stored{Content: u.Content, Type: u.Type, Size: b.Size, Erased: b.Body == nil && b.Tree.Size == 0}
+		p.Kind, p.Name, p.Body = u.Piece, u.Name, b.Body
+		if k == i {
+			p.Name = ""
+			if u.Piece == structure.InputPiece || u.Piece == structure.OutputPiece {
+				p.Name = u.Name
+			}
+		}
+		if p.Type == "" {
+			p.Type = b.Type
+		}
+		p.JSON = p.Type == content.TypeJSON
+		m.Pieces = append(m.Pieces, p)
+	}
+	if m.form.IsZero() {
+		return m, nil
+	}
+	f, err := r.form(ctx, m.form)
+	if err != nil {
+		return nil, err
+	}
+	if m.first = FirstAt(f); m.first > 0 && m.first < len(m.Pieces) {
+		first := m.Pieces[0]
+		copy(m.Pieces, m.Pieces[1:m.first+1])
+		m.Pieces[m.first] = first
+	} else {
+		m.first = 0
+	}
+	return m, nil
+}
+
+// form returns a form, nil if it was erased.
+func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
+	f, known := r.forms[id]
+	if known {
+		return f, nil
+	}
+	blocks, err := r.from.Blocks(ctx, []content.ID{id})
+	switch {
+	case errors.Is(err, backend.ErrErased):
+	case err != nil:
+		return nil, err
+	default:
+		f = blocks[0].Body
+	}
+	r.forms[id] = f
+	return f, nil
+}
+
+// Size returns the size of what is said.
+func (m *Message) Size() (n int64) {
+	for i := range m.Pieces {
+		n += m.Pieces[i].Size
+	}
+	return n
+}
+
+// Inline returns the message as it was given, if it came along with its history and is not
+// larger than what comes along; otherwise nil. A damaged form gives nil as well.
+func (r *Reader) Inline(m *Message) []byte {
+	if m.form.IsZero() {
+		return m.Pieces[0].Body
+	}
+	f := r.forms[m.form]
+	size := len(f)
+	bodies := make([][]byte, len(m.Pieces))
+	for i := range m.Pieces {
+		if m.Pieces[i].Body == nil {
+			return nil
+		}
+		bodies[i] = m.Pieces[i].Body
+		size += len(bodies[i])
+	}
+	if f == nil || size > content.InlineLimit {
+		return nil
+	}
+	body, err := Join(f, m.extras, m.asGiven(bodies))
+	if err != nil || len(body) > content.InlineLimit {
+		return nil
+	}
+	return body
+}
+
+// asGiven puts the piece first that the form takes first.
+func (m *Message) asGiven(bodies [][]byte) [][]byte {
+	if m.first == 0 {
+		return bodies
+	}
+	first := bodies[m.first]
+	return slices.Insert(slices.Delete(bodies, m.first, m.first+1), 0, first)
+}
+
+// Original returns the message as it was given, whatever its size. If some of it was erased,
+// the error matches backend.ErrErased.
+func (r *Reader) Original(ctx context.Context, m *Message) ([]byte, error) {
+	if m.form.IsZero() {
+		return r.Body(ctx, &m.Pieces[0])
+	}
+	f, err := r.form(ctx, m.form)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, fmt.Errorf("form %v: %w", m.form, backend.ErrErased)
+	}
+	bodies := make([][]byte, len(m.Pieces))
+	for i := range m.Pieces {
+		if bodies[i], err = r.Body(ctx, &m.Pieces[i]); err != nil {
+			return nil, err
+		}
+	}
+	return Join(f, m.extras, m.asGiven(bodies))
+}
+
+// Body returns the body of a piece, whatever its size.
+func (r *Reader) Body(ctx context.Context, p *Stored) ([]byte, error) {
+	if p.Body != nil {
+		return p.Body, nil
+	}
+	blocks, err := r.from.Blocks(ctx, []content.ID{p.Content})
+	if err != nil {
+		return nil, err
+	}
+	if b := blocks[0]; b.Tree.Size == 0 {
+		return b.Body, nil
+	}
+	return io.ReadAll(content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, r.from.Chunks), p.Content))
+}

@@ -1,0 +1,70 @@
+package form
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Text returns what a message says, for people and models to read: its texts, a line for each
+// call of a tool and for what came of it, and a note in brackets for files. Data is not said,
+// unless there is nothing else.
+func Text(message []byte, role string) string {
+	said, ok := Split(message, role)
+	if !ok {
+		return strings.ToValidUTF8(string(message), "\ufffd")
+	}
+	first := FirstAt(said.Form)
+	pieces := make([]Stored, 0, len(said.Pieces))
+	for i := 1; i <= len(said.Pieces); i++ {
+		k := i
+		switch {
+		case i == first+1:
+			k = 0
+		case i > first+1:
+			k = i - 1
+		}
+		p := said.Pieces[k]
+		pieces = append(pieces, Stored{Piece: p, Size: int64(len(p.Body))})
+	}
+	return Tell(pieces)
+}
+
+// Tell is Text for pieces in the order of their message.
+func Tell(pieces []Stored) string {
+	var b strings.Builder
+	for i := range pieces {
+		if pieces[i].Kind != structure.DataPiece {
+			pieces[i].tell(&b)
+		}
+	}
+	if b.Len() == 0 {
+		for i := range pieces {
+			pieces[i].tell(&b)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (p *Stored) tell(b *strings.Builder) {
+	body := string(p.Body)
+	switch {
+	case p.Erased:
+		body = "[erased]"
+	case p.Kind == structure.FilePiece && !strings.HasPrefix(body, "http"), p.Body == nil && p.Size > 0:
+		body = fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size)
+	}
+	switch p.Kind {
+	case structure.ReasoningPiece:
+		body = "(thinking) " + body
+	case structure.InputPiece:
+		body = "→ " + p.Name + "(" + body + ")"
+	case structure.OutputPiece:
+		body = "← " + body
+	}
+	b.WriteString(body)
+	if !strings.HasSuffix(body, "\n") {
+		b.WriteByte('\n')
+	}
+}

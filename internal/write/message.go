@@ -1,0 +1,65 @@
+package write
+
+import (
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// StoreFunc takes content that a usage names and returns its id.
+type StoreFunc func(mediaType string, kind content.OriginKind, body []byte) (content.ID, error)
+
+// Message appends the usages of a message: the head, which says everything but its content,
+// and parts. A message of JSON is taken apart into what it says and its form; any other is one
+// piece. Content is taken in the order in which usages name it.
+func Message(dst []structure.Usage, head structure.Usage, mediaType string, body []byte, store StoreFunc) ([]structure.Usage, error) {
+	head.Piece = form.PlainPiece(head.Role)
+	kind := content.OriginOfRole(head.Role)
+	var err error
+	if mediaType != content.TypeJSON {
+		head.Content, err = store(mediaType, kind, body)
+		return append(dst, head), err
+	}
+	said, ok := form.Split(body, head.Role)
+	if !ok {
+		head.Opaque = true
+		head.Content, err = store(mediaType, kind, body)
+		return append(dst, head), err
+	}
+	first := &said.Pieces[0]
+	head.Piece, head.Extras = first.Kind, said.Extras
+	if head.Name == "" && first.Name != head.Role {
+		head.Name = first.Name
+	}
+	if head.Content, err = store(typeOf(first), originOf(first, kind), first.Body); err != nil {
+		return dst, err
+	}
+	if head.Form, err = store(content.TypeForm, content.OriginUnknown, said.Form); err != nil {
+		return dst, err
+	}
+	dst = append(dst, head)
+	for i := range said.Pieces[1:] {
+		p := &said.Pieces[i+1]
+		part := structure.Usage{Kind: structure.PartUsage, Piece: p.Kind, Name: p.Name, CreatedAt: head.CreatedAt}
+		if part.Content, err = store(typeOf(p), originOf(p, kind), p.Body); err != nil {
+			return dst, err
+		}
+		dst = append(dst, part)
+	}
+	return dst, nil
+}
+
+func typeOf(p *form.Piece) string {
+	if p.JSON {
+		return content.TypeJSON
+	}
+	return content.TypeText
+}
+
+// originOf returns whom a piece comes from in a message from the given origin.
+func originOf(p *form.Piece, message content.OriginKind) content.OriginKind {
+	if p.Kind == structure.OutputPiece {
+		return content.OriginTool
+	}
+	return message
+}

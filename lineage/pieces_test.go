@@ -1,0 +1,228 @@
+package lineage_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func message(role, json string) lineage.Item {
+	return lineage.Item{Role: role, Type: content.TypeJSON, Body: []byte(json)}
+}
+
+// The forms in which programs write that a user said something.
+func formsOf(text string) []lineage.Item {
+	return []lineage.Item{
+		lineage.User(text),
+		message("user", `"`+text+`"`),
+		message("user", `{"role":"user","content":"`+text+`"}`),
+		message("user", ` { "role": "user", "content": [ {"type":"text","text":"`+text+`"} ], "id": "a1" } `),
+		message("user", `{"id":"b2","role":"user","parts":[{"type":"text","text":"`+text+`"}]}`),
+		message("user", `{"type":"message","id":"c3","role":"user","content":[{"type":"input_text","text":"`+text+`"}]}`),
+		{Role: "user", Type: content.TypeJSON, Reader: strings.NewReader(`{"content":"` + text + `"}`)},
+	}
+}
+
+func bodyOf(t *testing.T, i lineage.Item) string {
+	t.Helper()
+	if i.Reader == nil {
+		return string(i.Body)
+	}
+	b, err := io.ReadAll(i.Reader)
+	require.NoError(t, err)
+	i.Reader.(*strings.Reader).Reset(string(b))
+	return string(b)
+}
+
+// One text is one block and gives one digest in whatever JSON it stands, at every size, and
+// each message reads as it was given.
+func TestOneTextInEveryForm(t *testing.T) {
+	for _, size := range []int{1, 1 << 10, 8 << 10, 30 << 10, 60 << 10, 100 << 10} {
+		s := newStore(t)
+		text := strings.Repeat("x", size)
+		id := content.Sum([]byte(text))
+		var digest lineage.Digest
+		for i, item := range formsOf(text) {
+			c := newContext(t, s)
+			given := bodyOf(t, item)
+			_, err := c.Extend(bg, item)
+			require.NoError(t, err)
+			got, err := c.Digest(bg)
+			require.NoError(t, err)
+			if i == 0 {
+				digest = got
+			}
+			require.Equal(t, digest, got, "form %d", i)
+			entries, err := c.All(bg)
+			require.NoError(t, err)
+			require.Len(t, entries, 1)
+			require.Equal(t, id, entries[0].Content)
+			original, err := s.Original(bg, entries[0])
+			require.NoError(t, err)
+			require.Equal(t, given, string(original), "form %d", i)
+			if len(given) <= content.InlineLimit {
+				require.Equal(t, given, string(entries[0].Body))
+				require.Equal(t, int64(len(given)), entries[0].Size)
+			}
+			said, err := s.Text(bg, entries[0])
+			require.NoError(t, err)
+			require.Equal(t, text, said)
+		}
+		n := 0
+		for e, err := range s.Where(bg, id) {
+			require.NoError(t, err)
+			require.Equal(t, id, e.Content)
+			n++
+		}
+		require.Equal(t, len(formsOf("")), n)
+	}
+}
+
+const agentTurn = `{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hi"},` +
+	`{"type":"tool_use","id":"t1","name":"look","input":{"q":1}},{"type":"tool_result","tool_use_id":"t1","content":"found"}]}`
+
+func TestPiecesOfAMessage(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	asset := lineage.Item{Kind: lineage.Asset, Filename: "a.bin", Body: []byte("bytes")}
+	_, err := c.ExtendTogether(bg, message("assistant", agentTurn), asset, message("tool", `{"content":"more"}`))
+	require.NoError(t, err)
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
+	e := entries[0]
+	require.Equal(t, agentTurn, string(e.Body))
+	require.Equal(t, content.TypeJSON, e.Type)
+	require.Equal(t, content.Sum([]byte("hi")), e.Content)
+	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← found", e.Text())
+	var kinds []lineage.PieceKind
+	for _, p := range e.Pieces {
+		kinds = append(kinds, p.Kind)
+		require.Equal(t, content.Sum(p.Body), p.Content)
+	}
+	require.Equal(t, []lineage.PieceKind{lineage.ReasoningPiece, lineage.TextPiece, lineage.InputPiece, lineage.OutputPiece}, kinds)
+	require.Equal(t, "look", e.Pieces[2].Tool)
+	require.Equal(t, []int{0, 4, 5}, []int{e.Index, entries[1].Index, entries[2].Index})
+	require.Equal(t, "bytes", string(entries[1].Body))
+	require.Equal(t, "← more", entries[2].Text())
+
+	// Every piece leads to its message.
+	for _, text := range []string{"hm", "hi", `{"q":1}`, "found"} {
+		n := 0
+		for at, err := range s.Where(bg, content.Sum([]byte(text))) {
+			require.NoError(t, err)
+			require.Equal(t, agentTurn, string(at.Body))
+			n++
+		}
+		require.Equal(t, 1, n, text)
+	}
+}
+
+// A message that is copied, sent or kept in a subset is the same message.
+func TestPiecesStayTogether(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	say(t, c, "one")
+	_, err := c.Extend(bg, message("assistant", agentTurn), message("user", "not JSON"))
+	require.NoError(t, err)
+	want, err := c.Digest(bg)
+	require.NoError(t, err)
+	bodies := func(c *lineage.Context) (all []string) {
+		entries, err := c.All(bg)
+		require.NoError(t, err)
+		for _, e := range entries {
+			all = append(all, string(e.Body))
+		}
+		return all
+	}
+	given := bodies(c)
+	require.Equal(t, []string{"one", agentTurn, "not JSON"}, given)
+
+	subset, err := c.Subset(bg, lineage.Filter{}, lineage.ForkOptions{})
+	require.NoError(t, err)
+	sent := newContext(t, s)
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	for _, e := range entries {
+		_, err := c.Send(bg, sent, e)
+		require.NoError(t, err)
+	}
+	merged := newContext(t, s)
+	_, err = merged.Merge(bg, c, lineage.Append)
+	require.NoError(t, err)
+	said, heard := newContext(t, s), newContext(t, s)
+	_, _, err = said.Say(bg, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
+	require.NoError(t, err)
+	require.Equal(t, []string{agentTurn}, bodies(heard))
+	for _, copied := range []*lineage.Context{subset, sent, merged} {
+		got, err := copied.Digest(bg)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Equal(t, given, bodies(copied))
+	}
+
+	// An edit with a body of its own keeps nothing of the old JSON.
+	edited, err := c.Edit(bg, entries[1].Span, lineage.Item{Body: []byte("plain")}, lineage.EditOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "plain"}, bodies(edited))
+	last, err := edited.Last(bg, 1)
+	require.NoError(t, err)
+	require.Equal(t, content.TypeText, last[0].Type)
+	require.Empty(t, last[0].Pieces)
+	require.Equal(t, entries[1].Content, last[0].Origin.ParentID)
+	same, err := c.Edit(bg, entries[1].Span, message("assistant", agentTurn), lineage.EditOptions{})
+	require.NoError(t, err)
+	last, err = same.Last(bg, 1)
+	require.NoError(t, err)
+	require.True(t, last[0].Origin.ParentID.IsZero(), "it was derived from nothing")
+}
+
+func TestErasePiece(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	_, err := c.Extend(bg, message("assistant", agentTurn))
+	require.NoError(t, err)
+	require.NoError(t, s.Erase(bg, content.Sum([]byte("found"))))
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	e := entries[0]
+	require.True(t, e.Erased)
+	require.Nil(t, e.Body)
+	require.True(t, e.Pieces[3].Erased)
+	require.Equal(t, "hi", string(e.Pieces[1].Body))
+	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← [erased]", e.Text())
+	_, err = s.Original(bg, e)
+	require.ErrorIs(t, err, lineage.ErrErased)
+	_, err = s.Text(bg, e)
+	require.ErrorIs(t, err, lineage.ErrErased)
+	resolved, err := c.Resolve(bg, lineage.ResolveOptions{})
+	require.NoError(t, err)
+	require.Contains(t, resolved.Parts[0].Text(), "[erased]")
+}
+
+// JSON that cannot be taken apart is one piece.
+func TestWholeMessages(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	large := append([]byte(`{"content":"`), bytes.Repeat([]byte("x"), 17<<20)...)
+	large = append(large, `"}`...)
+	for _, m := range []string{"not JSON", "\ufeff{}", `{"a":1} x`, string(large)} {
+		spans, err := c.Extend(bg, lineage.Item{Role: "user", Type: content.TypeJSON, Reader: strings.NewReader(m)})
+		require.NoError(t, err)
+		entries, err := s.Span(bg, spans[0])
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		require.Equal(t, content.Sum([]byte(m)), entries[0].Content)
+		require.Equal(t, content.TypeJSON, entries[0].Type)
+		require.Empty(t, entries[0].Pieces)
+		body, err := s.Original(bg, entries[0])
+		require.NoError(t, err)
+		require.True(t, m == string(body))
+	}
+}
