@@ -139,11 +139,11 @@ func (m *material) message(ctx context.Context, s *Store, item *Item, origin *co
 		}
 		if len(head) > mostTakenApart {
 			item.Reader = io.MultiReader(bytes.NewReader(head), item.Reader)
-			b := new(structure.Block)
-			if err := s.block(ctx, item, b); err != nil {
+			var b structure.Block
+			if err := s.block(ctx, item, &b); err != nil {
 				return err
 			}
-			m.content = append(m.content, b)
+			m.content = append(m.content, &b)
 			item.Content = b.ID
 			m.usages = appendUsages(m.usages, item, origin)
 			m.usages[len(m.usages)-1].Opaque = true
@@ -153,9 +153,9 @@ func (m *material) message(ctx context.Context, s *Store, item *Item, origin *co
 	}
 	parent := item.Origin.ParentID // of the first piece
 	store := func(mediaType string, kind content.OriginKind, body []byte) (ContentID, error) {
-		b := new(structure.Block)
-		err := s.block(ctx, &Item{Body: body, Type: mediaType, Origin: Origin{Kind: kind, ParentID: parent}, CreatedAt: item.CreatedAt}, b)
-		m.content = append(m.content, b)
+		var b structure.Block
+		err := s.block(ctx, &Item{Body: body, Type: mediaType, Origin: Origin{Kind: kind, ParentID: parent}, CreatedAt: item.CreatedAt}, &b)
+		m.content = append(m.content, &b)
 		parent = ContentID{}
 		return b.ID, err
 	}

@@ -143,7 +143,7 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			s.whole(v, kind, tool)
 			return true
 		}
-	case "url", "image_url", "file_url", "file_data", "fileUri", "file_uri", "file_id":
+	case "url", "image_url", "file_url", "file_data", "fileUri", "file_uri", "file_id", "asset_pointer":
 		if simple {
 			s.text(v, structure.FilePiece, "")
 			return true

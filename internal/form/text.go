@@ -52,7 +52,7 @@ func (p *Stored) tell(b *strings.Builder) {
 	switch {
 	case p.Erased:
 		body = "[erased]"
-	case p.Kind == structure.FilePiece && !strings.HasPrefix(body, "http"), p.Body == nil && p.Size > 0:
+	case p.Kind == structure.FilePiece && !isAddress(body), p.Body == nil && p.Size > 0:
 		body = fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size)
 	}
 	switch p.Kind {
@@ -67,4 +67,9 @@ func (p *Stored) tell(b *strings.Builder) {
 	if !strings.HasSuffix(body, "\n") {
 		b.WriteByte('\n')
 	}
+}
+
+// isAddress reports whether the text of a file is where it is, and not the file.
+func isAddress(text string) bool {
+	return len(text) <= 500 && strings.Contains(text, "://") && !strings.HasPrefix(text, "data:")
 }

@@ -184,10 +184,19 @@ type loaded struct {
 // prepared is a node that is ready to be stored.
 type prepared struct {
 	*Node
-	usages []structure.Usage
-	blocks []*structure.Block // nil where a body has to be cut
-	index  int32              // in loading.nodes
-	parent int32
+	usages   []structure.Usage
+	contents []stored // in the order in which the usages name them
+	index    int32    // in loading.nodes
+	parent   int32
+}
+
+// stored is content that a usage names.
+type stored struct {
+	id        content.ID
+	block     *structure.Block // nil for a body that has to be cut
+	mediaType string
+	kind      content.OriginKind
+	body      []byte
 }
 
 // conversation loads a conversation, or a part of one.
@@ -360,14 +369,14 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 	for i := range nodes {
 		most += len(nodes[i].Attachments)
 	}
-	usages, blocks, origins := make([]structure.Usage, most), make([]*structure.Block, most), make([]content.BlockOrigin, most)
+	usages, contents, origins := make([]structure.Usage, most), make([]stored, most), make([]content.BlockOrigin, most)
 	st.nodes = slices.Grow(st.nodes, len(nodes))
 	for i := range nodes {
 		n, p := &nodes[i], &out[i]
 		p.Node = n
 		parts := 1 + len(n.Attachments)
 		p.usages, usages = usages[:parts:parts], usages[parts:]
-		p.blocks, blocks = blocks[:parts:parts], blocks[parts:]
+		p.contents, contents = contents[:0:parts], contents[parts:]
 		for k := range p.usages {
 			p.usages[k].Origin = &origins[k]
 		}
@@ -381,7 +390,9 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		if n.Role == "" {
 			n.Role = "unknown"
 		}
-		l.usages(st.thread, p)
+		if err := l.usages(st.thread, p); err != nil {
+			return nil, err
+		}
 		if p.parent >= 0 {
 			parent := &st.nodes[p.parent]
 			parent.kids = parent.kids || parent.aside == aside
@@ -476,7 +487,7 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 
 // usages makes what becomes of a node in its span. Each says its type and origin: the
 // block, which others may have brought before, says only what kind of origin it has.
-func (l *loader) usages(t *threadState, p *prepared) {
+func (l *loader) usages(t *threadState, p *prepared) error {
 	n := p.Node
 	if n.Type == "" {
 		n.Type = typeText
@@ -485,44 +496,58 @@ func (l *loader) usages(t *threadState, p *prepared) {
 	if user == "" && n.Role == "user" {
 		user = l.options.UserID
 	}
+	created := n.Created
+	if created.IsZero() {
+		created = t.record.CreatedAt
+	}
 	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: user, ModelID: n.Model}
-	p.block(0, n.Type, origin, n.Body)
-	u := &p.usages[0]
-	u.Kind, u.Role, u.SourceID, u.Metadata = structure.MessageUsage, n.Role, n.ID, n.Metadata
+	own := p.usages
+	head := structure.Usage{
+		Kind: structure.MessageUsage, Role: n.Role, Type: n.Type, By: origin.Attribution(), Origin: own[0].Origin,
+		SourceID: n.ID, Metadata: n.Metadata, CreatedAt: created,
+	}
+	*head.Origin = origin.OfBlock()
 	if n.Name != n.Role {
-		u.Name = n.Name
+		head.Name = n.Name
+	}
+	said, err := write.Message(own[:0:1], head, n.Type, n.Body, p.store)
+	if err != nil {
+		return err
+	}
+	if !said[0].Form.IsZero() {
+		said[0].Type = ""
 	}
 	origin.ModelID = ""
 	for i := range n.Attachments {
-		a := &n.Attachments[i]
+		a, u := &n.Attachments[i], &own[i+1]
 		if a.Type == "" {
 			a.Type = content.TypeBinary
 		}
 		if a.Filename == "" {
 			a.Filename = "attachment"
 		}
-		p.block(i+1, a.Type, origin, a.Body)
-		p.usages[i+1].Kind, p.usages[i+1].Filename = structure.AssetUsage, a.Filename
+		*u = structure.Usage{Kind: structure.AssetUsage, Filename: a.Filename, Type: a.Type, By: origin.Attribution(), Origin: u.Origin, CreatedAt: created}
+		*u.Origin = origin.OfBlock()
+		if u.Content, err = p.store(a.Type, origin.Kind, a.Body); err != nil {
+			return err
+		}
 	}
-	created := n.Created
-	if created.IsZero() {
-		created = t.record.CreatedAt
+	if len(said) > 1 {
+		p.usages = append(said, own[1:]...)
 	}
-	for i := range p.usages {
-		p.usages[i].CreatedAt = created
-	}
+	return nil
 }
 
-// block sets the content of a usage. A body that is too large to be kept whole is
-// only hashed; it is cut when it turns out to be new.
-func (p *prepared) block(i int, mediaType string, origin content.Origin, body []byte) {
-	u := &p.usages[i]
-	u.Type = mediaType
-	*u.Origin, u.By = origin.OfBlock(), origin.Attribution()
+// store notes content. A body that is too large to be kept whole is only hashed; it is cut
+// when it turns out to be new.
+func (p *prepared) store(mediaType string, kind content.OriginKind, body []byte) (content.ID, error) {
+	c := stored{mediaType: mediaType, kind: kind, body: body}
 	if len(body) > content.InlineLimit {
-		u.Content = content.Sum(body)
-		return
+		c.id = content.Sum(body)
+	} else {
+		c.block = structure.NewBlock(mediaType, content.BlockOrigin{Kind: kind}, time.Time{}, body)
+		c.id = c.block.ID
 	}
-	p.blocks[i] = structure.NewBlock(mediaType, content.BlockOrigin{Kind: origin.Kind}, time.Time{}, body)
-	u.Content = p.blocks[i].ID
+	p.contents = append(p.contents, c)
+	return c.id, nil
 }

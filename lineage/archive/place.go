@@ -95,22 +95,8 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 		}
 	}
 	l.addThread(t)
-	for i, b := range p.blocks {
-		u := &p.usages[i]
-		if _, there := l.next.blocks[u.Content]; there {
-			continue // the usage says what may differ from that block
-		}
-		plain := b != nil && u.Type == typeText && *u.Origin == content.BlockOrigin{Kind: originKind(p.usages)}
-		if plain {
-			u.Type, u.Origin = "", nil
-		}
-		if b == nil {
-			if err := l.cut(p, i); err != nil {
-				return err
-			}
-			continue
-		}
-		l.next.addBlock(b)
+	if err := l.contents(p); err != nil {
+		return err
 	}
 	p.usages[0].Lookup = lookup
 	var err error
@@ -126,19 +112,42 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 	return nil
 }
 
-// cut stores a body that is too large to be kept whole, unless the store has it.
-func (l *loader) cut(p *prepared, i int) error {
-	id := p.usages[i].Content
-	has, err := l.engine.Has(l.ctx, []content.ID{id})
+// contents adds the content of a node's usages to the commit at hand. A usage of content that
+// the commit does not have yet leaves out what its block says.
+func (l *loader) contents(p *prepared) error {
+	contents := p.contents
+	for i := range p.usages {
+		u := &p.usages[i]
+		_, there := l.next.blocks[u.Content]
+		plain := u.Type == typeText && u.Origin != nil && *u.Origin == content.BlockOrigin{Kind: originKind(p.usages)}
+		if plain && !there && contents[0].block != nil {
+			u.Type, u.Origin = "", nil
+		}
+		for len(contents) > 0 && (contents[0].id == u.Content || contents[0].id == u.Form) {
+			if err := l.content(&contents[0]); err != nil {
+				return err
+			}
+			contents = contents[1:]
+		}
+	}
+	return nil
+}
+
+// content adds content to the commit at hand, unless it has it. A body that is too large to be
+// kept whole is stored first, unless the store has it.
+func (l *loader) content(c *stored) error {
+	if _, there := l.next.blocks[c.id]; there {
+		return nil
+	}
+	if c.block != nil {
+		l.next.addBlock(c.block)
+		return nil
+	}
+	has, err := l.engine.Has(l.ctx, []content.ID{c.id})
 	if err != nil || has[0] {
 		return err
 	}
-	body := p.Body
-	if i > 0 {
-		body = p.Attachments[i-1].Body
-	}
-	is := content.Block{Type: p.usages[i].Type, Origin: content.BlockOrigin{Kind: p.usages[i].Origin.Kind}}
-	b, err := l.writer.Upload(l.ctx, is, bytes.NewReader(body))
+	b, err := l.writer.Upload(l.ctx, content.Block{Type: c.mediaType, Origin: content.BlockOrigin{Kind: c.kind}}, bytes.NewReader(c.body))
 	if err != nil {
 		return fmt.Errorf("storing what was read: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // messageKey identifies a message by all that a reader can see of it, and of the
-// messages before it: content, role, names, id, times, model, user and metadata. Two
+// messages before it: content and form, role, names, id, times, model, user and metadata. Two
 // messages of one key are one message. It is a hash of 128 bits; some are kept in
 // threads' metadata, so what is hashed must not change.
 type messageKey [16]byte
@@ -59,10 +59,20 @@ func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *struc
 	h.buf = append(h.buf[:0], parent[:]...)
 	for i := range usages {
 		u := &usages[i]
-		h.number(int64(u.Kind))
+		h.number(int64(u.Kind) | int64(u.Piece)<<8)
 		h.bytes(u.Content[:])
+		h.bytes(u.Form[:])
+		h.bytes(u.MetadataContent[:])
+		h.number(int64(len(u.Extras)))
+		for _, extra := range u.Extras {
+			h.bytes(extra)
+		}
+		if u.Kind == structure.PartUsage {
+			h.text(u.Name)
+			continue // the message says the rest
+		}
 		mediaType := u.Type
-		if mediaType == typeText {
+		if mediaType == typeText || !u.Form.IsZero() {
 			mediaType = ""
 		}
 		for _, s := range [...]string{u.Role, u.Name, u.Document, u.Filename, mediaType, u.SourceID} {
@@ -176,9 +186,11 @@ func (l *loader) usable(ref, parent structure.SpanRef, before, key messageKey, o
 			return false, err
 		}
 		for i := range step.Span.Usages {
-			has, err := l.engine.Has(l.ctx, []lineage.ContentID{step.Span.Usages[i].Content})
-			if err != nil || !has[0] {
-				return false, err
+			for _, id := range step.Span.Usages[i].Named(nil) {
+				has, err := l.engine.Has(l.ctx, []content.ID{*id})
+				if err != nil || !has[0] {
+					return false, err
+				}
 			}
 		}
 	}

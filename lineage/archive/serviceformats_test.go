@@ -199,7 +199,8 @@ func TestChatGPTKeepsWhatItHas(t *testing.T) {
 
 	image := found(t, s, "c-branching", "u3")
 	require.Equal(t, "application/json", image.Type)
-	require.Equal(t, `{"content_type":"multimodal_text","parts":[{"content_type":"image_asset_pointer","asset_pointer":"file-service://file-1"},"what is this?"]}`, image.Text())
+	require.Equal(t, `{"content_type":"multimodal_text","parts":[{"content_type":"image_asset_pointer","asset_pointer":"file-service://file-1"},"what is this?"]}`, string(image.Body))
+	require.Equal(t, "file-service://file-1\nwhat is this?", image.Text())
 	hidden := found(t, s, "c-branching", "sys")
 	require.Contains(t, string(hidden.Metadata), `"weight":0.0`)
 	tool := found(t, s, "c-branching", "t4")
