@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -54,6 +55,8 @@ func (p *Stored) tell(b *strings.Builder) {
 		body = "[erased]"
 	case p.Kind == structure.FilePiece && !isAddress(body), p.Body == nil && p.Size > 0:
 		body = fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size)
+	case p.JSON && rawjson.IsString(p.Body):
+		body = rawjson.Str(p.Body)
 	}
 	switch p.Kind {
 	case structure.ReasoningPiece:

@@ -207,7 +207,7 @@ func TestChatGPTKeepsWhatItHas(t *testing.T) {
 	require.Equal(t, "browser", tool.Name)
 	half := found(t, s, "c-odd", "half")
 	require.Equal(t, "application/json", half.Type)
-	require.Equal(t, `{"content_type":"text","parts":["half \ud83d"]}`, half.Text(), "half a character is kept as it is written")
+	require.Equal(t, `{"content_type":"text","parts":["half \ud83d"]}`, string(half.Body), "half a character is kept as it is written")
 }
 
 func TestClaudeKeepsAttachmentsAndBranches(t *testing.T) {
