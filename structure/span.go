@@ -115,6 +115,20 @@ const (
 	MostExtraBytes = 64 << 10
 )
 
+// MostParts bounds the parts of a message.
+const MostParts = 1000
+
+// Entries returns how many messages, documents and assets usages are. Parts belong to the
+// message before them.
+func Entries(usages []Usage) (n int) {
+	for i := range usages {
+		if usages[i].Kind != PartUsage {
+			n++
+		}
+	}
+	return n
+}
+
 // Usage is one appearance of a content block in a span. Fields that belong to
 // another kind of usage are not stored.
 type Usage struct {

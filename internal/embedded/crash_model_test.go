@@ -230,7 +230,7 @@ func (s *state) stats() backend.Stats {
 		Chunks: uint64(len(s.chunks)), LogicalBytes: s.logical,
 	}
 	for _, p := range s.spans {
-		out.Usages += uint64(len(p.span.Usages))
+		out.Usages += uint64(structure.Entries(p.span.Usages))
 	}
 	for id, b := range s.blocks {
 		if !s.erased[id] {

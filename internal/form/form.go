@@ -38,7 +38,7 @@ type Piece struct {
 // Bounds of what is taken apart. A message beyond them is kept whole.
 const (
 	MostForm   = content.InlineLimit
-	MostPieces = 1000
+	MostPieces = structure.MostParts
 )
 
 // Holes. A text's hole says how the text is written: it is textHole plus a style. A mark stands

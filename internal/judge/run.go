@@ -176,10 +176,21 @@ func (j *Judge) usages(s *structure.Span, home structure.Home) error {
 	if len(s.Usages) == 0 {
 		return refusal("span", s.Ref, backend.ErrInvalid, "no usages")
 	}
+	parts := -1 // of the message at hand, -1 where there is none
 	for i := range s.Usages {
 		u := &s.Usages[i]
 		if err := u.Check(); err != nil {
 			return fmt.Errorf("span %v: %w: %w", s.Ref, backend.ErrInvalid, err)
+		}
+		switch {
+		case u.Kind == structure.MessageUsage:
+			parts = 0
+		case u.Kind != structure.PartUsage:
+			parts = -1
+		case parts < 0 || parts == structure.MostParts:
+			return refusal("span", s.Ref, backend.ErrInvalid, "a part without a message, or more parts than a message has")
+		default:
+			parts++
 		}
 		size, known, err := j.size(u.Content)
 		if !j.Replay {
@@ -202,7 +213,7 @@ func (j *Judge) usages(s *structure.Span, home structure.Home) error {
 		}
 		j.effects.Counts.LogicalBytes += size
 	}
-	j.effects.Counts.Usages += int64(len(s.Usages))
+	j.effects.Counts.Usages += int64(structure.Entries(s.Usages))
 	j.lastMessage(s, home)
 	return nil
 }

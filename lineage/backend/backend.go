@@ -329,7 +329,8 @@ type Step struct {
 // Stats counts what a store holds.
 type Stats struct {
 	Threads, Contexts, Branches, Checkpoints uint64
-	Runs, Spans, Usages                      uint64
+	// Usages counts messages, documents and assets.
+	Runs, Spans, Usages uint64
 	Blocks, Chunks                           uint64
 	// UniqueBytes is the size of all bodies, each counted once.
 	UniqueBytes uint64

@@ -243,7 +243,9 @@ func (e *exporter) described(id content.ID) (*structure.Block, error) {
 			if err != nil {
 				return nil, err
 			}
-			return step.Blocks[u.Index], nil
+			if step.Span.Usages[u.Index].Content == id {
+				return step.Blocks[u.Index], nil
+			}
 		}
 	}
 	return structure.Described(content.Block{ID: id, Size: 1}), nil

@@ -153,11 +153,18 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 // Spans generates spans whose usages are of the given content.
 func Spans(of *rapid.Generator[content.ID]) *rapid.Generator[*structure.Span] {
 	return rapid.Custom(func(t *rapid.T) *structure.Span {
-		return &structure.Span{
+		s := &structure.Span{
 			Ref:    SpanRefs().Draw(t, "ref"),
 			Set:    OptionalIDs[structure.SpanSetID]().Draw(t, "set"),
 			Usages: rapid.SliceOfN(Usages(of), 1, 4).Draw(t, "usages"),
 		}
+		for i := range s.Usages {
+			part := s.Usages[i].Kind == structure.PartUsage
+			if part && (i == 0 || s.Usages[i-1].Kind != structure.MessageUsage && s.Usages[i-1].Kind != structure.PartUsage) {
+				s.Usages[i].Kind = structure.MessageUsage // parts follow their message
+			}
+		}
+		return s
 	})
 }
 

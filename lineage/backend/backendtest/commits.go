@@ -108,6 +108,12 @@ func testRefused(t *testing.T, c Config) {
 		{"span in a missing set", backend.ErrNotFound, []structure.Record{inSet}},
 		{"usage of no kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Content: content.Sum([]byte("one"))})}},
 		{"usage of an unknown kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: 9, Content: content.Sum([]byte("one"))})}},
+		{"part of no message", backend.ErrInvalid, []structure.Record{&structure.Span{Ref: at("r", 5), Usages: []structure.Usage{
+			{Kind: structure.PartUsage, Content: content.Sum([]byte("one"))},
+		}}}},
+		{"part of a document", backend.ErrInvalid, []structure.Record{&structure.Span{Ref: at("r", 5), Usages: []structure.Usage{
+			{Kind: structure.DocumentUsage, Document: "d", Content: content.Sum([]byte("one"))}, {Kind: structure.PartUsage, Content: content.Sum([]byte("one"))},
+		}}}},
 		{"usage of an unknown piece", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: structure.PartUsage, Piece: 6, Content: content.Sum([]byte("one"))})}},
 		{"too many extras", backend.ErrInvalid, []structure.Record{usage(structure.Usage{
 			Kind: structure.MessageUsage, Content: content.Sum([]byte("one")), Form: content.Sum([]byte("one")), Extras: make([][]byte, structure.MostExtras+1),

@@ -261,7 +261,7 @@ func (m *model) stats() backend.Stats {
 		Chunks: uint64(len(m.chunks)), LogicalBytes: m.logical,
 	}
 	for _, p := range m.spans {
-		s.Usages += uint64(len(p.span.Usages))
+		s.Usages += uint64(structure.Entries(p.span.Usages))
 	}
 	for id, b := range m.blocks {
 		if !m.erased[id] {

@@ -84,8 +84,11 @@ func (m *model) span(r *structure.Span) error {
 	if needKey(m.runs, r.Ref.Run) != nil || m.ends[r.Ref.Run]+1 != r.Ref.Seq {
 		return backend.ErrConflict
 	}
-	for _, u := range r.Usages {
+	for i, u := range r.Usages {
 		if u.Check() != nil {
+			return backend.ErrInvalid
+		}
+		if u.Kind == structure.PartUsage && (i == 0 || r.Usages[i-1].Kind != structure.MessageUsage && r.Usages[i-1].Kind != structure.PartUsage) {
 			return backend.ErrInvalid
 		}
 		for _, id := range u.Named(nil) {
