@@ -331,7 +331,7 @@ type Stats struct {
 	Threads, Contexts, Branches, Checkpoints uint64
 	// Usages counts messages, documents and assets.
 	Runs, Spans, Usages uint64
-	Blocks, Chunks                           uint64
+	Blocks, Chunks      uint64
 	// UniqueBytes is the size of all bodies, each counted once.
 	UniqueBytes uint64
 	// LogicalBytes is the size of the bodies of all usages in all spans.
