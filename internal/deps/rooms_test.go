@@ -86,6 +86,7 @@ var rooms = []room{
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "sqladapter/search", ours: join(belowStore, "internal/vfs", "lineage/chat", "sqladapter", "sqladapter/sqlite")},
 	{path: "cmd", tree: true, any: true},
+	{path: "internal/paths", any: true},
 }
 
 // Test files may also import these, and every room below the one they test.
