@@ -120,7 +120,9 @@ var paths = []path{
 			}))
 		}
 	}},
-	{"chat", func(t *testing.T, s *lineage.Store, threads []string, times int, text string) { onChats(t, chat.On(s), threads, times, text) }},
+	{"chat", func(t *testing.T, s *lineage.Store, threads []string, times int, text string) {
+		onChats(t, chat.On(s), threads, times, text)
+	}},
 	{"conversation", func(t *testing.T, s *lineage.Store, threads []string, times int, text string) {
 		for _, id := range threads {
 			c, err := conversation.Open(bg, s, id, conversation.Options{})
