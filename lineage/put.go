@@ -23,6 +23,9 @@ type BlockOptions struct {
 // same bytes: then nothing was stored, and the block is the one first recorded.
 // The body is streamed: its size is bounded by the disk, not by memory.
 func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block content.Block, known bool, err error) {
+	if s.inTransaction() {
+		return content.Block{}, false, errReaderInside
+	}
 	if o.Type == "" {
 		o.Type = content.TypeBinary
 	}

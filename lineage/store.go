@@ -145,12 +145,7 @@ func onEngine(engine backend.Engine, writer *write.Writer) *Store {
 }
 
 func init() {
-	write.Of = func(of any) *write.Writer {
-		if tx, ok := of.(*Tx); ok {
-			return tx.store.writer
-		}
-		return of.(*Store).writer
-	}
+	write.Of = func(store any) *write.Writer { return store.(*Store).writer }
 }
 
 // Close lets go of the store. What was acknowledged stays. It waits for calls and for

@@ -1,7 +1,6 @@
 package lineage_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,13 +11,6 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 )
-
-// making is what a store and a transaction have in common.
-type making interface {
-	FindThread(ctx context.Context, sourceID string) (*lineage.Thread, error)
-	CreateThread(ctx context.Context, o lineage.ThreadOptions) (*lineage.Thread, error)
-	UserValues(user string) *lineage.Values
-}
 
 // txStep is a change that is drawn once and made in two stores. It names everything, for ids
 // differ between them.
@@ -41,7 +33,7 @@ func drawStep(t *rapid.T) txStep {
 }
 
 // do makes a step.
-func (s txStep) do(in making) error {
+func (s txStep) do(in *lineage.Store) error {
 	if s.kind == "create thread" {
 		_, err := in.CreateThread(bg, lineage.ThreadOptions{SourceID: s.thread, Title: s.text})
 		return err
@@ -198,7 +190,7 @@ func TestUpdateIsLikeStepsOneByOne(t *testing.T) {
 			var got []string
 			before, err := together.View().Head(bg)
 			require.NoError(t, err)
-			require.NoError(t, together.Update(bg, func(tx *lineage.Tx) error {
+			require.NoError(t, together.Update(bg, func(tx *lineage.Store) error {
 				got = nil
 				for _, s := range steps {
 					got = append(got, sentinel(s.do(tx)))

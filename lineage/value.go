@@ -78,15 +78,6 @@ func (c *Context) ValuesAt(span SpanRef) *Values {
 	return v
 }
 
-// Values returns the values of the store itself.
-func (tx *Tx) Values() *Values { return tx.store.Values() }
-
-// AppValues returns the values of an application.
-func (tx *Tx) AppValues(app string) *Values { return tx.store.AppValues(app) }
-
-// UserValues returns the values of a user.
-func (tx *Tx) UserValues(user string) *Values { return tx.store.UserValues(user) }
-
 func (v *Values) key(key string) structure.ValueKey {
 	return structure.ValueKey{Owner: v.owner, Key: key}
 }

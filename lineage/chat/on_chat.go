@@ -120,7 +120,7 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 
 // ChangeChat implements Store.
 func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
-	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	err := s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.mustThread(ctx, id)
 		if err != nil {
 			return err

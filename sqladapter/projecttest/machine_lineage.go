@@ -37,7 +37,7 @@ func (m *machine) setValue(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	return m.store.Update(bg, func(tx *lineage.Tx) error {
+	return m.store.Update(bg, func(tx *lineage.Store) error {
 		in, err := tx.Context(bg, c.ID())
 		if err != nil {
 			return err
