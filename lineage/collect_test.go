@@ -537,7 +537,7 @@ func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
 	_, err := c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: body, Origin: origin})
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(bg, content.Sum(body)))
-	_, known, err := s.Put(bg, bytes.NewReader(body), lineage.BlockOptions{Type: "text/plain", Origin: lineage.BlockOrigin{Kind: content.OriginAssistant}})
+	_, known, err := s.Put(bg, bytes.NewReader(body), lineage.BlockOptions{Type: "text/plain", Origin: content.BlockOrigin{Kind: content.OriginAssistant}})
 	require.NoError(t, err)
 	require.False(t, known)
 	check := func() {

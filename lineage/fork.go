@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -165,7 +166,7 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 			continue
 		}
 		item := e.Item()
-		u := usageOf(&item, new(BlockOrigin))
+		u := usageOf(&item, new(content.BlockOrigin))
 		if e.Span == last {
 			n := len(usages) - 1
 			usages[n] = append(usages[n], u)

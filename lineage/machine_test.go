@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // A machine does the same to a store and to a model.
@@ -123,7 +124,7 @@ func TestForkReopenCompare(t *testing.T) {
 				m.fork(t)
 			}
 		}
-		digests := make(map[lineage.ContextID]lineage.Digest)
+		digests := make(map[lineage.ContextID]structure.Digest)
 		for _, c := range m.contexts {
 			var err error
 			digests[c.id], err = m.handle(t, c).Digest(bg)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -127,7 +128,7 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 		}
 		item := e.Item()
 		item.Origin.SourceID = mergedFrom + place
-		u := usageOf(&item, new(BlockOrigin))
+		u := usageOf(&item, new(content.BlockOrigin))
 		if e.Span == last {
 			usages[len(usages)-1] = append(usages[len(usages)-1], u)
 			continue

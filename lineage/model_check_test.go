@@ -8,11 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // check compares everything that the store says with the model.
 func (m *machine) check(t *rapid.T) {
-	wordings := make(map[lineage.Digest]string)
+	wordings := make(map[structure.Digest]string)
 	for _, c := range m.contexts {
 		h := m.handle(t, c)
 		m.checkInfo(t, h, c)
@@ -95,7 +96,7 @@ func (m *machine) checkEntry(t *rapid.T, u said, e *lineage.Entry) {
 }
 
 // checkDigest requires digests to be equal exactly where histories are.
-func (m *machine) checkDigest(t *rapid.T, h *lineage.Context, c *modelContext, wordings map[lineage.Digest]string) {
+func (m *machine) checkDigest(t *rapid.T, h *lineage.Context, c *modelContext, wordings map[structure.Digest]string) {
 	digest, err := h.Digest(bg)
 	require.NoError(t, err)
 	wording := ""

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // A model is what a store should hold, kept in the simplest way there is: every
@@ -44,7 +45,7 @@ type step struct {
 
 // said is a usage.
 type said struct {
-	kind                       lineage.UsageKind
+	kind                       structure.UsageKind
 	role, name, document, file string
 	revision                   uint64
 	text                       string

@@ -31,7 +31,7 @@ func TestPut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir)
-			origin := lineage.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("draft"))}
+			origin := content.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("draft"))}
 			b, known, err := s.Put(bg, iotest.HalfReader(bytes.NewReader(body)), lineage.BlockOptions{Type: content.TypePNG, Origin: origin})
 			require.NoError(t, err)
 			require.False(t, known)

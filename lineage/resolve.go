@@ -62,7 +62,7 @@ type Resolved struct {
 	// Tip is where the context stood: ExtendFrom there adds an answer to what was sent.
 	Tip SpanRef
 	// Digest identifies the history that this was resolved from.
-	Digest Digest
+	Digest structure.Digest
 }
 
 // Part is a message, or a summary that stands for several. Of these the later ones may

@@ -285,7 +285,7 @@ func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")
 	first := tip(t, c)
-	block := structure.NewBlock("text/plain", lineage.BlockOrigin{}, s.Now(), []byte("two"))
+	block := structure.NewBlock("text/plain", content.BlockOrigin{}, s.Now(), []byte("two"))
 	ref := lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}
 	for _, records := range [][]structure.Record{
 		{&structure.Run{ID: ref.Run, Parent: first}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 func backupCommand(a *app) *cobra.Command {
@@ -48,7 +49,7 @@ func runBackup(ctx context.Context, s *session, dir string) error {
 	return s.copied(dir, report)
 }
 
-func (a *app) copied(dir string, report lineage.BackupReport) error {
+func (a *app) copied(dir string, report backend.BackupReport) error {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
 	}

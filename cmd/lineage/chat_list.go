@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -82,7 +83,7 @@ func (o *chatListOptions) query() (q lineage.ThreadQuery, err error) {
 			return q, err
 		}
 	}
-	if q.After, err = lineage.ParsePageToken(o.after); err != nil {
+	if q.After, err = backend.ParsePageToken(o.after); err != nil {
 		return q, usagef("--after: %w", err)
 	}
 	return q, nil

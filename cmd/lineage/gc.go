@@ -100,7 +100,7 @@ func (s *session) collection(ctx context.Context, o *gcOptions) (*destruction, e
 	return d, err
 }
 
-func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (lineage.CollectReport, error) {
+func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (backend.CollectReport, error) {
 	line := s.progress("collecting", screen.Bytes)
 	defer line.Done()
 	return s.store.Collect(ctx, lineage.CollectOptions{
@@ -108,7 +108,7 @@ func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (linea
 	})
 }
 
-func collectedText(r *lineage.CollectReport) string {
+func collectedText(r *backend.CollectReport) string {
 	return fmt.Sprintf("%s in %s: %s, %s", screen.Bytes(int64(r.Bytes)), screen.Plural(int64(r.Records), "record"),
 		screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Blocks), "content"))
 }

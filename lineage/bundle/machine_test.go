@@ -356,7 +356,7 @@ func TestModelApart(t *testing.T) {
 		bringAgain(t, other.s, theirs)
 		requireSound(t, other.s)
 		// Everything that either says is there.
-		said := make(map[lineage.Digest]bool)
+		said := make(map[structure.Digest]bool)
 		for _, d := range digests(t, other.s) {
 			said[d] = true
 		}
@@ -376,7 +376,7 @@ func TestModelApart(t *testing.T) {
 }
 
 // wasHere reports whether a context comes or came past a history that says d.
-func wasHere(t *rapid.T, s *lineage.Store, id lineage.ContextID, d lineage.Digest) bool {
+func wasHere(t *rapid.T, s *lineage.Store, id lineage.ContextID, d structure.Digest) bool {
 	e := write.Of(s).Engine()
 	c, err := e.Context(bg, id)
 	require.NoError(t, err)
