@@ -123,12 +123,18 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"nothing together", func() error { _, err := main.ExtendTogether(bg); return err }, lineage.ErrInvalid, "no items"},
 		{"summary", func() error { return main.DeleteSummary(bg, noSummary) }, lineage.ErrNotFound, noSummary.String()},
 		{"summary of missing summaries", func() error {
-			_, err := main.SummarizeSummaries(bg, echo{}, nil, noSummary)
+			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})
 			return err
 		}, lineage.ErrNotFound, noSummary.String()},
-		{"summary of no summaries", func() error { _, err := main.SummarizeSummaries(bg, echo{}, nil); return err }, lineage.ErrInvalid, "no summaries"},
+		{"summary of no summaries", func() error {
+			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{}})
+			return err
+		}, lineage.ErrInvalid, "no summaries"},
 		{"summary by nobody", func() error { _, err := main.Summarize(bg, nil, lineage.SummarizeOptions{}); return err }, lineage.ErrInvalid, "no summarizer"},
-		{"summary of summaries by nobody", func() error { _, err := main.SummarizeSummaries(bg, nil, nil, noSummary); return err }, lineage.ErrInvalid, "no summarizer"},
+		{"summary of summaries by nobody", func() error {
+			_, err := main.Summarize(bg, nil, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})
+			return err
+		}, lineage.ErrInvalid, "no summarizer"},
 		{"reference to nothing", func() error { _, err := main.Extend(bg, lineage.Reference("user", lineage.ContentID{})); return err }, lineage.ErrInvalid, "no content"},
 		{"negative budget", func() error { _, err := main.Resolve(bg, lineage.ResolveOptions{Budget: -1}); return err }, lineage.ErrInvalid, "-1"},
 	} {

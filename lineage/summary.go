@@ -57,7 +57,8 @@ type SummaryInfo struct {
 	Erased bool
 	// From and To are the spans it covers: those after From up to To.
 	From, To SpanRef
-	// First and Last are the positions of that stretch in the history, from 1.
+	// First and Last are the positions of that stretch in the history, from 1: Store.History reads
+	// it, up to To, with a Window from First to Last.
 	First, Last uint64
 	// Level is 0 for a summary of messages, and one more than its parts for a
 	// summary of summaries.
@@ -68,11 +69,11 @@ type SummaryInfo struct {
 	CreatedAt time.Time
 }
 
-// Covers returns how many spans the summary stands for.
-func (s *SummaryInfo) Covers() uint64 { return s.Last - s.First + 1 }
-
 // SummarizeOptions say what is summarized.
 type SummarizeOptions struct {
+	// Parts are summaries to make one of, one level above the highest of them. They must follow
+	// each other without a gap. Keep, Whole and Text are for messages only.
+	Parts []structure.SummaryID
 	// Keep leaves the last spans of the history out.
 	Keep uint64
 	// Whole summarizes from the start instead of from where the last summary of
@@ -81,22 +82,23 @@ type SummarizeOptions struct {
 	Embedder Embedder
 	// Text, when not nil, returns what the summarizer is told of a message or document:
 	// see ResolveOptions.
-	Text TextOf
+	Text func(e *Entry, body []byte) (string, error)
 }
 
-var errNoSummarizer = fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
-
 // Summarize makes a summary of what the context's history has gained since its
-// last one, and returns it. There being nothing new is ErrNotFound. The messages
+// last one, or of summaries, and returns it. There being nothing new is ErrNotFound. The messages
 // stay: a summary only stands for them where Resolve has to save room. Two at the same
 // time do not wait for each other's model, and may both make one of what is new.
 func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
 	if by == nil {
-		return nil, errNoSummarizer
+		return nil, fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
 	}
 	tip, err := c.Tip(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if o.Parts != nil {
+		return c.summarizeSummaries(ctx, by, o, tip)
 	}
 	length, err := c.store.Position(ctx, tip)
 	if err != nil {
@@ -131,7 +133,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		}
 		p := passageOf(e)
 		if o.Text != nil && !p.Absent {
-			if p.Text, err = o.Text.of(e, e.Body); err != nil {
+			if p.Text, err = textOf(o.Text, e, e.Body); err != nil {
 				return nil, err
 			}
 		}
@@ -140,16 +142,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 	return c.summarize(ctx, by, o.Embedder, passages, record)
 }
 
-// SummarizeSummaries makes one summary of the given ones, which must follow each
-// other without a gap. It is one level above the highest of them.
-func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedder Embedder, parts ...structure.SummaryID) (*SummaryInfo, error) {
-	if by == nil {
-		return nil, errNoSummarizer
-	}
-	tip, err := c.Tip(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o SummarizeOptions, tip SpanRef) (*SummaryInfo, error) {
 	summaries, err := c.store.summariesOn(ctx, c.id, tip)
 	if err != nil {
 		return nil, err
@@ -157,7 +150,7 @@ func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedde
 	var record structure.Summary
 	var passages []Passage
 	var last uint64
-	for i, id := range parts {
+	for i, id := range o.Parts {
 		at := slices.IndexFunc(summaries, func(s *SummaryInfo) bool { return s.ID == id })
 		if at < 0 {
 			return nil, subjectError("summary", id.String(), ErrNotFound, "on the history of context "+c.id.String())
@@ -174,10 +167,10 @@ func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedde
 		record.Parts = append(record.Parts, id)
 		passages = append(passages, Passage{Role: "assistant", Text: s.Text, Summary: true})
 	}
-	if len(parts) == 0 {
+	if len(o.Parts) == 0 {
 		return nil, fmt.Errorf("summary of no summaries: %w", ErrInvalid)
 	}
-	return c.summarize(ctx, by, embedder, passages, record)
+	return c.summarize(ctx, by, o.Embedder, passages, record)
 }
 
 func passageOf(e *Entry) Passage {
@@ -251,11 +244,6 @@ func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) err
 		b.DeleteSummary(c.id, id)
 		return nil
 	})
-}
-
-// Expand yields what a summary stands for.
-func (s *Store) Expand(ctx context.Context, summary *SummaryInfo) iter.Seq2[*Entry, error] {
-	return s.History(ctx, summary.To, Window{From: summary.First, To: summary.Last})
 }
 
 // Behind returns how many spans the context's history has after the last that any
