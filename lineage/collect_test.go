@@ -279,7 +279,7 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	require.NoError(t, err)
 	say(t, branch, secret("message")+" on a branch")
 	prompt := secret("prompt")
-	require.NoError(t, branch.SetOverrides(bg, lineage.Overrides{SystemPrompt: &prompt}))
+	require.NoError(t, setOverrides(branch, lineage.Overrides{SystemPrompt: &prompt}))
 	require.NoError(t, branch.Back(bg, 2))
 	say(t, branch, secret("message")+" after all")
 	tellValues(t, s, thread, c)

@@ -28,7 +28,7 @@ func (m *machine) createThread(t *rapid.T) {
 func (m *machine) updateThread(t *rapid.T) {
 	thread := m.pickThread(t)
 	title := rapid.SampledFrom([]string{"", "a title"}).Draw(t, "title")
-	require.NoError(t, m.thread(t, thread).Update(bg, func(i *lineage.ThreadInfo) { i.Title = title }))
+	require.NoError(t, m.thread(t, thread).Update(bg, func(i *lineage.ThreadInfo) error { i.Title = title; return nil }))
 	thread.title = title
 }
 

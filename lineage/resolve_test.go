@@ -299,7 +299,7 @@ func TestResolveSendsTextOfItsCaller(t *testing.T) {
 
 func TestResolvePromptBeyondTheBudget(t *testing.T) {
 	c := newContext(t, newStore(t), "one")
-	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{SystemPrompt: pointer("a prompt that is too long")}))
+	require.NoError(t, setOverrides(c, lineage.Overrides{SystemPrompt: pointer("a prompt that is too long")}))
 	r := resolve(t, c, lineage.ResolveOptions{Budget: 5, Tokens: bytesAreTokens})
 	require.Empty(t, r.Parts)
 	require.Equal(t, uint64(1), r.Omitted)
@@ -321,7 +321,7 @@ func TestResolveProperties(t *testing.T) {
 		c, err := s.NewContext(bg, lineage.ContextOptions{})
 		require.NoError(t, err)
 		if rapid.Bool().Draw(t, "prompt") {
-			require.NoError(t, c.SetOverrides(bg, lineage.Overrides{SystemPrompt: pointer("be brief")}))
+			require.NoError(t, setOverrides(c, lineage.Overrides{SystemPrompt: pointer("be brief")}))
 		}
 		var summaries []*lineage.SummaryInfo
 		length := 0

@@ -134,12 +134,14 @@ func threadInfo(r *structure.Thread) *ThreadInfo {
 }
 
 // Update changes the title, metadata and user of a thread, and whether it keeps its messages. What change leaves alone
-// stays, and if it leaves everything alone nothing happens; setting UpdatedAt to whatever time makes the thread one that
-// was updated now. It may be called more than once if others change the thread meanwhile.
-func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
+// stays, and if it leaves everything alone or returns an error nothing happens; setting UpdatedAt to whatever time makes
+// the thread one that was updated now. It may be called more than once if others change the thread meanwhile.
+func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo) error) error {
 	return t.change(ctx, func(_ *write.Batch, r *structure.Thread) error {
 		info := threadInfo(r)
-		change(info)
+		if err := change(info); err != nil {
+			return err
+		}
 		r.Title, r.UserID, r.Keeps, r.UpdatedAt = info.Title, info.UserID, info.Keeps, info.UpdatedAt
 		was := r.Metadata
 		r.Metadata = info.Metadata

@@ -73,7 +73,7 @@ func TestThreads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, day(3), info.LastMessage)
 	require.Equal(t, day(3), info.UpdatedAt)
-	require.NoError(t, beta.Update(bg, func(i *lineage.ThreadInfo) { i.UserID = "ada" }))
+	require.NoError(t, beta.Update(bg, func(i *lineage.ThreadInfo) error { i.UserID = "ada"; return nil }))
 	require.Equal(t, []string{"Beta", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
 }
 

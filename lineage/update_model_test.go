@@ -59,7 +59,7 @@ func (s txStep) do(in *lineage.Store) error {
 	}
 	switch s.kind {
 	case "title":
-		return th.Update(bg, func(i *lineage.ThreadInfo) { i.Title = s.text })
+		return th.Update(bg, func(i *lineage.ThreadInfo) error { i.Title = s.text; return nil })
 	case "extend":
 		_, err = c.Extend(bg, lineage.User(s.text), lineage.Assistant(s.text))
 	case "branch":
@@ -89,7 +89,7 @@ func (s txStep) do(in *lineage.Store) error {
 		}
 		_, err = c.ReplaceAfter(bg, tip, at, s.text, lineage.User(s.text))
 	case "touch nothing":
-		err = th.Update(bg, func(*lineage.ThreadInfo) {})
+		err = th.Update(bg, func(*lineage.ThreadInfo) error { return nil })
 	case "merge":
 		var from *lineage.Context
 		if from, err = th.On(bg, s.name); err == nil {

@@ -51,7 +51,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 		branches, err := thread.Branches(ctx)
 		require.NoError(t, err)
 		require.Len(t, branches, 2)
-		require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "title" }))
+		require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "title"; return nil }))
 		return nil
 	}))
 	require.Equal(t, before+1, head(t, s))
@@ -113,7 +113,7 @@ func TestUpdateThatFails(t *testing.T) {
 	require.Equal(t, before, head(t, s))
 	_, err := thread.Info(ctx)
 	require.ErrorIs(t, err, lineage.ErrClosed)
-	require.ErrorIs(t, thread.Update(ctx, func(*lineage.ThreadInfo) {}), lineage.ErrClosed)
+	require.ErrorIs(t, thread.Update(ctx, func(*lineage.ThreadInfo) error { return nil }), lineage.ErrClosed)
 	_, err = s.Thread(ctx, thread.ID())
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
@@ -154,7 +154,7 @@ func TestUpdatesAreSerialisable(t *testing.T) {
 						return nil // the sum of both must not exceed this
 					}
 					n := count(one)
-					return one.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = strconv.Itoa(n + 1) })
+					return one.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = strconv.Itoa(n + 1); return nil })
 				})
 				if err != nil {
 					t.Error(err)

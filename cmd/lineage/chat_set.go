@@ -53,7 +53,7 @@ func runChatSet(ctx context.Context, s *session, o *chatSetOptions) error {
 	if err != nil {
 		return err
 	}
-	err = t.Update(ctx, func(info *lineage.ThreadInfo) {
+	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
 		if o.titleGiven {
 			info.Title = o.title
 		}
@@ -63,6 +63,7 @@ func runChatSet(ctx context.Context, s *session, o *chatSetOptions) error {
 		if o.metadataGiven {
 			info.Metadata = metadata
 		}
+		return nil
 	})
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func TestTheLatestChatIsCurrent(t *testing.T) {
 			case "extend":
 				_, err = active.Extend(ctx, lineage.User("more"))
 			case "title":
-				err = thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title += "x" })
+				err = thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title += "x"; return nil })
 			case "fork":
 				_, err = active.Fork(ctx, lineage.ForkOptions{})
 			case "branch":

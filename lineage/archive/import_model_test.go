@@ -518,7 +518,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 				return // nobody can see it yet
 			}
 			require.NoError(t, err)
-			require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
+			require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "mine"; return nil }))
 			meddled = true
 		}}
 		_, err := archive.Import(ctx, lineage.New(engine), archive.Stream("made", strings.NewReader("made")), madeFormat([]*archive.Conversation{c}))

@@ -597,7 +597,7 @@ func TestConversationWithoutID(t *testing.T) {
 	require.Regexp(t, "^sha256:[0-9a-f]{20}$", info.SourceID)
 
 	require.NoError(t, thread.Switch(ctx, "rejected"))
-	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
+	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "mine"; return nil }))
 	before, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 0, add(1).NewConversations)

@@ -439,7 +439,7 @@ func TestImportLeavesWhatOthersDid(t *testing.T) {
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "c-branching")
 	require.NoError(t, err)
-	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "my title" }))
+	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "my title"; return nil }))
 	require.NoError(t, thread.Switch(ctx, "main-v2"))
 	main, err := thread.On(ctx, "main")
 	require.NoError(t, err)

@@ -576,7 +576,7 @@ func TestNewerThreadWins(t *testing.T) {
 	for range 40 { // so that its clock is ahead
 		a.Now()
 	}
-	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "newer" }))
+	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) error { i.Title = "newer"; return nil }))
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	copied, err := b.FindThread(bg, "one")
 	require.NoError(t, err)

@@ -216,7 +216,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"update": func(t *rapid.T) {
-			require.NoError(t, m.thread(t).Update(bg, func(i *lineage.ThreadInfo) { i.Title = m.next("title") }))
+			require.NoError(t, m.thread(t).Update(bg, func(i *lineage.ThreadInfo) error { i.Title = m.next("title"); return nil }))
 		},
 		"value":          func(t *rapid.T) { m.value(t) },
 		"delete context": func(t *rapid.T) { ok(t, m.context(t).Delete(bg)) },

@@ -139,13 +139,14 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 		if err != nil {
 			return err
 		}
-		return thread.Update(ctx, func(i *lineage.ThreadInfo) {
+		return thread.Update(ctx, func(i *lineage.ThreadInfo) error {
 			if u.Title != nil {
 				i.Title = *u.Title
 			}
 			if u.Metadata != nil {
 				i.Metadata = u.Metadata
 			}
+			return nil
 		})
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ func itemOf(m *Message) lineage.Item {
 func kept(ctx context.Context, tx *lineage.Store, t *structure.Thread) (*lineage.Thread, error) {
 	thread, err := tx.Thread(ctx, t.ID)
 	if err == nil && !t.Keeps {
-		err = thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Keeps = true })
+		err = thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
 	}
 	return thread, err
 }
@@ -41,7 +41,7 @@ func touch(ctx context.Context, tx *lineage.Store, id structure.ThreadID) error 
 	if err != nil {
 		return err
 	}
-	return thread.Update(ctx, func(i *lineage.ThreadInfo) { i.UpdatedAt = time.Time{} })
+	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.UpdatedAt = time.Time{}; return nil })
 }
 
 // AddMessage implements Store.

@@ -246,7 +246,10 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 		return err
 	}
 	at := c.store.Now().UTC().Truncate(time.Millisecond)
-	err = handle.ChangeMetadata(ctx, func(was []byte) ([]byte, error) { return renamed(was, &b.Branch, name, at) })
+	err = handle.Update(ctx, func(is *lineage.ContextInfo) (err error) {
+		is.Metadata, err = renamed(is.Metadata, &b.Branch, name, at)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -307,7 +307,10 @@ func (m *machine) override(t *rapid.T) error {
 		return err
 	}
 	model := m.text(t)
-	return c.SetOverrides(bg, lineage.Overrides{Model: &model})
+	return c.Update(bg, func(is *lineage.ContextInfo) error {
+		is.Overrides = lineage.Overrides{Model: &model}
+		return nil
+	})
 }
 
 func (m *machine) thread(t *rapid.T) (*lineage.Thread, error) {
