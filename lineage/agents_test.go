@@ -21,7 +21,7 @@ func lastEntry(t testing.TB, c *lineage.Context) *lineage.Entry {
 func TestReturnLeadsBack(t *testing.T) {
 	s := newStore(t)
 	parent := newContext(t, s, "a task")
-	child, err := parent.Subagent(bg, lineage.SubagentOptions{})
+	child, err := parent.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
 	at := say(t, child, "step one", "step two")
 	ref, err := child.Return(bg, lineage.Assistant("it is done").From("large"))
@@ -106,7 +106,7 @@ func TestSubagentSees(t *testing.T) {
 		{"none", &lineage.Filter{Roles: []string{"nobody"}}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			child, err := c.Subagent(bg, lineage.SubagentOptions{Sees: test.sees, Metadata: []byte("{}")})
+			child, err := c.Fork(bg, lineage.ForkOptions{Sees: test.sees, Metadata: []byte("{}")})
 			require.NoError(t, err)
 			require.Equal(t, test.want, strings.Join(texts(t, child), "|"))
 			info, err := child.Info(bg)

@@ -192,10 +192,7 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 		if err := checkBranchName(name); err != nil {
 			return err
 		}
-		fork := forked(&parent.Context, &ForkOptions{At: o.At, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
-		if o.Empty {
-			fork.At = SpanRef{}
-		}
+		fork := forked(&parent.Context, &ForkOptions{At: o.At, Empty: o.Empty, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
 		fork.CreatedAt = o.CreatedAt
 		if o.SourceID != "" {
 			fork.ID = write.SourceBranch(o.SourceID)

@@ -22,7 +22,7 @@ func TestEffectiveOverridesInherit(t *testing.T) {
 	require.NoError(t, err)
 	child, err := main.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{Model: pointer("large")}})
 	require.NoError(t, err)
-	grandchild, err := child.Subagent(bg, lineage.SubagentOptions{Overrides: lineage.Overrides{SystemPrompt: pointer("")}})
+	grandchild, err := child.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{SystemPrompt: pointer("")}})
 	require.NoError(t, err)
 
 	effective := func(c *lineage.Context) lineage.Overrides {
@@ -178,7 +178,7 @@ func TestFindBySourceID(t *testing.T) {
 		_, err = newContext(t, s).Extend(bg, lineage.User("no thread").WithID("q1"))
 		require.NoError(t, err, "outside of threads they are unique nowhere")
 	}
-	subset, err := main.Subset(bg, lineage.Filter{}, lineage.ForkOptions{})
+	subset, err := main.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "two"}, texts(t, subset))
 	e, err = thread.Find(bg, "q1")

@@ -75,13 +75,13 @@ func (m *machine) fork(t *rapid.T) {
 func (m *machine) forkEmpty(t *rapid.T) {
 	m.mayAdd(t, 1)
 	c := m.pick(t, "context")
-	h, err := m.handle(t, c).ForkEmpty(bg, lineage.ForkOptions{})
+	h, err := m.handle(t, c).Fork(bg, lineage.ForkOptions{Empty: true})
 	require.NoError(t, err)
 	m.add(h.ID(), c.id, c.thread, nil)
 }
 
 // filter draws a filter and what it keeps of a history.
-func (m *machine) filter(t *rapid.T, c *modelContext) (lineage.Filter, [][]said) {
+func (m *machine) filter(t *rapid.T, history []step) (lineage.Filter, [][]said) {
 	var f lineage.Filter
 	keeps := func(said) bool { return true }
 	switch rapid.SampledFrom([]string{"all", "role", "range", "last", "predicate"}).Draw(t, "filter") {
@@ -89,31 +89,28 @@ func (m *machine) filter(t *rapid.T, c *modelContext) (lineage.Filter, [][]said)
 		f.Roles = []string{"user", "tool"}
 		keeps = func(u said) bool { return u.role == "user" || u.role == "tool" }
 	case "range":
-		f.Window.From = rapid.Uint64Range(0, uint64(len(c.history)+1)).Draw(t, "from")
-		f.Window.To = rapid.Uint64Range(0, uint64(len(c.history)+1)).Draw(t, "to")
+		f.Window.From = rapid.Uint64Range(0, uint64(len(history)+1)).Draw(t, "from")
+		f.Window.To = rapid.Uint64Range(0, uint64(len(history)+1)).Draw(t, "to")
 	case "last":
 		f.Window.Last = rapid.Uint64Range(1, 4).Draw(t, "last")
 	case "predicate":
 		f.Keep = func(e *lineage.Entry) bool { return e.Content[0]%2 == 0 }
 		keeps = func(u said) bool { return content.Sum([]byte(u.text))[0]%2 == 0 }
 	}
-	return f, m.model.choose(window(c.history, f.Window), keeps)
+	return f, m.model.choose(window(history, f.Window), keeps)
 }
 
 func (m *machine) subset(t *rapid.T) {
 	m.mayAdd(t, 1)
-	c := m.pick(t, "context")
-	f, says := m.filter(t, c)
-	h, err := m.handle(t, c).Subset(bg, f, lineage.ForkOptions{})
-	require.NoError(t, err)
-	m.adopt(t, h, c, nil, says)
-}
-
-func (m *machine) subagent(t *rapid.T) {
-	m.mayAdd(t, 1)
-	c := m.pick(t, "context")
-	f, says := m.filter(t, c)
-	h, err := m.handle(t, c).Subagent(bg, lineage.SubagentOptions{Sees: &f})
+	c, at := m.pick(t, "context"), lineage.SpanRef{}
+	history := c.history
+	if rapid.Bool().Draw(t, "elsewhere") {
+		if at = m.pickRef(t); !at.IsZero() {
+			history = m.spans[at]
+		}
+	}
+	f, says := m.filter(t, history)
+	h, err := m.handle(t, c).Fork(bg, lineage.ForkOptions{At: at, Sees: &f})
 	require.NoError(t, err)
 	m.adopt(t, h, c, nil, says)
 }

@@ -143,7 +143,7 @@ func TestForkReopenCompare(t *testing.T) {
 func (m *machine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"new context": m.newContext, "extend": m.extend, "extend from": m.extendFrom, "extend together": m.extendTogether,
-		"fork": m.fork, "fork empty": m.forkEmpty, "subset": m.subset, "subagent": m.subagent, "return": m.giveBack,
+		"fork": m.fork, "fork empty": m.forkEmpty, "subset": m.subset, "return": m.giveBack,
 		"send": m.send, "say": m.say, "alternatives": m.alternatives, "choose": m.chooseOne,
 		"edit": m.edit, "merge": m.merge, "replace": m.replace, "move": m.moveTo, "rewind": m.rewind, "back": m.back,
 		"undo": m.undo, "delete context": m.deleteContext, "put": m.put, "erase": m.erase,

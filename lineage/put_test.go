@@ -185,7 +185,7 @@ func TestEraseAndStoreAgain(t *testing.T) {
 	c, err = s.Context(bg, c.ID())
 	require.NoError(t, err)
 	check()
-	subset, err := c.Subset(bg, lineage.Filter{}, lineage.ForkOptions{})
+	subset, err := c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "[erased]", "three"}, texts(t, subset))
 

@@ -34,19 +34,15 @@ func TestSettingsThatAreNotJSON(t *testing.T) {
 			return err
 		}},
 		{"empty fork", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.ForkEmpty(bg, lineage.ForkOptions{Overrides: o, Metadata: metadata})
+			_, err := c.Fork(bg, lineage.ForkOptions{Empty: true, Overrides: o, Metadata: metadata})
 			return err
 		}},
 		{"subset", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.Subset(bg, lineage.Filter{}, lineage.ForkOptions{Overrides: o, Metadata: metadata})
+			_, err := c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{}, Overrides: o, Metadata: metadata})
 			return err
 		}},
 		{"edit", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.Edit(bg, at, lineage.User("two"), lineage.EditOptions{Fork: lineage.ForkOptions{Overrides: o, Metadata: metadata}})
-			return err
-		}},
-		{"subagent", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.Subagent(bg, lineage.SubagentOptions{Overrides: o, Metadata: metadata})
+			_, err := c.Edit(bg, at, lineage.User("two"), lineage.EditOptions{Overrides: o, Metadata: metadata})
 			return err
 		}},
 		{"branch", func(o lineage.Overrides, metadata []byte) error {

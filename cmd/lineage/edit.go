@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -80,11 +81,10 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 			return err
 		}
 		edited := old.Item()
-		edited.Content, edited.Body = lineage.ContentID{}, body
-		edited.CreatedAt = s.store.Now()
-		options := lineage.EditOptions{Index: found.Index, Replay: replayed(o.replay)}
-		options.Fork.Metadata = []byte(editMark)
-		fork, err := in.Edit(ctx, found.Span, edited, options)
+		edited.Content, edited.Body, edited.CreatedAt = lineage.ContentID{}, body, time.Time{}
+		fork, err := in.Edit(ctx, found.Span, edited, lineage.EditOptions{
+			Index: found.Index, Replay: replayed(o.replay), Metadata: []byte(editMark),
+		})
 		if err != nil {
 			return err
 		}

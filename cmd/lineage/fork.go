@@ -83,10 +83,10 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
 				From: from, At: found.Span, Empty: found.Span.IsZero(), Overrides: overrides, Metadata: metadata,
 			})
-		} else if options := (lineage.ForkOptions{At: found.Span, Thread: home.ID(), Overrides: overrides, Metadata: metadata}); found.Span.IsZero() {
-			fork, err = from.ForkEmpty(ctx, options)
 		} else {
-			fork, err = from.Fork(ctx, options)
+			fork, err = from.Fork(ctx, lineage.ForkOptions{
+				At: found.Span, Empty: found.Span.IsZero(), Thread: home.ID(), Overrides: overrides, Metadata: metadata,
+			})
 		}
 		if err != nil {
 			return err

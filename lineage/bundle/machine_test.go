@@ -155,7 +155,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			require.NoError(t, err)
 		},
 		"subagent": func(t *rapid.T) {
-			_, err := m.context(t).Subagent(bg, lineage.SubagentOptions{Sees: &lineage.Filter{Roles: []string{"user"}}})
+			_, err := m.context(t).Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{Roles: []string{"user"}}})
 			ok(t, err)
 		},
 		"return": func(t *rapid.T) {

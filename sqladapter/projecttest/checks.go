@@ -237,7 +237,7 @@ func (s *suite) testInterrupted(t *testing.T) {
 		entries, err := c.All(bg)
 		require.NoError(t, err)
 		require.NoError(t, c.RewindTo(bg, entries[1].Span))
-		_, err = c.Subagent(bg, lineage.SubagentOptions{})
+		_, err = c.Fork(bg, lineage.ForkOptions{})
 		require.NoError(t, err)
 		_, err = chats.DeleteChat(bg, "b", chat.DeleteOptions{})
 		require.NoError(t, err)

@@ -166,7 +166,7 @@ func (m *machine) subagent(t *rapid.T) error {
 		return err
 	}
 	prompt := "you are a subagent"
-	child, err := c.Subagent(bg, lineage.SubagentOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt}})
+	child, err := c.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt}})
 	if err := m.keep(child, err); err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (m *machine) subset(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	return m.keep(c.Subset(bg, lineage.Filter{Roles: []string{"user"}}, lineage.ForkOptions{}))
+	return m.keep(c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{Roles: []string{"user"}}}))
 }
 
 func (m *machine) send(t *rapid.T) error {
