@@ -297,8 +297,8 @@ func (t *Thread) nextName(ctx context.Context, current string) (string, error) {
 	return structure.VersionName(stem, count, taken)
 }
 
-// Rewind makes a branch at a span and switches to it. What came after the span
-// stays on the branches that have it.
+// Rewind makes a branch at a span, such as a checkpoint's, and switches to it. What came
+// after the span stays on the branches that have it. Context.MoveTo moves a branch itself.
 func (t *Thread) Rewind(ctx context.Context, to SpanRef) (BranchInfo, error) {
 	return t.automatic(ctx, BranchOptions{At: to, Empty: to.IsZero(), Switch: true})
 }

@@ -272,7 +272,7 @@ func TestCheckpoints(t *testing.T) {
 
 	_, err = thread.CheckpointAt(bg, "b", first, lineage.CheckpointOptions{})
 	require.NoError(t, err)
-	restored, err := thread.Restore(bg, "b")
+	restored, err := thread.Rewind(bg, checkpointAt(t, thread, "b"))
 	require.NoError(t, err)
 	require.Equal(t, "main-v2", restored.Name)
 	require.Equal(t, first, restored.Head)
@@ -281,4 +281,11 @@ func TestCheckpoints(t *testing.T) {
 	require.NoError(t, thread.DeleteCheckpoint(bg, "a"))
 	require.NoError(t, thread.DeleteCheckpoint(bg, "a"), "deleting what is missing is nothing")
 	require.Equal(t, []string{"b"}, names())
+}
+
+func checkpointAt(t testing.TB, thread *lineage.Thread, name string) lineage.SpanRef {
+	t.Helper()
+	c, err := thread.FindCheckpoint(bg, name)
+	require.NoError(t, err)
+	return c.Span
 }

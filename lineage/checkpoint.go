@@ -112,12 +112,3 @@ func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
 		return err
 	})
 }
-
-// Restore makes a branch at a checkpoint and switches to it.
-func (t *Thread) Restore(ctx context.Context, name string) (BranchInfo, error) {
-	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	return t.Rewind(ctx, c.Span)
-}

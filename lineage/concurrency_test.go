@@ -179,7 +179,7 @@ func TestConversationsAtOnce(t *testing.T) {
 					return
 				}
 			}
-			_, errs[i] = shared.Merge(bg, agent, lineage.Append)
+			_, errs[i] = shared.Merge(bg, agent)
 		})
 	}
 	wg.Wait()
@@ -198,9 +198,9 @@ func TestConversationsAtOnce(t *testing.T) {
 			}
 		}
 		require.Equal(t, []int{perWriter, perWriter}, []int{heard, said})
-		_, err := shared.Merge(bg, agent, lineage.Append)
+		_, err := shared.Merge(bg, agent)
 		require.NoError(t, err)
-		result, err := shared.Merge(bg, agent, lineage.Append)
+		result, err := shared.Merge(bg, agent)
 		require.NoError(t, err)
 		require.Empty(t, result.Added)
 	}

@@ -197,7 +197,7 @@ func TestFindOnAHistory(t *testing.T) {
 	require.NoError(t, err)
 	edited, err := main.Edit(bg, spans[0], lineage.User("one, again"), lineage.EditOptions{Replay: func(*lineage.Entry) bool { return true }})
 	require.NoError(t, err)
-	_, err = main.Merge(bg, side, lineage.Append)
+	_, err = main.Merge(bg, side)
 	require.NoError(t, err)
 	require.Equal(t, []string{"hello", "one", "two", "three"}, texts(t, main))
 	require.Equal(t, []string{"hello", "one, again", "two"}, texts(t, edited))
@@ -222,7 +222,7 @@ func TestFindOnAHistory(t *testing.T) {
 				if slices.Contains(test.found, id) {
 					require.NoError(t, err)
 					require.Equal(t, id, e.SourceID)
-					require.NoError(t, fork(t, test.in).RewindTo(bg, e.Span))
+					require.NoError(t, fork(t, test.in).MoveTo(bg, e.Span, "rewind"))
 					continue
 				}
 				require.ErrorIs(t, err, lineage.ErrNotFound)

@@ -77,14 +77,12 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"delete main", func() error { return thread.DeleteBranch(bg, "main") }, lineage.ErrProtected, "main"},
 		{"delete context of a branch", func() error { return main.Delete(bg) }, lineage.ErrConflict, "main"},
 		{"checkpoint", func() error { _, err := thread.FindCheckpoint(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
-		{"restore", func() error { _, err := thread.Restore(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
 		{"checkpoint without a name", func() error { _, err := thread.Checkpoint(bg, ""); return err }, lineage.ErrInvalid, "name"},
 		{"checkpoint nowhere", func() error { _, err := thread.CheckpointAt(bg, "c", nowhere, lineage.CheckpointOptions{}); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"rewind nowhere", func() error { _, err := thread.Rewind(bg, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork nowhere", func() error { _, err := main.Fork(bg, lineage.ForkOptions{At: nowhere}); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork into no thread", func() error { _, err := main.Fork(bg, lineage.ForkOptions{Thread: noThread}); return err }, lineage.ErrNotFound, noThread.String()},
 		{"move nowhere", func() error { return main.MoveTo(bg, nowhere, "") }, lineage.ErrNotFound, nowhere.String()},
-		{"rewind elsewhere", func() error { return main.RewindTo(bg, tip(t, elsewhere)) }, lineage.ErrInvalid, main.ID().String()},
 		{"back too far", func() error { return main.Back(bg, 2) }, lineage.ErrInvalid, main.ID().String()},
 		{"undo", func() error { return main.Undo(bg) }, lineage.ErrNotFound, main.ID().String()},
 		{"edit elsewhere", func() error {
@@ -98,8 +96,7 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"span", func() error { _, err := s.Span(bg, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"empty span", func() error { _, err := s.Span(bg, lineage.SpanRef{}); return err }, lineage.ErrNotFound, "empty"},
 		{"position beyond the end", func() error { _, err := s.At(bg, tip(t, main), 2); return err }, lineage.ErrNotFound, tip(t, main).String()},
-		{"merge into itself", func() error { _, err := main.Merge(bg, main, lineage.Append); return err }, lineage.ErrInvalid, main.ID().String()},
-		{"merge strategy", func() error { _, err := main.Merge(bg, elsewhere, 7); return err }, lineage.ErrInvalid, "7"},
+		{"merge into itself", func() error { _, err := main.Merge(bg, main); return err }, lineage.ErrInvalid, main.ID().String()},
 		{"say to itself", func() error {
 			_, _, err := main.Say(bg, main, lineage.User(""), lineage.User(""))
 			return err

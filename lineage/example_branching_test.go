@@ -50,7 +50,7 @@ func ExampleContext_Merge() {
 	must(err)
 
 	for range 2 {
-		result, err := main.Merge(ctx, side, lineage.Append)
+		result, err := main.Merge(ctx, side)
 		must(err)
 		fmt.Println("added", len(result.Added))
 	}

@@ -251,7 +251,7 @@ func (m *machine) edit(t *rapid.T) {
 
 func (m *machine) merge(t *rapid.T) {
 	target, source := m.pick(t, "target"), m.pick(t, "source")
-	result, err := m.handle(t, target).Merge(bg, m.handle(t, source), lineage.Append)
+	result, err := m.handle(t, target).Merge(bg, m.handle(t, source))
 	if target == source {
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 		return
@@ -261,7 +261,7 @@ func (m *machine) merge(t *rapid.T) {
 	require.Equal(t, tipOf(target.history[:shared]), result.Common)
 	require.Len(t, result.Added, len(says))
 	m.grow(target, result.Added, says)
-	result, err = m.handle(t, target).Merge(bg, m.handle(t, source), lineage.Append)
+	result, err = m.handle(t, target).Merge(bg, m.handle(t, source))
 	require.NoError(t, err)
 	require.Empty(t, result.Added, "what was merged is merged again")
 }
@@ -271,8 +271,7 @@ func (m *machine) replace(t *rapid.T) {
 	if target == source {
 		t.Skip("into itself")
 	}
-	_, err := m.handle(t, target).Merge(bg, m.handle(t, source), lineage.Replace)
-	require.NoError(t, err)
+	require.NoError(t, m.handle(t, target).MoveTo(bg, tipOf(source.history), "replace"))
 	target.move(source.history, "replace")
 }
 
@@ -280,17 +279,6 @@ func (m *machine) moveTo(t *rapid.T) {
 	c, to := m.pick(t, "context"), m.pickRef(t)
 	require.NoError(t, m.handle(t, c).MoveTo(bg, to, "because"))
 	c.move(m.spans[to], "because")
-}
-
-func (m *machine) rewind(t *rapid.T) {
-	c, to := m.pick(t, "context"), m.pickRef(t)
-	err := m.handle(t, c).RewindTo(bg, to)
-	if !to.IsZero() && !slices.ContainsFunc(c.history, func(s step) bool { return s.ref == to }) {
-		require.ErrorIs(t, err, lineage.ErrInvalid)
-		return
-	}
-	require.NoError(t, err)
-	c.move(m.spans[to], "rewind")
 }
 
 func (m *machine) back(t *rapid.T) {

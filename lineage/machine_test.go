@@ -145,7 +145,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"new context": m.newContext, "extend": m.extend, "extend from": m.extendFrom, "extend together": m.extendTogether,
 		"fork": m.fork, "fork empty": m.forkEmpty, "subset": m.subset, "return": m.giveBack,
 		"send": m.send, "say": m.say, "alternatives": m.alternatives, "choose": m.chooseOne,
-		"edit": m.edit, "merge": m.merge, "replace": m.replace, "move": m.moveTo, "rewind": m.rewind, "back": m.back,
+		"edit": m.edit, "merge": m.merge, "replace": m.replace, "move": m.moveTo, "back": m.back,
 		"undo": m.undo, "delete context": m.deleteContext, "put": m.put, "erase": m.erase,
 		"create thread": m.createThread, "update thread": m.updateThread, "delete thread": m.deleteThread,
 		"create branch": m.createBranch, "thread rewind": m.rewindThread, "aside": m.aside, "switch": m.switchBranch,

@@ -223,13 +223,15 @@ func (t *modelThread) checkpoint(name string) int {
 func (m *machine) restore(t *rapid.T) {
 	m.mayAdd(t, 1)
 	thread := m.pickThread(t)
-	b, err := m.thread(t, thread).Restore(bg, "before")
+	at, err := m.thread(t, thread).FindCheckpoint(bg, "before")
 	i := thread.checkpoint("before")
 	if i < 0 {
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		require.ErrorContains(t, err, "before")
 		return
 	}
+	require.NoError(t, err)
+	b, err := m.thread(t, thread).Rewind(bg, at.Span)
 	require.NoError(t, err)
 	m.switched(t, thread, b, m.spans[thread.checkpoints[i].span])
 }

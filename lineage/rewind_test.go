@@ -42,7 +42,7 @@ func TestUndoPassesOverWhatWentForward(t *testing.T) {
 
 	require.NoError(t, c.Choose(bg, first))
 	require.Equal(t, []string{"rewind", "undo", "undo", "choose"}, reasons(t, c))
-	merge(t, c, second, lineage.Append)
+	merge(t, c, second)
 	require.Equal(t, []string{"question", "answer 1", "answer 2"}, texts(t, c))
 	require.NoError(t, c.Undo(bg))
 	require.Equal(t, []string{"question", "answer 2", "thanks"}, texts(t, c))

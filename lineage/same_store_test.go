@@ -18,8 +18,7 @@ type takingContext struct {
 
 // takingContexts work with any two contexts of a store.
 var takingContexts = []takingContext{
-	{"merge by appending", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other, lineage.Append); return err }},
-	{"merge by replacing", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other, lineage.Replace); return err }},
+	{"merge", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other); return err }},
 	{"send", func(c, other *lineage.Context) error {
 		entries, err := c.Last(bg, 1)
 		if err == nil {

@@ -93,7 +93,7 @@ func (s txStep) do(in *lineage.Store) error {
 	case "merge":
 		var from *lineage.Context
 		if from, err = th.On(bg, s.name); err == nil {
-			_, err = c.Merge(bg, from, lineage.Append)
+			_, err = c.Merge(bg, from)
 		}
 	}
 	return err

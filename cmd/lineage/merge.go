@@ -7,6 +7,8 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 type mergeOptions struct {
@@ -59,11 +61,14 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	if err != nil {
 		return err
 	}
-	strategy := lineage.Append
+	var result lineage.MergeResult
+	strategy := "append"
 	if o.replace {
-		strategy = lineage.Replace
+		strategy = "replace"
+		result.Common, err = s.replace(ctx, target.Context, source.Context)
+	} else {
+		result, err = target.Context.Merge(ctx, source.Context)
 	}
-	result, err := target.Context.Merge(ctx, source.Context, strategy)
 	if err != nil {
 		return err
 	}
@@ -72,7 +77,7 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 		return err
 	}
 	r := mergedRecord{
-		Source: source.Context.ID().String(), Target: target.Context.ID().String(), Strategy: strategy.String(),
+		Source: source.Context.ID().String(), Target: target.Context.ID().String(), Strategy: strategy,
 		Common: spanID(result.Common), Added: []string{}, Tip: spanID(tip),
 	}
 	if r.Length, err = s.store.Position(ctx, tip); err != nil {
@@ -90,4 +95,21 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	}
 	s.printf("added %s of %s to %s, which has %d now\n", screen.Plural(int64(len(r.Added)), "message"), nameOf(source), nameOf(target), r.Length)
 	return nil
+}
+
+// replace makes a context stand where another one does, and returns the last span that both
+// had.
+func (s *session) replace(ctx context.Context, target, source *lineage.Context) (common lineage.SpanRef, err error) {
+	from, err := source.Tip(ctx)
+	if err != nil {
+		return common, err
+	}
+	was, err := target.Tip(ctx)
+	if err != nil {
+		return common, err
+	}
+	if common, err = structure.CommonAncestor(was, from, backend.Runs(ctx, s.store.View())); err != nil {
+		return common, err
+	}
+	return common, target.MoveTo(ctx, from, "replace")
 }

@@ -29,7 +29,7 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 		if err != nil {
 			return err
 		}
-		b, err := t.Restore(ctx, name)
+		at, err := t.FindCheckpoint(ctx, name)
 		if errors.Is(err, lineage.ErrNotFound) {
 			checkpoints, listErr := t.Checkpoints(ctx)
 			if listErr != nil {
@@ -41,6 +41,10 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 			}
 			return refs.Unknown("checkpoint", name, names)
 		}
+		if err != nil {
+			return err
+		}
+		b, err := t.Rewind(ctx, at.Span)
 		if err != nil {
 			return err
 		}

@@ -176,12 +176,12 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"merge": func(t *rapid.T) {
-			_, err := m.context(t).Merge(bg, m.context(t), rapid.SampledFrom([]lineage.MergeStrategy{lineage.Append, lineage.Replace}).Draw(t, "how"))
+			_, err := m.context(t).Merge(bg, m.context(t))
 			ok(t, err)
 		},
 		"rewind": func(t *rapid.T) {
 			c := m.context(t)
-			ok(t, c.RewindTo(bg, position(t, c)))
+			ok(t, c.MoveTo(bg, position(t, c), "rewind"))
 		},
 		"undo": func(t *rapid.T) { ok(t, m.context(t).Undo(bg)) },
 		"summarize": func(t *rapid.T) {

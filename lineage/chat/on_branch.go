@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -195,16 +196,21 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 
 // move makes a branch stand at a span. Forward is no move to be kept.
 func (s *state) move(ctx context.Context, tx *lineage.Store, c *backend.Context, to structure.SpanRef, reason string) error {
-	moved, err := tx.Context(ctx, c.ID)
-	if err != nil {
-		return err
-	}
 	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
-	if err != nil {
+	if err != nil || to == c.Tip {
 		return err
 	}
 	if forward {
-		return moved.Advance(ctx, to)
+		_, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+			b.Expect(c.ID, c.Tip)
+			b.Point(c.ID, to)
+			return nil
+		})
+		return err
+	}
+	moved, err := tx.Context(ctx, c.ID)
+	if err != nil {
+		return err
 	}
 	return moved.MoveTo(ctx, to, reason)
 }

@@ -181,10 +181,19 @@ func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) 
 	return b.Branch, nil
 }
 
+// MergeStrategy says what a merge does: see Conversation.Merge.
+type MergeStrategy int
+
+// The strategies.
+const (
+	Append MergeStrategy = iota
+	Replace
+)
+
 // Merge brings the messages of a branch into the current one. Append adds those after
 // the point where the two parted, and none twice; Replace takes all of them instead of
 // its own. The messages are shared, not copied.
-func (c *Conversation) Merge(ctx context.Context, source string, strategy lineage.MergeStrategy) (lineage.MergeResult, error) {
+func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) (lineage.MergeResult, error) {
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -208,7 +217,18 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy lineag
 	if err != nil {
 		return lineage.MergeResult{}, err
 	}
-	result, err := into.Merge(ctx, fromContext, strategy)
+	var result lineage.MergeResult
+	switch strategy {
+	case Append:
+		result, err = into.Merge(ctx, fromContext)
+	case Replace:
+		var tip lineage.SpanRef
+		if tip, err = fromContext.Tip(ctx); err == nil {
+			err = into.MoveTo(ctx, tip, "replace")
+		}
+	default:
+		err = fmt.Errorf("merge strategy %d: %w", strategy, lineage.ErrInvalid)
+	}
 	if err != nil {
 		return lineage.MergeResult{}, err
 	}

@@ -221,7 +221,7 @@ func (m *machine) rewindTo(t *rapid.T) error {
 	if err != nil || at.IsZero() {
 		return err
 	}
-	return c.RewindTo(bg, at)
+	return c.MoveTo(bg, at, "rewind")
 }
 
 func (m *machine) undo(t *rapid.T) error {
@@ -241,7 +241,14 @@ func (m *machine) merge(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Merge(bg, from, rapid.SampledFrom([]lineage.MergeStrategy{lineage.Append, lineage.Replace}).Draw(t, "strategy"))
+	if rapid.Bool().Draw(t, "replace") {
+		tip, err := from.Tip(bg)
+		if err != nil {
+			return err
+		}
+		return c.MoveTo(bg, tip, "replace")
+	}
+	_, err = c.Merge(bg, from)
 	return err
 }
 
@@ -370,7 +377,10 @@ func (m *machine) restore(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = thread.Restore(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	at, err := thread.FindCheckpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	if err == nil {
+		_, err = thread.Rewind(bg, at.Span)
+	}
 	return err
 }
 
