@@ -44,6 +44,9 @@ type ContextInfo struct {
 	Parent ContextID
 	// Base is where it started; Tip is where it stands.
 	Base, Tip SpanRef
+	// Set tells alternatives that were offered together from others, else it is zero: see
+	// Alternatives. Entry.Set is that of the alternative that an entry begins.
+	Set       structure.SpanSetID
 	Overrides Overrides
 	Metadata  []byte
 	CreatedAt time.Time
@@ -53,7 +56,7 @@ type ContextInfo struct {
 
 func contextInfo(c *backend.Context) ContextInfo {
 	return ContextInfo{
-		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.Base, Tip: c.Tip, Overrides: c.Overrides.Clone(),
+		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.Base, Tip: c.Tip, Set: c.Set, Overrides: c.Overrides.Clone(),
 		Metadata: bytes.Clone(c.Metadata), CreatedAt: c.CreatedAt, UpdatedAt: time.UnixMilli(c.MovedAt).UTC(),
 	}
 }

@@ -172,21 +172,20 @@ func (m *machine) alternatives(t *rapid.T) {
 	n := rapid.IntRange(2, 3).Draw(t, "alternatives")
 	m.mayAdd(t, n)
 	c := m.pick(t, "context")
-	set, err := m.handle(t, c).Alternatives(bg, make([]lineage.Overrides, n)...)
+	offered, err := m.handle(t, c).Alternatives(bg, make([]lineage.Overrides, n)...)
 	require.NoError(t, err)
-	require.Equal(t, c.tip(), set.Position)
-	require.Len(t, set.Offered, n)
+	require.Len(t, offered, n)
 	says, refs, errs := make([][]said, n), make([][]lineage.SpanRef, n), make([]error, n)
 	for i := range n {
 		says[i] = m.newSays(t)
 	}
 	var wg sync.WaitGroup
 	for i := range n - 1 { // the last stays empty
-		wg.Go(func() { refs[i], errs[i] = set.Offered[i].Extend(bg, itemsOf(says[i])...) })
+		wg.Go(func() { refs[i], errs[i] = offered[i].Extend(bg, itemsOf(says[i])...) })
 	}
 	wg.Wait()
 	var first []lineage.SpanRef
-	for i, h := range set.Offered {
+	for i, h := range offered {
 		require.NoError(t, errs[i])
 		alternative := m.add(h.ID(), c.id, c.thread, c.history)
 		alternative.offered, alternative.base = true, c.tip()
@@ -196,8 +195,14 @@ func (m *machine) alternatives(t *rapid.T) {
 			first = append(first, refs[i][0])
 		}
 	}
-	filled, err := set.Filled(bg)
+	info, err := offered[0].Info(bg)
 	require.NoError(t, err)
+	require.Equal(t, c.tip(), info.Base)
+	var filled []lineage.SpanRef
+	for ref, err := range m.s.View().Alternatives(bg, info.Set) {
+		require.NoError(t, err)
+		filled = append(filled, ref)
+	}
 	require.ElementsMatch(t, first, filled)
 }
 

@@ -22,9 +22,9 @@ func reasons(t testing.TB, c *lineage.Context) []string {
 func TestUndoPassesOverWhatWentForward(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "question")
-	set, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
 	require.NoError(t, err)
-	first, second := set.Offered[0], set.Offered[1]
+	first, second := offered[0], offered[1]
 	say(t, first, "answer 1")
 	say(t, second, "answer 2")
 

@@ -91,7 +91,12 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"checkpoint", func() { _, err = c.thread.Checkpoint(bg, "here"); must(err) }},
 		{"move a checkpoint", func() { _, err = c.thread.CheckpointAt(bg, "here", c.first, lineage.CheckpointOptions{}); must(err) }},
 		{"find a checkpoint", func() { _, err = c.thread.FindCheckpoint(bg, "here"); must(err) }},
-		{"restore", func() { at, err := c.thread.FindCheckpoint(bg, "here"); must(err); _, err = c.thread.Rewind(bg, at.Span); must(err) }},
+		{"restore", func() {
+			at, err := c.thread.FindCheckpoint(bg, "here")
+			must(err)
+			_, err = c.thread.Rewind(bg, at.Span)
+			must(err)
+		}},
 		{"delete a checkpoint", func() { must(c.thread.DeleteCheckpoint(bg, "here")) }},
 		{"fork", func() { fork, err = c.main.Fork(bg, lineage.ForkOptions{}); must(err) }},
 		{"extend a fork", func() { _, err = fork.Extend(bg, lineage.User("on a fork")); must(err) }},

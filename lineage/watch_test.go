@@ -272,11 +272,11 @@ func TestExtendedFrom(t *testing.T) {
 	want = append(want, extended(edited, three[0], tip(t, edited)))
 
 	// Choosing adds nothing: it was added before.
-	set, err := c.Alternatives(bg, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{})
 	require.NoError(t, err)
-	offered := say(t, set.Offered[0], "an answer")
-	require.NoError(t, c.Choose(bg, set.Offered[0]))
-	want = append(want, extended(set.Offered[0], here, offered), extended(c, offered, offered))
+	spoken := say(t, offered[0], "an answer")
+	require.NoError(t, c.Choose(bg, offered[0]))
+	want = append(want, extended(offered[0], here, spoken), extended(c, spoken, spoken))
 	require.Equal(t, want, extensions(t, s, from))
 }
 
@@ -357,10 +357,10 @@ func TestWatchContext(t *testing.T) {
 	_, err = c.ExtendTogether(bg, lineage.User("six"), lineage.User("seven"))
 	require.NoError(t, err)
 	requireNext(t, next, "six", "seven")
-	set, err := c.Alternatives(bg, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{})
 	require.NoError(t, err)
-	say(t, set.Offered[0], "an", "answer")
-	require.NoError(t, c.Choose(bg, set.Offered[0]))
+	say(t, offered[0], "an", "answer")
+	require.NoError(t, c.Choose(bg, offered[0]))
 	requireNext(t, next, "an", "answer")
 
 	requireNext(t, watching(t, c, lineage.SpanRef{}), "one", "two", "three")

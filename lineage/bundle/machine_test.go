@@ -163,11 +163,11 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"alternatives": func(t *rapid.T) {
-			set, err := m.context(t).Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
+			offered, err := m.context(t).Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
 			require.NoError(t, err)
-			say(t, set.Offered[0], m.next("one way"))
+			say(t, offered[0], m.next("one way"))
 			if rapid.Bool().Draw(t, "both") {
-				say(t, set.Offered[1], m.next("another way"))
+				say(t, offered[1], m.next("another way"))
 			}
 		},
 		"edit": func(t *rapid.T) {

@@ -182,20 +182,20 @@ func (m *machine) alternatives(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	set, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{JSON: []byte(`{"temperature":1}`)})
+	offered, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{JSON: []byte(`{"temperature":1}`)})
 	if err != nil {
 		return err
 	}
-	for _, offered := range set.Offered {
-		m.contexts = append(m.contexts, offered)
+	for _, one := range offered {
+		m.contexts = append(m.contexts, one)
 		if rapid.Bool().Draw(t, "filled") {
-			if _, err := offered.Extend(bg, m.item(t)); err != nil {
+			if _, err := one.Extend(bg, m.item(t)); err != nil {
 				return err
 			}
 		}
 	}
 	if rapid.Bool().Draw(t, "chosen") {
-		return c.Choose(bg, set.Offered[0])
+		return c.Choose(bg, offered[0])
 	}
 	return nil
 }
