@@ -70,7 +70,7 @@ func (t *Thread) branchInfo(ctx context.Context, r backend.Reader, b *structure.
 	}, err
 }
 
-// Branch returns what is known of a branch.
+// Branch returns what is known of a branch: the active one if the name is empty.
 func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
 	snapshot, err := t.store.engine.Snapshot(ctx)
 	if err != nil {
@@ -81,7 +81,12 @@ func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
 	if err != nil {
 		return BranchInfo{}, err
 	}
-	b, err := snapshot.Branch(ctx, t.id, name)
+	var b *structure.Branch
+	if name != "" {
+		b, err = snapshot.Branch(ctx, t.id, name)
+	} else if b, err = backend.BranchOf(ctx, snapshot, t.id, thread.Active); err == nil && b == nil {
+		err = subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
+	}
 	if err != nil {
 		return BranchInfo{}, err
 	}
@@ -104,27 +109,6 @@ func (t *Thread) Active(ctx context.Context) (*Context, error) {
 		return nil, err
 	}
 	return &Context{store: t.store, id: thread.Active}, nil
-}
-
-// ActiveBranch returns what is known of the active branch.
-func (t *Thread) ActiveBranch(ctx context.Context) (BranchInfo, error) {
-	snapshot, err := t.store.engine.Snapshot(ctx)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	defer snapshot.Close()
-	thread, err := snapshot.Thread(ctx, t.id)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	b, err := backend.BranchOf(ctx, snapshot, t.id, thread.Active)
-	if err == nil && b == nil {
-		err = subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
-	}
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	return t.branchInfo(ctx, snapshot, b, thread.Active, t.store.runs(ctx))
 }
 
 // BranchOptions say where a new branch starts.

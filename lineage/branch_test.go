@@ -23,7 +23,7 @@ func branchNames(t testing.TB, thread *lineage.Thread) []string {
 
 func requireActive(t testing.TB, thread *lineage.Thread, name string) {
 	t.Helper()
-	b, err := thread.ActiveBranch(bg)
+	b, err := thread.Branch(bg, "")
 	require.NoError(t, err)
 	require.Equal(t, name, b.Name)
 	branches, err := thread.Branches(bg)
@@ -244,11 +244,11 @@ func TestNameBranchOfWhatIsDeletedAtOnce(t *testing.T) {
 func TestCheckpoints(t *testing.T) {
 	thread, main := newThread(t, newClockedStore(t))
 	first := say(t, main, "one")
-	a, err := thread.Checkpoint(bg, "a")
+	a, err := thread.SetCheckpoint(bg, "a", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.Equal(t, first, a.Span)
 	second := say(t, main, "two")
-	b, err := thread.Checkpoint(bg, "b")
+	b, err := thread.SetCheckpoint(bg, "b", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	names := func() (names []string) {
 		all, err := thread.Checkpoints(bg)
@@ -260,17 +260,17 @@ func TestCheckpoints(t *testing.T) {
 	}
 	require.Equal(t, []string{"b", "a"}, names(), "newest first")
 
-	moved, err := thread.Checkpoint(bg, "a")
+	moved, err := thread.SetCheckpoint(bg, "a", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.Equal(t, a.ID, moved.ID, "a checkpoint that is moved keeps its id")
 	require.NotEqual(t, a.ID, b.ID)
 	require.Equal(t, second, moved.Span)
 	require.Equal(t, []string{"a", "b"}, names())
-	found, err := thread.FindCheckpoint(bg, "a")
+	found, err := thread.Checkpoint(bg, "a")
 	require.NoError(t, err)
 	require.Equal(t, moved, found)
 
-	_, err = thread.CheckpointAt(bg, "b", first, lineage.CheckpointOptions{})
+	_, err = thread.SetCheckpoint(bg, "b", lineage.CheckpointOptions{At: first})
 	require.NoError(t, err)
 	restored, err := thread.Rewind(bg, checkpointAt(t, thread, "b"))
 	require.NoError(t, err)
@@ -285,7 +285,7 @@ func TestCheckpoints(t *testing.T) {
 
 func checkpointAt(t testing.TB, thread *lineage.Thread, name string) lineage.SpanRef {
 	t.Helper()
-	c, err := thread.FindCheckpoint(bg, name)
+	c, err := thread.Checkpoint(bg, name)
 	require.NoError(t, err)
 	return c.Span
 }

@@ -273,7 +273,7 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	}
 	_, err = c.Extend(bg, items...)
 	require.NoError(t, err)
-	_, err = thread.Checkpoint(bg, secret("checkpoint"))
+	_, err = thread.SetCheckpoint(bg, secret("checkpoint"), lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	branch, err := thread.CreateBranch(bg, secret("branch"), lineage.BranchOptions{})
 	require.NoError(t, err)

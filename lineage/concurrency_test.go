@@ -96,7 +96,7 @@ func TestExtendFromLosesNothing(t *testing.T) {
 				if err == nil {
 					_, err = c.ExtendFrom(bg, at, lineage.User(fmt.Sprintf("%d/%d", w, i)))
 				}
-				switch moved := new(lineage.TipMovedError); {
+				switch moved := new(lineage.TipError); {
 				case err == nil:
 					i++
 				case !errors.As(err, &moved):

@@ -76,9 +76,12 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"delete branch", func() error { return thread.DeleteBranch(bg, "missing") }, lineage.ErrNotFound, "missing"},
 		{"delete main", func() error { return thread.DeleteBranch(bg, "main") }, lineage.ErrProtected, "main"},
 		{"delete context of a branch", func() error { return main.Delete(bg) }, lineage.ErrConflict, "main"},
-		{"checkpoint", func() error { _, err := thread.FindCheckpoint(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
-		{"checkpoint without a name", func() error { _, err := thread.Checkpoint(bg, ""); return err }, lineage.ErrInvalid, "name"},
-		{"checkpoint nowhere", func() error { _, err := thread.CheckpointAt(bg, "c", nowhere, lineage.CheckpointOptions{}); return err }, lineage.ErrNotFound, nowhere.String()},
+		{"checkpoint", func() error { _, err := thread.Checkpoint(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
+		{"checkpoint without a name", func() error { _, err := thread.SetCheckpoint(bg, "", lineage.CheckpointOptions{}); return err }, lineage.ErrInvalid, "name"},
+		{"checkpoint nowhere", func() error {
+			_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{At: nowhere})
+			return err
+		}, lineage.ErrNotFound, nowhere.String()},
 		{"rewind nowhere", func() error { _, err := thread.Rewind(bg, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork nowhere", func() error { _, err := main.Fork(bg, lineage.ForkOptions{At: nowhere}); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork into no thread", func() error { _, err := main.Fork(bg, lineage.ForkOptions{Thread: noThread}); return err }, lineage.ErrNotFound, noThread.String()},
@@ -148,10 +151,10 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 	}
 }
 
-func TestTipMovedErrorTellsWhere(t *testing.T) {
+func TestTipErrorTellsWhere(t *testing.T) {
 	c := newContext(t, newStore(t), "one", "two")
 	_, err := c.ExtendFrom(bg, lineage.SpanRef{}, lineage.User("three"))
-	var moved *lineage.TipMovedError
+	var moved *lineage.TipError
 	require.ErrorAs(t, err, &moved)
 	require.Equal(t, c.ID(), moved.Context)
 	require.Equal(t, lineage.SpanRef{}, moved.Expected)
@@ -188,7 +191,7 @@ func TestDiskThatFails(t *testing.T) {
 
 func TestNoMessages(t *testing.T) {
 	thread, _ := newThread(t, newStore(t))
-	_, err := thread.Checkpoint(bg, "c")
+	_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{})
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	require.ErrorContains(t, err, "no messages in conversation")
 	_, err = thread.Aside(bg)
@@ -217,7 +220,7 @@ func TestClosed(t *testing.T) {
 		"history":    func() error { _, err := gather(s.History(bg, at, lineage.Window{})); return err },
 		"digest":     func() error { _, err := c.Digest(bg); return err },
 		"branches":   func() error { _, err := thread.Branches(bg); return err },
-		"checkpoint": func() error { _, err := thread.Checkpoint(bg, "c"); return err },
+		"checkpoint": func() error { _, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{}); return err },
 		"threads":    func() error { _, err := gather(s.Threads(bg, lineage.ThreadQuery{})); return err },
 		"thread":     func() error { _, err := s.CreateThread(bg, lineage.ThreadOptions{}); return err },
 		"put":        func() error { _, _, err := s.Put(bg, strings.NewReader(""), lineage.BlockOptions{}); return err },

@@ -193,9 +193,9 @@ func TestSourceIDsOfNames(t *testing.T) {
 				require.Equal(t, lineage.SourceBranch(id), c.ID())
 				require.NoError(t, c.MoveTo(bg, spans[1], "forward"))
 			}
-			_, err = a.CheckpointAt(bg, "here", spans[0], lineage.CheckpointOptions{SourceID: "k", CreatedAt: at})
+			_, err = a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{At: spans[0], SourceID: "k", CreatedAt: at})
 			require.NoError(t, err)
-			moved, err := a.CheckpointAt(bg, "here", spans[1], lineage.CheckpointOptions{SourceID: "another"})
+			moved, err := a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{At: spans[1], SourceID: "another"})
 			require.Equal(t, "k", moved.SourceID)
 			return err
 		}))
@@ -205,7 +205,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 			return err
 		}), lineage.ErrExists)
 		require.ErrorIs(t, with(func(find func(string) *lineage.Thread) error {
-			_, err := find("a").CheckpointAt(bg, "there", gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], lineage.CheckpointOptions{SourceID: "k"})
+			_, err := find("a").SetCheckpoint(bg, "there", lineage.CheckpointOptions{At: gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], SourceID: "k"})
 			return err
 		}), lineage.ErrExists)
 
@@ -217,7 +217,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 		require.Equal(t, "an id", b.SourceID)
 		require.Equal(t, at, b.CreatedAt)
 		require.EqualValues(t, 2, b.Length)
-		k, err := a.FindCheckpoint(bg, "here")
+		k, err := a.Checkpoint(bg, "here")
 		require.NoError(t, err)
 		require.Equal(t, "k", k.SourceID)
 
@@ -226,7 +226,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 		require.NoError(t, with(func(find func(string) *lineage.Thread) error {
 			_, err := find("b").CreateBranch(bg, "side", lineage.BranchOptions{SourceID: "an id"})
 			require.NoError(t, err)
-			_, err = find("a").CheckpointAt(bg, "there", gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], lineage.CheckpointOptions{SourceID: "k"})
+			_, err = find("a").SetCheckpoint(bg, "there", lineage.CheckpointOptions{At: gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], SourceID: "k"})
 			return err
 		}))
 	})

@@ -203,7 +203,7 @@ func (m *machine) checkpoint(t *rapid.T) {
 	thread := m.pickThread(t)
 	name := rapid.SampledFrom([]string{"before", "after"}).Draw(t, "name")
 	at := m.context(thread.active).tip()
-	c, err := m.thread(t, thread).Checkpoint(bg, name)
+	c, err := m.thread(t, thread).SetCheckpoint(bg, name, lineage.CheckpointOptions{})
 	if at.IsZero() {
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 		return
@@ -223,7 +223,7 @@ func (t *modelThread) checkpoint(name string) int {
 func (m *machine) restore(t *rapid.T) {
 	m.mayAdd(t, 1)
 	thread := m.pickThread(t)
-	at, err := m.thread(t, thread).FindCheckpoint(bg, "before")
+	at, err := m.thread(t, thread).Checkpoint(bg, "before")
 	i := thread.checkpoint("before")
 	if i < 0 {
 		require.ErrorIs(t, err, lineage.ErrNotFound)

@@ -78,7 +78,7 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"find by the caller's id", func() { _, err = c.thread.Find(bg, "hello"); must(err) }},
 		{"merge", func() { _, err = c.main.Merge(bg, on("mine")); must(err) }},
 		{"switch", func() { must(c.thread.Switch(bg, "mine")) }},
-		{"look at the active branch", func() { _, err = c.thread.ActiveBranch(bg); must(err) }},
+		{"look at the active branch", func() { _, err = c.thread.Branch(bg, ""); must(err) }},
 		{"rewind a context", func() { must(on("mine").MoveTo(bg, c.first, "rewind")) }},
 		{"undo", func() { must(on("mine").Undo(bg)) }},
 		{"move", func() { must(on("mine").MoveTo(bg, c.first, "test")) }},
@@ -88,11 +88,11 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"aside", func() { _, err = c.thread.Aside(bg); must(err) }},
 		{"rewind to a new branch", func() { _, err = c.thread.Rewind(bg, c.first); must(err) }},
 		{"delete another branch", func() { must(c.thread.DeleteBranch(bg, "main-v3")) }},
-		{"checkpoint", func() { _, err = c.thread.Checkpoint(bg, "here"); must(err) }},
-		{"move a checkpoint", func() { _, err = c.thread.CheckpointAt(bg, "here", c.first, lineage.CheckpointOptions{}); must(err) }},
-		{"find a checkpoint", func() { _, err = c.thread.FindCheckpoint(bg, "here"); must(err) }},
+		{"checkpoint", func() { _, err = c.thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{}); must(err) }},
+		{"move a checkpoint", func() { _, err = c.thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{At: c.first}); must(err) }},
+		{"find a checkpoint", func() { _, err = c.thread.Checkpoint(bg, "here"); must(err) }},
 		{"restore", func() {
-			at, err := c.thread.FindCheckpoint(bg, "here")
+			at, err := c.thread.Checkpoint(bg, "here")
 			must(err)
 			_, err = c.thread.Rewind(bg, at.Span)
 			must(err)

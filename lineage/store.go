@@ -161,7 +161,7 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[backend.F
 // change commits what fill puts into a batch, and calls it again while others come first.
 func (s *Store) change(ctx context.Context, fill func(b *write.Batch, t write.Try) error) error {
 	_, err := s.writer.Make(ctx, fill)
-	return tipMoved(err)
+	return err
 }
 
 // Now returns the time by the clock that changes are stamped with.

@@ -69,7 +69,7 @@ func (s txStep) do(in *lineage.Store) error {
 	case "rename":
 		err = th.RenameBranch(bg, s.branch, s.name)
 	case "checkpoint":
-		_, err = th.CheckpointAt(bg, s.name, at, lineage.CheckpointOptions{})
+		_, err = th.SetCheckpoint(bg, s.name, lineage.CheckpointOptions{At: at})
 	case "uncheckpoint":
 		err = th.DeleteCheckpoint(bg, s.name)
 	case "set in thread":

@@ -46,7 +46,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 		require.Equal(t, spans[0], found.Span)
 		fork, err = thread.CreateBranch(ctx, "aside", lineage.BranchOptions{At: spans[0], Switch: true})
 		require.NoError(t, err)
-		_, err = thread.Checkpoint(ctx, "here")
+		_, err = thread.SetCheckpoint(ctx, "here", lineage.CheckpointOptions{})
 		require.NoError(t, err)
 		branches, err := thread.Branches(ctx)
 		require.NoError(t, err)

@@ -123,7 +123,7 @@ func (s *Store) Changes(ctx context.Context, after Cursor) iter.Seq2[Change, err
 //
 // The history must go on from what was yielded. When it does not, because the context was
 // moved back or elsewhere, or if it does not have the span, Watch ends with a
-// *TipMovedError: read the history up to its Actual anew and watch from there. A move
+// *TipError: read the history up to its Actual anew and watch from there. A move
 // that was undone before the watcher looked is not told. When the context is deleted,
 // Watch ends with ErrNotFound.
 //
@@ -171,7 +171,7 @@ func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, nex
 	runs := c.store.runs(ctx)
 	on, err := structure.IsAncestor(seen, tip, runs)
 	if isNotFound(err) || err == nil && !on { // a span that is gone is on no history
-		return SpanRef{}, 0, &TipMovedError{&backend.TipError{Context: c.id, Expected: seen, Actual: tip}}
+		return SpanRef{}, 0, &TipError{Context: c.id, Expected: seen, Actual: tip}
 	}
 	if err != nil {
 		return SpanRef{}, 0, err

@@ -44,7 +44,7 @@ func TestEvents(t *testing.T) {
 	say(t, main, "two")
 	f := fork(t, main)
 	require.NoError(t, main.Back(bg, 1))
-	_, err := thread.Checkpoint(bg, "c")
+	_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.NoError(t, thread.DeleteCheckpoint(bg, "c"))
 	require.NoError(t, f.Delete(bg))
@@ -379,7 +379,7 @@ func TestWatchContextThatIsMoved(t *testing.T) {
 	require.NoError(t, c.Back(bg, 1))
 	_, err := next()
 	require.ErrorIs(t, err, lineage.ErrTipMoved)
-	var moved *lineage.TipMovedError
+	var moved *lineage.TipError
 	require.ErrorAs(t, err, &moved)
 	require.Equal(t, at, moved.Expected)
 	require.Equal(t, tip(t, c), moved.Actual)

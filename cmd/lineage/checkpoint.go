@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,16 +125,17 @@ func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
 		if err != nil {
 			return err
 		}
-		var c lineage.CheckpointInfo
-		if o.at == "" {
-			c, err = t.Checkpoint(ctx, o.name)
-		} else {
-			found, findErr := s.refs.Find(ctx, o.at)
-			if findErr != nil {
-				return findErr
+		var at lineage.SpanRef
+		if o.at != "" {
+			found, err := s.refs.Find(ctx, o.at)
+			if err != nil {
+				return err
 			}
-			c, err = t.CheckpointAt(ctx, o.name, found.Span, lineage.CheckpointOptions{})
+			if at = found.Span; at.IsZero() {
+				return fmt.Errorf("checkpoint %q: no message at %q: %w", o.name, o.at, lineage.ErrInvalid)
+			}
 		}
+		c, err := t.SetCheckpoint(ctx, o.name, lineage.CheckpointOptions{At: at})
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruct
 }
 
 func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, name string) (*destruction, error) {
-	c, err := t.FindCheckpoint(ctx, name)
+	c, err := t.Checkpoint(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", name, err)
 	}

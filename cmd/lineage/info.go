@@ -61,7 +61,7 @@ func runInfo(ctx context.Context, s *session) error {
 	}
 	var title string
 	if s.thread != nil {
-		branch, err := s.thread.ActiveBranch(ctx)
+		branch, err := s.thread.Branch(ctx, "")
 		if err != nil {
 			return err
 		}

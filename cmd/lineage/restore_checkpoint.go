@@ -29,7 +29,7 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 		if err != nil {
 			return err
 		}
-		at, err := t.FindCheckpoint(ctx, name)
+		at, err := t.Checkpoint(ctx, name)
 		if errors.Is(err, lineage.ErrNotFound) {
 			checkpoints, listErr := t.Checkpoints(ctx)
 			if listErr != nil {

@@ -588,7 +588,7 @@ func TestConversationWithoutID(t *testing.T) {
 		require.NoError(t, err)
 		thread = found.Thread
 	}
-	at, err := thread.ActiveBranch(ctx)
+	at, err := thread.Branch(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, lineage.MainBranch, at.Name)
 	info, err := thread.Info(ctx)
@@ -601,7 +601,7 @@ func TestConversationWithoutID(t *testing.T) {
 	before, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 0, add(1).NewConversations)
-	at, err = thread.ActiveBranch(ctx)
+	at, err = thread.Branch(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, "rejected", at.Name)
 	after, err := s.View().Head(ctx)

@@ -523,7 +523,7 @@ func TestNewerAndOlderExports(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "new", info.Title)
 		require.Contains(t, string(info.Metadata), `"x":1700000100`)
-		branch, err := thread.ActiveBranch(ctx)
+		branch, err := thread.Branch(ctx, "")
 		require.NoError(t, err)
 		require.Equal(t, "main-v2", branch.Name)
 		last, err := s.Span(ctx, branch.Head)

@@ -205,7 +205,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			require.NoError(t, err)
 		},
 		"checkpoint": func(t *rapid.T) {
-			_, err := m.thread(t).Checkpoint(bg, m.next("point"))
+			_, err := m.thread(t).SetCheckpoint(bg, m.next("point"), lineage.CheckpointOptions{})
 			ok(t, err)
 		},
 		"thread rewind": func(t *rapid.T) {

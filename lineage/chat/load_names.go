@@ -228,7 +228,7 @@ func (s *loading) moveOthers(ctx context.Context, tx *lineage.Store, in *state, 
 			return err
 		}
 		if to := h.now(k.Span); to != k.Span {
-			_, err := thread.CheckpointAt(ctx, k.Name, to, lineage.CheckpointOptions{CreatedAt: k.CreatedAt})
+			_, err := thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: to, CreatedAt: k.CreatedAt})
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,7 @@ func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at st
 			return err
 		}
 	}
-	is, err := thread.CheckpointAt(ctx, c.Name, at, lineage.CheckpointOptions{SourceID: c.ID, CreatedAt: moment(c.CreatedAt)})
+	is, err := thread.SetCheckpoint(ctx, c.Name, lineage.CheckpointOptions{At: at, SourceID: c.ID, CreatedAt: moment(c.CreatedAt)})
 	c.ID = cmp.Or(is.SourceID, is.ID.String())
 	return err
 }

@@ -126,7 +126,7 @@ func (s *suite) testFollows(t *testing.T) {
 	}
 	same()
 	require.NoError(t, a.RenameBranch(bg, "main", "trunk"))
-	_, err = a.Checkpoint(bg, "here")
+	_, err = a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	same()
 
@@ -425,7 +425,7 @@ func (s *suite) testCompare(t *testing.T) {
 	converse(t, chat.On(store), "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
 	a, err := store.FindThread(bg, "a")
 	require.NoError(t, err)
-	_, err = a.Checkpoint(bg, "here")
+	_, err = a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	c, err := store.NewContext(bg, lineage.ContextOptions{})
 	require.NoError(t, err)

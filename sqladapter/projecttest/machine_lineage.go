@@ -368,7 +368,7 @@ func (m *machine) threadCheckpoint(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = thread.Checkpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	_, err = thread.SetCheckpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"), lineage.CheckpointOptions{})
 	return err
 }
 
@@ -377,7 +377,7 @@ func (m *machine) restore(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	at, err := thread.FindCheckpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	at, err := thread.Checkpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
 	if err == nil {
 		_, err = thread.Rewind(bg, at.Span)
 	}

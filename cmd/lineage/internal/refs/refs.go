@@ -123,7 +123,7 @@ func (r *Resolver) active(ctx context.Context, name string) (*Ref, error) {
 	if r.thread == nil {
 		return nil, fmt.Errorf("the store has no chat yet: %w", lineage.ErrNotFound)
 	}
-	branch, err := r.thread.ActiveBranch(ctx)
+	branch, err := r.thread.Branch(ctx, "")
 	if err != nil {
 		return nil, err
 	}

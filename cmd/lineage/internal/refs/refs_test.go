@@ -29,7 +29,7 @@ func TestNamesAreFoundAndStepsTaken(t *testing.T) {
 	require.NoError(t, err)
 	spans, err := main.Extend(ctx, lineage.User("1"), lineage.User("2"), lineage.User("3").WithID("msg-3"))
 	require.NoError(t, err)
-	_, err = thread.CheckpointAt(ctx, "start", spans[0], lineage.CheckpointOptions{})
+	_, err = thread.SetCheckpoint(ctx, "start", lineage.CheckpointOptions{At: spans[0]})
 	require.NoError(t, err)
 	// Names may look like steps, and like each other.
 	odd, err := thread.CreateBranch(ctx, "v1.0~2", lineage.BranchOptions{From: main, At: spans[1]})
