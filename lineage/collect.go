@@ -30,7 +30,7 @@ func (s *Store) Collect(ctx context.Context, o CollectOptions) (backend.CollectR
 		return backend.CollectReport{}, fmt.Errorf("collect: %w", errors.ErrUnsupported)
 	}
 	if o.Now.IsZero() {
-		o.Now = s.Now()
+		o.Now = s.writer.Now()
 	}
 	return engine.Collect(ctx, o)
 }

@@ -42,9 +42,9 @@ func (m *machine) collect(t *rapid.T) {
 		return err != nil
 	})
 	m.stored = slices.DeleteFunc(m.stored, func(text string) bool {
-		has, err := m.s.Has(bg, content.Sum([]byte(text)))
+		has, err := m.s.View().Has(bg, []content.ID{content.Sum([]byte(text))})
 		require.NoError(t, err)
-		return !has && !m.erased[text]
+		return !has[0] && !m.erased[text]
 	})
 }
 
@@ -295,13 +295,13 @@ func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *linea
 	require.NoError(t, err)
 	for n := range 3 {
 		quoted := func(of string) []byte { return fmt.Appendf(nil, "%q", fmt.Sprint(secret(of), n)) }
-		body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, s.Now(), quoted("value in a block"))
+		body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, write.Of(s).Now(), quoted("value in a block"))
 		ofThread := structure.Owner{Scope: structure.ThreadScope, Thread: thread.ID()}
 		ofContext := structure.Owner{Scope: structure.ContextScope, Context: c.ID()}
 		_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
-			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: is.Incarnation, Content: body.ID, At: s.Now()},
-			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("replaced value"), Seen: tip, At: s.Now()},
-			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("value"), Seen: tip, At: s.Now()},
+			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: is.Incarnation, Content: body.ID, At: write.Of(s).Now()},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("replaced value"), Seen: tip, At: write.Of(s).Now()},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("value"), Seen: tip, At: write.Of(s).Now()},
 		}}, backend.Options{})
 		require.NoError(t, err)
 	}

@@ -8,26 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// CommonPrefix returns how many spans two contexts' histories begin with that say
-// the same, shared or not. It compares digests: it reads a few spans, not the
-// histories. Both must be of one store; Digest compares across stores.
-func (c *Context) CommonPrefix(ctx context.Context, other *Context) (uint64, error) {
-	if err := c.store.sameStore(other); err != nil {
-		return 0, err
-	}
-	a, err := c.Tip(ctx)
-	if err != nil {
-		return 0, err
-	}
-	b, err := other.Tip(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return c.store.CommonPrefix(ctx, a, b)
-}
-
 // CommonPrefix returns how many spans the histories that end at two spans begin
-// with that say the same.
+// with that say the same, shared or not. It compares digests: it reads a few spans, not the
+// histories. Context.Digest compares across stores.
 func (s *Store) CommonPrefix(ctx context.Context, a, b SpanRef) (uint64, error) {
 	snapshot, err := s.engine.Snapshot(ctx)
 	if err != nil {

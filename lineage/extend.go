@@ -63,7 +63,7 @@ func (c *Context) extend(ctx context.Context, items []Item, together bool, expec
 	if err == nil {
 		_, err = s.writer.Do(ctx, b, e)
 		for try := 1; write.Gone(err) && repeatable(items) && try < mostTaken; try++ {
-			b.Reset(s.Now())
+			b.Reset(s.writer.Now())
 			if err = e.take(ctx, s, items, together, b.Time()); err == nil {
 				_, err = s.writer.Do(ctx, b, e)
 			}

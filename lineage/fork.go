@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -159,17 +158,6 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 		usages, last = append(usages, []structure.Usage{u}), e.Span
 	}
 	return usages, nil
-}
-
-// Select yields the entries of the context's history that pass a filter, oldest first.
-func (c *Context) Select(ctx context.Context, f Filter) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		for e, err := range c.Entries(ctx, f.Window) {
-			if (err != nil || f.keeps(e)) && (!yield(e, err) || err != nil) {
-				return
-			}
-		}
-	}
 }
 
 func (f *Filter) keeps(e *Entry) bool {

@@ -117,7 +117,7 @@ func (m *machine) checkDigest(t *rapid.T, h *lineage.Context, c *modelContext, w
 func (m *machine) checkPair(t *rapid.T, a, b *modelContext) {
 	ha, hb := m.handle(t, a), m.handle(t, b)
 	want := commonPrefix(a.history, b.history)
-	common, err := ha.CommonPrefix(bg, hb)
+	common, err := m.s.CommonPrefix(bg, a.tip(), b.tip())
 	require.NoError(t, err)
 	require.EqualValues(t, want, common)
 	diff, err := ha.Diff(bg, hb)

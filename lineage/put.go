@@ -90,15 +90,10 @@ func (s *Store) Block(ctx context.Context, id ContentID) (content.Block, error) 
 	return blocks[0].Block, nil
 }
 
-// Has reports whether the store has the content.
-func (s *Store) Has(ctx context.Context, id ContentID) (bool, error) {
-	has, err := s.engine.Has(ctx, []content.ID{id})
-	return err == nil && has[0], err
-}
-
-// Body opens a body for reading, which checks what it returns: a body that is
-// not what its id says fails at its end at the latest. Large bodies are streamed.
-func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
+// Body opens a body for reading, which checks what it returns. Pieces are checked as they are
+// read, and what is read from the start to the end also as a whole: a body that is not what its
+// id says fails at its end at the latest. Large bodies are streamed.
+func (s *Store) Body(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
 	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
 	if err != nil {
 		return nil, err
@@ -106,7 +101,27 @@ func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
 	if blocks[0].Tree.Size == 0 {
 		return bytes.NewReader(blocks[0].Body), nil // checked by the engine
 	}
-	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), id), nil
+	tree := content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks)
+	return &largeBody{id: id, tree: tree, Reader: content.VerifyReader(tree, id)}, nil
+}
+
+// largeBody reads a body that is kept in pieces.
+type largeBody struct {
+	io.Reader // checks the whole as long as it is read from the start
+	tree      *content.TreeReader
+	id        ContentID
+}
+
+// Seek implements io.Seeker.
+func (b *largeBody) Seek(offset int64, whence int) (int64, error) {
+	at, err := b.tree.Seek(offset, whence)
+	if err != nil {
+		return at, err
+	}
+	if b.Reader = b.tree; at == 0 {
+		b.Reader = content.VerifyReader(b.tree, b.id)
+	}
+	return at, nil
 }
 
 // Text returns the body of an entry as text, whatever its size. For one that was erased
@@ -125,19 +140,6 @@ func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
 		return "", fmt.Errorf("span %v: %w", e.Span, err)
 	}
 	return text.String(), nil
-}
-
-// BodyAt opens a body for reading at any offset. Pieces are checked as they are
-// read.
-func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
-	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
-	if err != nil {
-		return nil, err
-	}
-	if blocks[0].Tree.Size == 0 {
-		return bytes.NewReader(blocks[0].Body), nil
-	}
-	return content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), nil
 }
 
 // Erase takes a content block's bytes out of everything that reads the store.

@@ -30,7 +30,6 @@ var takingContexts = []takingContext{
 		_, _, err := c.Say(bg, other, lineage.Assistant("go"), lineage.Item{Role: "user"})
 		return err
 	}},
-	{"common prefix", func(c, other *lineage.Context) error { _, err := c.CommonPrefix(bg, other); return err }},
 	{"diff", func(c, other *lineage.Context) error { _, err := c.Diff(bg, other); return err }},
 }
 

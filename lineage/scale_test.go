@@ -3,6 +3,7 @@ package lineage_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,13 +35,13 @@ func newCrowd(t testing.TB, n int) *crowd {
 	c.thread, c.main = newThread(t, c.Store)
 	c.first = say(t, c.main, "one")
 	say(t, c.main, "two")
-	now := c.Now()
+	now := time.Now()
 	var records []structure.Record
 	for i := range n {
 		branch := &structure.Context{ID: structure.NewID[lineage.ContextID](), Thread: c.thread.ID(), Parent: c.main.ID(), Base: c.first, Tip: c.first, CreatedAt: now}
 		unnamed := *branch
 		unnamed.ID = structure.NewID[lineage.ContextID]()
-		thread := &structure.Thread{ID: lineage.SourceThread(fmt.Sprint("other ", i)), SourceID: fmt.Sprint("other ", i), CreatedAt: now, UpdatedAt: now}
+		thread := &structure.Thread{ID: write.SourceThread(fmt.Sprint("other ", i)), SourceID: fmt.Sprint("other ", i), CreatedAt: now, UpdatedAt: now}
 		records = append(records, branch, &unnamed, thread,
 			&structure.Branch{Thread: c.thread.ID(), Name: fmt.Sprintf("main-v%d", i+2), Context: branch.ID, CreatedAt: now},
 			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: c.thread.ID(), Name: fmt.Sprint("checkpoint ", i), Span: c.first, CreatedAt: now})

@@ -164,8 +164,5 @@ func (s *Store) change(ctx context.Context, fill func(b *write.Batch, t write.Tr
 	return err
 }
 
-// Now returns the time by the clock that changes are stamped with.
-func (s *Store) Now() time.Time { return s.writer.Now() }
-
 // timestamp returns the time for a change, with the precision that is kept.
-func (s *Store) timestamp() time.Time { return write.Kept(s.Now()) }
+func (s *Store) timestamp() time.Time { return write.Kept(s.writer.Now()) }

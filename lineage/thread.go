@@ -64,10 +64,6 @@ type ThreadInfo struct {
 // ID returns the thread's id.
 func (t *Thread) ID() ThreadID { return t.id }
 
-// SourceThread returns the id of the thread with a source id, whether or not there
-// is one.
-func SourceThread(sourceID string) ThreadID { return write.SourceThread(sourceID) }
-
 // CreateThread makes a thread with an empty, active main branch. A source id that
 // is taken is ErrExists.
 func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
@@ -109,7 +105,7 @@ func (s *Store) Thread(ctx context.Context, id ThreadID) (*Thread, error) {
 
 // FindThread returns the thread that was made with a source id.
 func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error) {
-	t, err := s.Thread(ctx, SourceThread(sourceID))
+	t, err := s.Thread(ctx, write.SourceThread(sourceID))
 	if isNotFound(err) {
 		return nil, subjectError("thread", sourceID, ErrNotFound, "")
 	}

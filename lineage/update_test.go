@@ -84,9 +84,9 @@ func TestTransactionIsTheStore(t *testing.T) {
 		entries, err := tx.Span(ctx, spans[1])
 		require.NoError(t, err)
 		require.Equal(t, "two", entries[0].Text())
-		has, err := tx.Has(ctx, entries[0].Content)
+		has, err := tx.View().Has(ctx, []content.ID{entries[0].Content})
 		require.NoError(t, err)
-		require.True(t, has)
+		require.True(t, has[0])
 		_, err = tx.Thread(ctx, lineage.ThreadID{1})
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		return nil

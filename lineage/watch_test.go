@@ -285,11 +285,11 @@ func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")
 	first := tip(t, c)
-	block := structure.NewBlock("text/plain", content.BlockOrigin{}, s.Now(), []byte("two"))
+	block := structure.NewBlock("text/plain", content.BlockOrigin{}, write.Of(s).Now(), []byte("two"))
 	ref := lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}
 	for _, records := range [][]structure.Record{
 		{&structure.Run{ID: ref.Run, Parent: first}},
-		{block, &structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: lineage.Message, Role: "user", Content: block.ID, CreatedAt: s.Now()}}}, &structure.Tip{Context: c.ID(), Span: ref}},
+		{block, &structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: lineage.Message, Role: "user", Content: block.ID, CreatedAt: write.Of(s).Now()}}}, &structure.Tip{Context: c.ID(), Span: ref}},
 	} {
 		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
 		require.NoError(t, err)

@@ -113,7 +113,7 @@ func TestAppendGoesToTheChatListedFirst(t *testing.T) {
 	}
 	first, current := listedFirst(t, dir)
 	require.Equal(t, first, current)
-	require.Equal(t, lineage.SourceThread("old").String(), current)
+	require.Equal(t, write.SourceThread("old").String(), current)
 	require.Equal(t, 0, runLine(t.Context(), "append", "said-last", "--store", dir).code)
 	require.Contains(t, runLine(t.Context(), "log", "--chat", "old", "--store", dir).out, "said-last")
 }

@@ -97,11 +97,11 @@ func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecor
 	if err != nil {
 		return nil, err
 	}
-	has, err := s.store.Has(ctx, id)
+	has, err := s.store.View().Has(ctx, []lineage.ContentID{id})
 	if err != nil {
 		return nil, err
 	}
-	if !has {
+	if !has[0] {
 		return nil, refs.Unknown("content", name, nil)
 	}
 	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}

@@ -513,7 +513,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 		s := storeIn(t)
 		meddled := false
 		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
-			thread, err := s.Thread(ctx, lineage.SourceThread("c"))
+			thread, err := s.Thread(ctx, write.SourceThread("c"))
 			if errors.Is(err, lineage.ErrNotFound) {
 				return // nobody can see it yet
 			}
@@ -527,7 +527,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 			conflicts++
 		}
 		if meddled {
-			thread, err := s.Thread(ctx, lineage.SourceThread("c"))
+			thread, err := s.Thread(ctx, write.SourceThread("c"))
 			require.NoError(t, err)
 			info, err := thread.Info(ctx)
 			require.NoError(t, err)

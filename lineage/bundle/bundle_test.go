@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -50,9 +51,9 @@ func TestChosenThreads(t *testing.T) {
 	require.Equal(t, []string{"shared 1", "shared 2", "only in two"}, texts(t, on(t, b, forked.ID())))
 	_, err = b.Thread(bg, one.ID())
 	require.ErrorIs(t, err, lineage.ErrNotFound)
-	has, err := b.Has(bg, content.Sum([]byte("only in one")))
+	has, err := b.View().Has(bg, []content.ID{content.Sum([]byte("only in one"))})
 	require.NoError(t, err)
-	require.False(t, has)
+	require.False(t, has[0])
 	info, err := on(t, b, forked.ID()).Info(bg)
 	require.NoError(t, err)
 	require.Equal(t, main.ID(), info.Parent, "a parent that did not come along")
@@ -495,7 +496,7 @@ func TestThreadsOfAnotherIncarnation(t *testing.T) {
 		require.NoError(t, err)
 	}
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
-	thread, err := b.Thread(bg, lineage.SourceThread("both"))
+	thread, err := b.Thread(bg, write.SourceThread("both"))
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b"} {
 		e, err := thread.Find(bg, "only in "+name)
@@ -575,7 +576,7 @@ func TestNewerThreadWins(t *testing.T) {
 	require.NoError(t, err)
 	old := writeBundle(t, a, bundle.WriteOptions{})
 	for range 40 { // so that its clock is ahead
-		a.Now()
+		write.Of(a).Now()
 	}
 	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) error { i.Title = "newer"; return nil }))
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))

@@ -237,7 +237,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 
 // value sets a value, or deletes it.
 func (m *machine) value(t *rapid.T) {
-	v := &structure.Value{At: m.s.Now()}
+	v := &structure.Value{At: write.Of(m.s).Now()}
 	v.Key = rapid.SampledFrom([]string{"k", "kl", "l"}).Draw(t, "key")
 	switch rapid.IntRange(0, 5).Draw(t, "scope") {
 	case 0:
@@ -257,13 +257,13 @@ func (m *machine) value(t *rapid.T) {
 	switch rapid.IntRange(0, 4).Draw(t, "form") {
 	case 0:
 	case 1:
-		b := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, m.s.Now(), []byte(fmt.Sprintf("%q", m.next("value"))))
+		b := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, write.Of(m.s).Now(), []byte(fmt.Sprintf("%q", m.next("value"))))
 		v.Content = b.ID
 		records = append([]structure.Record{b}, v)
 	default:
 		v.JSON = []byte(fmt.Sprintf("%q", m.next("value")))
 	}
-	_, err := write.Of(m.s).Engine().Apply(bg, &structure.Commit{Time: m.s.Now(), Records: records}, backend.Options{Durability: backend.Normal})
+	_, err := write.Of(m.s).Engine().Apply(bg, &structure.Commit{Time: write.Of(m.s).Now(), Records: records}, backend.Options{Durability: backend.Normal})
 	require.NoError(t, err)
 }
 

@@ -15,7 +15,7 @@ import (
 
 // thread returns the thread of a chat, nil if there is none.
 func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
-	t, err := s.from.Thread(ctx, lineage.SourceThread(chatID))
+	t, err := s.from.Thread(ctx, write.SourceThread(chatID))
 	if isNotFound(err) {
 		return s.unnamedThread(ctx, chatID)
 	}

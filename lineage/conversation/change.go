@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -265,7 +266,7 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	if err != nil {
 		return err
 	}
-	at := c.store.Now().UTC().Truncate(time.Millisecond)
+	at := write.Of(c.store).Now().UTC().Truncate(time.Millisecond)
 	err = handle.Update(ctx, func(is *lineage.ContextInfo) (err error) {
 		is.Metadata, err = renamed(is.Metadata, &b.Branch, name, at)
 		return err
