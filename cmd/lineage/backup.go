@@ -20,7 +20,7 @@ itself, and is there under its name only when it is complete. 'lineage restore' 
 		Example: `  lineage backup monday.lineage`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
 				return runBackup(ctx, s, args[0])
 			})
 		}),

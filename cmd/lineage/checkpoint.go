@@ -19,8 +19,8 @@ func checkpointCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "checkpoint [NAME]",
 		Aliases: []string{"checkpoints"},
-		Short:   "List the checkpoints of a chat, or put one",
-		Long: `Lists the checkpoints of the chat, or puts one: a name for a message, where the active branch
+		Short:   "List the checkpoints of a thread, or put one",
+		Long: `Lists the checkpoints of the thread, or puts one: a name for a message, where the active branch
 stands unless --at says otherwise. A name that is taken moves there.`,
 		Example: `  lineage checkpoint
   lineage checkpoint booked
@@ -43,9 +43,9 @@ stands unless --at says otherwise. A name that is taken moves there.`,
 
 // checkpointRecord is a checkpoint.
 type checkpointRecord struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Chat string `json:"chat"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Thread string `json:"thread"`
 	// Message is the message that it names, and Position its place in its history.
 	Message   string    `json:"message"`
 	Position  uint64    `json:"position"`
@@ -60,7 +60,7 @@ func (s *session) checkpointRecord(ctx context.Context, t *lineage.Thread, c lin
 		return nil, err
 	}
 	return &checkpointRecord{
-		ID: c.ID.String(), Name: c.Name, Chat: t.ID().String(), Message: c.Span.String(), Position: position, CreatedAt: c.CreatedAt.UTC(),
+		ID: c.ID.String(), Name: c.Name, Thread: t.ID().String(), Message: c.Span.String(), Position: position, CreatedAt: c.CreatedAt.UTC(),
 	}, nil
 }
 
@@ -72,7 +72,7 @@ func runCheckpointList(ctx context.Context, a *app) error {
 }
 
 func listCheckpoints(ctx context.Context, s *session) error {
-	t, err := s.needChat()
+	t, err := s.needThread()
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.putCheckpoint(ctx, o) })
 	}
 	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needChat()
+		t, err := s.needThread()
 		if err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func replayed(what string) func(*lineage.Entry) bool {
 }
 
 // holder returns a context that has a position on its history: the one named, the one
-// that the position was found by, or one of its chat's.
+// that the position was found by, or one of its thread's.
 func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*lineage.Context, error) {
 	if name != "" {
 		in, err := s.context(ctx, name)

@@ -25,7 +25,7 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.restoreCheckpoint(ctx, name) })
 	}
 	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needChat()
+		t, err := s.needThread()
 		if err != nil {
 			return err
 		}

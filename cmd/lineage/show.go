@@ -64,7 +64,7 @@ func (s *session) showContext(ctx context.Context, found *refs.Ref) error {
 	}
 	row("context", r.ID)
 	row("branch", r.Branch)
-	row("chat", r.Chat)
+	row("thread", r.Thread)
 	row("parent", r.Parent)
 	row("messages", screen.Count(int64(r.Length)))
 	row("started at", text(r.Base))

@@ -26,7 +26,7 @@ mends it, and exits with 6 if anything is.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
 			opened := false
-			err := a.open(ctx, openMode{readOnly: true, noChat: true, damaged: true}, func(ctx context.Context, s *session) error {
+			err := a.open(ctx, openMode{readOnly: true, noThread: true, damaged: true}, func(ctx context.Context, s *session) error {
 				opened = true
 				return runVerify(ctx, s, o)
 			})
