@@ -9,27 +9,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MergeResult tells what a merge did.
-type MergeResult struct {
-	// Added are the spans that were appended.
-	Added []SpanRef
-	// Common is the last span that both histories share.
-	Common SpanRef
-}
-
 // Merge adds to the context what another one of its store has since the two parted, and it
 // does not have yet. Merging twice adds nothing twice. What is added are copies without source
 // ids of the caller's: such an id is that of one message in its thread. MoveTo instead takes
-// over all of the other's history.
-func (c *Context) Merge(ctx context.Context, source *Context) (MergeResult, error) {
+// over all of the other's history. It returns the spans that were added.
+func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error) {
 	if err := c.store.sameStore(source); err != nil {
-		return MergeResult{}, err
+		return nil, err
 	}
 	if source.id == c.id {
-		return MergeResult{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
+		return nil, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
 	}
 	defer c.store.writer.Lock(c.id).Unlock()
-	var result MergeResult
+	var added []SpanRef
 	err := c.store.change(ctx, func(b *write.Batch, t write.Try) error {
 		target, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
@@ -43,7 +35,7 @@ func (c *Context) Merge(ctx context.Context, source *Context) (MergeResult, erro
 		if err != nil {
 			return err
 		}
-		result = MergeResult{Common: common}
+		added = nil
 		usages, err := c.store.unmerged(ctx, target.Tip, from.Tip, common)
 		if err != nil || len(usages) == 0 {
 			return err
@@ -52,13 +44,13 @@ func (c *Context) Merge(ctx context.Context, source *Context) (MergeResult, erro
 		if err != nil {
 			return err
 		}
-		result.Added = goOn(b, &target.Context, home, nil, usages, t.Fresh || !own)
+		added = goOn(b, &target.Context, home, nil, usages, t.Fresh || !own)
 		return nil
 	})
 	if err != nil {
-		return MergeResult{}, err
+		return nil, err
 	}
-	return result, nil
+	return added, nil
 }
 
 // mergedFrom begins the source id of a usage that a merge copied. The place that

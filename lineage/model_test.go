@@ -176,9 +176,9 @@ func (m *model) choose(history []step, keeps func(said) bool) [][]said {
 	return chosen
 }
 
-// unmerged returns what of the source's history a merge adds to the target's, and
-// how much both share.
-func unmerged(target, source []step) (added [][]said, shared int) {
+// unmerged returns what of the source's history a merge adds to the target's.
+func unmerged(target, source []step) (added [][]said) {
+	shared := 0
 	for shared < min(len(target), len(source)) && target[shared].ref == source[shared].ref {
 		shared++
 	}
@@ -200,7 +200,7 @@ func unmerged(target, source []step) (added [][]said, shared int) {
 			added = append(added, says)
 		}
 	}
-	return added, shared
+	return added
 }
 
 // wordingOf writes down what a step says: equal steps have equal wordings.

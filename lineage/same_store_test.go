@@ -30,7 +30,6 @@ var takingContexts = []takingContext{
 		_, _, err := c.Say(bg, other, lineage.Assistant("go"), lineage.Item{Role: "user"})
 		return err
 	}},
-	{"diff", func(c, other *lineage.Context) error { _, err := c.Diff(bg, other); return err }},
 }
 
 // An id of another store is not looked up in this one, even where both know it: a copy

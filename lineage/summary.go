@@ -40,11 +40,6 @@ type SummaryText struct {
 	Model string
 }
 
-// Embedder turns a text into a vector. It is optional.
-type Embedder interface {
-	Embed(ctx context.Context, text string) ([]float32, error)
-}
-
 // SummaryInfo is a summary: content that stands for a stretch of a history. It
 // stays true when the history grows; it then is behind.
 type SummaryInfo struct {
@@ -78,8 +73,9 @@ type SummarizeOptions struct {
 	Keep uint64
 	// Whole summarizes from the start instead of from where the last summary of
 	// messages ends.
-	Whole    bool
-	Embedder Embedder
+	Whole bool
+	// Embed, when not nil, turns the text of the summary into a vector to keep with it.
+	Embed func(ctx context.Context, text string) ([]float32, error)
 	// Text, when not nil, returns what the summarizer is told of a message or document:
 	// see ResolveOptions.
 	Text func(e *Entry, body []byte) (string, error)
@@ -139,7 +135,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		}
 		passages = append(passages, p)
 	}
-	return c.summarize(ctx, by, o.Embedder, passages, record)
+	return c.summarize(ctx, by, o.Embed, passages, record)
 }
 
 func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o SummarizeOptions, tip SpanRef) (*SummaryInfo, error) {
@@ -170,7 +166,7 @@ func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o Summa
 	if len(o.Parts) == 0 {
 		return nil, fmt.Errorf("summary of no summaries: %w", ErrInvalid)
 	}
-	return c.summarize(ctx, by, o.Embedder, passages, record)
+	return c.summarize(ctx, by, o.Embed, passages, record)
 }
 
 func passageOf(e *Entry) Passage {
@@ -188,13 +184,13 @@ func passageOf(e *Entry) Passage {
 }
 
 // summarize stores a summary of passages. The record says which spans they are of.
-func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedder, passages []Passage, record structure.Summary) (*SummaryInfo, error) {
+func (c *Context) summarize(ctx context.Context, by Summarizer, embed func(context.Context, string) ([]float32, error), passages []Passage, record structure.Summary) (*SummaryInfo, error) {
 	text, err := by.Summarize(ctx, passages)
 	if err != nil {
 		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
 	}
-	if embedder != nil {
-		vector, err := embedder.Embed(ctx, text.Text)
+	if embed != nil {
+		vector, err := embed(ctx, text.Text)
 		if err != nil {
 			return nil, fmt.Errorf("embed summary of context %v: %w", c.id, err)
 		}

@@ -28,7 +28,7 @@ func standsFor(t testing.TB, s *lineage.Store, summary *lineage.SummaryInfo) []*
 func TestSummariesFollowEachOther(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "a 1", "b 2", "c 3", "d 4")
-	first := summarize(t, c, lineage.SummarizeOptions{Keep: 2, Embedder: length{}})
+	first := summarize(t, c, lineage.SummarizeOptions{Keep: 2, Embed: length{}.Embed})
 	require.Equal(t, "user:a,user:b", first.Text)
 	require.Equal(t, []uint64{1, 2, 0}, []uint64{first.First, first.Last, first.Level})
 	require.Equal(t, []float32{13, -0.5}, first.Embedding)
@@ -71,7 +71,7 @@ func TestSummariesOfSummaries(t *testing.T) {
 	say(t, c, "d 4")
 	three := summarize(t, c, lineage.SummarizeOptions{})
 
-	level1, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Embedder: length{}, Parts: []structure.SummaryID{one.ID, two.ID}})
+	level1, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Embed: length{}.Embed, Parts: []structure.SummaryID{one.ID, two.ID}})
 	require.NoError(t, err)
 	require.Equal(t, "2 passages", level1.Text)
 	require.Equal(t, []uint64{1, 3, 1}, []uint64{level1.First, level1.Last, level1.Level})
@@ -133,7 +133,7 @@ func TestSummarizerThatFails(t *testing.T) {
 	c := newContext(t, s, "a 1")
 	_, err := c.Summarize(bg, failing{}, lineage.SummarizeOptions{})
 	require.ErrorIs(t, err, errNoModel)
-	_, err = c.Summarize(bg, echo{}, lineage.SummarizeOptions{Embedder: failing{}})
+	_, err = c.Summarize(bg, echo{}, lineage.SummarizeOptions{Embed: failing{}.Embed})
 	require.ErrorIs(t, err, errNoModel)
 	require.Empty(t, gathered(t, c.Summaries(bg)))
 }

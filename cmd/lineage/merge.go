@@ -61,13 +61,25 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	if err != nil {
 		return err
 	}
-	var result lineage.MergeResult
+	from, err := source.Context.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	was, err := target.Context.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	common, err := structure.CommonAncestor(was, from, backend.Runs(ctx, s.store.View()))
+	if err != nil {
+		return err
+	}
+	var added []lineage.SpanRef
 	strategy := "append"
 	if o.replace {
 		strategy = "replace"
-		result.Common, err = s.replace(ctx, target.Context, source.Context)
+		err = target.Context.MoveTo(ctx, from, "replace")
 	} else {
-		result, err = target.Context.Merge(ctx, source.Context)
+		added, err = target.Context.Merge(ctx, source.Context)
 	}
 	if err != nil {
 		return err
@@ -78,12 +90,12 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	}
 	r := mergedRecord{
 		Source: source.Context.ID().String(), Target: target.Context.ID().String(), Strategy: strategy,
-		Common: spanID(result.Common), Added: []string{}, Tip: spanID(tip),
+		Common: spanID(common), Added: []string{}, Tip: spanID(tip),
 	}
 	if r.Length, err = s.store.Position(ctx, tip); err != nil {
 		return err
 	}
-	for _, ref := range result.Added {
+	for _, ref := range added {
 		r.Added = append(r.Added, ref.String())
 	}
 	if s.json {
@@ -95,21 +107,4 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	}
 	s.printf("added %s of %s to %s, which has %d now\n", screen.Plural(int64(len(r.Added)), "message"), nameOf(source), nameOf(target), r.Length)
 	return nil
-}
-
-// replace makes a context stand where another one does, and returns the last span that both
-// had.
-func (s *session) replace(ctx context.Context, target, source *lineage.Context) (common lineage.SpanRef, err error) {
-	from, err := source.Tip(ctx)
-	if err != nil {
-		return common, err
-	}
-	was, err := target.Tip(ctx)
-	if err != nil {
-		return common, err
-	}
-	if common, err = structure.CommonAncestor(was, from, backend.Runs(ctx, s.store.View())); err != nil {
-		return common, err
-	}
-	return common, target.MoveTo(ctx, from, "replace")
 }

@@ -193,8 +193,8 @@ const (
 
 // Merge brings the messages of a branch into the current one. Append adds those after
 // the point where the two parted, and none twice; Replace takes all of them instead of
-// its own. The messages are shared, not copied.
-func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) (lineage.MergeResult, error) {
+// its own. The messages are shared, not copied. It returns the spans that were appended.
+func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) ([]lineage.SpanRef, error) {
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -205,23 +205,23 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeS
 		return err
 	})
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
 	if from.Name == target.Name {
-		return lineage.MergeResult{}, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
+		return nil, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
 	}
 	fromContext, err := c.handle(ctx, from.Context)
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
 	into, err := c.handle(ctx, target.Context)
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
-	var result lineage.MergeResult
+	var added []lineage.SpanRef
 	switch strategy {
 	case Append:
-		result, err = into.Merge(ctx, fromContext)
+		added, err = into.Merge(ctx, fromContext)
 	case Replace:
 		var tip lineage.SpanRef
 		if tip, err = fromContext.Tip(ctx); err == nil {
@@ -231,10 +231,10 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeS
 		err = fmt.Errorf("merge strategy %d: %w", strategy, lineage.ErrInvalid)
 	}
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
 	c.events.enqueue(Event{Kind: BranchMerged, Source: from.Name, Target: target.Name, Strategy: strategy})
-	return result, nil
+	return added, nil
 }
 
 // DeleteBranch deletes a branch. Branches that were made from it stay as they are. If
