@@ -85,7 +85,7 @@ func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
 	if name != "" {
 		b, err = snapshot.Branch(ctx, t.id, name)
 	} else if b, err = backend.BranchOf(ctx, snapshot, t.id, thread.Active); err == nil && b == nil {
-		err = subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
+		err = t.noActive()
 	}
 	if err != nil {
 		return BranchInfo{}, err
@@ -105,6 +105,9 @@ func (t *Thread) On(ctx context.Context, branch string) (*Context, error) {
 // Active returns the context of the active branch.
 func (t *Thread) Active(ctx context.Context) (*Context, error) {
 	thread, err := t.store.engine.Thread(ctx, t.id)
+	if err == nil && thread.Active.IsZero() {
+		err = t.noActive()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -313,6 +316,10 @@ func (t *Thread) automatic(ctx context.Context, o BranchOptions) (BranchInfo, er
 		return BranchInfo{}, err
 	}
 	return t.Branch(ctx, name)
+}
+
+func (t *Thread) noActive() error {
+	return subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
 }
 
 func (t *Thread) noMessages() error {

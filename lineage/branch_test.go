@@ -7,7 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func branchNames(t testing.TB, thread *lineage.Thread) []string {
@@ -279,7 +282,7 @@ func TestCheckpoints(t *testing.T) {
 	requireActive(t, thread, "main-v2")
 
 	require.NoError(t, thread.DeleteCheckpoint(bg, "a"))
-	require.NoError(t, thread.DeleteCheckpoint(bg, "a"), "deleting what is missing is nothing")
+	require.ErrorIs(t, thread.DeleteCheckpoint(bg, "a"), lineage.ErrNotFound)
 	require.Equal(t, []string{"b"}, names())
 }
 
@@ -288,4 +291,23 @@ func checkpointAt(t testing.TB, thread *lineage.Thread, name string) lineage.Spa
 	c, err := thread.Checkpoint(bg, name)
 	require.NoError(t, err)
 	return c.Span
+}
+
+// A thread without an active branch says so to all that need one.
+func TestNoActiveBranch(t *testing.T) {
+	s := newStore(t)
+	id := structure.NewID[lineage.ThreadID]()
+	_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{&structure.Thread{ID: id}}}, backend.Options{})
+	require.NoError(t, err)
+	thread, err := s.Thread(bg, id)
+	require.NoError(t, err)
+	for name, do := range map[string]func() error{
+		"active":     func() error { _, err := thread.Active(bg); return err },
+		"branch":     func() error { _, err := thread.Branch(bg, ""); return err },
+		"checkpoint": func() error { _, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{}); return err },
+		"aside":      func() error { _, err := thread.Aside(bg); return err },
+	} {
+		require.ErrorIs(t, do(), lineage.ErrNotFound, name)
+		require.ErrorContains(t, do(), id.String(), name)
+	}
 }

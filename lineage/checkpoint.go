@@ -95,13 +95,10 @@ func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 	return infos, nil
 }
 
-// DeleteCheckpoint deletes a checkpoint, if there is one of that name.
+// DeleteCheckpoint deletes a checkpoint.
 func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
 	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
 		_, err := t.store.engine.Checkpoint(ctx, t.id, name)
-		if isNotFound(err) {
-			return nil
-		}
 		b.DeleteCheckpoint(t.id, name)
 		return err
 	})

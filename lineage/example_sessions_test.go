@@ -120,7 +120,7 @@ func setState(ctx context.Context, tx *lineage.Store, k SessionKey, thread *line
 			continue
 		}
 		if value == nil {
-			if err := values.Delete(ctx, key); err != nil {
+			if err := values.Delete(ctx, key); err != nil && !errors.Is(err, lineage.ErrNotFound) {
 				return err
 			}
 			continue

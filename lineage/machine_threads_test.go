@@ -238,8 +238,12 @@ func (m *machine) restore(t *rapid.T) {
 
 func (m *machine) deleteCheckpoint(t *rapid.T) {
 	thread := m.pickThread(t)
-	require.NoError(t, m.thread(t, thread).DeleteCheckpoint(bg, "before"))
-	if i := thread.checkpoint("before"); i >= 0 {
-		thread.checkpoints = slices.Delete(thread.checkpoints, i, i+1)
+	err := m.thread(t, thread).DeleteCheckpoint(bg, "before")
+	i := thread.checkpoint("before")
+	if i < 0 {
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		return
 	}
+	require.NoError(t, err)
+	thread.checkpoints = slices.Delete(thread.checkpoints, i, i+1)
 }

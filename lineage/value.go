@@ -206,19 +206,16 @@ func (v *Values) Set(ctx context.Context, key string, value []byte) error {
 	})
 }
 
-// Delete deletes a value. Without one there is nothing to do, but in a context, where it
-// hides what would be inherited.
+// Delete deletes a value. In a context it also hides what would be inherited.
 func (v *Values) Delete(ctx context.Context, key string) error {
 	return v.set(ctx, key, func(ctx context.Context, _ *write.Batch) ([]byte, ContentID, error) {
 		is, err := v.read(ctx, key)
 		if isNotFound(err) || err == nil && is.Deleted() {
-			return nil, ContentID{}, errNothing
+			return nil, ContentID{}, v.missing(key)
 		}
 		return nil, ContentID{}, err
 	})
 }
-
-var errNothing = fmt.Errorf("nothing to delete: %w", ErrNotFound)
 
 func (v *Values) set(ctx context.Context, key string, fill func(context.Context, *write.Batch) ([]byte, ContentID, error)) error {
 	if v.asOf {
@@ -227,7 +224,7 @@ func (v *Values) set(ctx context.Context, key string, fill func(context.Context,
 	if v.owner.Scope == structure.ContextScope {
 		defer v.store.writer.Lock(v.owner.Context).Unlock()
 	}
-	err := v.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+	return v.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		var incarnation uint64
 		var seen SpanRef
 		switch v.owner.Scope {
@@ -251,8 +248,4 @@ func (v *Values) set(ctx context.Context, key string, fill func(context.Context,
 		}
 		return err
 	})
-	if err == errNothing {
-		return nil
-	}
-	return err
 }

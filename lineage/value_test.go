@@ -33,7 +33,9 @@ func TestValuesOfEachScope(t *testing.T) {
 	}
 	for name, v := range scopes {
 		require.Empty(t, valueOf(t, v, "k"))
-		require.NoError(t, v.Delete(bg, "k"))
+		err := v.Delete(bg, "k")
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		require.ErrorContains(t, err, "k")
 		require.NoError(t, v.Set(bg, "k", fmt.Appendf(nil, "%q", name)))
 		require.NoError(t, v.Set(bg, "k/2", []byte(`{ "a" : 1.0 }`)))
 		require.NoError(t, v.Set(bg, "l", []byte(`[]`)))

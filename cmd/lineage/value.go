@@ -286,9 +286,6 @@ func runValueDelete(ctx context.Context, s *session, o *valueOptions, key string
 	if err != nil {
 		return err
 	}
-	if _, err := values.Get(ctx, key); err != nil {
-		return err
-	}
 	if err := values.Delete(ctx, key); err != nil {
 		return err
 	}
