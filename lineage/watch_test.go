@@ -517,3 +517,36 @@ func TestWatchContextWhileManyWrite(t *testing.T) {
 		require.Equal(t, want, seen)
 	}
 }
+
+// A transaction that moves a context and extends it did both.
+func TestEventsOfMoveAndExtension(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "one", "two", "three")
+	was, from := tip(t, c), head(t, s)
+	first, err := s.At(bg, was, 1)
+	require.NoError(t, err)
+	second, err := s.At(bg, was, 2)
+	require.NoError(t, err)
+	require.NoError(t, s.Update(bg, func(tx *lineage.Store) error {
+		c, err := tx.Context(bg, c.ID())
+		require.NoError(t, err)
+		require.NoError(t, c.MoveTo(bg, second, "a"))
+		require.NoError(t, c.MoveTo(bg, first, "b"))
+		_, err = c.Extend(bg, lineage.User("again"))
+		return err
+	}))
+	var events []lineage.Event
+	for change, err := range s.Changes(bg, lineage.Cursor{Number: from}) {
+		require.NoError(t, err)
+		for _, e := range change.Events {
+			if e.Context == c.ID() {
+				events = append(events, e)
+			}
+		}
+	}
+	require.Equal(t, []lineage.Event{
+		{Kind: lineage.ContextMoved, Context: c.ID(), Span: second, From: was, Name: "a"},
+		{Kind: lineage.ContextMoved, Context: c.ID(), Span: first, From: second, Name: "b"},
+		{Kind: lineage.ContextExtended, Context: c.ID(), Span: tip(t, c), From: first},
+	}, events)
+}
