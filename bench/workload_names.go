@@ -235,7 +235,7 @@ func (s *namesStore) operations() []namesOperation {
 		{"delete a context", s.times(s.fork), s.deleteContext},
 		{"extend", nil, s.extend},
 		{"rewind", s.times(s.extend), func(ctx context.Context, i int) error {
-			return s.branches[i].context.RewindTo(ctx, s.branches[i].first)
+			return s.branches[i].context.MoveTo(ctx, s.branches[i].first, "rewind")
 		}},
 		{"find a message by its id", nil, func(ctx context.Context, i int) error {
 			_, err := s.thread.Find(ctx, s.branches[i].message())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Names of rows about stores.
@@ -289,7 +290,7 @@ func (r *run) verifying(ctx context.Context, n int, b *base, st *lineageStore) e
 }
 
 // verifyError is a finding in a store that should have none.
-type verifyError struct{ finding lineage.Finding }
+type verifyError struct{ finding backend.Finding }
 
 func (e *verifyError) Error() string {
 	return "the store that was measured is damaged: " + e.finding.String()

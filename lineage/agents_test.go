@@ -21,7 +21,7 @@ func lastEntry(t testing.TB, c *lineage.Context) *lineage.Entry {
 func TestReturnLeadsBack(t *testing.T) {
 	s := newStore(t)
 	parent := newContext(t, s, "a task")
-	child, err := parent.Subagent(bg, lineage.SubagentOptions{})
+	child, err := parent.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
 	at := say(t, child, "step one", "step two")
 	ref, err := child.Return(bg, lineage.Assistant("it is done").From("large"))
@@ -106,7 +106,7 @@ func TestSubagentSees(t *testing.T) {
 		{"none", &lineage.Filter{Roles: []string{"nobody"}}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			child, err := c.Subagent(bg, lineage.SubagentOptions{Sees: test.sees, Metadata: []byte("{}")})
+			child, err := c.Fork(bg, lineage.ForkOptions{Sees: test.sees, Metadata: []byte("{}")})
 			require.NoError(t, err)
 			require.Equal(t, test.want, strings.Join(texts(t, child), "|"))
 			info, err := child.Info(bg)
@@ -122,25 +122,24 @@ func TestAlternatives(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "a question")
 	at := tip(t, c)
-	set, err := c.Alternatives(bg, lineage.Overrides{Model: pointer("large")}, lineage.Overrides{Model: pointer("small")}, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{Model: pointer("large")}, lineage.Overrides{Model: pointer("small")}, lineage.Overrides{})
 	require.NoError(t, err)
-	require.Equal(t, at, set.Position)
-	large, small, empty := set.Offered[0], set.Offered[1], set.Offered[2]
+	large, small, empty := offered[0], offered[1], offered[2]
 	second := say(t, small, "a short answer")
 	first, err := large.Extend(bg, lineage.Assistant("a long"), lineage.Assistant("answer"))
 	require.NoError(t, err)
-	filled, err := set.Filled(bg)
+	info, err := small.Info(bg)
 	require.NoError(t, err)
-	require.Equal(t, []lineage.SpanRef{second, first[0]}, filled, "in the order they were filled")
-	require.Equal(t, set.ID(), lastEntry(t, small).Set)
+	set := info.Set
+	require.Equal(t, at, info.Base)
+	require.Equal(t, []lineage.SpanRef{second, first[0]}, gathered(t, s.View().Alternatives(bg, set)), "in the order they were filled")
+	require.Equal(t, set, lastEntry(t, small).Set)
 	require.True(t, lastEntry(t, large).Set.IsZero(), "only the first span is the alternative")
 
 	say(t, small, "and more")
 	require.True(t, lastEntry(t, small).Set.IsZero())
 	require.NoError(t, small.Back(bg, 1))
-	filled, err = set.Filled(bg)
-	require.NoError(t, err)
-	require.Len(t, filled, 2)
+	require.Len(t, gathered(t, s.View().Alternatives(bg, set)), 2)
 
 	require.ErrorIs(t, c.Choose(bg, empty), lineage.ErrInvalid)
 	require.NoError(t, c.Choose(bg, large))
@@ -151,10 +150,15 @@ func TestAlternatives(t *testing.T) {
 	require.NoError(t, c.Undo(bg))
 	require.Equal(t, []string{"a question", "a long", "answer"}, texts(t, c))
 
-	found, err := c.AlternativeSet(bg, set.ID())
+	_, err = c.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
-	require.Len(t, found.Offered, 3)
-	require.Equal(t, at, found.Position)
+	var found []lineage.ContextID
+	for _, child := range gathered(t, c.Children(bg)) {
+		if info, err := child.Info(bg); err == nil && info.Set == set {
+			found = append(found, child.ID())
+		}
+	}
+	require.ElementsMatch(t, []lineage.ContextID{large.ID(), small.ID(), empty.ID()}, found)
 }
 
 func TestEditDerives(t *testing.T) {

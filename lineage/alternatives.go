@@ -5,28 +5,13 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/write"
-	"github.com/lineage-store/lineage/structure"
 )
 
-// AlternativeSet is a position at which several continuations are offered: the
-// answers of several models, retries, edits. Each is a context that is extended
-// like any other, in any order and concurrently.
-type AlternativeSet struct {
-	store *Store
-	id    structure.SpanSetID
-	// Position is the span that all of them follow.
-	Position SpanRef
-	// Offered are the contexts to fill, in the order asked for.
-	Offered []*Context
-}
-
-// ID returns the set's id.
-func (a *AlternativeSet) ID() structure.SpanSetID { return a.id }
-
-// Alternatives offers continuations of the context: one for each of the
-// overrides, which say how they differ (the model, say). The context itself stays
-// where it is until one is chosen.
-func (c *Context) Alternatives(ctx context.Context, each ...Overrides) (*AlternativeSet, error) {
+// Alternatives offers several continuations of the context, such as the answers of several
+// models: one for each of the overrides, which say how they differ. Each is a context that is
+// extended like any other, in any order and concurrently, and all have the same ContextInfo.Set.
+// The context itself stays where it is until one is chosen.
+func (c *Context) Alternatives(ctx context.Context, each ...Overrides) ([]*Context, error) {
 	if len(each) == 0 {
 		return nil, fmt.Errorf("alternatives: none asked for: %w", ErrInvalid)
 	}
@@ -35,56 +20,25 @@ func (c *Context) Alternatives(ctx context.Context, each ...Overrides) (*Alterna
 			return nil, err
 		}
 	}
-	set := &AlternativeSet{store: c.store}
+	var offered []*Context
 	err := c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
 			return err
 		}
-		set.id, set.Position, set.Offered = b.SpanSet(state.Tip, len(each)), state.Tip, nil
+		set := b.SpanSet(state.Tip, len(each))
+		offered = nil
 		for _, o := range each {
 			fork := forked(&state.Context, &ForkOptions{Overrides: o})
-			fork.Set = set.id
-			set.Offered = append(set.Offered, &Context{store: c.store, id: b.NewContext(fork).ID})
+			fork.Set = set
+			offered = append(offered, &Context{store: c.store, id: b.NewContext(fork).ID})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return set, nil
-}
-
-// AlternativeSet returns a set by its id, with the contexts of this one's that
-// fill it.
-func (c *Context) AlternativeSet(ctx context.Context, id structure.SpanSetID) (*AlternativeSet, error) {
-	r, err := c.store.engine.SpanSet(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	set := &AlternativeSet{store: c.store, id: id, Position: r.Parent}
-	for child, err := range c.store.engine.Children(ctx, c.id, structure.ContextID{}) {
-		if err != nil {
-			return nil, err
-		}
-		if child.Set == id {
-			set.Offered = append(set.Offered, &Context{store: c.store, id: child.ID})
-		}
-	}
-	return set, nil
-}
-
-// Filled returns the first span of each alternative that has one, in the order
-// they were filled.
-func (a *AlternativeSet) Filled(ctx context.Context) ([]SpanRef, error) {
-	var refs []SpanRef
-	for ref, err := range a.store.engine.Alternatives(ctx, a.id) {
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, ref)
-	}
-	return refs, nil
+	return offered, nil
 }
 
 // Choose makes the context go on with an alternative: it then stands where that

@@ -12,9 +12,6 @@ import (
 // BackupOptions configure a backup.
 type BackupOptions = backend.BackupOptions
 
-// BackupReport tells what was copied.
-type BackupReport = backend.BackupReport
-
 // RestoreOptions configure a restore.
 type RestoreOptions = embedded.RestoreOptions
 
@@ -23,10 +20,10 @@ type RestoreOptions = embedded.RestoreOptions
 // is there under that name until the copy is complete and durable; what an interrupted
 // backup leaves is named after the directory with ".partial-" behind. An engine that
 // cannot is errors.ErrUnsupported, and a store that is damaged ErrCorrupt.
-func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupReport, error) {
+func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (backend.BackupReport, error) {
 	engine, ok := s.engine.(backend.Copier)
 	if !ok {
-		return BackupReport{}, fmt.Errorf("backup: %w", errors.ErrUnsupported)
+		return backend.BackupReport{}, fmt.Errorf("backup: %w", errors.ErrUnsupported)
 	}
 	return engine.Backup(ctx, dir, o)
 }
@@ -44,7 +41,7 @@ func (s *Store) Damage() error {
 // byte of it. A store that is there already is refused with ErrExists, a backup
 // that is not what was written with ErrCorrupt. A store that nobody has open can be
 // restored too; it is not known then what it was.
-func Restore(ctx context.Context, from, dir string, o RestoreOptions) (BackupReport, error) {
+func Restore(ctx context.Context, from, dir string, o RestoreOptions) (backend.BackupReport, error) {
 	return embedded.Restore(ctx, from, dir, o)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // messageOf returns a message of 500 bytes that no other equals.
@@ -37,7 +38,7 @@ func grown(b *testing.B, s *lineage.Store, n, together int, message func(int) li
 }
 
 func BenchmarkExtend(b *testing.B) {
-	for _, d := range []lineage.Durability{lineage.Normal, lineage.Full} {
+	for _, d := range []backend.Durability{lineage.Normal, lineage.Full} {
 		b.Run(d.String(), func(b *testing.B) {
 			s, err := lineage.Open(bg, b.TempDir(), lineage.Options{Durability: d})
 			require.NoError(b, err)

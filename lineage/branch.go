@@ -70,7 +70,7 @@ func (t *Thread) branchInfo(ctx context.Context, r backend.Reader, b *structure.
 	}, err
 }
 
-// Branch returns what is known of a branch.
+// Branch returns what is known of a branch: the active one if the name is empty.
 func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
 	snapshot, err := t.store.engine.Snapshot(ctx)
 	if err != nil {
@@ -81,7 +81,12 @@ func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
 	if err != nil {
 		return BranchInfo{}, err
 	}
-	b, err := snapshot.Branch(ctx, t.id, name)
+	var b *structure.Branch
+	if name != "" {
+		b, err = snapshot.Branch(ctx, t.id, name)
+	} else if b, err = backend.BranchOf(ctx, snapshot, t.id, thread.Active); err == nil && b == nil {
+		err = t.noActive()
+	}
 	if err != nil {
 		return BranchInfo{}, err
 	}
@@ -100,31 +105,13 @@ func (t *Thread) On(ctx context.Context, branch string) (*Context, error) {
 // Active returns the context of the active branch.
 func (t *Thread) Active(ctx context.Context) (*Context, error) {
 	thread, err := t.store.engine.Thread(ctx, t.id)
+	if err == nil && thread.Active.IsZero() {
+		err = t.noActive()
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &Context{store: t.store, id: thread.Active}, nil
-}
-
-// ActiveBranch returns what is known of the active branch.
-func (t *Thread) ActiveBranch(ctx context.Context) (BranchInfo, error) {
-	snapshot, err := t.store.engine.Snapshot(ctx)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	defer snapshot.Close()
-	thread, err := snapshot.Thread(ctx, t.id)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	b, err := backend.BranchOf(ctx, snapshot, t.id, thread.Active)
-	if err == nil && b == nil {
-		err = subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
-	}
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	return t.branchInfo(ctx, snapshot, b, thread.Active, t.store.runs(ctx))
 }
 
 // BranchOptions say where a new branch starts.
@@ -192,10 +179,7 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 		if err := checkBranchName(name); err != nil {
 			return err
 		}
-		fork := forked(&parent.Context, &ForkOptions{At: o.At, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
-		if o.Empty {
-			fork.At = SpanRef{}
-		}
+		fork := forked(&parent.Context, &ForkOptions{At: o.At, Empty: o.Empty, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
 		fork.CreatedAt = o.CreatedAt
 		if o.SourceID != "" {
 			fork.ID = write.SourceBranch(o.SourceID)
@@ -300,8 +284,8 @@ func (t *Thread) nextName(ctx context.Context, current string) (string, error) {
 	return structure.VersionName(stem, count, taken)
 }
 
-// Rewind makes a branch at a span and switches to it. What came after the span
-// stays on the branches that have it.
+// Rewind makes a branch at a span, such as a checkpoint's, and switches to it. What came
+// after the span stays on the branches that have it. Context.MoveTo moves a branch itself.
 func (t *Thread) Rewind(ctx context.Context, to SpanRef) (BranchInfo, error) {
 	return t.automatic(ctx, BranchOptions{At: to, Empty: to.IsZero(), Switch: true})
 }
@@ -332,6 +316,10 @@ func (t *Thread) automatic(ctx context.Context, o BranchOptions) (BranchInfo, er
 		return BranchInfo{}, err
 	}
 	return t.Branch(ctx, name)
+}
+
+func (t *Thread) noActive() error {
+	return subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
 }
 
 func (t *Thread) noMessages() error {

@@ -7,7 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func branchNames(t testing.TB, thread *lineage.Thread) []string {
@@ -23,7 +26,7 @@ func branchNames(t testing.TB, thread *lineage.Thread) []string {
 
 func requireActive(t testing.TB, thread *lineage.Thread, name string) {
 	t.Helper()
-	b, err := thread.ActiveBranch(bg)
+	b, err := thread.Branch(bg, "")
 	require.NoError(t, err)
 	require.Equal(t, name, b.Name)
 	branches, err := thread.Branches(bg)
@@ -244,11 +247,11 @@ func TestNameBranchOfWhatIsDeletedAtOnce(t *testing.T) {
 func TestCheckpoints(t *testing.T) {
 	thread, main := newThread(t, newClockedStore(t))
 	first := say(t, main, "one")
-	a, err := thread.Checkpoint(bg, "a")
+	a, err := thread.SetCheckpoint(bg, "a", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.Equal(t, first, a.Span)
 	second := say(t, main, "two")
-	b, err := thread.Checkpoint(bg, "b")
+	b, err := thread.SetCheckpoint(bg, "b", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	names := func() (names []string) {
 		all, err := thread.Checkpoints(bg)
@@ -260,25 +263,51 @@ func TestCheckpoints(t *testing.T) {
 	}
 	require.Equal(t, []string{"b", "a"}, names(), "newest first")
 
-	moved, err := thread.Checkpoint(bg, "a")
+	moved, err := thread.SetCheckpoint(bg, "a", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.Equal(t, a.ID, moved.ID, "a checkpoint that is moved keeps its id")
 	require.NotEqual(t, a.ID, b.ID)
 	require.Equal(t, second, moved.Span)
 	require.Equal(t, []string{"a", "b"}, names())
-	found, err := thread.FindCheckpoint(bg, "a")
+	found, err := thread.Checkpoint(bg, "a")
 	require.NoError(t, err)
 	require.Equal(t, moved, found)
 
-	_, err = thread.CheckpointAt(bg, "b", first, lineage.CheckpointOptions{})
+	_, err = thread.SetCheckpoint(bg, "b", lineage.CheckpointOptions{At: first})
 	require.NoError(t, err)
-	restored, err := thread.Restore(bg, "b")
+	restored, err := thread.Rewind(bg, checkpointAt(t, thread, "b"))
 	require.NoError(t, err)
 	require.Equal(t, "main-v2", restored.Name)
 	require.Equal(t, first, restored.Head)
 	requireActive(t, thread, "main-v2")
 
 	require.NoError(t, thread.DeleteCheckpoint(bg, "a"))
-	require.NoError(t, thread.DeleteCheckpoint(bg, "a"), "deleting what is missing is nothing")
+	require.ErrorIs(t, thread.DeleteCheckpoint(bg, "a"), lineage.ErrNotFound)
 	require.Equal(t, []string{"b"}, names())
+}
+
+func checkpointAt(t testing.TB, thread *lineage.Thread, name string) lineage.SpanRef {
+	t.Helper()
+	c, err := thread.Checkpoint(bg, name)
+	require.NoError(t, err)
+	return c.Span
+}
+
+// A thread without an active branch says so to all that need one.
+func TestNoActiveBranch(t *testing.T) {
+	s := newStore(t)
+	id := structure.NewID[lineage.ThreadID]()
+	_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{&structure.Thread{ID: id}}}, backend.Options{})
+	require.NoError(t, err)
+	thread, err := s.Thread(bg, id)
+	require.NoError(t, err)
+	for name, do := range map[string]func() error{
+		"active":     func() error { _, err := thread.Active(bg); return err },
+		"branch":     func() error { _, err := thread.Branch(bg, ""); return err },
+		"checkpoint": func() error { _, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{}); return err },
+		"aside":      func() error { _, err := thread.Aside(bg); return err },
+	} {
+		require.ErrorIs(t, do(), lineage.ErrNotFound, name)
+		require.ErrorContains(t, do(), id.String(), name)
+	}
 }

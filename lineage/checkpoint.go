@@ -23,6 +23,8 @@ type CheckpointInfo struct {
 
 // CheckpointOptions describe a checkpoint.
 type CheckpointOptions struct {
+	// At is the span; the zero ref is where the active branch stands.
+	At SpanRef
 	// SourceID is an id of the caller's choice, unique in the thread.
 	SourceID string
 	// CreatedAt defaults to now.
@@ -33,34 +35,26 @@ func checkpointInfo(c *structure.Checkpoint) CheckpointInfo {
 	return CheckpointInfo{ID: c.ID, Name: c.Name, SourceID: c.SourceID, Span: c.Span, CreatedAt: c.CreatedAt}
 }
 
-// Checkpoint names where the active branch stands. A name that is taken is moved
-// and keeps its ids.
-func (t *Thread) Checkpoint(ctx context.Context, name string) (CheckpointInfo, error) {
-	active, err := t.Active(ctx)
-	if err != nil {
-		return CheckpointInfo{}, err
-	}
-	tip, err := active.Tip(ctx)
-	if err != nil {
-		return CheckpointInfo{}, err
-	}
-	if tip.IsZero() {
-		return CheckpointInfo{}, t.noMessages()
-	}
-	return t.CheckpointAt(ctx, name, tip, CheckpointOptions{})
-}
-
-// CheckpointAt names a span. A name that is taken is moved and keeps its ids.
-func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef, o CheckpointOptions) (CheckpointInfo, error) {
+// SetCheckpoint names a span, such as where the active branch stands. A name that is taken is moved and keeps its ids.
+func (t *Thread) SetCheckpoint(ctx context.Context, name string, o CheckpointOptions) (CheckpointInfo, error) {
 	if name == "" {
 		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)
 	}
-	if at.IsZero() {
-		return CheckpointInfo{}, subjectError("checkpoint", fmt.Sprintf("%q", name), ErrInvalid, "it names no message")
+	if o.At.IsZero() {
+		active, err := t.Active(ctx)
+		if err != nil {
+			return CheckpointInfo{}, err
+		}
+		if o.At, err = active.Tip(ctx); err != nil {
+			return CheckpointInfo{}, err
+		}
+		if o.At.IsZero() {
+			return CheckpointInfo{}, t.noMessages()
+		}
 	}
 	var c *structure.Checkpoint
 	err := t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
-		is := write.Checkpoint{Thread: t.id, Name: name, SourceID: o.SourceID, At: at, CreatedAt: o.CreatedAt}
+		is := write.Checkpoint{Thread: t.id, Name: name, SourceID: o.SourceID, At: o.At, CreatedAt: o.CreatedAt}
 		was, err := t.store.engine.Checkpoint(ctx, t.id, name)
 		switch {
 		case err == nil:
@@ -77,8 +71,8 @@ func (t *Thread) CheckpointAt(ctx context.Context, name string, at SpanRef, o Ch
 	return checkpointInfo(c), nil
 }
 
-// FindCheckpoint returns the checkpoint with a name.
-func (t *Thread) FindCheckpoint(ctx context.Context, name string) (CheckpointInfo, error) {
+// Checkpoint returns the checkpoint with a name.
+func (t *Thread) Checkpoint(ctx context.Context, name string) (CheckpointInfo, error) {
 	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
 	if err != nil {
 		return CheckpointInfo{}, err
@@ -101,23 +95,11 @@ func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 	return infos, nil
 }
 
-// DeleteCheckpoint deletes a checkpoint, if there is one of that name.
+// DeleteCheckpoint deletes a checkpoint.
 func (t *Thread) DeleteCheckpoint(ctx context.Context, name string) error {
 	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
 		_, err := t.store.engine.Checkpoint(ctx, t.id, name)
-		if isNotFound(err) {
-			return nil
-		}
 		b.DeleteCheckpoint(t.id, name)
 		return err
 	})
-}
-
-// Restore makes a branch at a checkpoint and switches to it.
-func (t *Thread) Restore(ctx context.Context, name string) (BranchInfo, error) {
-	c, err := t.store.engine.Checkpoint(ctx, t.id, name)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	return t.Rewind(ctx, c.Span)
 }

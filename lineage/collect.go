@@ -17,9 +17,6 @@ const (
 	DefaultKeepUnused = backend.DefaultKeepUnused
 )
 
-// CollectReport tells what a collection took out, or would.
-type CollectReport = backend.CollectReport
-
 // Collect removes what nothing uses any more, bytes on disk included: what is left
 // of deleted threads and contexts, spans that no context, checkpoint, summary or
 // recent move leads to, content that only such spans use, and the bytes of erased
@@ -27,13 +24,13 @@ type CollectReport = backend.CollectReport
 // while the store is read and written, and be cancelled; then it does what is left
 // the next time. With DryRun it only tells what would go. An engine that cannot
 // collect is errors.ErrUnsupported.
-func (s *Store) Collect(ctx context.Context, o CollectOptions) (CollectReport, error) {
+func (s *Store) Collect(ctx context.Context, o CollectOptions) (backend.CollectReport, error) {
 	engine, ok := s.engine.(backend.Collector)
 	if !ok {
-		return CollectReport{}, fmt.Errorf("collect: %w", errors.ErrUnsupported)
+		return backend.CollectReport{}, fmt.Errorf("collect: %w", errors.ErrUnsupported)
 	}
 	if o.Now.IsZero() {
-		o.Now = s.Now()
+		o.Now = s.writer.Now()
 	}
 	return engine.Collect(ctx, o)
 }

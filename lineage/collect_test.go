@@ -42,9 +42,9 @@ func (m *machine) collect(t *rapid.T) {
 		return err != nil
 	})
 	m.stored = slices.DeleteFunc(m.stored, func(text string) bool {
-		has, err := m.s.Has(bg, content.Sum([]byte(text)))
+		has, err := m.s.View().Has(bg, []content.ID{content.Sum([]byte(text))})
 		require.NoError(t, err)
-		return !has && !m.erased[text]
+		return !has[0] && !m.erased[text]
 	})
 }
 
@@ -273,13 +273,13 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	}
 	_, err = c.Extend(bg, items...)
 	require.NoError(t, err)
-	_, err = thread.Checkpoint(bg, secret("checkpoint"))
+	_, err = thread.SetCheckpoint(bg, secret("checkpoint"), lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	branch, err := thread.CreateBranch(bg, secret("branch"), lineage.BranchOptions{})
 	require.NoError(t, err)
 	say(t, branch, secret("message")+" on a branch")
 	prompt := secret("prompt")
-	require.NoError(t, branch.SetOverrides(bg, lineage.Overrides{SystemPrompt: &prompt}))
+	require.NoError(t, setOverrides(branch, lineage.Overrides{SystemPrompt: &prompt}))
 	require.NoError(t, branch.Back(bg, 2))
 	say(t, branch, secret("message")+" after all")
 	tellValues(t, s, thread, c)
@@ -295,13 +295,13 @@ func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *linea
 	require.NoError(t, err)
 	for n := range 3 {
 		quoted := func(of string) []byte { return fmt.Appendf(nil, "%q", fmt.Sprint(secret(of), n)) }
-		body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, s.Now(), quoted("value in a block"))
+		body := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, write.Of(s).Now(), quoted("value in a block"))
 		ofThread := structure.Owner{Scope: structure.ThreadScope, Thread: thread.ID()}
 		ofContext := structure.Owner{Scope: structure.ContextScope, Context: c.ID()}
 		_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
-			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: is.Incarnation, Content: body.ID, At: s.Now()},
-			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("replaced value"), Seen: tip, At: s.Now()},
-			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("value"), Seen: tip, At: s.Now()},
+			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: is.Incarnation, Content: body.ID, At: write.Of(s).Now()},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("replaced value"), Seen: tip, At: write.Of(s).Now()},
+			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("value"), Seen: tip, At: write.Of(s).Now()},
 		}}, backend.Options{})
 		require.NoError(t, err)
 	}
@@ -537,7 +537,7 @@ func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
 	_, err := c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: body, Origin: origin})
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(bg, content.Sum(body)))
-	_, known, err := s.Put(bg, bytes.NewReader(body), lineage.BlockOptions{Type: "text/plain", Origin: lineage.BlockOrigin{Kind: content.OriginAssistant}})
+	_, known, err := s.Put(bg, bytes.NewReader(body), lineage.BlockOptions{Type: "text/plain", Origin: content.BlockOrigin{Kind: content.OriginAssistant}})
 	require.NoError(t, err)
 	require.False(t, known)
 	check := func() {

@@ -8,26 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// CommonPrefix returns how many spans two contexts' histories begin with that say
-// the same, shared or not. It compares digests: it reads a few spans, not the
-// histories. Both must be of one store; Digest compares across stores.
-func (c *Context) CommonPrefix(ctx context.Context, other *Context) (uint64, error) {
-	if err := c.store.sameStore(other); err != nil {
-		return 0, err
-	}
-	a, err := c.Tip(ctx)
-	if err != nil {
-		return 0, err
-	}
-	b, err := other.Tip(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return c.store.CommonPrefix(ctx, a, b)
-}
-
 // CommonPrefix returns how many spans the histories that end at two spans begin
-// with that say the same.
+// with that say the same, shared or not. It compares digests: it reads a few spans, not the
+// histories. Context.Digest compares across stores.
 func (s *Store) CommonPrefix(ctx context.Context, a, b SpanRef) (uint64, error) {
 	snapshot, err := s.engine.Snapshot(ctx)
 	if err != nil {
@@ -71,39 +54,6 @@ func (s *Store) CommonPrefix(ctx context.Context, a, b SpanRef) (uint64, error) 
 		return digests[0] != digests[1]
 	})
 	return shared + uint64(differ), failed
-}
-
-// Difference is what two histories do not share.
-type Difference struct {
-	// Common is how many spans both begin with.
-	Common uint64
-	// OnlyA and OnlyB are what follows in each.
-	OnlyA, OnlyB []*Entry
-}
-
-// Diff compares this context's history with that of another of its store. It reads
-// only what they do not share.
-func (c *Context) Diff(ctx context.Context, other *Context) (Difference, error) {
-	if err := c.store.sameStore(other); err != nil {
-		return Difference{}, err
-	}
-	a, err := c.Tip(ctx)
-	if err != nil {
-		return Difference{}, err
-	}
-	b, err := other.Tip(ctx)
-	if err != nil {
-		return Difference{}, err
-	}
-	var d Difference
-	if d.Common, err = c.store.CommonPrefix(ctx, a, b); err != nil {
-		return Difference{}, err
-	}
-	if d.OnlyA, err = c.store.collect(ctx, a, Window{From: d.Common + 1}); err != nil {
-		return Difference{}, err
-	}
-	d.OnlyB, err = c.store.collect(ctx, b, Window{From: d.Common + 1})
-	return d, err
 }
 
 func (s *Store) collect(ctx context.Context, tip SpanRef, w Window) ([]*Entry, error) {

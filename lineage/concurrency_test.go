@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func TestExtendFromLosesNothing(t *testing.T) {
 				if err == nil {
 					_, err = c.ExtendFrom(bg, at, lineage.User(fmt.Sprintf("%d/%d", w, i)))
 				}
-				switch moved := new(lineage.TipMovedError); {
+				switch moved := new(lineage.TipError); {
 				case err == nil:
 					i++
 				case !errors.As(err, &moved):
@@ -178,7 +179,7 @@ func TestConversationsAtOnce(t *testing.T) {
 					return
 				}
 			}
-			_, errs[i] = shared.Merge(bg, agent, lineage.Append)
+			_, errs[i] = shared.Merge(bg, agent)
 		})
 	}
 	wg.Wait()
@@ -197,11 +198,11 @@ func TestConversationsAtOnce(t *testing.T) {
 			}
 		}
 		require.Equal(t, []int{perWriter, perWriter}, []int{heard, said})
-		_, err := shared.Merge(bg, agent, lineage.Append)
+		_, err := shared.Merge(bg, agent)
 		require.NoError(t, err)
-		result, err := shared.Merge(bg, agent, lineage.Append)
+		result, err := shared.Merge(bg, agent)
 		require.NoError(t, err)
-		require.Empty(t, result.Added)
+		require.Empty(t, result)
 	}
 	requireSound(t, s)
 }
@@ -213,15 +214,16 @@ func TestMetadataChangedByMany(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
-			err := c.ChangeMetadata(bg, func(was []byte) ([]byte, error) {
+			err := c.Update(bg, func(is *lineage.ContextInfo) (err error) {
 				all := map[string]int{}
-				if was != nil {
-					if err := json.Unmarshal(was, &all); err != nil {
-						return nil, err
+				if is.Metadata != nil {
+					if err := json.Unmarshal(is.Metadata, &all); err != nil {
+						return err
 					}
 				}
 				all[fmt.Sprint(w)] = w
-				return json.Marshal(all)
+				is.Metadata, err = json.Marshal(all)
+				return err
 			})
 			if err != nil {
 				t.Error(err)
@@ -236,11 +238,19 @@ func TestMetadataChangedByMany(t *testing.T) {
 	require.Len(t, all, writers)
 
 	failed := errors.New("no")
-	require.ErrorIs(t, c.ChangeMetadata(bg, func(was []byte) ([]byte, error) {
-		clear(was) // it is the caller's own
-		return nil, failed
+	require.ErrorIs(t, c.Update(bg, func(is *lineage.ContextInfo) error {
+		clear(is.Metadata) // it is the caller's own
+		return failed
 	}), failed)
 	again, err := c.Info(bg)
 	require.NoError(t, err)
 	require.Equal(t, info.Metadata, again.Metadata)
+
+	// Nothing happens where change leaves all as it is, or changes what is not the context's to set.
+	before := head(t, s)
+	require.NoError(t, c.Update(bg, func(is *lineage.ContextInfo) error {
+		is.Tip, is.Metadata = lineage.SpanRef{}, bytes.Clone(is.Metadata)
+		return nil
+	}))
+	require.Equal(t, before, head(t, s))
 }

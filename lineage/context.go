@@ -44,6 +44,9 @@ type ContextInfo struct {
 	Parent ContextID
 	// Base is where it started; Tip is where it stands.
 	Base, Tip SpanRef
+	// Set tells alternatives that were offered together from others, else it is zero: see
+	// Alternatives. Entry.Set is that of the alternative that an entry begins.
+	Set       structure.SpanSetID
 	Overrides Overrides
 	Metadata  []byte
 	CreatedAt time.Time
@@ -53,7 +56,7 @@ type ContextInfo struct {
 
 func contextInfo(c *backend.Context) ContextInfo {
 	return ContextInfo{
-		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.Base, Tip: c.Tip, Overrides: c.Overrides.Clone(),
+		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.Base, Tip: c.Tip, Set: c.Set, Overrides: c.Overrides.Clone(),
 		Metadata: bytes.Clone(c.Metadata), CreatedAt: c.CreatedAt, UpdatedAt: time.UnixMilli(c.MovedAt).UTC(),
 	}
 }
@@ -122,53 +125,34 @@ func (c *Context) Children(ctx context.Context) iter.Seq2[*Context, error] {
 	}
 }
 
-// SetOverrides replaces what the context sets differently from what it inherits.
-func (c *Context) SetOverrides(ctx context.Context, o Overrides) error {
-	return c.ChangeOverrides(ctx, func(Overrides) (Overrides, error) { return o, nil })
-}
-
-// ChangeOverrides is ChangeMetadata for what the context sets differently from what it
-// inherits.
-func (c *Context) ChangeOverrides(ctx context.Context, change func(was Overrides) (Overrides, error)) error {
-	return c.update(ctx, func(r *structure.Context) error {
-		is, err := change(r.Overrides.Clone())
-		if err == nil {
-			err = checkChanged("context", c.id.String(), "overrides", r.Overrides.JSON, is.JSON)
-		}
-		r.Overrides = is
-		return err
-	})
-}
-
-// SetMetadata replaces the context's metadata, which is JSON.
-func (c *Context) SetMetadata(ctx context.Context, metadata []byte) error {
-	return c.ChangeMetadata(ctx, func([]byte) ([]byte, error) { return metadata, nil })
-}
-
-// ChangeMetadata replaces the context's metadata with what change makes of it, without
-// losing what another call changes at the same time. change may be called again, and
-// must not change the context itself, which waits for it.
-func (c *Context) ChangeMetadata(ctx context.Context, change func(was []byte) ([]byte, error)) error {
-	return c.update(ctx, func(r *structure.Context) error {
-		is, err := change(bytes.Clone(r.Metadata))
-		if err == nil {
-			err = checkChanged("context", c.id.String(), "metadata", r.Metadata, is)
-		}
-		r.Metadata = is
-		return err
-	})
-}
-
-// update states a context anew where it stands.
-func (c *Context) update(ctx context.Context, change func(*structure.Context) error) error {
+// Update changes the overrides and metadata of the context, without losing what another call
+// changes at the same time. What change leaves alone stays, and if it leaves everything alone or
+// returns an error nothing happens. It may be called more than once, and must not change the
+// context itself, which waits for it.
+func (c *Context) Update(ctx context.Context, change func(*ContextInfo) error) error {
 	defer c.store.writer.Lock(c.id).Unlock()
 	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
 			return err
 		}
-		b.ExpectContext(c.id, &state.Context)
-		return change(b.StateContext(state.Context))
+		info := contextInfo(&state)
+		if err := change(&info); err != nil {
+			return err
+		}
+		is := state.Context
+		is.Overrides, is.Metadata = info.Overrides, info.Metadata
+		if err := checkChanged("context", c.id.String(), "overrides", state.Overrides.JSON, is.Overrides.JSON); err != nil {
+			return err
+		}
+		if err := checkChanged("context", c.id.String(), "metadata", state.Metadata, is.Metadata); err != nil {
+			return err
+		}
+		if !structure.Equal(&state.Context, &is) {
+			b.ExpectContext(c.id, &state.Context)
+			b.StateContext(is)
+		}
+		return nil
 	})
 }
 
@@ -302,8 +286,8 @@ func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextI
 			continue
 		}
 		heir := &Context{store: s, id: child.ID}
-		err := heir.update(ctx, func(r *structure.Context) error {
-			r.Overrides = r.Overrides.Or(*inherited)
+		err := heir.Update(ctx, func(is *ContextInfo) error {
+			is.Overrides = is.Overrides.Or(*inherited)
 			return nil
 		})
 		if isNotFound(err) {

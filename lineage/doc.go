@@ -5,50 +5,18 @@
 // history: forking one costs a small record whatever the history holds, and the
 // same bytes are stored once wherever they appear.
 //
-//	package main
-//
-//	import (
-//		"context"
-//		"fmt"
-//		"log"
-//
-//		"github.com/lineage-store/lineage/lineage"
-//	)
-//
-//	func main() {
-//		if err := run(context.Background()); err != nil {
-//			log.Fatal(err)
-//		}
-//	}
-//
-//	func run(ctx context.Context) error {
-//		store, err := lineage.Open(ctx, "agent.lineage", lineage.Options{})
-//		if err != nil {
-//			return err
-//		}
-//		defer store.Close()
-//		thread, err := store.CreateThread(ctx, lineage.ThreadOptions{UserID: "ada"})
-//		if err != nil {
-//			return err
-//		}
-//		main, err := thread.Active(ctx)
-//		if err != nil {
-//			return err
-//		}
-//		if _, err := main.Extend(ctx, lineage.User("What is a DAG?"), lineage.Assistant("A graph…")); err != nil {
-//			return err
-//		}
-//		retry, err := main.Fork(ctx, lineage.ForkOptions{})
-//		if err != nil {
-//			return err
-//		}
-//		length, err := retry.Len(ctx)
-//		if err != nil {
-//			return err
-//		}
-//		fmt.Println("The fork has", length, "messages.")
-//		return nil
-//	}
+//	store, err := lineage.Open(ctx, "agent.lineage", lineage.Options{})
+//	…
+//	defer store.Close()
+//	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{UserID: "ada"})
+//	…
+//	main, err := thread.Active(ctx)
+//	…
+//	_, err = main.Extend(ctx, lineage.User("What is a DAG?"), lineage.Assistant("A graph…"))
+//	…
+//	retry, err := main.Fork(ctx, lineage.ForkOptions{})
+//	…
+//	length, err := retry.Len(ctx) // 2
 //
 // # Words
 //
@@ -64,7 +32,18 @@
 // empty one in memory. [Store.View] reads the records of a store and follows its commits, for
 // programs that need more than threads and contexts.
 //
-// Options are structs that are passed by value. The zero value of a field is its default.
+// Options are structs that are passed by value, as the last parameter. The zero value of a field is
+// its default.
+//
+// # Changing and going back
+//
+// [Context.Extend] adds to a history and [Context.Fork] makes another one, of a subagent too.
+// [Thread.Rewind] begins a branch at an earlier span. [Context.MoveTo] moves a context itself,
+// back or elsewhere, [Context.Back] by a number of spans, and [Context.Undo] takes the last move
+// back. [Thread.Update] and [Context.Update] change what is kept with a thread or context.
+// [Store.Update] makes several changes one commit.
+//
+// A name or id of which there is nothing is [ErrNotFound].
 //
 // # Calls of tools
 //

@@ -18,14 +18,17 @@ type EditOptions struct {
 	// user's messages are, and the model answers anew. What is said again has no source
 	// id of the caller's: such an id is that of one message in its thread.
 	Replay func(*Entry) bool
-	Fork   ForkOptions
+	// Thread, Overrides and Metadata are those of the fork: see ForkOptions.
+	Thread    ThreadID
+	Overrides Overrides
+	Metadata  []byte
 }
 
 // Edit makes a fork of the context in which an entry of its history reads
 // differently. The new content is recorded as derived from the old. The context
 // itself keeps the original. The fork has no name until Thread.NameBranch gives it one.
 func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOptions) (*Context, error) {
-	if err := o.Fork.check(); err != nil {
+	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
 	}
 	state, err := c.store.engine.Context(ctx, c.id)
@@ -53,10 +56,9 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 			return nil, err
 		}
 	}
-	fork := o.Fork
-	fork.At = before
-	made := forked(&state.Context, &fork)
-	made.At = before
+	made := forked(&state.Context, &ForkOptions{
+		At: before, Empty: before.IsZero(), Thread: o.Thread, Overrides: o.Overrides, Metadata: o.Metadata,
+	})
 	var m material
 	var id ContextID
 	items, err := c.edited(ctx, span, edited, o)

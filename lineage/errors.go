@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -17,7 +16,7 @@ var (
 	ErrConflict = backend.ErrConflict
 	// ErrTipMoved is returned when a context no longer stands where its caller
 	// expected it. It matches ErrConflict.
-	ErrTipMoved = fmt.Errorf("tip has moved: %w", backend.ErrConflict)
+	ErrTipMoved = backend.ErrTipMoved
 	// ErrInvalid is returned for what no state of the store could accept.
 	ErrInvalid = backend.ErrInvalid
 	// ErrCorrupt is returned when stored bytes are not what was written.
@@ -59,28 +58,9 @@ type (
 	CorruptError = backend.CorruptError
 	// LockedError tells who has the store open.
 	LockedError = backend.LockedError
+	// TipError tells where a context stands instead. It matches ErrTipMoved.
+	TipError = backend.TipError
 )
-
-// TipMovedError tells where a context stands instead. It matches ErrTipMoved.
-type TipMovedError struct{ *backend.TipError }
-
-// Is makes the error match ErrTipMoved.
-func (e *TipMovedError) Is(target error) bool { return target == ErrTipMoved }
-
-// Unwrap returns the engine's error.
-func (e *TipMovedError) Unwrap() error { return e.TipError }
-
-// tipMoved turns an engine's report of an unexpected tip into this package's.
-func tipMoved(err error) error {
-	if err == nil {
-		return nil
-	}
-	var tip *backend.TipError
-	if errors.As(err, &tip) {
-		return &TipMovedError{tip}
-	}
-	return err
-}
 
 func subjectError(subject, id string, err error, detail string) error {
 	return &SubjectError{Subject: subject, ID: id, Err: err, Detail: detail}

@@ -76,15 +76,16 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"delete branch", func() error { return thread.DeleteBranch(bg, "missing") }, lineage.ErrNotFound, "missing"},
 		{"delete main", func() error { return thread.DeleteBranch(bg, "main") }, lineage.ErrProtected, "main"},
 		{"delete context of a branch", func() error { return main.Delete(bg) }, lineage.ErrConflict, "main"},
-		{"checkpoint", func() error { _, err := thread.FindCheckpoint(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
-		{"restore", func() error { _, err := thread.Restore(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
-		{"checkpoint without a name", func() error { _, err := thread.Checkpoint(bg, ""); return err }, lineage.ErrInvalid, "name"},
-		{"checkpoint nowhere", func() error { _, err := thread.CheckpointAt(bg, "c", nowhere, lineage.CheckpointOptions{}); return err }, lineage.ErrNotFound, nowhere.String()},
+		{"checkpoint", func() error { _, err := thread.Checkpoint(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
+		{"checkpoint without a name", func() error { _, err := thread.SetCheckpoint(bg, "", lineage.CheckpointOptions{}); return err }, lineage.ErrInvalid, "name"},
+		{"checkpoint nowhere", func() error {
+			_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{At: nowhere})
+			return err
+		}, lineage.ErrNotFound, nowhere.String()},
 		{"rewind nowhere", func() error { _, err := thread.Rewind(bg, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork nowhere", func() error { _, err := main.Fork(bg, lineage.ForkOptions{At: nowhere}); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork into no thread", func() error { _, err := main.Fork(bg, lineage.ForkOptions{Thread: noThread}); return err }, lineage.ErrNotFound, noThread.String()},
 		{"move nowhere", func() error { return main.MoveTo(bg, nowhere, "") }, lineage.ErrNotFound, nowhere.String()},
-		{"rewind elsewhere", func() error { return main.RewindTo(bg, tip(t, elsewhere)) }, lineage.ErrInvalid, main.ID().String()},
 		{"back too far", func() error { return main.Back(bg, 2) }, lineage.ErrInvalid, main.ID().String()},
 		{"undo", func() error { return main.Undo(bg) }, lineage.ErrNotFound, main.ID().String()},
 		{"edit elsewhere", func() error {
@@ -98,8 +99,7 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"span", func() error { _, err := s.Span(bg, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"empty span", func() error { _, err := s.Span(bg, lineage.SpanRef{}); return err }, lineage.ErrNotFound, "empty"},
 		{"position beyond the end", func() error { _, err := s.At(bg, tip(t, main), 2); return err }, lineage.ErrNotFound, tip(t, main).String()},
-		{"merge into itself", func() error { _, err := main.Merge(bg, main, lineage.Append); return err }, lineage.ErrInvalid, main.ID().String()},
-		{"merge strategy", func() error { _, err := main.Merge(bg, elsewhere, 7); return err }, lineage.ErrInvalid, "7"},
+		{"merge into itself", func() error { _, err := main.Merge(bg, main); return err }, lineage.ErrInvalid, main.ID().String()},
 		{"say to itself", func() error {
 			_, _, err := main.Say(bg, main, lineage.User(""), lineage.User(""))
 			return err
@@ -123,12 +123,18 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"nothing together", func() error { _, err := main.ExtendTogether(bg); return err }, lineage.ErrInvalid, "no items"},
 		{"summary", func() error { return main.DeleteSummary(bg, noSummary) }, lineage.ErrNotFound, noSummary.String()},
 		{"summary of missing summaries", func() error {
-			_, err := main.SummarizeSummaries(bg, echo{}, nil, noSummary)
+			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})
 			return err
 		}, lineage.ErrNotFound, noSummary.String()},
-		{"summary of no summaries", func() error { _, err := main.SummarizeSummaries(bg, echo{}, nil); return err }, lineage.ErrInvalid, "no summaries"},
+		{"summary of no summaries", func() error {
+			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{}})
+			return err
+		}, lineage.ErrInvalid, "no summaries"},
 		{"summary by nobody", func() error { _, err := main.Summarize(bg, nil, lineage.SummarizeOptions{}); return err }, lineage.ErrInvalid, "no summarizer"},
-		{"summary of summaries by nobody", func() error { _, err := main.SummarizeSummaries(bg, nil, nil, noSummary); return err }, lineage.ErrInvalid, "no summarizer"},
+		{"summary of summaries by nobody", func() error {
+			_, err := main.Summarize(bg, nil, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})
+			return err
+		}, lineage.ErrInvalid, "no summarizer"},
 		{"reference to nothing", func() error { _, err := main.Extend(bg, lineage.Reference("user", lineage.ContentID{})); return err }, lineage.ErrInvalid, "no content"},
 		{"negative budget", func() error { _, err := main.Resolve(bg, lineage.ResolveOptions{Budget: -1}); return err }, lineage.ErrInvalid, "-1"},
 	} {
@@ -145,10 +151,10 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 	}
 }
 
-func TestTipMovedErrorTellsWhere(t *testing.T) {
+func TestTipErrorTellsWhere(t *testing.T) {
 	c := newContext(t, newStore(t), "one", "two")
 	_, err := c.ExtendFrom(bg, lineage.SpanRef{}, lineage.User("three"))
-	var moved *lineage.TipMovedError
+	var moved *lineage.TipError
 	require.ErrorAs(t, err, &moved)
 	require.Equal(t, c.ID(), moved.Context)
 	require.Equal(t, lineage.SpanRef{}, moved.Expected)
@@ -185,7 +191,7 @@ func TestDiskThatFails(t *testing.T) {
 
 func TestNoMessages(t *testing.T) {
 	thread, _ := newThread(t, newStore(t))
-	_, err := thread.Checkpoint(bg, "c")
+	_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{})
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	require.ErrorContains(t, err, "no messages in conversation")
 	_, err = thread.Aside(bg)
@@ -214,7 +220,7 @@ func TestClosed(t *testing.T) {
 		"history":    func() error { _, err := gather(s.History(bg, at, lineage.Window{})); return err },
 		"digest":     func() error { _, err := c.Digest(bg); return err },
 		"branches":   func() error { _, err := thread.Branches(bg); return err },
-		"checkpoint": func() error { _, err := thread.Checkpoint(bg, "c"); return err },
+		"checkpoint": func() error { _, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{}); return err },
 		"threads":    func() error { _, err := gather(s.Threads(bg, lineage.ThreadQuery{})); return err },
 		"thread":     func() error { _, err := s.CreateThread(bg, lineage.ThreadOptions{}); return err },
 		"put":        func() error { _, _, err := s.Put(bg, strings.NewReader(""), lineage.BlockOptions{}); return err },

@@ -18,7 +18,7 @@ func ExampleThread() {
 	must(err)
 	spans, err := main.Extend(ctx, lineage.User("Name a cat."), lineage.Assistant("Tom."))
 	must(err)
-	_, err = thread.Checkpoint(ctx, "named")
+	_, err = thread.SetCheckpoint(ctx, "named", lineage.CheckpointOptions{})
 	must(err)
 
 	aside, err := thread.Aside(ctx) // for a question on the side; main stays active
@@ -31,7 +31,9 @@ func ExampleThread() {
 	must(err)
 	_, err = retry.Extend(ctx, lineage.Assistant("Felix."))
 	must(err)
-	restored, err := thread.Restore(ctx, "named")
+	named, err := thread.Checkpoint(ctx, "named")
+	must(err)
+	restored, err := thread.Rewind(ctx, named.Span)
 	must(err)
 	fmt.Println("restored:", restored.Name)
 	must(thread.Switch(ctx, lineage.MainBranch))

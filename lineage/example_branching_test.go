@@ -24,13 +24,24 @@ func ExampleContext_Fork() {
 
 	show("main", main)
 	show("retry", retry)
-	diff, err := main.Diff(ctx, retry)
+	a, err := main.Tip(ctx)
 	must(err)
-	fmt.Printf("%d shared, then %q and %q\n", diff.Common, diff.OnlyA[0].Text(), diff.OnlyB[0].Text())
+	b, err := retry.Tip(ctx)
+	must(err)
+	common, err := store.CommonPrefix(ctx, a, b)
+	must(err)
+	fmt.Print(common, " shared, then")
+	for _, c := range []*lineage.Context{main, retry} {
+		for e, err := range c.Entries(ctx, lineage.Window{From: common + 1}) {
+			must(err)
+			fmt.Printf(" %q", e.Text())
+		}
+	}
+	fmt.Println()
 	// Output:
 	// main: Plan a trip. | Where to? | Oslo.
 	// retry: Plan a trip. | Where to? | Rome.
-	// 2 shared, then "Oslo." and "Rome."
+	// 2 shared, then "Oslo." "Rome."
 }
 
 // Merging appends what the other said since the two parted, once.
@@ -50,9 +61,9 @@ func ExampleContext_Merge() {
 	must(err)
 
 	for range 2 {
-		result, err := main.Merge(ctx, side, lineage.Append)
+		added, err := main.Merge(ctx, side)
 		must(err)
-		fmt.Println("added", len(result.Added))
+		fmt.Println("added", len(added))
 	}
 	show("main", main)
 	// Output:

@@ -2,7 +2,6 @@ package lineage_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -20,29 +19,25 @@ func ExampleContext_Alternatives() {
 	must(err)
 
 	large, small := "large", "small"
-	set, err := chat.Alternatives(ctx, lineage.Overrides{Model: &large}, lineage.Overrides{Model: &small})
+	offered, err := chat.Alternatives(ctx, lineage.Overrides{Model: &large}, lineage.Overrides{Model: &small})
 	must(err)
 	var calls sync.WaitGroup
-	for _, offered := range set.Offered {
+	for _, one := range offered {
 		calls.Go(func() {
-			prompt, err := offered.Resolve(ctx, lineage.ResolveOptions{})
+			prompt, err := one.Resolve(ctx, lineage.ResolveOptions{})
 			must(err)
 			answer := lineage.Assistant("says the " + prompt.Model + " one") // the model call
-			_, err = offered.Extend(ctx, answer.From(prompt.Model))
+			_, err = one.Extend(ctx, answer.From(prompt.Model))
 			must(err)
 		})
 	}
 	calls.Wait()
 
-	filled, err := set.Filled(ctx)
-	must(err)
-	fmt.Println(len(filled), "answers")
-	must(chat.Choose(ctx, set.Offered[0]))
+	must(chat.Choose(ctx, offered[0]))
 	show("chosen", chat)
-	must(chat.Choose(ctx, set.Offered[1]))
+	must(chat.Choose(ctx, offered[1]))
 	show("chosen instead", chat)
 	// Output:
-	// 2 answers
 	// chosen: What is a DAG? | says the large one
 	// chosen instead: What is a DAG? | says the small one
 }

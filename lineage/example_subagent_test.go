@@ -9,7 +9,7 @@ import (
 
 // A subagent sees a part of the history, works on its own, and its result comes
 // back as a message that leads to it.
-func ExampleContext_Subagent() {
+func ExampleContext_Fork_subagent() {
 	ctx := context.Background()
 	store, done := exampleStore()
 	defer done()
@@ -20,7 +20,7 @@ func ExampleContext_Subagent() {
 	must(err)
 
 	prompt := "You count things."
-	counter, err := agent.Subagent(ctx, lineage.SubagentOptions{
+	counter, err := agent.Fork(ctx, lineage.ForkOptions{
 		Sees:      &lineage.Filter{Window: lineage.Window{Last: 1}},
 		Overrides: lineage.Overrides{SystemPrompt: &prompt},
 	})

@@ -39,7 +39,7 @@ func ExampleContext_Resolve() {
 	behind, summary, err := chat.Behind(ctx)
 	must(err)
 	expanded := 0
-	for _, err := range store.Expand(ctx, summary) {
+	for _, err := range store.History(ctx, summary.To, lineage.Window{From: summary.First, To: summary.Last}) {
 		must(err)
 		expanded++
 	}

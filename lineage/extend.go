@@ -63,7 +63,7 @@ func (c *Context) extend(ctx context.Context, items []Item, together bool, expec
 	if err == nil {
 		_, err = s.writer.Do(ctx, b, e)
 		for try := 1; write.Gone(err) && repeatable(items) && try < mostTaken; try++ {
-			b.Reset(s.Now())
+			b.Reset(s.writer.Now())
 			if err = e.take(ctx, s, items, together, b.Time()); err == nil {
 				_, err = s.writer.Do(ctx, b, e)
 			}
@@ -105,7 +105,7 @@ func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error
 		return err
 	}
 	if e.expected != nil && is.Tip != *e.expected {
-		return &TipMovedError{&backend.TipError{Context: c.id, Expected: *e.expected, Actual: is.Tip}}
+		return &TipError{Context: c.id, Expected: *e.expected, Actual: is.Tip}
 	}
 	home, own, err := c.home(ctx, &is.Context)
 	if err != nil {
@@ -169,12 +169,11 @@ func (c *Context) home(ctx context.Context, is *structure.Context) (home structu
 	return home, own, err
 }
 
-// takenSourceID makes an engine's report of a source id that is taken one about a message,
-// and its report of a tip this package's.
+// takenSourceID makes an engine's report of a source id that is taken one about a message.
 func takenSourceID(err error, steps [][]structure.Usage) error {
 	var subject *SubjectError
 	if !errors.Is(err, ErrExists) || !errors.As(err, &subject) || subject.Subject != "source id" {
-		return tipMoved(err)
+		return err
 	}
 	for _, usages := range steps {
 		for _, u := range usages {

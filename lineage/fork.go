@@ -2,9 +2,9 @@ package lineage
 
 import (
 	"context"
-	"iter"
 	"time"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -14,6 +14,13 @@ type ForkOptions struct {
 	// At is where the fork stands; the zero ref is where the context stands. It
 	// need not lie on the context's history.
 	At SpanRef
+	// Empty makes the fork start with an empty history instead.
+	Empty bool
+	// Sees chooses which entries of the history up to there the fork starts with; nil is all
+	// of them, which costs nothing. What it chooses has a history of its own but shares the
+	// content: it costs a reference for each entry kept. The entries of one span stay together.
+	// They have no source ids of the caller's: such an id is that of one message in its thread.
+	Sees *Filter
 	// Thread is the thread that the fork belongs to; the zero id is the thread of
 	// the context. A fork into another thread costs the same.
 	Thread ThreadID
@@ -23,15 +30,17 @@ type ForkOptions struct {
 	Metadata []byte
 }
 
-func (o *ForkOptions) check() error { return checkSettings(&o.Overrides, o.Metadata) }
-
 // Fork makes a context that stands where this one does, or at any span, and
 // shares its history. It costs one small record whatever the history holds. The fork
 // has no name until Thread.NameBranch gives it one; Thread.CreateBranch forks under a
-// name.
+// name. A subagent is a fork as well: it works on its own, with overrides of its own, and
+// reports back with Return.
 func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
-	if err := o.check(); err != nil {
+	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
+	}
+	if o.Sees != nil && !o.Empty {
+		return c.forkSome(ctx, o)
 	}
 	f := c.store.forkings.Get().(*forking)
 	*f = forking{context: c, options: o}
@@ -60,7 +69,7 @@ func (f *forking) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	if err != nil {
 		return err
 	}
-	if behind && f.options.At.IsZero() {
+	if behind && f.options.At.IsZero() && !f.options.Empty {
 		b.Expect(state.ID, state.Tip)
 	}
 	f.made = b.NewContext(forked(&state.Context, &f.options)).ID
@@ -70,48 +79,16 @@ func (f *forking) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 // forked returns a fork of a context.
 func forked(parent *structure.Context, o *ForkOptions) write.Context {
 	c := write.Context{Thread: o.Thread, Parent: parent.ID, At: o.At, Overrides: o.Overrides, Metadata: o.Metadata}
-	if c.At.IsZero() {
+	switch {
+	case o.Empty:
+		c.At = SpanRef{}
+	case o.At.IsZero():
 		c.At = parent.Tip
 	}
 	if c.Thread.IsZero() {
 		c.Thread = parent.Thread
 	}
 	return c
-}
-
-// ForkEmpty makes a context with an empty history and this one as its parent.
-func (c *Context) ForkEmpty(ctx context.Context, o ForkOptions) (*Context, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return nil, err
-	}
-	return c.store.emptyFork(ctx, &state.Context, o, nil)
-}
-
-// emptyFork makes a context with an empty history as a fork of another, and extends it by
-// steps.
-func (s *Store) emptyFork(ctx context.Context, parent *structure.Context, o ForkOptions, steps [][]structure.Usage) (*Context, error) {
-	fork := forked(parent, &o)
-	fork.At = SpanRef{}
-	var made ContextID
-	err := s.change(ctx, func(b *write.Batch, _ write.Try) error {
-		is := b.NewContext(fork)
-		if made = is.ID; len(steps) == 0 {
-			return nil
-		}
-		home, _, err := s.home(ctx, is)
-		if err == nil {
-			goOnFrom(b, is, SpanRef{}, home, nil, steps, true)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Context{store: s, id: made}, nil
 }
 
 // Filter chooses entries of a history. An entry is kept if every condition that
@@ -129,27 +106,34 @@ type Filter struct {
 	Keep func(*Entry) bool
 }
 
-// Subset makes a context of chosen entries of this one's history, in order, that
-// can be extended like any other. Its history is new but its content is shared:
-// it costs a reference for each entry kept. The entries of one span stay together. They
-// have no source ids of the caller's: such an id is that of one message in its thread.
-func (c *Context) Subset(ctx context.Context, f Filter, o ForkOptions) (*Context, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
+// forkSome makes a fork that starts with a history of chosen entries.
+func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err
 	}
-	at := state.Tip
-	if !o.At.IsZero() {
-		at = o.At
-	}
-	usages, err := c.store.choose(ctx, at, f)
+	steps, err := c.store.choose(ctx, forked(&state.Context, &o).At, *o.Sees)
 	if err != nil {
 		return nil, err
 	}
-	return c.store.emptyFork(ctx, &state.Context, o, usages)
+	o.Empty = true
+	fork := forked(&state.Context, &o)
+	var made ContextID
+	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		is := b.NewContext(fork)
+		if made = is.ID; len(steps) == 0 {
+			return nil
+		}
+		home, _, err := c.store.home(ctx, is)
+		if err == nil {
+			goOnFrom(b, is, SpanRef{}, home, nil, steps, true)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Context{store: c.store, id: made}, nil
 }
 
 // choose returns the usages of a history that pass a filter, by span. They can be
@@ -169,20 +153,9 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 			usages, last = append(usages, nil), e.Span
 		}
 		n := len(usages) - 1
-		usages[n] = appendUsages(usages[n], &item, new(BlockOrigin))
+		usages[n] = appendUsages(usages[n], &item, new(content.BlockOrigin))
 	}
 	return usages, nil
-}
-
-// Select yields the entries of the context's history that pass a filter, oldest first.
-func (c *Context) Select(ctx context.Context, f Filter) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		for e, err := range c.Entries(ctx, f.Window) {
-			if (err != nil || f.keeps(e)) && (!yield(e, err) || err != nil) {
-				return
-			}
-		}
-	}
 }
 
 func (f *Filter) keeps(e *Entry) bool {
@@ -199,28 +172,6 @@ func (f *Filter) keeps(e *Entry) bool {
 		}
 	}
 	return f.Keep == nil || f.Keep(e)
-}
-
-// SubagentOptions say what a subagent sees and how it is set up.
-type SubagentOptions struct {
-	// Sees chooses what of the history the subagent starts with; nil is all of it,
-	// which costs nothing, shared as by Fork.
-	Sees *Filter
-	// Overrides replace what the subagent would inherit: system prompt, model, and
-	// anything else.
-	Overrides Overrides
-	// Metadata is JSON of the caller's, kept byte for byte.
-	Metadata []byte
-}
-
-// Subagent makes a child context for an agent that works on its own and reports
-// back with Return.
-func (c *Context) Subagent(ctx context.Context, o SubagentOptions) (*Context, error) {
-	fork := ForkOptions{Overrides: o.Overrides, Metadata: o.Metadata}
-	if o.Sees == nil {
-		return c.Fork(ctx, fork)
-	}
-	return c.Subset(ctx, *o.Sees, fork)
 }
 
 // Return appends a subagent's result to its parent and returns the span there.

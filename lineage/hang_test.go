@@ -27,7 +27,7 @@ func inAndOut(t *testing.T, test func(t *testing.T, s *lineage.Store, with func(
 	t.Run("in a transaction", func(t *testing.T) {
 		s := newStore(t)
 		test(t, s, func(do func(func(string) *lineage.Thread) error) error {
-			return s.Update(bg, func(tx *lineage.Tx) error {
+			return s.Update(bg, func(tx *lineage.Store) error {
 				return do(func(id string) *lineage.Thread {
 					thread, err := tx.FindThread(bg, id)
 					require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestHangTrees(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			if n := rapid.IntRange(0, 4).Draw(r, "in a transaction"); n > 0 {
-				require.NoError(r, s.Update(bg, func(tx *lineage.Tx) error {
+				require.NoError(r, s.Update(bg, func(tx *lineage.Store) error {
 					a, err := tx.FindThread(bg, "a")
 					for range n {
 						hang(a)
@@ -191,12 +191,11 @@ func TestSourceIDsOfNames(t *testing.T) {
 				c, err := a.CreateBranch(bg, name, lineage.BranchOptions{At: spans[0], SourceID: id, CreatedAt: at})
 				require.NoError(t, err)
 				require.Equal(t, lineage.SourceBranch(id), c.ID())
-				require.NoError(t, c.Advance(bg, spans[1]))
-				require.ErrorIs(t, c.Advance(bg, spans[0]), lineage.ErrInvalid)
+				require.NoError(t, c.MoveTo(bg, spans[1], "forward"))
 			}
-			_, err = a.CheckpointAt(bg, "here", spans[0], lineage.CheckpointOptions{SourceID: "k", CreatedAt: at})
+			_, err = a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{At: spans[0], SourceID: "k", CreatedAt: at})
 			require.NoError(t, err)
-			moved, err := a.CheckpointAt(bg, "here", spans[1], lineage.CheckpointOptions{SourceID: "another"})
+			moved, err := a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{At: spans[1], SourceID: "another"})
 			require.Equal(t, "k", moved.SourceID)
 			return err
 		}))
@@ -206,7 +205,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 			return err
 		}), lineage.ErrExists)
 		require.ErrorIs(t, with(func(find func(string) *lineage.Thread) error {
-			_, err := find("a").CheckpointAt(bg, "there", gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], lineage.CheckpointOptions{SourceID: "k"})
+			_, err := find("a").SetCheckpoint(bg, "there", lineage.CheckpointOptions{At: gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], SourceID: "k"})
 			return err
 		}), lineage.ErrExists)
 
@@ -218,12 +217,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 		require.Equal(t, "an id", b.SourceID)
 		require.Equal(t, at, b.CreatedAt)
 		require.EqualValues(t, 2, b.Length)
-		c, err := a.On(bg, "renamed")
-		require.NoError(t, err)
-		for range c.Reflog(bg) {
-			require.Fail(t, "going forward is no move")
-		}
-		k, err := a.FindCheckpoint(bg, "here")
+		k, err := a.Checkpoint(bg, "here")
 		require.NoError(t, err)
 		require.Equal(t, "k", k.SourceID)
 
@@ -232,7 +226,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 		require.NoError(t, with(func(find func(string) *lineage.Thread) error {
 			_, err := find("b").CreateBranch(bg, "side", lineage.BranchOptions{SourceID: "an id"})
 			require.NoError(t, err)
-			_, err = find("a").CheckpointAt(bg, "there", gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], lineage.CheckpointOptions{SourceID: "k"})
+			_, err = find("a").SetCheckpoint(bg, "there", lineage.CheckpointOptions{At: gathered(t, s.Follows(bg, lineage.SpanRef{}))[0], SourceID: "k"})
 			return err
 		}))
 	})
@@ -249,7 +243,7 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 		require.NoError(t, err)
 	}
 	tries := 0
-	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+	require.NoError(t, s.Update(bg, func(tx *lineage.Store) error {
 		tries++
 		for f, err := range tx.Find(bg, "m") {
 			require.NoError(t, err)

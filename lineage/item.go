@@ -10,9 +10,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// UsageKind tells what content is used as.
-type UsageKind = structure.UsageKind
-
 // The kinds of usage.
 const (
 	Message  = structure.MessageUsage
@@ -25,7 +22,7 @@ const (
 // Reader for what is large, or as the id of content that the store has. Without any of
 // them it is empty.
 type Item struct {
-	Kind UsageKind
+	Kind structure.UsageKind
 	// Role and Name are a message's. Name may be left empty where it is the role.
 	Role, Name string
 	// Document and Revision are a document revision's.
@@ -99,7 +96,7 @@ type Entry struct {
 	// Commit is the number of the commit that added it.
 	Commit uint64
 
-	Kind       UsageKind
+	Kind       structure.UsageKind
 	Role, Name string
 	Document   string
 	Revision   uint64

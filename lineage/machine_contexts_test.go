@@ -75,13 +75,13 @@ func (m *machine) fork(t *rapid.T) {
 func (m *machine) forkEmpty(t *rapid.T) {
 	m.mayAdd(t, 1)
 	c := m.pick(t, "context")
-	h, err := m.handle(t, c).ForkEmpty(bg, lineage.ForkOptions{})
+	h, err := m.handle(t, c).Fork(bg, lineage.ForkOptions{Empty: true})
 	require.NoError(t, err)
 	m.add(h.ID(), c.id, c.thread, nil)
 }
 
 // filter draws a filter and what it keeps of a history.
-func (m *machine) filter(t *rapid.T, c *modelContext) (lineage.Filter, [][]said) {
+func (m *machine) filter(t *rapid.T, history []step) (lineage.Filter, [][]said) {
 	var f lineage.Filter
 	keeps := func(said) bool { return true }
 	switch rapid.SampledFrom([]string{"all", "role", "range", "last", "predicate"}).Draw(t, "filter") {
@@ -89,31 +89,28 @@ func (m *machine) filter(t *rapid.T, c *modelContext) (lineage.Filter, [][]said)
 		f.Roles = []string{"user", "tool"}
 		keeps = func(u said) bool { return u.role == "user" || u.role == "tool" }
 	case "range":
-		f.Window.From = rapid.Uint64Range(0, uint64(len(c.history)+1)).Draw(t, "from")
-		f.Window.To = rapid.Uint64Range(0, uint64(len(c.history)+1)).Draw(t, "to")
+		f.Window.From = rapid.Uint64Range(0, uint64(len(history)+1)).Draw(t, "from")
+		f.Window.To = rapid.Uint64Range(0, uint64(len(history)+1)).Draw(t, "to")
 	case "last":
 		f.Window.Last = rapid.Uint64Range(1, 4).Draw(t, "last")
 	case "predicate":
 		f.Keep = func(e *lineage.Entry) bool { return e.Content[0]%2 == 0 }
 		keeps = func(u said) bool { return content.Sum([]byte(u.text))[0]%2 == 0 }
 	}
-	return f, m.model.choose(window(c.history, f.Window), keeps)
+	return f, m.model.choose(window(history, f.Window), keeps)
 }
 
 func (m *machine) subset(t *rapid.T) {
 	m.mayAdd(t, 1)
-	c := m.pick(t, "context")
-	f, says := m.filter(t, c)
-	h, err := m.handle(t, c).Subset(bg, f, lineage.ForkOptions{})
-	require.NoError(t, err)
-	m.adopt(t, h, c, nil, says)
-}
-
-func (m *machine) subagent(t *rapid.T) {
-	m.mayAdd(t, 1)
-	c := m.pick(t, "context")
-	f, says := m.filter(t, c)
-	h, err := m.handle(t, c).Subagent(bg, lineage.SubagentOptions{Sees: &f})
+	c, at := m.pick(t, "context"), lineage.SpanRef{}
+	history := c.history
+	if rapid.Bool().Draw(t, "elsewhere") {
+		if at = m.pickRef(t); !at.IsZero() {
+			history = m.spans[at]
+		}
+	}
+	f, says := m.filter(t, history)
+	h, err := m.handle(t, c).Fork(bg, lineage.ForkOptions{At: at, Sees: &f})
 	require.NoError(t, err)
 	m.adopt(t, h, c, nil, says)
 }
@@ -175,21 +172,20 @@ func (m *machine) alternatives(t *rapid.T) {
 	n := rapid.IntRange(2, 3).Draw(t, "alternatives")
 	m.mayAdd(t, n)
 	c := m.pick(t, "context")
-	set, err := m.handle(t, c).Alternatives(bg, make([]lineage.Overrides, n)...)
+	offered, err := m.handle(t, c).Alternatives(bg, make([]lineage.Overrides, n)...)
 	require.NoError(t, err)
-	require.Equal(t, c.tip(), set.Position)
-	require.Len(t, set.Offered, n)
+	require.Len(t, offered, n)
 	says, refs, errs := make([][]said, n), make([][]lineage.SpanRef, n), make([]error, n)
 	for i := range n {
 		says[i] = m.newSays(t)
 	}
 	var wg sync.WaitGroup
 	for i := range n - 1 { // the last stays empty
-		wg.Go(func() { refs[i], errs[i] = set.Offered[i].Extend(bg, itemsOf(says[i])...) })
+		wg.Go(func() { refs[i], errs[i] = offered[i].Extend(bg, itemsOf(says[i])...) })
 	}
 	wg.Wait()
 	var first []lineage.SpanRef
-	for i, h := range set.Offered {
+	for i, h := range offered {
 		require.NoError(t, errs[i])
 		alternative := m.add(h.ID(), c.id, c.thread, c.history)
 		alternative.offered, alternative.base = true, c.tip()
@@ -199,8 +195,14 @@ func (m *machine) alternatives(t *rapid.T) {
 			first = append(first, refs[i][0])
 		}
 	}
-	filled, err := set.Filled(bg)
+	info, err := offered[0].Info(bg)
 	require.NoError(t, err)
+	require.Equal(t, c.tip(), info.Base)
+	var filled []lineage.SpanRef
+	for ref, err := range m.s.View().Alternatives(bg, info.Set) {
+		require.NoError(t, err)
+		filled = append(filled, ref)
+	}
 	require.ElementsMatch(t, first, filled)
 }
 
@@ -254,19 +256,18 @@ func (m *machine) edit(t *rapid.T) {
 
 func (m *machine) merge(t *rapid.T) {
 	target, source := m.pick(t, "target"), m.pick(t, "source")
-	result, err := m.handle(t, target).Merge(bg, m.handle(t, source), lineage.Append)
+	result, err := m.handle(t, target).Merge(bg, m.handle(t, source))
 	if target == source {
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 		return
 	}
 	require.NoError(t, err)
-	says, shared := unmerged(target.history, source.history)
-	require.Equal(t, tipOf(target.history[:shared]), result.Common)
-	require.Len(t, result.Added, len(says))
-	m.grow(target, result.Added, says)
-	result, err = m.handle(t, target).Merge(bg, m.handle(t, source), lineage.Append)
+	says := unmerged(target.history, source.history)
+	require.Len(t, result, len(says))
+	m.grow(target, result, says)
+	result, err = m.handle(t, target).Merge(bg, m.handle(t, source))
 	require.NoError(t, err)
-	require.Empty(t, result.Added, "what was merged is merged again")
+	require.Empty(t, result, "what was merged is merged again")
 }
 
 func (m *machine) replace(t *rapid.T) {
@@ -274,8 +275,7 @@ func (m *machine) replace(t *rapid.T) {
 	if target == source {
 		t.Skip("into itself")
 	}
-	_, err := m.handle(t, target).Merge(bg, m.handle(t, source), lineage.Replace)
-	require.NoError(t, err)
+	require.NoError(t, m.handle(t, target).MoveTo(bg, tipOf(source.history), "replace"))
 	target.move(source.history, "replace")
 }
 
@@ -283,17 +283,6 @@ func (m *machine) moveTo(t *rapid.T) {
 	c, to := m.pick(t, "context"), m.pickRef(t)
 	require.NoError(t, m.handle(t, c).MoveTo(bg, to, "because"))
 	c.move(m.spans[to], "because")
-}
-
-func (m *machine) rewind(t *rapid.T) {
-	c, to := m.pick(t, "context"), m.pickRef(t)
-	err := m.handle(t, c).RewindTo(bg, to)
-	if !to.IsZero() && !slices.ContainsFunc(c.history, func(s step) bool { return s.ref == to }) {
-		require.ErrorIs(t, err, lineage.ErrInvalid)
-		return
-	}
-	require.NoError(t, err)
-	c.move(m.spans[to], "rewind")
 }
 
 func (m *machine) back(t *rapid.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // A machine does the same to a store and to a model.
@@ -123,7 +124,7 @@ func TestForkReopenCompare(t *testing.T) {
 				m.fork(t)
 			}
 		}
-		digests := make(map[lineage.ContextID]lineage.Digest)
+		digests := make(map[lineage.ContextID]structure.Digest)
 		for _, c := range m.contexts {
 			var err error
 			digests[c.id], err = m.handle(t, c).Digest(bg)
@@ -142,9 +143,9 @@ func TestForkReopenCompare(t *testing.T) {
 func (m *machine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"new context": m.newContext, "extend": m.extend, "extend from": m.extendFrom, "extend together": m.extendTogether,
-		"fork": m.fork, "fork empty": m.forkEmpty, "subset": m.subset, "subagent": m.subagent, "return": m.giveBack,
+		"fork": m.fork, "fork empty": m.forkEmpty, "subset": m.subset, "return": m.giveBack,
 		"send": m.send, "say": m.say, "alternatives": m.alternatives, "choose": m.chooseOne,
-		"edit": m.edit, "merge": m.merge, "replace": m.replace, "move": m.moveTo, "rewind": m.rewind, "back": m.back,
+		"edit": m.edit, "merge": m.merge, "replace": m.replace, "move": m.moveTo, "back": m.back,
 		"undo": m.undo, "delete context": m.deleteContext, "put": m.put, "erase": m.erase,
 		"create thread": m.createThread, "update thread": m.updateThread, "delete thread": m.deleteThread,
 		"create branch": m.createBranch, "thread rewind": m.rewindThread, "aside": m.aside, "switch": m.switchBranch,

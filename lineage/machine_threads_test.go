@@ -28,7 +28,7 @@ func (m *machine) createThread(t *rapid.T) {
 func (m *machine) updateThread(t *rapid.T) {
 	thread := m.pickThread(t)
 	title := rapid.SampledFrom([]string{"", "a title"}).Draw(t, "title")
-	require.NoError(t, m.thread(t, thread).Update(bg, func(i *lineage.ThreadInfo) { i.Title = title }))
+	require.NoError(t, m.thread(t, thread).Update(bg, func(i *lineage.ThreadInfo) error { i.Title = title; return nil }))
 	thread.title = title
 }
 
@@ -203,7 +203,7 @@ func (m *machine) checkpoint(t *rapid.T) {
 	thread := m.pickThread(t)
 	name := rapid.SampledFrom([]string{"before", "after"}).Draw(t, "name")
 	at := m.context(thread.active).tip()
-	c, err := m.thread(t, thread).Checkpoint(bg, name)
+	c, err := m.thread(t, thread).SetCheckpoint(bg, name, lineage.CheckpointOptions{})
 	if at.IsZero() {
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 		return
@@ -223,7 +223,7 @@ func (t *modelThread) checkpoint(name string) int {
 func (m *machine) restore(t *rapid.T) {
 	m.mayAdd(t, 1)
 	thread := m.pickThread(t)
-	b, err := m.thread(t, thread).Restore(bg, "before")
+	at, err := m.thread(t, thread).Checkpoint(bg, "before")
 	i := thread.checkpoint("before")
 	if i < 0 {
 		require.ErrorIs(t, err, lineage.ErrNotFound)
@@ -231,13 +231,19 @@ func (m *machine) restore(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
+	b, err := m.thread(t, thread).Rewind(bg, at.Span)
+	require.NoError(t, err)
 	m.switched(t, thread, b, m.spans[thread.checkpoints[i].span])
 }
 
 func (m *machine) deleteCheckpoint(t *rapid.T) {
 	thread := m.pickThread(t)
-	require.NoError(t, m.thread(t, thread).DeleteCheckpoint(bg, "before"))
-	if i := thread.checkpoint("before"); i >= 0 {
-		thread.checkpoints = slices.Delete(thread.checkpoints, i, i+1)
+	err := m.thread(t, thread).DeleteCheckpoint(bg, "before")
+	i := thread.checkpoint("before")
+	if i < 0 {
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		return
 	}
+	require.NoError(t, err)
+	thread.checkpoints = slices.Delete(thread.checkpoints, i, i+1)
 }

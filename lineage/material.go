@@ -64,8 +64,8 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, together bo
 	if together && len(items) == 0 {
 		return fmt.Errorf("span of no items: %w", ErrInvalid)
 	}
-	if _, staged := s.engine.(*write.Stage); staged && !repeatable(items) {
-		return fmt.Errorf("body from a reader inside a transaction, which may be tried again: %w", ErrInvalid)
+	if s.inTransaction() && !repeatable(items) {
+		return errReaderInside
 	}
 	n := len(items)
 	m.content, m.steps, m.usages = m.content[:0], m.steps[:0], m.usages[:0]

@@ -2,53 +2,26 @@ package lineage
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MergeStrategy says what a merge does.
-type MergeStrategy int
-
-const (
-	// Append adds to the target what the source has since the two parted, and the
-	// target does not have yet. Merging twice adds nothing twice.
-	Append MergeStrategy = iota
-	// Replace makes the target stand where the source stands. Where it stood is in
-	// its reflog.
-	Replace
-)
-
-// String returns the name of the strategy.
-func (m MergeStrategy) String() string {
-	if m == Replace {
-		return "replace"
-	}
-	return "append"
-}
-
-// MergeResult tells what a merge did.
-type MergeResult struct {
-	// Added are the spans that were appended.
-	Added []SpanRef
-	// Common is the last span that both histories share.
-	Common SpanRef
-}
-
-// Merge brings another context's history into this one. Both must be of one store. What
-// Append adds are copies without source ids of the caller's: such an id is that of one
-// message in its thread.
-func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStrategy) (MergeResult, error) {
+// Merge adds to the context what another one of its store has since the two parted, and it
+// does not have yet. Merging twice adds nothing twice. What is added are copies without source
+// ids of the caller's: such an id is that of one message in its thread. MoveTo instead takes
+// over all of the other's history. It returns the spans that were added.
+func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error) {
 	if err := c.store.sameStore(source); err != nil {
-		return MergeResult{}, err
+		return nil, err
 	}
 	if source.id == c.id {
-		return MergeResult{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
+		return nil, subjectError("context", c.id.String(), ErrInvalid, "a context cannot be merged into itself")
 	}
 	defer c.store.writer.Lock(c.id).Unlock()
-	var result MergeResult
+	var added []SpanRef
 	err := c.store.change(ctx, func(b *write.Batch, t write.Try) error {
 		target, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
@@ -62,31 +35,22 @@ func (c *Context) Merge(ctx context.Context, source *Context, strategy MergeStra
 		if err != nil {
 			return err
 		}
-		result = MergeResult{Common: common}
-		switch strategy {
-		case Replace:
-			if target.Tip != from.Tip {
-				move(b, c.id, target.Tip, from.Tip, "replace")
-			}
-		case Append:
-			usages, err := c.store.unmerged(ctx, target.Tip, from.Tip, common)
-			if err != nil || len(usages) == 0 {
-				return err
-			}
-			home, own, err := c.store.home(ctx, &target.Context)
-			if err != nil {
-				return err
-			}
-			result.Added = goOn(b, &target.Context, home, nil, usages, t.Fresh || !own)
-		default:
-			return fmt.Errorf("merge strategy %d: %w", strategy, ErrInvalid)
+		added = nil
+		usages, err := c.store.unmerged(ctx, target.Tip, from.Tip, common)
+		if err != nil || len(usages) == 0 {
+			return err
 		}
+		home, own, err := c.store.home(ctx, &target.Context)
+		if err != nil {
+			return err
+		}
+		added = goOn(b, &target.Context, home, nil, usages, t.Fresh || !own)
 		return nil
 	})
 	if err != nil {
-		return MergeResult{}, err
+		return nil, err
 	}
-	return result, nil
+	return added, nil
 }
 
 // mergedFrom begins the source id of a usage that a merge copied. The place that
@@ -131,7 +95,7 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 			usages, last = append(usages, nil), e.Span
 		}
 		n := len(usages) - 1
-		usages[n] = appendUsages(usages[n], &item, new(BlockOrigin))
+		usages[n] = appendUsages(usages[n], &item, new(content.BlockOrigin))
 	}
 	return usages, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-func merge(t testing.TB, target, source *lineage.Context, strategy lineage.MergeStrategy) lineage.MergeResult {
+func merge(t testing.TB, target, source *lineage.Context) []lineage.SpanRef {
 	t.Helper()
-	r, err := target.Merge(bg, source, strategy)
+	r, err := target.Merge(bg, source)
 	require.NoError(t, err)
 	return r
 }
@@ -18,35 +18,33 @@ func merge(t testing.TB, target, source *lineage.Context, strategy lineage.Merge
 func TestMergeAppendIsIdempotent(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s, "one", "two")
-	common := tip(t, a)
 	b := fork(t, a)
 	say(t, a, "a")
 	say(t, b, "b1", "b2")
-	r := merge(t, a, b, lineage.Append)
-	require.Equal(t, common, r.Common)
-	require.Len(t, r.Added, 2)
+	r := merge(t, a, b)
+	require.Len(t, r, 2)
 	require.Equal(t, []string{"one", "two", "a", "b1", "b2"}, texts(t, a))
 	require.Equal(t, []string{"one", "two", "b1", "b2"}, texts(t, b))
 
 	for range 2 {
-		require.Empty(t, merge(t, a, b, lineage.Append).Added)
+		require.Empty(t, merge(t, a, b))
 	}
 	say(t, b, "b3")
-	require.Len(t, merge(t, a, b, lineage.Append).Added, 1)
+	require.Len(t, merge(t, a, b), 1)
 
 	// The other way only what b has not itself said is added, and nothing comes
 	// back from there.
-	require.Len(t, merge(t, b, a, lineage.Append).Added, 1)
+	require.Len(t, merge(t, b, a), 1)
 	require.Equal(t, []string{"one", "two", "b1", "b2", "b3", "a"}, texts(t, b))
-	require.Empty(t, merge(t, a, b, lineage.Append).Added)
+	require.Empty(t, merge(t, a, b))
 
 	// A fork of what was merged has it merged.
 	c := fork(t, a)
-	require.Empty(t, merge(t, c, b, lineage.Append).Added)
+	require.Empty(t, merge(t, c, b))
 
 	// What a rewind takes away can be merged again.
 	require.NoError(t, a.Back(bg, 1))
-	require.Len(t, merge(t, a, b, lineage.Append).Added, 1)
+	require.Len(t, merge(t, a, b), 1)
 	require.Equal(t, []string{"one", "two", "a", "b1", "b2", "b3"}, texts(t, a))
 }
 
@@ -54,8 +52,8 @@ func TestMergeSaysEqualMessagesAgain(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s, "same")
 	b := newContext(t, s, "same")
-	require.Len(t, merge(t, a, b, lineage.Append).Added, 1, "equal words said by another are another message")
-	require.Empty(t, merge(t, a, b, lineage.Append).Added)
+	require.Len(t, merge(t, a, b), 1, "equal words said by another are another message")
+	require.Empty(t, merge(t, a, b))
 }
 
 func TestMergeKeepsStepsTogether(t *testing.T) {
@@ -63,7 +61,7 @@ func TestMergeKeepsStepsTogether(t *testing.T) {
 	a, b := newContext(t, s), newContext(t, s)
 	_, err := b.ExtendTogether(bg, lineage.User("look"), lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Body: []byte("PNG")})
 	require.NoError(t, err)
-	require.Len(t, merge(t, a, b, lineage.Append).Added, 1)
+	require.Len(t, merge(t, a, b), 1)
 	entries, err := a.All(bg)
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
@@ -76,18 +74,18 @@ func TestMergeKeepsStepsTogether(t *testing.T) {
 	require.Equal(t, dB, dA)
 }
 
-func TestMergeReplaceCanBeUndone(t *testing.T) {
+func TestMoveCanBeUndone(t *testing.T) {
 	s := newStore(t)
 	a, b := newContext(t, s, "a"), newContext(t, s, "b")
 	was := tip(t, a)
-	merge(t, a, b, lineage.Replace)
+	require.NoError(t, a.MoveTo(bg, tip(t, b), "replace"))
 	require.Equal(t, []string{"b"}, texts(t, a))
 	moves := gathered(t, a.Reflog(bg))
 	require.Len(t, moves, 1)
 	require.Equal(t, was, moves[0].From)
 	require.Equal(t, "replace", moves[0].Reason)
-	merge(t, a, b, lineage.Replace)
-	require.Len(t, gathered(t, a.Reflog(bg)), 1, "replacing what is there already moves nothing")
+	require.NoError(t, a.MoveTo(bg, tip(t, b), "replace"))
+	require.Len(t, gathered(t, a.Reflog(bg)), 1, "moving to where it stands is no move")
 	require.NoError(t, a.Undo(bg))
 	require.Equal(t, []string{"a"}, texts(t, a))
 	require.NoError(t, a.Undo(bg))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // A model is what a store should hold, kept in the simplest way there is: every
@@ -44,7 +45,7 @@ type step struct {
 
 // said is a usage.
 type said struct {
-	kind                       lineage.UsageKind
+	kind                       structure.UsageKind
 	role, name, document, file string
 	revision                   uint64
 	text                       string
@@ -175,9 +176,9 @@ func (m *model) choose(history []step, keeps func(said) bool) [][]said {
 	return chosen
 }
 
-// unmerged returns what of the source's history a merge adds to the target's, and
-// how much both share.
-func unmerged(target, source []step) (added [][]said, shared int) {
+// unmerged returns what of the source's history a merge adds to the target's.
+func unmerged(target, source []step) (added [][]said) {
+	shared := 0
 	for shared < min(len(target), len(source)) && target[shared].ref == source[shared].ref {
 		shared++
 	}
@@ -199,7 +200,7 @@ func unmerged(target, source []step) (added [][]said, shared int) {
 			added = append(added, says)
 		}
 	}
-	return added, shared
+	return added
 }
 
 // wordingOf writes down what a step says: equal steps have equal wordings.

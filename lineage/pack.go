@@ -8,20 +8,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// PackOptions and PackReport say what is packed, and what came of it.
-type (
-	PackOptions = backend.PackOptions
-	PackReport  = backend.PackReport
-)
+// PackOptions say what is packed.
+type PackOptions = backend.PackOptions
 
 // Pack keeps what is no longer written to in less room: bodies compressed in
 // groups, structure coded field by field. Every message stays readable by itself.
 // Readers and writers go on meanwhile; ending ctx leaves what was packed so far.
 // The error matches errors.ErrUnsupported where the engine does not pack.
-func (s *Store) Pack(ctx context.Context, o PackOptions) (PackReport, error) {
+func (s *Store) Pack(ctx context.Context, o PackOptions) (backend.PackReport, error) {
 	p, ok := s.engine.(backend.Packer)
 	if !ok {
-		return PackReport{}, fmt.Errorf("pack: this engine does not: %w", errors.ErrUnsupported)
+		return backend.PackReport{}, fmt.Errorf("pack: this engine does not: %w", errors.ErrUnsupported)
 	}
 	return p.Pack(ctx, o)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func message(role, json string) lineage.Item {
@@ -47,7 +48,7 @@ func TestOneTextInEveryForm(t *testing.T) {
 		s := newStore(t)
 		text := strings.Repeat("x", size)
 		id := content.Sum([]byte(text))
-		var digest lineage.Digest
+		var digest structure.Digest
 		for i, item := range formsOf(text) {
 			c := newContext(t, s)
 			given := bodyOf(t, item)
@@ -144,7 +145,7 @@ func TestPiecesStayTogether(t *testing.T) {
 	given := bodies(c)
 	require.Equal(t, []string{"one", agentTurn, "not JSON"}, given)
 
-	subset, err := c.Subset(bg, lineage.Filter{}, lineage.ForkOptions{})
+	subset, err := c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{}})
 	require.NoError(t, err)
 	sent := newContext(t, s)
 	entries, err := c.All(bg)
@@ -154,7 +155,7 @@ func TestPiecesStayTogether(t *testing.T) {
 		require.NoError(t, err)
 	}
 	merged := newContext(t, s)
-	_, err = merged.Merge(bg, c, lineage.Append)
+	_, err = merged.Merge(bg, c)
 	require.NoError(t, err)
 	said, heard := newContext(t, s), newContext(t, s)
 	_, _, err = said.Say(bg, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})

@@ -73,30 +73,20 @@ func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, 
 	return chain, nil
 }
 
-// Author tells who added an entry to a history.
-type Author struct {
-	// Context is the context that it was added through; zero when that cannot be
-	// told, as for a history that was imported.
-	Context ContextID
-	Origin  Origin
-	Commit  uint64
-}
-
-// Author returns who added an entry: the context that stood at its span after the
-// commit that brought it, and the origin of this usage.
-func (s *Store) Author(ctx context.Context, e *Entry) (Author, error) {
-	author := Author{Origin: e.Origin, Commit: e.Commit}
+// Author returns the context that an entry was added through: it stood at the entry's span
+// after the commit that brought it. It is zero when that cannot be told, as for a history that
+// was imported.
+func (s *Store) Author(ctx context.Context, e *Entry) (ContextID, error) {
 	for c, err := range s.engine.Feed(ctx, Cursor{Number: e.Commit - 1}) {
 		if err != nil {
-			return Author{}, err
+			return ContextID{}, err
 		}
-		if c.Number != e.Commit {
-			break
+		if c.Number == e.Commit {
+			return contextAdding(c, e.Span), nil
 		}
-		author.Context = contextAdding(c, e.Span)
 		break
 	}
-	return author, nil
+	return ContextID{}, nil
 }
 
 // contextAdding returns the context whose tip a commit moved to the end of the
@@ -110,83 +100,62 @@ func contextAdding(c *structure.Commit, span SpanRef) ContextID {
 	return ContextID{}
 }
 
-// Usage counts what histories hold, however many of them share it.
-type Usage struct {
-	Spans, Entries uint64
-	Bytes          uint64
-	// ByModel counts entries and bytes by the model that made them.
-	ByModel map[string]ModelUsage
-}
-
-// ModelUsage is what one model made.
-type ModelUsage struct{ Entries, Bytes uint64 }
-
-// CountUsage counts what the given contexts' histories hold, each span once
-// although several share it. They must be of this store. Where visit is not nil it is
-// shown each entry, to count what only the caller can: tokens in its metadata, say.
-func (s *Store) CountUsage(ctx context.Context, contexts []*Context, visit func(*Entry)) (Usage, error) {
-	for _, c := range contexts {
-		if err := s.sameStore(c); err != nil {
-			return Usage{}, err
+// Entries yields what the histories of contexts of this store hold, each entry once though
+// several histories share it: to count tokens, bytes or models, say.
+func (s *Store) Entries(ctx context.Context, contexts ...*Context) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		tips, err := s.longest(ctx, contexts)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, tip := range tips {
+			for e, err := range s.History(ctx, tip, Window{Last: tip.Seq}) {
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
 		}
 	}
-	usage := Usage{ByModel: make(map[string]ModelUsage)}
+}
+
+// longest returns, of each run that histories of contexts go through, the last span that one
+// of them has. Every history begins at the start of its runs, so that the longest stretch of a
+// run covers all others.
+func (s *Store) longest(ctx context.Context, contexts []*Context) ([]SpanRef, error) {
 	snapshot, err := s.engine.Snapshot(ctx)
 	if err != nil {
-		return Usage{}, err
+		return nil, err
 	}
 	defer snapshot.Close()
 	runs := backend.Runs(ctx, snapshot)
-	// Every history begins at the start of its runs, so of each run the longest
-	// stretch covers all others.
-	longest := make(map[structure.RunID]uint64)
-	var order []structure.RunID
+	var tips []SpanRef
+	place := make(map[structure.RunID]int) // in tips
 	for _, c := range contexts {
+		if err := s.sameStore(c); err != nil {
+			return nil, err
+		}
 		state, err := snapshot.Context(ctx, c.id)
 		if err != nil {
-			return Usage{}, err
+			return nil, err
 		}
 		for at := state.Tip; !at.IsZero(); {
-			last, seen := longest[at.Run]
-			if !seen {
-				order = append(order, at.Run)
+			i, seen := place[at.Run]
+			if seen && at.Seq <= tips[i].Seq {
+				break // what lies behind was found with the longer stretch
 			}
-			if at.Seq <= last {
-				break // what lies behind was counted with the longer stretch
+			if seen {
+				tips[i] = at
+			} else {
+				place[at.Run] = len(tips)
+				tips = append(tips, at)
 			}
-			longest[at.Run] = at.Seq
 			run, err := runs(at.Run)
 			if err != nil {
-				return Usage{}, err
+				return nil, err
 			}
 			at = run.Parent
 		}
 	}
-	for _, run := range order {
-		tip := SpanRef{Run: run, Seq: longest[run]}
-		for e, err := range s.History(ctx, tip, Window{Last: tip.Seq}) {
-			if err != nil {
-				return Usage{}, err
-			}
-			usage.add(e)
-			if visit != nil {
-				visit(e)
-			}
-		}
-	}
-	return usage, nil
-}
-
-func (u *Usage) add(e *Entry) {
-	if e.Index == 0 {
-		u.Spans++
-	}
-	u.Entries++
-	u.Bytes += uint64(e.Size)
-	if e.Origin.ModelID != "" {
-		m := u.ByModel[e.Origin.ModelID]
-		m.Entries++
-		m.Bytes += uint64(e.Size)
-		u.ByModel[e.Origin.ModelID] = m
-	}
+	return tips, nil
 }

@@ -61,23 +61,19 @@ func TestAuthor(t *testing.T) {
 	for i, want := range []lineage.ContextID{a.ID(), b.ID(), b.ID()} {
 		author, err := s.Author(bg, entries[i])
 		require.NoError(t, err)
-		require.Equal(t, want, author.Context)
-		require.Equal(t, entries[i].Commit, author.Commit)
+		require.Equal(t, want, author)
 	}
-	author, err := s.Author(bg, entries[1])
-	require.NoError(t, err)
-	require.Equal(t, "large", author.Origin.ModelID)
 
 	_, _, err = a.Say(bg, b, lineage.User("hello"), lineage.User(""))
 	require.NoError(t, err)
 	for _, c := range []*lineage.Context{a, b} {
 		author, err := s.Author(bg, lastEntry(t, c))
 		require.NoError(t, err)
-		require.Equal(t, c.ID(), author.Context)
+		require.Equal(t, c.ID(), author)
 	}
 }
 
-func TestCountUsageCountsSharedHistoryOnce(t *testing.T) {
+func TestEntriesOfSharedHistoryOnce(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s)
 	_, err := a.Extend(bg, lineage.User("12345"), lineage.Assistant("1234567890").From("large"))
@@ -91,20 +87,24 @@ func TestCountUsageCountsSharedHistoryOnce(t *testing.T) {
 	say(t, forks[2], "four")
 	require.NoError(t, forks[3].Back(bg, 1))
 
-	visited := 0
-	usage, err := s.CountUsage(bg, forks, func(*lineage.Entry) { visited++ })
-	require.NoError(t, err)
-	require.Equal(t, lineage.Usage{Spans: 4, Entries: 5, Bytes: 5 + 10 + 3 + 4, ByModel: map[string]lineage.ModelUsage{
-		"large": {Entries: 1, Bytes: 10}, "small": {Entries: 2, Bytes: 3},
-	}}, usage)
-	require.Equal(t, 5, visited)
+	var spans, size uint64
+	models := make(map[string]int)
+	for _, e := range gathered(t, s.Entries(bg, forks...)) {
+		if e.Index == 0 {
+			spans++
+		}
+		size += uint64(e.Size)
+		models[e.Origin.ModelID]++
+	}
+	require.EqualValues(t, 4, spans)
+	require.EqualValues(t, 5+10+3+4, size)
+	require.Equal(t, map[string]int{"": 2, "large": 1, "small": 2}, models)
 
 	for _, order := range [][]*lineage.Context{{forks[3], forks[0]}, {forks[0], forks[3], forks[0]}} {
-		usage, err = s.CountUsage(bg, order, nil)
-		require.NoError(t, err)
-		require.Equal(t, uint64(2), usage.Spans)
+		require.Len(t, gathered(t, s.Entries(bg, order...)), 2)
 	}
-	usage, err = s.CountUsage(bg, nil, nil)
-	require.NoError(t, err)
-	require.Zero(t, usage.Entries)
+	require.Empty(t, gathered(t, s.Entries(bg)))
+	for range s.Entries(bg, forks...) {
+		break
+	}
 }

@@ -24,6 +24,9 @@ type BlockOptions struct {
 // same bytes: then nothing was stored, and the block is the one first recorded.
 // The body is streamed: its size is bounded by the disk, not by memory.
 func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block content.Block, known bool, err error) {
+	if s.inTransaction() {
+		return content.Block{}, false, errReaderInside
+	}
 	if o.Type == "" {
 		o.Type = content.TypeBinary
 	}
@@ -88,15 +91,10 @@ func (s *Store) Block(ctx context.Context, id ContentID) (content.Block, error) 
 	return blocks[0].Block, nil
 }
 
-// Has reports whether the store has the content.
-func (s *Store) Has(ctx context.Context, id ContentID) (bool, error) {
-	has, err := s.engine.Has(ctx, []content.ID{id})
-	return err == nil && has[0], err
-}
-
-// Body opens a body for reading, which checks what it returns: a body that is
-// not what its id says fails at its end at the latest. Large bodies are streamed.
-func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
+// Body opens a body for reading, which checks what it returns. Pieces are checked as they are
+// read, and what is read from the start to the end also as a whole: a body that is not what its
+// id says fails at its end at the latest. Large bodies are streamed.
+func (s *Store) Body(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
 	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
 	if err != nil {
 		return nil, err
@@ -104,7 +102,27 @@ func (s *Store) Body(ctx context.Context, id ContentID) (io.Reader, error) {
 	if blocks[0].Tree.Size == 0 {
 		return bytes.NewReader(blocks[0].Body), nil // checked by the engine
 	}
-	return content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), id), nil
+	tree := content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks)
+	return &largeBody{id: id, tree: tree, Reader: content.VerifyReader(tree, id)}, nil
+}
+
+// largeBody reads a body that is kept in pieces.
+type largeBody struct {
+	io.Reader // checks the whole as long as it is read from the start
+	tree      *content.TreeReader
+	id        ContentID
+}
+
+// Seek implements io.Seeker.
+func (b *largeBody) Seek(offset int64, whence int) (int64, error) {
+	at, err := b.tree.Seek(offset, whence)
+	if err != nil {
+		return at, err
+	}
+	if b.Reader = b.tree; at == 0 {
+		b.Reader = content.VerifyReader(b.tree, b.id)
+	}
+	return at, nil
 }
 
 // Original returns what was given for an entry, byte for byte and whatever its size. If some
@@ -142,19 +160,6 @@ func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
 		}
 	}
 	return form.Tell(pieces), nil
-}
-
-// BodyAt opens a body for reading at any offset. Pieces are checked as they are
-// read.
-func (s *Store) BodyAt(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
-	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
-	if err != nil {
-		return nil, err
-	}
-	if blocks[0].Tree.Size == 0 {
-		return bytes.NewReader(blocks[0].Body), nil
-	}
-	return content.OpenTree(ctx, blocks[0].Tree, s.engine.Chunks), nil
 }
 
 // Erase takes a content block's bytes out of everything that reads the store.

@@ -2,6 +2,7 @@ package lineage_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // noise returns bytes that do not repeat.
@@ -31,7 +35,7 @@ func TestPut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir)
-			origin := lineage.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("draft"))}
+			origin := content.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("draft"))}
 			b, known, err := s.Put(bg, iotest.HalfReader(bytes.NewReader(body)), lineage.BlockOptions{Type: content.TypePNG, Origin: origin})
 			require.NoError(t, err)
 			require.False(t, known)
@@ -53,19 +57,17 @@ func TestPut(t *testing.T) {
 
 			require.NoError(t, s.Close())
 			s = open(t, dir)
-			has, err := s.Has(bg, b.ID)
+			has, err := s.View().Has(bg, []content.ID{b.ID})
 			require.NoError(t, err)
-			require.True(t, has)
+			require.True(t, has[0])
 			r, err := s.Body(bg, b.ID)
 			require.NoError(t, err)
 			requireReads(t, r, body)
-			at, err := s.BodyAt(bg, b.ID)
-			require.NoError(t, err)
 			for _, from := range []int{len(body) / 2, 0, len(body)} {
-				n, err := at.Seek(int64(from), io.SeekStart)
+				n, err := r.Seek(int64(from), io.SeekStart)
 				require.NoError(t, err)
 				require.EqualValues(t, from, n)
-				requireReads(t, at, body[from:])
+				requireReads(t, r, body[from:])
 			}
 			requireSound(t, s)
 		})
@@ -78,6 +80,48 @@ func requireReads(t testing.TB, r io.Reader, body []byte) {
 	read, err := io.ReadAll(r)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(body, read))
+}
+
+// chunksOfAnother gives pieces of a body that fit together but are not what the block's id says.
+type chunksOfAnother struct {
+	backend.Engine
+	id content.ID
+	as *structure.Block
+}
+
+func (e *chunksOfAnother) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	if len(ids) == 1 && ids[0] == e.id {
+		return []*structure.Block{e.as}, nil
+	}
+	return e.Engine.Blocks(ctx, ids)
+}
+
+// A body that is read whole is checked whole, also when it is read again from the start.
+func TestBodyOfAnother(t *testing.T) {
+	below := newStore(t)
+	put := func(size int) (content.ID, *structure.Block) {
+		block, _, err := below.Put(bg, bytes.NewReader(noise(size)), lineage.BlockOptions{})
+		require.NoError(t, err)
+		blocks, err := below.View().Blocks(bg, []content.ID{block.ID})
+		require.NoError(t, err)
+		return block.ID, blocks[0]
+	}
+	id, _ := put(1 << 20)
+	_, other := put(1<<20 + 1)
+	s := lineage.New(&chunksOfAnother{Engine: write.Of(below).Engine(), id: id, as: other})
+	r, err := s.Body(bg, id)
+	require.NoError(t, err)
+	var mismatch *content.MismatchError
+	for range 2 {
+		_, err = io.Copy(io.Discard, r)
+		require.ErrorAs(t, err, &mismatch)
+		_, err = r.Seek(0, io.SeekStart)
+		require.NoError(t, err)
+	}
+	_, err = r.Seek(-1, io.SeekStart)
+	require.Error(t, err)
+	_, err = io.Copy(io.Discard, r)
+	require.ErrorAs(t, err, &mismatch, "a seek that fails changes nothing")
 }
 
 func TestLargeMessage(t *testing.T) {
@@ -164,12 +208,11 @@ func TestEraseAndStoreAgain(t *testing.T) {
 		require.Equal(t, id, entries[1].Content)
 		require.Equal(t, "user", entries[1].Role)
 		require.Equal(t, []string{"one", "[erased]", "three"}, textsOf(entries))
-		has, err := s.Has(bg, id)
+		has, err := s.View().Has(bg, []content.ID{id})
 		require.NoError(t, err)
-		require.False(t, has)
+		require.False(t, has[0])
 		for _, read := range []func() error{
 			func() error { _, err := s.Body(bg, id); return err },
-			func() error { _, err := s.BodyAt(bg, id); return err },
 			func() error { _, err := s.Block(bg, id); return err },
 		} {
 			require.ErrorIs(t, read(), lineage.ErrErased)
@@ -185,7 +228,7 @@ func TestEraseAndStoreAgain(t *testing.T) {
 	c, err = s.Context(bg, c.ID())
 	require.NoError(t, err)
 	check()
-	subset, err := c.Subset(bg, lineage.Filter{}, lineage.ForkOptions{})
+	subset, err := c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "[erased]", "three"}, texts(t, subset))
 

@@ -38,7 +38,7 @@ func TestReachOf(t *testing.T) {
 	require.NoError(t, err)
 	forked := say(fork, "three")
 	named := say(main, "named")
-	_, err = thread.Checkpoint(bg, "here")
+	_, err = thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.NoError(t, main.MoveTo(bg, lineage.SpanRef{}, "elsewhere"))
 	lost := say(main, "lost", "too")

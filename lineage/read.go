@@ -85,10 +85,10 @@ func (c *Context) Len(ctx context.Context) (uint64, error) {
 
 // Digest returns the digest of the context's history: equal for two contexts,
 // in whatever store, exactly if they say the same.
-func (c *Context) Digest(ctx context.Context) (Digest, error) {
+func (c *Context) Digest(ctx context.Context) (structure.Digest, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
-		return Digest{}, err
+		return structure.Digest{}, err
 	}
 	return c.store.engine.Digest(ctx, tip)
 }

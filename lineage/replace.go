@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lineage-store/lineage/internal/write"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -30,7 +29,7 @@ func (c *Context) ReplaceAfter(ctx context.Context, tip, after SpanRef, reason s
 			return err
 		}
 		if state.Tip != tip {
-			return &TipMovedError{&backend.TipError{Context: c.id, Expected: tip, Actual: state.Tip}}
+			return &TipError{Context: c.id, Expected: tip, Actual: state.Tip}
 		}
 		switch {
 		case len(items) > 0:

@@ -18,18 +18,18 @@ type ResolveOptions struct {
 	// Summaries take half of the room at most, or more where all messages that they
 	// do not stand for fit beside them.
 	Budget int
-	// Tokens counts them. Default EstimateTokens.
-	Tokens TokenCounter
+	// Tokens counts those of a text. Default EstimateTokens.
+	Tokens func(text string) int
 	// KeepTogether tells of two entries that follow each other, in different spans,
 	// that the later is not to be sent without the one before it. Neither Last nor
 	// Budget cuts between them; where such a chain does not fit, the end of it is left
-	// out, too. Default FollowsCall. What is in one span is never parted.
+	// out, too. By default it is true where the later is the result of a tool, by its role:
+	// models refuse results of calls that they do not see. What is in one span is never parted.
 	KeepTogether func(before, after *Entry) bool
 }
 
-// FollowsCall reports whether the later of two entries is the result of a tool, by its
-// role: models refuse results of calls that they do not see.
-func FollowsCall(_, after *Entry) bool {
+// followsCall is the default of ResolveOptions.KeepTogether.
+func followsCall(_, after *Entry) bool {
 	return after.Kind == Message && (after.Role == "tool" || after.Role == "function")
 }
 
@@ -46,14 +46,14 @@ type Resolved struct {
 	// Tip is where the context stood: ExtendFrom there adds an answer to what was sent.
 	Tip SpanRef
 	// Digest identifies the history that this was resolved from.
-	Digest Digest
+	Digest structure.Digest
 }
 
 // Part is a message, or a summary that stands for several. Of these the later ones may
 // follow as they are.
 type Part struct {
 	Entry   *Entry       // nil for a summary
-	Summary *SummaryInfo // nil for a message; Store.Expand has what it stands for
+	Summary *SummaryInfo // nil for a message
 	Tokens  int
 	text    *string // where it is not the body that came along
 }
@@ -82,10 +82,10 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 		return nil, fmt.Errorf("token budget %d: %w", o.Budget, ErrInvalid)
 	}
 	if o.Tokens == nil {
-		o.Tokens = TokenCounterFunc(EstimateTokens)
+		o.Tokens = EstimateTokens
 	}
 	if o.KeepTogether == nil {
-		o.KeepTogether = FollowsCall
+		o.KeepTogether = followsCall
 	}
 	overrides, err := c.Effective(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	}
 	if overrides.SystemPrompt != nil {
 		r.SystemPrompt = *overrides.SystemPrompt
-		r.Tokens = o.Tokens.CountTokens(r.SystemPrompt) + messageOverhead
+		r.Tokens = o.Tokens(r.SystemPrompt) + messageOverhead
 	}
 	if overrides.Model != nil {
 		r.Model = *overrides.Model
@@ -327,7 +327,7 @@ func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 		}
 		part.text = &text
 	}
-	part.Tokens = p.opt.Tokens.CountTokens(part.Text()) + messageOverhead
+	part.Tokens = p.opt.Tokens(part.Text()) + messageOverhead
 	return part, nil
 }
 
@@ -350,7 +350,7 @@ func (p *plan) chain(summaries []*SummaryInfo) []Part {
 		if best == nil {
 			return chain
 		}
-		chain = append(chain, Part{Summary: best, Tokens: p.opt.Tokens.CountTokens(best.Text) + messageOverhead})
+		chain = append(chain, Part{Summary: best, Tokens: p.opt.Tokens(best.Text) + messageOverhead})
 		next = best.Last + 1
 	}
 }

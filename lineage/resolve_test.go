@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func resolve(t testing.TB, c *lineage.Context, o lineage.ResolveOptions) *lineage.Resolved {
@@ -29,7 +30,7 @@ func partsOf(r *lineage.Resolved) []string {
 
 // bytesAreTokens makes budgets easy to work out: a message costs its length and
 // what wraps it.
-var bytesAreTokens = lineage.TokenCounterFunc(func(text string) int { return len(text) })
+var bytesAreTokens = func(text string) int { return len(text) }
 
 func TestResolveAllAndLast(t *testing.T) {
 	s := newStore(t)
@@ -127,7 +128,7 @@ func TestResolveBudgetWithSummaries(t *testing.T) {
 	require.Equal(t, summary.ID, r.Parts[0].Summary.ID)
 	require.Zero(t, r.Omitted)
 	require.Equal(t, 15+7+8+4*7, r.Tokens)
-	require.Equal(t, numbered("a", 10), textsOf(gathered(t, s.Expand(bg, r.Parts[0].Summary))))
+	require.Equal(t, numbered("a", 10), textsOf(standsFor(t, s, r.Parts[0].Summary)))
 
 	r = resolve(t, c, lineage.ResolveOptions{Budget: 30, Tokens: bytesAreTokens})
 	require.Equal(t, []string{"10 passages", "b 3", "b 4"}, partsOf(r))
@@ -140,12 +141,12 @@ func TestResolvePrefersMessagesToTheirSummary(t *testing.T) {
 	c := newContext(t, newStore(t), numbered("a", 5)...)
 	first := summarize(t, c, lineage.SummarizeOptions{Keep: 3})
 	second := summarize(t, c, lineage.SummarizeOptions{})
-	r := resolve(t, c, lineage.ResolveOptions{Budget: 34, Tokens: lineage.TokenCounterFunc(func(text string) int {
+	r := resolve(t, c, lineage.ResolveOptions{Budget: 34, Tokens: func(text string) int {
 		if strings.Contains(text, ":") {
 			return 1 // summaries cost 5, messages 7
 		}
 		return 3
-	})})
+	}})
 	require.Equal(t, []string{first.Text, "a 2", "a 3", "a 4", "a 5"}, partsOf(r), "no place for %s", second.Text)
 	require.Zero(t, r.Omitted)
 }
@@ -168,7 +169,7 @@ func TestResolvePrefersFinerSummaries(t *testing.T) {
 	require.NoError(t, err)
 	second, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Keep: 1})
 	require.NoError(t, err)
-	whole, err := c.SummarizeSummaries(bg, terse{}, nil, first.ID, second.ID)
+	whole, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{first.ID, second.ID}})
 	require.NoError(t, err)
 	for _, test := range []struct {
 		budget int
@@ -253,7 +254,7 @@ func TestResolveKeepsTogetherInLongHistories(t *testing.T) {
 	c := newContext(t, newStore(t), numbered("message", length)...)
 	for joined := uint64(2); joined <= length; joined++ {
 		o := lineage.ResolveOptions{
-			Budget: int(length-joined+1) * 30, Tokens: lineage.TokenCounterFunc(func(string) int { return 26 }),
+			Budget: int(length-joined+1) * 30, Tokens: func(string) int { return 26 },
 			KeepTogether: func(before, after *lineage.Entry) bool {
 				require.Equal(t, before.Position+1, after.Position)
 				return after.Position == joined
@@ -283,7 +284,7 @@ func TestResolveSendsWhatIsSaid(t *testing.T) {
 
 func TestResolvePromptBeyondTheBudget(t *testing.T) {
 	c := newContext(t, newStore(t), "one")
-	require.NoError(t, c.SetOverrides(bg, lineage.Overrides{SystemPrompt: pointer("a prompt that is too long")}))
+	require.NoError(t, setOverrides(c, lineage.Overrides{SystemPrompt: pointer("a prompt that is too long")}))
 	r := resolve(t, c, lineage.ResolveOptions{Budget: 5, Tokens: bytesAreTokens})
 	require.Empty(t, r.Parts)
 	require.Equal(t, uint64(1), r.Omitted)
@@ -305,7 +306,7 @@ func TestResolveProperties(t *testing.T) {
 		c, err := s.NewContext(bg, lineage.ContextOptions{})
 		require.NoError(t, err)
 		if rapid.Bool().Draw(t, "prompt") {
-			require.NoError(t, c.SetOverrides(bg, lineage.Overrides{SystemPrompt: pointer("be brief")}))
+			require.NoError(t, setOverrides(c, lineage.Overrides{SystemPrompt: pointer("be brief")}))
 		}
 		var summaries []*lineage.SummaryInfo
 		length := 0
@@ -329,7 +330,7 @@ func TestResolveProperties(t *testing.T) {
 		}
 		if len(summaries) > 1 && rapid.Bool().Draw(t, "level") {
 			// Where they do not follow each other there is none.
-			summary, err := c.SummarizeSummaries(bg, terse{}, nil, summaries[0].ID, summaries[1].ID)
+			summary, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{summaries[0].ID, summaries[1].ID}})
 			if err == nil {
 				summaries = append(summaries, summary)
 			}

@@ -17,42 +17,11 @@ type Move struct {
 	At       time.Time
 }
 
-// MoveTo makes the context stand at another span, which may be any in the store;
-// the zero ref empties it. Where it stood is kept in its reflog under the reason,
+// MoveTo makes the context stand at another span, such as an earlier one of its history, or
+// any in the store; the zero ref empties it. Where it stood is kept in its reflog under the reason,
 // so that the move can be undone.
 func (c *Context) MoveTo(ctx context.Context, to SpanRef, reason string) error {
 	return c.move(ctx, reason, func(SpanRef) (SpanRef, error) { return to, nil })
-}
-
-// Advance makes the context stand at a span ahead of it, as if it had been extended by what
-// lies between. That is no move that Undo takes back. A span that does not follow where it
-// stands is ErrInvalid.
-func (c *Context) Advance(ctx context.Context, to SpanRef) error {
-	defer c.store.writer.Lock(c.id).Unlock()
-	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
-		tip, err := c.Tip(ctx)
-		if err != nil || to == tip {
-			return err
-		}
-		ahead, err := structure.IsAncestor(tip, to, c.store.runs(ctx))
-		if err == nil && !ahead {
-			err = subjectError("span", to.String(), ErrInvalid, "it does not follow "+tip.String())
-		}
-		b.Expect(c.id, tip)
-		b.Point(c.id, to)
-		return err
-	})
-}
-
-// RewindTo makes the context stand at an earlier span of its own history.
-func (c *Context) RewindTo(ctx context.Context, to SpanRef) error {
-	return c.move(ctx, "rewind", func(tip SpanRef) (SpanRef, error) {
-		ok, err := structure.IsAncestor(to, tip, c.store.runs(ctx))
-		if err == nil && !ok {
-			err = subjectError("span", to.String(), ErrInvalid, "it is not on the history of context "+c.id.String())
-		}
-		return to, err
-	})
 }
 
 // Back rewinds the context by n spans.

@@ -22,9 +22,9 @@ func reasons(t testing.TB, c *lineage.Context) []string {
 func TestUndoPassesOverWhatWentForward(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "question")
-	set, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
 	require.NoError(t, err)
-	first, second := set.Offered[0], set.Offered[1]
+	first, second := offered[0], offered[1]
 	say(t, first, "answer 1")
 	say(t, second, "answer 2")
 
@@ -42,7 +42,7 @@ func TestUndoPassesOverWhatWentForward(t *testing.T) {
 
 	require.NoError(t, c.Choose(bg, first))
 	require.Equal(t, []string{"rewind", "undo", "undo", "choose"}, reasons(t, c))
-	merge(t, c, second, lineage.Append)
+	merge(t, c, second)
 	require.Equal(t, []string{"question", "answer 1", "answer 2"}, texts(t, c))
 	require.NoError(t, c.Undo(bg))
 	require.Equal(t, []string{"question", "answer 2", "thanks"}, texts(t, c))

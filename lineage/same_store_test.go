@@ -18,8 +18,7 @@ type takingContext struct {
 
 // takingContexts work with any two contexts of a store.
 var takingContexts = []takingContext{
-	{"merge by appending", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other, lineage.Append); return err }},
-	{"merge by replacing", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other, lineage.Replace); return err }},
+	{"merge", func(c, other *lineage.Context) error { _, err := c.Merge(bg, other); return err }},
 	{"send", func(c, other *lineage.Context) error {
 		entries, err := c.Last(bg, 1)
 		if err == nil {
@@ -31,8 +30,6 @@ var takingContexts = []takingContext{
 		_, _, err := c.Say(bg, other, lineage.Assistant("go"), lineage.Item{Role: "user"})
 		return err
 	}},
-	{"common prefix", func(c, other *lineage.Context) error { _, err := c.CommonPrefix(bg, other); return err }},
-	{"diff", func(c, other *lineage.Context) error { _, err := c.Diff(bg, other); return err }},
 }
 
 // An id of another store is not looked up in this one, even where both know it: a copy
@@ -50,9 +47,11 @@ func TestContextOfAnotherStore(t *testing.T) {
 
 	operations := append(takingContexts,
 		takingContext{"choose", func(c, other *lineage.Context) error { return c.Choose(bg, other) }},
-		takingContext{"count usage", func(c, other *lineage.Context) error {
-			_, err := s.CountUsage(bg, []*lineage.Context{c, other}, nil)
-			return err
+		takingContext{"entries", func(c, other *lineage.Context) error {
+			for _, err := range s.Entries(bg, c, other) {
+				return err
+			}
+			return nil
 		}},
 	)
 	head, err := s.View().Head(bg)
@@ -104,13 +103,11 @@ func TestContextOfTheSameEngine(t *testing.T) {
 	branch, err := thread.CreateBranch(bg, "b", lineage.BranchOptions{From: other})
 	require.NoError(t, err)
 	require.Equal(t, []string{"one"}, texts(t, branch))
-	set, err := c.Alternatives(bg, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{})
 	require.NoError(t, err)
-	filled, err := also.Context(bg, set.Offered[0].ID())
+	filled, err := also.Context(bg, offered[0].ID())
 	require.NoError(t, err)
 	say(t, filled, "two")
 	require.NoError(t, c.Choose(bg, filled))
-	usage, err := also.CountUsage(bg, []*lineage.Context{c, other}, nil)
-	require.NoError(t, err)
-	require.Equal(t, uint64(2), usage.Spans)
+	require.Len(t, gathered(t, also.Entries(bg, c, other)), 2)
 }

@@ -3,6 +3,7 @@ package lineage_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,13 +35,13 @@ func newCrowd(t testing.TB, n int) *crowd {
 	c.thread, c.main = newThread(t, c.Store)
 	c.first = say(t, c.main, "one")
 	say(t, c.main, "two")
-	now := c.Now()
+	now := time.Now()
 	var records []structure.Record
 	for i := range n {
 		branch := &structure.Context{ID: structure.NewID[lineage.ContextID](), Thread: c.thread.ID(), Parent: c.main.ID(), Base: c.first, Tip: c.first, CreatedAt: now}
 		unnamed := *branch
 		unnamed.ID = structure.NewID[lineage.ContextID]()
-		thread := &structure.Thread{ID: lineage.SourceThread(fmt.Sprint("other ", i)), SourceID: fmt.Sprint("other ", i), CreatedAt: now, UpdatedAt: now}
+		thread := &structure.Thread{ID: write.SourceThread(fmt.Sprint("other ", i)), SourceID: fmt.Sprint("other ", i), CreatedAt: now, UpdatedAt: now}
 		records = append(records, branch, &unnamed, thread,
 			&structure.Branch{Thread: c.thread.ID(), Name: fmt.Sprintf("main-v%d", i+2), Context: branch.ID, CreatedAt: now},
 			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: c.thread.ID(), Name: fmt.Sprint("checkpoint ", i), Span: c.first, CreatedAt: now})
@@ -69,29 +70,34 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"list threads of a user", func() { nobody := "nobody"; c.page(t, lineage.ThreadQuery{User: &nobody}) }},
 		{"list threads by their titles", func() { c.page(t, lineage.ThreadQuery{TitlePrefix: "none"}) }},
 		{"list contexts alone", func() { require.Empty(t, gathered(t, c.Contexts(bg))) }},
-		{"update a thread", func() { must(c.thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "title" })) }},
+		{"update a thread", func() { must(c.thread.Update(bg, func(i *lineage.ThreadInfo) error { i.Title = "title"; return nil })) }},
 		{"look at a thread", func() { _, err = c.thread.Info(bg); must(err) }},
 		{"delete a thread", func() { found, err := c.FindThread(bg, "mine"); must(err); must(found.Delete(bg)) }},
 		{"create a branch", func() { _, err = c.thread.CreateBranch(bg, "mine", lineage.BranchOptions{}); must(err) }},
 		{"look at a branch", func() { _, err = c.thread.Branch(bg, "mine"); must(err) }},
 		{"extend", func() { _, err = on("mine").Extend(bg, lineage.User("hello").WithID("hello")); must(err) }},
 		{"find by the caller's id", func() { _, err = c.thread.Find(bg, "hello"); must(err) }},
-		{"merge", func() { _, err = c.main.Merge(bg, on("mine"), lineage.Append); must(err) }},
+		{"merge", func() { _, err = c.main.Merge(bg, on("mine")); must(err) }},
 		{"switch", func() { must(c.thread.Switch(bg, "mine")) }},
-		{"look at the active branch", func() { _, err = c.thread.ActiveBranch(bg); must(err) }},
-		{"rewind a context", func() { must(on("mine").RewindTo(bg, c.first)) }},
+		{"look at the active branch", func() { _, err = c.thread.Branch(bg, ""); must(err) }},
+		{"rewind a context", func() { must(on("mine").MoveTo(bg, c.first, "rewind")) }},
 		{"undo", func() { must(on("mine").Undo(bg)) }},
 		{"move", func() { must(on("mine").MoveTo(bg, c.first, "test")) }},
-		{"set overrides", func() { model := "m"; must(on("mine").SetOverrides(bg, lineage.Overrides{Model: &model})) }},
+		{"set overrides", func() { model := "m"; must(setOverrides(on("mine"), lineage.Overrides{Model: &model})) }},
 		{"rename a branch", func() { must(c.thread.RenameBranch(bg, "mine", "ours")) }},
 		{"delete the active branch", func() { must(c.thread.DeleteBranch(bg, "ours")) }},
 		{"aside", func() { _, err = c.thread.Aside(bg); must(err) }},
 		{"rewind to a new branch", func() { _, err = c.thread.Rewind(bg, c.first); must(err) }},
 		{"delete another branch", func() { must(c.thread.DeleteBranch(bg, "main-v3")) }},
-		{"checkpoint", func() { _, err = c.thread.Checkpoint(bg, "here"); must(err) }},
-		{"move a checkpoint", func() { _, err = c.thread.CheckpointAt(bg, "here", c.first, lineage.CheckpointOptions{}); must(err) }},
-		{"find a checkpoint", func() { _, err = c.thread.FindCheckpoint(bg, "here"); must(err) }},
-		{"restore", func() { _, err = c.thread.Restore(bg, "here"); must(err) }},
+		{"checkpoint", func() { _, err = c.thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{}); must(err) }},
+		{"move a checkpoint", func() { _, err = c.thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{At: c.first}); must(err) }},
+		{"find a checkpoint", func() { _, err = c.thread.Checkpoint(bg, "here"); must(err) }},
+		{"restore", func() {
+			at, err := c.thread.Checkpoint(bg, "here")
+			must(err)
+			_, err = c.thread.Rewind(bg, at.Span)
+			must(err)
+		}},
 		{"delete a checkpoint", func() { must(c.thread.DeleteCheckpoint(bg, "here")) }},
 		{"fork", func() { fork, err = c.main.Fork(bg, lineage.ForkOptions{}); must(err) }},
 		{"extend a fork", func() { _, err = fork.Extend(bg, lineage.User("on a fork")); must(err) }},

@@ -34,19 +34,15 @@ func TestSettingsThatAreNotJSON(t *testing.T) {
 			return err
 		}},
 		{"empty fork", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.ForkEmpty(bg, lineage.ForkOptions{Overrides: o, Metadata: metadata})
+			_, err := c.Fork(bg, lineage.ForkOptions{Empty: true, Overrides: o, Metadata: metadata})
 			return err
 		}},
 		{"subset", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.Subset(bg, lineage.Filter{}, lineage.ForkOptions{Overrides: o, Metadata: metadata})
+			_, err := c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{}, Overrides: o, Metadata: metadata})
 			return err
 		}},
 		{"edit", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.Edit(bg, at, lineage.User("two"), lineage.EditOptions{Fork: lineage.ForkOptions{Overrides: o, Metadata: metadata}})
-			return err
-		}},
-		{"subagent", func(o lineage.Overrides, metadata []byte) error {
-			_, err := c.Subagent(bg, lineage.SubagentOptions{Overrides: o, Metadata: metadata})
+			_, err := c.Edit(bg, at, lineage.User("two"), lineage.EditOptions{Overrides: o, Metadata: metadata})
 			return err
 		}},
 		{"branch", func(o lineage.Overrides, metadata []byte) error {
@@ -58,13 +54,13 @@ func TestSettingsThatAreNotJSON(t *testing.T) {
 			return err
 		}},
 		{"set", func(o lineage.Overrides, metadata []byte) error {
-			if err := c.SetOverrides(bg, o); err != nil {
+			if err := setOverrides(c, o); err != nil {
 				return err
 			}
-			return c.SetMetadata(bg, metadata)
+			return setMetadata(c, metadata)
 		}},
 		{"update", func(o lineage.Overrides, metadata []byte) error {
-			return thread.Update(bg, func(is *lineage.ThreadInfo) { is.Metadata = append(o.JSON, metadata...) })
+			return thread.Update(bg, func(is *lineage.ThreadInfo) error { is.Metadata = append(o.JSON, metadata...); return nil })
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -102,18 +98,26 @@ func TestSettingsThatWereNeverJSON(t *testing.T) {
 
 	found, err := s.Thread(bg, id)
 	require.NoError(t, err)
-	require.NoError(t, found.Update(bg, func(is *lineage.ThreadInfo) { is.Title = "A title" }))
+	require.NoError(t, found.Update(bg, func(is *lineage.ThreadInfo) error { is.Title = "A title"; return nil }))
 	c := activeOf(t, found)
-	require.NoError(t, c.ChangeOverrides(bg, func(was lineage.Overrides) (lineage.Overrides, error) {
-		was.Model = pointer("large")
-		return was, nil
+	require.NoError(t, c.Update(bg, func(is *lineage.ContextInfo) error {
+		is.Overrides.Model = pointer("large")
+		return nil
 	}))
-	require.NoError(t, c.SetMetadata(bg, []byte("mine")))
-	err = c.SetMetadata(bg, []byte("yours"))
+	require.NoError(t, setMetadata(c, []byte("mine")))
+	err = setMetadata(c, []byte("yours"))
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	require.ErrorContains(t, err, main.String())
 	info, err := c.Info(bg)
 	require.NoError(t, err)
 	require.Equal(t, lineage.Overrides{Model: pointer("large"), JSON: []byte("t=1")}, info.Overrides)
 	require.Equal(t, "mine", string(info.Metadata))
+}
+
+func setOverrides(c *lineage.Context, o lineage.Overrides) error {
+	return c.Update(bg, func(is *lineage.ContextInfo) error { is.Overrides = o; return nil })
+}
+
+func setMetadata(c *lineage.Context, metadata []byte) error {
+	return c.Update(bg, func(is *lineage.ContextInfo) error { is.Metadata = metadata; return nil })
 }

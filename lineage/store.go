@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Names of the vocabulary that callers meet.
+// Types of other packages whose names callers write.
 type (
 	// ThreadID identifies a thread.
 	ThreadID = structure.ThreadID
@@ -22,26 +22,16 @@ type (
 	ContextID = structure.ContextID
 	// SpanRef is the address of a span.
 	SpanRef = structure.SpanRef
-	// Digest identifies a history by what it says.
-	Digest = structure.Digest
 	// Window selects positions of a history.
 	Window = structure.Window
 	// Overrides are what a context sets differently from what it inherits.
 	Overrides = structure.Overrides
 	// Origin is who brought content.
 	Origin = content.Origin
-	// BlockOrigin is the part of an origin that is stated with a block.
-	BlockOrigin = content.BlockOrigin
 	// ContentID identifies a content block.
 	ContentID = content.ID
-	// Stats counts what a store holds.
-	Stats = backend.Stats
-	// Finding is one thing that is wrong with a store.
-	Finding = backend.Finding
 	// VerifyOptions say how thoroughly to check.
 	VerifyOptions = backend.VerifyOptions
-	// Durability says when a commit is acknowledged.
-	Durability = backend.Durability
 )
 
 // Durabilities.
@@ -53,7 +43,7 @@ const (
 // Options configure a store. The zero value of each field is a default.
 type Options struct {
 	// Durability of changes. Default Full: nothing acknowledged is lost.
-	Durability Durability
+	Durability backend.Durability
 	// SegmentSize is the size of a journal segment. Default 64 MiB.
 	SegmentSize int64
 	// SyncInterval bounds what power loss can take with Normal durability.
@@ -145,12 +135,7 @@ func onEngine(engine backend.Engine, writer *write.Writer) *Store {
 }
 
 func init() {
-	write.Of = func(of any) *write.Writer {
-		if tx, ok := of.(*Tx); ok {
-			return tx.store.writer
-		}
-		return of.(*Store).writer
-	}
+	write.Of = func(store any) *write.Writer { return store.(*Store).writer }
 }
 
 // Close lets go of the store. What was acknowledged stays. It waits for calls and for
@@ -166,21 +151,18 @@ func (s *Store) View() backend.View { return s.view }
 func (s *Store) Sync(ctx context.Context) error { return s.engine.Sync(ctx) }
 
 // Stats counts what the store holds.
-func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.engine.Stats(ctx) }
+func (s *Store) Stats(ctx context.Context) (backend.Stats, error) { return s.engine.Stats(ctx) }
 
 // Verify checks what is stored and yields what it finds wrong.
-func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
+func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return s.engine.Verify(ctx, o)
 }
 
 // change commits what fill puts into a batch, and calls it again while others come first.
 func (s *Store) change(ctx context.Context, fill func(b *write.Batch, t write.Try) error) error {
 	_, err := s.writer.Make(ctx, fill)
-	return tipMoved(err)
+	return err
 }
 
-// Now returns the time by the clock that changes are stamped with.
-func (s *Store) Now() time.Time { return s.writer.Now() }
-
 // timestamp returns the time for a change, with the precision that is kept.
-func (s *Store) timestamp() time.Time { return write.Kept(s.Now()) }
+func (s *Store) timestamp() time.Time { return write.Kept(s.writer.Now()) }

@@ -40,11 +40,6 @@ type SummaryText struct {
 	Model string
 }
 
-// Embedder turns a text into a vector. It is optional.
-type Embedder interface {
-	Embed(ctx context.Context, text string) ([]float32, error)
-}
-
 // SummaryInfo is a summary: content that stands for a stretch of a history. It
 // stays true when the history grows; it then is behind.
 type SummaryInfo struct {
@@ -57,7 +52,8 @@ type SummaryInfo struct {
 	Erased bool
 	// From and To are the spans it covers: those after From up to To.
 	From, To SpanRef
-	// First and Last are the positions of that stretch in the history, from 1.
+	// First and Last are the positions of that stretch in the history, from 1: Store.History reads
+	// it, up to To, with a Window from First to Last.
 	First, Last uint64
 	// Level is 0 for a summary of messages, and one more than its parts for a
 	// summary of summaries.
@@ -68,32 +64,34 @@ type SummaryInfo struct {
 	CreatedAt time.Time
 }
 
-// Covers returns how many spans the summary stands for.
-func (s *SummaryInfo) Covers() uint64 { return s.Last - s.First + 1 }
-
 // SummarizeOptions say what is summarized.
 type SummarizeOptions struct {
+	// Parts are summaries to make one of, one level above the highest of them. They must follow
+	// each other without a gap. Keep, Whole and Text are for messages only.
+	Parts []structure.SummaryID
 	// Keep leaves the last spans of the history out.
 	Keep uint64
 	// Whole summarizes from the start instead of from where the last summary of
 	// messages ends.
-	Whole    bool
-	Embedder Embedder
+	Whole bool
+	// Embed, when not nil, turns the text of the summary into a vector to keep with it.
+	Embed func(ctx context.Context, text string) ([]float32, error)
 }
 
-var errNoSummarizer = fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
-
 // Summarize makes a summary of what the context's history has gained since its
-// last one, and returns it. There being nothing new is ErrNotFound. The messages
+// last one, or of summaries, and returns it. There being nothing new is ErrNotFound. The messages
 // stay: a summary only stands for them where Resolve has to save room. Two at the same
 // time do not wait for each other's model, and may both make one of what is new.
 func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
 	if by == nil {
-		return nil, errNoSummarizer
+		return nil, fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
 	}
 	tip, err := c.Tip(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if o.Parts != nil {
+		return c.summarizeSummaries(ctx, by, o, tip)
 	}
 	length, err := c.store.Position(ctx, tip)
 	if err != nil {
@@ -128,19 +126,10 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		}
 		passages = append(passages, passageOf(e))
 	}
-	return c.summarize(ctx, by, o.Embedder, passages, record)
+	return c.summarize(ctx, by, o.Embed, passages, record)
 }
 
-// SummarizeSummaries makes one summary of the given ones, which must follow each
-// other without a gap. It is one level above the highest of them.
-func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedder Embedder, parts ...structure.SummaryID) (*SummaryInfo, error) {
-	if by == nil {
-		return nil, errNoSummarizer
-	}
-	tip, err := c.Tip(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o SummarizeOptions, tip SpanRef) (*SummaryInfo, error) {
 	summaries, err := c.store.summariesOn(ctx, c.id, tip)
 	if err != nil {
 		return nil, err
@@ -148,7 +137,7 @@ func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedde
 	var record structure.Summary
 	var passages []Passage
 	var last uint64
-	for i, id := range parts {
+	for i, id := range o.Parts {
 		at := slices.IndexFunc(summaries, func(s *SummaryInfo) bool { return s.ID == id })
 		if at < 0 {
 			return nil, subjectError("summary", id.String(), ErrNotFound, "on the history of context "+c.id.String())
@@ -165,10 +154,10 @@ func (c *Context) SummarizeSummaries(ctx context.Context, by Summarizer, embedde
 		record.Parts = append(record.Parts, id)
 		passages = append(passages, Passage{Role: "assistant", Text: s.Text, Summary: true})
 	}
-	if len(parts) == 0 {
+	if len(o.Parts) == 0 {
 		return nil, fmt.Errorf("summary of no summaries: %w", ErrInvalid)
 	}
-	return c.summarize(ctx, by, embedder, passages, record)
+	return c.summarize(ctx, by, o.Embed, passages, record)
 }
 
 func passageOf(e *Entry) Passage {
@@ -186,13 +175,13 @@ func passageOf(e *Entry) Passage {
 }
 
 // summarize stores a summary of passages. The record says which spans they are of.
-func (c *Context) summarize(ctx context.Context, by Summarizer, embedder Embedder, passages []Passage, record structure.Summary) (*SummaryInfo, error) {
+func (c *Context) summarize(ctx context.Context, by Summarizer, embed func(context.Context, string) ([]float32, error), passages []Passage, record structure.Summary) (*SummaryInfo, error) {
 	text, err := by.Summarize(ctx, passages)
 	if err != nil {
 		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
 	}
-	if embedder != nil {
-		vector, err := embedder.Embed(ctx, text.Text)
+	if embed != nil {
+		vector, err := embed(ctx, text.Text)
 		if err != nil {
 			return nil, fmt.Errorf("embed summary of context %v: %w", c.id, err)
 		}
@@ -242,11 +231,6 @@ func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) err
 		b.DeleteSummary(c.id, id)
 		return nil
 	})
-}
-
-// Expand yields what a summary stands for.
-func (s *Store) Expand(ctx context.Context, summary *SummaryInfo) iter.Seq2[*Entry, error] {
-	return s.History(ctx, summary.To, Window{From: summary.First, To: summary.Last})
 }
 
 // Behind returns how many spans the context's history has after the last that any

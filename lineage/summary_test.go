@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func summarize(t testing.TB, c *lineage.Context, o lineage.SummarizeOptions) *lineage.SummaryInfo {
@@ -18,13 +19,18 @@ func summarize(t testing.TB, c *lineage.Context, o lineage.SummarizeOptions) *li
 	return s
 }
 
+// standsFor returns the messages that a summary stands for.
+func standsFor(t testing.TB, s *lineage.Store, summary *lineage.SummaryInfo) []*lineage.Entry {
+	t.Helper()
+	return gathered(t, s.History(bg, summary.To, lineage.Window{From: summary.First, To: summary.Last}))
+}
+
 func TestSummariesFollowEachOther(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "a 1", "b 2", "c 3", "d 4")
-	first := summarize(t, c, lineage.SummarizeOptions{Keep: 2, Embedder: length{}})
+	first := summarize(t, c, lineage.SummarizeOptions{Keep: 2, Embed: length{}.Embed})
 	require.Equal(t, "user:a,user:b", first.Text)
 	require.Equal(t, []uint64{1, 2, 0}, []uint64{first.First, first.Last, first.Level})
-	require.Equal(t, uint64(2), first.Covers())
 	require.Equal(t, []float32{13, -0.5}, first.Embedding)
 	require.Equal(t, "echo", first.Model)
 
@@ -45,10 +51,10 @@ func TestSummariesFollowEachOther(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, behind)
 	whole := summarize(t, c, lineage.SummarizeOptions{Whole: true})
-	require.Equal(t, uint64(5), whole.Covers())
+	require.Equal(t, []uint64{1, 5}, []uint64{whole.First, whole.Last})
 
 	require.Equal(t, []*lineage.SummaryInfo{first, second, whole}, gathered(t, c.Summaries(bg)))
-	require.Equal(t, []string{"c 3", "d 4", "e 5"}, textsOf(gathered(t, s.Expand(bg, second))))
+	require.Equal(t, []string{"c 3", "d 4", "e 5"}, textsOf(standsFor(t, s, second)))
 	require.Equal(t, []string{"a 1", "b 2", "c 3", "d 4", "e 5"}, texts(t, c), "the messages stay")
 
 	block, err := s.Block(bg, first.Content)
@@ -65,19 +71,19 @@ func TestSummariesOfSummaries(t *testing.T) {
 	say(t, c, "d 4")
 	three := summarize(t, c, lineage.SummarizeOptions{})
 
-	level1, err := c.SummarizeSummaries(bg, terse{}, length{}, one.ID, two.ID)
+	level1, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Embed: length{}.Embed, Parts: []structure.SummaryID{one.ID, two.ID}})
 	require.NoError(t, err)
 	require.Equal(t, "2 passages", level1.Text)
 	require.Equal(t, []uint64{1, 3, 1}, []uint64{level1.First, level1.Last, level1.Level})
 	require.Equal(t, one.ID, level1.Parts[0])
-	level2, err := c.SummarizeSummaries(bg, terse{}, nil, level1.ID, three.ID)
+	level2, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{level1.ID, three.ID}})
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1, 4, 2}, []uint64{level2.First, level2.Last, level2.Level})
-	require.Equal(t, []string{"a 1", "b 2", "c 3", "d 4"}, textsOf(gathered(t, s.Expand(bg, level2))))
+	require.Equal(t, []string{"a 1", "b 2", "c 3", "d 4"}, textsOf(standsFor(t, s, level2)))
 
-	_, err = c.SummarizeSummaries(bg, terse{}, nil, one.ID, three.ID)
+	_, err = c.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{one.ID, three.ID}})
 	require.ErrorIs(t, err, lineage.ErrInvalid, "a gap")
-	_, err = c.SummarizeSummaries(bg, terse{}, nil, two.ID, one.ID)
+	_, err = c.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{two.ID, one.ID}})
 	require.ErrorIs(t, err, lineage.ErrInvalid, "out of order")
 
 	require.NoError(t, c.DeleteSummary(bg, level2.ID))
@@ -127,7 +133,7 @@ func TestSummarizerThatFails(t *testing.T) {
 	c := newContext(t, s, "a 1")
 	_, err := c.Summarize(bg, failing{}, lineage.SummarizeOptions{})
 	require.ErrorIs(t, err, errNoModel)
-	_, err = c.Summarize(bg, echo{}, lineage.SummarizeOptions{Embedder: failing{}})
+	_, err = c.Summarize(bg, echo{}, lineage.SummarizeOptions{Embed: failing{}.Embed})
 	require.ErrorIs(t, err, errNoModel)
 	require.Empty(t, gathered(t, c.Summaries(bg)))
 }

@@ -64,10 +64,6 @@ type ThreadInfo struct {
 // ID returns the thread's id.
 func (t *Thread) ID() ThreadID { return t.id }
 
-// SourceThread returns the id of the thread with a source id, whether or not there
-// is one.
-func SourceThread(sourceID string) ThreadID { return write.SourceThread(sourceID) }
-
 // CreateThread makes a thread with an empty, active main branch. A source id that
 // is taken is ErrExists.
 func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
@@ -109,7 +105,7 @@ func (s *Store) Thread(ctx context.Context, id ThreadID) (*Thread, error) {
 
 // FindThread returns the thread that was made with a source id.
 func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error) {
-	t, err := s.Thread(ctx, SourceThread(sourceID))
+	t, err := s.Thread(ctx, write.SourceThread(sourceID))
 	if isNotFound(err) {
 		return nil, subjectError("thread", sourceID, ErrNotFound, "")
 	}
@@ -134,12 +130,14 @@ func threadInfo(r *structure.Thread) *ThreadInfo {
 }
 
 // Update changes the title, metadata and user of a thread, and whether it keeps its messages. What change leaves alone
-// stays, and if it leaves everything alone nothing happens; setting UpdatedAt to whatever time makes the thread one that
-// was updated now. It may be called more than once if others change the thread meanwhile.
-func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo)) error {
+// stays, and if it leaves everything alone or returns an error nothing happens; setting UpdatedAt to whatever time makes
+// the thread one that was updated now. It may be called more than once if others change the thread meanwhile.
+func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo) error) error {
 	return t.change(ctx, func(_ *write.Batch, r *structure.Thread) error {
 		info := threadInfo(r)
-		change(info)
+		if err := change(info); err != nil {
+			return err
+		}
 		r.Title, r.UserID, r.Keeps, r.UpdatedAt = info.Title, info.UserID, info.Keeps, info.UpdatedAt
 		was := r.Metadata
 		r.Metadata = info.Metadata

@@ -14,19 +14,15 @@ type (
 	ThreadQuery = backend.ThreadQuery
 	// MetadataIs is a value that metadata must have.
 	MetadataIs = backend.MetadataIs
-	// PageToken is a place in a listing of threads.
-	PageToken = backend.PageToken
 )
-
-// ParsePageToken reads the text of a token. The empty text is the start.
-func ParsePageToken(s string) (PageToken, error) { return backend.ParsePageToken(s) }
 
 // ListedThread is a thread of a listing, as it was then.
 type ListedThread struct {
 	*Thread
 	Was ThreadInfo
-	// Page is where a listing continues behind the thread.
-	Page PageToken
+	// Page is where a listing continues behind the thread: see ThreadQuery.After. Its text is read by
+	// backend.ParsePageToken.
+	Page backend.PageToken
 }
 
 // Threads yields the threads that pass a query, in the order of their last updates. Its cost

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -73,7 +74,7 @@ func TestThreads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, day(3), info.LastMessage)
 	require.Equal(t, day(3), info.UpdatedAt)
-	require.NoError(t, beta.Update(bg, func(i *lineage.ThreadInfo) { i.UserID = "ada" }))
+	require.NoError(t, beta.Update(bg, func(i *lineage.ThreadInfo) error { i.UserID = "ada"; return nil }))
 	require.Equal(t, []string{"Beta", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
 }
 
@@ -95,7 +96,7 @@ func TestEnsureThread(t *testing.T) {
 	all.Wait()
 	count := 0
 	for i := range callers {
-		require.Equal(t, lineage.SourceThread("one"), ids[i])
+		require.Equal(t, write.SourceThread("one"), ids[i])
 		if made[i] {
 			count++
 		}
@@ -123,7 +124,7 @@ func TestContextsAlone(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestSelectByTime(t *testing.T) {
+func TestSeesByTime(t *testing.T) {
 	s := newStore(t)
 	_, c := newThread(t, s)
 	at := func(n int) time.Time { return time.UnixMilli(int64(n)).UTC() }
@@ -131,12 +132,10 @@ func TestSelectByTime(t *testing.T) {
 		_, err := c.Extend(bg, lineage.Item{Role: []string{"user", "assistant"}[i%2], Body: fmt.Append(nil, n), CreatedAt: at(n)})
 		require.NoError(t, err)
 	}
-	said := func(f lineage.Filter) (all []string) {
-		for e, err := range c.Select(bg, f) {
-			require.NoError(t, err)
-			all = append(all, string(e.Body))
-		}
-		return all
+	said := func(f lineage.Filter) []string {
+		some, err := c.Fork(bg, lineage.ForkOptions{Sees: &f})
+		require.NoError(t, err)
+		return texts(t, some)
 	}
 	require.Equal(t, []string{"30", "20"}, said(lineage.Filter{Since: at(20), Until: at(40)}))
 	require.Equal(t, []string{"10", "20"}, said(lineage.Filter{Until: at(30)}))

@@ -2,18 +2,7 @@ package lineage
 
 import "unicode/utf8"
 
-// TokenCounter estimates how many tokens a model sees in a text.
-type TokenCounter interface {
-	CountTokens(text string) int
-}
-
-// TokenCounterFunc is a function as a TokenCounter.
-type TokenCounterFunc func(text string) int
-
-// CountTokens implements TokenCounter.
-func (f TokenCounterFunc) CountTokens(text string) int { return f(text) }
-
-// EstimateTokens is the default counter. It needs no network and no vocabulary:
+// EstimateTokens estimates how many tokens a model sees in a text. It needs no network and no vocabulary:
 // four bytes of Latin text are taken for a token, as is each character of scripts
 // that tokenizers split finely. It tends to count high rather than low.
 func EstimateTokens(text string) int {

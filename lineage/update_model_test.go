@@ -1,7 +1,6 @@
 package lineage_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,13 +11,6 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 )
-
-// making is what a store and a transaction have in common.
-type making interface {
-	FindThread(ctx context.Context, sourceID string) (*lineage.Thread, error)
-	CreateThread(ctx context.Context, o lineage.ThreadOptions) (*lineage.Thread, error)
-	UserValues(user string) *lineage.Values
-}
 
 // txStep is a change that is drawn once and made in two stores. It names everything, for ids
 // differ between them.
@@ -41,7 +33,7 @@ func drawStep(t *rapid.T) txStep {
 }
 
 // do makes a step.
-func (s txStep) do(in making) error {
+func (s txStep) do(in *lineage.Store) error {
 	if s.kind == "create thread" {
 		_, err := in.CreateThread(bg, lineage.ThreadOptions{SourceID: s.thread, Title: s.text})
 		return err
@@ -67,7 +59,7 @@ func (s txStep) do(in making) error {
 	}
 	switch s.kind {
 	case "title":
-		return th.Update(bg, func(i *lineage.ThreadInfo) { i.Title = s.text })
+		return th.Update(bg, func(i *lineage.ThreadInfo) error { i.Title = s.text; return nil })
 	case "extend":
 		_, err = c.Extend(bg, lineage.User(s.text), lineage.Assistant(s.text))
 	case "branch":
@@ -77,7 +69,7 @@ func (s txStep) do(in making) error {
 	case "rename":
 		err = th.RenameBranch(bg, s.branch, s.name)
 	case "checkpoint":
-		_, err = th.CheckpointAt(bg, s.name, at, lineage.CheckpointOptions{})
+		_, err = th.SetCheckpoint(bg, s.name, lineage.CheckpointOptions{At: at})
 	case "uncheckpoint":
 		err = th.DeleteCheckpoint(bg, s.name)
 	case "set in thread":
@@ -97,11 +89,11 @@ func (s txStep) do(in making) error {
 		}
 		_, err = c.ReplaceAfter(bg, tip, at, s.text, lineage.User(s.text))
 	case "touch nothing":
-		err = th.Update(bg, func(*lineage.ThreadInfo) {})
+		err = th.Update(bg, func(*lineage.ThreadInfo) error { return nil })
 	case "merge":
 		var from *lineage.Context
 		if from, err = th.On(bg, s.name); err == nil {
-			_, err = c.Merge(bg, from, lineage.Append)
+			_, err = c.Merge(bg, from)
 		}
 	}
 	return err
@@ -198,7 +190,7 @@ func TestUpdateIsLikeStepsOneByOne(t *testing.T) {
 			var got []string
 			before, err := together.View().Head(bg)
 			require.NoError(t, err)
-			require.NoError(t, together.Update(bg, func(tx *lineage.Tx) error {
+			require.NoError(t, together.Update(bg, func(tx *lineage.Store) error {
 				got = nil
 				for _, s := range steps {
 					got = append(got, sentinel(s.do(tx)))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -23,7 +24,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 	var thread *lineage.Thread
 	var fork *lineage.Context
 	before := head(t, s)
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Store) (err error) {
 		_, err = tx.FindThread(ctx, "session")
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "session", UserID: "ada"})
@@ -45,12 +46,12 @@ func TestUpdateIsOneCommit(t *testing.T) {
 		require.Equal(t, spans[0], found.Span)
 		fork, err = thread.CreateBranch(ctx, "aside", lineage.BranchOptions{At: spans[0], Switch: true})
 		require.NoError(t, err)
-		_, err = thread.Checkpoint(ctx, "here")
+		_, err = thread.SetCheckpoint(ctx, "here", lineage.CheckpointOptions{})
 		require.NoError(t, err)
 		branches, err := thread.Branches(ctx)
 		require.NoError(t, err)
 		require.Len(t, branches, 2)
-		require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "title" }))
+		require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "title"; return nil }))
 		return nil
 	}))
 	require.Equal(t, before+1, head(t, s))
@@ -65,12 +66,46 @@ func TestUpdateIsOneCommit(t *testing.T) {
 	require.Equal(t, []string{"one", "else"}, []string{entries[0].Text(), entries[1].Text()})
 }
 
+// A transaction is the store: it reads what it has added by span, and becomes the store itself.
+func TestTransactionIsTheStore(t *testing.T) {
+	ctx, s := t.Context(), newStore(t)
+	var inside *lineage.Store
+	var spans []lineage.SpanRef
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Store) error {
+		inside = tx
+		require.Equal(t, s.ID(), tx.ID())
+		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
+		require.NoError(t, err)
+		spans, err = c.Extend(ctx, lineage.User("one"), lineage.User("two"))
+		require.NoError(t, err)
+		at, err := tx.At(ctx, spans[1], 1)
+		require.NoError(t, err)
+		require.Equal(t, spans[0], at)
+		entries, err := tx.Span(ctx, spans[1])
+		require.NoError(t, err)
+		require.Equal(t, "two", entries[0].Text())
+		has, err := tx.View().Has(ctx, []content.ID{entries[0].Content})
+		require.NoError(t, err)
+		require.True(t, has[0])
+		_, err = tx.Thread(ctx, lineage.ThreadID{1})
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		return nil
+	}))
+	for _, is := range []*lineage.Store{s, inside} {
+		position, err := is.Position(ctx, spans[1])
+		require.NoError(t, err)
+		require.EqualValues(t, 2, position)
+	}
+	_, err := inside.CreateThread(ctx, lineage.ThreadOptions{})
+	require.NoError(t, err)
+}
+
 // Nothing of a transaction stays whose function fails, and its threads are of no use.
 func TestUpdateThatFails(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	before, mine := head(t, s), errors.New("mine")
 	var thread *lineage.Thread
-	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Store) (err error) {
 		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{})
 		require.NoError(t, err)
 		return mine
@@ -78,7 +113,7 @@ func TestUpdateThatFails(t *testing.T) {
 	require.Equal(t, before, head(t, s))
 	_, err := thread.Info(ctx)
 	require.ErrorIs(t, err, lineage.ErrClosed)
-	require.ErrorIs(t, thread.Update(ctx, func(*lineage.ThreadInfo) {}), lineage.ErrClosed)
+	require.ErrorIs(t, thread.Update(ctx, func(*lineage.ThreadInfo) error { return nil }), lineage.ErrClosed)
 	_, err = s.Thread(ctx, thread.ID())
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
@@ -102,7 +137,7 @@ func TestUpdatesAreSerialisable(t *testing.T) {
 	for w := range writers {
 		all.Go(func() {
 			for range each {
-				err := s.Update(ctx, func(tx *lineage.Tx) error {
+				err := s.Update(ctx, func(tx *lineage.Store) error {
 					a, err := tx.FindThread(ctx, "a")
 					if err != nil {
 						return err
@@ -119,7 +154,7 @@ func TestUpdatesAreSerialisable(t *testing.T) {
 						return nil // the sum of both must not exceed this
 					}
 					n := count(one)
-					return one.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = strconv.Itoa(n + 1) })
+					return one.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = strconv.Itoa(n + 1); return nil })
 				})
 				if err != nil {
 					t.Error(err)
@@ -158,7 +193,7 @@ func TestUpdateWhenAnswersAreLost(t *testing.T) {
 	th, err := below.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	for i := range 50 {
-		require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) error {
+		require.NoError(t, s.Update(ctx, func(tx *lineage.Store) error {
 			thread, err := tx.Thread(ctx, th.ID())
 			if err != nil {
 				return err
@@ -187,30 +222,63 @@ func TestUpdateRefuses(t *testing.T) {
 	require.NoError(t, err)
 	active, err := outside.Active(ctx)
 	require.NoError(t, err)
-	tries := map[string]func(tx *lineage.Tx, th *lineage.Thread, main *lineage.Context) error{
-		"reader": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
+	tries := map[string]func(tx *lineage.Store, th *lineage.Thread, main *lineage.Context) error{
+		"reader": func(_ *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
 			_, err := main.Extend(ctx, lineage.Item{Role: "user", Reader: neverRead{}})
 			return err
 		},
-		"list of contexts": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error {
+		"list of contexts": func(_ *lineage.Store, th *lineage.Thread, _ *lineage.Context) error {
 			for _, err := range th.Contexts(ctx) {
 				return err
 			}
 			return nil
 		},
-		"context of the store": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error {
+		"context of the store": func(_ *lineage.Store, th *lineage.Thread, _ *lineage.Context) error {
 			_, err := th.CreateBranch(ctx, "b", lineage.BranchOptions{From: active})
 			return err
 		},
-		"summary": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
+		"summary": func(_ *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
 			_, _, err := main.Behind(ctx)
 			return err
 		},
+		"list of threads": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+			for _, err := range tx.Threads(ctx, lineage.ThreadQuery{}) {
+				return err
+			}
+			return nil
+		},
+		"watching": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+			for _, err := range tx.Watch(ctx, lineage.Cursor{}) {
+				return err
+			}
+			return nil
+		},
+		"watching a context": func(_ *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
+			for _, err := range main.Watch(ctx, lineage.SpanRef{}) {
+				return err
+			}
+			return nil
+		},
+		"stored reader": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+			_, _, err := tx.Put(ctx, neverRead{}, lineage.BlockOptions{})
+			return err
+		},
+		"erasing": func(tx *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
+			_, err := main.Extend(ctx, lineage.User("secret"))
+			require.NoError(t, err)
+			return tx.Erase(ctx, content.Sum([]byte("secret")))
+		},
+		"transaction": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+			return tx.Update(ctx, func(*lineage.Store) error { return nil })
+		},
+		"deleting": func(_ *lineage.Store, th *lineage.Thread, _ *lineage.Context) error { return th.Delete(ctx) },
+		"syncing":  func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error { return tx.Sync(ctx) },
+		"closing":  func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error { return tx.Close() },
 	}
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {
 			before := head(t, s)
-			require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
+			require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Store) error {
 				th, err := tx.Thread(ctx, outside.ID())
 				require.NoError(t, err)
 				main, err := th.Active(ctx)
@@ -220,7 +288,7 @@ func TestUpdateRefuses(t *testing.T) {
 			require.Equal(t, before, head(t, s))
 		})
 	}
-	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
+	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Store) error {
 		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
 		require.NoError(t, err)
 		for i := range 11_000 {
@@ -240,7 +308,7 @@ func (neverRead) Read([]byte) (int, error) { panic("it is refused before it is r
 func TestUpdateKeepsTypes(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var c *lineage.Context
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Store) (err error) {
 		if c, err = tx.NewContext(ctx, lineage.ContextOptions{}); err != nil {
 			return err
 		}
@@ -278,13 +346,13 @@ func TestRefusedOnce(t *testing.T) {
 		"message": func() error { _, err := main.Extend(ctx, lineage.User("two").WithID("m")); return err },
 		"thread":  func() error { _, err := s.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"}); return err },
 		"in update": func() error {
-			return s.Update(ctx, func(tx *lineage.Tx) error {
+			return s.Update(ctx, func(tx *lineage.Store) error {
 				_, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"})
 				return err
 			})
 		},
 		"in update2": func() error {
-			return s.Update(ctx, func(tx *lineage.Tx) error {
+			return s.Update(ctx, func(tx *lineage.Store) error {
 				c, err := tx.Context(ctx, main.ID())
 				if err != nil {
 					return err

@@ -78,15 +78,6 @@ func (c *Context) ValuesAt(span SpanRef) *Values {
 	return v
 }
 
-// Values returns the values of the store itself.
-func (tx *Tx) Values() *Values { return tx.store.Values() }
-
-// AppValues returns the values of an application.
-func (tx *Tx) AppValues(app string) *Values { return tx.store.AppValues(app) }
-
-// UserValues returns the values of a user.
-func (tx *Tx) UserValues(user string) *Values { return tx.store.UserValues(user) }
-
 func (v *Values) key(key string) structure.ValueKey {
 	return structure.ValueKey{Owner: v.owner, Key: key}
 }
@@ -215,19 +206,16 @@ func (v *Values) Set(ctx context.Context, key string, value []byte) error {
 	})
 }
 
-// Delete deletes a value. Without one there is nothing to do, but in a context, where it
-// hides what would be inherited.
+// Delete deletes a value. In a context it also hides what would be inherited.
 func (v *Values) Delete(ctx context.Context, key string) error {
 	return v.set(ctx, key, func(ctx context.Context, _ *write.Batch) ([]byte, ContentID, error) {
 		is, err := v.read(ctx, key)
 		if isNotFound(err) || err == nil && is.Deleted() {
-			return nil, ContentID{}, errNothing
+			return nil, ContentID{}, v.missing(key)
 		}
 		return nil, ContentID{}, err
 	})
 }
-
-var errNothing = fmt.Errorf("nothing to delete: %w", ErrNotFound)
 
 func (v *Values) set(ctx context.Context, key string, fill func(context.Context, *write.Batch) ([]byte, ContentID, error)) error {
 	if v.asOf {
@@ -236,7 +224,7 @@ func (v *Values) set(ctx context.Context, key string, fill func(context.Context,
 	if v.owner.Scope == structure.ContextScope {
 		defer v.store.writer.Lock(v.owner.Context).Unlock()
 	}
-	err := v.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+	return v.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		var incarnation uint64
 		var seen SpanRef
 		switch v.owner.Scope {
@@ -260,8 +248,4 @@ func (v *Values) set(ctx context.Context, key string, fill func(context.Context,
 		}
 		return err
 	})
-	if err == errNothing {
-		return nil
-	}
-	return err
 }

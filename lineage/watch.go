@@ -123,7 +123,7 @@ func (s *Store) Changes(ctx context.Context, after Cursor) iter.Seq2[Change, err
 //
 // The history must go on from what was yielded. When it does not, because the context was
 // moved back or elsewhere, or if it does not have the span, Watch ends with a
-// *TipMovedError: read the history up to its Actual anew and watch from there. A move
+// *TipError: read the history up to its Actual anew and watch from there. A move
 // that was undone before the watcher looked is not told. When the context is deleted,
 // Watch ends with ErrNotFound.
 //
@@ -171,7 +171,7 @@ func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, nex
 	runs := c.store.runs(ctx)
 	on, err := structure.IsAncestor(seen, tip, runs)
 	if isNotFound(err) || err == nil && !on { // a span that is gone is on no history
-		return SpanRef{}, 0, &TipMovedError{&backend.TipError{Context: c.id, Expected: seen, Actual: tip}}
+		return SpanRef{}, 0, &TipError{Context: c.id, Expected: seen, Actual: tip}
 	}
 	if err != nil {
 		return SpanRef{}, 0, err
@@ -182,10 +182,10 @@ func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, nex
 
 func (s *Store) changeOf(ctx context.Context, c *structure.Commit) (Change, error) {
 	change := Change{Commit: Cursor{Number: c.Number, ID: c.ID}, Time: c.Time, Records: c.Records}
-	moves := make(map[ContextID]*structure.Reflog)
+	moves := make(map[structure.Tip]*structure.Reflog) // by what they made of the tip
 	for _, r := range c.Records {
 		if m, ok := r.(*structure.Reflog); ok {
-			moves[m.Context] = m
+			moves[structure.Tip{Context: m.Context, Span: m.To}] = m
 		}
 	}
 	var added *addition
@@ -253,7 +253,7 @@ func (a *addition) before(at SpanRef) (SpanRef, error) {
 
 // eventOf returns the event that a record stands for. Runs and spans show in the
 // tips that follow them, and moves in the tips they explain.
-func eventOf(r structure.Record, moves map[ContextID]*structure.Reflog) (Event, bool) {
+func eventOf(r structure.Record, moves map[structure.Tip]*structure.Reflog) (Event, bool) {
 	switch r := r.(type) {
 	case *structure.Block:
 		return Event{Kind: ContentStored, Content: r.ID}, true
@@ -270,7 +270,7 @@ func eventOf(r structure.Record, moves map[ContextID]*structure.Reflog) (Event, 
 		}
 		return Event{Kind: kind, Thread: r.Thread, Context: r.ID, Parent: r.Parent, Span: r.Tip, Set: r.Set}, true
 	case *structure.Tip:
-		if m := moves[r.Context]; m != nil {
+		if m := moves[*r]; m != nil {
 			return Event{Kind: ContextMoved, Context: r.Context, Span: r.Span, From: m.From, Name: m.Reason}, true
 		}
 		return Event{Kind: ContextExtended, Context: r.Context, Span: r.Span}, true

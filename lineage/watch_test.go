@@ -44,7 +44,7 @@ func TestEvents(t *testing.T) {
 	say(t, main, "two")
 	f := fork(t, main)
 	require.NoError(t, main.Back(bg, 1))
-	_, err := thread.Checkpoint(bg, "c")
+	_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.NoError(t, thread.DeleteCheckpoint(bg, "c"))
 	require.NoError(t, f.Delete(bg))
@@ -272,11 +272,11 @@ func TestExtendedFrom(t *testing.T) {
 	want = append(want, extended(edited, three[0], tip(t, edited)))
 
 	// Choosing adds nothing: it was added before.
-	set, err := c.Alternatives(bg, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{})
 	require.NoError(t, err)
-	offered := say(t, set.Offered[0], "an answer")
-	require.NoError(t, c.Choose(bg, set.Offered[0]))
-	want = append(want, extended(set.Offered[0], here, offered), extended(c, offered, offered))
+	spoken := say(t, offered[0], "an answer")
+	require.NoError(t, c.Choose(bg, offered[0]))
+	want = append(want, extended(offered[0], here, spoken), extended(c, spoken, spoken))
 	require.Equal(t, want, extensions(t, s, from))
 }
 
@@ -285,11 +285,11 @@ func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")
 	first := tip(t, c)
-	block := structure.NewBlock("text/plain", lineage.BlockOrigin{}, s.Now(), []byte("two"))
+	block := structure.NewBlock("text/plain", content.BlockOrigin{}, write.Of(s).Now(), []byte("two"))
 	ref := lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}
 	for _, records := range [][]structure.Record{
 		{&structure.Run{ID: ref.Run, Parent: first}},
-		{block, &structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: lineage.Message, Role: "user", Content: block.ID, CreatedAt: s.Now()}}}, &structure.Tip{Context: c.ID(), Span: ref}},
+		{block, &structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: lineage.Message, Role: "user", Content: block.ID, CreatedAt: write.Of(s).Now()}}}, &structure.Tip{Context: c.ID(), Span: ref}},
 	} {
 		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Records: records}, backend.Options{})
 		require.NoError(t, err)
@@ -357,10 +357,10 @@ func TestWatchContext(t *testing.T) {
 	_, err = c.ExtendTogether(bg, lineage.User("six"), lineage.User("seven"))
 	require.NoError(t, err)
 	requireNext(t, next, "six", "seven")
-	set, err := c.Alternatives(bg, lineage.Overrides{})
+	offered, err := c.Alternatives(bg, lineage.Overrides{})
 	require.NoError(t, err)
-	say(t, set.Offered[0], "an", "answer")
-	require.NoError(t, c.Choose(bg, set.Offered[0]))
+	say(t, offered[0], "an", "answer")
+	require.NoError(t, c.Choose(bg, offered[0]))
 	requireNext(t, next, "an", "answer")
 
 	requireNext(t, watching(t, c, lineage.SpanRef{}), "one", "two", "three")
@@ -379,7 +379,7 @@ func TestWatchContextThatIsMoved(t *testing.T) {
 	require.NoError(t, c.Back(bg, 1))
 	_, err := next()
 	require.ErrorIs(t, err, lineage.ErrTipMoved)
-	var moved *lineage.TipMovedError
+	var moved *lineage.TipError
 	require.ErrorAs(t, err, &moved)
 	require.Equal(t, at, moved.Expected)
 	require.Equal(t, tip(t, c), moved.Actual)
@@ -516,4 +516,37 @@ func TestWatchContextWhileManyWrite(t *testing.T) {
 	for _, seen := range watched {
 		require.Equal(t, want, seen)
 	}
+}
+
+// A transaction that moves a context and extends it did both.
+func TestEventsOfMoveAndExtension(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "one", "two", "three")
+	was, from := tip(t, c), head(t, s)
+	first, err := s.At(bg, was, 1)
+	require.NoError(t, err)
+	second, err := s.At(bg, was, 2)
+	require.NoError(t, err)
+	require.NoError(t, s.Update(bg, func(tx *lineage.Store) error {
+		c, err := tx.Context(bg, c.ID())
+		require.NoError(t, err)
+		require.NoError(t, c.MoveTo(bg, second, "a"))
+		require.NoError(t, c.MoveTo(bg, first, "b"))
+		_, err = c.Extend(bg, lineage.User("again"))
+		return err
+	}))
+	var events []lineage.Event
+	for change, err := range s.Changes(bg, lineage.Cursor{Number: from}) {
+		require.NoError(t, err)
+		for _, e := range change.Events {
+			if e.Context == c.ID() {
+				events = append(events, e)
+			}
+		}
+	}
+	require.Equal(t, []lineage.Event{
+		{Kind: lineage.ContextMoved, Context: c.ID(), Span: second, From: was, Name: "a"},
+		{Kind: lineage.ContextMoved, Context: c.ID(), Span: first, From: second, Name: "b"},
+		{Kind: lineage.ContextExtended, Context: c.ID(), Span: tip(t, c), From: first},
+	}, events)
 }

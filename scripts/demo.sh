@@ -34,11 +34,11 @@ show() {
 say 'A store, and an archive of 100 conversation trees'
 run init
 run import "$root/testdata/demo/oasst-trees.jsonl.gz"
-run chat list --limit 5
+run thread list --limit 5
 
 say 'One of the conversations, with its branches'
-run chat set 8d133a5a-f25c-4738-ae22-8a4901dfc3db --title 'Symbolic links' > /dev/null
-run chat use 'symbolic links'
+run thread set 8d133a5a-f25c-4738-ae22-8a4901dfc3db --title 'Symbolic links' > /dev/null
+run thread use 'symbolic links'
 run branch mine --switch
 run checkpoint before
 run tree
@@ -84,8 +84,8 @@ say 'The store is yours to play with'
 cat <<END
   cd $demo
   alias lineage=$lineage
-  lineage chat list                  the conversations
-  lineage tree                       the one of the demonstration; lineage chat use ID for others
+  lineage thread list                  the conversations
+  lineage tree                       the one of the demonstration; lineage thread use ID for others
   lineage fork mine --count 1000     a thousand forks more, and lineage stats again
   lineage rewind @{2}                two messages back, on a new branch
   lineage export -o links.html       a page to read

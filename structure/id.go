@@ -22,6 +22,7 @@ var ErrBadID = errors.New("malformed id")
 type ID[K any] [16]byte
 
 type (
+	storeKind      struct{}
 	threadKind     struct{}
 	contextKind    struct{}
 	runKind        struct{}
@@ -31,6 +32,8 @@ type (
 )
 
 type (
+	// StoreID identifies a store and its copies.
+	StoreID = ID[storeKind]
 	// ThreadID identifies a thread.
 	ThreadID = ID[threadKind]
 	// ContextID identifies a context, and with it the branch that names it.

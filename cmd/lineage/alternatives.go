@@ -68,12 +68,16 @@ func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) er
 	for i := range o.models {
 		each[i].Model = &o.models[i]
 	}
-	set, err := found.Context.Alternatives(ctx, each...)
+	offered, err := found.Context.Alternatives(ctx, each...)
 	if err != nil {
 		return err
 	}
-	for i, c := range set.Offered {
-		r := alternativeRecord{SpanSet: set.ID().String(), Context: c.ID().String()}
+	info, err := offered[0].Info(ctx)
+	if err != nil {
+		return err
+	}
+	for i, c := range offered {
+		r := alternativeRecord{SpanSet: info.Set.String(), Context: c.ID().String()}
 		if len(o.models) > 0 {
 			r.Model = o.models[i]
 		}
@@ -103,7 +107,7 @@ func listAlternatives(ctx context.Context, s *session, name string) error {
 		if err != nil {
 			return err
 		}
-		state, err := s.store.View().Context(ctx, c.ID())
+		state, err := c.Info(ctx)
 		if err != nil {
 			return err
 		}

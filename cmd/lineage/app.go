@@ -26,10 +26,10 @@ type app struct {
 	buffer   *bufio.Writer
 
 	// Flags of all commands.
-	store string
-	chat  string
-	json  bool
-	wait  time.Duration
+	store      string
+	threadName string
+	json       bool
+	wait       time.Duration
 	// durability is "full" or "normal".
 	durability string
 
@@ -82,12 +82,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.fail(err)
 }
 
-// namedChat returns the chat that the user named, empty for none.
-func (a *app) namedChat() string {
-	if a.chat != "" {
-		return a.chat
+// namedThread returns the thread that the user named, empty for none.
+func (a *app) namedThread() string {
+	if a.threadName != "" {
+		return a.threadName
 	}
-	return a.getenv("LINEAGE_CHAT")
+	return a.getenv("LINEAGE_THREAD")
 }
 
 // root returns the command that all others are below.
@@ -99,14 +99,14 @@ func (a *app) root() *cobra.Command {
 pointer, stores the same bytes once, and tells where anything came from.
 
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
-the nearest .lineage in the current folder or one above it. A chat is a conversation with
-branches; commands work on the one given by --chat or LINEAGE_CHAT, or else the one
-chosen by 'lineage chat use', or the one that changed last, which is listed first. A chat is
+the nearest .lineage in the current folder or one above it. A thread is a conversation with
+branches; commands work on the one given by --thread or LINEAGE_THREAD, or else the one
+chosen by 'lineage thread use', or the one that changed last, which is listed first. A thread is
 named by its id, the 8 digits that are shown of it, or its title. Titles and parts of ids are
-looked up by reading all chats.
+looked up by reading all threads.
 
 Positions are written as names: a branch (main), a checkpoint, an id or the beginning of
-one as it is listed (3f9ac2d1, 3f9a), the address of a message (3f9ac2d1/12), CHAT/BRANCH, or @
+one as it is listed (3f9ac2d1, 3f9a), the address of a message (3f9ac2d1/12), THREAD/BRANCH, or @
 for the active branch. Steps lead on from there: main~2 and main@{2} are two messages
 back, main:3 is the third message, and main@{-1} is where main stood before it was last
 moved. Alone they start at the active branch: @{1}, :3.`,
@@ -129,7 +129,7 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	root.SetIn(a.stdin)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "", "the store's directory (LINEAGE_STORE)")
-	flags.StringVar(&a.chat, "chat", "", "the chat to work on: its id or title (LINEAGE_CHAT)")
+	flags.StringVar(&a.threadName, "thread", "", "the thread to work on: its id or title (LINEAGE_THREAD)")
 	flags.BoolVar(&a.json, "json", false, "print JSON records, one a line")
 	flags.DurationVar(&a.wait, "wait", 3*time.Second, "how long to wait while another process has the store open")
 	flags.StringVar(&a.durability, "durability", "full", "when a change counts as made: full, normal")
@@ -153,7 +153,7 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	}
 	help.GroupID = "program"
 	a.completeArguments(root)
-	if err := root.RegisterFlagCompletionFunc("chat", a.completion((*session).chatNames)); err != nil {
+	if err := root.RegisterFlagCompletionFunc("thread", a.completion((*session).threadNames)); err != nil {
 		panic(err) // the flag is bound above
 	}
 	countArguments(root)

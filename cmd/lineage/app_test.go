@@ -256,8 +256,8 @@ func TestPasswordsAreNotShown(t *testing.T) {
 func TestNothingIsMissingWithoutAWordAboutDamage(t *testing.T) {
 	dir := newStore(t)
 	run := func(args ...string) result { return runLine(t.Context(), append(args, "--store", dir)...) }
-	require.Zero(t, run("chat", "create", "--id", "later").code)
-	require.Zero(t, run("append", "a walrus", "--chat", "later").code)
+	require.Zero(t, run("thread", "create", "--id", "later").code)
+	require.Zero(t, run("append", "a walrus", "--thread", "later").code)
 	require.Zero(t, run("search", "walrus").code) // the search index knows the last commit
 	segments, err := filepath.Glob(filepath.Join(dir, "journal", "*.seg"))
 	require.NoError(t, err)
@@ -266,7 +266,7 @@ func TestNothingIsMissingWithoutAWordAboutDamage(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(segments[0], b[:bytes.Index(b, []byte("later"))], 0o600))
 	for _, line := range [][]string{
-		{"log", "--chat", "later"}, {"log", "--chat", "never"}, {"cat", "--chat", "later", ":1"}, {"search", "walrus"}, {"search", "nothing-of"}, {"chat", "list"},
+		{"log", "--thread", "later"}, {"log", "--thread", "never"}, {"cat", "--thread", "later", ":1"}, {"search", "walrus"}, {"search", "nothing-of"}, {"thread", "list"},
 	} {
 		got := run(line...)
 		require.Equal(t, exitCorrupt, got.code, "%s: %s", line, got.err)

@@ -50,7 +50,7 @@ func appendCommand(a *app) *cobra.Command {
 		Long: `Adds to the history of a context, the active branch unless another is named. One argument
 is the text; of two the first is the context. What to add comes from there, from
 --text, from a file (--file), from a JSON object a line (--jsonl), or from standard
-input (-). A store without a chat gets one. A text that is empty is refused, except in --jsonl.
+input (-). A store without a thread gets one. A text that is empty is refused, except in --jsonl.
 The type of a file is told from its name and from how it begins, unless --type says it.
 
 A line of --jsonl has role and text (or content, which may be any JSON), and
@@ -78,7 +78,7 @@ added, or none, so they are in memory together; 'lineage import' takes any numbe
 	f.StringVar(&o.model, "model", "", "the model that made it")
 	f.StringVar(&o.user, "user", "", "the user that it is from")
 	f.StringVar(&o.mime, "type", "", "its media type")
-	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the chat")
+	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the thread")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
 	f.StringVar(&o.document, "document", "", "add a revision of this document instead of a message")
 	f.Uint64Var(&o.revision, "revision", 0, "which revision of the document it is")
@@ -119,7 +119,7 @@ func (o *appendOptions) positional(args []string) error {
 type appendedRecord struct {
 	Context string `json:"context"`
 	Branch  string `json:"branch,omitempty"`
-	Chat    string `json:"chat,omitempty"`
+	Thread  string `json:"thread,omitempty"`
 	// IDs are the messages that were added, in order.
 	IDs []string `json:"ids"`
 	// Tip is the last of them, where the context stands now, and Length how many
@@ -142,7 +142,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 	}
 	return a.change(ctx, func(ctx context.Context, s *session) error {
 		if s.thread == nil && o.context == "" {
-			if err := s.firstChat(ctx, items); err != nil {
+			if err := s.firstThread(ctx, items); err != nil {
 				return err
 			}
 		}
@@ -164,7 +164,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 		}
 		r := appendedRecord{Context: found.Context.ID().String(), Branch: found.Branch}
 		if found.Thread != nil {
-			r.Chat = found.Thread.ID().String()
+			r.Thread = found.Thread.ID().String()
 		}
 		for _, ref := range added {
 			r.IDs = append(r.IDs, ref.String())
@@ -197,19 +197,19 @@ func appendTo(ctx context.Context, c *lineage.Context, items []lineage.Item, aft
 	return c.Extend(ctx, items...)
 }
 
-// firstChat makes the chat of a store that has none, titled by how it begins.
-func (s *session) firstChat(ctx context.Context, items []lineage.Item) error {
+// firstThread makes the thread of a store that has none, titled by how it begins.
+func (s *session) firstThread(ctx context.Context, items []lineage.Item) error {
 	title := screen.Cut(screen.Line(string(items[0].Body)), 60)
 	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{Title: title})
 	if err != nil {
 		return err
 	}
-	if err := s.useChat(t.ID()); err != nil {
+	if err := s.useThread(t.ID()); err != nil {
 		return err
 	}
 	s.thread = t
 	s.refs = newRefs(s)
-	s.note("made the chat %q", title)
+	s.note("made the thread %q", title)
 	return nil
 }
 

@@ -23,7 +23,7 @@ question on the side. A text is its first own message.`,
 }
 
 func runAside(ctx context.Context, s *session, text string) error {
-	t, err := s.needChat()
+	t, err := s.needThread()
 	if err != nil {
 		return err
 	}

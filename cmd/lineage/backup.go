@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 func backupCommand(a *app) *cobra.Command {
@@ -19,7 +20,7 @@ itself, and is there under its name only when it is complete. 'lineage restore' 
 		Example: `  lineage backup monday.lineage`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
 				return runBackup(ctx, s, args[0])
 			})
 		}),
@@ -48,7 +49,7 @@ func runBackup(ctx context.Context, s *session, dir string) error {
 	return s.copied(dir, report)
 }
 
-func (a *app) copied(dir string, report lineage.BackupReport) error {
+func (a *app) copied(dir string, report backend.BackupReport) error {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
 	}

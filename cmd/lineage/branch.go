@@ -22,8 +22,8 @@ func branchCommand(a *app) *cobra.Command {
 	o := &branchOptions{}
 	c := &cobra.Command{
 		Use:   "branch [NAME]",
-		Short: "List the branches of a chat, or make one",
-		Long: `Lists the branches of the chat, or makes one where the active branch stands, or at any
+		Short: "List the branches of a thread, or make one",
+		Long: `Lists the branches of the thread, or makes one where the active branch stands, or at any
 position with --from. A name that reads as a position (main~1, main:2) is refused.`,
 		Example: `  lineage branch
   lineage branch museums --from :2 --switch
@@ -51,7 +51,7 @@ position with --from. A name that reads as a position (main~1, main:2) is refuse
 // branchRecord is a branch.
 type branchRecord struct {
 	Name    string `json:"name"`
-	Chat    string `json:"chat"`
+	Thread  string `json:"thread"`
 	Context string `json:"context"`
 	// Head is the message that it stands at.
 	Head      *string   `json:"head"`
@@ -65,7 +65,7 @@ func (*branchRecord) recordType() string { return "branch" }
 
 func newBranchRecord(b lineage.BranchInfo) *branchRecord {
 	return &branchRecord{
-		Name: b.Name, Chat: b.Thread.String(), Context: b.Context.String(), Head: spanID(b.Head), Active: b.Active,
+		Name: b.Name, Thread: b.Thread.String(), Context: b.Context.String(), Head: spanID(b.Head), Active: b.Active,
 		Length: b.Length, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
 	}
 }
@@ -78,7 +78,7 @@ func runBranchList(ctx context.Context, a *app) error {
 }
 
 func listBranches(ctx context.Context, s *session) error {
-	t, err := s.needChat()
+	t, err := s.needThread()
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func runBranchCreate(ctx context.Context, a *app, o *branchOptions) error {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.createBranch(ctx, o) })
 	}
 	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needChat()
+		t, err := s.needThread()
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 func bundleCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bundle",
-		Short: "Carry chats from one store to another, whole",
-		Long: `A bundle is a file that carries chats, or a whole store, to another store and loses nothing: ids, times,
+		Short: "Carry threads from one store to another, whole",
+		Long: `A bundle is a file that carries threads, or a whole store, to another store and loses nothing: ids, times,
 branches, checkpoints, summaries. Written against an inventory of the other store it leaves out what
 that has.`,
 		Example: `  lineage bundle create lisbon.bundle

@@ -16,7 +16,7 @@ import (
 
 type bundleCreateOptions struct {
 	file    string
-	chats   []string
+	threads []string
 	all     bool
 	against string
 }
@@ -24,17 +24,17 @@ type bundleCreateOptions struct {
 func bundleCreateCommand(a *app) *cobra.Command {
 	o := &bundleCreateOptions{}
 	c := &cobra.Command{
-		Use:   "create FILE [CHAT]...",
-		Short: "Write chats into a bundle",
-		Long: `Writes the current chat, those named, or with --all the whole store into a bundle. With --against
+		Use:   "create FILE [THREAD]...",
+		Short: "Write threads into a bundle",
+		Long: `Writes the current thread, those named, or with --all the whole store into a bundle. With --against
 what is listed in another store's inventory is left out. FILE - is standard output.`,
 		Example: `  lineage bundle create lisbon.bundle lisbon
   lineage bundle create everything.bundle --all --json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			o.file, o.chats = args[0], args[1:]
-			if o.all && len(o.chats) > 0 {
-				return usagef("--all writes every chat: name none")
+			o.file, o.threads = args[0], args[1:]
+			if o.all && len(o.threads) > 0 {
+				return usagef("--all writes every thread: name none")
 			}
 			return a.read(ctx, func(ctx context.Context, s *session) error { return runBundleCreate(ctx, s, o) })
 		}),
@@ -87,11 +87,11 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 		}
 	}
 	if !o.all {
-		if len(o.chats) == 0 {
-			o.chats = []string{""}
+		if len(o.threads) == 0 {
+			o.threads = []string{""}
 		}
-		for _, name := range o.chats {
-			t, err := s.chatNamed(ctx, name)
+		for _, name := range o.threads {
+			t, err := s.threadNamed(ctx, name)
 			if err != nil {
 				return err
 			}
@@ -113,7 +113,7 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 			Left: report.Left, Bytes: report.Bytes,
 		})
 	}
-	s.printf("wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "chat"),
+	s.printf("wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "thread"),
 		screen.Plural(int64(report.Spans), "message"), screen.Bytes(report.Bytes))
 	return nil
 }

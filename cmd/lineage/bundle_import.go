@@ -66,7 +66,7 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 	}
 	defer closeInput()
 	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
-	return a.open(ctx, openMode{create: named, noChat: true}, func(ctx context.Context, s *session) error {
+	return a.open(ctx, openMode{create: named, noThread: true}, func(ctx context.Context, s *session) error {
 		line := s.progress("importing", screen.Bytes)
 		report, err := bundle.Import(ctx, s.store, in, bundle.ImportOptions{OnConflict: conflict, Progress: line.Show})
 		line.Done()
@@ -94,7 +94,7 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		if s.json {
 			return s.emit(&r)
 		}
-		s.printf("added %s, %s, %s; %s moved on\n", screen.Plural(int64(r.Threads), "chat"), screen.Plural(int64(r.Contexts), "context"),
+		s.printf("added %s, %s, %s; %s moved on\n", screen.Plural(int64(r.Threads), "thread"), screen.Plural(int64(r.Contexts), "context"),
 			screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Moved), "context"))
 		return nil
 	})

@@ -19,7 +19,7 @@ func bundleInventoryCommand(a *app) *cobra.Command {
   lineage bundle inventory here.inventory && lineage bundle create new.bundle --against here.inventory --all`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
 				return runBundleInventory(ctx, s, args[0])
 			})
 		}),

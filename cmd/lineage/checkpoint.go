@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,8 @@ func checkpointCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "checkpoint [NAME]",
 		Aliases: []string{"checkpoints"},
-		Short:   "List the checkpoints of a chat, or put one",
-		Long: `Lists the checkpoints of the chat, or puts one: a name for a message, where the active branch
+		Short:   "List the checkpoints of a thread, or put one",
+		Long: `Lists the checkpoints of the thread, or puts one: a name for a message, where the active branch
 stands unless --at says otherwise. A name that is taken moves there.`,
 		Example: `  lineage checkpoint
   lineage checkpoint booked
@@ -42,9 +43,9 @@ stands unless --at says otherwise. A name that is taken moves there.`,
 
 // checkpointRecord is a checkpoint.
 type checkpointRecord struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Chat string `json:"chat"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Thread string `json:"thread"`
 	// Message is the message that it names, and Position its place in its history.
 	Message   string    `json:"message"`
 	Position  uint64    `json:"position"`
@@ -59,7 +60,7 @@ func (s *session) checkpointRecord(ctx context.Context, t *lineage.Thread, c lin
 		return nil, err
 	}
 	return &checkpointRecord{
-		ID: c.ID.String(), Name: c.Name, Chat: t.ID().String(), Message: c.Span.String(), Position: position, CreatedAt: c.CreatedAt.UTC(),
+		ID: c.ID.String(), Name: c.Name, Thread: t.ID().String(), Message: c.Span.String(), Position: position, CreatedAt: c.CreatedAt.UTC(),
 	}, nil
 }
 
@@ -71,7 +72,7 @@ func runCheckpointList(ctx context.Context, a *app) error {
 }
 
 func listCheckpoints(ctx context.Context, s *session) error {
-	t, err := s.needChat()
+	t, err := s.needThread()
 	if err != nil {
 		return err
 	}
@@ -120,20 +121,21 @@ func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.putCheckpoint(ctx, o) })
 	}
 	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needChat()
+		t, err := s.needThread()
 		if err != nil {
 			return err
 		}
-		var c lineage.CheckpointInfo
-		if o.at == "" {
-			c, err = t.Checkpoint(ctx, o.name)
-		} else {
-			found, findErr := s.refs.Find(ctx, o.at)
-			if findErr != nil {
-				return findErr
+		var at lineage.SpanRef
+		if o.at != "" {
+			found, err := s.refs.Find(ctx, o.at)
+			if err != nil {
+				return err
 			}
-			c, err = t.CheckpointAt(ctx, o.name, found.Span, lineage.CheckpointOptions{})
+			if at = found.Span; at.IsZero() {
+				return fmt.Errorf("checkpoint %q: no message at %q: %w", o.name, o.at, lineage.ErrInvalid)
+			}
 		}
+		c, err := t.SetCheckpoint(ctx, o.name, lineage.CheckpointOptions{At: at})
 		if err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 // groups are the commands as help lists them.
 func groups() []group {
 	return []group{
-		{"start", "Stores and chats", []func(*app) *cobra.Command{
-			initCommand, infoCommand, chatCommand, importCommand, exportCommand, bundleCommand,
+		{"start", "Stores and threads", []func(*app) *cobra.Command{
+			initCommand, infoCommand, threadCommand, importCommand, exportCommand, bundleCommand,
 		}},
 		{"read", "Look", []func(*app) *cobra.Command{
 			logCommand, showCommand, treeCommand, contextsCommand, catCommand, diffCommand, commonPrefixCommand, resolveCommand,

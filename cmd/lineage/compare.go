@@ -32,7 +32,7 @@ what differs: rows that are missing, extra or different. Exits with 8 if any do.
 			if err := mustExist(o.dsn); err != nil {
 				return err
 			}
-			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
 				return runCompare(ctx, s, o)
 			})
 		}),
@@ -71,7 +71,7 @@ func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) 
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	r := comparedRecord{Database: redact(o.dsn), Complete: true}
-	line := s.progress("comparing", func(n int64) string { return screen.Plural(n, "chat") })
+	line := s.progress("comparing", func(n int64) string { return screen.Plural(n, "thread") })
 	for d, err := range sqladapter.Compare(ctx, db, s.store, sqladapter.CompareOptions{Progress: func(done, total int) {
 		line.Show(int64(done), int64(total))
 	}}) {

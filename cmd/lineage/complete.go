@@ -32,8 +32,8 @@ func (a *app) completeArguments(c *cobra.Command) {
 	}
 	switch {
 	case len(c.ValidArgs) > 0:
-	case has("CHAT"):
-		c.ValidArgsFunction = a.completion((*session).chatNames)
+	case has("THREAD"):
+		c.ValidArgsFunction = a.completion((*session).threadNames)
 	case c.Name() == "merge", has("CONTEXT", "BRANCH", "[NAME]", "POSITION", "MESSAGE", "CONTENT", "A [B]", "ALTERNATIVE"), c.Name() == "delete":
 		c.ValidArgsFunction = a.completion((*session).positionNames)
 	case c.Name() == "restore-checkpoint":
@@ -94,8 +94,8 @@ func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// chatNames returns the ids of chats, with their titles.
-func (s *session) chatNames(ctx context.Context) ([]string, error) {
+// threadNames returns the ids of threads, with their titles.
+func (s *session) threadNames(ctx context.Context) ([]string, error) {
 	var names []string
 	for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {

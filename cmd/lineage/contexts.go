@@ -14,11 +14,11 @@ import (
 // contextRecord is a context as it is now.
 type contextRecord struct {
 	ID string `json:"id"`
-	// Chat is the id of the chat that it belongs to.
-	Chat string `json:"chat,omitempty"`
+	// Thread is the id of the thread that it belongs to.
+	Thread string `json:"thread,omitempty"`
 	// Branch is its name, for a branch.
 	Branch string `json:"branch,omitempty"`
-	// Active is set for the active branch of its chat.
+	// Active is set for the active branch of its thread.
 	Active bool `json:"active,omitempty"`
 	// Parent is the context that it was forked or spawned from.
 	Parent string `json:"parent,omitempty"`
@@ -75,7 +75,7 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 	if info.Thread.IsZero() {
 		return r, nil
 	}
-	r.Chat = info.Thread.String()
+	r.Thread = info.Thread.String()
 	b, err := backend.BranchOf(ctx, s.store.View(), info.Thread, info.ID)
 	if err != nil {
 		return nil, err

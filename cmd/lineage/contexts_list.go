@@ -14,23 +14,23 @@ import (
 func contextsCommand(a *app) *cobra.Command {
 	alone := false
 	c := &cobra.Command{
-		Use:   "contexts [CHAT]",
-		Short: "List the contexts of a chat, or those that are in no chat",
-		Long: `Lists the contexts of a chat, oldest first: its branches, and forks and subagents
-without a name. With --alone it lists the contexts that belong to no chat, which programs make.`,
+		Use:   "contexts [THREAD]",
+		Short: "List the contexts of a thread, or those that are in no thread",
+		Long: `Lists the contexts of a thread, oldest first: its branches, and forks and subagents
+without a name. With --alone it lists the contexts that belong to no thread, which programs make.`,
 		Example: `  lineage contexts
   lineage contexts lisbon --json
   lineage contexts --alone`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			if alone && len(args) > 0 {
-				return usagef("--alone lists what is in no chat: there is no CHAT to name")
+				return usagef("--alone lists what is in no thread: there is no THREAD to name")
 			}
 			return a.read(ctx, func(ctx context.Context, s *session) error {
 				if alone {
 					return s.listContexts(ctx, s.store.Contexts(ctx))
 				}
-				t, err := s.chatNamed(ctx, arg(args, 0))
+				t, err := s.threadNamed(ctx, arg(args, 0))
 				if err != nil {
 					return err
 				}
@@ -38,7 +38,7 @@ without a name. With --alone it lists the contexts that belong to no chat, which
 			})
 		}),
 	}
-	c.Flags().BoolVar(&alone, "alone", false, "list the contexts that belong to no chat")
+	c.Flags().BoolVar(&alone, "alone", false, "list the contexts that belong to no thread")
 	return c
 }
 

@@ -39,7 +39,7 @@ func evilStore(t *testing.T, parent string) (dir string, ids map[string]string) 
 	defer func() { require.NoError(t, store.Close()) }()
 	overrides := lineage.Overrides{Model: ptr("model " + evil), SystemPrompt: ptr("system " + evil), JSON: []byte(evilJSON)}
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{
-		SourceID: "chat " + evil, UserID: "user " + evil, Title: "title " + evil, Metadata: []byte(evilJSON), Overrides: overrides,
+		SourceID: "thread " + evil, UserID: "user " + evil, Title: "title " + evil, Metadata: []byte(evilJSON), Overrides: overrides,
 	})
 	require.NoError(t, err)
 	_, err = store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "second " + evil, Title: "title " + evil})
@@ -60,7 +60,7 @@ func evilStore(t *testing.T, parent string) (dir string, ids map[string]string) 
 	require.NoError(t, err)
 	_, err = branch.Extend(ctx, lineage.User("other "+evil))
 	require.NoError(t, err)
-	_, err = thread.CheckpointAt(ctx, "checkpoint "+evil, spans[2], lineage.CheckpointOptions{})
+	_, err = thread.SetCheckpoint(ctx, "checkpoint "+evil, lineage.CheckpointOptions{At: spans[2]})
 	require.NoError(t, err)
 	fork, err := main.Fork(ctx, lineage.ForkOptions{})
 	require.NoError(t, err)
@@ -86,13 +86,13 @@ var evilLines = map[string][]string{
 	"lineage":                    {"", "--evil", "nonesuch-EVIL", "--store EVIL log"},
 	"lineage init":               {"init DIR", "init STORE"},
 	"lineage info":               {"info", "inspect"},
-	"lineage chat":               {"chat", "chat nonesuch-EVIL"},
-	"lineage chat create":        {"chat create --title EVIL --id EVIL --user EVIL --model EVIL --system EVIL", "chat create --id EVIL"},
-	"lineage chat delete":        {"chat delete nonesuch-EVIL", "chat delete CHAT", "chat delete CHAT --yes"},
-	"lineage chat list":          {"chat list", "chat list --user USER", "chat list --title EVIL --source-prefix EVIL --metadata EVIL=EVIL", "chat list --metadata EVIL", "chat list --since EVIL", "chat list --after EVIL", "chat list --limit 1 --oldest"},
-	"lineage chat set":           {"chat set --title EVIL --user EVIL", "chat set nonesuch-EVIL", "chat set --metadata EVIL"},
-	"lineage chat show":          {"chat show", "chat show CHAT", "chat show EVIL"},
-	"lineage chat use":           {"chat use CHAT", "chat use TITLE"},
+	"lineage thread":             {"thread", "thread nonesuch-EVIL"},
+	"lineage thread create":      {"thread create --title EVIL --id EVIL --user EVIL --model EVIL --system EVIL", "thread create --id EVIL"},
+	"lineage thread delete":      {"thread delete nonesuch-EVIL", "thread delete THREAD", "thread delete THREAD --yes"},
+	"lineage thread list":        {"thread list", "thread list --user USER", "thread list --title EVIL --source-prefix EVIL --metadata EVIL=EVIL", "thread list --metadata EVIL", "thread list --since EVIL", "thread list --after EVIL", "thread list --limit 1 --oldest"},
+	"lineage thread set":         {"thread set --title EVIL --user EVIL", "thread set nonesuch-EVIL", "thread set --metadata EVIL"},
+	"lineage thread show":        {"thread show", "thread show THREAD", "thread show EVIL"},
+	"lineage thread use":         {"thread use THREAD", "thread use TITLE"},
 	"lineage import":             {"import ARCHIVE --user EVIL", "import FOLDER", "import nonesuch-EVIL", "import DIR --format EVIL", "import sqlite:EVIL"},
 	"lineage export":             {"export", "export --format html", "export --format openai", "export --format sharegpt", "export --all", "export --format EVIL", "export -o DIR.md"},
 	"lineage bundle":             {"bundle", "bundle nonesuch-EVIL"},
@@ -101,8 +101,8 @@ var evilLines = map[string][]string{
 	"lineage bundle inventory":   {"bundle inventory DIR"},
 	"lineage log":                {"log", "log --oneline", "log BRANCH", "log --oneline --role EVIL", "log nonesuch-EVIL", "log --from EVIL"},
 	"lineage show":               {"show", "show FIRST", "show :2", "show :4", "show :5", "show BRANCH", "show nonesuch-EVIL"},
-	"lineage contexts":           {"contexts", "contexts CHAT", "contexts --alone", "contexts nonesuch-EVIL"},
-	"lineage tree":               {"tree", "tree --full", "tree CHAT", "tree nonesuch-EVIL"},
+	"lineage contexts":           {"contexts", "contexts THREAD", "contexts --alone", "contexts nonesuch-EVIL"},
+	"lineage tree":               {"tree", "tree --full", "tree THREAD", "tree nonesuch-EVIL"},
 	"lineage cat":                {"cat :1", "cat :2", "cat :4", "cat :5", "cat nonesuch-EVIL"},
 	"lineage diff":               {"diff MAIN BRANCH", "diff MAIN nonesuch-EVIL"},
 	"lineage common-prefix":      {"common-prefix MAIN BRANCH", "common-prefix nonesuch-EVIL"},
@@ -150,8 +150,8 @@ var evilLines = map[string][]string{
 	"lineage restore":            {"backup DIR", "restore DIR BUNDLE", "restore nonesuch-EVIL BUNDLE"},
 	"lineage salvage":            {"salvage STORE DIR", "salvage nonesuch-EVIL DIR"},
 	"lineage version":            {"version"},
-	"lineage completion":         {"completion bash", "completion EVIL", "__complete log ", "__complete switch b", "__complete chat use ", "__complete --store STORE cat "},
-	"database":                   {"project sqlite:DB", "--store sqlite:DB chat", "--store sqlite:DB log", "--store sqlite:DB log --oneline", "--store sqlite:DB tree", "--store sqlite:DB show", "--store sqlite:DB branch", "--store sqlite:DB checkpoint", "--store sqlite:DB search needle", "--store sqlite:DB chat show", "--store sqlite:DB show nonesuch-EVIL", "import sqlite:DB", "--store sqlite:DB delete BRANCHNAME --yes", "--store sqlite:DB append EVIL"},
+	"lineage completion":         {"completion bash", "completion EVIL", "__complete log ", "__complete switch b", "__complete thread use ", "__complete --store STORE cat "},
+	"database":                   {"project sqlite:DB", "--store sqlite:DB thread", "--store sqlite:DB log", "--store sqlite:DB log --oneline", "--store sqlite:DB tree", "--store sqlite:DB show", "--store sqlite:DB branch", "--store sqlite:DB checkpoint", "--store sqlite:DB search needle", "--store sqlite:DB thread show", "--store sqlite:DB show nonesuch-EVIL", "import sqlite:DB", "--store sqlite:DB delete BRANCHNAME --yes", "--store sqlite:DB append EVIL"},
 	"lineage help":               {"help log", "help nonesuch-EVIL"},
 }
 
@@ -205,7 +205,7 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 				require.NoError(t, os.WriteFile(archive, evilArchive(t), 0o600))
 				names := map[string]string{
 					"EVIL": evil, "STORE": copied, "DIR": filepath.Join(folder, "new"+evilName), "BUNDLE": filepath.Join(folder, "bundle"+evilName),
-					"ARCHIVE": archive, "FOLDER": filepath.Join(folder, "files"), "DB": filepath.Join(folder, evilName+".db"), "CHAT": "chat " + evil, "TITLE": "title " + evil, "USER": "user " + evil,
+					"ARCHIVE": archive, "FOLDER": filepath.Join(folder, "files"), "DB": filepath.Join(folder, evilName+".db"), "THREAD": "thread " + evil, "TITLE": "title " + evil, "USER": "user " + evil,
 					"BRANCHNAME": "branch " + evil, "CHECKPOINT": "checkpoint " + evil,
 				}
 				for _, line := range lines {
@@ -248,7 +248,7 @@ func evilArgs(line string, names ...map[string]string) []string {
 func runEvil(t *testing.T, line, store string, args []string, terminal bool) {
 	t.Helper()
 	getenv := func(name string) string {
-		return map[string]string{"LINEAGE_STORE": store, "LINEAGE_CHAT": "chat " + evil}[name]
+		return map[string]string{"LINEAGE_STORE": store, "LINEAGE_THREAD": "thread " + evil}[name]
 	}
 	if !terminal {
 		var out, errOut bytes.Buffer

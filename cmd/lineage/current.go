@@ -16,16 +16,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// chatFile is a file in a store that names the chosen chat, with a checksum. It is a
+// threadFile is a file in a store that names the chosen thread, with a checksum. It is a
 // preference of the command line and unknown to the store.
-const chatFile = "current-chat"
+const threadFile = "current-thread"
 
-// currentChat returns the chat that commands work on, nil while there is none.
-func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
-	if name := s.namedChat(); name != "" {
+// currentThread returns the thread that commands work on, nil while there is none.
+func (s *session) currentThread(ctx context.Context) (*lineage.Thread, error) {
+	if name := s.namedThread(); name != "" {
 		return refs.New(s.store, nil).Thread(ctx, name)
 	}
-	id, err := s.chosenChat()
+	id, err := s.chosenThread()
 	if err != nil {
 		return nil, err
 	}
@@ -35,36 +35,36 @@ func (s *session) currentChat(ctx context.Context) (*lineage.Thread, error) {
 			return t, err
 		}
 	}
-	return s.latestChat(ctx)
+	return s.latestThread(ctx)
 }
 
-// chosenChat returns the chat that was chosen, zero if none was. A file that is damaged is
-// an error: a message must not go to another chat.
-func (s *session) chosenChat() (lineage.ThreadID, error) {
-	path := filepath.Join(s.dir, chatFile)
+// chosenThread returns the thread that was chosen, zero if none was. A file that is damaged is
+// an error: a message must not go to another thread.
+func (s *session) chosenThread() (lineage.ThreadID, error) {
+	path := filepath.Join(s.dir, threadFile)
 	b, err := vfs.ReadFile(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return lineage.ThreadID{}, nil
 	}
 	if err != nil {
-		return lineage.ThreadID{}, fmt.Errorf("current chat: %w", err)
+		return lineage.ThreadID{}, fmt.Errorf("current thread: %w", err)
 	}
 	text, _, _ := strings.Cut(string(b), " ")
 	id, err := structure.ParseID[lineage.ThreadID](text)
 	if err != nil || string(b) != chosen(id) {
-		return lineage.ThreadID{}, hint(fmt.Errorf("%s: %w", path, lineage.ErrCorrupt), "'lineage chat use CHAT' chooses the current chat again")
+		return lineage.ThreadID{}, hint(fmt.Errorf("%s: %w", path, lineage.ErrCorrupt), "'lineage thread use THREAD' chooses the current thread again")
 	}
 	return id, nil
 }
 
-// chosen returns the bytes of chatFile.
+// chosen returns the bytes of threadFile.
 func chosen(id lineage.ThreadID) string {
 	return fmt.Sprintf("%s %08x\n", id, crc32.ChecksumIEEE(id[:]))
 }
 
-// latestChat returns the chat that was updated last, which is the first that is listed; nil
+// latestThread returns the thread that was updated last, which is the first that is listed; nil
 // while there is none.
-func (s *session) latestChat(ctx context.Context) (*lineage.Thread, error) {
+func (s *session) latestThread(ctx context.Context) (*lineage.Thread, error) {
 	for t, err := range s.store.Threads(ctx, lineage.ThreadQuery{}) {
 		if err != nil {
 			return nil, err
@@ -74,10 +74,10 @@ func (s *session) latestChat(ctx context.Context) (*lineage.Thread, error) {
 	return nil, nil
 }
 
-// useChat makes a chat the one that commands work on.
-func (s *session) useChat(id lineage.ThreadID) error {
-	path := filepath.Join(s.dir, chatFile)
-	temporary, err := os.CreateTemp(s.dir, chatFile+".*")
+// useThread makes a thread the one that commands work on.
+func (s *session) useThread(id lineage.ThreadID) error {
+	path := filepath.Join(s.dir, threadFile)
+	temporary, err := os.CreateTemp(s.dir, threadFile+".*")
 	if err != nil {
 		return err
 	}

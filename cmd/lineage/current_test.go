@@ -22,13 +22,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// listedFirst returns the chat that `chat list` lists first, and the one that commands
+// listedFirst returns the thread that `thread list` lists first, and the one that commands
 // work on.
 func listedFirst(t require.TestingT, dir string) (first, current string) {
-	got := runLine(context.Background(), "chat", "list", "--json", "--store", dir)
+	got := runLine(context.Background(), "thread", "list", "--json", "--store", dir)
 	require.Equal(t, 0, got.code, got.err)
 	for line := range strings.Lines(got.out) {
-		var r chatRecord
+		var r threadRecord
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		if first == "" {
 			first = r.ID
@@ -40,7 +40,7 @@ func listedFirst(t require.TestingT, dir string) (first, current string) {
 	return first, current
 }
 
-// The chat that was updated last is listed first, and is the current one.
+// The thread that was updated last is listed first, and is the current one.
 func TestTheLatestChatIsCurrent(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +72,7 @@ func TestTheLatestChatIsCurrent(t *testing.T) {
 			case "extend":
 				_, err = active.Extend(ctx, lineage.User("more"))
 			case "title":
-				err = thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title += "x" })
+				err = thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title += "x"; return nil })
 			case "fork":
 				_, err = active.Fork(ctx, lineage.ForkOptions{})
 			case "branch":
@@ -101,24 +101,24 @@ func TestTheLatestChatIsCurrent(t *testing.T) {
 	})
 }
 
-// After a chat is deleted, what is said goes into the chat that is listed first.
+// After a thread is deleted, what is said goes into the thread that is listed first.
 func TestAppendGoesToTheChatListedFirst(t *testing.T) {
 	dir := newStore(t)
 	for _, line := range []string{
-		"chat create --id old", "append said-first --chat old", "chat create --id imported", "append said-next --chat old",
-		"chat create --id doomed", "chat delete doomed --yes",
+		"thread create --id old", "append said-first --thread old", "thread create --id imported", "append said-next --thread old",
+		"thread create --id doomed", "thread delete doomed --yes",
 	} {
 		got := runLine(t.Context(), append(strings.Fields(line), "--store", dir)...)
 		require.Equal(t, 0, got.code, "%s: %s", line, got.err)
 	}
 	first, current := listedFirst(t, dir)
 	require.Equal(t, first, current)
-	require.Equal(t, lineage.SourceThread("old").String(), current)
+	require.Equal(t, write.SourceThread("old").String(), current)
 	require.Equal(t, 0, runLine(t.Context(), "append", "said-last", "--store", dir).code)
-	require.Contains(t, runLine(t.Context(), "log", "--chat", "old", "--store", dir).out, "said-last")
+	require.Contains(t, runLine(t.Context(), "log", "--thread", "old", "--store", dir).out, "said-last")
 }
 
-// Finding the current chat does not look at the others, however many there are.
+// Finding the current thread does not look at the others, however many there are.
 func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		store := lineagetest.New(t, lineage.Options{})
@@ -132,20 +132,20 @@ func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
 		require.NoError(t, err)
 		counting := backendtest.NewCounting(write.Of(store).Engine())
 		s := &session{app: newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
-		return map[string]int64{"the latest chat": counting.Cost(func() {
-			latest, err := s.latestChat(t.Context())
+		return map[string]int64{"the latest thread": counting.Cost(func() {
+			latest, err := s.latestThread(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, made.ID(), latest.ID())
 		})}
 	})
 }
 
-// No command works on another chat because the file that names the chosen one is damaged.
+// No command works on another thread because the file that names the chosen one is damaged.
 func TestDamagedCurrentChat(t *testing.T) {
 	dir := newStore(t)
 	run := func(args ...string) result { return runLine(t.Context(), append(args, "--store", dir)...) }
-	require.Zero(t, run("chat", "create", "--title", "second").code)
-	path := filepath.Join(dir, chatFile)
+	require.Zero(t, run("thread", "create", "--title", "second").code)
+	path := filepath.Join(dir, threadFile)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	try := func(b []byte) {
@@ -153,7 +153,7 @@ func TestDamagedCurrentChat(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 		got := run("append", "to the second")
 		require.Equal(t, exitCorrupt, got.code, got.err)
-		require.Contains(t, got.err, "hint: 'lineage chat use CHAT' chooses the current chat again")
+		require.Contains(t, got.err, "hint: 'lineage thread use THREAD' chooses the current thread again")
 	}
 	for at := range whole {
 		b := bytes.Clone(whole)
@@ -162,7 +162,7 @@ func TestDamagedCurrentChat(t *testing.T) {
 	}
 	try(whole[:len(whole)-1])
 	try(nil)
-	got := run("chat", "use", "second")
+	got := run("thread", "use", "second")
 	require.Zero(t, got.code, got.err)
 	again, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -24,20 +24,20 @@ const hangs = 5 * time.Minute
 
 // reads are the command lines that read a store. BODY is a large content of it, OUT a file.
 var reads = []string{
-	"log --chat chat-1 --json",
-	"log --chat chat-2",
+	"log --thread thread-1 --json",
+	"log --thread thread-2",
 	"log --json",
 	"cat BODY",
-	"cat --chat chat-0 :2",
-	"tree --chat chat-1 --json",
-	"tree --chat chat-3 --full",
+	"cat --thread thread-0 :2",
+	"tree --thread thread-1 --json",
+	"tree --thread thread-3 --full",
 	"search walrus --json -n 100",
 	"verify",
 	"verify --deep --json",
 	"export --all --format openai",
-	"export --chat chat-2 --format markdown",
+	"export --thread thread-2 --format markdown",
 	"stats --json",
-	"chat list --json",
+	"thread list --json",
 	"bundle create OUT --all",
 }
 
@@ -49,7 +49,7 @@ func TestDamageOnTheCommandLine(t *testing.T) {
 		"fresh":    nil,
 		"packed":   {"pack"},
 		"dense":    {"pack --dense"},
-		"searched": {"pack", "append --chat chat-2 later_walrus", "search walrus"},
+		"searched": {"pack", "append --thread thread-2 later_walrus", "search walrus"},
 	} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +169,7 @@ func copyStore(t *testing.T, dir string) string {
 	return copied
 }
 
-// talkALot makes a store of a few chats with branches and a large body, and returns the
+// talkALot makes a store of a few threads with branches and a large body, and returns the
 // id of the body.
 func talkALot(t *testing.T, dir string) string {
 	t.Helper()
@@ -181,25 +181,25 @@ func talkALot(t *testing.T, dir string) string {
 	}
 	do("", "init", dir)
 	for chat := range 4 {
-		name := fmt.Sprintf("chat-%d", chat)
-		do("", "chat", "create", "--title", name)
+		name := fmt.Sprintf("thread-%d", chat)
+		do("", "thread", "create", "--title", name)
 		var lines strings.Builder
 		for n := range 8 {
 			fmt.Fprintf(&lines, "{\"role\":\"user\",\"text\":\"message %d of %s about a walrus %s\"}\n", n, name, strings.Repeat("and more ", n*chat*5))
 		}
-		do(lines.String(), "append", "--chat", name, "--jsonl", "-")
-		do("", "branch", "--chat", name, "other", "--from", ":4")
-		do("", "append", "--chat", name, "other", "another walrus of "+name)
+		do(lines.String(), "append", "--thread", name, "--jsonl", "-")
+		do("", "branch", "--thread", name, "other", "--from", ":4")
+		do("", "append", "--thread", name, "other", "another walrus of "+name)
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	body := make([]byte, 90<<10)
 	for i := range body {
 		body[i] = byte(random.Uint32())
 	}
-	do(string(body), "append", "--chat", "chat-0", "--type", "application/octet-stream", "--file", "-")
+	do(string(body), "append", "--thread", "thread-0", "--type", "application/octet-stream", "--file", "-")
 	var message struct {
 		ContentID string `json:"content_id"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(do("", "log", "--chat", "chat-0", "--json", "--last", "1")), &message))
+	require.NoError(t, json.Unmarshal([]byte(do("", "log", "--thread", "thread-0", "--json", "--last", "1")), &message))
 	return message.ContentID
 }

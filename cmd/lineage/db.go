@@ -17,12 +17,12 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-// database is a command at work on the chats of a SQL database.
+// database is a command at work on the threads of a SQL database.
 type database struct {
 	*app
 	db    *sqladapter.DB
 	chats chat.Store
-	// current is the id of the current chat, empty while there is none.
+	// current is the id of the current thread, empty while there is none.
 	current string
 	refs    *refs.Chats
 }
@@ -88,12 +88,12 @@ func (e *databaseError) Unwrap() error { return e.err }
 // onDB runs a command on the database that is named. One in a file has to be there.
 func (a *app) onDB(ctx context.Context, run func(context.Context, *database) error) error {
 	if err := mustExist(a.dsn()); err != nil {
-		return hint(err, "'lineage chat create --id ID' makes one, and so does 'lineage append'")
+		return hint(err, "'lineage thread create --id ID' makes one, and so does 'lineage append'")
 	}
 	return a.onNewDB(ctx, run)
 }
 
-// onNewDB is onDB for commands that begin a chat: a file that is not there is made.
+// onNewDB is onDB for commands that begin a thread: a file that is not there is made.
 func (a *app) onNewDB(ctx context.Context, run func(context.Context, *database) error) (err error) {
 	db, err := openDB(ctx, a.dsn())
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *app) onNewDB(ctx context.Context, run func(context.Context, *database) 
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	d := &database{app: a, db: db, chats: db.Chats()}
-	if name := a.namedChat(); name != "" {
+	if name := a.namedThread(); name != "" {
 		c, err := refs.NewChats(d.chats, "").Chat(ctx, name)
 		if err != nil {
 			return err
@@ -119,18 +119,18 @@ func (a *app) onNewDB(ctx context.Context, run func(context.Context, *database) 
 	return run(ctx, d)
 }
 
-// needChat returns the id of the current chat.
-func (d *database) needChat() (string, error) {
+// needThread returns the id of the current thread.
+func (d *database) needThread() (string, error) {
 	if d.current == "" {
-		return "", hint(fmt.Errorf("chat: %w: the database has none yet", lineage.ErrNotFound),
-			"'lineage chat create --id ID' makes one, and so does 'lineage append'")
+		return "", hint(fmt.Errorf("thread: %w: the database has none yet", lineage.ErrNotFound),
+			"'lineage thread create --id ID' makes one, and so does 'lineage append'")
 	}
 	return d.current, nil
 }
 
 // branch returns the branch that a name stands for; an empty one is the active.
 func (d *database) branch(ctx context.Context, name string) (*chat.Branch, error) {
-	if _, err := d.needChat(); err != nil {
+	if _, err := d.needThread(); err != nil {
 		return nil, err
 	}
 	return d.refs.Branch(ctx, name)
@@ -138,7 +138,7 @@ func (d *database) branch(ctx context.Context, name string) (*chat.Branch, error
 
 // position returns the message that a name stands for, and what names it.
 func (d *database) position(ctx context.Context, name string) (*refs.ChatRef, error) {
-	if _, err := d.needChat(); err != nil {
+	if _, err := d.needThread(); err != nil {
 		return nil, err
 	}
 	return d.refs.Find(ctx, name)

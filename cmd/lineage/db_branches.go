@@ -17,7 +17,7 @@ func newChatRefs(d *database) *refs.Chats { return refs.NewChats(d.chats, d.curr
 
 func newChatBranchRecord(b *chat.BranchInfo) *branchRecord {
 	r := &branchRecord{
-		Name: b.Name, Chat: b.ChatID, Context: b.ID, Active: b.IsActive, Length: uint64(b.MessageCount),
+		Name: b.Name, Thread: b.ChatID, Context: b.ID, Active: b.IsActive, Length: uint64(b.MessageCount),
 		CreatedAt: millis(b.CreatedAt),
 	}
 	if b.HeadMessageID != "" {
@@ -28,7 +28,7 @@ func newChatBranchRecord(b *chat.BranchInfo) *branchRecord {
 }
 
 func (d *database) listBranches(ctx context.Context) error {
-	id, err := d.needChat()
+	id, err := d.needThread()
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (d *database) nextName(ctx context.Context) (string, error) {
 }
 
 func (d *database) listCheckpoints(ctx context.Context) error {
-	id, err := d.needChat()
+	id, err := d.needThread()
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (d *database) listCheckpoints(ctx context.Context) error {
 }
 
 func (d *database) emitCheckpoint(ctx context.Context, c *chat.Checkpoint) error {
-	r := checkpointRecord{ID: c.ID, Name: c.Name, Chat: c.ChatID, Message: c.MessageID, CreatedAt: millis(c.CreatedAt)}
+	r := checkpointRecord{ID: c.ID, Name: c.Name, Thread: c.ChatID, Message: c.MessageID, CreatedAt: millis(c.CreatedAt)}
 	for _, err := range d.chats.MessageChain(ctx, c.MessageID) {
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func (d *database) putCheckpoint(ctx context.Context, o *checkpointOptions) erro
 }
 
 func (d *database) restoreCheckpoint(ctx context.Context, name string) error {
-	id, err := d.needChat()
+	id, err := d.needThread()
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (d *database) restoreCheckpoint(ctx context.Context, name string) error {
 }
 
 func (d *database) tree(ctx context.Context, o *treeOptions) error {
-	c, err := d.chatNamed(ctx, o.chat)
+	c, err := d.threadNamed(ctx, o.thread)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (d *database) tree(ctx context.Context, o *treeOptions) error {
 	if d.json {
 		return d.emitGraph(ctx, c, &g)
 	}
-	d.printf("%s  %s\n", d.out.Paint(screen.Bold, titleOf(lineage.ThreadInfo{Title: c.Title, SourceID: c.ID})), d.out.Paint(screen.Dim, "chat "+screen.Line(c.ID)))
+	d.printf("%s  %s\n", d.out.Paint(screen.Bold, titleOf(lineage.ThreadInfo{Title: c.Title, SourceID: c.ID})), d.out.Paint(screen.Dim, "thread "+screen.Line(c.ID)))
 	for i, root := range d.nodes(&g) {
 		if i > 0 {
 			d.printf("\n")
@@ -325,7 +325,7 @@ func (d *database) nodes(g *chat.Graph) []*graph.Node {
 }
 
 func (d *database) emitGraph(ctx context.Context, c *chat.Chat, g *chat.Graph) error {
-	r, err := d.chatRecord(ctx, c)
+	r, err := d.threadRecord(ctx, c)
 	if err != nil {
 		return err
 	}

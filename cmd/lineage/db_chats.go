@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-func (d *database) chatRecord(ctx context.Context, c *chat.Chat) (*chatRecord, error) {
-	r := &chatRecord{
+func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecord, error) {
+	r := &threadRecord{
 		ID: c.ID, SourceID: c.ID, User: c.UserID, Title: c.Title, Current: c.ID == d.current, Metadata: rawJSON(c.Metadata),
 		CreatedAt: millis(c.CreatedAt), UpdatedAt: millis(c.UpdatedAt),
 	}
@@ -32,11 +32,11 @@ func (d *database) chatRecord(ctx context.Context, c *chat.Chat) (*chatRecord, e
 	return r, nil
 }
 
-// inDatabase returns the options of a list of a database's chats.
-func (o *chatListOptions) inDatabase() (chat.ListOptions, error) {
+// inDatabase returns the options of a list of a database's threads.
+func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
 	list := chat.ListOptions{UserID: o.user, Limit: o.limit}
 	if o.source+o.title+o.since+o.until+o.after != "" || o.oldest || len(o.metadata) > 1 {
-		return list, usagef("of a database, chats are listed with --user, --metadata once and --limit only")
+		return list, usagef("of a database, threads are listed with --user, --metadata once and --limit only")
 	}
 	for _, pair := range o.metadata {
 		key, value, err := metadataPair(pair)
@@ -53,7 +53,7 @@ func (o *chatListOptions) inDatabase() (chat.ListOptions, error) {
 	return list, nil
 }
 
-func (d *database) listChats(ctx context.Context, o *chatListOptions) error {
+func (d *database) listThreads(ctx context.Context, o *threadListOptions) error {
 	options, err := o.inDatabase()
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (d *database) listChats(ctx context.Context, o *chatListOptions) error {
 			return err
 		}
 		if d.json {
-			r, err := d.chatRecord(ctx, &c.Chat)
+			r, err := d.threadRecord(ctx, &c.Chat)
 			if err != nil {
 				return err
 			}
@@ -84,14 +84,14 @@ func (d *database) listChats(ctx context.Context, o *chatListOptions) error {
 	}
 	if table.Len() == 0 {
 		if !d.json {
-			d.note("no chats; 'lineage chat create' makes one")
+			d.note("no threads; 'lineage thread create' makes one")
 		}
 		return nil
 	}
 	return table.Print()
 }
 
-func (d *database) createChat(ctx context.Context, o *chatCreateOptions) error {
+func (d *database) createThread(ctx context.Context, o *threadCreateOptions) error {
 	if o.overrides != (overrideFlags{}) {
 		return usagef("--model, --system and --overrides are not kept in a database")
 	}
@@ -111,52 +111,52 @@ func (d *database) createChat(ctx context.Context, o *chatCreateOptions) error {
 		d.printf("%s\n", c.ID)
 		return nil
 	}
-	r, err := d.chatRecord(ctx, &c)
+	r, err := d.threadRecord(ctx, &c)
 	if err != nil {
 		return err
 	}
 	return d.emit(r)
 }
 
-func (d *database) chatNamed(ctx context.Context, name string) (*chat.Chat, error) {
+func (d *database) threadNamed(ctx context.Context, name string) (*chat.Chat, error) {
 	if name != "" {
 		return d.refs.Chat(ctx, name)
 	}
-	id, err := d.needChat()
+	id, err := d.needThread()
 	if err != nil {
 		return nil, err
 	}
 	c, err := d.chats.Chat(ctx, id)
 	if err == nil && c == nil {
-		err = fmt.Errorf("chat %q: %w", id, lineage.ErrNotFound)
+		err = fmt.Errorf("thread %q: %w", id, lineage.ErrNotFound)
 	}
 	return c, err
 }
 
-func (d *database) showChat(ctx context.Context, name string) error {
-	c, err := d.chatNamed(ctx, name)
+func (d *database) showThread(ctx context.Context, name string) error {
+	c, err := d.threadNamed(ctx, name)
 	if err != nil {
 		return err
 	}
-	r, err := d.chatRecord(ctx, c)
+	r, err := d.threadRecord(ctx, c)
 	if err != nil {
 		return err
 	}
-	return d.printChat(r)
+	return d.printThread(r)
 }
 
-func (d *database) setChat(ctx context.Context, o *chatSetOptions) error {
+func (d *database) setThread(ctx context.Context, o *threadSetOptions) error {
 	if !o.titleGiven && !o.metadataGiven {
 		return usagef("nothing to change: give --title or --metadata")
 	}
 	if o.userGiven {
-		return usagef("--user: a database keeps the user that a chat was made for")
+		return usagef("--user: a database keeps the user that a thread was made for")
 	}
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
 		return err
 	}
-	c, err := d.chatNamed(ctx, o.chat)
+	c, err := d.threadNamed(ctx, o.thread)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (d *database) setChat(ctx context.Context, o *chatSetOptions) error {
 	if _, err := d.chats.UpdateChat(ctx, c.ID, update); err != nil {
 		return err
 	}
-	return d.showChat(ctx, c.ID)
+	return d.showThread(ctx, c.ID)
 }
 
 func (d *database) chatToDelete(ctx context.Context, name string) (*destruction, error) {
@@ -188,7 +188,7 @@ func (d *database) chatToDelete(ctx context.Context, name string) (*destruction,
 			if _, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{}); err != nil {
 				return err
 			}
-			return d.deleted("chat", c.ID, c.ID)
+			return d.deleted("thread", c.ID, c.ID)
 		},
 	}, nil
 }
@@ -199,7 +199,7 @@ func (d *database) nameToDelete(ctx context.Context, o *deleteOptions) (*destruc
 		return nil, err
 	}
 	if found.Checkpoint == "" {
-		return nil, hint(usagef("%q is no checkpoint", o.name), "of a database only chats and checkpoints can be deleted")
+		return nil, hint(usagef("%q is no checkpoint", o.name), "of a database only threads and checkpoints can be deleted")
 	}
 	c, err := d.chats.Checkpoint(ctx, d.current, found.Checkpoint)
 	if err != nil {
@@ -209,7 +209,7 @@ func (d *database) nameToDelete(ctx context.Context, o *deleteOptions) (*destruc
 		return nil, errors.New("the checkpoint was deleted meanwhile")
 	}
 	return &destruction{
-		what: fmt.Sprintf("delete checkpoint %q of chat %q", c.Name, d.current),
+		what: fmt.Sprintf("delete checkpoint %q of thread %q", c.Name, d.current),
 		do: func(ctx context.Context) error {
 			if err := d.chats.DeleteCheckpoint(ctx, d.current, c.Name); err != nil {
 				return err

@@ -181,7 +181,7 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 }
 
 func (d *database) appended(ctx context.Context, b *chat.Branch, messages []chat.Message, head string) error {
-	r := appendedRecord{Context: b.ID, Branch: b.Name, Chat: d.current, Tip: head}
+	r := appendedRecord{Context: b.ID, Branch: b.Name, Thread: d.current, Tip: head}
 	for i := range messages {
 		r.IDs = append(r.IDs, messages[i].ID)
 	}

@@ -24,7 +24,7 @@ func deleteCommand(a *app) *cobra.Command {
 		Short: "Delete a branch, checkpoint or context",
 		Long: `Deletes a branch with its context, a context that has no name, or a checkpoint. Messages
 that other histories share stay. It says what it would delete and asks first, unless --yes is given; it cannot be
-undone. 'lineage chat delete' deletes a whole chat, and 'lineage erase' bytes.`,
+undone. 'lineage thread delete' deletes a whole thread, and 'lineage erase' bytes.`,
 		Example: `  lineage delete cheap --yes
   lineage delete start --checkpoint --yes`,
 		Args: cobra.ExactArgs(1),
@@ -43,7 +43,7 @@ undone. 'lineage chat delete' deletes a whole chat, and 'lineage erase' bytes.`,
 
 func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
 	if o.checkpoint {
-		t, err := s.needChat()
+		t, err := s.needThread()
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruct
 	}
 	title, err := s.quotedTitle(ctx, home)
 	return &destruction{
-		what: fmt.Sprintf("delete branch %q of chat %s %s", found.Branch, title, history),
+		what: fmt.Sprintf("delete branch %q of thread %s %s", found.Branch, title, history),
 		do: func(ctx context.Context) error {
 			if err := home.DeleteBranch(ctx, found.Branch); err != nil {
 				return err
@@ -96,13 +96,13 @@ func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruct
 }
 
 func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, name string) (*destruction, error) {
-	c, err := t.FindCheckpoint(ctx, name)
+	c, err := t.Checkpoint(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", name, err)
 	}
 	title, err := s.quotedTitle(ctx, t)
 	return &destruction{
-		what: fmt.Sprintf("delete checkpoint %q of chat %s", name, title),
+		what: fmt.Sprintf("delete checkpoint %q of thread %s", name, title),
 		do: func(ctx context.Context) error {
 			if err := t.DeleteCheckpoint(ctx, name); err != nil {
 				return err
@@ -112,7 +112,7 @@ func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, nam
 	}, err
 }
 
-// quotedTitle returns how a question names a chat.
+// quotedTitle returns how a question names a thread.
 func (s *session) quotedTitle(ctx context.Context, t *lineage.Thread) (string, error) {
 	info, err := t.Info(ctx)
 	return fmt.Sprintf("%q (%s)", titleOf(info), refs.Short(t.ID())), err

@@ -19,7 +19,7 @@ import (
 
 // destruction is something that cannot be taken back, ready to be done.
 type destruction struct {
-	// what says what is destroyed: "delete chat …".
+	// what says what is destroyed: "delete thread …".
 	what string
 	do   func(context.Context) error
 }

@@ -40,18 +40,18 @@ func TestDestructionIsAskedFor(t *testing.T) {
 		got := runLine(t.Context(), append(strings.Fields(line), "--store", dir)...)
 		require.Equal(t, 0, got.code, "%s: %s", line, got.err)
 	}
-	run("chat create --id doomed --title Doomed")
+	run("thread create --id doomed --title Doomed")
 	run("append one")
 	run("append two")
 	run("branch other")
 	run("append other three")
 	run("checkpoint here")
 	for line, asks := range map[string]string{
-		"chat delete doomed": `delete chat "Doomed" (`,
-		"delete here":        `delete checkpoint "here" of chat "Doomed" (`,
-		"delete other":       `delete branch "other" of chat "Doomed" (`,
-		"erase :1":           `erase the bytes of content `,
-		"gc":                 `remove `,
+		"thread delete doomed": `delete thread "Doomed" (`,
+		"delete here":          `delete checkpoint "here" of thread "Doomed" (`,
+		"delete other":         `delete branch "other" of thread "Doomed" (`,
+		"erase :1":             `erase the bytes of content `,
+		"gc":                   `remove `,
 	} {
 		args := append(strings.Fields(line), "--store", dir)
 		for _, no := range []string{"\n", "n\n", "no\n", "x y\n"} {
@@ -61,27 +61,27 @@ func TestDestructionIsAskedFor(t *testing.T) {
 			require.Contains(t, shows, "nothing was changed")
 		}
 	}
-	_, shows := runAt(t, says("n\n"), "chat", "delete", "doomed", "--store", dir)
+	_, shows := runAt(t, says("n\n"), "thread", "delete", "doomed", "--store", dir)
 	require.Contains(t, shows, "with 3 messages and 2 branches. It cannot be undone.")
 
 	// If it changes before the answer, it stays.
 	code, shows := runAt(t, func() string {
-		run("append four --chat doomed")
+		run("append four --thread doomed")
 		return "y\n"
-	}, "chat", "delete", "doomed", "--store", dir)
+	}, "thread", "delete", "doomed", "--store", dir)
 	require.Equal(t, exitConflict, code, shows)
 	require.Contains(t, shows, "with 4 messages")
-	run("log --chat doomed")
+	run("log --thread doomed")
 
 	// Under --json nobody is asked.
-	code, shows = runAt(t, nil, "chat", "delete", "doomed", "--json", "--store", dir)
+	code, shows = runAt(t, nil, "thread", "delete", "doomed", "--json", "--store", dir)
 	require.Equal(t, exitUsage, code, shows)
 
-	for _, line := range []string{"delete here", "delete other", "erase :1", "chat delete doomed", "gc --keep-reflog 0"} {
+	for _, line := range []string{"delete here", "delete other", "erase :1", "thread delete doomed", "gc --keep-reflog 0"} {
 		code, shows := runAt(t, says("Yes\n"), append(strings.Fields(line), "--store", dir)...)
 		require.Equal(t, 0, code, "%s: %s", line, shows)
 	}
-	require.Contains(t, runLine(t.Context(), "chat", "list", "--store", dir).out, "hello")
+	require.Contains(t, runLine(t.Context(), "thread", "list", "--store", dir).out, "hello")
 	store, err := lineage.Open(t.Context(), dir, lineage.Options{ReadOnly: true})
 	require.NoError(t, err)
 	defer store.Close()

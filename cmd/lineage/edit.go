@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -80,11 +81,10 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 			return err
 		}
 		edited := old.Item()
-		edited.Content, edited.Body = lineage.ContentID{}, body
-		edited.CreatedAt = s.store.Now()
-		options := lineage.EditOptions{Index: found.Index, Replay: replayed(o.replay)}
-		options.Fork.Metadata = []byte(editMark)
-		fork, err := in.Edit(ctx, found.Span, edited, options)
+		edited.Content, edited.Body, edited.CreatedAt = lineage.ContentID{}, body, time.Time{}
+		fork, err := in.Edit(ctx, found.Span, edited, lineage.EditOptions{
+			Index: found.Index, Replay: replayed(o.replay), Metadata: []byte(editMark),
+		})
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func replayed(what string) func(*lineage.Entry) bool {
 }
 
 // holder returns a context that has a position on its history: the one named, the one
-// that the position was found by, or one of its chat's.
+// that the position was found by, or one of its thread's.
 func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*lineage.Context, error) {
 	if name != "" {
 		in, err := s.context(ctx, name)

@@ -31,7 +31,7 @@ func eraseCommand(a *app) *cobra.Command {
 use it still read, with a marker in its place. The content is named by its id, the beginning of one, or a
 message that holds it. It says how often the content is used and asks first, unless --yes is given; --dry-run only
 says it. Other content that says the same stays: an edited message, a result that quotes it. Summaries of a stretch
-that it is in are named, to be erased too, and chats whose title is how it begins.
+that it is in are named, to be erased too, and threads whose title is how it begins.
 
 The bytes stay in the store's files until 'lineage gc' rewrites them. Databases that were projected have them until
 'lineage project' runs again. Backups, bundles and exports made before keep them: make those again, and delete
@@ -65,7 +65,7 @@ type erasedRecord struct {
 	Uses int `json:"uses"`
 	// Summaries are the contents of summaries of what holds it: they may say the same.
 	Summaries []string `json:"summaries"`
-	// Titles are the chats whose title is how its text begins.
+	// Titles are the threads whose title is how its text begins.
 	Titles []string `json:"titles"`
 	// Erased is false for a dry run.
 	Erased bool `json:"erased"`
@@ -97,11 +97,11 @@ func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecor
 	if err != nil {
 		return nil, err
 	}
-	has, err := s.store.Has(ctx, id)
+	has, err := s.store.View().Has(ctx, []lineage.ContentID{id})
 	if err != nil {
 		return nil, err
 	}
-	if !has {
+	if !has[0] {
 		return nil, refs.Unknown("content", name, nil)
 	}
 	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
@@ -125,10 +125,10 @@ func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecor
 	})
 }
 
-// maxTitle bounds how much of a content is compared with titles of chats.
+// maxTitle bounds how much of a content is compared with titles of threads.
 const maxTitle = 64 << 10
 
-// titlesOf returns the chats whose title is how a content begins, as it is where a chat
+// titlesOf returns the threads whose title is how a content begins, as it is where a thread
 // was named after its first message.
 func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string, error) {
 	titles := []string{}
@@ -161,7 +161,7 @@ func (s *session) printErased(r *erasedRecord) error {
 		s.warn("a summary of what holds it may say the same: 'lineage erase %s' erases that", summary)
 	}
 	for _, chat := range r.Titles {
-		s.warn("the title of chat %s is how it begins: 'lineage chat set %s --title TITLE' changes that", chat, chat)
+		s.warn("the title of thread %s is how it begins: 'lineage thread set %s --title TITLE' changes that", chat, chat)
 	}
 	if r.Erased {
 		s.warn("its bytes are on disk until 'lineage gc'; 'lineage project' again takes them out of databases; backups, bundles and exports made before still have them")
@@ -184,7 +184,7 @@ func timesUsed(n int) string {
 	return screen.Count(int64(n)) + " times"
 }
 
-// eachSummary visits the summaries of all chats whose text is still there.
+// eachSummary visits the summaries of all threads whose text is still there.
 func (s *session) eachSummary(ctx context.Context, visit func(*lineage.SummaryInfo) error) error {
 	for thread, err := range s.store.Threads(ctx, lineage.ThreadQuery{}) {
 		if err != nil {

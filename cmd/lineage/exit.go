@@ -42,7 +42,7 @@ func exitCodes() []exitCode {
 		{exitOK, "done"},
 		{exitFailure, "failed for another reason than those below"},
 		{exitUsage, "the command line is not right, or asks for what can never be"},
-		{exitNotFound, "a store, chat, context, message or content is not there, is ambiguous, or was erased"},
+		{exitNotFound, "a store, thread, context, message or content is not there, is ambiguous, or was erased"},
 		{exitConflict, "a name is taken, something is protected, or somebody else changed it first"},
 		{exitLocked, "another process has the store open"},
 		{exitCorrupt, "stored bytes are not what was written"},

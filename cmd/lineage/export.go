@@ -29,8 +29,8 @@ func exportCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export [NAME]...",
 		Short: "Write conversations in a format for programs or people",
-		Long: `Writes chats with all their branches, the history of one context, or with --all the whole store:
-the current chat unless something is named. Formats: ` + strings.Join(exportFormats(), ", ") + `. It goes to
+		Long: `Writes threads with all their branches, the history of one context, or with --all the whole store:
+the current thread unless something is named. Formats: ` + strings.Join(exportFormats(), ", ") + `. It goes to
 standard output, or to the file given by --output, whose ending can tell the format.`,
 		Example: `  lineage export > lisbon.md
   lineage export lisbon --output lisbon.html
@@ -44,7 +44,7 @@ standard output, or to the file given by --output, whose ending can tell the for
 	f := c.Flags()
 	f.StringVar(&o.format, "format", "", "how to write it (default: by the ending of --output, or markdown)")
 	f.StringVarP(&o.to, "output", "o", stdoutName, "the file to write; - is standard output")
-	f.BoolVar(&o.all, "all", false, "write every chat")
+	f.BoolVar(&o.all, "all", false, "write every thread")
 	f.StringVar(&o.title, "title", "", "the title of a page")
 	return c
 }
@@ -125,13 +125,13 @@ func exportFailure(err error) error {
 	return err
 }
 
-// exportScope returns what is to be written: one context, or chats.
+// exportScope returns what is to be written: one context, or threads.
 func (s *session) exportScope(ctx context.Context, o *exportOptions) (export.Scope, error) {
 	if o.all {
-		return export.Scope{}, usagef("--all writes every chat: name none")
+		return export.Scope{}, usagef("--all writes every thread: name none")
 	}
 	if len(o.what) == 0 {
-		t, err := s.needChat()
+		t, err := s.needThread()
 		return export.Scope{Threads: []*lineage.Thread{t}}, err
 	}
 	var scope export.Scope

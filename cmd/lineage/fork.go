@@ -11,7 +11,7 @@ import (
 type forkOptions struct {
 	at        string
 	branch    string
-	chat      string
+	thread    string
 	count     int
 	metadata  string
 	overrides overrideFlags
@@ -39,7 +39,7 @@ A fork is without a name unless --branch gives it one.`,
 	}
 	f := c.Flags()
 	f.StringVarP(&o.branch, "branch", "b", "", "name it, as a branch")
-	f.StringVar(&o.chat, "into", "", "the chat that it belongs to, if another")
+	f.StringVar(&o.thread, "into", "", "the thread that it belongs to, if another")
 	f.IntVar(&o.count, "count", 1, "how many to make")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
 	o.overrides.bind(c)
@@ -72,8 +72,8 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 			return err
 		}
 	}
-	if o.chat != "" {
-		if home, err = s.refs.Thread(ctx, o.chat); err != nil {
+	if o.thread != "" {
+		if home, err = s.refs.Thread(ctx, o.thread); err != nil {
 			return err
 		}
 	}
@@ -83,10 +83,10 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
 				From: from, At: found.Span, Empty: found.Span.IsZero(), Overrides: overrides, Metadata: metadata,
 			})
-		} else if options := (lineage.ForkOptions{At: found.Span, Thread: home.ID(), Overrides: overrides, Metadata: metadata}); found.Span.IsZero() {
-			fork, err = from.ForkEmpty(ctx, options)
 		} else {
-			fork, err = from.Fork(ctx, options)
+			fork, err = from.Fork(ctx, lineage.ForkOptions{
+				At: found.Span, Empty: found.Span.IsZero(), Thread: home.ID(), Overrides: overrides, Metadata: metadata,
+			})
 		}
 		if err != nil {
 			return err

@@ -25,13 +25,13 @@ func gcCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove what nothing uses any more, from the disk too",
-		Long: `Removes what is left of deleted chats and contexts, messages that no context, checkpoint or recent move
+		Long: `Removes what is left of deleted threads and contexts, messages that no context, checkpoint or recent move
 leads to, and the bytes of erased content, from the files on disk too. It can be interrupted, and does what is left
 the next time. It says what would go and asks first, unless --yes is given; --dry-run only says it.
 
 Files of the store that may hold what goes are removed as well: the index from before a repair, the search index,
 and what recovery set aside. Backups and other copies, bundles, exports and projections in databases are not
-touched. Former titles and metadata of chats that are still there stay in the history of the store.`,
+touched. Former titles and metadata of threads that are still there stay in the history of the store.`,
 		Example: `  lineage gc --dry-run
   lineage gc --keep-reflog 24h --yes --json`,
 		Args: cobra.NoArgs,
@@ -39,7 +39,7 @@ touched. Former titles and metadata of chats that are still there stay in the hi
 			if o.keepReflog < 0 || o.keepUnused < 0 {
 				return usagef("--keep-reflog and --keep-unused: a time is not negative")
 			}
-			mode := openMode{noChat: true}
+			mode := openMode{noThread: true}
 			if o.dryRun {
 				mode.readOnly = true
 				return a.open(ctx, mode, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
@@ -100,7 +100,7 @@ func (s *session) collection(ctx context.Context, o *gcOptions) (*destruction, e
 	return d, err
 }
 
-func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (lineage.CollectReport, error) {
+func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (backend.CollectReport, error) {
 	line := s.progress("collecting", screen.Bytes)
 	defer line.Done()
 	return s.store.Collect(ctx, lineage.CollectOptions{
@@ -108,7 +108,7 @@ func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (linea
 	})
 }
 
-func collectedText(r *lineage.CollectReport) string {
+func collectedText(r *backend.CollectReport) string {
 	return fmt.Sprintf("%s in %s: %s, %s", screen.Bytes(int64(r.Bytes)), screen.Plural(int64(r.Records), "record"),
 		screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Blocks), "content"))
 }

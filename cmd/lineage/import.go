@@ -31,7 +31,7 @@ func importCommand(a *app) *cobra.Command {
 		Use:   "import SOURCE",
 		Short: "Bring an archive of conversations into a store",
 		Long: `Brings the conversations of an archive into a store: a file, a folder, a zip, compressed with
-gzip or zstd or not, standard input (-), or the chats of a SQL database (sqlite:FILE, postgres://…,
+gzip or zstd or not, standard input (-), or the threads of a SQL database (sqlite:FILE, postgres://…,
 sqlserver://…). The format is told from the content, file by file:
 
 ` + formatList() + `
@@ -140,7 +140,7 @@ func items(damages []*archive.Damage) []skippedItem {
 
 func runImport(ctx context.Context, a *app, o *importOptions) error {
 	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
-	mode := openMode{create: named, noChat: true}
+	mode := openMode{create: named, noThread: true}
 	if _, err := a.findStore(mode.create); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// importDB brings the chats of a SQL database into a store. Where it cannot be opened, none
+// importDB brings the threads of a SQL database into a store. Where it cannot be opened, none
 // is made.
 func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) (err error) {
 	if o.format != "" || o.prefix != "" || len(o.limits) > 0 {
@@ -26,7 +26,7 @@ func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) (err
 	return a.open(ctx, mode, func(ctx context.Context, s *session) error { return importChats(ctx, s, db, o) })
 }
 
-// importChats brings the chats of an open database into a store.
+// importChats brings the threads of an open database into a store.
 func importChats(ctx context.Context, s *session, db *sqladapter.DB, o *importOptions) error {
 	before, err := s.store.Stats(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func importChats(ctx context.Context, s *session, db *sqladapter.DB, o *importOp
 		Progress: func(r sqladapter.ImportReport) { line.Show(int64(r.Messages), 0) },
 		Problem: func(chatID string, err error) {
 			if len(r.Skipped) < maxSkipped {
-				r.Skipped = append(r.Skipped, skippedItem{Position: fmt.Sprintf("chat %q", chatID), Reason: err.Error()})
+				r.Skipped = append(r.Skipped, skippedItem{Position: fmt.Sprintf("thread %q", chatID), Reason: err.Error()})
 			}
 		},
 	})

@@ -34,8 +34,8 @@ type infoRecord struct {
 	Messages    uint64 `json:"messages"`
 	Blocks      uint64 `json:"blocks"`
 	StoredBytes uint64 `json:"stored_bytes"`
-	// Chat is the id of the chat that commands work on.
-	Chat string `json:"chat,omitempty"`
+	// Thread is the id of the thread that commands work on.
+	Thread string `json:"thread,omitempty"`
 	// Branch is its active branch.
 	Branch string `json:"branch,omitempty"`
 }
@@ -61,7 +61,7 @@ func runInfo(ctx context.Context, s *session) error {
 	}
 	var title string
 	if s.thread != nil {
-		branch, err := s.thread.ActiveBranch(ctx)
+		branch, err := s.thread.Branch(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -69,27 +69,27 @@ func runInfo(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		r.Chat, r.Branch, title = s.thread.ID().String(), branch.Name, titleOf(info)
+		r.Thread, r.Branch, title = s.thread.ID().String(), branch.Name, titleOf(info)
 	}
 	if s.json {
 		return s.emit(&r)
 	}
 	table := screen.NewTable(s.out, "", "")
 	table.Row("store", r.Store)
-	table.Row("chats", screen.Count(int64(r.Threads)))
+	table.Row("threads", screen.Count(int64(r.Threads)))
 	table.Row("contexts", screen.Count(int64(r.Contexts)))
 	table.Row("branches", screen.Count(int64(r.Branches)))
 	table.Row("checkpoints", screen.Count(int64(r.Checkpoints)))
 	table.Row("messages", screen.Count(int64(r.Messages)))
 	table.Row("commits", screen.Count(int64(r.LastCommit)))
 	table.Row("on disk", screen.Bytes(int64(r.StoredBytes)))
-	if r.Chat != "" {
-		table.Row("current chat", title+", on branch "+r.Branch)
+	if r.Thread != "" {
+		table.Row("current thread", title+", on branch "+r.Branch)
 	}
 	return table.Print()
 }
 
-// titleOf returns what people call a chat.
+// titleOf returns what people call a thread.
 func titleOf(info lineage.ThreadInfo) string {
 	switch {
 	case info.Title != "":

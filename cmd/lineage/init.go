@@ -43,7 +43,7 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 		}
 	}
 	if isDSN(dir) {
-		return usagef("%s: a database is made ready by the first chat or message in it", redact(dir))
+		return usagef("%s: a database is made ready by the first thread or message in it", redact(dir))
 	}
 	if err := notAFile(dir); err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 type mergeOptions struct {
@@ -59,11 +61,26 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	if err != nil {
 		return err
 	}
-	strategy := lineage.Append
-	if o.replace {
-		strategy = lineage.Replace
+	from, err := source.Context.Tip(ctx)
+	if err != nil {
+		return err
 	}
-	result, err := target.Context.Merge(ctx, source.Context, strategy)
+	was, err := target.Context.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	common, err := structure.CommonAncestor(was, from, backend.Runs(ctx, s.store.View()))
+	if err != nil {
+		return err
+	}
+	var added []lineage.SpanRef
+	strategy := "append"
+	if o.replace {
+		strategy = "replace"
+		err = target.Context.MoveTo(ctx, from, "replace")
+	} else {
+		added, err = target.Context.Merge(ctx, source.Context)
+	}
 	if err != nil {
 		return err
 	}
@@ -72,13 +89,13 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 		return err
 	}
 	r := mergedRecord{
-		Source: source.Context.ID().String(), Target: target.Context.ID().String(), Strategy: strategy.String(),
-		Common: spanID(result.Common), Added: []string{}, Tip: spanID(tip),
+		Source: source.Context.ID().String(), Target: target.Context.ID().String(), Strategy: strategy,
+		Common: spanID(common), Added: []string{}, Tip: spanID(tip),
 	}
 	if r.Length, err = s.store.Position(ctx, tip); err != nil {
 		return err
 	}
-	for _, ref := range result.Added {
+	for _, ref := range added {
 		r.Added = append(r.Added, ref.String())
 	}
 	if s.json {

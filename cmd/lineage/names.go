@@ -11,7 +11,7 @@ import (
 )
 
 // requireNames has commands refuse a name that is given and empty. What is not named is
-// the active branch or the current chat: a script whose variable is unset must not end up
+// the active branch or the current thread: a script whose variable is unset must not end up
 // there.
 func requireNames(c *cobra.Command) {
 	for _, below := range c.Commands() {
@@ -33,7 +33,7 @@ func requireNames(c *cobra.Command) {
 
 // namesInFlags refuses an empty name in the flags that were given.
 func namesInFlags(c *cobra.Command) (err error) {
-	naming := []string{"store", "chat", "in", "from", "at", "into", "after", "branch", "output"}
+	naming := []string{"store", "thread", "in", "from", "at", "into", "after", "branch", "output"}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if slices.Contains(naming, f.Name) && f.Value.String() == "" {
 			err = emptyName("--" + f.Name)

@@ -22,7 +22,7 @@ interrupted: what was packed so far stays so.`,
   lineage pack --dense --json`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runPack(ctx, s, o) })
+			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runPack(ctx, s, o) })
 		}),
 	}
 	c.Flags().BoolVar(&o.dense, "dense", false, "as small as possible, which takes longer")

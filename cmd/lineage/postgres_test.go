@@ -22,7 +22,7 @@ func TestCommandsWorkOnPostgres(t *testing.T) {
 		require.Equal(t, want, got.code, "%v: %s", args, got.err)
 		return got
 	}
-	run(0, "chat", "create", "--id", "trip", "--title", "Lisbon", "--store", dsn)
+	run(0, "thread", "create", "--id", "trip", "--title", "Lisbon", "--store", dsn)
 	run(0, "append", "Plan a weekend in Lisbon.", "--id", "m-1", "--store", dsn)
 	run(0, "append", "Trams and fish.", "-r", "assistant", "--store", dsn)
 	run(0, "branch", "cheap", "--from", ":1", "--switch", "--store", dsn)

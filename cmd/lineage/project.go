@@ -53,7 +53,7 @@ type projectedRecord struct {
 	// From and To are the commits that the database had and has.
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	// Threads is how many chats were looked at.
+	// Threads is how many threads were looked at.
 	Threads int `json:"threads"`
 	// Added, Changed and Removed count messages.
 	Added   int `json:"added"`
@@ -90,7 +90,7 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 	}()
 	runs := 0
 	project := func() error {
-		return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+		return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
 			if db == nil { // a store that cannot be opened makes no file
 				opened, err := openDB(ctx, o.dsn)
 				if err != nil {
@@ -115,7 +115,7 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 }
 
 func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladapter.DB) (*projectedRecord, error) {
-	line := s.progress("projecting", func(n int64) string { return screen.Plural(n, "chat") })
+	line := s.progress("projecting", func(n int64) string { return screen.Plural(n, "thread") })
 	report, err := (&sqladapter.Projector{Store: s.store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r sqladapter.ProjectReport) {
 		line.Show(int64(r.Threads), int64(r.Total))
 	}}).Run(ctx)
@@ -135,6 +135,6 @@ func (a *app) tellProjected(r *projectedRecord) error {
 		return nil
 	}
 	a.printf("%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
-		screen.Plural(int64(r.Added), "message"), r.Changed, r.Removed, screen.Plural(int64(r.Threads), "chat"))
+		screen.Plural(int64(r.Added), "message"), r.Changed, r.Removed, screen.Plural(int64(r.Threads), "thread"))
 	return nil
 }

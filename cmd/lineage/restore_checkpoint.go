@@ -25,11 +25,11 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.restoreCheckpoint(ctx, name) })
 	}
 	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needChat()
+		t, err := s.needThread()
 		if err != nil {
 			return err
 		}
-		b, err := t.Restore(ctx, name)
+		at, err := t.Checkpoint(ctx, name)
 		if errors.Is(err, lineage.ErrNotFound) {
 			checkpoints, listErr := t.Checkpoints(ctx)
 			if listErr != nil {
@@ -41,6 +41,10 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 			}
 			return refs.Unknown("checkpoint", name, names)
 		}
+		if err != nil {
+			return err
+		}
+		b, err := t.Rewind(ctx, at.Span)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,10 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 type rewindOptions struct {
@@ -62,7 +66,16 @@ func runRewind(ctx context.Context, a *app, o *rewindOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := found.Context.RewindTo(ctx, found.Span); err != nil {
+		on, err := structure.IsAncestor(found.Span, from, backend.Runs(ctx, s.store.View()))
+		if err == nil && !on {
+			err = &lineage.SubjectError{
+				Subject: "span", ID: found.Span.String(), Err: lineage.ErrInvalid, Detail: "it is not on the history of context " + found.Context.ID().String(),
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := found.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
 			return err
 		}
 		return s.moved(ctx, found, from)

@@ -19,9 +19,9 @@ func salvageCommand(a *app) *cobra.Command {
 is new or empty, of every commit that can be read, those behind damage included. The damaged
 store is not changed, and its index is not needed. Every part that cannot be read is told.
 
-Where a message is lost and later ones of its chat are not, a note stands in its place. Content that
+Where a message is lost and later ones of its thread are not, a note stands in its place. Content that
 is lost reads as erased. What was deleted or erased by a commit that is lost may be there again. A
-context of which the chat is lost is in a chat of its own, whose title begins with "salvaged".
+context of which the thread is lost is in a thread of its own, whose title begins with "salvaged".
 A backup is better: 'lineage restore' loses nothing.`,
 		Example: `  lineage salvage .lineage salvaged.lineage`,
 		Args:    cobra.ExactArgs(2),
@@ -43,7 +43,7 @@ type salvagedRecord struct {
 	Messages uint64 `json:"messages"`
 	// Contents is how many contents are lost that messages are known to have had.
 	Contents uint64 `json:"contents"`
-	// Names is how many chats, contexts and runs are there under their ids only.
+	// Names is how many threads, contexts and runs are there under their ids only.
 	Names uint64 `json:"names"`
 	// Records is how many other statements were left out, for what they are about is lost.
 	Records uint64 `json:"records"`
@@ -120,7 +120,7 @@ func (a *app) printSalvaged(dir string, r *lineage.SalvageReport) {
 	}{
 		{r.Messages, "message", "lost: a note stands in the place of each"},
 		{r.Contents, "content", "lost: what had it reads as erased"},
-		{r.Names, "id", "of chats, contexts and runs of which nothing else is known"},
+		{r.Names, "id", "of threads, contexts and runs of which nothing else is known"},
 		{r.Records, "other record", "left out: what they were about is lost"},
 	} {
 		if part.n > 0 {

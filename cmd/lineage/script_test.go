@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // allRecords has one of each kind of record.
 func allRecords() []record {
 	return []record{
-		&errorRecord{}, &warningRecord{}, &initRecord{}, &infoRecord{}, &chatRecord{}, &deletedRecord{}, &messageRecord{}, &contextRecord{},
+		&errorRecord{}, &warningRecord{}, &initRecord{}, &infoRecord{}, &threadRecord{}, &deletedRecord{}, &messageRecord{}, &contextRecord{},
 		&movedRecord{}, &appendedRecord{}, &sentRecord{}, &alternativeRecord{}, &branchRecord{}, &moveRecord{}, &valueRecord{},
 		&checkpointRecord{}, &mergedRecord{}, &diffRecord{}, &diffSummaryRecord{}, &commonPrefixRecord{}, &partRecord{},
 		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{}, &salvagedRecord{}, &lossRecord{},
@@ -69,7 +69,7 @@ func scriptParams(dir string) testscript.Params {
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("LINEAGE_STORE", "")
-			e.Setenv("LINEAGE_CHAT", "")
+			e.Setenv("LINEAGE_THREAD", "")
 			e.Setenv("OPENAI_BASE_URL", "")
 			e.Setenv("TZ", "UTC")
 			// Where races are looked for, each process would end a second later.
@@ -187,7 +187,7 @@ func exampleStore(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), storeDir)
 	for _, line := range [][]string{
 		{"init", dir},
-		{"chat", "create", "--title", "Lisbon", "--id", "lisbon", "--user", "ada"},
+		{"thread", "create", "--title", "Lisbon", "--id", "lisbon", "--user", "ada"},
 		{"append", "Plan a weekend in Lisbon."},
 		{"append", "Friday in Alfama, Saturday in Belém.", "--role", "assistant", "--model", "large-2"},
 		{"checkpoint", "start"},

@@ -26,8 +26,8 @@ func searchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find messages by what they say",
-		Long: `Finds messages by their words, the best first: in all chats, or in the one that --chat names. A message
-that several chats share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
+		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A message
+that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
 and NEAR(…) combine them. Text that is no valid query is searched for its words. What a store is
 searched with is kept in a file beside it, and made anew when that is gone. Where nothing is found, it says so on
 standard error and exits with 9.`,
@@ -43,7 +43,7 @@ standard error and exits with 9.`,
 		}),
 	}
 	c.Flags().StringSliceVar(&o.roles, "role", nil, "only messages of these roles")
-	c.Flags().StringVar(&o.user, "user", "", "only in chats of this user")
+	c.Flags().StringVar(&o.user, "user", "", "only in threads of this user")
 	c.Flags().IntVarP(&o.limit, "limit", "n", 0, fmt.Sprintf("at most so many (default %d)", chat.DefaultSearchLimit))
 	return c
 }
@@ -52,9 +52,9 @@ standard error and exits with 9.`,
 type hitRecord struct {
 	// ID is the message's id of its maker's choice, or its address.
 	ID string `json:"id"`
-	// Chats are the chats that have the message, the best match first.
-	Chats []hitChat `json:"chats"`
-	Role  string    `json:"role"`
+	// Threads are the threads that have the message, the best match first.
+	Threads []hitThread `json:"threads"`
+	Role    string      `json:"role"`
 	// Rank orders the hits: the higher, the better.
 	Rank float64 `json:"rank"`
 	// Snippet is where it matches, the words between <mark> and </mark>.
@@ -68,15 +68,15 @@ type hit struct {
 	createdAt time.Time
 }
 
-// hitChat is a chat that has a message that was found.
-type hitChat struct {
+// hitThread is a thread that has a message that was found.
+type hitThread struct {
 	ID    string `json:"id"`
 	Title string `json:"title,omitempty"`
 }
 
 func (*hitRecord) recordType() string { return "hit" }
 
-// searchFactor is how many matches are looked at for each hit that is wanted: chats that share a message have a match each.
+// searchFactor is how many matches are looked at for each hit that is wanted: threads that share a message have a match each.
 const searchFactor = 16
 
 // maxHits bounds how many hits can be asked for.
@@ -97,14 +97,14 @@ func findHits(limit int, find func(limit int) ([]chat.SearchResult, error)) ([]*
 	}
 }
 
-// hitsOf returns the messages that were found, each once with all its chats, in the order of the results.
+// hitsOf returns the messages that were found, each once with all its threads, in the order of the results.
 func hitsOf(results []chat.SearchResult) []*hit {
 	var hits []*hit
 	seen := make(map[string]*hit)
 	for i := range results {
 		r := &results[i]
 		m := newChatMessageRecord(&r.Message, 0)
-		// In a store chats that share a message have it under its address behind their ids.
+		// In a store threads that share a message have it under its address behind their ids.
 		id := refs.WithoutThread(m.ID)
 		h := seen[id]
 		if h == nil {
@@ -112,20 +112,20 @@ func hitsOf(results []chat.SearchResult) []*hit {
 			seen[id] = h
 			hits = append(hits, h)
 		}
-		h.Chats = append(h.Chats, hitChat{ID: r.Message.ChatID})
+		h.Threads = append(h.Threads, hitThread{ID: r.Message.ChatID})
 	}
 	return hits
 }
 
-// maxHitChats is how many of a message's chats are named to a person.
-const maxHitChats = 3
+// maxHitThreads is how many of a message's threads are named to a person.
+const maxHitThreads = 3
 
-// printHits prints what a search found. title returns the title of a chat, and short what people call its id.
+// printHits prints what a search found. title returns the title of a thread, and short what people call its id.
 func (a *app) printHits(hits []*hit, title func(id string) (string, error), short func(id string) string) error {
 	for _, h := range hits {
-		named := h.Chats
+		named := h.Threads
 		if !a.json {
-			named = named[:min(len(named), maxHitChats)]
+			named = named[:min(len(named), maxHitThreads)]
 		}
 		for i := range named {
 			var err error
@@ -147,7 +147,7 @@ func (a *app) printHits(hits []*hit, title func(id string) (string, error), shor
 			}
 			in = append(in, screen.Cut(screen.Line(c.Title), 40)+" ("+short(c.ID)+")")
 		}
-		if more := len(h.Chats) - len(named); more > 0 {
+		if more := len(h.Threads) - len(named); more > 0 {
 			in = append(in, fmt.Sprintf("and %s more", screen.Count(int64(more))))
 		}
 		a.printf("%s  %s  %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(h.Role)),
@@ -199,10 +199,10 @@ func runSearch(ctx context.Context, a *app, o *searchOptions) error {
 	})
 }
 
-// search searches the chat that was named, or all.
+// search searches the thread that was named, or all.
 func (d *database) search(ctx context.Context, o *searchOptions, limit int) ([]chat.SearchResult, error) {
 	options := chat.SearchOptions{Roles: o.roles, Limit: limit}
-	if d.namedChat() != "" {
+	if d.namedThread() != "" {
 		return d.chats.SearchMessages(ctx, d.current, o.query, options)
 	}
 	return d.db.SearchAll(ctx, o.user, o.query, options)

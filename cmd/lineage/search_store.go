@@ -13,10 +13,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// searchStore searches the chats of a store, through an index that is kept beside it.
+// searchStore searches the threads of a store, through an index that is kept beside it.
 func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 	return a.read(ctx, func(ctx context.Context, s *session) (err error) {
-		line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "chat") })
+		line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "thread") })
 		index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(r sqladapter.ProjectReport) {
 			line.Show(int64(r.Threads), int64(r.Total))
 		}})
@@ -26,7 +26,7 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 		defer func() { err = errors.Join(err, index.Close()) }()
 		hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) {
 			options := chat.SearchOptions{Roles: o.roles, Limit: limit}
-			if s.namedChat() == "" {
+			if s.namedThread() == "" {
 				return s.addressed(ctx)(index.SearchAll(ctx, o.user, o.query, options))
 			}
 			thread, err := s.store.View().Thread(ctx, s.thread.ID())
@@ -65,7 +65,7 @@ func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 }
 
 // addressed gives messages that were found their addresses in place of ids that callers
-// chose: chats that share a message have one address for it.
+// chose: threads that share a message have one address for it.
 func (s *session) addressed(ctx context.Context) func([]chat.SearchResult, error) ([]chat.SearchResult, error) {
 	return func(found []chat.SearchResult, err error) ([]chat.SearchResult, error) {
 		for i := range found {
@@ -85,13 +85,13 @@ func (s *session) addressed(ctx context.Context) func([]chat.SearchResult, error
 	}
 }
 
-// beginning returns what the list of chats shows of a chat without a title.
+// beginning returns what the list of threads shows of a thread without a title.
 func (s *session) beginning(ctx context.Context, id lineage.ThreadID) (string, error) {
 	thread, err := s.store.Thread(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	r, err := s.chatRecord(ctx, thread)
+	r, err := s.threadRecord(ctx, thread)
 	if err != nil {
 		return "", err
 	}

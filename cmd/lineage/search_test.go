@@ -29,19 +29,19 @@ func TestHitsStandOut(t *testing.T) {
 	require.Contains(t, search(false), "\n    hello\n")
 }
 
-// Matches of the messages that many chats share do not keep other messages from being found.
+// Matches of the messages that many threads share do not keep other messages from being found.
 func TestHitsAreDistinctMessages(t *testing.T) {
 	shared := structure.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 3}
 	var all []chat.SearchResult
 	add := func(chatID, id string) {
 		all = append(all, chat.SearchResult{Message: chat.Message{ID: id, ChatID: chatID, Name: "user", Data: []byte(`"text"`)}})
 	}
-	add("chat 0", shared.String())
+	add("thread 0", shared.String())
 	for i := 1; i < 100; i++ {
-		add(fmt.Sprint("chat ", i), structure.NewID[structure.ThreadID]().String()+"/"+shared.String())
+		add(fmt.Sprint("thread ", i), structure.NewID[structure.ThreadID]().String()+"/"+shared.String())
 	}
-	add("chat 0", "m1")
-	add("chat 1", "m2")
+	add("thread 0", "m1")
+	add("thread 1", "m2")
 	asked := 0
 	find := func(limit int) ([]chat.SearchResult, error) {
 		asked++
@@ -51,7 +51,7 @@ func TestHitsAreDistinctMessages(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, hits, 2)
 	require.Equal(t, shared.String(), hits[0].ID)
-	require.Len(t, hits[0].Chats, 100)
+	require.Len(t, hits[0].Threads, 100)
 	require.Equal(t, "m1", hits[1].ID)
 	require.LessOrEqual(t, asked, 2)
 

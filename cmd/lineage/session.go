@@ -24,7 +24,7 @@ type session struct {
 	*app
 	dir   string
 	store *lineage.Store
-	// thread is the current chat, nil while there is none.
+	// thread is the current thread, nil while there is none.
 	thread *lineage.Thread
 	refs   *refs.Resolver
 }
@@ -36,8 +36,8 @@ type openMode struct {
 	create bool
 	// damaged says that the command is about damage, and needs no word about it.
 	damaged bool
-	// noChat leaves the current chat alone: the command is about the store.
-	noChat bool
+	// noThread leaves the current thread alone: the command is about the store.
+	noThread bool
 }
 
 // open runs a command on the store that is found.
@@ -55,8 +55,8 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 		defer func() { err = incomplete(err, dir, damage) }()
 	}
 	s := &session{app: a, dir: dir, store: store}
-	if !mode.noChat {
-		if s.thread, err = s.currentChat(ctx); err != nil {
+	if !mode.noThread {
+		if s.thread, err = s.currentThread(ctx); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func (a *app) findStore(create bool) (string, error) {
 	}
 	if isDSN(dir) {
 		return "", hint(usagef("%s: this command needs a store in a directory, not a database", redact(dir)),
-			"'lineage chat', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
+			"'lineage thread', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
 	}
 	if dir != "" {
 		if err := notAFile(dir); err != nil {
@@ -173,11 +173,11 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	return store, err
 }
 
-// needChat returns the current chat.
-func (s *session) needChat() (*lineage.Thread, error) {
+// needThread returns the current thread.
+func (s *session) needThread() (*lineage.Thread, error) {
 	if s.thread == nil {
-		return nil, hint(fmt.Errorf("chat: %w: the store has none yet", lineage.ErrNotFound),
-			"'lineage chat create' makes one, and so does 'lineage append'")
+		return nil, hint(fmt.Errorf("thread: %w: the store has none yet", lineage.ErrNotFound),
+			"'lineage thread create' makes one, and so does 'lineage append'")
 	}
 	return s.thread, nil
 }
@@ -186,7 +186,7 @@ func (s *session) needChat() (*lineage.Thread, error) {
 // branch.
 func (s *session) context(ctx context.Context, name string) (*refs.Ref, error) {
 	if name == "" {
-		if _, err := s.needChat(); err != nil {
+		if _, err := s.needThread(); err != nil {
 			return nil, err
 		}
 	}
@@ -196,19 +196,19 @@ func (s *session) context(ctx context.Context, name string) (*refs.Ref, error) {
 // position returns the position that a name stands for.
 func (s *session) position(ctx context.Context, name string) (*refs.Ref, error) {
 	if name == "" {
-		if _, err := s.needChat(); err != nil {
+		if _, err := s.needThread(); err != nil {
 			return nil, err
 		}
 	}
 	return s.refs.Find(ctx, name)
 }
 
-// home returns the chat that something was found in, or the current one.
+// home returns the thread that something was found in, or the current one.
 func (s *session) home(found *refs.Ref) (*lineage.Thread, error) {
 	if found.Thread != nil {
 		return found.Thread, nil
 	}
-	return s.needChat()
+	return s.needThread()
 }
 
 func arg(args []string, i int) string {

@@ -45,37 +45,31 @@ func runSet(ctx context.Context, s *session, o *setOptions) error {
 	if err != nil {
 		return err
 	}
-	info, err := found.Context.Info(ctx)
-	if err != nil {
-		return err
-	}
 	wanted, err := o.overrides.build()
 	if err != nil {
 		return err
-	}
-	is := info.Overrides
-	if model {
-		is.Model = wanted.Model
-	}
-	if system {
-		is.SystemPrompt = wanted.SystemPrompt
-	}
-	if overrides {
-		is.JSON = wanted.JSON
 	}
 	kept, err := validJSON("metadata", o.metadata)
 	if err != nil {
 		return err
 	}
-	if model || system || overrides {
-		if err := found.Context.SetOverrides(ctx, lineage.Overrides{SystemPrompt: is.SystemPrompt, Model: is.Model, JSON: is.JSON}); err != nil {
-			return err
+	err = found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
+		if model {
+			is.Overrides.Model = wanted.Model
 		}
-	}
-	if metadata {
-		if err := found.Context.SetMetadata(ctx, kept); err != nil {
-			return err
+		if system {
+			is.Overrides.SystemPrompt = wanted.SystemPrompt
 		}
+		if overrides {
+			is.Overrides.JSON = wanted.JSON
+		}
+		if metadata {
+			is.Metadata = kept
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return s.showContext(ctx, found)
 }

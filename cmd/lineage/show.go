@@ -64,7 +64,7 @@ func (s *session) showContext(ctx context.Context, found *refs.Ref) error {
 	}
 	row("context", r.ID)
 	row("branch", r.Branch)
-	row("chat", r.Chat)
+	row("thread", r.Thread)
 	row("parent", r.Parent)
 	row("messages", screen.Count(int64(r.Length)))
 	row("started at", text(r.Base))
@@ -128,8 +128,8 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			row("source", m.Origin.Source)
 			row("derived from", m.Origin.DerivedFrom)
 		}
-		if !author.Context.IsZero() {
-			row("added by", "context "+author.Context.String())
+		if !author.IsZero() {
+			row("added by", "context "+author.String())
 		}
 		row("source id", m.SourceID)
 		row("span set", m.SpanSet)

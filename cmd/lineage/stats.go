@@ -28,7 +28,7 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
   lineage stats --json`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{readOnly: true, noChat: true}, func(ctx context.Context, s *session) error {
+			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
 				return runStats(ctx, s, o)
 			})
 		}),
@@ -96,7 +96,7 @@ func runStats(ctx context.Context, s *session, o *statsOptions) error {
 	row := func(name string, c screen.Cell, note string) {
 		table.Cells(screen.Cell{Text: name}, c, screen.Cell{Text: note, Style: screen.Dim})
 	}
-	row("chats", count(r.Threads), "")
+	row("threads", count(r.Threads), "")
 	row("contexts", count(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
 	row("messages", count(r.Messages), "")
 	row("logical", size(r.LogicalBytes), "the bytes of all messages")

@@ -53,7 +53,7 @@ func runSubagent(ctx context.Context, s *session, o *subagentOptions) error {
 	if err != nil {
 		return err
 	}
-	options := lineage.SubagentOptions{}
+	options := lineage.ForkOptions{}
 	if options.Overrides, err = o.overrides.build(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func runSubagent(ctx context.Context, s *session, o *subagentOptions) error {
 			options.Sees.Keep = func(*lineage.Entry) bool { return false }
 		}
 	}
-	child, err := found.Context.Subagent(ctx, options)
+	child, err := found.Context.Fork(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func runSwitch(ctx context.Context, a *app, name string) error {
 			return err
 		}
 		if home.ID() != s.thread.ID() {
-			if err := s.useChat(home.ID()); err != nil {
+			if err := s.useThread(home.ID()); err != nil {
 				return err
 			}
 		}

@@ -17,16 +17,16 @@ import (
 )
 
 type treeOptions struct {
-	chat string
-	full bool
+	thread string
+	full   bool
 }
 
 func treeCommand(a *app) *cobra.Command {
 	o := &treeOptions{}
 	c := &cobra.Command{
-		Use:   "tree [CHAT]",
-		Short: "Draw the histories of a chat",
-		Long: `Draws the histories of a chat as a tree: messages from top to bottom, the line of the active
+		Use:   "tree [THREAD]",
+		Short: "Draw the histories of a thread",
+		Long: `Draws the histories of a thread as a tree: messages from top to bottom, the line of the active
 branch straight down, and what forks off beside it. The names of branches (* is the active one),
 checkpoints (◆), forks, subagents and alternatives stand at the message where each is. Long stretches
 without a name are folded unless --full is given.`,
@@ -35,7 +35,7 @@ without a name are folded unless --full is given.`,
   lineage tree --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			o.chat = arg(args, 0)
+			o.thread = arg(args, 0)
 			return runTree(ctx, a, o)
 		}),
 	}
@@ -63,7 +63,7 @@ func runTree(ctx context.Context, a *app, o *treeOptions) error {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.tree(ctx, o) })
 	}
 	return a.read(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.chatNamed(ctx, o.chat)
+		t, err := s.threadNamed(ctx, o.thread)
 		if err != nil {
 			return err
 		}
@@ -179,11 +179,11 @@ func (f *forest) use(ctx context.Context, tip lineage.SpanRef, at map[structure.
 
 // emit prints the contexts, checkpoints and messages as records.
 func (f *forest) emit(ctx context.Context, t *lineage.Thread) error {
-	chat, err := f.chatRecord(ctx, t)
+	thread, err := f.threadRecord(ctx, t)
 	if err != nil {
 		return err
 	}
-	if err := f.session.emit(chat); err != nil {
+	if err := f.session.emit(thread); err != nil {
 		return err
 	}
 	for c, err := range t.Contexts(ctx) {
@@ -257,7 +257,7 @@ func (f *forest) draw(ctx context.Context, t *lineage.Thread) error {
 	if err != nil {
 		return err
 	}
-	f.printf("%s  %s\n", f.out.Paint(screen.Bold, titleOf(info)), f.out.Paint(screen.Dim, "chat "+shortText(info.ID.String())))
+	f.printf("%s  %s\n", f.out.Paint(screen.Bold, titleOf(info)), f.out.Paint(screen.Dim, "thread "+shortText(info.ID.String())))
 	if labels := f.labels.painted(f.out, lineage.SpanRef{}); labels != "" {
 		f.printf("○ %s  %s\n", f.out.Paint(screen.Dim, "no messages"), labels)
 	}

@@ -37,9 +37,9 @@ func valueCommand(a *app) *cobra.Command {
 		Use:     "value",
 		Aliases: []string{"values"},
 		Short:   "List, read and set named values",
-		Long: `Named values are small JSON documents that belong to a chat, a context, a user, an application
+		Long: `Named values are small JSON documents that belong to a thread, a context, a user, an application
 or the store. Programs keep their state in them. A fork reads the values of the context that it was forked
-from, as they were at the message where it begins. Without a subcommand, the values of the chat are listed.`,
+from, as they were at the message where it begins. Without a subcommand, the values of the thread are listed.`,
 		Example: `  lineage value
   lineage value set step '"paid"'
   lineage value list --user ada`,
@@ -173,7 +173,7 @@ func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values,
 	case o.ofStore:
 		return s.store.Values(), nil
 	case o.context == "":
-		t, err := s.needChat()
+		t, err := s.needThread()
 		if err != nil {
 			return nil, err
 		}
@@ -284,9 +284,6 @@ func runValueSet(ctx context.Context, s *session, o *valueOptions, key string, v
 func runValueDelete(ctx context.Context, s *session, o *valueOptions, key string) error {
 	values, err := s.values(ctx, o)
 	if err != nil {
-		return err
-	}
-	if _, err := values.Get(ctx, key); err != nil {
 		return err
 	}
 	if err := values.Delete(ctx, key); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 type verifyOptions struct{ deep bool }
@@ -25,7 +26,7 @@ mends it, and exits with 6 if anything is.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
 			opened := false
-			err := a.open(ctx, openMode{readOnly: true, noChat: true, damaged: true}, func(ctx context.Context, s *session) error {
+			err := a.open(ctx, openMode{readOnly: true, noThread: true, damaged: true}, func(ctx context.Context, s *session) error {
 				opened = true
 				return runVerify(ctx, s, o)
 			})
@@ -79,7 +80,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		repairs = nil
 	}
 	for _, message := range repairs {
-		f := lineage.Finding{Subject: "index", Problem: message, Repair: rebuildIndex}
+		f := backend.Finding{Subject: "index", Problem: message, Repair: rebuildIndex}
 		if err := s.finding(f, &r); err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 }
 
 // finding prints one thing that is wrong and counts it.
-func (s *session) finding(f lineage.Finding, r *verifiedRecord) error {
+func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
 	r.Findings++
 	if s.json {
 		return s.emit(&findingRecord{
@@ -130,7 +131,7 @@ func (s *session) finding(f lineage.Finding, r *verifiedRecord) error {
 }
 
 // repairOf returns the command that mends a finding.
-func repairOf(f lineage.Finding) string {
+func repairOf(f backend.Finding) string {
 	if f.Repair == rebuildIndex {
 		return "lineage repair"
 	}

@@ -49,7 +49,7 @@ type eventRecord struct {
 	Time   time.Time `json:"time"`
 	// Kind tells what happened, such as "context extended".
 	Kind    string `json:"kind"`
-	Chat    string `json:"chat,omitempty"`
+	Thread  string `json:"thread,omitempty"`
 	Context string `json:"context,omitempty"`
 	Parent  string `json:"parent,omitempty"`
 	// Span is where the context or checkpoint stands, and From where it stood
@@ -75,7 +75,7 @@ func newEventRecord(c *lineage.Change, e *lineage.Event) *eventRecord {
 		id   interface{ IsZero() bool }
 		text string
 	}{
-		{&r.Chat, e.Thread, e.Thread.String()}, {&r.Context, e.Context, e.Context.String()}, {&r.Parent, e.Parent, e.Parent.String()},
+		{&r.Thread, e.Thread, e.Thread.String()}, {&r.Context, e.Context, e.Context.String()}, {&r.Parent, e.Parent, e.Parent.String()},
 		{&r.Span, e.Span, e.Span.String()}, {&r.From, e.From, e.From.String()}, {&r.ContentID, e.Content, e.Content.String()},
 		{&r.Checkpoint, e.Checkpoint, e.Checkpoint.String()}, {&r.Summary, e.Summary, e.Summary.String()}, {&r.SpanSet, e.Set, e.Set.String()},
 	} {
@@ -188,7 +188,7 @@ func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
 		name, text string
 		none       bool
 	}{
-		{"chat", refs.Short(e.Thread), e.Thread.IsZero()}, {"context", refs.Short(e.Context), e.Context.IsZero()},
+		{"thread", refs.Short(e.Thread), e.Thread.IsZero()}, {"context", refs.Short(e.Context), e.Context.IsZero()},
 		{"parent", refs.Short(e.Parent), e.Parent.IsZero()}, {"from", refs.ShortSpan(e.From), e.From.IsZero()},
 		{"at", refs.ShortSpan(e.Span), e.Span.IsZero()}, {"content", e.Content.Short(), e.Content.IsZero()},
 	} {

@@ -119,10 +119,7 @@ func (b *Batch) NewContext(c Context) *structure.Context {
 }
 
 // StateContext states a context as it is from now on.
-func (b *Batch) StateContext(c structure.Context) *structure.Context {
-	b.add(&c)
-	return &c
-}
+func (b *Batch) StateContext(c structure.Context) { b.add(&c) }
 
 // Branch names a context.
 func (b *Batch) Branch(thread structure.ThreadID, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {

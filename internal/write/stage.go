@@ -387,6 +387,14 @@ func outside(what string) error {
 	return fmt.Errorf("%s inside a transaction: %w", what, backend.ErrInvalid)
 }
 
+// StoreID implements backend.Identified.
+func (s *Stage) StoreID() (id [16]byte) {
+	if is, ok := s.engine.(backend.Identified); ok {
+		id = is.StoreID()
+	}
+	return id
+}
+
 // The rest of backend.Engine is not for transactions.
 
 func (s *Stage) Outcome(context.Context, backend.Once) (backend.Receipt, error) {

@@ -66,6 +66,8 @@ func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
 
 func (s *Stage) refuseDeletion(ctx context.Context, d *structure.Deletion) (err error) {
 	switch d.Subject {
+	case structure.KindBlock:
+		return outside("erasing content")
 	case structure.KindThread:
 		_, err = s.Thread(ctx, d.Thread)
 	case structure.KindContext:

@@ -44,7 +44,7 @@ func (w *Writer) On(s *Stage) *Writer {
 	return &Writer{engine: s, now: now, busy: w.busy, meeting: w.meeting, batches: w.batches}
 }
 
-// Of returns the writer of a store of package lineage, or of a transaction, for the packages of this module that
+// Of returns the writer of a *lineage.Store, which may be that of a transaction, for the packages of this module that
 // write to one. Package lineage sets it.
 var Of func(store any) *Writer
 

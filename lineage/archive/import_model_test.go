@@ -513,12 +513,12 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 		s := storeIn(t)
 		meddled := false
 		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
-			thread, err := s.Thread(ctx, lineage.SourceThread("c"))
+			thread, err := s.Thread(ctx, write.SourceThread("c"))
 			if errors.Is(err, lineage.ErrNotFound) {
 				return // nobody can see it yet
 			}
 			require.NoError(t, err)
-			require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
+			require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "mine"; return nil }))
 			meddled = true
 		}}
 		_, err := archive.Import(ctx, lineage.New(engine), archive.Stream("made", strings.NewReader("made")), madeFormat([]*archive.Conversation{c}))
@@ -527,7 +527,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 			conflicts++
 		}
 		if meddled {
-			thread, err := s.Thread(ctx, lineage.SourceThread("c"))
+			thread, err := s.Thread(ctx, write.SourceThread("c"))
 			require.NoError(t, err)
 			info, err := thread.Info(ctx)
 			require.NoError(t, err)

@@ -588,7 +588,7 @@ func TestConversationWithoutID(t *testing.T) {
 		require.NoError(t, err)
 		thread = found.Thread
 	}
-	at, err := thread.ActiveBranch(ctx)
+	at, err := thread.Branch(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, lineage.MainBranch, at.Name)
 	info, err := thread.Info(ctx)
@@ -597,11 +597,11 @@ func TestConversationWithoutID(t *testing.T) {
 	require.Regexp(t, "^sha256:[0-9a-f]{20}$", info.SourceID)
 
 	require.NoError(t, thread.Switch(ctx, "rejected"))
-	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "mine" }))
+	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "mine"; return nil }))
 	before, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 0, add(1).NewConversations)
-	at, err = thread.ActiveBranch(ctx)
+	at, err = thread.Branch(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, "rejected", at.Name)
 	after, err := s.View().Head(ctx)

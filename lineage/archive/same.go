@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -201,7 +202,7 @@ func (l *loader) usable(ref, parent structure.SpanRef, before, key messageKey, o
 // was forked from: messages of which nothing that is visible differs. It returns that
 // thread, nil if there is none of the same user.
 func (l *loader) base(t *threadState, sourceID string) (*structure.Thread, error) {
-	id := lineage.SourceThread(l.options.Prefix + sourceID)
+	id := write.SourceThread(l.options.Prefix + sourceID)
 	if id == t.record.ID {
 		return nil, nil
 	}

@@ -185,7 +185,7 @@ func TestChatGPTKeepsWhatItHas(t *testing.T) {
 	require.Contains(t, string(info.Metadata), `"gizmo_id":"g-1"`)
 	require.Contains(t, string(info.Metadata), `"is_archived":false`)
 
-	active, err := thread.ActiveBranch(ctx)
+	active, err := thread.Branch(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, "main", active.Name)
 	require.EqualValues(t, 4, active.Length)

@@ -92,7 +92,7 @@ const archiveKey = "_archive"
 
 // begin looks up the thread of a conversation.
 func (l *loader) begin(st *loading) (*threadState, error) {
-	id := lineage.SourceThread(st.header.SourceID)
+	id := write.SourceThread(st.header.SourceID)
 	if l.touched[id] {
 		if err := l.settle(); err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (l *loader) newThread(st *loading, t *threadState) error {
 		created = l.next.Time()
 	}
 	main := &contextState{
-		Context: write.Context{ID: structure.NewID[structure.ContextID](), Thread: lineage.SourceThread(st.header.SourceID), CreatedAt: created},
+		Context: write.Context{ID: structure.NewID[structure.ContextID](), Thread: write.SourceThread(st.header.SourceID), CreatedAt: created},
 		branch:  lineage.MainBranch,
 	}
 	if st.header.Model != "" {

@@ -16,6 +16,9 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrConflict is returned when a commit was made for a state that has passed.
 	ErrConflict = errors.New("conflict")
+	// ErrTipMoved is returned when a context no longer stands where its caller expected it.
+	// It matches ErrConflict.
+	ErrTipMoved = fmt.Errorf("tip has moved: %w", ErrConflict)
 	// ErrInvalid is returned for a commit that no state could accept.
 	ErrInvalid = errors.New("invalid")
 	// ErrCorrupt is returned when stored bytes are not what was written.
@@ -64,7 +67,7 @@ func (e *SubjectError) Error() string {
 func (e *SubjectError) Unwrap() error { return e.Err }
 
 // TipError is returned when a context's tip is not the one expected. It matches
-// ErrConflict.
+// ErrTipMoved and ErrConflict.
 type TipError struct {
 	Context          structure.ContextID
 	Expected, Actual structure.SpanRef
@@ -74,7 +77,7 @@ func (e *TipError) Error() string {
 	return fmt.Sprintf("context %v: tip is %v, expected %v", e.Context, e.Actual, e.Expected)
 }
 
-func (e *TipError) Unwrap() error { return ErrConflict }
+func (e *TipError) Unwrap() error { return ErrTipMoved }
 
 // CorruptError says where stored bytes are not what was written. It matches
 // ErrCorrupt.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -50,9 +51,9 @@ func TestChosenThreads(t *testing.T) {
 	require.Equal(t, []string{"shared 1", "shared 2", "only in two"}, texts(t, on(t, b, forked.ID())))
 	_, err = b.Thread(bg, one.ID())
 	require.ErrorIs(t, err, lineage.ErrNotFound)
-	has, err := b.Has(bg, content.Sum([]byte("only in one")))
+	has, err := b.View().Has(bg, []content.ID{content.Sum([]byte("only in one"))})
 	require.NoError(t, err)
-	require.False(t, has)
+	require.False(t, has[0])
 	info, err := on(t, b, forked.ID()).Info(bg)
 	require.NoError(t, err)
 	require.Equal(t, main.ID(), info.Parent, "a parent that did not come along")
@@ -69,13 +70,13 @@ func TestChosenContext(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	thread, main := newThread(t, a, "one")
 	say(t, main, "1", "2")
-	_, err := thread.Checkpoint(bg, "here")
+	_, err := thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	side, err := main.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
 	say(t, side, "aside")
 	say(t, main, "3")
-	_, err = thread.Checkpoint(bg, "there")
+	_, err = thread.SetCheckpoint(bg, "there", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{Contexts: []lineage.ContextID{side.ID()}}))
@@ -227,8 +228,9 @@ func TestReplacedByTheSame(t *testing.T) {
 	say(t, d, "one")
 	early := writeBundle(t, s, bundle.WriteOptions{})
 	bring(t, other, early)
-	_, err := c.Merge(bg, d, lineage.Replace)
+	tip, err := d.Tip(bg)
 	require.NoError(t, err)
+	require.NoError(t, c.MoveTo(bg, tip, "replace"))
 	full := writeBundle(t, s, bundle.WriteOptions{})
 	bring(t, other, full)
 	requireSame(t, s, other)
@@ -258,7 +260,7 @@ func TestConflict(t *testing.T) {
 	branch, err := thread.Branch(bg, "main-theirs")
 	require.NoError(t, err)
 	require.Equal(t, report.Conflicts[0].Theirs, branch.Context)
-	active, err := thread.ActiveBranch(bg)
+	active, err := thread.Branch(bg, "")
 	require.NoError(t, err)
 	require.Equal(t, "main", active.Name)
 	bringAgain(t, b, theirs)
@@ -494,7 +496,7 @@ func TestThreadsOfAnotherIncarnation(t *testing.T) {
 		require.NoError(t, err)
 	}
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
-	thread, err := b.Thread(bg, lineage.SourceThread("both"))
+	thread, err := b.Thread(bg, write.SourceThread("both"))
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b"} {
 		e, err := thread.Find(bg, "only in "+name)
@@ -574,9 +576,9 @@ func TestNewerThreadWins(t *testing.T) {
 	require.NoError(t, err)
 	old := writeBundle(t, a, bundle.WriteOptions{})
 	for range 40 { // so that its clock is ahead
-		a.Now()
+		write.Of(a).Now()
 	}
-	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "newer" }))
+	require.NoError(t, thread.Update(bg, func(i *lineage.ThreadInfo) error { i.Title = "newer"; return nil }))
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	copied, err := b.FindThread(bg, "one")
 	require.NoError(t, err)

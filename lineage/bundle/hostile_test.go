@@ -304,9 +304,9 @@ func TestContradictions(t *testing.T) {
 			require.True(t, isTyped(err), err)
 			requireSound(t, s)
 			// The store is of use as before.
-			has, err := s.Has(bg, says.ID)
+			has, err := s.View().Has(bg, []content.ID{says.ID})
 			require.NoError(t, err)
-			if has {
+			if has[0] {
 				blocks, err := s.View().Blocks(bg, []content.ID{says.ID})
 				require.NoError(t, err)
 				require.Equal(t, "said", string(blocks[0].Body))

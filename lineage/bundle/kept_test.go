@@ -29,7 +29,7 @@ func TestKept(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "renamed there") {
 			if there, err := b.s.Thread(bg, thread.ID()); err == nil {
-				require.NoError(t, there.Update(bg, func(i *lineage.ThreadInfo) { i.Title = "renamed" }))
+				require.NoError(t, there.Update(bg, func(i *lineage.ThreadInfo) error { i.Title = "renamed"; return nil }))
 			}
 		}
 		keep(t, a.s, thread.ID())

@@ -155,7 +155,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			require.NoError(t, err)
 		},
 		"subagent": func(t *rapid.T) {
-			_, err := m.context(t).Subagent(bg, lineage.SubagentOptions{Sees: &lineage.Filter{Roles: []string{"user"}}})
+			_, err := m.context(t).Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{Roles: []string{"user"}}})
 			ok(t, err)
 		},
 		"return": func(t *rapid.T) {
@@ -163,11 +163,11 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"alternatives": func(t *rapid.T) {
-			set, err := m.context(t).Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
+			offered, err := m.context(t).Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
 			require.NoError(t, err)
-			say(t, set.Offered[0], m.next("one way"))
+			say(t, offered[0], m.next("one way"))
 			if rapid.Bool().Draw(t, "both") {
-				say(t, set.Offered[1], m.next("another way"))
+				say(t, offered[1], m.next("another way"))
 			}
 		},
 		"edit": func(t *rapid.T) {
@@ -176,12 +176,12 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"merge": func(t *rapid.T) {
-			_, err := m.context(t).Merge(bg, m.context(t), rapid.SampledFrom([]lineage.MergeStrategy{lineage.Append, lineage.Replace}).Draw(t, "how"))
+			_, err := m.context(t).Merge(bg, m.context(t))
 			ok(t, err)
 		},
 		"rewind": func(t *rapid.T) {
 			c := m.context(t)
-			ok(t, c.RewindTo(bg, position(t, c)))
+			ok(t, c.MoveTo(bg, position(t, c), "rewind"))
 		},
 		"undo": func(t *rapid.T) { ok(t, m.context(t).Undo(bg)) },
 		"summarize": func(t *rapid.T) {
@@ -205,7 +205,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			require.NoError(t, err)
 		},
 		"checkpoint": func(t *rapid.T) {
-			_, err := m.thread(t).Checkpoint(bg, m.next("point"))
+			_, err := m.thread(t).SetCheckpoint(bg, m.next("point"), lineage.CheckpointOptions{})
 			ok(t, err)
 		},
 		"thread rewind": func(t *rapid.T) {
@@ -216,7 +216,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"update": func(t *rapid.T) {
-			require.NoError(t, m.thread(t).Update(bg, func(i *lineage.ThreadInfo) { i.Title = m.next("title") }))
+			require.NoError(t, m.thread(t).Update(bg, func(i *lineage.ThreadInfo) error { i.Title = m.next("title"); return nil }))
 		},
 		"value":          func(t *rapid.T) { m.value(t) },
 		"delete context": func(t *rapid.T) { ok(t, m.context(t).Delete(bg)) },
@@ -237,7 +237,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 
 // value sets a value, or deletes it.
 func (m *machine) value(t *rapid.T) {
-	v := &structure.Value{At: m.s.Now()}
+	v := &structure.Value{At: write.Of(m.s).Now()}
 	v.Key = rapid.SampledFrom([]string{"k", "kl", "l"}).Draw(t, "key")
 	switch rapid.IntRange(0, 5).Draw(t, "scope") {
 	case 0:
@@ -257,13 +257,13 @@ func (m *machine) value(t *rapid.T) {
 	switch rapid.IntRange(0, 4).Draw(t, "form") {
 	case 0:
 	case 1:
-		b := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, m.s.Now(), []byte(fmt.Sprintf("%q", m.next("value"))))
+		b := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, write.Of(m.s).Now(), []byte(fmt.Sprintf("%q", m.next("value"))))
 		v.Content = b.ID
 		records = append([]structure.Record{b}, v)
 	default:
 		v.JSON = []byte(fmt.Sprintf("%q", m.next("value")))
 	}
-	_, err := write.Of(m.s).Engine().Apply(bg, &structure.Commit{Time: m.s.Now(), Records: records}, backend.Options{Durability: backend.Normal})
+	_, err := write.Of(m.s).Engine().Apply(bg, &structure.Commit{Time: write.Of(m.s).Now(), Records: records}, backend.Options{Durability: backend.Normal})
 	require.NoError(t, err)
 }
 
@@ -356,7 +356,7 @@ func TestModelApart(t *testing.T) {
 		bringAgain(t, other.s, theirs)
 		requireSound(t, other.s)
 		// Everything that either says is there.
-		said := make(map[lineage.Digest]bool)
+		said := make(map[structure.Digest]bool)
 		for _, d := range digests(t, other.s) {
 			said[d] = true
 		}
@@ -376,7 +376,7 @@ func TestModelApart(t *testing.T) {
 }
 
 // wasHere reports whether a context comes or came past a history that says d.
-func wasHere(t *rapid.T, s *lineage.Store, id lineage.ContextID, d lineage.Digest) bool {
+func wasHere(t *rapid.T, s *lineage.Store, id lineage.ContextID, d structure.Digest) bool {
 	e := write.Of(s).Engine()
 	c, err := e.Context(bg, id)
 	require.NoError(t, err)

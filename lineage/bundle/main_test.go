@@ -135,9 +135,9 @@ func requireSound(t tester, s *lineage.Store) {
 }
 
 // digests returns what every context says.
-func digests(t tester, s *lineage.Store) map[lineage.ContextID]lineage.Digest {
+func digests(t tester, s *lineage.Store) map[lineage.ContextID]structure.Digest {
 	t.Helper()
-	all := make(map[lineage.ContextID]lineage.Digest)
+	all := make(map[lineage.ContextID]structure.Digest)
 	for c, err := range s.View().Contexts(bg, structure.ThreadID{}, structure.ContextID{}) {
 		require.NoError(t, err)
 		d, err := s.View().Digest(bg, c.Tip)

@@ -27,7 +27,7 @@ func ofContext(id structure.ContextID) structure.Owner {
 func set(t *testing.T, s *lineage.Store, values ...*structure.Value) {
 	t.Helper()
 	for _, v := range values {
-		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Time: s.Now(), Records: []structure.Record{v}}, backend.Options{})
+		_, err := write.Of(s).Engine().Apply(bg, &structure.Commit{Time: write.Of(s).Now(), Records: []structure.Record{v}}, backend.Options{})
 		require.NoError(t, err)
 	}
 }
@@ -228,7 +228,7 @@ func TestLargeValues(t *testing.T) {
 		block, _, err := a.Put(bg, bytes.NewReader(large), lineage.BlockOptions{Type: content.TypeJSON})
 		require.NoError(t, err)
 		id := block.ID
-		v := &structure.Value{ValueKey: valueKey(ofStore(), fmt.Sprint("large ", i)), Content: id, At: a.Now()}
+		v := &structure.Value{ValueKey: valueKey(ofStore(), fmt.Sprint("large ", i)), Content: id, At: write.Of(a).Now()}
 		set(t, a, v)
 		if erased {
 			require.NoError(t, a.Erase(bg, id))

@@ -269,6 +269,40 @@ func TestAppendedStays(t *testing.T) {
 	require.NotNil(t, m)
 }
 
+// The reflog of a branch has the moves of its head that leave something behind, and no others.
+func TestHeadGoesForward(t *testing.T) {
+	store := openStore(t)
+	chats := chat.On(store)
+	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	b, err := chats.ActiveBranch(background, "c")
+	require.NoError(t, err)
+	add(t, chats, "c", "1", "")
+	add(t, chats, "c", "2", "1")
+	thread, err := store.FindThread(background, "c")
+	require.NoError(t, err)
+	c, err := thread.Active(background)
+	require.NoError(t, err)
+	moves := func() (reasons []string) {
+		for m, err := range c.Reflog(background) {
+			require.NoError(t, err)
+			reasons = append(reasons, m.Reason)
+		}
+		return reasons
+	}
+	for _, head := range []chat.Ref{"", "1", "2", "2"} {
+		require.NoError(t, chats.UpdateBranchHead(background, b.ID, head))
+		require.Empty(t, moves())
+	}
+	require.NoError(t, chats.UpdateBranchHead(background, b.ID, "1"))
+	require.Equal(t, []string{"update branch head"}, moves())
+	require.NoError(t, chats.UpdateBranchHead(background, b.ID, "2"))
+	require.Len(t, moves(), 1)
+	length, err := c.Len(background)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, length)
+}
+
 // What is given at once has no bound but memory.
 func TestAppendMany(t *testing.T) {
 	chats := chat.On(openStore(t))

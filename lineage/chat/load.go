@@ -129,9 +129,9 @@ func (s *loading) load(ctx context.Context) error {
 
 // commit makes a commit of what fill does to the chat, at a time. It notes whether that is
 // anything.
-func (s *loading) commit(ctx context.Context, at time.Time, fill func(tx *lineage.Tx, in *state) error) error {
+func (s *loading) commit(ctx context.Context, at time.Time, fill func(tx *lineage.Store, in *state) error) error {
 	changed := false
-	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	err := s.update(ctx, func(tx *lineage.Store, in *state) error {
 		stage := in.from.(*write.Stage)
 		stage.Load(at, backend.Normal)
 		err := fill(tx, in)
@@ -149,7 +149,7 @@ func (s *loading) begin(ctx context.Context) error {
 	// before that, or a loading that goes on would find what it loads no later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
-	return s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+	return s.commit(ctx, s.underway, func(tx *lineage.Store, in *state) error {
 		t, err := in.thread(ctx, c.ID)
 		if err != nil {
 			return err
@@ -322,7 +322,7 @@ func (s *loading) flush(ctx context.Context) error {
 		return nil
 	}
 	var spans []structure.SpanRef
-	err := s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+	err := s.commit(ctx, s.underway, func(tx *lineage.Store, in *state) error {
 		if _, err := s.chat(ctx, in); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ const mostRounds = 10
 func (s *loading) finish(ctx context.Context) error {
 	for round := 1; ; round++ {
 		again := false
-		err := s.commit(ctx, s.at, func(tx *lineage.Tx, in *state) (err error) {
+		err := s.commit(ctx, s.at, func(tx *lineage.Store, in *state) (err error) {
 			again, err = s.finishOnce(ctx, tx, in)
 			return err
 		})
@@ -44,7 +44,7 @@ func (s *loading) report(problems []error) {
 	}
 }
 
-func (s *loading) finishOnce(ctx context.Context, tx *lineage.Tx, in *state) (renewed bool, err error) {
+func (s *loading) finishOnce(ctx context.Context, tx *lineage.Store, in *state) (renewed bool, err error) {
 	was, err := s.chat(ctx, in)
 	if err != nil {
 		return false, err
@@ -85,7 +85,7 @@ func isProblem(err error) bool {
 }
 
 // names brings branches and checkpoints.
-func (s *loading) names(ctx context.Context, tx *lineage.Tx, in *state, h *history) error {
+func (s *loading) names(ctx context.Context, tx *lineage.Store, in *state, h *history) error {
 	t, err := in.from.Thread(ctx, s.thread)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *loading) names(ctx context.Context, tx *lineage.Tx, in *state, h *histo
 }
 
 // branchAs brings a branch to where it is.
-func (s *loading) branchAs(ctx context.Context, tx *lineage.Tx, in *state, h *history, b Branch) error {
+func (s *loading) branchAs(ctx context.Context, tx *lineage.Store, in *state, h *history, b Branch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *loading) checkpointAs(ctx context.Context, in *state, thread *lineage.T
 
 // moveOthers moves the branches and checkpoints that still lead to earlier versions, but for
 // the branches that are done.
-func (s *loading) moveOthers(ctx context.Context, tx *lineage.Tx, in *state, h *history, thread *lineage.Thread, done map[string]bool) error {
+func (s *loading) moveOthers(ctx context.Context, tx *lineage.Store, in *state, h *history, thread *lineage.Thread, done map[string]bool) error {
 	for b, err := range in.from.Branches(ctx, s.thread, "", "") {
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (s *loading) moveOthers(ctx context.Context, tx *lineage.Tx, in *state, h *
 			return err
 		}
 		if to := h.now(k.Span); to != k.Span {
-			_, err := thread.CheckpointAt(ctx, k.Name, to, lineage.CheckpointOptions{CreatedAt: k.CreatedAt})
+			_, err := thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: to, CreatedAt: k.CreatedAt})
 			if err != nil {
 				return err
 			}

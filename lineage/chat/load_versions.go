@@ -127,7 +127,7 @@ func (h *history) add(is, after structure.SpanRef, id string) {
 
 // renew adds the new versions, and again the messages of the store that follow earlier ones.
 // It returns the history with them, and whether there were any.
-func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *structure.Thread) (*history, bool, error) {
+func (s *loading) renew(ctx context.Context, tx *lineage.Store, in *state, t *structure.Thread) (*history, bool, error) {
 	h, err := readHistory(ctx, in.from.(*write.Stage).Reader, t)
 	if err != nil {
 		return nil, false, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -79,7 +80,7 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	if err := b.Check(); err != nil {
 		return Branch{}, err
 	}
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	err = s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.mustThread(ctx, b.ChatID)
 		if err != nil {
 			return err
@@ -150,7 +151,7 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	return s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.mustThread(ctx, chatID)
 		if err != nil {
 			return err
@@ -170,7 +171,7 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 // UpdateBranchHead implements Store. A move other than forward is kept in the
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	return s.update(ctx, func(tx *lineage.Store, in *state) error {
 		b, c, err := in.branch(ctx, branchID)
 		if err != nil {
 			return err
@@ -194,17 +195,22 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 }
 
 // move makes a branch stand at a span. Forward is no move to be kept.
-func (s *state) move(ctx context.Context, tx *lineage.Tx, c *backend.Context, to structure.SpanRef, reason string) error {
-	moved, err := tx.Context(ctx, c.ID)
-	if err != nil {
-		return err
-	}
+func (s *state) move(ctx context.Context, tx *lineage.Store, c *backend.Context, to structure.SpanRef, reason string) error {
 	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
-	if err != nil {
+	if err != nil || to == c.Tip {
 		return err
 	}
 	if forward {
-		return moved.Advance(ctx, to)
+		_, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+			b.Expect(c.ID, c.Tip)
+			b.Point(c.ID, to)
+			return nil
+		})
+		return err
+	}
+	moved, err := tx.Context(ctx, c.ID)
+	if err != nil {
+		return err
 	}
 	return moved.MoveTo(ctx, to, reason)
 }

@@ -15,7 +15,7 @@ import (
 
 // thread returns the thread of a chat, nil if there is none.
 func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
-	t, err := s.from.Thread(ctx, lineage.SourceThread(chatID))
+	t, err := s.from.Thread(ctx, write.SourceThread(chatID))
 	if isNotFound(err) {
 		return s.unnamedThread(ctx, chatID)
 	}
@@ -120,7 +120,7 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 
 // ChangeChat implements Store.
 func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
-	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	err := s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.mustThread(ctx, id)
 		if err != nil {
 			return err
@@ -139,13 +139,14 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 		if err != nil {
 			return err
 		}
-		return thread.Update(ctx, func(i *lineage.ThreadInfo) {
+		return thread.Update(ctx, func(i *lineage.ThreadInfo) error {
 			if u.Title != nil {
 				i.Title = *u.Title
 			}
 			if u.Metadata != nil {
 				i.Metadata = u.Metadata
 			}
+			return nil
 		})
 	})
 	if err != nil {

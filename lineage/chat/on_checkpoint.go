@@ -14,7 +14,7 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, c Checkpoint) (made Chec
 	if err := c.Check(); err != nil {
 		return Checkpoint{}, err
 	}
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	err = s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.mustThread(ctx, c.ChatID)
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at st
 			return err
 		}
 	}
-	is, err := thread.CheckpointAt(ctx, c.Name, at, lineage.CheckpointOptions{SourceID: c.ID, CreatedAt: moment(c.CreatedAt)})
+	is, err := thread.SetCheckpoint(ctx, c.Name, lineage.CheckpointOptions{At: at, SourceID: c.ID, CreatedAt: moment(c.CreatedAt)})
 	c.ID = cmp.Or(is.SourceID, is.ID.String())
 	return err
 }
@@ -115,7 +115,7 @@ func (s *onStore) DeleteCheckpoint(ctx context.Context, chatID, name string) err
 	if name == "" {
 		return nil
 	}
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	return s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.thread(ctx, chatID)
 		if err != nil || t == nil {
 			return err

@@ -20,10 +20,10 @@ func itemOf(m *Message) lineage.Item {
 }
 
 // kept returns the thread of a chat to add messages to, which it keeps from now on.
-func kept(ctx context.Context, tx *lineage.Tx, t *structure.Thread) (*lineage.Thread, error) {
+func kept(ctx context.Context, tx *lineage.Store, t *structure.Thread) (*lineage.Thread, error) {
 	thread, err := tx.Thread(ctx, t.ID)
 	if err == nil && !t.Keeps {
-		err = thread.Update(ctx, func(i *lineage.ThreadInfo) { i.Keeps = true })
+		err = thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
 	}
 	return thread, err
 }
@@ -36,12 +36,12 @@ func tellTime(messages ...Message) bool {
 }
 
 // touch states that a chat is updated now.
-func touch(ctx context.Context, tx *lineage.Tx, id structure.ThreadID) error {
+func touch(ctx context.Context, tx *lineage.Store, id structure.ThreadID) error {
 	thread, err := tx.Thread(ctx, id)
 	if err != nil {
 		return err
 	}
-	return thread.Update(ctx, func(i *lineage.ThreadInfo) { i.UpdatedAt = time.Time{} })
+	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.UpdatedAt = time.Time{}; return nil })
 }
 
 // AddMessage implements Store.
@@ -49,7 +49,7 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	return s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.mustThread(ctx, m.ChatID)
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	for i := range items {
 		items[i] = itemOf(&r.Messages[i])
 	}
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	err = s.update(ctx, func(tx *lineage.Store, in *state) error {
 		t, err := in.mustThread(ctx, r.ChatID)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 }
 
 // branchToExtend returns the branch of a request, which must stand where the request says.
-func (s *state) branchToExtend(ctx context.Context, tx *lineage.Tx, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
+func (s *state) branchToExtend(ctx context.Context, tx *lineage.Store, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
 	_, c, err := s.branchIn(ctx, t, r.ChatID, r.BranchID)
 	if err != nil {
 		return nil, err

@@ -371,7 +371,7 @@ func TestWithoutActiveContext(t *testing.T) {
 			}
 			threadNow, err := s.store.FindThread(ctx, "c")
 			require.NoError(t, err)
-			require.NoError(t, threadNow.Update(ctx, func(i *lineage.ThreadInfo) { i.Title = "again" }))
+			require.NoError(t, threadNow.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "again"; return nil }))
 		})
 	}
 }
@@ -421,7 +421,7 @@ func TestDeletionRefused(t *testing.T) {
 	c, err := thread.Active(ctx)
 	require.NoError(t, err)
 	large, small := "large", "small"
-	require.NoError(t, c.SetOverrides(ctx, lineage.Overrides{Model: &large}))
+	require.NoError(t, setOverrides(ctx, c, lineage.Overrides{Model: &large}))
 	elsewhere, err := s.store.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	heir, err := c.Fork(ctx, lineage.ForkOptions{Thread: elsewhere.ID()})
@@ -429,7 +429,7 @@ func TestDeletionRefused(t *testing.T) {
 	deleted, err := chats.DeleteChat(ctx, "c", DeleteOptions{UserID: "eve"})
 	require.NoError(t, err)
 	require.False(t, deleted)
-	require.NoError(t, c.SetOverrides(ctx, lineage.Overrides{Model: &small}))
+	require.NoError(t, setOverrides(ctx, c, lineage.Overrides{Model: &small}))
 	o, err := heir.Effective(ctx)
 	require.NoError(t, err)
 	require.Equal(t, small, *o.Model)
@@ -539,7 +539,7 @@ func TestContextLoadedAndChanged(t *testing.T) {
 		finished := make(chan struct{})
 		go func() {
 			defer close(finished)
-			done <- c.SetMetadata(ctx, []byte(`{"theirs":1}`))
+			done <- setMetadata(ctx, c, []byte(`{"theirs":1}`))
 		}()
 		select {
 		case <-finished:
@@ -595,8 +595,8 @@ func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
 		require.True(t, changed)
 		c, err := store.Context(ctx, id)
 		require.NoError(t, err)
-		require.NoError(t, c.SetMetadata(ctx, []byte(`{"theirs":1}`)))
-		require.NoError(t, c.SetOverrides(ctx, lineage.Overrides{Model: &model}))
+		require.NoError(t, setMetadata(ctx, c, []byte(`{"theirs":1}`)))
+		require.NoError(t, setOverrides(ctx, c, lineage.Overrides{Model: &model}))
 		x, err := c.Extend(ctx, lineage.User("hello"))
 		require.NoError(t, err)
 		tip = x[0]
@@ -610,4 +610,12 @@ func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
 	require.Equal(t, `{"theirs":1}`, string(info.Metadata))
 	require.Equal(t, &model, info.Overrides.Model)
 	require.Equal(t, tip, info.Tip)
+}
+
+func setOverrides(ctx context.Context, c *lineage.Context, o lineage.Overrides) error {
+	return c.Update(ctx, func(is *lineage.ContextInfo) error { is.Overrides = o; return nil })
+}
+
+func setMetadata(ctx context.Context, c *lineage.Context, metadata []byte) error {
+	return c.Update(ctx, func(is *lineage.ContextInfo) error { is.Metadata = metadata; return nil })
 }

@@ -25,7 +25,7 @@ func TestCheckpointKeepsItsMessages(t *testing.T) {
 	require.NoError(t, err)
 	_, err = side.Extend(ctx, lineage.User("one"), lineage.User("two"))
 	require.NoError(t, err)
-	_, err = thread.Checkpoint(ctx, "here")
+	_, err = thread.SetCheckpoint(ctx, "here", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.NoError(t, thread.DeleteBranch(ctx, "side"))
 

@@ -43,8 +43,8 @@ func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 		})
 		require.NoError(t, err)
 		id = fmt.Sprint("other ", i)
-		others = append(others, &structure.Thread{ID: lineage.SourceThread(id), SourceID: id},
-			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: lineage.SourceThread("c"), Name: id, Span: at})
+		others = append(others, &structure.Thread{ID: write.SourceThread(id), SourceID: id},
+			&structure.Checkpoint{ID: structure.NewID[structure.CheckpointID](), Thread: write.SourceThread("c"), Name: id, Span: at})
 	}
 	_, err = write.Of(store).Engine().Apply(background, &structure.Commit{Records: others}, backend.Options{})
 	require.NoError(t, err)

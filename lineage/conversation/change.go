@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -181,10 +182,19 @@ func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) 
 	return b.Branch, nil
 }
 
+// MergeStrategy says what a merge does: see Conversation.Merge.
+type MergeStrategy int
+
+// The strategies.
+const (
+	Append MergeStrategy = iota
+	Replace
+)
+
 // Merge brings the messages of a branch into the current one. Append adds those after
 // the point where the two parted, and none twice; Replace takes all of them instead of
-// its own. The messages are shared, not copied.
-func (c *Conversation) Merge(ctx context.Context, source string, strategy lineage.MergeStrategy) (lineage.MergeResult, error) {
+// its own. The messages are shared, not copied. It returns the spans that were appended.
+func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) ([]lineage.SpanRef, error) {
 	defer c.events.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -195,25 +205,36 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy lineag
 		return err
 	})
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
 	if from.Name == target.Name {
-		return lineage.MergeResult{}, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
+		return nil, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
 	}
 	fromContext, err := c.handle(ctx, from.Context)
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
 	into, err := c.handle(ctx, target.Context)
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
-	result, err := into.Merge(ctx, fromContext, strategy)
+	var added []lineage.SpanRef
+	switch strategy {
+	case Append:
+		added, err = into.Merge(ctx, fromContext)
+	case Replace:
+		var tip lineage.SpanRef
+		if tip, err = fromContext.Tip(ctx); err == nil {
+			err = into.MoveTo(ctx, tip, "replace")
+		}
+	default:
+		err = fmt.Errorf("merge strategy %d: %w", strategy, lineage.ErrInvalid)
+	}
 	if err != nil {
-		return lineage.MergeResult{}, err
+		return nil, err
 	}
 	c.events.enqueue(Event{Kind: BranchMerged, Source: from.Name, Target: target.Name, Strategy: strategy})
-	return result, nil
+	return added, nil
 }
 
 // DeleteBranch deletes a branch. Branches that were made from it stay as they are. If
@@ -245,8 +266,11 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	if err != nil {
 		return err
 	}
-	at := c.store.Now().UTC().Truncate(time.Millisecond)
-	err = handle.ChangeMetadata(ctx, func(was []byte) ([]byte, error) { return renamed(was, &b.Branch, name, at) })
+	at := write.Of(c.store).Now().UTC().Truncate(time.Millisecond)
+	err = handle.Update(ctx, func(is *lineage.ContextInfo) (err error) {
+		is.Metadata, err = renamed(is.Metadata, &b.Branch, name, at)
+		return err
+	})
 	if err != nil {
 		return err
 	}

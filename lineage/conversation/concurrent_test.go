@@ -119,7 +119,7 @@ func TestConcurrentMergesAddNothingTwice(t *testing.T) {
 	say(t, first, "a", "b", "c")
 	checkout(t, first, "main")
 	c := together(t, s, func(c *conversation.Conversation, _ int) {
-		_, err := c.Merge(bg, "idea", lineage.Append)
+		_, err := c.Merge(bg, "idea", conversation.Append)
 		assert.NoError(t, err)
 	})
 	require.Equal(t, []string{"a", "b", "c"}, said(t, c))

@@ -133,9 +133,9 @@ func TestRefusals(t *testing.T) {
 		"fork too far":     {second(c.ForkFromMessage(bg, "New", 3)), lineage.ErrInvalid},
 		"fork unnamed":     {second(c.Fork(bg, "\t")), lineage.ErrInvalid},
 		"checkout unknown": {second(c.Checkout(bg, "gone")), lineage.ErrNotFound},
-		"merge unknown":    {second(c.Merge(bg, "gone", lineage.Append)), lineage.ErrNotFound},
-		"merge itself":     {second(c.Merge(bg, "main", lineage.Append)), lineage.ErrInvalid},
-		"replace itself":   {second(c.Merge(bg, "main", lineage.Replace)), lineage.ErrInvalid},
+		"merge unknown":    {second(c.Merge(bg, "gone", conversation.Append)), lineage.ErrNotFound},
+		"merge itself":     {second(c.Merge(bg, "main", conversation.Append)), lineage.ErrInvalid},
+		"replace itself":   {second(c.Merge(bg, "main", conversation.Replace)), lineage.ErrInvalid},
 		"merge how":        {second(c.Merge(bg, "idea", 9)), lineage.ErrInvalid},
 		"delete main":      {c.DeleteBranch(bg, "main"), lineage.ErrProtected},
 		"delete unknown":   {c.DeleteBranch(bg, "gone"), lineage.ErrNotFound},
@@ -184,7 +184,7 @@ func TestMergeTwiceAddsNothingTwice(t *testing.T) {
 	checkout(t, c, "main")
 	say(t, c, "m")
 	for range 2 {
-		_, err := c.Merge(bg, idea.ID, lineage.Append)
+		_, err := c.Merge(bg, idea.ID, conversation.Append)
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b", "m", "c", "d"}, said(t, c))
 	}
@@ -203,7 +203,7 @@ func TestMergeLarge(t *testing.T) {
 	}
 	require.NoError(t, c.SetMessages(bg, messages))
 	checkout(t, c, "main")
-	_, err := c.Merge(bg, idea.ID, lineage.Append)
+	_, err := c.Merge(bg, idea.ID, conversation.Append)
 	require.NoError(t, err)
 	merged, err := c.Messages(bg)
 	require.NoError(t, err)

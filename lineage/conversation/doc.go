@@ -9,7 +9,7 @@
 //	err = conv.AddMessage(ctx, conversation.Message{Role: "user", Content: "Name a colour."})
 //	fork, err := conv.Fork(ctx, "Another try")
 //	_, err = conv.Checkout(ctx, conversation.Main)
-//	_, err = conv.Merge(ctx, fork.ID, lineage.Append)
+//	_, err = conv.Merge(ctx, fork.ID, conversation.Append)
 //
 // # Branches
 //

@@ -3,8 +3,6 @@ package conversation
 import (
 	"slices"
 	"sync"
-
-	"github.com/lineage-store/lineage/lineage"
 )
 
 // EventKind tells what happened.
@@ -38,7 +36,7 @@ type Event struct {
 	From, To       string
 	MessageIndex   *int
 	Source, Target string
-	Strategy       lineage.MergeStrategy
+	Strategy       MergeStrategy
 }
 
 // On has a listener called with every event of a change made through this

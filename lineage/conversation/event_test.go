@@ -23,9 +23,9 @@ func TestEvents(t *testing.T) {
 	_, err = c.ForkFromMessage(bg, "First", 1)
 	require.NoError(t, err)
 	checkout(t, c, "main")
-	_, err = c.Merge(bg, "fork", lineage.Append)
+	_, err = c.Merge(bg, "fork", conversation.Append)
 	require.NoError(t, err)
-	_, err = c.Merge(bg, "first", lineage.Replace)
+	_, err = c.Merge(bg, "first", conversation.Replace)
 	require.NoError(t, err)
 	require.NoError(t, c.RenameBranch(bg, "fork", "Renamed"))
 	require.NoError(t, c.DeleteBranch(bg, "fork"))
@@ -39,8 +39,8 @@ func TestEvents(t *testing.T) {
 		{Kind: conversation.BranchCreated, ID: "first", Name: "First", ParentID: "fork"},
 		{Kind: conversation.BranchForked, From: "fork", To: "first", Name: "First", MessageIndex: pointer(1)},
 		{Kind: conversation.BranchCheckout, From: "first", To: "main"},
-		{Kind: conversation.BranchMerged, Source: "fork", Target: "main", Strategy: lineage.Append},
-		{Kind: conversation.BranchMerged, Source: "first", Target: "main", Strategy: lineage.Replace},
+		{Kind: conversation.BranchMerged, Source: "fork", Target: "main", Strategy: conversation.Append},
+		{Kind: conversation.BranchMerged, Source: "first", Target: "main", Strategy: conversation.Replace},
 		{Kind: conversation.BranchRenamed, ID: "fork", Name: "Renamed"},
 		{Kind: conversation.BranchDeleted, ID: "fork"},
 	}, heard)

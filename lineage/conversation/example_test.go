@@ -36,7 +36,7 @@ func Example() {
 
 	_, err = conv.Checkout(ctx, conversation.Main)
 	check(err)
-	_, err = conv.Merge(ctx, retry.ID, lineage.Append)
+	_, err = conv.Merge(ctx, retry.ID, conversation.Append)
 	check(err)
 	messages, err := conv.Messages(ctx)
 	check(err)

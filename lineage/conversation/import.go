@@ -332,5 +332,8 @@ func (c *Conversation) noteImport(ctx context.Context, on *lineage.Context, b *b
 	if err != nil || !news && readImported(info.Metadata).At != "" {
 		return err
 	}
-	return on.ChangeMetadata(ctx, func(was []byte) ([]byte, error) { return b.withImported(was, info.Tip) })
+	return on.Update(ctx, func(is *lineage.ContextInfo) (err error) {
+		is.Metadata, err = b.withImported(is.Metadata, info.Tip)
+		return err
+	})
 }

@@ -232,7 +232,7 @@ func (m *machine) checkout(t *rapid.T) {
 
 func (m *machine) merge(t *rapid.T) {
 	source, target := m.pick(t), m.current
-	strategy := rapid.SampledFrom([]lineage.MergeStrategy{lineage.Append, lineage.Replace}).Draw(t, "strategy")
+	strategy := rapid.SampledFrom([]conversation.MergeStrategy{conversation.Append, conversation.Replace}).Draw(t, "strategy")
 	_, err := m.c.Merge(bg, source.id, strategy)
 	if source == target {
 		require.ErrorIs(t, err, lineage.ErrInvalid)
@@ -243,7 +243,7 @@ func (m *machine) merge(t *rapid.T) {
 	for parted < min(len(source.messages), len(target.messages)) && source.messages[parted].written == target.messages[parted].written {
 		parted++
 	}
-	if strategy == lineage.Replace {
+	if strategy == conversation.Replace {
 		if parted != len(source.messages) || parted != len(target.messages) {
 			target.messages = slices.Clone(source.messages)
 			target.updated = m.step()

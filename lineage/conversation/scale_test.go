@@ -60,7 +60,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 			{"fork", func() error { _, err := c.Fork(ctx, "Idea"); return err }},
 			{"add to the fork", func() error { return c.AddMessage(ctx, conversation.Message{Role: "user", Content: "three"}) }},
 			{"checkout main", func() error { _, err := c.Checkout(ctx, conversation.Main); return err }},
-			{"merge", func() error { _, err := c.Merge(ctx, "x", lineage.Append); return err }},
+			{"merge", func() error { _, err := c.Merge(ctx, "x", conversation.Append); return err }},
 			{"rename", func() error { return c.RenameBranch(ctx, "x", "another name") }},
 			{"history", func() error { _, err := c.History(ctx, "x"); return err }},
 			{"delete", func() error { return c.DeleteBranch(ctx, "x") }},

@@ -49,10 +49,7 @@ type Options struct {
 // concurrent use.
 type Client struct{ opt Options }
 
-var (
-	_ lineage.Summarizer = (*Client)(nil)
-	_ lineage.Embedder   = (*Client)(nil)
-)
+var _ lineage.Summarizer = (*Client)(nil)
 
 const defaultInstructions = "Summarize the conversation so that someone can go on with it without having read it. " +
 	"Keep goals, decisions, facts, names, numbers, open questions and errors. Leave out pleasantries. " +
@@ -165,7 +162,7 @@ func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lin
 	return lineage.SummaryText{Text: summary, Model: model}, nil
 }
 
-// Embed implements lineage.Embedder.
+// Embed turns a text into a vector: see lineage.SummarizeOptions.
 func (c *Client) Embed(ctx context.Context, text string) ([]float32, error) {
 	if c.opt.EmbeddingModel == "" {
 		return nil, fmt.Errorf("embedding model: %w (set OPENAI_EMBEDDING_MODEL)", ErrNotConfigured)

@@ -29,5 +29,5 @@ func TestSummaryOfAContext(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "user: The nightly export fails since Tuesday.", info.Text)
 	require.Equal(t, "extractive", info.Model)
-	require.EqualValues(t, 2, info.Covers())
+	require.Equal(t, []uint64{1, 2}, []uint64{info.First, info.Last})
 }

@@ -187,7 +187,7 @@ func (s *suite) testImportContexts(t *testing.T) {
 	main, err := thread.Active(bg)
 	require.NoError(t, err)
 	prompt := "you are a subagent"
-	child, err := main.Subagent(bg, lineage.SubagentOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt, JSON: []byte(`{"t": 1}`)}, Metadata: []byte(`{"m": 1}`)})
+	child, err := main.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt, JSON: []byte(`{"t": 1}`)}, Metadata: []byte(`{"m": 1}`)})
 	require.NoError(t, err)
 	_, err = child.Extend(bg, lineage.User("a task"), lineage.Assistant("done"))
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func (m *machine) setValue(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	return m.store.Update(bg, func(tx *lineage.Tx) error {
+	return m.store.Update(bg, func(tx *lineage.Store) error {
 		in, err := tx.Context(bg, c.ID())
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func (m *machine) subagent(t *rapid.T) error {
 		return err
 	}
 	prompt := "you are a subagent"
-	child, err := c.Subagent(bg, lineage.SubagentOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt}})
+	child, err := c.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt}})
 	if err := m.keep(child, err); err != nil {
 		return err
 	}
@@ -182,20 +182,20 @@ func (m *machine) alternatives(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	set, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{JSON: []byte(`{"temperature":1}`)})
+	offered, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{JSON: []byte(`{"temperature":1}`)})
 	if err != nil {
 		return err
 	}
-	for _, offered := range set.Offered {
-		m.contexts = append(m.contexts, offered)
+	for _, one := range offered {
+		m.contexts = append(m.contexts, one)
 		if rapid.Bool().Draw(t, "filled") {
-			if _, err := offered.Extend(bg, m.item(t)); err != nil {
+			if _, err := one.Extend(bg, m.item(t)); err != nil {
 				return err
 			}
 		}
 	}
 	if rapid.Bool().Draw(t, "chosen") {
-		return c.Choose(bg, set.Offered[0])
+		return c.Choose(bg, offered[0])
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (m *machine) rewindTo(t *rapid.T) error {
 	if err != nil || at.IsZero() {
 		return err
 	}
-	return c.RewindTo(bg, at)
+	return c.MoveTo(bg, at, "rewind")
 }
 
 func (m *machine) undo(t *rapid.T) error {
@@ -241,7 +241,14 @@ func (m *machine) merge(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Merge(bg, from, rapid.SampledFrom([]lineage.MergeStrategy{lineage.Append, lineage.Replace}).Draw(t, "strategy"))
+	if rapid.Bool().Draw(t, "replace") {
+		tip, err := from.Tip(bg)
+		if err != nil {
+			return err
+		}
+		return c.MoveTo(bg, tip, "replace")
+	}
+	_, err = c.Merge(bg, from)
 	return err
 }
 
@@ -250,7 +257,7 @@ func (m *machine) subset(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	return m.keep(c.Subset(bg, lineage.Filter{Roles: []string{"user"}}, lineage.ForkOptions{}))
+	return m.keep(c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{Roles: []string{"user"}}}))
 }
 
 func (m *machine) send(t *rapid.T) error {
@@ -307,7 +314,10 @@ func (m *machine) override(t *rapid.T) error {
 		return err
 	}
 	model := m.text(t)
-	return c.SetOverrides(bg, lineage.Overrides{Model: &model})
+	return c.Update(bg, func(is *lineage.ContextInfo) error {
+		is.Overrides = lineage.Overrides{Model: &model}
+		return nil
+	})
 }
 
 func (m *machine) thread(t *rapid.T) (*lineage.Thread, error) {
@@ -358,7 +368,7 @@ func (m *machine) threadCheckpoint(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = thread.Checkpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	_, err = thread.SetCheckpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"), lineage.CheckpointOptions{})
 	return err
 }
 
@@ -367,7 +377,10 @@ func (m *machine) restore(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = thread.Restore(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	at, err := thread.Checkpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+	if err == nil {
+		_, err = thread.Rewind(bg, at.Span)
+	}
 	return err
 }
 

@@ -100,7 +100,7 @@ func TestSystemPromptsOfBranches(t *testing.T) {
 	}
 	unnamed, err := main.Fork(bg, lineage.ForkOptions{Overrides: prompt("Stay where a branch is.")})
 	require.NoError(t, err)
-	subagent, err := main.Subagent(bg, lineage.SubagentOptions{Overrides: prompt("Search.")})
+	subagent, err := main.Fork(bg, lineage.ForkOptions{Overrides: prompt("Search.")})
 	require.NoError(t, err)
 	extend(t, subagent, lineage.Assistant("Found."))
 	want := []string{"system: Be brief. | user: Hi", "system: Be polite. | user: Hi", "user: Hi", "system: Search. | user: Hi | assistant: Found."}

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// BenchmarkTitle finds one of many chats by its title, in a store and in a database.
+// BenchmarkTitle finds one of many threads by its title, in a store and in a database.
 func BenchmarkTitle(b *testing.B) {
 	count := 10_000
 	if testing.Short() {
@@ -31,7 +31,7 @@ func BenchmarkTitle(b *testing.B) {
 		title := fmt.Sprint("Conversation number ", i)
 		_, err := store.CreateThread(ctx, lineage.ThreadOptions{Title: title, UserID: "ada"})
 		require.NoError(b, err)
-		_, err = db.Chats().CreateChat(ctx, chat.Chat{ID: fmt.Sprint("chat", i), Title: title, UserID: "ada"})
+		_, err = db.Chats().CreateChat(ctx, chat.Chat{ID: fmt.Sprint("thread", i), Title: title, UserID: "ada"})
 		require.NoError(b, err)
 	}
 	wanted := fmt.Sprint("conversation number ", count/2)

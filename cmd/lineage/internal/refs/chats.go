@@ -11,18 +11,18 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// Chats finds things by their names where all there is is a chat store.
+// Threads finds things by their names where all there is is a chat store.
 type Chats struct {
 	store chat.Store
-	// id is the current chat, empty for none.
+	// id is the current thread, empty for none.
 	id string
 }
 
-// NewChats returns a resolver of names as they are meant in a chat, whose id may be
+// NewChats returns a resolver of names as they are meant in a thread, whose id may be
 // empty.
 func NewChats(store chat.Store, id string) *Chats { return &Chats{store: store, id: id} }
 
-// ChatRef is what a name stands for: a message of a chat, and perhaps the branch or
+// ChatRef is what a name stands for: a message of a thread, and perhaps the branch or
 // checkpoint that names it.
 type ChatRef struct {
 	Text       string
@@ -33,7 +33,7 @@ type ChatRef struct {
 	Moved   bool
 }
 
-// Chat returns the chat that a name stands for: its id, the beginning or end of one,
+// Thread returns the thread that a name stands for: its id, the beginning or end of one,
 // or its title.
 func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	c, err := r.store.Chat(ctx, text)
@@ -53,26 +53,26 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 			names = append(names, c.ID, c.Title)
 		}
 	}
-	one, err := one("chat", text, found, func(c chat.Chat) Match { return Match{ID: c.ID, Title: c.Title} })
+	one, err := one("thread", text, found, func(c chat.Chat) Match { return Match{ID: c.ID, Title: c.Title} })
 	if err != nil {
 		return nil, err
 	}
 	if one == nil {
-		return nil, &UnknownError{Kind: "chat", Text: text, Near: Nearest(text, names)}
+		return nil, &UnknownError{Kind: "thread", Text: text, Near: Nearest(text, names)}
 	}
 	if c, err = r.store.Chat(ctx, one.ID); c == nil && err == nil {
-		err = &UnknownError{Kind: "chat", Text: text} // deleted meanwhile
+		err = &UnknownError{Kind: "thread", Text: text} // deleted meanwhile
 	}
 	return c, err
 }
 
-// titled is a store that yields the ids and titles of chats at less than ListChats
+// titled is a store that yields the ids and titles of threads at less than ListChats
 // costs.
 type titled interface {
 	Titles(ctx context.Context) iter.Seq2[chat.Chat, error]
 }
 
-// titles yields at least the id and title of every chat.
+// titles yields at least the id and title of every thread.
 func (r *Chats) titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 	if s, ok := r.store.(titled); ok {
 		return s.Titles(ctx)
@@ -130,7 +130,7 @@ func (r *Chats) named(ctx context.Context, name string) (*ChatRef, error) {
 			return nil, err
 		}
 		if b == nil {
-			return nil, fmt.Errorf("active branch of chat %q: %w", shorten(r.id), lineage.ErrNotFound)
+			return nil, fmt.Errorf("active branch of thread %q: %w", shorten(r.id), lineage.ErrNotFound)
 		}
 		return &ChatRef{Branch: b, Message: string(b.HeadMessageID)}, nil
 	}

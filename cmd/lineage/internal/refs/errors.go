@@ -11,7 +11,7 @@ import (
 // UnknownError says that nothing has a name, and what was close. It matches
 // lineage.ErrNotFound.
 type UnknownError struct {
-	// Kind is what was looked for: "chat", "context", "message", "content".
+	// Kind is what was looked for: "thread", "context", "message", "content".
 	Kind string
 	Text string
 	Near []string
@@ -27,8 +27,8 @@ func (e *UnknownError) Unwrap() error { return lineage.ErrNotFound }
 func (e *UnknownError) Hint() string {
 	if len(e.Near) == 0 {
 		switch e.Kind {
-		case "chat":
-			return "'lineage chat list' shows the chats there are"
+		case "thread":
+			return "'lineage thread list' shows the threads there are"
 		case "content":
 			return "'lineage log --json' shows the content ids of messages"
 		}

@@ -1,9 +1,9 @@
 // Package refs finds what people mean by the names they write: branches,
 // checkpoints, ids or the beginning or end of one, and steps from there.
 //
-//	main          the branch of the current chat; so is its active branch @
+//	main          the branch of the current thread; so is its active branch @
 //	start         the checkpoint
-//	other/main    the branch of another chat
+//	other/main    the branch of another thread
 //	3f9ac2d1      the context whose id begins or ends so, or whose short form begins so
 //	3f9ac2d1/12   the message at a place of a run, as it is shown
 //	msg-7         the message with that id of its maker's
@@ -121,9 +121,9 @@ func (r *Resolver) active(ctx context.Context, name string) (*Ref, error) {
 		return nil, nil
 	}
 	if r.thread == nil {
-		return nil, fmt.Errorf("the store has no chat yet: %w", lineage.ErrNotFound)
+		return nil, fmt.Errorf("the store has no thread yet: %w", lineage.ErrNotFound)
 	}
-	branch, err := r.thread.ActiveBranch(ctx)
+	branch, err := r.thread.Branch(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 	return &Ref{Thread: r.thread, Span: span}, nil
 }
 
-// inOtherThread finds CHAT/NAME, and CHAT alone for its active branch.
+// inOtherThread finds THREAD/NAME, and THREAD alone for its active branch.
 func (r *Resolver) inOtherThread(ctx context.Context, name string) (*Ref, error) {
 	t, err := r.threadNamed(ctx, name)
 	if err != nil {
@@ -298,7 +298,7 @@ func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.Span
 	return moves[uint64(len(moves))-s.n].From, nil
 }
 
-// names returns what could have been meant in the current thread, and the chats.
+// names returns what could have been meant in the current thread, and the threads.
 func (r *Resolver) names(ctx context.Context) ([]string, error) {
 	var names []string
 	if r.thread != nil {

@@ -29,7 +29,7 @@ func TestNamesAreFoundAndStepsTaken(t *testing.T) {
 	require.NoError(t, err)
 	spans, err := main.Extend(ctx, lineage.User("1"), lineage.User("2"), lineage.User("3").WithID("msg-3"))
 	require.NoError(t, err)
-	_, err = thread.CheckpointAt(ctx, "start", spans[0], lineage.CheckpointOptions{})
+	_, err = thread.SetCheckpoint(ctx, "start", lineage.CheckpointOptions{At: spans[0]})
 	require.NoError(t, err)
 	// Names may look like steps, and like each other.
 	odd, err := thread.CreateBranch(ctx, "v1.0~2", lineage.BranchOptions{From: main, At: spans[1]})
@@ -109,7 +109,7 @@ func TestShownIDsAreFoundByTheirBeginnings(t *testing.T) {
 	contexts := make(map[string]lineage.ContextID)
 	contents := make(map[string]lineage.ContentID)
 	for i := range 30 {
-		thread, err := store.CreateThread(ctx, lineage.ThreadOptions{Title: fmt.Sprintf("Chat %d", i)})
+		thread, err := store.CreateThread(ctx, lineage.ThreadOptions{Title: fmt.Sprintf("Thread %d", i)})
 		require.NoError(t, err)
 		if first == nil {
 			first = thread
@@ -311,7 +311,7 @@ func TestChatsOfADatabaseAreFoundByTheirTitles(t *testing.T) {
 		found, err := r.Chat(ctx, name)
 		require.NoError(t, err, name)
 		require.Equal(t, "second", found.ID)
-		require.Equal(t, "ada", found.UserID, "all of the chat is answered")
+		require.Equal(t, "ada", found.UserID, "all of the thread is answered")
 	}
 	_, err = r.Chat(ctx, "groceries")
 	var ambiguous *AmbiguousError

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxThreads bounds how many names of chats are looked at for suggestions.
+// maxThreads bounds how many names of threads are looked at for suggestions.
 const maxThreads = 20_000
 
 // Thread returns the thread that a name stands for: its id of its maker's choice, its id
@@ -25,7 +25,7 @@ func (r *Resolver) Thread(ctx context.Context, text string) (*lineage.Thread, er
 	if err != nil {
 		return nil, err
 	}
-	return nil, &UnknownError{Kind: "chat", Text: text, Near: Nearest(text, names)}
+	return nil, &UnknownError{Kind: "thread", Text: text, Near: Nearest(text, names)}
 }
 
 // threadNamed is Thread, with nil for a name that stands for none.
@@ -49,7 +49,7 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 		if err != nil {
 			return nil, err
 		}
-		t, err := one("chat", text, found, func(t *structure.Thread) Match { return Match{ID: shown(t.ID, text), Title: t.Title} })
+		t, err := one("thread", text, found, func(t *structure.Thread) Match { return Match{ID: shown(t.ID, text), Title: t.Title} })
 		if err != nil {
 			return nil, err
 		}

@@ -8,30 +8,30 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-type chatSetOptions struct {
-	chat                                 string
+type threadSetOptions struct {
+	thread                               string
 	title, user, metadata                string
 	titleGiven, userGiven, metadataGiven bool
 }
 
-func chatSetCommand(a *app) *cobra.Command {
-	o := &chatSetOptions{}
+func threadSetCommand(a *app) *cobra.Command {
+	o := &threadSetOptions{}
 	var c *cobra.Command
 	c = &cobra.Command{
-		Use:   "set [CHAT]",
-		Short: "Change a chat's title, user or metadata",
-		Example: `  lineage chat set --title "A weekend in Lisbon"
-  lineage chat set lisbon --metadata '{"tags":["travel"]}'`,
+		Use:   "set [THREAD]",
+		Short: "Change a thread's title, user or metadata",
+		Example: `  lineage thread set --title "A weekend in Lisbon"
+  lineage thread set lisbon --metadata '{"tags":["travel"]}'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			o.chat = arg(args, 0)
+			o.thread = arg(args, 0)
 			o.titleGiven = c.Flags().Changed("title")
 			o.userGiven = c.Flags().Changed("user")
 			o.metadataGiven = c.Flags().Changed("metadata")
 			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.setChat(ctx, o) })
+				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.setThread(ctx, o) })
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runChatSet(ctx, s, o) })
+			return a.change(ctx, func(ctx context.Context, s *session) error { return runThreadSet(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()
@@ -41,7 +41,7 @@ func chatSetCommand(a *app) *cobra.Command {
 	return c
 }
 
-func runChatSet(ctx context.Context, s *session, o *chatSetOptions) error {
+func runThreadSet(ctx context.Context, s *session, o *threadSetOptions) error {
 	if !o.titleGiven && !o.userGiven && !o.metadataGiven {
 		return usagef("nothing to change: give --title, --user or --metadata")
 	}
@@ -49,11 +49,11 @@ func runChatSet(ctx context.Context, s *session, o *chatSetOptions) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.chatNamed(ctx, o.chat)
+	t, err := s.threadNamed(ctx, o.thread)
 	if err != nil {
 		return err
 	}
-	err = t.Update(ctx, func(info *lineage.ThreadInfo) {
+	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
 		if o.titleGiven {
 			info.Title = o.title
 		}
@@ -63,9 +63,10 @@ func runChatSet(ctx context.Context, s *session, o *chatSetOptions) error {
 		if o.metadataGiven {
 			info.Metadata = metadata
 		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return runChatShow(ctx, s, t.ID().String())
+	return runThreadShow(ctx, s, t.ID().String())
 }

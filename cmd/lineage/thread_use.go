@@ -6,28 +6,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func chatUseCommand(a *app) *cobra.Command {
+func threadUseCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "use CHAT",
-		Short:   "Choose the chat that commands work on",
-		Example: `  lineage chat use lisbon`,
+		Use:     "use THREAD",
+		Short:   "Choose the thread that commands work on",
+		Example: `  lineage thread use lisbon`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runChatUse(ctx, s, args[0]) })
+			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runThreadUse(ctx, s, args[0]) })
 		}),
 	}
 }
 
-func runChatUse(ctx context.Context, s *session, name string) error {
+func runThreadUse(ctx context.Context, s *session, name string) error {
 	t, err := s.refs.Thread(ctx, name)
 	if err != nil {
 		return err
 	}
-	if err := s.useChat(t.ID()); err != nil {
+	if err := s.useThread(t.ID()); err != nil {
 		return err
 	}
 	s.thread = t
-	r, err := s.chatRecord(ctx, t)
+	r, err := s.threadRecord(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-type chatListOptions struct {
+type threadListOptions struct {
 	user, source, title string
 	metadata            []string
 	since, until        string
@@ -23,23 +24,23 @@ type chatListOptions struct {
 	limit               int
 }
 
-func chatListCommand(a *app) *cobra.Command {
-	o := &chatListOptions{}
+func threadListCommand(a *app) *cobra.Command {
+	o := &threadListOptions{}
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the chats, the one that was updated last first",
-		Long: `List the chats, the one that was updated last first. A chat is updated when it
+		Short: "List the threads, the one that was updated last first",
+		Long: `List the threads, the one that was updated last first. A thread is updated when it
 is changed and when it gets a message. Messages count by their own times, so
-imported chats stand where their archive has them.
+imported threads stand where their archive has them.
 
 A page is read at the cost of what it shows. With --limit, the token for the
 next page is printed behind it. In a database, only --user, --metadata (once) and
 --limit can be used.`,
-		Example: `  lineage chat list
-  lineage chat list --user ada --limit 20 --json
-  lineage chat list --title trip --since 2026-01-01 --metadata project=x`,
+		Example: `  lineage thread list
+  lineage thread list --user ada --limit 20 --json
+  lineage thread list --title trip --since 2026-01-01 --metadata project=x`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error { return runChatList(ctx, a, o) }),
+		RunE: a.does(func(ctx context.Context, _ []string) error { return runThreadList(ctx, a, o) }),
 	}
 	f := c.Flags()
 	f.StringVar(&o.user, "user", "", "only this user's")
@@ -54,15 +55,15 @@ next page is printed behind it. In a database, only --user, --metadata (once) an
 	return c
 }
 
-func runChatList(ctx context.Context, a *app, o *chatListOptions) error {
+func runThreadList(ctx context.Context, a *app, o *threadListOptions) error {
 	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listChats(ctx, o) })
+		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listThreads(ctx, o) })
 	}
-	return a.read(ctx, func(ctx context.Context, s *session) error { return listChats(ctx, s, o) })
+	return a.read(ctx, func(ctx context.Context, s *session) error { return listThreads(ctx, s, o) })
 }
 
 // query returns what the flags ask for.
-func (o *chatListOptions) query() (q lineage.ThreadQuery, err error) {
+func (o *threadListOptions) query() (q lineage.ThreadQuery, err error) {
 	q = lineage.ThreadQuery{SourcePrefix: o.source, TitlePrefix: o.title, Oldest: o.oldest}
 	if o.user != "" {
 		q.User = &o.user
@@ -82,7 +83,7 @@ func (o *chatListOptions) query() (q lineage.ThreadQuery, err error) {
 			return q, err
 		}
 	}
-	if q.After, err = lineage.ParsePageToken(o.after); err != nil {
+	if q.After, err = backend.ParsePageToken(o.after); err != nil {
 		return q, usagef("--after: %w", err)
 	}
 	return q, nil
@@ -114,8 +115,8 @@ func timeFlag(flag, text string) (time.Time, error) {
 	return time.Time{}, usagef("--%s %q: it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z", flag, text)
 }
 
-// chatPage returns the chats to be listed, and whether there are more.
-func (s *session) chatPage(ctx context.Context, o *chatListOptions) (chats []*lineage.ListedThread, more bool, err error) {
+// threadPage returns the threads to be listed, and whether there are more.
+func (s *session) threadPage(ctx context.Context, o *threadListOptions) (chats []*lineage.ListedThread, more bool, err error) {
 	q, err := o.query()
 	if err != nil {
 		return nil, false, err
@@ -132,22 +133,22 @@ func (s *session) chatPage(ctx context.Context, o *chatListOptions) (chats []*li
 	return chats, false, nil
 }
 
-func listChats(ctx context.Context, s *session, o *chatListOptions) error {
-	chats, more, err := s.chatPage(ctx, o)
+func listThreads(ctx context.Context, s *session, o *threadListOptions) error {
+	chats, more, err := s.threadPage(ctx, o)
 	if err != nil {
 		return err
 	}
 	if len(chats) == 0 && !s.json {
 		if o.lists() {
-			s.note("no chats; 'lineage chat create' makes one")
+			s.note("no threads; 'lineage thread create' makes one")
 		} else {
-			s.note("no such chats")
+			s.note("no such threads")
 		}
 		return nil
 	}
 	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
 	for _, c := range chats {
-		r, err := s.chatRecord(ctx, c.Thread)
+		r, err := s.threadRecord(ctx, c.Thread)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
@@ -189,13 +190,13 @@ func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 	return nil
 }
 
-// lists reports whether the flags leave no chat out.
-func (o *chatListOptions) lists() bool {
+// lists reports whether the flags leave no thread out.
+func (o *threadListOptions) lists() bool {
 	return o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0
 }
 
-// titleOf returns a chat's title, or how it begins where it has none.
-func (s *session) titleOf(ctx context.Context, r *chatRecord) (string, error) {
+// titleOf returns a thread's title, or how it begins where it has none.
+func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
 	if r.Title != "" || r.Messages == 0 {
 		return titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), nil
 	}

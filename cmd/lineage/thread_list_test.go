@@ -14,12 +14,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 )
 
-// A limited list does not look at the branches and histories of chats that it leaves out.
+// A limited list does not look at the branches and histories of threads that it leaves out.
 func TestLimitedListOfChats(t *testing.T) {
 	const chats, branches = 20, 50
 	store := lineagetest.New(t, lineage.Options{})
 	for i := range chats {
-		thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{Title: fmt.Sprint("chat ", i)})
+		thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{Title: fmt.Sprint("thread ", i)})
 		require.NoError(t, err)
 		for k := range branches {
 			_, err := thread.CreateBranch(t.Context(), fmt.Sprint("branch ", k), lineage.BranchOptions{})
@@ -30,13 +30,13 @@ func TestLimitedListOfChats(t *testing.T) {
 	s := &session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
 	cost := func(limit int) (int64, int) {
 		out.Reset()
-		n := counting.Cost(func() { require.NoError(t, listChats(t.Context(), s, &chatListOptions{limit: limit})) })
+		n := counting.Cost(func() { require.NoError(t, listThreads(t.Context(), s, &threadListOptions{limit: limit})) })
 		require.NoError(t, s.flush())
-		return n, strings.Count(out.String(), "chat ")
+		return n, strings.Count(out.String(), "thread ")
 	}
 	one, shown := cost(1)
 	require.Equal(t, 1, shown)
-	require.Contains(t, out.String(), fmt.Sprint("chat ", chats-1))
+	require.Contains(t, out.String(), fmt.Sprint("thread ", chats-1))
 	all, shown := cost(0)
 	require.Equal(t, chats, shown)
 	require.Greater(t, all-one, int64((chats-1)*branches))

@@ -8,24 +8,24 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-type chatCreateOptions struct {
+type threadCreateOptions struct {
 	id, title, user, metadata string
 	overrides                 overrideFlags
 }
 
-func chatCreateCommand(a *app) *cobra.Command {
-	o := &chatCreateOptions{}
+func threadCreateCommand(a *app) *cobra.Command {
+	o := &threadCreateOptions{}
 	c := &cobra.Command{
 		Use:   "create",
-		Short: "Make a chat and work on it from now on",
-		Example: `  lineage chat create --title "Trip to Porto"
-  lineage chat create --id porto --user ada --model gpt-5 --system "Be brief."`,
+		Short: "Make a thread and work on it from now on",
+		Example: `  lineage thread create --title "Trip to Porto"
+  lineage thread create --id porto --user ada --model gpt-5 --system "Be brief."`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
 			if a.dsn() != "" {
-				return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.createChat(ctx, o) })
+				return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.createThread(ctx, o) })
 			}
-			return a.open(ctx, openMode{noChat: true}, func(ctx context.Context, s *session) error { return runChatCreate(ctx, s, o) })
+			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runThreadCreate(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()
@@ -39,7 +39,7 @@ func chatCreateCommand(a *app) *cobra.Command {
 	return c
 }
 
-func runChatCreate(ctx context.Context, s *session, o *chatCreateOptions) error {
+func runThreadCreate(ctx context.Context, s *session, o *threadCreateOptions) error {
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
 		return err
@@ -54,12 +54,12 @@ func runChatCreate(ctx context.Context, s *session, o *chatCreateOptions) error 
 	if err != nil {
 		return err
 	}
-	if err := s.useChat(t.ID()); err != nil {
+	if err := s.useThread(t.ID()); err != nil {
 		return err
 	}
 	s.thread = t
 	if s.json {
-		r, err := s.chatRecord(ctx, t)
+		r, err := s.threadRecord(ctx, t)
 		if err != nil {
 			return err
 		}

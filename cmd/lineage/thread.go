@@ -10,28 +10,28 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-func chatCommand(a *app) *cobra.Command {
+func threadCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "chat",
-		Aliases: []string{"chats"},
-		Short:   "List, make and change chats",
-		Long: `A chat is a conversation with its branches and checkpoints. Without a subcommand, chats
+		Use:     "thread",
+		Aliases: []string{"threads"},
+		Short:   "List, make and change threads",
+		Long: `A thread is a conversation with its branches and checkpoints. Without a subcommand, threads
 are listed.`,
-		Example: `  lineage chat
-  lineage chat create --title "Trip to Porto" --id porto`,
+		Example: `  lineage thread
+  lineage thread create --title "Trip to Porto" --id porto`,
 		Args: knownCommand,
-		RunE: a.does(func(ctx context.Context, _ []string) error { return runChatList(ctx, a, &chatListOptions{}) }),
+		RunE: a.does(func(ctx context.Context, _ []string) error { return runThreadList(ctx, a, &threadListOptions{}) }),
 	}
 	for _, make := range []func(*app) *cobra.Command{
-		chatListCommand, chatCreateCommand, chatShowCommand, chatSetCommand, chatUseCommand, chatDeleteCommand,
+		threadListCommand, threadCreateCommand, threadShowCommand, threadSetCommand, threadUseCommand, threadDeleteCommand,
 	} {
 		c.AddCommand(make(a))
 	}
 	return c
 }
 
-// chatRecord is a chat.
-type chatRecord struct {
+// threadRecord is a thread.
+type threadRecord struct {
 	ID string `json:"id"`
 	// SourceID is the id that its maker chose.
 	SourceID string `json:"source_id,omitempty"`
@@ -44,23 +44,23 @@ type chatRecord struct {
 	// active one has.
 	Branches int    `json:"branches"`
 	Messages uint64 `json:"messages"`
-	// Current is set for the chat that commands work on.
+	// Current is set for the thread that commands work on.
 	Current   bool            `json:"current,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
-	// Next is set for the last chat of a page: the token for --after.
+	// Next is set for the last thread of a page: the token for --after.
 	Next string `json:"next,omitempty"`
 }
 
-func (*chatRecord) recordType() string { return "chat" }
+func (*threadRecord) recordType() string { return "thread" }
 
-func (s *session) chatRecord(ctx context.Context, t *lineage.Thread) (*chatRecord, error) {
+func (s *session) threadRecord(ctx context.Context, t *lineage.Thread) (*threadRecord, error) {
 	info, err := t.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &chatRecord{
+	r := &threadRecord{
 		ID: info.ID.String(), SourceID: info.SourceID, User: info.UserID, Title: info.Title,
 		Context: info.Active.String(), Current: s.thread != nil && s.thread.ID() == info.ID,
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),

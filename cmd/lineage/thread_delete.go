@@ -13,16 +13,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func chatDeleteCommand(a *app) *cobra.Command {
+func threadDeleteCommand(a *app) *cobra.Command {
 	yes := false
 	c := &cobra.Command{
-		Use:   "delete CHAT",
-		Short: "Delete a chat with its branches, contexts and checkpoints",
-		Long: `Deletes a chat with its branches, contexts and checkpoints. What other chats share with
+		Use:   "delete THREAD",
+		Short: "Delete a thread with its branches, contexts and checkpoints",
+		Long: `Deletes a thread with its branches, contexts and checkpoints. What other threads share with
 it stays theirs. It says what it would delete and asks first, unless --yes is given. It cannot be undone: the
 records that lead to the messages are removed at once, although the bytes that nothing else uses stay on
-disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the chat.`,
-		Example: `  lineage chat delete lisbon --yes`,
+disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the thread.`,
+		Example: `  lineage thread delete lisbon --yes`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			return a.destroy(ctx, yes, &destroyer{
@@ -37,7 +37,7 @@ disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the 
 
 // deletedRecord is something that was deleted.
 type deletedRecord struct {
-	// What is chat, branch, checkpoint, context, summary or content.
+	// What is thread, branch, checkpoint, context, summary or content.
 	What string `json:"what"`
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
@@ -65,7 +65,7 @@ func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.chatRecord(ctx, t)
+	r, err := s.threadRecord(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, 
 			if err := t.Delete(ctx); err != nil {
 				return err
 			}
-			if err := s.deleted("chat", t.ID().String(), titleOf(info)); err != nil || s.thread == nil || s.thread.ID() != t.ID() {
+			if err := s.deleted("thread", t.ID().String(), titleOf(info)); err != nil || s.thread == nil || s.thread.ID() != t.ID() {
 				return err
 			}
 			return s.noteCurrent(ctx)
@@ -88,10 +88,10 @@ func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, 
 }
 
 func deleteChatText(title, id string, messages, branches int64) string {
-	return fmt.Sprintf("delete chat %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
+	return fmt.Sprintf("delete thread %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
 }
 
-// messagesOf counts the messages on the histories of a chat, each once.
+// messagesOf counts the messages on the histories of a thread, each once.
 func (s *session) messagesOf(ctx context.Context, t *lineage.Thread) (uint64, error) {
 	ends := make(map[structure.RunID]uint64) // how far histories go into each run
 	for c, err := range s.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
@@ -118,9 +118,9 @@ func (s *session) messagesOf(ctx context.Context, t *lineage.Thread) (uint64, er
 	return total, nil
 }
 
-// noteCurrent says which chat commands work on after the current one is gone.
+// noteCurrent says which thread commands work on after the current one is gone.
 func (s *session) noteCurrent(ctx context.Context) error {
-	t, err := s.latestChat(ctx)
+	t, err := s.latestThread(ctx)
 	if err != nil || t == nil {
 		return err
 	}
@@ -128,6 +128,6 @@ func (s *session) noteCurrent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.note("now on chat %q (%s)", titleOf(info), refs.Short(t.ID()))
+	s.note("now on thread %q (%s)", titleOf(info), refs.Short(t.ID()))
 	return nil
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func threadShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show [THREAD]",
+		Short:   "Tell about a thread",
+		Example: `  lineage thread show lisbon`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			if a.dsn() != "" {
+				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.showThread(ctx, arg(args, 0)) })
+			}
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runThreadShow(ctx, s, arg(args, 0)) })
+		}),
+	}
+}
+
+// threadNamed returns the thread with a name; an empty name is the current thread's.
+func (s *session) threadNamed(ctx context.Context, name string) (*lineage.Thread, error) {
+	if name == "" {
+		return s.needThread()
+	}
+	return s.refs.Thread(ctx, name)
+}
+
+func runThreadShow(ctx context.Context, s *session, name string) error {
+	t, err := s.threadNamed(ctx, name)
+	if err != nil {
+		return err
+	}
+	r, err := s.threadRecord(ctx, t)
+	if err != nil {
+		return err
+	}
+	return s.printThread(r)
+}
+
+// printThread tells about a thread.
+func (a *app) printThread(r *threadRecord) error {
+	if a.json {
+		return a.emit(r)
+	}
+	table := screen.NewTable(a.out, "", "")
+	for _, row := range [][2]string{
+		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
+		{"branch", r.Branch}, {"branches", screen.Count(int64(r.Branches))}, {"messages", screen.Count(int64(r.Messages))},
+		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
+	} {
+		if row[1] != "" {
+			table.Row(row[0], row[1])
+		}
+	}
+	return table.Print()
+}
