@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,9 +15,10 @@ import (
 func catCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cat CONTENT",
-		Short: "Print the bytes of a content",
+		Short: "Print the bytes of a content or a message",
 		Long: `Prints the bytes of a content as they are, but for control characters on a terminal. The content is
-named by its id, the beginning of one, or a message that holds it. With --json it is described instead.`,
+named by its id or the beginning of one. Of a message it prints what was given, byte for byte: its JSON, where it
+is more than text. With --json the content is described instead, of a message its first text.`,
 		Example: `  lineage cat :1
   lineage cat main:2 > answer.txt
   lineage cat :1 --json`,
@@ -28,9 +30,12 @@ named by its id, the beginning of one, or a message that holds it. With --json i
 }
 
 func runCat(ctx context.Context, s *session, name string) error {
-	id, err := s.refs.Content(ctx, name)
+	id, e, err := s.refs.ContentOrEntry(ctx, name)
 	if err != nil {
 		return err
+	}
+	if e != nil {
+		id = e.Content
 	}
 	block, err := s.store.Block(ctx, id)
 	if err != nil {
@@ -45,8 +50,14 @@ func runCat(ctx context.Context, s *session, name string) error {
 	if s.out.Terminal && !isText(block.Type) {
 		return usagef("%s of %s are not for a terminal: send them to a file", screen.Bytes(block.Size), block.Type)
 	}
-	body, err := s.store.Body(ctx, id)
-	if err != nil {
+	var body io.Reader
+	if e != nil && len(e.Pieces) > 0 {
+		given, err := s.store.Original(ctx, e)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(given)
+	} else if body, err = s.store.Body(ctx, id); err != nil {
 		return err
 	}
 	if _, err := io.Copy(s.raw(), body); err != nil {

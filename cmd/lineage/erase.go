@@ -12,7 +12,6 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -28,8 +27,8 @@ func eraseCommand(a *app) *cobra.Command {
 		Use:   "erase CONTENT",
 		Short: "Remove a content's bytes from every history",
 		Long: `Removes the bytes of a content from everything that reads the store, for good. Histories that
-use it still read, with a marker in its place. The content is named by its id, the beginning of one, or a
-message that holds it. It says how often the content is used and asks first, unless --yes is given; --dry-run only
+use it still read, with a marker in its place. The content is named by its id or the beginning of one; of
+a message all pieces are erased: its texts, what tools were given and returned, its files. It says how often the content is used and asks first, unless --yes is given; --dry-run only
 says it. Other content that says the same stays: an edited message, a result that quotes it. Summaries of a stretch
 that it is in are named, to be erased too, and threads whose title is how it begins.
 
@@ -43,11 +42,11 @@ the old ones.`,
 			o.name = args[0]
 			if o.dryRun {
 				return a.read(ctx, func(ctx context.Context, s *session) error {
-					r, err := s.contentToErase(ctx, o.name)
-					if err != nil {
-						return err
+					list, err := s.contentsToErase(ctx, o.name)
+					for i := 0; err == nil && i < len(list); i++ {
+						err = s.printErased(list[i], i+1 == len(list))
 					}
-					return s.printErased(r)
+					return err
 				})
 			}
 			return a.destroy(ctx, o.yes, &destroyer{inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.erasure(ctx, o.name) }})
@@ -61,6 +60,7 @@ the old ones.`,
 // erasedRecord tells what erase did or would do.
 type erasedRecord struct {
 	ContentID string `json:"content_id"`
+	id        lineage.ContentID
 	// Uses is how many messages, documents and files hold it.
 	Uses int `json:"uses"`
 	// Summaries are the contents of summaries of what holds it: they may say the same.
@@ -74,29 +74,57 @@ type erasedRecord struct {
 func (*erasedRecord) recordType() string { return "erased" }
 
 func (s *session) erasure(ctx context.Context, name string) (*destruction, error) {
-	r, err := s.contentToErase(ctx, name)
+	list, err := s.contentsToErase(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	id, err := content.ParseID(r.ContentID)
+	var what []string
+	for _, r := range list {
+		what = append(what, fmt.Sprintf("content %s, used %s", r.id.Short(), timesUsed(r.Uses)))
+	}
 	return &destruction{
-		what: fmt.Sprintf("erase the bytes of content %s, used %s", id.Short(), timesUsed(r.Uses)),
+		what: "erase the bytes of " + strings.Join(what, ", and of "),
 		do: func(ctx context.Context) error {
-			if err := s.store.Erase(ctx, id); err != nil {
-				return err
+			for i, r := range list {
+				if err := s.store.Erase(ctx, r.id); err != nil {
+					return err
+				}
+				r.Erased = true
+				if err := s.printErased(r, i+1 == len(list)); err != nil {
+					return err
+				}
 			}
-			r.Erased = true
-			return s.printErased(r)
+			return nil
 		},
-	}, err
+	}, nil
 }
 
-// contentToErase returns what erase would do.
-func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecord, error) {
-	id, err := s.refs.Content(ctx, name)
+// contentsToErase returns what erase would do: for a content, or for each piece of a message.
+func (s *session) contentsToErase(ctx context.Context, name string) ([]*erasedRecord, error) {
+	id, e, err := s.refs.ContentOrEntry(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	ids := []lineage.ContentID{id}
+	if e != nil {
+		ids = []lineage.ContentID{e.Content}
+		for i := range e.Pieces {
+			if p := &e.Pieces[i]; !p.Erased && !slices.Contains(ids, p.Content) {
+				ids = append(ids, p.Content)
+			}
+		}
+	}
+	list := make([]*erasedRecord, len(ids))
+	for i, id := range ids {
+		if list[i], err = s.contentToErase(ctx, id, name); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// contentToErase returns what erase would do to a content.
+func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name string) (*erasedRecord, error) {
 	has, err := s.store.View().Has(ctx, []lineage.ContentID{id})
 	if err != nil {
 		return nil, err
@@ -104,7 +132,7 @@ func (s *session) contentToErase(ctx context.Context, name string) (*erasedRecor
 	if !has[0] {
 		return nil, refs.Unknown("content", name, nil)
 	}
-	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
+	r := &erasedRecord{id: id, ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
 	var holding []*lineage.Entry
 	for e, err := range s.store.Where(ctx, id) {
 		if err != nil {
@@ -156,14 +184,14 @@ func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string,
 	return titles, nil
 }
 
-func (s *session) printErased(r *erasedRecord) error {
+func (s *session) printErased(r *erasedRecord, last bool) error {
 	for _, summary := range r.Summaries {
 		s.warn("a summary of what holds it may say the same: 'lineage erase %s' erases that", summary)
 	}
 	for _, chat := range r.Titles {
 		s.warn("the title of thread %s is how it begins: 'lineage thread set %s --title TITLE' changes that", chat, chat)
 	}
-	if r.Erased {
+	if last && r.Erased {
 		s.warn("its bytes are on disk until 'lineage gc'; 'lineage project' again takes them out of databases; backups, bundles and exports made before still have them")
 	}
 	switch {

@@ -112,7 +112,7 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.
 	if !e.Set.IsZero() {
 		m.SpanSet = e.Set.String()
 	}
-	if e.Erased || !isText(e.Type) {
+	if isGone(e) || !isText(e.Type) {
 		return m, nil
 	}
 	body, whole, err := s.body(ctx, e, maxText)
@@ -121,7 +121,7 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.
 	}
 	m.Truncated = !whole
 	m.Text = textOf(e, body)
-	if whole && e.Type == content.TypeJSON {
+	if whole && e.Type == content.TypeJSON && !e.Erased {
 		m.Data = rawJSON(body)
 	}
 	return m, nil
@@ -214,10 +214,20 @@ func (s *session) history(ctx context.Context, tip lineage.SpanRef, w lineage.Wi
 	return nil
 }
 
+// isGone reports whether nothing is left of an entry: all that it said was erased.
+func isGone(e *lineage.Entry) bool {
+	for i := range e.Pieces {
+		if !e.Pieces[i].Erased {
+			return false
+		}
+	}
+	return e.Erased
+}
+
 // preview returns what an entry says as one line.
 func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error) {
 	switch {
-	case e.Erased:
+	case isGone(e):
 		return "(erased)", nil
 	case !isText(e.Type):
 		return fmt.Sprintf("(%s, %s)", e.Type, screen.Bytes(e.Size)), nil
@@ -255,7 +265,7 @@ func (s *session) printEntry(ctx context.Context, e *lineage.Entry, labels strin
 		head += "  " + labels
 	}
 	s.printf("%s\n", head)
-	if e.Erased || !isText(e.Type) {
+	if isGone(e) || !isText(e.Type) {
 		line, err := s.preview(ctx, e)
 		s.printf("    %s\n\n", s.out.Paint(screen.Dim, line))
 		return err

@@ -11,27 +11,38 @@ import (
 )
 
 // Content returns the content that a name stands for: a content id, the beginning
-// of one, or what the message it names says. For a shortened id the histories of
+// of one, or what the message it names says first. For a shortened id the histories of
 // the store are searched.
 func (r *Resolver) Content(ctx context.Context, text string) (lineage.ContentID, error) {
+	id, e, err := r.ContentOrEntry(ctx, text)
+	if e != nil {
+		id = e.Content
+	}
+	return id, err
+}
+
+// ContentOrEntry returns the content that a name stands for as an id, or the entry that it
+// names.
+func (r *Resolver) ContentOrEntry(ctx context.Context, text string) (lineage.ContentID, *lineage.Entry, error) {
 	if id, err := content.ParseID(text); err == nil {
-		return id, nil
+		return id, nil, nil
 	}
 	found, err := r.Find(ctx, text)
 	if err == nil {
-		return r.contentOf(ctx, found)
+		e, err := r.Entry(ctx, found)
+		return lineage.ContentID{}, e, err
 	}
 	if !isNotFound(err) || !isShortContent(text) {
-		return lineage.ContentID{}, err
+		return lineage.ContentID{}, nil, err
 	}
 	id, searchErr := r.contentByID(ctx, strings.ToLower(text))
 	if searchErr != nil {
-		return lineage.ContentID{}, searchErr
+		return lineage.ContentID{}, nil, searchErr
 	}
 	if id.IsZero() {
-		return lineage.ContentID{}, &UnknownError{Kind: "content", Text: text}
+		return lineage.ContentID{}, nil, &UnknownError{Kind: "content", Text: text}
 	}
-	return id, nil
+	return id, nil, nil
 }
 
 // Entry returns the entry that a name stands for.
@@ -43,18 +54,12 @@ func (r *Resolver) Entry(ctx context.Context, found *Ref) (*lineage.Entry, error
 	if err != nil {
 		return nil, err
 	}
-	if found.Index >= len(entries) {
-		return nil, &UnknownError{Kind: "message", Text: found.Text}
+	for i := len(entries) - 1; i >= 0; i-- { // an index may be that of a piece
+		if e := entries[i]; e.Index <= found.Index && found.Index < e.Index+max(len(e.Pieces), 1) {
+			return e, nil
+		}
 	}
-	return entries[found.Index], nil
-}
-
-func (r *Resolver) contentOf(ctx context.Context, found *Ref) (lineage.ContentID, error) {
-	e, err := r.Entry(ctx, found)
-	if err != nil {
-		return lineage.ContentID{}, err
-	}
-	return e.Content, nil
+	return nil, &UnknownError{Kind: "message", Text: found.Text}
 }
 
 func isShortContent(text string) bool {
