@@ -5,18 +5,50 @@
 // history: forking one costs a small record whatever the history holds, and the
 // same bytes are stored once wherever they appear.
 //
-//	store, err := lineage.Open(ctx, "agent.lineage", lineage.Options{})
-//	…
-//	defer store.Close()
-//	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{UserID: "ada"})
-//	…
-//	main, err := thread.Active(ctx)
-//	…
-//	_, err = main.Extend(ctx, lineage.User("What is a DAG?"), lineage.Assistant("A graph…"))
-//	…
-//	retry, err := main.Fork(ctx, lineage.ForkOptions{})
-//	…
-//	length, err := retry.Len(ctx) // 2
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//
+//		"github.com/lineage-store/lineage/lineage"
+//	)
+//
+//	func main() {
+//		if err := run(context.Background()); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+//	func run(ctx context.Context) error {
+//		store, err := lineage.Open(ctx, "agent.lineage", lineage.Options{})
+//		if err != nil {
+//			return err
+//		}
+//		defer store.Close()
+//		thread, err := store.CreateThread(ctx, lineage.ThreadOptions{UserID: "ada"})
+//		if err != nil {
+//			return err
+//		}
+//		main, err := thread.Active(ctx)
+//		if err != nil {
+//			return err
+//		}
+//		if _, err := main.Extend(ctx, lineage.User("What is a DAG?"), lineage.Assistant("A graph…")); err != nil {
+//			return err
+//		}
+//		retry, err := main.Fork(ctx, lineage.ForkOptions{})
+//		if err != nil {
+//			return err
+//		}
+//		length, err := retry.Len(ctx)
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Println("The fork has", length, "messages.")
+//		return nil
+//	}
 //
 // # Words
 //

@@ -182,10 +182,10 @@ func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, nex
 
 func (s *Store) changeOf(ctx context.Context, c *structure.Commit) (Change, error) {
 	change := Change{Commit: Cursor{Number: c.Number, ID: c.ID}, Time: c.Time, Records: c.Records}
-	moves := make(map[structure.Tip]*structure.Reflog) // by what they made of the tip
+	moves := make(map[movedTo]*structure.Reflog)
 	for _, r := range c.Records {
 		if m, ok := r.(*structure.Reflog); ok {
-			moves[structure.Tip{Context: m.Context, Span: m.To}] = m
+			moves[movedTo{m.Context, m.To}] = m
 		}
 	}
 	var added *addition
@@ -206,6 +206,12 @@ func (s *Store) changeOf(ctx context.Context, c *structure.Commit) (Change, erro
 		change.Events = append(change.Events, e)
 	}
 	return change, nil
+}
+
+// movedTo is what a move made of a tip.
+type movedTo struct {
+	context ContextID
+	span    SpanRef
 }
 
 // addition is what a commit adds to histories.
@@ -253,7 +259,7 @@ func (a *addition) before(at SpanRef) (SpanRef, error) {
 
 // eventOf returns the event that a record stands for. Runs and spans show in the
 // tips that follow them, and moves in the tips they explain.
-func eventOf(r structure.Record, moves map[structure.Tip]*structure.Reflog) (Event, bool) {
+func eventOf(r structure.Record, moves map[movedTo]*structure.Reflog) (Event, bool) {
 	switch r := r.(type) {
 	case *structure.Block:
 		return Event{Kind: ContentStored, Content: r.ID}, true
@@ -270,7 +276,7 @@ func eventOf(r structure.Record, moves map[structure.Tip]*structure.Reflog) (Eve
 		}
 		return Event{Kind: kind, Thread: r.Thread, Context: r.ID, Parent: r.Parent, Span: r.Tip, Set: r.Set}, true
 	case *structure.Tip:
-		if m := moves[*r]; m != nil {
+		if m := moves[movedTo{r.Context, r.Span}]; m != nil {
 			return Event{Kind: ContextMoved, Context: r.Context, Span: r.Span, From: m.From, Name: m.Reason}, true
 		}
 		return Event{Kind: ContextExtended, Context: r.Context, Span: r.Span}, true
