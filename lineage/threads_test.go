@@ -73,8 +73,10 @@ func TestThreads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, day(3), info.LastMessage)
 	require.Equal(t, day(3), info.UpdatedAt)
-	require.NoError(t, beta.Update(bg, func(i *lineage.ThreadInfo) { i.UserID = "ada" }))
-	require.Equal(t, []string{"Beta", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
+	gamma, err := s.FindThread(bg, "import/Gamma")
+	require.NoError(t, err)
+	require.NoError(t, gamma.Update(bg, func(i *lineage.ThreadInfo) { i.UserID = "ada" }))
+	require.Equal(t, []string{"Gamma", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
 }
 
 func TestEnsureThread(t *testing.T) {

@@ -34,7 +34,7 @@ var chatSQL = struct {
 	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
 	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" IN ({list})`,
-	update: `UPDATE "chats" SET "title" = ?, "metadata" = ?, ` +
+	update: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, ` +
 		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	remove: `DELETE FROM "chats" WHERE "id" = ?`,
 
@@ -232,12 +232,16 @@ func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.
 		}
 		u, err := change(*known)
 		if err == nil {
-			err = u.Check()
+			err = errors.Join(u.Check(), u.CheckUser(id, known.UserID))
+		}
+		user, title, metadata := known.UserID, known.Title, known.Metadata
+		if err == nil && u.UserID != nil {
+			user = *u.UserID
+			err = s.db.checkUser(user)
 		}
 		if refused = err; refused != nil {
 			return errUnchanged
 		}
-		title, metadata := known.Title, known.Metadata
 		if u.Title != nil {
 			title = *u.Title
 		}
@@ -245,7 +249,7 @@ func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.
 			metadata = u.Metadata
 		}
 		now := time.Now().UnixMilli()
-		if _, err := c.Exec(ctx, chatSQL.update, optional(title), jsonText(metadata), now, now, id); err != nil {
+		if _, err := c.Exec(ctx, chatSQL.update, user, optional(title), jsonText(metadata), now, now, id); err != nil {
 			return err
 		}
 		if known, err = c.chat(ctx, id); err == nil {

@@ -146,11 +146,8 @@ func (d *database) showChat(ctx context.Context, name string) error {
 }
 
 func (d *database) setChat(ctx context.Context, o *chatSetOptions) error {
-	if !o.titleGiven && !o.metadataGiven {
-		return usagef("nothing to change: give --title or --metadata")
-	}
-	if o.userGiven {
-		return usagef("--user: a database keeps the user that a chat was made for")
+	if err := o.check(); err != nil {
+		return err
 	}
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
@@ -166,6 +163,9 @@ func (d *database) setChat(ctx context.Context, o *chatSetOptions) error {
 	}
 	if o.titleGiven {
 		update.Title = &o.title
+	}
+	if o.userGiven {
+		update.UserID = &o.user
 	}
 	if _, err := d.chats.UpdateChat(ctx, c.ID, update); err != nil {
 		return err

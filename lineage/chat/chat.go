@@ -28,6 +28,9 @@ type ChatInfo struct {
 
 // ChatUpdate says what to replace; what is nil stays.
 type ChatUpdate struct {
+	// UserID gives a chat without a user one. A chat keeps the user that it has: another
+	// one is ErrOtherUser.
+	UserID   *string         `json:"userId,omitempty"`
 	Title    *string         `json:"title,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }

@@ -27,6 +27,11 @@ func (c Chat) Check() error {
 
 // Check checks an update.
 func (u ChatUpdate) Check() error {
+	if u.UserID != nil {
+		if err := checkText("user id", *u.UserID); err != nil {
+			return err
+		}
+	}
 	if u.Title != nil {
 		if err := checkText("title", *u.Title); err != nil {
 			return err
@@ -36,6 +41,14 @@ func (u ChatUpdate) Check() error {
 		return fmt.Errorf("metadata of a chat is not JSON: %w", ErrInvalid)
 	}
 	return nil
+}
+
+// CheckUser refuses an update that gives a chat another user than the one that it has.
+func (u ChatUpdate) CheckUser(chatID, userID string) error {
+	if u.UserID == nil || userID == "" || *u.UserID == userID {
+		return nil
+	}
+	return &Error{Subject: SubjectChat, ID: chatID, Err: ErrOtherUser}
 }
 
 // Check checks options.

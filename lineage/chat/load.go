@@ -37,7 +37,8 @@ type Loaded struct {
 
 // Load brings a chat into a store that it may have been brought into before: what
 // is there stays, what is new is added, and what the chat says of itself, its
-// branches and its checkpoints counts if it was updated later. Nothing changes if
+// branches and its checkpoints counts if it was updated later, and its user if the
+// store's has none. A chat of another user is ErrOtherUser. Nothing changes if
 // nothing is new. A branch moves to where the chat has it, unless the store's ends
 // with messages of its own behind that.
 //
@@ -168,8 +169,10 @@ func (s *loading) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if known.UserID != c.UserID {
-			return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+		if c.UserID != "" {
+			if err := (ChatUpdate{UserID: &c.UserID}).CheckUser(c.ID, known.UserID); err != nil {
+				return err
+			}
 		}
 		s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
 		return nil

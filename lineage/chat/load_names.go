@@ -61,12 +61,17 @@ func (s *loading) finishOnce(ctx context.Context, tx *lineage.Tx, in *state) (re
 		return false, err
 	}
 	is := *t
+	if user := s.from.Chat.UserID; t.UserID == "" && user != "" {
+		is.UserID = user
+	} else if user != "" && user != t.UserID {
+		return false, &Error{Subject: SubjectChat, ID: s.from.Chat.ID, Err: ErrOtherUser}
+	}
 	if s.later {
 		is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 	}
 	switch {
 	case s.later && (is.Title != was.Title || !bytes.Equal(is.Metadata, was.Metadata) || !s.at.Equal(was.UpdatedAt)):
-	case in.from.(*write.Stage).Changes() == 0:
+	case is.UserID == was.UserID && in.from.(*write.Stage).Changes() == 0:
 		return false, nil
 	default:
 		is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs

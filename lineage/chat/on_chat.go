@@ -132,6 +132,9 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 		if err == nil {
 			err = u.Check()
 		}
+		if err == nil {
+			err = u.CheckUser(id, t.UserID)
+		}
 		if err != nil {
 			return err
 		}
@@ -140,6 +143,9 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 			return err
 		}
 		return thread.Update(ctx, func(i *lineage.ThreadInfo) {
+			if u.UserID != nil {
+				i.UserID = *u.UserID
+			}
 			if u.Title != nil {
 				i.Title = *u.Title
 			}

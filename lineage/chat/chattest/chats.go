@@ -133,6 +133,30 @@ func testChangeChat(t *testing.T, s *store) {
 	require.Equal(t, stored, is)
 }
 
+// testChatUsers gives a chat a user. It keeps the one that it has.
+func testChatUsers(t *testing.T, s *store) {
+	_, err := s.CreateChat(background, chat.Chat{ID: "c"})
+	require.NoError(t, err)
+	ada, bob, nobody, title := "ada", "bob", "", "t"
+	for _, user := range []*string{&nobody, &ada, &ada} {
+		got, err := s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user})
+		require.NoError(t, err)
+		require.Equal(t, *user, got.UserID)
+	}
+	require.Equal(t, []string{"c"}, s.list(chat.ListOptions{UserID: "ada"}))
+	for _, user := range []*string{&bob, &nobody} {
+		_, err = s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user, Title: &title})
+		s.requireError(err, chat.ErrOtherUser, chat.SubjectChat, "c")
+	}
+	bad := "a\x00b"
+	_, err = s.UpdateChat(background, "c", chat.ChatUpdate{UserID: &bad})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	got, err := s.UpdateChat(background, "c", chat.ChatUpdate{Metadata: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	require.Equal(t, "ada", got.UserID)
+	require.Empty(t, got.Title, "what was refused changed nothing")
+}
+
 func testListChats(t *testing.T, s *store) {
 	require.Empty(t, s.list(chat.ListOptions{}))
 	for i, user := range []string{"ada", "bob", "ada", "ada"} {

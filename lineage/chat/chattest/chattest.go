@@ -44,6 +44,7 @@ func Run(t *testing.T, c Config) {
 		{"upsert", testUpsert},
 		{"chat updates", testUpdateChat},
 		{"chat changes", testChangeChat},
+		{"chat users", testChatUsers},
 		{"chat lists", testListChats},
 		{"metadata filter", testMetadataFilter},
 		{"update order", testUpdateOrder},
