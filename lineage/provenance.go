@@ -55,64 +55,30 @@ func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, 
 	return chain, nil
 }
 
-// Author tells who added an entry to a history.
-type Author struct {
-	// Context is the context that it was added through; zero when that cannot be
-	// told, as for a history that was imported.
-	Context ContextID
-	Origin  Origin
-	Commit  uint64
-}
-
-// Author returns who added an entry: the context that stood at its span after the
-// commit that brought it, and the origin of this usage.
-func (s *Store) Author(ctx context.Context, e *Entry) (Author, error) {
-	author := Author{Origin: e.Origin, Commit: e.Commit}
-	for c, err := range s.engine.Feed(ctx, Cursor{Number: e.Commit - 1}) {
-		if err != nil {
-			return Author{}, err
-		}
-		if c.Number != e.Commit {
-			break
-		}
-		author.Context = contextAdding(c, e.Span)
-		break
-	}
-	return author, nil
-}
-
-// contextAdding returns the context whose tip a commit moved to the end of the
-// stretch of its run that a span of it is in.
-func contextAdding(c *structure.Commit, span SpanRef) ContextID {
-	for _, r := range c.Records {
-		if t, ok := r.(*structure.Tip); ok && t.Span.Run == span.Run && t.Span.Seq >= span.Seq {
-			return t.Context
-		}
-	}
-	return ContextID{}
-}
-
 // Usage counts what histories hold, however many of them share it.
 type Usage struct {
 	Spans, Entries uint64
 	Bytes          uint64
-	// ByModel counts entries and bytes by the model that made them.
-	ByModel map[string]ModelUsage
+	// ByModel counts entries by the model that made them, and ByUser by the user that they
+	// belong to, as Store.Author tells both.
+	ByModel, ByUser map[string]Amount
 }
 
-// ModelUsage is what one model made.
-type ModelUsage struct{ Entries, Bytes uint64 }
+// Amount is a number of entries and the size of their bodies.
+type Amount struct{ Entries, Bytes uint64 }
 
 // CountUsage counts what the given contexts' histories hold, each span once
 // although several share it. They must be of this store. Where visit is not nil it is
 // shown each entry, to count what only the caller can: tokens in its metadata, say.
+// Where contexts of a thread have different models in force, each answer that states none
+// costs a look at its commit.
 func (s *Store) CountUsage(ctx context.Context, contexts []*Context, visit func(*Entry)) (Usage, error) {
 	for _, c := range contexts {
 		if err := s.sameStore(c); err != nil {
 			return Usage{}, err
 		}
 	}
-	usage := Usage{ByModel: make(map[string]ModelUsage)}
+	usage := Usage{ByModel: make(map[string]Amount), ByUser: make(map[string]Amount)}
 	snapshot, err := s.engine.Snapshot(ctx)
 	if err != nil {
 		return Usage{}, err
@@ -144,13 +110,18 @@ func (s *Store) CountUsage(ctx context.Context, contexts []*Context, visit func(
 			at = run.Parent
 		}
 	}
+	said := newAuthorship(ctx, s, snapshot)
 	for _, run := range order {
 		tip := SpanRef{Run: run, Seq: longest[run]}
 		for e, err := range s.History(ctx, tip, Window{Last: tip.Seq}) {
 			if err != nil {
 				return Usage{}, err
 			}
-			usage.add(e)
+			origin, err := said.origin(e)
+			if err != nil {
+				return Usage{}, err
+			}
+			usage.add(e, origin)
 			if visit != nil {
 				visit(e)
 			}
@@ -159,16 +130,21 @@ func (s *Store) CountUsage(ctx context.Context, contexts []*Context, visit func(
 	return usage, nil
 }
 
-func (u *Usage) add(e *Entry) {
+func (u *Usage) add(e *Entry, origin Origin) {
 	if e.Index == 0 {
 		u.Spans++
 	}
 	u.Entries++
 	u.Bytes += uint64(e.Size)
-	if e.Origin.ModelID != "" {
-		m := u.ByModel[e.Origin.ModelID]
-		m.Entries++
-		m.Bytes += uint64(e.Size)
-		u.ByModel[e.Origin.ModelID] = m
+	for _, by := range []struct {
+		in  map[string]Amount
+		key string
+	}{{u.ByModel, origin.ModelID}, {u.ByUser, origin.UserID}} {
+		if by.key != "" {
+			is := by.in[by.key]
+			is.Entries++
+			is.Bytes += uint64(e.Size)
+			by.in[by.key] = is
+		}
 	}
 }

@@ -94,9 +94,9 @@ func TestCountUsageCountsSharedHistoryOnce(t *testing.T) {
 	visited := 0
 	usage, err := s.CountUsage(bg, forks, func(*lineage.Entry) { visited++ })
 	require.NoError(t, err)
-	require.Equal(t, lineage.Usage{Spans: 4, Entries: 5, Bytes: 5 + 10 + 3 + 4, ByModel: map[string]lineage.ModelUsage{
+	require.Equal(t, lineage.Usage{Spans: 4, Entries: 5, Bytes: 5 + 10 + 3 + 4, ByModel: map[string]lineage.Amount{
 		"large": {Entries: 1, Bytes: 10}, "small": {Entries: 2, Bytes: 3},
-	}}, usage)
+	}, ByUser: map[string]lineage.Amount{}}, usage)
 	require.Equal(t, 5, visited)
 
 	for _, order := range [][]*lineage.Context{{forks[3], forks[0]}, {forks[0], forks[3], forks[0]}} {
