@@ -431,7 +431,7 @@ func (c *Conn) deleteChat(ctx context.Context, id string) error {
 	if err := c.forgetChat(ctx, id); err != nil {
 		return err
 	}
-	for _, s := range []Statement{chatSQL.removeCheckpoints, chatSQL.removeBranches, chatSQL.removeMessages, chatSQL.remove} {
+	for _, s := range []Statement{chatSQL.removeCheckpoints, chatSQL.removeBranches, originSQL.removeOfChat, chatSQL.removeMessages, chatSQL.remove} {
 		if _, err := c.Exec(ctx, s, id); err != nil {
 			return err
 		}

@@ -131,6 +131,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 
 var compareSQL = struct {
 	chats, messages, branches, checkpoints, texts, rowTexts    Statement
+	origins, pageOrigins, countOrigins                         Statement
 	sets, spans, usages, contexts, blocks, users               Statement
 	pageChats, pageMessages, pageBranches, pageCheckpoints     Statement
 	pageSpans, pageUsages, pageContexts, pageBlocks, pageSets  Statement
@@ -141,6 +142,7 @@ var compareSQL = struct {
 	messages:    `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "id" IN ({list})`,
 	branches:    `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "id" IN ({list})`,
 	checkpoints: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "id" IN ({list})`,
+	origins:     `SELECT "messageId", "userId", "modelId", "sourceId", "derivedFrom" FROM "lineage_origins" WHERE "messageId" IN ({list})`,
 	texts:       `SELECT "messageId", "chatId", "name", "content" FROM "messages_fts" WHERE "messageId" IN ({list})`,
 	rowTexts: `SELECT f."messageId", f."chatId", f."name", f."content" FROM "lineage_messages" k ` +
 		`JOIN "messages_fts" f ON f."rowid" = k."row" WHERE k."messageId" IN ({list}) AND k."hasText" = 1`,
@@ -160,6 +162,7 @@ var compareSQL = struct {
 	pageMessages:    `SELECT "id" FROM "messages" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageBranches:    `SELECT "id" FROM "branches" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageCheckpoints: `SELECT "id" FROM "checkpoints" WHERE "id" > ? ORDER BY "id" {limit}`,
+	pageOrigins:     `SELECT "messageId" FROM "lineage_origins" WHERE "messageId" > ? ORDER BY "messageId" {limit}`,
 	pageSpans:       `SELECT "id" FROM "spans" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageUsages:      `SELECT "id" FROM "message_usages" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageContexts:    `SELECT "id" FROM "contexts" WHERE "id" > ? ORDER BY "id" {limit}`,
@@ -170,6 +173,7 @@ var compareSQL = struct {
 	countMessages:    `SELECT COUNT(*) AS "count" FROM "messages"`,
 	countBranches:    `SELECT COUNT(*) AS "count" FROM "branches"`,
 	countCheckpoints: `SELECT COUNT(*) AS "count" FROM "checkpoints"`,
+	countOrigins:     `SELECT COUNT(*) AS "count" FROM "lineage_origins"`,
 	countSpans:       `SELECT COUNT(*) AS "count" FROM "spans"`,
 	countUsages:      `SELECT COUNT(*) AS "count" FROM "message_usages"`,
 	countContexts:    `SELECT COUNT(*) AS "count" FROM "contexts"`,
@@ -187,6 +191,7 @@ func (c *comparer) compare(ctx context.Context, b *batch) error {
 	tables := []expected{
 		{"chats", compareSQL.chats, b.chats},
 		{"messages", compareSQL.messages, messageRows(b.messages)},
+		{"lineage_origins", compareSQL.origins, originRows(b.messages)},
 		{"messages_fts", c.textQuery(), c.textRows(b.messages)},
 		{"branches", compareSQL.branches, b.branches},
 		{"checkpoints", compareSQL.checkpoints, b.checkpoints},

@@ -30,6 +30,10 @@ func (c *comparer) documentedTables(ctx context.Context) []table {
 			found, err := chats.Message(ctx, id)
 			return found != nil, err
 		}},
+		{"lineage_origins", compareSQL.pageOrigins, compareSQL.countOrigins, func(id string) (bool, error) {
+			found, err := chats.Message(ctx, id)
+			return found != nil && found.Origin != chat.Origin{}, err
+		}},
 		{"branches", compareSQL.pageBranches, compareSQL.countBranches, func(id string) (bool, error) {
 			chatID, name, err := c.named(ctx, extraSQL.chatOfBranch, id)
 			if err != nil {

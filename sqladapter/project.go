@@ -39,7 +39,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 2
+const projectionFormat = 3
 
 // Projector brings the history of a store into a database: its threads as chats, and
 // content and structure. What it brings depends on the state of the store and on

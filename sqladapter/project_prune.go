@@ -334,9 +334,10 @@ func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 				if err := c.forgetMessages(ctx, ids); err != nil {
 					return err
 				}
-				args := padded(ids)
-				if _, err := c.ExecN(ctx, pruneSQL.messagesByID, len(args), args...); err != nil {
-					return err
+				for _, s := range []Statement{originSQL.remove, pruneSQL.messagesByID} {
+					if err := c.execAll(ctx, s, ids); err != nil {
+						return err
+					}
 				}
 			}
 			var err error

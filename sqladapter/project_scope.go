@@ -440,6 +440,9 @@ func (e *entry) add(b *batch, last uint64) {
 func (v *view) addMessage(m chat.Message) error {
 	db := v.w.DB
 	m.Name, m.Type, m.Data = db.clean(m.Name), db.clean(m.Type), db.cleanJSON(m.Data)
+	for _, s := range []*string{&m.Origin.UserID, &m.Origin.ModelID, &m.Origin.SourceID} {
+		*s = db.clean(*s)
+	}
 	if err := db.checkMessage(m); err != nil {
 		return err
 	}

@@ -81,7 +81,10 @@ func (m Message) Check() error {
 	if err := checkText("name", m.Name); err != nil {
 		return err
 	}
-	return checkText("type", m.Type)
+	if err := checkText("type", m.Type); err != nil {
+		return err
+	}
+	return m.Origin.check()
 }
 
 // Check checks a branch to be made.

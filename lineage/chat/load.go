@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -228,6 +229,11 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		}
 		return nil
 	}
+	if !known {
+		if err := s.settleSource(ctx, &m); err != nil {
+			return err
+		}
+	}
 	if ok, err := s.follow(ctx, &m); err != nil || !ok {
 		return err
 	}
@@ -251,6 +257,29 @@ func (s *loading) add(ctx context.Context, m Message) error {
 	}
 	s.replace(m, same)
 	return nil
+}
+
+// settleSource makes sure that the message that another one was derived from is there. One
+// that is not is left out.
+func (s *loading) settleSource(ctx context.Context, m *Message) error {
+	id := m.Origin.DerivedFrom
+	if id == "" {
+		return nil
+	}
+	if slices.ContainsFunc(s.pending, func(p Message) bool { return p.ID == id }) {
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
+	t, err := s.chat(ctx, &s.state)
+	if err != nil {
+		return err
+	}
+	if _, err = s.source(ctx, t, id); isMissing(err) {
+		s.from.Problem(&Error{Subject: SubjectMessage, ID: id, ChatID: m.ChatID, Err: ErrNotFound, Detail: m.ID + " was derived from it"})
+		m.Origin.DerivedFrom, err = "", nil
+	}
+	return err
 }
 
 // replace notes a message of which there is to be a new version.
@@ -324,7 +353,8 @@ func (s *loading) flush(ctx context.Context) error {
 	}
 	var spans []structure.SpanRef
 	err := s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
-		if _, err := s.chat(ctx, in); err != nil {
+		t, err := s.chat(ctx, in)
+		if err != nil {
 			return err
 		}
 		items := make([]lineage.Item, len(pending))
@@ -337,6 +367,9 @@ func (s *loading) flush(ctx context.Context) error {
 				return err
 			}
 			items[i] = loadedItem(&pending[i])
+			if items[i].Origin, err = in.originIn(ctx, t, &pending[i]); err != nil {
+				return err
+			}
 		}
 		thread, err := tx.Thread(ctx, s.thread)
 		if err == nil {

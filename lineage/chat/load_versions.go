@@ -196,6 +196,9 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 		is, err = s.sayAgain(ctx, thread, parent, was)
 	} else {
 		item := loadedItem(&v.Message)
+		if item.Origin, err = s.originOf(ctx, in, h, &v.Message); err != nil {
+			return false, err
+		}
 		if known {
 			entries, err := s.store.Span(ctx, was)
 			if err != nil {
@@ -211,6 +214,28 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 	h.latest[v.ID] = is
 	h.add(is, parent, v.ID)
 	return true, err
+}
+
+// originOf returns the origin of a new version. What it was derived from may have a new version,
+// too.
+func (s *loading) originOf(ctx context.Context, in *state, h *history, m *Message) (lineage.Origin, error) {
+	own := *m
+	if at, ok := h.latest[m.Origin.DerivedFrom]; ok {
+		is, err := in.contentAt(ctx, at)
+		if err != nil {
+			return lineage.Origin{}, err
+		}
+		own.Origin.DerivedFrom = is.String()
+	}
+	t, err := s.chat(ctx, in)
+	if err != nil {
+		return lineage.Origin{}, err
+	}
+	origin, err := in.originIn(ctx, t, &own)
+	if isMissing(err) {
+		err = nil
+	}
+	return origin, err
 }
 
 // sayAgain adds a message again behind another span.

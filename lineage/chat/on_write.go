@@ -69,9 +69,13 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if err != nil {
 			return err
 		}
+		item := itemOf(&m)
+		if item.Origin, err = in.originIn(ctx, t, &m); err != nil {
+			return err
+		}
 		thread, err := tx.Thread(ctx, t.ID)
 		if err == nil {
-			_, err = thread.Hang(ctx, parent, itemOf(&m))
+			_, err = thread.Hang(ctx, parent, item)
 		}
 		if err == nil && !tellTime(m) {
 			err = touch(ctx, tx, t.ID)
@@ -108,6 +112,11 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		}
 		if err == nil {
 			err = in.requireNew(ctx, t, r.Messages)
+		}
+		for i := range items {
+			if err == nil {
+				items[i].Origin, err = in.originIn(ctx, t, &r.Messages[i])
+			}
 		}
 		if err == nil {
 			_, err = c.Extend(ctx, items...)

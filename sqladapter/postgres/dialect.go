@@ -22,6 +22,9 @@ var schemaChats string
 //go:embed schema_2_versions.sql
 var schemaVersions string
 
+//go:embed schema_3_origins.sql
+var schemaOrigins string
+
 // Dialect is Postgres's. Identifiers are in lower case, as it folds those of the
 // documented script, which are not quoted.
 type Dialect struct {
@@ -65,6 +68,7 @@ func (d Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: d.script(schemaDocumented), SQL: d.script(schemaChats)},
 		{Version: 2, Name: "versions", SQL: d.script(schemaVersions)},
+		{Version: 3, Name: "origins", SQL: d.script(schemaOrigins)},
 	}
 }
 

@@ -90,7 +90,7 @@ type suite struct{ Config }
 var bg = context.Background()
 
 // tables are those whose rows must not depend on how they came to be.
-var tables = []string{"chats", "messages", "branches", "checkpoints", "messages_fts"}
+var tables = []string{"chats", "messages", "lineage_origins", "branches", "checkpoints", "messages_fts"}
 
 var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages", "lineage_orphans"}
 

@@ -21,6 +21,9 @@ var schemaChats string
 //go:embed schema_2_chains.sql
 var schemaChains string
 
+//go:embed schema_3_origins.sql
+var schemaOrigins string
+
 // Dialect is SQLite's.
 type Dialect struct{}
 
@@ -48,6 +51,7 @@ func (Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats},
 		{Version: 2, Name: "chains", SQL: schemaChains},
+		{Version: 3, Name: "origins", SQL: schemaOrigins},
 	}
 }
 

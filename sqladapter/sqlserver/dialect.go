@@ -21,6 +21,9 @@ var schemaChats string
 //go:embed schema_2_versions.sql
 var schemaVersions string
 
+//go:embed schema_3_origins.sql
+var schemaOrigins string
+
 //go:embed schema_fulltext.sql
 var schemaFullText string
 
@@ -56,6 +59,7 @@ func (Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats, Outside: schemaFullText, OutsideIf: hasFullText},
 		{Version: 2, Name: "versions", SQL: schemaVersions},
+		{Version: 3, Name: "origins", SQL: schemaOrigins},
 	}
 }
 

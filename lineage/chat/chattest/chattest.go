@@ -65,6 +65,7 @@ func Run(t *testing.T, c Config) {
 		{"append", testAppend},
 		{"append to a new branch", testAppendNewBranch},
 		{"append is atomic", testAppendAtomic},
+		{"origins", testOrigins},
 		{"graph", testGraph},
 		{"search", testSearch},
 		{"concurrent appends", testConcurrentAppends},
