@@ -322,6 +322,9 @@ func (w *projection) bring(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(todo.removed) > 0 && !w.ChatsOnly {
+		w.batch.before = append(w.batch.before, exec(blockSQL.unusedUsers)) // threads without content had some
+	}
 	if len(todo.removed)+len(todo.rewritten) > 0 {
 		for _, s := range w.DB.dialect.Search().Forget {
 			w.batch.before = append(w.batch.before, exec(s))

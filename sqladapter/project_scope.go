@@ -283,6 +283,9 @@ func (v *view) writeChat(ctx context.Context) error {
 		return err
 	}
 	title, metadata := optional(db.clean(c.Title)), jsonText(db.cleanJSON(c.Metadata))
+	if c.UserID != "" && !v.w.ChatsOnly {
+		b.addUser(c.UserID)
+	}
 	if v.fresh {
 		b.chats = append(b.chats, []any{c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt})
 		b.rows++

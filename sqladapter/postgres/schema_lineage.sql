@@ -5,13 +5,15 @@
 --
 -- content_blocks, contexts and message_usages have the documented columns first.
 
+-- Everyone who said something or whose chat is here.
 CREATE TABLE "users" (
   "id" TEXT NOT NULL PRIMARY KEY
 );
 
 -- A block with an empty content_type is known by its id only: it was erased, or is
 -- not used here and something else was derived from it. Bodies of more than 64 MiB
--- are empty although their size is not 0.
+-- are empty although their size is not 0. The user, model and source of the origin are
+-- null: others may say the same, so they belong to each usage.
 CREATE TABLE "content_blocks" (
   "id" TEXT NOT NULL PRIMARY KEY, -- SHA-256
   "content_type" TEXT NOT NULL,
@@ -74,7 +76,7 @@ CREATE INDEX "lineage_contexts_summary" ON "contexts" ("summary_content_id");
 
 -- An appearance of content: as a message, as a revision of a document ("name" is the
 -- document) or as an asset ("name" is its file name). The type and origin are those
--- of this appearance.
+-- of this appearance, as far as it states them: without a user it is of the chat's.
 CREATE TABLE "message_usages" (
   "id" TEXT NOT NULL PRIMARY KEY,
   "content_id" TEXT REFERENCES "content_blocks" ("id"),

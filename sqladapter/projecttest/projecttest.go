@@ -66,6 +66,7 @@ func Run(t *testing.T, config Config) {
 		{"Refuses", s.testRefuses},
 		{"Shrinks", s.testShrinks},
 		{"Users", s.testUsers},
+		{"Owners", s.testOwners},
 		{"Large", s.testLarge},
 		{"Texts", s.testTexts},
 		{"Compare", s.testCompare},
