@@ -33,8 +33,7 @@ is changed and when it gets a message. Messages count by their own times, so
 imported chats stand where their archive has them.
 
 A page is read at the cost of what it shows. With --limit, the token for the
-next page is printed behind it. In a database, only --user, --metadata (once) and
---limit can be used.`,
+next page is printed behind it.`,
 		Example: `  lineage chat list
   lineage chat list --user ada --limit 20 --json
   lineage chat list --title trip --since 2026-01-01 --metadata project=x`,
@@ -138,11 +137,7 @@ func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 		return err
 	}
 	if len(chats) == 0 && !s.json {
-		if o.lists() {
-			s.note("no chats; 'lineage chat create' makes one")
-		} else {
-			s.note("no such chats")
-		}
+		o.noteNone(s.app)
 		return nil
 	}
 	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
@@ -189,9 +184,13 @@ func listChats(ctx context.Context, s *session, o *chatListOptions) error {
 	return nil
 }
 
-// lists reports whether the flags leave no chat out.
-func (o *chatListOptions) lists() bool {
-	return o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0
+// noteNone says that there are no chats to list.
+func (o *chatListOptions) noteNone(a *app) {
+	if o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0 {
+		a.note("no chats; 'lineage chat create' makes one")
+	} else {
+		a.note("no such chats")
+	}
 }
 
 // titleOf returns a chat's title, or how it begins where it has none.

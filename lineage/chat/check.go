@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // MaxID is the most bytes that an id or a name can have. An implementation may
@@ -56,8 +58,13 @@ func (o ListOptions) Check() error {
 	if o.Limit < 0 || o.Offset < 0 {
 		return fmt.Errorf("limit %d, offset %d: %w", o.Limit, o.Offset, ErrInvalid)
 	}
-	if o.Metadata != nil {
-		return o.Metadata.check()
+	if len(o.Metadata) > backend.MaxMetadata {
+		return fmt.Errorf("more than %d values of metadata: %w", backend.MaxMetadata, ErrInvalid)
+	}
+	for _, f := range o.Metadata {
+		if err := f.check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -160,8 +162,8 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 	return s.made(ctx, id)
 }
 
-// ListChats implements Store. It costs the offset and what is read of the list, with a
-// filter for a user, or for a value at the top of the metadata that is not nil. Other filters
+// ListChats implements Store. It costs the offset and what is read of the list, as
+// backend.ThreadQuery says. Filters for values inside of objects in the metadata, or for nothing,
 // are tested on each chat.
 func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
 	return func(yield func(ChatInfo, error) bool) {
@@ -169,13 +171,18 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 			yield(ChatInfo{}, err)
 			return
 		}
+		q, err := o.query()
+		if err != nil {
+			yield(ChatInfo{}, err)
+			return
+		}
 		left, skip := o.Limit, o.Offset
-		for t, err := range s.store.Threads(ctx, o.query()) {
+		for t, err := range s.store.Threads(ctx, q) {
 			if err != nil {
 				yield(ChatInfo{}, err)
 				return
 			}
-			if o.Metadata != nil && !o.Metadata.Matches(t.Was.Metadata) {
+			if slices.ContainsFunc(o.Metadata, func(f MetadataFilter) bool { return !f.Matches(t.Was.Metadata) }) {
 				continue
 			}
 			if skip > 0 {
@@ -186,6 +193,7 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 			if isNotFound(err) {
 				continue // deleted since
 			}
+			info.Page = t.Page.String()
 			if !yield(info, err) || err != nil {
 				return
 			}
@@ -197,16 +205,29 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 }
 
 // query returns the part of the options that a store's lists of threads answer.
-func (o *ListOptions) query() (q lineage.ThreadQuery) {
+func (o *ListOptions) query() (q lineage.ThreadQuery, err error) {
+	q = lineage.ThreadQuery{SourcePrefix: o.IDPrefix, TitlePrefix: o.TitlePrefix, Oldest: o.Oldest}
 	if o.UserID != "" {
 		q.User = &o.UserID
 	}
-	if m := o.Metadata; m != nil && m.Value != nil && !strings.Contains(m.Key, ".") {
+	for _, m := range o.Metadata {
+		if m.Value == nil || strings.Contains(m.Key, ".") {
+			continue
+		}
 		if value, err := json.Marshal(m.Value); err == nil {
-			q.Metadata = []lineage.MetadataIs{{Key: m.Key, Value: value}}
+			q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: m.Key, Value: value})
 		}
 	}
-	return q
+	for _, bound := range []struct {
+		at *time.Time
+		is int64
+	}{{&q.From, o.From}, {&q.To, o.To}} {
+		if bound.is != 0 {
+			*bound.at = time.UnixMilli(bound.is)
+		}
+	}
+	q.After, err = lineage.ParsePageToken(o.After)
+	return q, err
 }
 
 func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {

@@ -37,7 +37,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Quotes:    [2]string{`"`, `"`},
 		Recursive: "RECURSIVE",
 		Limit:     func(limit string) string { return "LIMIT " + limit },
-		Page:      func(limit, offset string) string { return "LIMIT " + limit + " OFFSET " + offset },
+		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 	}
 }
 

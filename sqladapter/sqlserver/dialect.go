@@ -42,9 +42,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Exactly:   "COLLATE Latin1_General_BIN2",
 		Version:   version,
 		Limit:     func(limit string) string { return "OFFSET 0 ROWS FETCH NEXT " + limit + " ROWS ONLY" },
-		Page: func(limit, offset string) string {
-			return "OFFSET " + offset + " ROWS FETCH NEXT " + limit + " ROWS ONLY"
-		},
+		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 	}
 }
 

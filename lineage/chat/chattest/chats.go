@@ -180,7 +180,7 @@ func testListChats(t *testing.T, s *store) {
 	} {
 		require.Equal(t, test.want, s.list(test.options), test.name)
 	}
-	for _, bad := range []chat.ListOptions{{Limit: -1}, {Offset: -1}, {Metadata: &chat.MetadataFilter{Key: "a", Value: []int{1}}}} {
+	for _, bad := range []chat.ListOptions{{Limit: -1}, {Offset: -1}, {Metadata: []chat.MetadataFilter{{Key: "a", Value: []int{1}}}}} {
 		for _, err := range s.ListChats(background, bad) {
 			require.ErrorIs(t, err, chat.ErrInvalid)
 		}
@@ -243,10 +243,10 @@ func testMetadataFilter(t *testing.T, s *store) {
 		{"big", int64(9007199254740992), nil},
 		{"missing", "v", nil},
 	} {
-		got := s.list(chat.ListOptions{Metadata: &chat.MetadataFilter{Key: test.key, Value: test.value}})
+		got := s.list(chat.ListOptions{Metadata: []chat.MetadataFilter{{Key: test.key, Value: test.value}}})
 		require.ElementsMatch(t, test.want, got, "%s = %v", test.key, test.value)
 	}
-	require.Equal(t, []string{"yes"}, s.list(chat.ListOptions{UserID: "ada", Limit: 5, Metadata: &chat.MetadataFilter{Key: "tag", Value: "a"}}))
+	require.Equal(t, []string{"yes"}, s.list(chat.ListOptions{UserID: "ada", Limit: 5, Metadata: []chat.MetadataFilter{{Key: "tag", Value: "a"}}}))
 }
 
 // testUpdateOrder lists chats by what happened to them last.

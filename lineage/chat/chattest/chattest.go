@@ -46,6 +46,7 @@ func Run(t *testing.T, c Config) {
 		{"chat changes", testChangeChat},
 		{"chat users", testChatUsers},
 		{"chat lists", testListChats},
+		{"chat pages", testChatPages},
 		{"metadata filter", testMetadataFilter},
 		{"update order", testUpdateOrder},
 		{"chat deletion", testDeleteChat},
