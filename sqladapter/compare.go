@@ -65,7 +65,7 @@ func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions
 				return errStop
 			}
 			return nil
-		}, counts: make(map[string]int64)}
+		}, counts: make(map[string]int64), values: make(map[string]bool)}
 		if err := c.run(ctx, db, store, o); err != nil && !errors.Is(err, errStop) {
 			yield(Difference{}, err)
 		}
@@ -77,6 +77,8 @@ type comparer struct {
 	yield func(Difference) error
 	// counts has how many rows were found that should be there.
 	counts map[string]int64
+	// values are the ids of the values that should be there.
+	values map[string]bool
 }
 
 func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) error {
@@ -123,6 +125,9 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 			o.Progress(i+1, len(todo.scopes))
 		}
 	}
+	if err := c.w.writeValues(ctx, todo.owners); err != nil {
+		return err
+	}
 	if err := c.w.flush(ctx); err != nil {
 		return err
 	}
@@ -131,6 +136,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 
 var compareSQL = struct {
 	chats, messages, branches, checkpoints, texts, rowTexts    Statement
+	values, pageValues, countValues                            Statement
 	origins, pageOrigins, countOrigins                         Statement
 	sets, spans, usages, contexts, blocks, users               Statement
 	pageChats, pageMessages, pageBranches, pageCheckpoints     Statement
@@ -156,6 +162,8 @@ var compareSQL = struct {
 		`FROM "contexts" WHERE "id" IN ({list})`,
 	blocks: `SELECT "id", "content_type", "body", "origin_kind", "origin_user_id", "origin_model_id", "origin_source_id", ` +
 		`"origin_parent_id", "created_at", "size" FROM "content_blocks" WHERE "id" IN ({list})`,
+	values: `SELECT "id", "scope", "owner", "key", "value", "content_id", "latest", "set_at", "commit_number" FROM "lineage_values" ` +
+		`WHERE "id" IN ({list})`,
 	users: `SELECT "id" FROM "users" WHERE "id" IN ({list})`,
 
 	pageChats:       `SELECT "id" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
@@ -163,6 +171,7 @@ var compareSQL = struct {
 	pageBranches:    `SELECT "id" FROM "branches" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageCheckpoints: `SELECT "id" FROM "checkpoints" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageOrigins:     `SELECT "messageId" FROM "lineage_origins" WHERE "messageId" > ? ORDER BY "messageId" {limit}`,
+	pageValues:      `SELECT "id" FROM "lineage_values" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageSpans:       `SELECT "id" FROM "spans" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageUsages:      `SELECT "id" FROM "message_usages" WHERE "id" > ? ORDER BY "id" {limit}`,
 	pageContexts:    `SELECT "id" FROM "contexts" WHERE "id" > ? ORDER BY "id" {limit}`,
@@ -174,6 +183,7 @@ var compareSQL = struct {
 	countBranches:    `SELECT COUNT(*) AS "count" FROM "branches"`,
 	countCheckpoints: `SELECT COUNT(*) AS "count" FROM "checkpoints"`,
 	countOrigins:     `SELECT COUNT(*) AS "count" FROM "lineage_origins"`,
+	countValues:      `SELECT COUNT(*) AS "count" FROM "lineage_values"`,
 	countSpans:       `SELECT COUNT(*) AS "count" FROM "spans"`,
 	countUsages:      `SELECT COUNT(*) AS "count" FROM "message_usages"`,
 	countContexts:    `SELECT COUNT(*) AS "count" FROM "contexts"`,
@@ -199,6 +209,7 @@ func (c *comparer) compare(ctx context.Context, b *batch) error {
 		{"spans", compareSQL.spans, b.spans},
 		{"message_usages", compareSQL.usages, b.usages},
 		{"contexts", compareSQL.contexts, b.contexts},
+		{"lineage_values", compareSQL.values, valueRows(b.values)},
 		{"users", compareSQL.users, userRows(b.users)},
 		{"content_blocks", compareSQL.blocks, blockRows(b)},
 	}
@@ -241,6 +252,18 @@ func values(rows map[string][]any, order []string) [][]any {
 		list[i] = rows[key]
 	}
 	return list
+}
+
+// valueRows returns the rows of values without the spans that contexts saw, which a collection may
+// take.
+func valueRows(values []ownedValues) [][]any {
+	var rows [][]any
+	for _, of := range values {
+		for _, row := range of.rows {
+			rows = append(rows, row[:len(row)-1])
+		}
+	}
+	return rows
 }
 
 func userRows(users map[string]bool) [][]any {
@@ -299,6 +322,9 @@ func (c *comparer) compareRows(ctx context.Context, e expected) error {
 			continue
 		}
 		c.counts[e.table]++
+		if e.table == "lineage_values" {
+			c.values[id] = true
+		}
 		var differ []string
 		for i := range want {
 			if !sameValue(want[i], got[i], isJSON(e.table, columns[i])) {

@@ -311,6 +311,9 @@ func (w *projection) bring(ctx context.Context) error {
 		}
 		w.report.Threads++
 	}
+	if err := w.writeValues(ctx, todo.owners); err != nil {
+		return err
+	}
 	if err := w.rewrite(ctx, todo.rewritten); err != nil {
 		return err
 	}

@@ -287,6 +287,9 @@ func (v *view) writeChat(ctx context.Context) error {
 		b.addUser(c.UserID)
 	}
 	if v.fresh {
+		if err := v.w.addValues(ctx, structure.Owner{Scope: structure.ThreadScope, Thread: v.thread}); err != nil {
+			return err
+		}
 		b.chats = append(b.chats, []any{c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt})
 		b.rows++
 		return nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
@@ -35,6 +36,8 @@ type work struct {
 	scopes  []*scope
 	// rewritten is content that was erased, or stored again after that.
 	rewritten []content.ID
+	// owners are those whose values may be others.
+	owners map[structure.Owner]bool
 }
 
 // keyOfThread and keyOfContext return the key of a scope.
@@ -60,6 +63,8 @@ type changes struct {
 	runs     map[structure.RunID]bool // true when it has new versions of messages
 	erased   map[content.ID]bool
 	stored   map[content.ID]bool
+	values   map[structure.Owner]bool
+	stated   map[structure.ContextID]bool // or deleted
 }
 
 func (c *changes) touchThread(id structure.ThreadID) {
@@ -80,6 +85,7 @@ func (c *changes) add(r structure.Record) {
 		c.keeps[r.ID] = r.Keeps
 	case *structure.Context:
 		c.touchContext(r.ID)
+		c.stated[r.ID] = true
 	case *structure.Tip:
 		c.touchContext(r.Context)
 	case *structure.Span:
@@ -95,6 +101,8 @@ func (c *changes) add(r structure.Record) {
 		c.full[r.Thread] = true // it may have moved
 	case *structure.Summary:
 		c.touchContext(r.Context)
+	case *structure.Value:
+		c.values[r.Owner] = true
 	case *structure.Deletion:
 		c.delete(r)
 	}
@@ -106,6 +114,7 @@ func (c *changes) delete(d *structure.Deletion) {
 		c.threads[d.Thread] = true
 	case structure.KindContext:
 		c.touchContext(d.Context)
+		c.stated[d.Context] = true
 	case structure.KindBranch:
 		c.touchThread(d.Thread)
 	case structure.KindCheckpoint:
@@ -134,6 +143,7 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 	c := &changes{
 		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool), keeps: make(map[structure.ThreadID]bool),
 		contexts: make(map[structure.ContextID]bool), runs: make(map[structure.RunID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
+		values: make(map[structure.Owner]bool), stated: make(map[structure.ContextID]bool),
 	}
 	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
 		if err != nil {
@@ -152,7 +162,10 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 // everything returns the work of a database that has nothing yet, or of which it
 // is not known what it has: then keys are the scopes that it has something of.
 func (w *projection) everything(ctx context.Context, has map[string]bool) (*work, error) {
-	todo := &work{}
+	todo := &work{owners: make(map[structure.Owner]bool)}
+	if err := w.namedOwners(ctx, todo.owners); err != nil {
+		return nil, err
+	}
 	add := func(s *scope) {
 		s.fresh, s.full = !has[s.key], true
 		todo.scopes = append(todo.scopes, s)
@@ -446,6 +459,14 @@ func (w *projection) finishWork(ctx context.Context, todo *work, c *changes, rem
 		todo.removed = append(todo.removed, key)
 	}
 	slices.Sort(todo.removed)
+	owners, err := w.owners(ctx, c, removed)
+	if err != nil {
+		return nil, err
+	}
+	if todo.owners == nil {
+		todo.owners = owners
+	}
+	maps.Copy(todo.owners, owners)
 	var ids []string
 	for id := range c.stored {
 		if !c.erased[id] {

@@ -104,3 +104,22 @@ CREATE INDEX "lineage_message_usages_user" ON "message_usages" ("origin_user_id"
 CREATE TABLE "lineage_orphans" (
   "content_id" TEXT NOT NULL PRIMARY KEY
 );
+
+-- Named values: the latest of each key and, of a context, the earlier ones that its forks
+-- inherit. Neither value nor content_id is there where a context hides what it would inherit.
+-- seen_span_id is where the context stood: forks that start behind it inherit the value. It may
+-- be a span that is gone.
+CREATE TABLE "lineage_values" (
+  "id" TEXT NOT NULL PRIMARY KEY, -- made of the owner, the key and the commit
+  "scope" TEXT NOT NULL, -- store, application, user, thread or context
+  "owner" TEXT NOT NULL, -- the name, or the id; empty for the store
+  "key" TEXT NOT NULL,
+  "value" TEXT, -- JSON
+  "content_id" TEXT, -- of a large value
+  "latest" BIGINT NOT NULL, -- 0 for an earlier one
+  "set_at" BIGINT NOT NULL,
+  "commit_number" BIGINT NOT NULL,
+  "seen_span_id" TEXT
+);
+CREATE INDEX "lineage_values_owner" ON "lineage_values" ("scope", "owner");
+CREATE INDEX "lineage_values_content" ON "lineage_values" ("content_id");

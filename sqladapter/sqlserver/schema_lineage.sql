@@ -104,3 +104,22 @@ CREATE INDEX [lineage_message_usages_user] ON [message_usages] ([origin_user_id]
 CREATE TABLE [lineage_orphans] (
   [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY
 );
+
+-- Named values: the latest of each key and, of a context, the earlier ones that its forks
+-- inherit. Neither value nor content_id is there where a context hides what it would inherit.
+-- seen_span_id is where the context stood: forks that start behind it inherit the value. It may
+-- be a span that is gone.
+CREATE TABLE [lineage_values] (
+  [id] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, -- made of the owner, the key and the commit
+  [scope] NVARCHAR(16) COLLATE Latin1_General_BIN2 NOT NULL, -- store, application, user, thread or context
+  [owner] NVARCHAR(512) COLLATE Latin1_General_BIN2 NOT NULL, -- the name, or the id; empty for the store
+  [key] NVARCHAR(512) COLLATE Latin1_General_BIN2 NOT NULL,
+  [value] NVARCHAR(MAX), -- JSON
+  [content_id] NVARCHAR(64) COLLATE Latin1_General_BIN2, -- of a large value
+  [latest] BIGINT NOT NULL, -- 0 for an earlier one
+  [set_at] BIGINT NOT NULL,
+  [commit_number] BIGINT NOT NULL,
+  [seen_span_id] NVARCHAR(MAX)
+);
+CREATE INDEX [lineage_values_owner] ON [lineage_values] ([scope], [owner]);
+CREATE INDEX [lineage_values_content] ON [lineage_values] ([content_id]);
