@@ -74,6 +74,7 @@ func Run(t *testing.T, config Config) {
 		{"Import", s.testImport},
 		{"ImportContexts", s.testImportContexts},
 		{"Values", s.testValues},
+		{"ImportUsers", s.testImportUsers},
 		{"ImportProblems", s.testImportProblems},
 		{"ImportRandom", s.testImportRandom},
 		{"Diverged", s.testDiverged},
