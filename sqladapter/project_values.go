@@ -87,6 +87,9 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner) error
 			return err
 		}
 	}
+	if len(is.rows) == 0 && owner.Scope == structure.ContextScope {
+		return nil // what a context deletes is still there, so it never had any
+	}
 	w.batch.values = append(w.batch.values, is)
 	w.batch.rows += 1 + len(is.rows)
 	return nil

@@ -481,11 +481,7 @@ func (l *loader) usages(t *threadState, p *prepared) {
 	if n.Type == "" {
 		n.Type = typeText
 	}
-	user := n.UserID
-	if user == "" && n.Role == "user" {
-		user = l.options.UserID
-	}
-	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: user, ModelID: n.Model}
+	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: n.UserID, ModelID: n.Model}
 	p.block(0, n.Type, origin, n.Body)
 	u := &p.usages[0]
 	u.Kind, u.Role, u.SourceID, u.Metadata = structure.MessageUsage, n.Role, n.ID, n.Metadata
