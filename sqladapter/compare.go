@@ -125,7 +125,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 			o.Progress(i+1, len(todo.scopes))
 		}
 	}
-	if err := c.w.writeValues(ctx, todo.owners); err != nil {
+	if err := c.w.writeValues(ctx, todo.owners, todo.forks); err != nil {
 		return err
 	}
 	if err := c.w.flush(ctx); err != nil {

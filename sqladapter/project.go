@@ -311,7 +311,7 @@ func (w *projection) bring(ctx context.Context) error {
 		}
 		w.report.Threads++
 	}
-	if err := w.writeValues(ctx, todo.owners); err != nil {
+	if err := w.writeValues(ctx, todo.owners, todo.forks); err != nil {
 		return err
 	}
 	if err := w.rewrite(ctx, todo.rewritten); err != nil {

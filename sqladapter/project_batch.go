@@ -21,6 +21,7 @@ type batch struct {
 	checkpoints                       [][]any
 	erased                            map[string]bool
 	values                            []ownedValues
+	inherited                         [][]any // values
 	messages                          []chat.Message
 	before, after                     []step
 	// rows and bytes are about how much there is.
@@ -188,6 +189,9 @@ func (w *projection) insertLineage(ctx context.Context, c *Conn, b *batch) error
 		return err
 	}
 	if err := c.insert(ctx, batchSQL.contexts, b.contexts); err != nil {
+		return err
+	}
+	if err := c.insertInherited(ctx, b.inherited); err != nil {
 		return err
 	}
 	for _, is := range b.values {

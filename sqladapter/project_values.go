@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -22,7 +24,7 @@ import (
 var valueSQL = struct {
 	ofOwner, insert, remove                               Statement
 	removeOfOwner, removeOfContexts, parentOf, contextsOf Statement
-	fill                                                  Statement
+	fill, known                                           Statement
 }{
 	ofOwner: `SELECT "id", "latest" FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
 	insert: `INSERT INTO "lineage_values" ("id", "scope", "owner", "key", "value", "content_id", "latest", "set_at", "commit_number", "seen_span_id") ` +
@@ -32,6 +34,7 @@ var valueSQL = struct {
 	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN (SELECT "id" FROM "contexts" WHERE "thread_id" = ?)`,
 	parentOf:         `SELECT "parent_context_id" FROM "contexts" WHERE "id" = ? AND "parent_context_id" IS NOT NULL`,
 	contextsOf:       `SELECT "id" FROM "contexts" WHERE "thread_id" = ?`,
+	known:            `SELECT "id" FROM "lineage_values" WHERE "id" IN ({list})`,
 	fill:             `UPDATE "lineage_values" SET "value" = ? WHERE "content_id" = ?`,
 }
 
@@ -203,11 +206,55 @@ func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*fork
 	return found, below(id, nil)
 }
 
-// writeValues writes the values of owners, and of those whose values forks inherit otherwise
-// now.
-func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner]bool) error {
+// addFork adds the earlier values that a context inherits. It does not look at other forks.
+func (w *projection) addFork(ctx context.Context, id structure.ContextID) error {
+	is, err := w.state.Context(ctx, id)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	forks := &forkPositions{at: []structure.SpanRef{is.Base}, runs: backend.Runs(ctx, w.state)}
+	seen := map[structure.ContextID]bool{id: true}
+	for of := is.Parent; !of.IsZero() && !seen[of]; {
+		seen[of] = true
+		above, err := w.state.Context(ctx, of)
+		if errors.Is(err, lineage.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		var added ownedValues
+		added.scope, added.owner = ownerText(contextOwner(of))
+		for latest, err := range w.state.Values(ctx, contextOwner(of), "", "") {
+			if err == nil {
+				err = w.addInherited(ctx, &added, &latest, forks)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		w.batch.inherited = append(w.batch.inherited, added.rows...)
+		w.batch.rows += len(added.rows)
+		of = above.Parent
+		if forks.at[0], err = structure.InheritedAt(forks.at[0], above.Base, forks.runs); err != nil {
+			return err
+		}
+	}
+	return w.room(ctx)
+}
+
+// writeValues writes the values of owners and those that forks inherit.
+func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner]bool, forks []structure.ContextID) error {
 	if w.ChatsOnly {
 		return nil
+	}
+	for _, id := range forks {
+		if err := w.addFork(ctx, id); err != nil {
+			return err
+		}
 	}
 	for owner := range owners {
 		there := true
@@ -246,49 +293,66 @@ func (w *projection) namedOwners(ctx context.Context, owners map[structure.Owner
 }
 
 // owners returns whose values may have to be written: those that were set, and those of contexts
-// that forks were made of or deleted. removed are scopes that go.
-func (w *projection) owners(ctx context.Context, c *changes, removed map[string]bool) (map[structure.Owner]bool, error) {
-	owners := make(map[structure.Owner]bool)
+// of which forks were deleted. forks are contexts that may be new. removed are scopes that go.
+func (w *projection) owners(ctx context.Context, c *changes, removed map[string]bool) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
+	owners = make(map[structure.Owner]bool)
 	if w.ChatsOnly {
-		return owners, nil
+		return owners, nil, nil
 	}
 	for owner := range c.values {
 		owners[owner] = true
 	}
-	stated := make([]structure.ContextID, 0, len(c.stated))
+	var gone []structure.ContextID
 	for id := range c.stated {
-		stated = append(stated, id)
+		there, err := exists(w.state.Context(ctx, id))
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case there:
+			forks = append(forks, id)
+		default:
+			gone = append(gone, id)
+		}
 	}
 	for key := range removed {
-		var texts []string
-		err := w.DB.Read(ctx, func(conn *Conn) error {
+		some, err := w.contextsIn(ctx, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		gone = append(gone, some...)
+	}
+	seen := make(map[structure.ContextID]bool)
+	for _, id := range gone {
+		for !id.IsZero() && !seen[id] {
+			seen[id], owners[contextOwner(id)] = true, true
+			if id, err = w.parentNowOrThen(ctx, id); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return owners, forks, nil
+}
+
+// contextsIn returns the contexts that the database has in a scope.
+func (w *projection) contextsIn(ctx context.Context, key string) (ids []structure.ContextID, err error) {
+	var texts []string
+	if alone, ok := contextOfKey(key); ok {
+		texts = []string{alone}
+	} else {
+		err = w.DB.Read(ctx, func(conn *Conn) error {
 			rows, err := conn.Query(ctx, valueSQL.contextsOf, key)
 			texts, err = all(rows, err, scanString)
 			return err
 		})
+	}
+	for _, text := range texts {
+		id, err := structure.ParseID[structure.ContextID](text)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("table contexts: %w: %w", ErrCorrupt, err)
 		}
-		if alone, ok := contextOfKey(key); ok {
-			texts = append(texts, alone)
-		}
-		for _, text := range texts {
-			if id, err := structure.ParseID[structure.ContextID](text); err == nil {
-				stated = append(stated, id)
-			}
-		}
+		ids = append(ids, id)
 	}
-	seen := make(map[structure.ContextID]bool)
-	for _, id := range stated {
-		for !id.IsZero() && !seen[id] {
-			seen[id], owners[contextOwner(id)] = true, true
-			var err error
-			if id, err = w.parentNowOrThen(ctx, id); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return owners, nil
+	return ids, err
 }
 
 // parentNowOrThen returns the parent of a context, as the database has it if the context is
@@ -343,4 +407,14 @@ func (c *Conn) replaceValues(ctx context.Context, is ownedValues) error {
 		return err
 	}
 	return c.insert(ctx, valueSQL.insert, added)
+}
+
+// insertInherited inserts rows of values that are not there yet.
+func (c *Conn) insertInherited(ctx context.Context, rows [][]any) error {
+	byID := make(map[string][]any, len(rows))
+	for _, row := range rows {
+		byID[row[0].(string)] = row
+	}
+	ids := slices.Sorted(maps.Keys(byID))
+	return c.insertMissing(ctx, valueSQL.known, valueSQL.insert, ids, func(id string) []any { return byID[id] })
 }

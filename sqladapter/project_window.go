@@ -36,8 +36,9 @@ type work struct {
 	scopes  []*scope
 	// rewritten is content that was erased, or stored again after that.
 	rewritten []content.ID
-	// owners are those whose values may be others.
+	// owners are those whose values may be others, and forks contexts that may inherit some.
 	owners map[structure.Owner]bool
+	forks  []structure.ContextID
 }
 
 // keyOfThread and keyOfContext return the key of a scope.
@@ -459,14 +460,12 @@ func (w *projection) finishWork(ctx context.Context, todo *work, c *changes, rem
 		todo.removed = append(todo.removed, key)
 	}
 	slices.Sort(todo.removed)
-	owners, err := w.owners(ctx, c, removed)
+	owners, forks, err := w.owners(ctx, c, removed)
 	if err != nil {
 		return nil, err
 	}
-	if todo.owners == nil {
-		todo.owners = owners
-	}
-	maps.Copy(todo.owners, owners)
+	maps.Copy(owners, todo.owners)
+	todo.owners, todo.forks = owners, forks
 	var ids []string
 	for id := range c.stored {
 		if !c.erased[id] {
