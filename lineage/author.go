@@ -13,11 +13,11 @@ type Author struct {
 	// Context is the context that it was added through; zero when that cannot be
 	// told, as for a history that was imported.
 	Context ContextID
-	// Origin is that of the entry. Where the entry states no user, it is the user of the
-	// thread that the entry was added to. Where an answer of a model states no model, it is
-	// the one that is in force in Context now, or in all contexts of the thread if Context is
-	// zero or was deleted. A program that changes the model of a context states it with its
-	// messages (Item.From).
+	// Origin is that of the entry. If the entry states no user, the user is that of the
+	// thread that the entry was added to. If the answer of a model states no model, the model is
+	// the one now in force in Context or, if Context is zero or was deleted, in all contexts of
+	// the thread. A program that changes the model of a context should therefore state it
+	// with each message (Item.From).
 	Origin Origin
 	Commit uint64
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// Chats are listed by pages, each of which begins behind the last chat of the one before. The
-// database applies the filters, some of them only about: what it lets through is looked at
-// again here.
+// Chats are listed by pages. Each page begins behind the last chat of the page before. The
+// database applies the filters, some of them approximately: it may return more chats than pass,
+// which are left out here.
 
 var listSQL = struct {
 	newest, oldest, newestOfUser, oldestOfUser, latest Statement
