@@ -46,6 +46,8 @@ var (
 	// than the file or directory that belongs there, such as a symbolic link or a pipe.
 	// Nothing was read or written through it.
 	ErrNotRegular = vfs.ErrNotRegular
+	// ErrOtherUser is returned for a thread that belongs to a different user.
+	ErrOtherUser = errors.New("belongs to a different user")
 	// ErrProtected is returned for deleting what a thread cannot be without.
 	ErrProtected = errors.New("protected")
 )

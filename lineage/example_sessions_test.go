@@ -56,7 +56,7 @@ func (s Sessions) Create(ctx context.Context, k SessionKey, state map[string]any
 	if k.ID == "" {
 		k.ID = rand.Text()
 	}
-	err := s.Store.Update(ctx, func(tx *lineage.Store) error {
+	err := s.Store.Update(ctx, func(tx *lineage.Tx) error {
 		thread, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: k.sourceID(), UserID: k.User})
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (s Sessions) AppendEvent(ctx context.Context, k SessionKey, e Event) error 
 	if e.Author == "user" {
 		role = "user"
 	}
-	return s.Store.Update(ctx, func(tx *lineage.Store) error {
+	return s.Store.Update(ctx, func(tx *lineage.Tx) error {
 		thread, err := tx.FindThread(ctx, k.sourceID())
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (s Sessions) AppendEvent(ctx context.Context, k SessionKey, e Event) error 
 }
 
 // setState sets the values that a change of state consists of. Nil deletes.
-func setState(ctx context.Context, tx *lineage.Store, k SessionKey, thread *lineage.Thread, delta map[string]any) error {
+func setState(ctx context.Context, tx *lineage.Tx, k SessionKey, thread *lineage.Thread, delta map[string]any) error {
 	for key, value := range delta {
 		values := thread.Values()
 		switch scope, rest, _ := strings.Cut(key, ":"); scope {

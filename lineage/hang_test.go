@@ -27,7 +27,7 @@ func inAndOut(t *testing.T, test func(t *testing.T, s *lineage.Store, with func(
 	t.Run("in a transaction", func(t *testing.T) {
 		s := newStore(t)
 		test(t, s, func(do func(func(string) *lineage.Thread) error) error {
-			return s.Update(bg, func(tx *lineage.Store) error {
+			return s.Update(bg, func(tx *lineage.Tx) error {
 				return do(func(id string) *lineage.Thread {
 					thread, err := tx.FindThread(bg, id)
 					require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestHangTrees(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			if n := rapid.IntRange(0, 4).Draw(r, "in a transaction"); n > 0 {
-				require.NoError(r, s.Update(bg, func(tx *lineage.Store) error {
+				require.NoError(r, s.Update(bg, func(tx *lineage.Tx) error {
 					a, err := tx.FindThread(bg, "a")
 					for range n {
 						hang(a)
@@ -243,7 +243,7 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 		require.NoError(t, err)
 	}
 	tries := 0
-	require.NoError(t, s.Update(bg, func(tx *lineage.Store) error {
+	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
 		tries++
 		for f, err := range tx.Find(bg, "m") {
 			require.NoError(t, err)

@@ -73,35 +73,10 @@ func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, 
 	return chain, nil
 }
 
-// Author returns the context that an entry was added through: it stood at the entry's span
-// after the commit that brought it. It is zero when that cannot be told, as for a history that
-// was imported.
-func (s *Store) Author(ctx context.Context, e *Entry) (ContextID, error) {
-	for c, err := range s.engine.Feed(ctx, Cursor{Number: e.Commit - 1}) {
-		if err != nil {
-			return ContextID{}, err
-		}
-		if c.Number == e.Commit {
-			return contextAdding(c, e.Span), nil
-		}
-		break
-	}
-	return ContextID{}, nil
-}
-
-// contextAdding returns the context whose tip a commit moved to the end of the
-// stretch of its run that a span of it is in.
-func contextAdding(c *structure.Commit, span SpanRef) ContextID {
-	for _, r := range c.Records {
-		if t, ok := r.(*structure.Tip); ok && t.Span.Run == span.Run && t.Span.Seq >= span.Seq {
-			return t.Context
-		}
-	}
-	return ContextID{}
-}
-
 // Entries yields what the histories of contexts of this store hold, each entry once though
-// several histories share it: to count tokens, bytes or models, say.
+// several histories share it: to count tokens, bytes, users or models, say. The origin of each has
+// the user and the model that it implies, as Store.Author tells. Where contexts of a thread have
+// different models in force, each answer that states none costs a look at its commit.
 func (s *Store) Entries(ctx context.Context, contexts ...*Context) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		tips, err := s.longest(ctx, contexts)
@@ -109,8 +84,12 @@ func (s *Store) Entries(ctx context.Context, contexts ...*Context) iter.Seq2[*En
 			yield(nil, err)
 			return
 		}
+		said := newAuthorship(ctx, s, s.engine)
 		for _, tip := range tips {
 			for e, err := range s.History(ctx, tip, Window{Last: tip.Seq}) {
+				if err == nil {
+					e.Origin, err = said.origin(e)
+				}
 				if !yield(e, err) || err != nil {
 					return
 				}

@@ -132,11 +132,17 @@ func threadInfo(r *structure.Thread) *ThreadInfo {
 // Update changes the title, metadata and user of a thread, and whether it keeps its messages. What change leaves alone
 // stays, and if it leaves everything alone or returns an error nothing happens; setting UpdatedAt to whatever time makes
 // the thread one that was updated now. It may be called more than once if others change the thread meanwhile.
+//
+// A thread without a user can be given one. A thread that has one keeps it (ErrOtherUser): messages that state no user
+// were said by the user of their thread.
 func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo) error) error {
 	return t.change(ctx, func(_ *write.Batch, r *structure.Thread) error {
 		info := threadInfo(r)
 		if err := change(info); err != nil {
 			return err
+		}
+		if r.UserID != "" && info.UserID != r.UserID {
+			return subjectError("thread", t.id.String(), ErrOtherUser, "")
 		}
 		r.Title, r.UserID, r.Keeps, r.UpdatedAt = info.Title, info.UserID, info.Keeps, info.UpdatedAt
 		was := r.Metadata

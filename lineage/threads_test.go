@@ -74,8 +74,10 @@ func TestThreads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, day(3), info.LastMessage)
 	require.Equal(t, day(3), info.UpdatedAt)
-	require.NoError(t, beta.Update(bg, func(i *lineage.ThreadInfo) error { i.UserID = "ada"; return nil }))
-	require.Equal(t, []string{"Beta", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
+	gamma, err := s.FindThread(bg, "import/Gamma")
+	require.NoError(t, err)
+	require.NoError(t, gamma.Update(bg, func(i *lineage.ThreadInfo) error { i.UserID = "ada"; return nil }))
+	require.Equal(t, []string{"Gamma", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
 }
 
 func TestEnsureThread(t *testing.T) {

@@ -13,6 +13,9 @@ const (
 	mostTxRecords = 10_000
 )
 
+// Tx is the store inside a transaction: see Store.Update.
+type Tx struct{ *Store }
+
 // Update is a transaction: changes that are one commit, all of them or none, seen by others
 // together, and for the price of one sync. The function changes tx, which is the store inside
 // the transaction and is for one goroutine; threads and contexts that come from tx take part,
@@ -27,7 +30,7 @@ const (
 // transaction of more than 10,000 records or 16 MiB is ErrTooLarge. Once Update has returned
 // nil, tx and what comes from it are the store and its threads and contexts; if it has not,
 // they are ErrClosed.
-func (s *Store) Update(ctx context.Context, change func(tx *Store) error) error {
+func (s *Store) Update(ctx context.Context, change func(tx *Tx) error) error {
 	if s.inTransaction() {
 		return fmt.Errorf("transaction inside a transaction: %w", ErrInvalid)
 	}
@@ -46,7 +49,7 @@ var errReaderInside = fmt.Errorf("body from a reader inside a transaction, which
 // update is a transaction as a change.
 type update struct {
 	store  *Store
-	change func(*Store) error
+	change func(*Tx) error
 	tx     *Store // of the last attempt
 }
 
@@ -69,7 +72,7 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	stage := write.NewStage(s.engine, from, b, t.Fresh)
 	defer stage.End()
 	u.tx = onEngine(stage, s.writer.On(stage))
-	if err := u.change(u.tx); err != nil {
+	if err := u.change(&Tx{u.tx}); err != nil {
 		return err
 	}
 	if records, bytes := b.Size(); !stage.IsLarge() && (records > mostTxRecords || bytes > mostTxBytes) {

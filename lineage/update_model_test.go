@@ -190,10 +190,10 @@ func TestUpdateIsLikeStepsOneByOne(t *testing.T) {
 			var got []string
 			before, err := together.View().Head(bg)
 			require.NoError(t, err)
-			require.NoError(t, together.Update(bg, func(tx *lineage.Store) error {
+			require.NoError(t, together.Update(bg, func(tx *lineage.Tx) error {
 				got = nil
 				for _, s := range steps {
-					got = append(got, sentinel(s.do(tx)))
+					got = append(got, sentinel(s.do(tx.Store)))
 				}
 				return nil
 			}))

@@ -24,7 +24,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 	var thread *lineage.Thread
 	var fork *lineage.Context
 	before := head(t, s)
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Store) (err error) {
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
 		_, err = tx.FindThread(ctx, "session")
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "session", UserID: "ada"})
@@ -71,7 +71,7 @@ func TestTransactionIsTheStore(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var inside *lineage.Store
 	var spans []lineage.SpanRef
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Store) error {
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) error {
 		inside = tx
 		require.Equal(t, s.ID(), tx.ID())
 		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
@@ -105,7 +105,7 @@ func TestUpdateThatFails(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	before, mine := head(t, s), errors.New("mine")
 	var thread *lineage.Thread
-	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Store) (err error) {
+	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
 		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{})
 		require.NoError(t, err)
 		return mine
@@ -137,7 +137,7 @@ func TestUpdatesAreSerialisable(t *testing.T) {
 	for w := range writers {
 		all.Go(func() {
 			for range each {
-				err := s.Update(ctx, func(tx *lineage.Store) error {
+				err := s.Update(ctx, func(tx *lineage.Tx) error {
 					a, err := tx.FindThread(ctx, "a")
 					if err != nil {
 						return err
@@ -193,7 +193,7 @@ func TestUpdateWhenAnswersAreLost(t *testing.T) {
 	th, err := below.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	for i := range 50 {
-		require.NoError(t, s.Update(ctx, func(tx *lineage.Store) error {
+		require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) error {
 			thread, err := tx.Thread(ctx, th.ID())
 			if err != nil {
 				return err
@@ -222,7 +222,7 @@ func TestUpdateRefuses(t *testing.T) {
 	require.NoError(t, err)
 	active, err := outside.Active(ctx)
 	require.NoError(t, err)
-	tries := map[string]func(tx *lineage.Store, th *lineage.Thread, main *lineage.Context) error{
+	tries := map[string]func(tx *lineage.Tx, th *lineage.Thread, main *lineage.Context) error{
 		"reader": func(_ *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
 			_, err := main.Extend(ctx, lineage.Item{Role: "user", Reader: neverRead{}})
 			return err
@@ -241,13 +241,13 @@ func TestUpdateRefuses(t *testing.T) {
 			_, _, err := main.Behind(ctx)
 			return err
 		},
-		"list of threads": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+		"list of threads": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {
 			for _, err := range tx.Threads(ctx, lineage.ThreadQuery{}) {
 				return err
 			}
 			return nil
 		},
-		"watching": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+		"watching": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {
 			for _, err := range tx.Watch(ctx, lineage.Cursor{}) {
 				return err
 			}
@@ -259,26 +259,26 @@ func TestUpdateRefuses(t *testing.T) {
 			}
 			return nil
 		},
-		"stored reader": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+		"stored reader": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {
 			_, _, err := tx.Put(ctx, neverRead{}, lineage.BlockOptions{})
 			return err
 		},
-		"erasing": func(tx *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
+		"erasing": func(tx *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
 			_, err := main.Extend(ctx, lineage.User("secret"))
 			require.NoError(t, err)
 			return tx.Erase(ctx, content.Sum([]byte("secret")))
 		},
-		"transaction": func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error {
+		"transaction": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {
 			return tx.Update(ctx, func(*lineage.Store) error { return nil })
 		},
 		"deleting": func(_ *lineage.Store, th *lineage.Thread, _ *lineage.Context) error { return th.Delete(ctx) },
-		"syncing":  func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error { return tx.Sync(ctx) },
-		"closing":  func(tx *lineage.Store, _ *lineage.Thread, _ *lineage.Context) error { return tx.Close() },
+		"syncing":  func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Sync(ctx) },
+		"closing":  func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Close() },
 	}
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {
 			before := head(t, s)
-			require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Store) error {
+			require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
 				th, err := tx.Thread(ctx, outside.ID())
 				require.NoError(t, err)
 				main, err := th.Active(ctx)
@@ -288,7 +288,7 @@ func TestUpdateRefuses(t *testing.T) {
 			require.Equal(t, before, head(t, s))
 		})
 	}
-	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Store) error {
+	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
 		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
 		require.NoError(t, err)
 		for i := range 11_000 {
@@ -308,7 +308,7 @@ func (neverRead) Read([]byte) (int, error) { panic("it is refused before it is r
 func TestUpdateKeepsTypes(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var c *lineage.Context
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Store) (err error) {
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
 		if c, err = tx.NewContext(ctx, lineage.ContextOptions{}); err != nil {
 			return err
 		}
@@ -346,13 +346,13 @@ func TestRefusedOnce(t *testing.T) {
 		"message": func() error { _, err := main.Extend(ctx, lineage.User("two").WithID("m")); return err },
 		"thread":  func() error { _, err := s.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"}); return err },
 		"in update": func() error {
-			return s.Update(ctx, func(tx *lineage.Store) error {
+			return s.Update(ctx, func(tx *lineage.Tx) error {
 				_, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"})
 				return err
 			})
 		},
 		"in update2": func() error {
-			return s.Update(ctx, func(tx *lineage.Store) error {
+			return s.Update(ctx, func(tx *lineage.Tx) error {
 				c, err := tx.Context(ctx, main.ID())
 				if err != nil {
 					return err

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"iter"
 	"slices"
 	"time"
 
@@ -25,8 +24,7 @@ type chatStore struct{ db *DB }
 
 var chatSQL = struct {
 	byID, userOf, insert, touch, hold, update, remove Statement
-	ids, pageOfIDs, idsOfUser, pageOfIDsOfUser        Statement
-	byIDs, messageCounts, branchCounts, titles        Statement
+	idsOfUser, messageCounts, branchCounts, titles    Statement
 	removeMessages, removeBranches, removeCheckpoints Statement
 }{
 	byID:   `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ?`,
@@ -34,18 +32,14 @@ var chatSQL = struct {
 	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
 	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" IN ({list})`,
-	update: `UPDATE "chats" SET "title" = ?, "metadata" = ?, ` +
+	update: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, ` +
 		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	remove: `DELETE FROM "chats" WHERE "id" = ?`,
 
-	ids:             `SELECT "id" FROM "chats" ORDER BY "updatedAt" DESC, "createdAt" DESC, "id"`,
-	pageOfIDs:       `SELECT "id" FROM "chats" ORDER BY "updatedAt" DESC, "createdAt" DESC, "id" {page}`,
-	idsOfUser:       `SELECT "id" FROM "chats" WHERE "userId" = ? ORDER BY "updatedAt" DESC, "createdAt" DESC, "id"`,
-	pageOfIDsOfUser: `SELECT "id" FROM "chats" WHERE "userId" = ? ORDER BY "updatedAt" DESC, "createdAt" DESC, "id" {page}`,
-	byIDs:           `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list})`,
-	messageCounts:   `SELECT "chatId", COUNT(*) AS "count" FROM "messages" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
-	titles:          `SELECT "id", "title" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
-	branchCounts:    `SELECT "chatId", COUNT(*) AS "count" FROM "branches" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
+	idsOfUser:     `SELECT "id" FROM "chats" WHERE "userId" = ?`,
+	messageCounts: `SELECT "chatId", COUNT(*) AS "count" FROM "messages" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
+	titles:        `SELECT "id", "title" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
+	branchCounts:  `SELECT "chatId", COUNT(*) AS "count" FROM "branches" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
 
 	removeMessages:    `DELETE FROM "messages" WHERE "chatId" = ?`,
 	removeBranches:    `DELETE FROM "branches" WHERE "chatId" = ?`,
@@ -232,12 +226,16 @@ func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.
 		}
 		u, err := change(*known)
 		if err == nil {
-			err = u.Check()
+			err = errors.Join(u.Check(), u.CheckUser(id, known.UserID))
+		}
+		user, title, metadata := known.UserID, known.Title, known.Metadata
+		if err == nil && u.UserID != nil {
+			user = *u.UserID
+			err = s.db.checkUser(user)
 		}
 		if refused = err; refused != nil {
 			return errUnchanged
 		}
-		title, metadata := known.Title, known.Metadata
 		if u.Title != nil {
 			title = *u.Title
 		}
@@ -245,7 +243,7 @@ func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.
 			metadata = u.Metadata
 		}
 		now := time.Now().UnixMilli()
-		if _, err := c.Exec(ctx, chatSQL.update, optional(title), jsonText(metadata), now, now, id); err != nil {
+		if _, err := c.Exec(ctx, chatSQL.update, user, optional(title), jsonText(metadata), now, now, id); err != nil {
 			return err
 		}
 		if known, err = c.chat(ctx, id); err == nil {
@@ -257,138 +255,6 @@ func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.
 		return chat.Chat{}, refused
 	}
 	return changed, s.db.storable(err, chat.SubjectChat, id)
-}
-
-// ListChats implements chat.Store.
-func (s *chatStore) ListChats(ctx context.Context, o chat.ListOptions) iter.Seq2[chat.ChatInfo, error] {
-	return func(yield func(chat.ChatInfo, error) bool) {
-		if err := o.Check(); err != nil {
-			yield(chat.ChatInfo{}, err)
-			return
-		}
-		// Only ids are kept: a chat that is deleted meanwhile is left out.
-		ids, err := s.chooseChats(ctx, &o)
-		if err != nil {
-			yield(chat.ChatInfo{}, err)
-			return
-		}
-		left, skip := o.Limit, o.Offset
-		for batch := range batches(ids, 200) {
-			infos, err := s.chatInfos(ctx, batch, o.Metadata)
-			if err != nil {
-				yield(chat.ChatInfo{}, err)
-				return
-			}
-			for _, info := range infos {
-				if skip > 0 {
-					skip--
-					continue
-				}
-				if !yield(info, nil) {
-					return
-				}
-				if left--; left == 0 {
-					return
-				}
-			}
-		}
-	}
-}
-
-// chooseChats returns the ids of chats in order. What the database could leave out
-// is taken from the options.
-func (s *chatStore) chooseChats(ctx context.Context, o *chat.ListOptions) (ids []string, err error) {
-	var args []any
-	if o.UserID != "" {
-		args = append(args, o.UserID)
-	}
-	paged := o.Metadata == nil && (o.Limit > 0 || o.Offset > 0)
-	if paged {
-		limit := o.Limit
-		if limit == 0 {
-			limit = 1<<31 - 1
-		}
-		args = append(args, limit, o.Offset)
-		o.Offset = 0
-	}
-	statement := map[[2]bool]Statement{
-		{false, false}: chatSQL.ids, {false, true}: chatSQL.pageOfIDs,
-		{true, false}: chatSQL.idsOfUser, {true, true}: chatSQL.pageOfIDsOfUser,
-	}[[2]bool{o.UserID != "", paged}]
-	err = s.db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, statement, args...)
-		ids, err = all(rows, err, scanString)
-		return err
-	})
-	return ids, err
-}
-
-// titlePage is how many titles are read at once.
-const titlePage = 1000
-
-// Titles yields every chat with its id and title alone, in the order of their ids. It
-// costs less than ListChats, which counts what is in them.
-func (s *chatStore) Titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
-	return func(yield func(chat.Chat, error) bool) {
-		for after := ""; ; {
-			var page []chat.Chat
-			err := s.db.Read(ctx, func(c *Conn) error {
-				rows, err := c.Query(ctx, chatSQL.titles, after, titlePage)
-				page, err = all(rows, err, func(rows *sql.Rows) (found chat.Chat, err error) {
-					var title sql.NullString
-					err = rows.Scan(&found.ID, &title)
-					found.Title = title.String
-					return found, err
-				})
-				return err
-			})
-			if err != nil {
-				yield(chat.Chat{}, err)
-				return
-			}
-			for _, found := range page {
-				if !yield(found, nil) {
-					return
-				}
-			}
-			if len(page) < titlePage {
-				return
-			}
-			after = page[len(page)-1].ID
-		}
-	}
-}
-
-// chatInfos returns chats, in the order of their ids, that pass the filter.
-func (s *chatStore) chatInfos(ctx context.Context, ids []string, filter *chat.MetadataFilter) (infos []chat.ChatInfo, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		infos = nil
-		args := padded(ids)
-		rows, err := c.QueryN(ctx, chatSQL.byIDs, len(args), args...)
-		chats, err := all(rows, err, scanChat)
-		if err != nil {
-			return err
-		}
-		messages, err := c.counts(ctx, chatSQL.messageCounts, args)
-		if err != nil {
-			return err
-		}
-		branches, err := c.counts(ctx, chatSQL.branchCounts, args)
-		if err != nil {
-			return err
-		}
-		byID := make(map[string]chat.Chat, len(chats))
-		for _, found := range chats {
-			byID[found.ID] = found
-		}
-		for _, id := range ids {
-			if found, ok := byID[id]; ok && (filter == nil || filter.Matches(found.Metadata)) {
-				infos = append(infos, chat.ChatInfo{Chat: found, MessageCount: messages[id], BranchCount: branches[id]})
-			}
-		}
-		return nil
-	})
-	return infos, err
 }
 
 // counts returns what a query counts of each id.
@@ -427,7 +293,7 @@ func (c *Conn) deleteChat(ctx context.Context, id string) error {
 	if err := c.forgetChat(ctx, id); err != nil {
 		return err
 	}
-	for _, s := range []Statement{chatSQL.removeCheckpoints, chatSQL.removeBranches, chatSQL.removeMessages, chatSQL.remove} {
+	for _, s := range []Statement{chatSQL.removeCheckpoints, chatSQL.removeBranches, originSQL.removeOfChat, chatSQL.removeMessages, chatSQL.remove} {
 		if _, err := c.Exec(ctx, s, id); err != nil {
 			return err
 		}

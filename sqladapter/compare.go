@@ -65,7 +65,7 @@ func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions
 				return errStop
 			}
 			return nil
-		}, counts: make(map[string]int64)}
+		}, counts: make(map[string]int64), values: make(map[string]bool)}
 		if err := c.run(ctx, db, store, o); err != nil && !errors.Is(err, errStop) {
 			yield(Difference{}, err)
 		}
@@ -77,6 +77,8 @@ type comparer struct {
 	yield func(Difference) error
 	// counts has how many rows were found that should be there.
 	counts map[string]int64
+	// values are the ids of the values that should be there.
+	values map[string]bool
 }
 
 func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) error {
@@ -123,56 +125,13 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 			o.Progress(i+1, len(todo.scopes))
 		}
 	}
+	if err := c.w.writeValues(ctx, todo.owners, todo.forks); err != nil {
+		return err
+	}
 	if err := c.w.flush(ctx); err != nil {
 		return err
 	}
 	return c.extras(ctx)
-}
-
-var compareSQL = struct {
-	chats, messages, branches, checkpoints, texts, rowTexts    Statement
-	sets, spans, usages, contexts, blocks, users               Statement
-	pageChats, pageMessages, pageBranches, pageCheckpoints     Statement
-	pageSpans, pageUsages, pageContexts, pageBlocks, pageSets  Statement
-	countChats, countMessages, countBranches, countCheckpoints Statement
-	countSpans, countUsages, countContexts                     Statement
-}{
-	chats:       `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list})`,
-	messages:    `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "id" IN ({list})`,
-	branches:    `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "id" IN ({list})`,
-	checkpoints: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "id" IN ({list})`,
-	texts:       `SELECT "messageId", "chatId", "name", "content" FROM "messages_fts" WHERE "messageId" IN ({list})`,
-	rowTexts: `SELECT f."messageId", f."chatId", f."name", f."content" FROM "lineage_messages" k ` +
-		`JOIN "messages_fts" f ON f."rowid" = k."row" WHERE k."messageId" IN ({list}) AND k."hasText" = 1`,
-	sets:  `SELECT "id", "parent_span_id", "alternatives", "created_at" FROM "span_sets" WHERE "id" IN ({list})`,
-	spans: `SELECT "id", "parent_span_id", "span_set_id", "run_id", "seq", "position" FROM "spans" WHERE "id" IN ({list})`,
-	usages: `SELECT "id", "content_id", "role", "created_at", "span_id", "place", "kind", "name", "revision", "content_type", "source_id", ` +
-		`"metadata", "origin_kind", "origin_user_id", "origin_model_id", "origin_source_id", "origin_parent_id" ` +
-		`FROM "message_usages" WHERE "id" IN ({list})`,
-	contexts: `SELECT "id", "parent_context_id", "tip_span_id", "summary_text", "summary_embedding", "system_prompt_override", ` +
-		`"model_override", "created_at", "thread_id", "chat_id", "base_span_id", "span_set_id", "summary_content_id", "overrides", "metadata" ` +
-		`FROM "contexts" WHERE "id" IN ({list})`,
-	blocks: `SELECT "id", "content_type", "body", "origin_kind", "origin_user_id", "origin_model_id", "origin_source_id", ` +
-		`"origin_parent_id", "created_at", "size" FROM "content_blocks" WHERE "id" IN ({list})`,
-	users: `SELECT "id" FROM "users" WHERE "id" IN ({list})`,
-
-	pageChats:       `SELECT "id" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageMessages:    `SELECT "id" FROM "messages" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageBranches:    `SELECT "id" FROM "branches" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageCheckpoints: `SELECT "id" FROM "checkpoints" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageSpans:       `SELECT "id" FROM "spans" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageUsages:      `SELECT "id" FROM "message_usages" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageContexts:    `SELECT "id" FROM "contexts" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageBlocks:      `SELECT "id" FROM "content_blocks" WHERE "id" > ? ORDER BY "id" {limit}`,
-	pageSets:        `SELECT "id" FROM "span_sets" WHERE "id" > ? ORDER BY "id" {limit}`,
-
-	countChats:       `SELECT COUNT(*) AS "count" FROM "chats"`,
-	countMessages:    `SELECT COUNT(*) AS "count" FROM "messages"`,
-	countBranches:    `SELECT COUNT(*) AS "count" FROM "branches"`,
-	countCheckpoints: `SELECT COUNT(*) AS "count" FROM "checkpoints"`,
-	countSpans:       `SELECT COUNT(*) AS "count" FROM "spans"`,
-	countUsages:      `SELECT COUNT(*) AS "count" FROM "message_usages"`,
-	countContexts:    `SELECT COUNT(*) AS "count" FROM "contexts"`,
 }
 
 // expected are rows of a table as they should be. The first column is the id.
@@ -187,6 +146,7 @@ func (c *comparer) compare(ctx context.Context, b *batch) error {
 	tables := []expected{
 		{"chats", compareSQL.chats, b.chats},
 		{"messages", compareSQL.messages, messageRows(b.messages)},
+		{"lineage_origins", compareSQL.origins, originRows(b.messages)},
 		{"messages_fts", c.textQuery(), c.textRows(b.messages)},
 		{"branches", compareSQL.branches, b.branches},
 		{"checkpoints", compareSQL.checkpoints, b.checkpoints},
@@ -194,6 +154,7 @@ func (c *comparer) compare(ctx context.Context, b *batch) error {
 		{"spans", compareSQL.spans, b.spans},
 		{"message_usages", compareSQL.usages, b.usages},
 		{"contexts", compareSQL.contexts, b.contexts},
+		{"lineage_values", compareSQL.values, valueRows(b.values)},
 		{"users", compareSQL.users, userRows(b.users)},
 		{"content_blocks", compareSQL.blocks, blockRows(b)},
 	}
@@ -236,6 +197,18 @@ func values(rows map[string][]any, order []string) [][]any {
 		list[i] = rows[key]
 	}
 	return list
+}
+
+// valueRows returns the rows of values without the spans that contexts saw, which a collection may
+// take.
+func valueRows(values []ownedValues) [][]any {
+	var rows [][]any
+	for _, of := range values {
+		for _, row := range of.rows {
+			rows = append(rows, row[:len(row)-1])
+		}
+	}
+	return rows
 }
 
 func userRows(users map[string]bool) [][]any {
@@ -294,6 +267,9 @@ func (c *comparer) compareRows(ctx context.Context, e expected) error {
 			continue
 		}
 		c.counts[e.table]++
+		if e.table == "lineage_values" {
+			c.values[id] = true
+		}
 		var differ []string
 		for i := range want {
 			if !sameValue(want[i], got[i], isJSON(e.table, columns[i])) {

@@ -30,6 +30,10 @@ func (c *comparer) documentedTables(ctx context.Context) []table {
 			found, err := chats.Message(ctx, id)
 			return found != nil, err
 		}},
+		{"lineage_origins", compareSQL.pageOrigins, compareSQL.countOrigins, func(id string) (bool, error) {
+			found, err := chats.Message(ctx, id)
+			return found != nil && found.Origin != chat.Origin{}, err
+		}},
 		{"branches", compareSQL.pageBranches, compareSQL.countBranches, func(id string) (bool, error) {
 			chatID, name, err := c.named(ctx, extraSQL.chatOfBranch, id)
 			if err != nil {
@@ -60,6 +64,7 @@ func (c *comparer) named(ctx context.Context, s Statement, id string) (chatID, n
 func (c *comparer) lineageTables(ctx context.Context) []table {
 	return []table{
 		{"spans", compareSQL.pageSpans, compareSQL.countSpans, func(id string) (bool, error) { return c.sees(id), nil }},
+		{"lineage_values", compareSQL.pageValues, compareSQL.countValues, func(id string) (bool, error) { return c.values[id], nil }},
 		{"message_usages", compareSQL.pageUsages, compareSQL.countUsages, func(id string) (bool, error) { return c.hasUsage(ctx, id) }},
 		{"contexts", compareSQL.pageContexts, compareSQL.countContexts, func(id string) (bool, error) {
 			parsed, err := structure.ParseID[structure.ContextID](id)

@@ -20,8 +20,8 @@ type ImportOptions struct {
 	UserID string
 	// Progress, when not nil, is told after each chat what was done so far.
 	Progress func(ImportReport)
-	// Problem, when not nil, is told of each thing that could not be imported. The
-	// rest is.
+	// Problem, when not nil, is told of each thing that could not be imported, with its chat if
+	// it is in one. The rest is.
 	Problem func(chatID string, err error)
 }
 
@@ -35,6 +35,14 @@ type ImportReport struct {
 	Messages, New int
 	// Problems is how many things were left out.
 	Problems int
+}
+
+// problem notes what could not be imported.
+func (r *ImportReport) problem(o ImportOptions, chatID string, err error) {
+	r.Problems++
+	if o.Problem != nil {
+		o.Problem(chatID, err)
+	}
 }
 
 var importSQL = struct {
@@ -75,6 +83,11 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 			return report, err
 		}
 		if len(chats) == 0 {
+			if contexts {
+				if _, err := db.importValues(ctx, store, "", o, func(err error) { report.problem(o, "", err) }); err != nil {
+					return report, err
+				}
+			}
 			return report, store.Sync(ctx)
 		}
 		after = chats[len(chats)-1].ID
@@ -93,12 +106,7 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 }
 
 func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat, contexts bool, o ImportOptions, report *ImportReport) error {
-	problem := func(err error) {
-		report.Problems++
-		if o.Problem != nil {
-			o.Problem(c.ID, err)
-		}
-	}
+	problem := func(err error) { report.problem(o, c.ID, err) }
 	l := chat.Loading{Chat: c, Problem: problem}
 	var nodes []treeNode
 	err := db.Read(ctx, func(conn *Conn) error {
@@ -136,6 +144,10 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 		var more bool
 		more, err = db.importContexts(ctx, store, c.ID, problem)
 		changed = changed || more
+		if err == nil {
+			more, err = db.importValues(ctx, store, c.ID, o, problem)
+			changed = changed || more
+		}
 	}
 	if changed {
 		report.Changed++

@@ -125,6 +125,9 @@ func (c *Conn) insertMessages(ctx context.Context, messages []chat.Message) erro
 	if err := c.insert(ctx, messageSQL.insert, rows); err != nil {
 		return err
 	}
+	if err := c.insertOrigins(ctx, messages); err != nil {
+		return err
+	}
 	return c.knowOwn(ctx, messages, depths)
 }
 

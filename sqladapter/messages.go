@@ -13,8 +13,12 @@ import (
 var messageSQL = struct {
 	byID, byIDs, chatsOf, children, chain, links, ofChat, insert Statement
 }{
-	byID:     `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "id" = ?`,
-	byIDs:    `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "id" IN ({list})`,
+	byID: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
+		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" = ?`,
+	byIDs: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
+		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" IN ({list})`,
 	chatsOf:  `SELECT "id", "chatId" FROM "messages" WHERE "id" IN ({list})`,
 	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? ORDER BY "id" {limit}`,
 	chain: `WITH {recursive} "chain" ("id", "parentId", "step") AS (` +
@@ -22,8 +26,10 @@ var messageSQL = struct {
 		`UNION ALL ` +
 		`SELECT m."id", m."parentId", c."step" + 1 FROM "chain" c JOIN "messages" m ON m."id" = c."parentId" WHERE c."step" < ?` +
 		`) SELECT "id", "parentId" FROM "chain" ORDER BY "step" {unlimited}`,
-	links:  `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
-	ofChat: `SELECT "id", "chatId", "parentId", "name", "type", "data", "createdAt" FROM "messages" WHERE "chatId" = ?`,
+	links: `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
+	ofChat: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
+		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."chatId" = ?`,
 	insert: `INSERT INTO "messages" ("id", "chatId", "parentId", "name", "type", "data", "createdAt") VALUES {rows:7}`,
 }
 
@@ -35,10 +41,11 @@ const chainBatch = 200
 
 func scanMessage(rows *sql.Rows) (chat.Message, error) {
 	var m chat.Message
-	var parent, kind sql.NullString
+	var parent, kind, user, model, source, derived sql.NullString
 	var data string
-	err := rows.Scan(&m.ID, &m.ChatID, &parent, &m.Name, &kind, &data, &m.CreatedAt)
+	err := rows.Scan(&m.ID, &m.ChatID, &parent, &m.Name, &kind, &data, &m.CreatedAt, &user, &model, &source, &derived)
 	m.ParentID, m.Type, m.Data = chat.Ref(parent.String), kind.String, json.RawMessage(data)
+	m.Origin = chat.Origin{UserID: user.String, ModelID: model.String, SourceID: source.String, DerivedFrom: derived.String}
 	return m, err
 }
 
@@ -133,6 +140,9 @@ func (s *chatStore) AddMessage(ctx context.Context, m chat.Message) error {
 		if err := c.mustMessage(ctx, m.ChatID, m.ParentID); err != nil {
 			return err
 		}
+		if err := c.mustKnowSources(ctx, []chat.Message{m}); err != nil {
+			return err
+		}
 		return c.insertMessages(ctx, []chat.Message{m})
 	})
 	return s.db.storable(err, chat.SubjectMessage, m.ID)
@@ -205,6 +215,9 @@ func (c *Conn) append(ctx context.Context, r chat.AppendRequest, last chat.Ref) 
 			}
 			return &chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: r.ChatID, Err: reason}
 		}
+	}
+	if err := c.mustKnowSources(ctx, r.Messages); err != nil {
+		return err
 	}
 	if err := c.insertMessages(ctx, r.Messages); err != nil {
 		return err

@@ -39,7 +39,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 2
+const projectionFormat = 3
 
 // Projector brings the history of a store into a database: its threads as chats, and
 // content and structure. What it brings depends on the state of the store and on
@@ -311,6 +311,9 @@ func (w *projection) bring(ctx context.Context) error {
 		}
 		w.report.Threads++
 	}
+	if err := w.writeValues(ctx, todo.owners, todo.forks); err != nil {
+		return err
+	}
 	if err := w.rewrite(ctx, todo.rewritten); err != nil {
 		return err
 	}
@@ -321,6 +324,9 @@ func (w *projection) bring(ctx context.Context) error {
 		if err := w.sweep(ctx); err != nil {
 			return err
 		}
+	}
+	if len(todo.removed) > 0 && !w.ChatsOnly {
+		w.batch.before = append(w.batch.before, exec(blockSQL.unusedUsers)) // threads without content had some
 	}
 	if len(todo.removed)+len(todo.rewritten) > 0 {
 		for _, s := range w.DB.dialect.Search().Forget {

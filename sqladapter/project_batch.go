@@ -20,6 +20,8 @@ type batch struct {
 	spans, usages, contexts, branches [][]any
 	checkpoints                       [][]any
 	erased                            map[string]bool
+	values                            []ownedValues
+	inherited                         [][]any // values
 	messages                          []chat.Message
 	before, after                     []step
 	// rows and bytes are about how much there is.
@@ -186,7 +188,18 @@ func (w *projection) insertLineage(ctx context.Context, c *Conn, b *batch) error
 	if err := c.insert(ctx, batchSQL.usages, b.usages); err != nil {
 		return err
 	}
-	return c.insert(ctx, batchSQL.contexts, b.contexts)
+	if err := c.insert(ctx, batchSQL.contexts, b.contexts); err != nil {
+		return err
+	}
+	if err := c.insertInherited(ctx, b.inherited); err != nil {
+		return err
+	}
+	for _, is := range b.values {
+		if err := c.replaceValues(ctx, is); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // insertMissing inserts the rows of those ids that a query does not find.

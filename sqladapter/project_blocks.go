@@ -42,7 +42,8 @@ var blockSQL = struct {
 	addOrphan:     `INSERT INTO "lineage_orphans" ("content_id") VALUES {rows:1}`,
 	unusedUsers: `DELETE FROM "users" WHERE NOT EXISTS (SELECT 1 FROM "content_blocks" ` +
 		`WHERE "content_blocks"."origin_user_id" = "users"."id") AND NOT EXISTS (SELECT 1 FROM "message_usages" ` +
-		`WHERE "message_usages"."origin_user_id" = "users"."id")`,
+		`WHERE "message_usages"."origin_user_id" = "users"."id") AND NOT EXISTS (SELECT 1 FROM "chats" ` +
+		`WHERE "chats"."userId" {exactly} = "users"."id")`,
 }
 
 // addBlock adds a block to the batch, with what it refers to. body is nil when the

@@ -155,6 +155,13 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 				return err
 			}
 		}
+		var value any
+		if body != nil {
+			value = jsonText(w.DB.cleanJSON(body))
+		}
+		if _, err := c.Exec(ctx, valueSQL.fill, value, id.String()); err != nil {
+			return err
+		}
 		used, err := c.has(ctx, blockSQL.used, []string{id.String()})
 		if err != nil || !used[id.String()] {
 			return err // it is not here, or only as what other content was derived from

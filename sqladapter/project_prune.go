@@ -101,7 +101,10 @@ func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) e
 	}
 	steps := []Statement{pruneSQL.removeReach, pruneSQL.removePins, pruneSQL.removeScope}
 	if !w.ChatsOnly {
-		steps = append(steps, pruneSQL.orphanContexts, pruneSQL.removeContexts)
+		if _, err := c.Exec(ctx, valueSQL.removeOfOwner, structure.ThreadScope.String(), key); err != nil {
+			return err
+		}
+		steps = append(steps, valueSQL.removeOfContexts, pruneSQL.orphanContexts, pruneSQL.removeContexts)
 	}
 	for _, s := range steps {
 		if _, err := c.Exec(ctx, s, key); err != nil {
@@ -112,6 +115,9 @@ func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) e
 		return nil
 	}
 	if id, alone := contextOfKey(key); alone {
+		if _, err := c.Exec(ctx, valueSQL.removeOfOwner, structure.ContextScope.String(), id); err != nil {
+			return err
+		}
 		for _, s := range []Statement{pruneSQL.orphanContext, pruneSQL.removeContext} {
 			if _, err := c.Exec(ctx, s, id); err != nil {
 				return err
@@ -281,7 +287,8 @@ func (v *view) dropContexts(ctx context.Context) error {
 	}
 	for _, p := range pins {
 		if !stays[p.id] {
-			v.w.batch.before = append(v.w.batch.before, exec(pruneSQL.orphanContext, p.id), exec(pruneSQL.removeContext, p.id))
+			v.w.batch.before = append(v.w.batch.before, exec(pruneSQL.orphanContext, p.id), exec(pruneSQL.removeContext, p.id),
+				exec(valueSQL.removeOfOwner, structure.ContextScope.String(), p.id))
 		}
 	}
 	return nil
@@ -334,9 +341,10 @@ func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 				if err := c.forgetMessages(ctx, ids); err != nil {
 					return err
 				}
-				args := padded(ids)
-				if _, err := c.ExecN(ctx, pruneSQL.messagesByID, len(args), args...); err != nil {
-					return err
+				for _, s := range []Statement{originSQL.remove, pruneSQL.messagesByID} {
+					if err := c.execAll(ctx, s, ids); err != nil {
+						return err
+					}
 				}
 			}
 			var err error

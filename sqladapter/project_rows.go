@@ -271,6 +271,9 @@ func (v *view) writeContexts(ctx context.Context) error {
 		b.rows++
 		b.bytes += 500
 		if !pins[pinID] {
+			if err := v.w.addValues(ctx, contextOwner(c.ID)); err != nil {
+				return err
+			}
 			b.contexts = append(b.contexts, append([]any{id, parent}, row...))
 			continue
 		}

@@ -283,7 +283,13 @@ func (v *view) writeChat(ctx context.Context) error {
 		return err
 	}
 	title, metadata := optional(db.clean(c.Title)), jsonText(db.cleanJSON(c.Metadata))
+	if c.UserID != "" && !v.w.ChatsOnly {
+		b.addUser(c.UserID)
+	}
 	if v.fresh {
+		if err := v.w.addValues(ctx, structure.Owner{Scope: structure.ThreadScope, Thread: v.thread}); err != nil {
+			return err
+		}
 		b.chats = append(b.chats, []any{c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt})
 		b.rows++
 		return nil
@@ -440,6 +446,9 @@ func (e *entry) add(b *batch, last uint64) {
 func (v *view) addMessage(m chat.Message) error {
 	db := v.w.DB
 	m.Name, m.Type, m.Data = db.clean(m.Name), db.clean(m.Type), db.cleanJSON(m.Data)
+	for _, s := range []*string{&m.Origin.UserID, &m.Origin.ModelID, &m.Origin.SourceID} {
+		*s = db.clean(*s)
+	}
 	if err := db.checkMessage(m); err != nil {
 		return err
 	}

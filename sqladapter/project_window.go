@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
@@ -35,6 +36,9 @@ type work struct {
 	scopes  []*scope
 	// rewritten is content that was erased, or stored again after that.
 	rewritten []content.ID
+	// owners are those whose values may be others, and forks contexts that may inherit some.
+	owners map[structure.Owner]bool
+	forks  []structure.ContextID
 }
 
 // keyOfThread and keyOfContext return the key of a scope.
@@ -51,73 +55,6 @@ var windowSQL = struct {
 	erased:   `SELECT "content_id" FROM "lineage_erased" WHERE "content_id" IN ({list})`,
 }
 
-// changes are the subjects of a stretch of commits.
-type changes struct {
-	threads  map[structure.ThreadID]bool // true when one was deleted
-	full     map[structure.ThreadID]bool
-	keeps    map[structure.ThreadID]bool // as stated last
-	contexts map[structure.ContextID]bool
-	runs     map[structure.RunID]bool // true when it has new versions of messages
-	erased   map[content.ID]bool
-	stored   map[content.ID]bool
-}
-
-func (c *changes) touchThread(id structure.ThreadID) {
-	if _, ok := c.threads[id]; !ok {
-		c.threads[id] = false
-	}
-}
-
-func (c *changes) touchContext(id structure.ContextID) { c.contexts[id] = true }
-
-// add notes what a record is about.
-func (c *changes) add(r structure.Record) {
-	switch r := r.(type) {
-	case *structure.Block:
-		c.stored[r.ID] = true
-	case *structure.Thread:
-		c.touchThread(r.ID)
-		c.keeps[r.ID] = r.Keeps
-	case *structure.Context:
-		c.touchContext(r.ID)
-	case *structure.Tip:
-		c.touchContext(r.Context)
-	case *structure.Span:
-		renewed := c.runs[r.Ref.Run]
-		for i := range r.Usages {
-			renewed = renewed || r.Usages[i].Lookup > 1
-		}
-		c.runs[r.Ref.Run] = renewed
-	case *structure.Branch:
-		c.touchThread(r.Thread)
-	case *structure.Checkpoint:
-		c.touchThread(r.Thread)
-		c.full[r.Thread] = true // it may have moved
-	case *structure.Summary:
-		c.touchContext(r.Context)
-	case *structure.Deletion:
-		c.delete(r)
-	}
-}
-
-func (c *changes) delete(d *structure.Deletion) {
-	switch d.Subject {
-	case structure.KindThread:
-		c.threads[d.Thread] = true
-	case structure.KindContext:
-		c.touchContext(d.Context)
-	case structure.KindBranch:
-		c.touchThread(d.Thread)
-	case structure.KindCheckpoint:
-		c.touchThread(d.Thread)
-		c.full[d.Thread] = true
-	case structure.KindSummary:
-		c.touchContext(d.Context)
-	case structure.KindBlock:
-		c.erased[d.Content] = true
-	}
-}
-
 // window returns what the commits between the database and the state ask for. It
 // looks at them for what they are about; what is written is read from the state.
 func (w *projection) window(ctx context.Context) (*work, error) {
@@ -131,10 +68,7 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 			return w.everything(ctx, nil)
 		}
 	}
-	c := &changes{
-		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool), keeps: make(map[structure.ThreadID]bool),
-		contexts: make(map[structure.ContextID]bool), runs: make(map[structure.RunID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
-	}
+	c := newChanges()
 	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
 		if err != nil {
 			return nil, err
@@ -152,7 +86,10 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 // everything returns the work of a database that has nothing yet, or of which it
 // is not known what it has: then keys are the scopes that it has something of.
 func (w *projection) everything(ctx context.Context, has map[string]bool) (*work, error) {
-	todo := &work{}
+	todo := &work{owners: make(map[structure.Owner]bool)}
+	if err := w.namedOwners(ctx, todo.owners); err != nil {
+		return nil, err
+	}
 	add := func(s *scope) {
 		s.fresh, s.full = !has[s.key], true
 		todo.scopes = append(todo.scopes, s)
@@ -446,6 +383,12 @@ func (w *projection) finishWork(ctx context.Context, todo *work, c *changes, rem
 		todo.removed = append(todo.removed, key)
 	}
 	slices.Sort(todo.removed)
+	owners, forks, err := w.owners(ctx, c, removed)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(owners, todo.owners)
+	todo.owners, todo.forks = owners, forks
 	var ids []string
 	for id := range c.stored {
 		if !c.erased[id] {

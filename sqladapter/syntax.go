@@ -23,7 +23,8 @@ import (
 //	{version}     what is another text after a program overwrote the message m
 //	{current:k}   behind a condition: and what k knows is of the message m as it is
 //	{limit}       a parameter: the most rows, behind ORDER BY
-//	{page}        two parameters: the most rows, and how many to leave out first
+//	{metadata}    n times that the metadata of a row of chats passes a filter, each with AND
+//	              before it: see [MetadataSyntax]
 type Statement string
 
 // Syntax is how a dialect writes a Statement.
@@ -39,9 +40,9 @@ type Syntax struct {
 	Recursive, Unlimited, Exactly, Version string
 	// Terms, when not nil, makes a parameter terms.
 	Terms func(parameter string) string
-	// Limit and Page stand for theirs, made of parameters.
-	Limit func(limit string) string
-	Page  func(limit, offset string) string
+	// Limit stands for its mark, made of a parameter.
+	Limit    func(limit string) string
+	Metadata MetadataSyntax
 }
 
 // Render returns the statement in the dialect's words, with n for its marks that
@@ -128,9 +129,12 @@ func (x *Syntax) mark(word string, n int, parameter func() string) (string, erro
 		return b.String(), nil
 	case "limit":
 		return x.Limit(parameter()), nil
-	case "page":
-		limit := parameter()
-		return x.Page(limit, parameter()), nil
+	case "metadata":
+		var b strings.Builder
+		for range n {
+			b.WriteString(" AND " + x.Metadata.Condition(parameter))
+		}
+		return b.String(), nil
 	}
 	return "", fmt.Errorf("unknown mark %q", word)
 }

@@ -34,39 +34,70 @@ func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecor
 
 // inDatabase returns the options of a list of a database's threads.
 func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
-	list := chat.ListOptions{UserID: o.user, Limit: o.limit}
-	if o.source+o.title+o.since+o.until+o.after != "" || o.oldest || len(o.metadata) > 1 {
-		return list, usagef("of a database, threads are listed with --user, --metadata once and --limit only")
+	list := chat.ListOptions{UserID: o.user, IDPrefix: o.source, TitlePrefix: o.title, Oldest: o.oldest, After: o.after}
+	for _, bound := range []struct {
+		flag, text string
+		at         *int64
+	}{{"since", o.since, &list.From}, {"until", o.until, &list.To}} {
+		at, err := timeFlag(bound.flag, bound.text)
+		if err != nil {
+			return list, err
+		}
+		if !at.IsZero() {
+			*bound.at = at.UnixMilli()
+		}
 	}
 	for _, pair := range o.metadata {
 		key, value, err := metadataPair(pair)
 		if err != nil {
 			return list, err
 		}
-		list.Metadata = &chat.MetadataFilter{Key: key}
+		filter := chat.MetadataFilter{Key: key}
 		decoder := json.NewDecoder(bytes.NewReader(value))
 		decoder.UseNumber()
-		if err := decoder.Decode(&list.Metadata.Value); err != nil {
+		if err := decoder.Decode(&filter.Value); err != nil {
 			return list, err
 		}
+		list.Metadata = append(list.Metadata, filter)
 	}
 	return list, nil
 }
 
-func (d *database) listThreads(ctx context.Context, o *threadListOptions) error {
+// threadPage returns the threads to be listed, and whether there are more.
+func (d *database) threadPage(ctx context.Context, o *threadListOptions) (chats []chat.ChatInfo, more bool, err error) {
 	options, err := o.inDatabase()
+	if err != nil {
+		return nil, false, err
+	}
+	if o.limit > 0 {
+		options.Limit = o.limit + 1
+	}
+	for c, err := range d.chats.ListChats(ctx, options) {
+		if err != nil {
+			return nil, false, err
+		}
+		if o.limit > 0 && len(chats) == o.limit {
+			return chats, true, nil
+		}
+		chats = append(chats, c)
+	}
+	return chats, false, nil
+}
+
+func (d *database) listThreads(ctx context.Context, o *threadListOptions) error {
+	chats, more, err := d.threadPage(ctx, o)
 	if err != nil {
 		return err
 	}
 	table := screen.NewTable(d.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
-	for c, err := range d.chats.ListChats(ctx, options) {
-		if err != nil {
-			return err
-		}
+	for i, c := range chats {
 		if d.json {
 			r, err := d.threadRecord(ctx, &c.Chat)
 			if err != nil {
 				return err
+			}
+			if more && i == len(chats)-1 {
+				r.Next = c.Page
 			}
 			if err := d.emit(r); err != nil {
 				return err
@@ -82,13 +113,18 @@ func (d *database) listThreads(ctx context.Context, o *threadListOptions) error 
 			screen.Cell{Text: screen.Count(int64(c.MessageCount)), Right: true},
 			screen.Cell{Text: screen.Count(int64(c.BranchCount)), Right: true}, screen.Cell{Text: c.Title})
 	}
-	if table.Len() == 0 {
-		if !d.json {
-			d.note("no threads; 'lineage thread create' makes one")
-		}
+	switch {
+	case d.json:
+		return nil
+	case len(chats) == 0:
+		o.noteNone(d.app)
 		return nil
 	}
-	return table.Print()
+	if err := table.Print(); err != nil || !more {
+		return err
+	}
+	d.note("more with --after %s", chats[len(chats)-1].Page)
+	return nil
 }
 
 func (d *database) createThread(ctx context.Context, o *threadCreateOptions) error {
@@ -146,11 +182,8 @@ func (d *database) showThread(ctx context.Context, name string) error {
 }
 
 func (d *database) setThread(ctx context.Context, o *threadSetOptions) error {
-	if !o.titleGiven && !o.metadataGiven {
-		return usagef("nothing to change: give --title or --metadata")
-	}
-	if o.userGiven {
-		return usagef("--user: a database keeps the user that a thread was made for")
+	if err := o.check(); err != nil {
+		return err
 	}
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
@@ -166,6 +199,9 @@ func (d *database) setThread(ctx context.Context, o *threadSetOptions) error {
 	}
 	if o.titleGiven {
 		update.Title = &o.title
+	}
+	if o.userGiven {
+		update.UserID = &o.user
 	}
 	if _, err := d.chats.UpdateChat(ctx, c.ID, update); err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +27,11 @@ func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Text: form.Text(m.Data, m.Name),
 		Data: rawJSON(m.Data), SourceID: m.ID, CreatedAt: millis(m.CreatedAt),
 	}
+	if o := m.Origin; o != (chat.Origin{}) {
+		r.Origin = &originRecord{
+			Kind: content.OriginOfRole(m.Name).String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: o.DerivedFrom,
+		}
+	}
 	if m.ParentID != "" {
 		parent := string(m.ParentID)
 		r.Parent = &parent
@@ -40,8 +44,11 @@ func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 
 // printMessage writes a message for a person.
 func (d *database) printMessage(r *messageRecord) {
-	head := fmt.Sprintf("%s  %s  %s", d.out.Paint(screen.Dim, fmt.Sprint(r.Position)),
-		d.out.Paint(screen.OfRole(r.Role)+";1", screen.Line(r.Role)), d.out.Paint(screen.Dim, screen.Line(r.ID)+"  "+screen.Time(r.CreatedAt)))
+	role := d.out.Paint(screen.OfRole(r.Role)+";1", screen.Line(r.Role))
+	if r.Origin != nil && r.Origin.Model != "" {
+		role += d.out.Paint(screen.Dim, " ("+screen.Line(r.Origin.Model)+")")
+	}
+	head := fmt.Sprintf("%s  %s  %s", d.out.Paint(screen.Dim, fmt.Sprint(r.Position)), role, d.out.Paint(screen.Dim, screen.Line(r.ID)+"  "+screen.Time(r.CreatedAt)))
 	d.printf("%s\n", head)
 	width := 0
 	if d.out.Width > 0 {
@@ -134,8 +141,8 @@ func (d *database) show(ctx context.Context, name string) error {
 const appendTries = 100
 
 func (d *database) append(ctx context.Context, o *appendOptions, items []lineage.Item) error {
-	if o.user != "" || o.mime != "" || o.document != "" || o.asset != "" || o.together || o.name != "" {
-		return usagef("--user, --name, --type, --document, --asset and --together are not kept in a database")
+	if o.mime != "" || o.document != "" || o.asset != "" || o.together || o.name != "" {
+		return usagef("--name, --type, --document, --asset and --together are not kept in a database")
 	}
 	messages := make([]chat.Message, len(items))
 	for i := range items {
@@ -219,6 +226,7 @@ func readBody(item *lineage.Item) error {
 // chatMessage returns an item as the documented structured message.
 func chatMessage(item *lineage.Item) (chat.Message, error) {
 	m := chat.Message{ID: item.SourceID, Name: item.Role, Type: chat.TypeMessage}
+	m.Origin = chat.Origin{UserID: item.Origin.UserID, ModelID: item.Origin.ModelID}
 	if m.ID == "" {
 		m.ID = uuid.NewString()
 	}
@@ -235,13 +243,6 @@ func chatMessage(item *lineage.Item) (chat.Message, error) {
 	message := engine.UIMessage{ID: m.ID, Role: item.Role, Parts: []engine.Part{engine.TextPart(string(item.Body))}}
 	if item.Metadata != nil {
 		message.Metadata = item.Metadata
-	}
-	if item.Origin.ModelID != "" && message.Metadata == nil {
-		metadata, err := json.Marshal(map[string]string{"model": item.Origin.ModelID})
-		if err != nil {
-			return m, err
-		}
-		message.Metadata = metadata
 	}
 	var err error
 	m.Data, err = message.Encode()

@@ -43,7 +43,7 @@ func exitCodes() []exitCode {
 		{exitFailure, "failed for another reason than those below"},
 		{exitUsage, "the command line is not right, or asks for what can never be"},
 		{exitNotFound, "a store, thread, context, message or content is not there, is ambiguous, or was erased"},
-		{exitConflict, "a name is taken, something is protected, or somebody else changed it first"},
+		{exitConflict, "a name is taken, something is protected or belongs to another user, or somebody else changed it first"},
 		{exitLocked, "another process has the store open"},
 		{exitCorrupt, "stored bytes are not what was written"},
 		{exitPartial, "done in part: some items were skipped, and are listed"},
@@ -111,7 +111,7 @@ func codeOf(err error) int {
 		return exitCorrupt
 	case is(sqladapter.ErrBusy): // nobody changed anything, though it matches ErrConflict
 		return exitFailure
-	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected):
+	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected), is(lineage.ErrOtherUser):
 		return exitConflict
 	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist):
 		return exitNotFound

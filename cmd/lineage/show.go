@@ -101,15 +101,16 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		if err != nil {
 			return err
 		}
+		author, err := s.store.Author(ctx, e)
+		if err != nil {
+			return err
+		}
+		m.Origin = newOrigin(author.Origin)
 		if s.json {
 			if err := s.emit(m); err != nil {
 				return err
 			}
 			continue
-		}
-		author, err := s.store.Author(ctx, e)
-		if err != nil {
-			return err
 		}
 		table := screen.NewTable(s.out, "", "")
 		row := func(name, value string) {

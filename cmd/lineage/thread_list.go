@@ -34,8 +34,7 @@ is changed and when it gets a message. Messages count by their own times, so
 imported threads stand where their archive has them.
 
 A page is read at the cost of what it shows. With --limit, the token for the
-next page is printed behind it. In a database, only --user, --metadata (once) and
---limit can be used.`,
+next page is printed behind it.`,
 		Example: `  lineage thread list
   lineage thread list --user ada --limit 20 --json
   lineage thread list --title trip --since 2026-01-01 --metadata project=x`,
@@ -139,11 +138,7 @@ func listThreads(ctx context.Context, s *session, o *threadListOptions) error {
 		return err
 	}
 	if len(chats) == 0 && !s.json {
-		if o.lists() {
-			s.note("no threads; 'lineage thread create' makes one")
-		} else {
-			s.note("no such threads")
-		}
+		o.noteNone(s.app)
 		return nil
 	}
 	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
@@ -190,9 +185,13 @@ func listThreads(ctx context.Context, s *session, o *threadListOptions) error {
 	return nil
 }
 
-// lists reports whether the flags leave no thread out.
-func (o *threadListOptions) lists() bool {
-	return o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0
+// noteNone says that there are no threads to list.
+func (o *threadListOptions) noteNone(a *app) {
+	if o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0 {
+		a.note("no threads; 'lineage thread create' makes one")
+	} else {
+		a.note("no such threads")
+	}
 }
 
 // titleOf returns a thread's title, or how it begins where it has none.

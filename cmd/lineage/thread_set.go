@@ -20,6 +20,8 @@ func threadSetCommand(a *app) *cobra.Command {
 	c = &cobra.Command{
 		Use:   "set [THREAD]",
 		Short: "Change a thread's title, user or metadata",
+		Long: `Change a thread's title, user or metadata. A thread without a user can be claimed for one.
+A thread that has a user keeps it.`,
 		Example: `  lineage thread set --title "A weekend in Lisbon"
   lineage thread set lisbon --metadata '{"tags":["travel"]}'`,
 		Args: cobra.MaximumNArgs(1),
@@ -36,14 +38,21 @@ func threadSetCommand(a *app) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&o.title, "title", "t", "", "what it is about")
-	f.StringVar(&o.user, "user", "", "whose it is")
+	f.StringVar(&o.user, "user", "", "whose it is, if it has no user yet")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it, in place of what was there; empty for none")
 	return c
 }
 
-func runThreadSet(ctx context.Context, s *session, o *threadSetOptions) error {
+func (o *threadSetOptions) check() error {
 	if !o.titleGiven && !o.userGiven && !o.metadataGiven {
 		return usagef("nothing to change: give --title, --user or --metadata")
+	}
+	return nil
+}
+
+func runThreadSet(ctx context.Context, s *session, o *threadSetOptions) error {
+	if err := o.check(); err != nil {
+		return err
 	}
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {

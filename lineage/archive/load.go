@@ -492,15 +492,11 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 	if n.Type == "" {
 		n.Type = typeText
 	}
-	user := n.UserID
-	if user == "" && n.Role == "user" {
-		user = l.options.UserID
-	}
 	created := n.Created
 	if created.IsZero() {
 		created = t.record.CreatedAt
 	}
-	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: user, ModelID: n.Model}
+	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: n.UserID, ModelID: n.Model}
 	own := p.usages
 	head := structure.Usage{
 		Kind: structure.MessageUsage, Role: n.Role, Type: n.Type, By: origin.Attribution(), Origin: own[0].Origin,

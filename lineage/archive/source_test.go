@@ -426,8 +426,13 @@ func TestProgressAndOptions(t *testing.T) {
 	info, err := thread.Info(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "ada", info.UserID)
-	require.Equal(t, "ada", found(t, s, "work:conv-001", "msg-001").Origin.UserID)
-	require.Empty(t, found(t, s, "work:conv-001", "msg-002").Origin.UserID)
+	for _, id := range []string{"msg-001", "msg-002"} {
+		e := found(t, s, "work:conv-001", id)
+		require.Empty(t, e.Origin.UserID, "it is that of the thread")
+		author, err := s.Author(ctx, e)
+		require.NoError(t, err)
+		require.Equal(t, "ada", author.Origin.UserID)
+	}
 }
 
 // What somebody did to a thread after an import is not undone by the next.
@@ -570,4 +575,16 @@ func TestImportsSideBySide(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, head, now)
 	}
+}
+
+// TestUserOfTheArchive imports for a user what an archive says is another's: all of it is that
+// one's.
+func TestUserOfTheArchive(t *testing.T) {
+	ctx := context.Background()
+	s := storeIn(t)
+	importText(t, s, "", `[{"uuid":"c","name":"n","account":{"uuid":"acc-1"},"chat_messages":[{"uuid":"m","sender":"human","text":"hi","created_at":"2025-01-01T00:00:00Z"}]}]`,
+		archive.Options{UserID: "ada"})
+	author, err := s.Author(ctx, found(t, s, "c", "m"))
+	require.NoError(t, err)
+	require.Equal(t, "acc-1", author.Origin.UserID)
 }

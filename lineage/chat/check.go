@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // MaxID is the most bytes that an id or a name can have. An implementation may
@@ -27,6 +29,11 @@ func (c Chat) Check() error {
 
 // Check checks an update.
 func (u ChatUpdate) Check() error {
+	if u.UserID != nil {
+		if err := checkText("user id", *u.UserID); err != nil {
+			return err
+		}
+	}
 	if u.Title != nil {
 		if err := checkText("title", *u.Title); err != nil {
 			return err
@@ -38,13 +45,26 @@ func (u ChatUpdate) Check() error {
 	return nil
 }
 
+// CheckUser refuses an update that gives a chat another user than the one that it has.
+func (u ChatUpdate) CheckUser(chatID, userID string) error {
+	if u.UserID == nil || userID == "" || *u.UserID == userID {
+		return nil
+	}
+	return &Error{Subject: SubjectChat, ID: chatID, Err: ErrOtherUser}
+}
+
 // Check checks options.
 func (o ListOptions) Check() error {
 	if o.Limit < 0 || o.Offset < 0 {
 		return fmt.Errorf("limit %d, offset %d: %w", o.Limit, o.Offset, ErrInvalid)
 	}
-	if o.Metadata != nil {
-		return o.Metadata.check()
+	if len(o.Metadata) > backend.MaxMetadata {
+		return fmt.Errorf("more than %d values of metadata: %w", backend.MaxMetadata, ErrInvalid)
+	}
+	for _, f := range o.Metadata {
+		if err := f.check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -68,7 +88,10 @@ func (m Message) Check() error {
 	if err := checkText("name", m.Name); err != nil {
 		return err
 	}
-	return checkText("type", m.Type)
+	if err := checkText("type", m.Type); err != nil {
+		return err
+	}
+	return m.Origin.check()
 }
 
 // Check checks a branch to be made.

@@ -22,7 +22,7 @@ var (
 	// ErrOtherChat is returned for a message or branch of a different chat.
 	ErrOtherChat = errors.New("belongs to a different chat")
 	// ErrOtherUser is returned for a chat of a different user.
-	ErrOtherUser = errors.New("belongs to a different user")
+	ErrOtherUser = lineage.ErrOtherUser
 	// ErrSearchUnavailable is returned by stores that cannot search.
 	ErrSearchUnavailable = errors.New("search is not available")
 )

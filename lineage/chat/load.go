@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/form"
@@ -38,7 +39,8 @@ type Loaded struct {
 
 // Load brings a chat into a store that it may have been brought into before: what
 // is there stays, what is new is added, and what the chat says of itself, its
-// branches and its checkpoints counts if it was updated later. Nothing changes if
+// branches and its checkpoints counts if it was updated later, and its user if the
+// store's has none. A chat of another user is ErrOtherUser. Nothing changes if
 // nothing is new. A branch moves to where the chat has it, unless the store's ends
 // with messages of its own behind that.
 //
@@ -129,9 +131,9 @@ func (s *loading) load(ctx context.Context) error {
 
 // commit makes a commit of what fill does to the chat, at a time. It notes whether that is
 // anything.
-func (s *loading) commit(ctx context.Context, at time.Time, fill func(tx *lineage.Store, in *state) error) error {
+func (s *loading) commit(ctx context.Context, at time.Time, fill func(tx *lineage.Tx, in *state) error) error {
 	changed := false
-	err := s.update(ctx, func(tx *lineage.Store, in *state) error {
+	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		stage := in.from.(*write.Stage)
 		stage.Load(at, backend.Normal)
 		err := fill(tx, in)
@@ -149,14 +151,14 @@ func (s *loading) begin(ctx context.Context) error {
 	// before that, or a loading that goes on would find what it loads no later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
-	return s.commit(ctx, s.underway, func(tx *lineage.Store, in *state) error {
+	return s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
 		t, err := in.thread(ctx, c.ID)
 		if err != nil {
 			return err
 		}
 		if t == nil {
 			// Its branches come with the rest.
-			_, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+			_, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 				t = b.NewThread(write.Thread{
 					SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keeps: true, CreatedAt: time.UnixMilli(c.CreatedAt).UTC(),
 				})
@@ -169,8 +171,10 @@ func (s *loading) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if known.UserID != c.UserID {
-			return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+		if c.UserID != "" {
+			if err := (ChatUpdate{UserID: &c.UserID}).CheckUser(c.ID, known.UserID); err != nil {
+				return err
+			}
 		}
 		s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
 		return nil
@@ -226,6 +230,11 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		}
 		return nil
 	}
+	if !known {
+		if err := s.settleSource(ctx, &m); err != nil {
+			return err
+		}
+	}
 	if ok, err := s.follow(ctx, &m); err != nil || !ok {
 		return err
 	}
@@ -249,6 +258,29 @@ func (s *loading) add(ctx context.Context, m Message) error {
 	}
 	s.replace(m, same)
 	return nil
+}
+
+// settleSource makes sure that the message that another one was derived from is there. One
+// that is not is left out.
+func (s *loading) settleSource(ctx context.Context, m *Message) error {
+	id := m.Origin.DerivedFrom
+	if id == "" {
+		return nil
+	}
+	if slices.ContainsFunc(s.pending, func(p Message) bool { return p.ID == id }) {
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
+	t, err := s.chat(ctx, &s.state)
+	if err != nil {
+		return err
+	}
+	if _, err = s.source(ctx, t, id); isMissing(err) {
+		s.from.Problem(&Error{Subject: SubjectMessage, ID: id, ChatID: m.ChatID, Err: ErrNotFound, Detail: m.ID + " was derived from it"})
+		m.Origin.DerivedFrom, err = "", nil
+	}
+	return err
 }
 
 // replace notes a message of which there is to be a new version.
@@ -322,8 +354,9 @@ func (s *loading) flush(ctx context.Context) error {
 		return nil
 	}
 	var spans []structure.SpanRef
-	err := s.commit(ctx, s.underway, func(tx *lineage.Store, in *state) error {
-		if _, err := s.chat(ctx, in); err != nil {
+	err := s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+		t, err := s.chat(ctx, in)
+		if err != nil {
 			return err
 		}
 		items := make([]lineage.Item, len(pending))
@@ -336,6 +369,9 @@ func (s *loading) flush(ctx context.Context) error {
 				return err
 			}
 			items[i] = loadedItem(&pending[i])
+			if items[i].Origin, err = in.originIn(ctx, t, &pending[i]); err != nil {
+				return err
+			}
 		}
 		thread, err := tx.Thread(ctx, s.thread)
 		if err == nil {

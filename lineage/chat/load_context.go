@@ -30,7 +30,7 @@ type LoadingContext struct {
 // moves on along its history. A parent that is not there is left out.
 func LoadContext(ctx context.Context, store *lineage.Store, l LoadingContext) (changed bool, err error) {
 	s := latest(store)
-	err = s.update(ctx, func(tx *lineage.Store, in *state) error {
+	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.mustThread(ctx, l.ChatID)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func LoadContext(ctx context.Context, store *lineage.Store, l LoadingContext) (c
 	return changed && err == nil, err
 }
 
-func (s *state) loadContext(ctx context.Context, tx *lineage.Store, t *structure.Thread, l *LoadingContext) error {
+func (s *state) loadContext(ctx context.Context, tx *lineage.Tx, t *structure.Thread, l *LoadingContext) error {
 	base, err := s.position(ctx, t, l.Base)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *state) loadContext(ctx context.Context, tx *lineage.Store, t *structure
 	}
 	if isNone(known.Overrides) && !isNone(l.Overrides) {
 		// As they are, be they JSON or not.
-		if _, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		if _, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 			is := known.Context
 			is.Overrides = l.Overrides
 			b.StateContext(is)
@@ -81,7 +81,7 @@ func (s *state) loadContext(ctx context.Context, tx *lineage.Store, t *structure
 }
 
 // newContext makes a context that is not there.
-func (s *state) newContext(ctx context.Context, tx *lineage.Store, l *LoadingContext, thread structure.ThreadID, base, tip structure.SpanRef) error {
+func (s *state) newContext(ctx context.Context, tx *lineage.Tx, l *LoadingContext, thread structure.ThreadID, base, tip structure.SpanRef) error {
 	is := write.Context{
 		ID: l.ID, Thread: thread, At: base, Overrides: l.Overrides, Metadata: l.Metadata, CreatedAt: time.UnixMilli(l.CreatedAt).UTC(),
 	}
@@ -92,7 +92,7 @@ func (s *state) newContext(ctx context.Context, tx *lineage.Store, l *LoadingCon
 			return err
 		}
 	}
-	_, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+	_, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 		if b.NewContext(is); tip != base {
 			b.Point(l.ID, tip)
 		}

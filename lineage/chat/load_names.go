@@ -20,7 +20,7 @@ const mostRounds = 10
 func (s *loading) finish(ctx context.Context) error {
 	for round := 1; ; round++ {
 		again := false
-		err := s.commit(ctx, s.at, func(tx *lineage.Store, in *state) (err error) {
+		err := s.commit(ctx, s.at, func(tx *lineage.Tx, in *state) (err error) {
 			again, err = s.finishOnce(ctx, tx, in)
 			return err
 		})
@@ -44,7 +44,7 @@ func (s *loading) report(problems []error) {
 	}
 }
 
-func (s *loading) finishOnce(ctx context.Context, tx *lineage.Store, in *state) (renewed bool, err error) {
+func (s *loading) finishOnce(ctx context.Context, tx *lineage.Tx, in *state) (renewed bool, err error) {
 	was, err := s.chat(ctx, in)
 	if err != nil {
 		return false, err
@@ -61,17 +61,22 @@ func (s *loading) finishOnce(ctx context.Context, tx *lineage.Store, in *state) 
 		return false, err
 	}
 	is := *t
+	if user := s.from.Chat.UserID; t.UserID == "" && user != "" {
+		is.UserID = user
+	} else if user != "" && user != t.UserID {
+		return false, &Error{Subject: SubjectChat, ID: s.from.Chat.ID, Err: ErrOtherUser}
+	}
 	if s.later {
 		is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 	}
 	switch {
 	case s.later && (is.Title != was.Title || !bytes.Equal(is.Metadata, was.Metadata) || !s.at.Equal(was.UpdatedAt)):
-	case in.from.(*write.Stage).Changes() == 0:
+	case is.UserID == was.UserID && in.from.(*write.Stage).Changes() == 0:
 		return false, nil
 	default:
 		is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs
 	}
-	_, err = write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+	_, err = write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 		b.StateThread(is)
 		return nil
 	})
@@ -85,7 +90,7 @@ func isProblem(err error) bool {
 }
 
 // names brings branches and checkpoints.
-func (s *loading) names(ctx context.Context, tx *lineage.Store, in *state, h *history) error {
+func (s *loading) names(ctx context.Context, tx *lineage.Tx, in *state, h *history) error {
 	t, err := in.from.Thread(ctx, s.thread)
 	if err != nil {
 		return err
@@ -130,7 +135,7 @@ func (s *loading) names(ctx context.Context, tx *lineage.Store, in *state, h *hi
 }
 
 // branchAs brings a branch to where it is.
-func (s *loading) branchAs(ctx context.Context, tx *lineage.Store, in *state, h *history, b Branch) error {
+func (s *loading) branchAs(ctx context.Context, tx *lineage.Tx, in *state, h *history, b Branch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
@@ -205,7 +210,7 @@ func (s *loading) checkpointAs(ctx context.Context, in *state, thread *lineage.T
 
 // moveOthers moves the branches and checkpoints that still lead to earlier versions, but for
 // the branches that are done.
-func (s *loading) moveOthers(ctx context.Context, tx *lineage.Store, in *state, h *history, thread *lineage.Thread, done map[string]bool) error {
+func (s *loading) moveOthers(ctx context.Context, tx *lineage.Tx, in *state, h *history, thread *lineage.Thread, done map[string]bool) error {
 	for b, err := range in.from.Branches(ctx, s.thread, "", "") {
 		if err != nil {
 			return err

@@ -127,7 +127,7 @@ func (h *history) add(is, after structure.SpanRef, id string) {
 
 // renew adds the new versions, and again the messages of the store that follow earlier ones.
 // It returns the history with them, and whether there were any.
-func (s *loading) renew(ctx context.Context, tx *lineage.Store, in *state, t *structure.Thread) (*history, bool, error) {
+func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *structure.Thread) (*history, bool, error) {
 	h, err := readHistory(ctx, in.from.(*write.Stage).Reader, t)
 	if err != nil {
 		return nil, false, err
@@ -205,6 +205,9 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 		is, err = s.sayAgain(ctx, thread, parent, was)
 	} else {
 		item := loadedItem(&v.Message)
+		if item.Origin, err = s.originOf(ctx, in, h, &v.Message); err != nil {
+			return false, err
+		}
 		if known {
 			entries, err := s.store.Span(ctx, was)
 			if err != nil {
@@ -217,6 +220,28 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 	h.latest[v.ID] = is
 	h.add(is, parent, v.ID)
 	return true, err
+}
+
+// originOf returns the origin of a new version. What it was derived from may have a new version,
+// too.
+func (s *loading) originOf(ctx context.Context, in *state, h *history, m *Message) (lineage.Origin, error) {
+	own := *m
+	if at, ok := h.latest[m.Origin.DerivedFrom]; ok {
+		is, err := in.contentAt(ctx, at)
+		if err != nil {
+			return lineage.Origin{}, err
+		}
+		own.Origin.DerivedFrom = is.String()
+	}
+	t, err := s.chat(ctx, in)
+	if err != nil {
+		return lineage.Origin{}, err
+	}
+	origin, err := in.originIn(ctx, t, &own)
+	if isMissing(err) {
+		err = nil
+	}
+	return origin, err
 }
 
 // sayAgain adds a message again behind another span.

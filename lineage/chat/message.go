@@ -19,10 +19,36 @@ type Message struct {
 	Data json.RawMessage `json:"data"`
 	// CreatedAt is in Unix milliseconds; 0 in a new message is now.
 	CreatedAt int64 `json:"createdAt"`
+	// Origin is who said it.
+	Origin Origin `json:"origin,omitzero"`
+}
+
+// Origin tells who said a message, and from what it was made. A message need not state any of
+// it: without a user it is of the chat's user.
+type Origin struct {
+	UserID string `json:"userId,omitempty"`
+	// ModelID is the model that made it.
+	ModelID string `json:"modelId,omitempty"`
+	// SourceID is where it comes from: a document, a URL.
+	SourceID string `json:"sourceId,omitempty"`
+	// DerivedFrom is what it was edited or derived from: a message that is in the chat, by its
+	// id, or content, by its SHA-256. A store may answer the content of the message in its place.
+	DerivedFrom string `json:"derivedFrom,omitempty"`
+}
+
+func (o Origin) check() error {
+	for _, text := range [][2]string{
+		{"user id", o.UserID}, {"model id", o.ModelID}, {"source id", o.SourceID}, {"derived from", o.DerivedFrom},
+	} {
+		if err := checkText(text[0], text[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Same reports whether two messages of one id say the same: they differ in
-// nothing but when they were made and in how their JSON is laid out.
+// nothing but when and by whom they were made and in how their JSON is laid out.
 func (m Message) Same(other Message) bool {
 	return m.ID == other.ID && m.ChatID == other.ChatID && m.ParentID == other.ParentID &&
 		m.Name == other.Name && m.Type == other.Type && sameJSON(m.Data, other.Data)

@@ -47,9 +47,9 @@ func latest(store *lineage.Store) state {
 
 // update changes the store, in one step: see lineage.Store.Update. change reads the state
 // that it is given, not that of s.
-func (s *state) update(ctx context.Context, change func(tx *lineage.Store, in *state) error) error {
-	return s.store.Update(ctx, func(tx *lineage.Store) error {
-		stage := write.Of(tx).Engine().(*write.Stage)
+func (s *state) update(ctx context.Context, change func(tx *lineage.Tx, in *state) error) error {
+	return s.store.Update(ctx, func(tx *lineage.Tx) error {
+		stage := write.Of(tx.Store).Engine().(*write.Stage)
 		stage.AllowLarge() // what a caller gives at once is in memory already
 		return change(tx, &state{store: s.store, from: stage})
 	})

@@ -80,7 +80,7 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	if err := b.Check(); err != nil {
 		return Branch{}, err
 	}
-	err = s.update(ctx, func(tx *lineage.Store, in *state) error {
+	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.mustThread(ctx, b.ChatID)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
-	return s.update(ctx, func(tx *lineage.Store, in *state) error {
+	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.mustThread(ctx, chatID)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 // UpdateBranchHead implements Store. A move other than forward is kept in the
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
-	return s.update(ctx, func(tx *lineage.Store, in *state) error {
+	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		b, c, err := in.branch(ctx, branchID)
 		if err != nil {
 			return err
@@ -195,13 +195,13 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 }
 
 // move makes a branch stand at a span. Forward is no move to be kept.
-func (s *state) move(ctx context.Context, tx *lineage.Store, c *backend.Context, to structure.SpanRef, reason string) error {
+func (s *state) move(ctx context.Context, tx *lineage.Tx, c *backend.Context, to structure.SpanRef, reason string) error {
 	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
 	if err != nil || to == c.Tip {
 		return err
 	}
 	if forward {
-		_, err := write.Of(tx).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		_, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 			b.Expect(c.ID, c.Tip)
 			b.Point(c.ID, to)
 			return nil

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -120,7 +122,7 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 
 // ChangeChat implements Store.
 func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
-	err := s.update(ctx, func(tx *lineage.Store, in *state) error {
+	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.mustThread(ctx, id)
 		if err != nil {
 			return err
@@ -132,6 +134,9 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 		if err == nil {
 			err = u.Check()
 		}
+		if err == nil {
+			err = u.CheckUser(id, t.UserID)
+		}
 		if err != nil {
 			return err
 		}
@@ -140,6 +145,9 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 			return err
 		}
 		return thread.Update(ctx, func(i *lineage.ThreadInfo) error {
+			if u.UserID != nil {
+				i.UserID = *u.UserID
+			}
 			if u.Title != nil {
 				i.Title = *u.Title
 			}
@@ -155,8 +163,8 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 	return s.made(ctx, id)
 }
 
-// ListChats implements Store. It costs the offset and what is read of the list, with a
-// filter for a user, or for a value at the top of the metadata that is not nil. Other filters
+// ListChats implements Store. It costs the offset and what is read of the list, as
+// backend.ThreadQuery says. Filters for values inside of objects in the metadata, or for nothing,
 // are tested on each chat.
 func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
 	return func(yield func(ChatInfo, error) bool) {
@@ -164,13 +172,18 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 			yield(ChatInfo{}, err)
 			return
 		}
+		q, err := o.query()
+		if err != nil {
+			yield(ChatInfo{}, err)
+			return
+		}
 		left, skip := o.Limit, o.Offset
-		for t, err := range s.store.Threads(ctx, o.query()) {
+		for t, err := range s.store.Threads(ctx, q) {
 			if err != nil {
 				yield(ChatInfo{}, err)
 				return
 			}
-			if o.Metadata != nil && !o.Metadata.Matches(t.Was.Metadata) {
+			if slices.ContainsFunc(o.Metadata, func(f MetadataFilter) bool { return !f.Matches(t.Was.Metadata) }) {
 				continue
 			}
 			if skip > 0 {
@@ -181,6 +194,7 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 			if isNotFound(err) {
 				continue // deleted since
 			}
+			info.Page = t.Page.String()
 			if !yield(info, err) || err != nil {
 				return
 			}
@@ -192,16 +206,29 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 }
 
 // query returns the part of the options that a store's lists of threads answer.
-func (o *ListOptions) query() (q lineage.ThreadQuery) {
+func (o *ListOptions) query() (q lineage.ThreadQuery, err error) {
+	q = lineage.ThreadQuery{SourcePrefix: o.IDPrefix, TitlePrefix: o.TitlePrefix, Oldest: o.Oldest}
 	if o.UserID != "" {
 		q.User = &o.UserID
 	}
-	if m := o.Metadata; m != nil && m.Value != nil && !strings.Contains(m.Key, ".") {
+	for _, m := range o.Metadata {
+		if m.Value == nil || strings.Contains(m.Key, ".") {
+			continue
+		}
 		if value, err := json.Marshal(m.Value); err == nil {
-			q.Metadata = []lineage.MetadataIs{{Key: m.Key, Value: value}}
+			q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: m.Key, Value: value})
 		}
 	}
-	return q
+	for _, bound := range []struct {
+		at *time.Time
+		is int64
+	}{{&q.From, o.From}, {&q.To, o.To}} {
+		if bound.is != 0 {
+			*bound.at = time.UnixMilli(bound.is)
+		}
+	}
+	q.After, err = backend.ParsePageToken(o.After)
+	return q, err
 }
 
 func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {

@@ -14,7 +14,7 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, c Checkpoint) (made Chec
 	if err := c.Check(); err != nil {
 		return Checkpoint{}, err
 	}
-	err = s.update(ctx, func(tx *lineage.Store, in *state) error {
+	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.mustThread(ctx, c.ChatID)
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *onStore) DeleteCheckpoint(ctx context.Context, chatID, name string) err
 	if name == "" {
 		return nil
 	}
-	return s.update(ctx, func(tx *lineage.Store, in *state) error {
+	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.thread(ctx, chatID)
 		if err != nil || t == nil {
 			return err

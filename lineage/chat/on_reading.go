@@ -116,6 +116,7 @@ func (r *reading) message(ctx context.Context, step *backend.Step, parent Ref) (
 	u := &step.Span.Usages[0]
 	m := Message{
 		ID: id, ChatID: r.chatID, ParentID: parent, Name: roleOf(step), Type: typeOf(u), CreatedAt: u.CreatedAt.UnixMilli(),
+		Origin: originOf(step),
 	}
 	if m.Data, err = r.data(ctx, step, id); err != nil {
 		return Message{}, fmt.Errorf("message %q: %w", id, err)

@@ -20,7 +20,7 @@ func itemOf(m *Message) lineage.Item {
 }
 
 // kept returns the thread of a chat to add messages to, which it keeps from now on.
-func kept(ctx context.Context, tx *lineage.Store, t *structure.Thread) (*lineage.Thread, error) {
+func kept(ctx context.Context, tx *lineage.Tx, t *structure.Thread) (*lineage.Thread, error) {
 	thread, err := tx.Thread(ctx, t.ID)
 	if err == nil && !t.Keeps {
 		err = thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
@@ -36,7 +36,7 @@ func tellTime(messages ...Message) bool {
 }
 
 // touch states that a chat is updated now.
-func touch(ctx context.Context, tx *lineage.Store, id structure.ThreadID) error {
+func touch(ctx context.Context, tx *lineage.Tx, id structure.ThreadID) error {
 	thread, err := tx.Thread(ctx, id)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return s.update(ctx, func(tx *lineage.Store, in *state) error {
+	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.mustThread(ctx, m.ChatID)
 		if err != nil {
 			return err
@@ -69,9 +69,13 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if err != nil {
 			return err
 		}
+		item := itemOf(&m)
+		if item.Origin, err = in.originIn(ctx, t, &m); err != nil {
+			return err
+		}
 		thread, err := tx.Thread(ctx, t.ID)
 		if err == nil {
-			_, err = thread.Hang(ctx, parent, itemOf(&m))
+			_, err = thread.Hang(ctx, parent, item)
 		}
 		if err == nil && !tellTime(m) {
 			err = touch(ctx, tx, t.ID)
@@ -90,7 +94,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	for i := range items {
 		items[i] = itemOf(&r.Messages[i])
 	}
-	err = s.update(ctx, func(tx *lineage.Store, in *state) error {
+	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
 		t, err := in.mustThread(ctx, r.ChatID)
 		if err != nil {
 			return err
@@ -109,6 +113,11 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		if err == nil {
 			err = in.requireNew(ctx, t, r.Messages)
 		}
+		for i := range items {
+			if err == nil {
+				items[i].Origin, err = in.originIn(ctx, t, &r.Messages[i])
+			}
+		}
 		if err == nil {
 			_, err = c.Extend(ctx, items...)
 		}
@@ -124,7 +133,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 }
 
 // branchToExtend returns the branch of a request, which must stand where the request says.
-func (s *state) branchToExtend(ctx context.Context, tx *lineage.Store, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
+func (s *state) branchToExtend(ctx context.Context, tx *lineage.Tx, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
 	_, c, err := s.branchIn(ctx, t, r.ChatID, r.BranchID)
 	if err != nil {
 		return nil, err

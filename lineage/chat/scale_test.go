@@ -72,7 +72,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 				return nil
 			}},
 			{"list chats by metadata", func() error {
-				o := chat.ListOptions{Metadata: &chat.MetadataFilter{Key: "none", Value: "x"}}
+				o := chat.ListOptions{Metadata: []chat.MetadataFilter{{Key: "none", Value: "x"}}}
 				for _, err := range chats.ListChats(background, o) {
 					return err
 				}

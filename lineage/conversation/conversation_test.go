@@ -207,7 +207,7 @@ func TestMergeLarge(t *testing.T) {
 	require.NoError(t, err)
 	merged, err := c.Messages(bg)
 	require.NoError(t, err)
-	require.Equal(t, messages, merged)
+	require.Equal(t, messages, unmerged(merged))
 }
 
 func TestDeleteCurrent(t *testing.T) {

@@ -23,9 +23,13 @@ type Message struct {
 	Fields map[string]json.RawMessage
 	// Erased is set when the message was read but its content had been erased.
 	Erased bool
+	// By is who said it, with which model and where it comes from, as far as that is stated.
+	By content.Attribution
+	// DerivedFrom is the content that it was edited or derived from, if any.
+	DerivedFrom lineage.ContentID
 }
 
-// Equal reports whether two messages say the same.
+// Equal reports whether two messages say the same, whoever said it.
 func (m Message) Equal(other Message) bool {
 	return m.Role == other.Role && m.Content == other.Content && m.Erased == other.Erased &&
 		maps.EqualFunc(m.Fields, other.Fields, func(a, b json.RawMessage) bool {
@@ -42,14 +46,17 @@ func (m Message) item() (lineage.Item, error) {
 	if m.Erased {
 		return lineage.Item{}, fmt.Errorf("message whose content was erased: %w", lineage.ErrInvalid)
 	}
+	i := lineage.Item{
+		Role: m.Role, Type: content.TypeText, Body: []byte(m.Content),
+		Origin: content.BlockOrigin{ParentID: m.DerivedFrom}.By(m.By),
+	}
 	if len(m.Fields) == 0 {
-		return lineage.Item{Role: m.Role, Type: content.TypeText, Body: []byte(m.Content)}, nil
+		return i, nil
 	}
-	body, err := m.encode()
-	if err != nil {
-		return lineage.Item{}, err
-	}
-	return lineage.Item{Role: m.Role, Type: content.TypeJSON, Body: body}, nil
+	var err error
+	i.Type = content.TypeJSON
+	i.Body, err = m.encode()
+	return i, err
 }
 
 func (m Message) encode() ([]byte, error) {
@@ -133,6 +140,13 @@ func decode(role, mediaType string, body []byte) Message {
 
 // messageOf returns the message that an entry is. It shares nothing with the entry.
 func (c *Conversation) messageOf(ctx context.Context, e *lineage.Entry) (Message, error) {
+	m, err := c.said(ctx, e)
+	m.By, m.DerivedFrom = e.Origin.Attribution(), e.Origin.ParentID
+	return m, err
+}
+
+// said returns what a message says.
+func (c *Conversation) said(ctx context.Context, e *lineage.Entry) (Message, error) {
 	if e.Erased {
 		return Message{Role: e.Role, Erased: true}, nil
 	}

@@ -16,6 +16,9 @@
 // the messages to send, and Save appends what is pending to the branch, all of it or
 // nothing. Context is not kept: set it whenever a chat is opened.
 //
+// A message states the model that made it by [Fragment.From]; its user is that of the chat
+// unless it states another. A new version of a message is derived from it.
+//
 // Messages are immutable, so nothing that was saved is ever lost:
 //
 //   - saving a new version of a message makes a branch beside the old one;

@@ -186,14 +186,17 @@ func stored(f Fragment, version bool) (chat.Message, error) {
 	if err != nil {
 		return chat.Message{}, messageError(f.ID, err)
 	}
-	id := f.ID
+	id, origin := f.ID, f.Origin
 	if version {
+		if origin.DerivedFrom == "" {
+			origin.DerivedFrom = f.ID
+		}
 		id = uuid.NewString()
 		if data, err = withID(data, id); err != nil {
 			return chat.Message{}, messageError(f.ID, err)
 		}
 	}
-	return chat.Message{ID: id, Name: f.Name, Type: string(f.Type), Data: data}, nil
+	return chat.Message{ID: id, Name: f.Name, Type: string(f.Type), Data: data, Origin: origin}, nil
 }
 
 // withID changes the id in the stored form of a message. A form of the caller's own

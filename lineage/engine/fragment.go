@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/lineage-store/lineage/lineage/chat"
 )
 
 // FragmentType tells context from conversation.
@@ -40,6 +42,9 @@ type Fragment struct {
 	Codec Codec
 	// Metadata is for the caller's own use and is never rendered.
 	Metadata map[string]any
+	// Origin is who said a message and with which model. A new version of a saved message
+	// is derived from that, unless it says something else.
+	Origin chat.Origin
 
 	lazy *lastAssistant
 }
@@ -79,8 +84,14 @@ func (f Fragment) Resolve(id string) Fragment {
 	}
 	resolved := AssistantText(f.lazy.content, id)
 	resolved.Persist = f.Persist
-	resolved.Metadata = maps.Clone(f.Metadata)
+	resolved.Metadata, resolved.Origin = maps.Clone(f.Metadata), f.Origin
 	return resolved
+}
+
+// From returns the message fragment with the model that made it.
+func (f Fragment) From(model string) Fragment {
+	f.Origin.ModelID = model
+	return f
 }
 
 // WithID returns the message fragment under another id, which its stored form

@@ -22,6 +22,9 @@ var schemaChats string
 //go:embed schema_2_versions.sql
 var schemaVersions string
 
+//go:embed schema_3_origins.sql
+var schemaOrigins string
+
 // Dialect is Postgres's. Identifiers are in lower case, as it folds those of the
 // documented script, which are not quoted.
 type Dialect struct {
@@ -40,7 +43,7 @@ func (d Dialect) Syntax() sqladapter.Syntax {
 		Recursive: "RECURSIVE",
 		Version:   `m."xmin"::text`,
 		Limit:     func(limit string) string { return "LIMIT " + limit },
-		Page:      func(limit, offset string) string { return "LIMIT " + limit + " OFFSET " + offset },
+		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 	}
 	x.Terms = func(parameter string) string {
 		return "array_to_tsvector(string_to_array(btrim(" + parameter + "), ' '))"
@@ -65,6 +68,7 @@ func (d Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: d.script(schemaDocumented), SQL: d.script(schemaChats)},
 		{Version: 2, Name: "versions", SQL: d.script(schemaVersions)},
+		{Version: 3, Name: "origins", SQL: d.script(schemaOrigins)},
 	}
 }
 

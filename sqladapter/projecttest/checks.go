@@ -216,11 +216,44 @@ func (s *suite) testUsers(t *testing.T) {
 	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
 	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
 	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
+	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "content_blocks" WHERE "origin_user_id" IS NOT NULL`), "nobody owns what both said")
 	require.NoError(t, threads["bob"].Delete(bg))
 	s.project(t, store, db)
 	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
 	require.Equal(t, 0, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+}
+
+// testOwners has threads in which nobody said anything: their users are there as long as they are.
+// A thread gets a user later.
+func (s *suite) testOwners(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	make := func(user string) *lineage.Thread {
+		thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: user})
+		require.NoError(t, err)
+		return thread
+	}
+	users := func(want ...string) {
+		t.Helper()
+		s.project(t, store, db)
+		require.Equal(t, len(want), count(t, place, `SELECT COUNT(*) FROM "users"`))
+		for _, user := range want {
+			require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = '`+user+`'`), user)
+		}
+		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	}
+	ada, again, nobody := make("ada"), make("ada"), make("")
+	users("ada")
+	require.NoError(t, nobody.Update(bg, func(i *lineage.ThreadInfo) error { i.UserID = "bob"; return nil }))
+	users("ada", "bob")
+	require.NoError(t, ada.Delete(bg))
+	users("ada", "bob")
+	require.NoError(t, again.Delete(bg))
+	users("bob")
+	require.NoError(t, nobody.Delete(bg))
+	users()
 }
 
 // testInterrupted stops a projector at each statement. The next one goes on.

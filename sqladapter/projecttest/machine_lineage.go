@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -31,21 +32,47 @@ func (m *machine) newContext(*rapid.T) error {
 	return m.keep(m.store.NewContext(bg, lineage.ContextOptions{Metadata: []byte(`{"loose":true}`)}))
 }
 
-// setValue sets values, which are not projected.
+// setValue sets or deletes values of a context, its thread, an application and a user.
 func (m *machine) setValue(t *rapid.T) error {
 	c, err := pick(t, m.contexts)
 	if err != nil {
 		return err
 	}
-	return m.store.Update(bg, func(tx *lineage.Store) error {
+	return m.store.Update(bg, func(tx *lineage.Tx) error {
 		in, err := tx.Context(bg, c.ID())
 		if err != nil {
 			return err
 		}
-		if err := in.Values().Set(bg, "k", []byte(`"a value"`)); err != nil {
+		info, err := in.Info(bg)
+		if err != nil {
 			return err
 		}
-		return tx.UserValues("ada").Set(bg, "k", []byte("1"))
+		owners := []*lineage.Values{in.Values(), in.Values(), tx.Values(), tx.UserValues("ada"), tx.AppValues("app")}
+		if !info.Thread.IsZero() {
+			thread, err := tx.Thread(bg, info.Thread)
+			if err != nil {
+				return err
+			}
+			owners = append(owners, thread.Values())
+		}
+		for _, of := range owners {
+			key := rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key")
+			switch rapid.IntRange(0, 4).Draw(t, "value") {
+			case 0:
+				err = of.Delete(bg, key)
+			case 1:
+				body := []byte(`"` + strings.Repeat("large ", 15_000) + `"`)
+				m.note(body)
+				err = of.Set(bg, key, body)
+			default:
+				m.n++
+				err = of.Set(bg, key, fmt.Appendf(nil, `{"a value": %d}`, m.n))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

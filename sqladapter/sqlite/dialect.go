@@ -21,6 +21,9 @@ var schemaChats string
 //go:embed schema_2_chains.sql
 var schemaChains string
 
+//go:embed schema_3_origins.sql
+var schemaOrigins string
+
 // Dialect is SQLite's.
 type Dialect struct{}
 
@@ -34,7 +37,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Quotes:    [2]string{`"`, `"`},
 		Recursive: "RECURSIVE",
 		Limit:     func(limit string) string { return "LIMIT " + limit },
-		Page:      func(limit, offset string) string { return "LIMIT " + limit + " OFFSET " + offset },
+		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 	}
 }
 
@@ -48,6 +51,7 @@ func (Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats},
 		{Version: 2, Name: "chains", SQL: schemaChains},
+		{Version: 3, Name: "origins", SQL: schemaOrigins},
 	}
 }
 

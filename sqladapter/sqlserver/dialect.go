@@ -21,6 +21,9 @@ var schemaChats string
 //go:embed schema_2_versions.sql
 var schemaVersions string
 
+//go:embed schema_3_origins.sql
+var schemaOrigins string
+
 //go:embed schema_fulltext.sql
 var schemaFullText string
 
@@ -39,9 +42,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Exactly:   "COLLATE Latin1_General_BIN2",
 		Version:   version,
 		Limit:     func(limit string) string { return "OFFSET 0 ROWS FETCH NEXT " + limit + " ROWS ONLY" },
-		Page: func(limit, offset string) string {
-			return "OFFSET " + offset + " ROWS FETCH NEXT " + limit + " ROWS ONLY"
-		},
+		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 	}
 }
 
@@ -56,6 +57,7 @@ func (Dialect) Migrations() []sqladapter.Migration {
 	return []sqladapter.Migration{
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats, Outside: schemaFullText, OutsideIf: hasFullText},
 		{Version: 2, Name: "versions", SQL: schemaVersions},
+		{Version: 3, Name: "origins", SQL: schemaOrigins},
 	}
 }
 

@@ -5,13 +5,15 @@
 --
 -- content_blocks, contexts and message_usages have the documented columns first.
 
+-- Everyone who said something or whose chat is here.
 CREATE TABLE [users] (
   [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY
 );
 
 -- A block with an empty content_type is known by its id only: it was erased, or is
 -- not used here and something else was derived from it. Bodies of more than 64 MiB
--- are empty although their size is not 0.
+-- are empty although their size is not 0. The user, model and source of the origin are
+-- null: others may say the same, so they belong to each usage.
 CREATE TABLE [content_blocks] (
   [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, -- SHA-256
   [content_type] NVARCHAR(MAX) NOT NULL,
@@ -74,7 +76,7 @@ CREATE INDEX [lineage_contexts_summary] ON [contexts] ([summary_content_id]);
 
 -- An appearance of content: as a message, as a revision of a document ("name" is the
 -- document) or as an asset ("name" is its file name). The type and origin are those
--- of this appearance.
+-- of this appearance, as far as it states them: without a user it is of the chat's.
 CREATE TABLE [message_usages] (
   [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
   [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [content_blocks] ([id]),
@@ -102,3 +104,22 @@ CREATE INDEX [lineage_message_usages_user] ON [message_usages] ([origin_user_id]
 CREATE TABLE [lineage_orphans] (
   [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY
 );
+
+-- Named values: the latest of each key and, of a context, the earlier ones that its forks
+-- inherit. Neither value nor content_id is there where a context hides what it would inherit.
+-- seen_span_id is where the context stood: forks that start behind it inherit the value. It may
+-- be a span that is gone.
+CREATE TABLE [lineage_values] (
+  [id] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, -- made of the owner, the key and the commit
+  [scope] NVARCHAR(16) COLLATE Latin1_General_BIN2 NOT NULL, -- store, application, user, thread or context
+  [owner] NVARCHAR(512) COLLATE Latin1_General_BIN2 NOT NULL, -- the name, or the id; empty for the store
+  [key] NVARCHAR(512) COLLATE Latin1_General_BIN2 NOT NULL,
+  [value] NVARCHAR(MAX), -- JSON
+  [content_id] NVARCHAR(64) COLLATE Latin1_General_BIN2, -- of a large value
+  [latest] BIGINT NOT NULL, -- 0 for an earlier one
+  [set_at] BIGINT NOT NULL,
+  [commit_number] BIGINT NOT NULL,
+  [seen_span_id] NVARCHAR(MAX)
+);
+CREATE INDEX [lineage_values_owner] ON [lineage_values] ([scope], [owner]);
+CREATE INDEX [lineage_values_content] ON [lineage_values] ([content_id]);

@@ -48,6 +48,23 @@ func testSearchMadeAgain(t *testing.T, c Config) {
 	requireFound(t, s, "c", "zebra")
 }
 
+// testOriginsOfDeleted deletes a message with an origin as another program does. One that gets its
+// id later has no origin.
+func testOriginsOfDeleted(t *testing.T, c Config) {
+	p := c.New(t)
+	s := open(t, p).Chats()
+	_, err := s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	m := chat.Message{ID: "m", ChatID: "c", Name: "user", Data: []byte(`{}`), Origin: chat.Origin{UserID: "bob", ModelID: "large"}}
+	require.NoError(t, s.AddMessage(background, m))
+	require.NoError(t, p.Exec(background, `DELETE FROM messages WHERE id = 'm'`))
+	m.Origin = chat.Origin{}
+	require.NoError(t, s.AddMessage(background, m))
+	is, err := s.Message(background, "m")
+	require.NoError(t, err)
+	require.Zero(t, is.Origin)
+}
+
 // chains are messages and their parents.
 type chains map[string]string
 

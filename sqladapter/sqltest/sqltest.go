@@ -62,6 +62,7 @@ func Run(t *testing.T, c Config) {
 		{"search in all chats of a user", testSearchAllOfUser},
 		{"search in what others change", testSearchChanged},
 		{"search in a chat that was made again", testSearchMadeAgain},
+		{"origins of what others delete", testOriginsOfDeleted},
 		{"chains that others change", testChains},
 		{"search in a long message", testSearchLong},
 		{"long ids", testLongIDs},

@@ -133,6 +133,30 @@ func testChangeChat(t *testing.T, s *store) {
 	require.Equal(t, stored, is)
 }
 
+// testChatUsers gives a chat a user. It keeps the one that it has.
+func testChatUsers(t *testing.T, s *store) {
+	_, err := s.CreateChat(background, chat.Chat{ID: "c"})
+	require.NoError(t, err)
+	ada, bob, nobody, title := "ada", "bob", "", "t"
+	for _, user := range []*string{&nobody, &ada, &ada} {
+		got, err := s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user})
+		require.NoError(t, err)
+		require.Equal(t, *user, got.UserID)
+	}
+	require.Equal(t, []string{"c"}, s.list(chat.ListOptions{UserID: "ada"}))
+	for _, user := range []*string{&bob, &nobody} {
+		_, err = s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user, Title: &title})
+		s.requireError(err, chat.ErrOtherUser, chat.SubjectChat, "c")
+	}
+	bad := "a\x00b"
+	_, err = s.UpdateChat(background, "c", chat.ChatUpdate{UserID: &bad})
+	require.ErrorIs(t, err, chat.ErrInvalid)
+	got, err := s.UpdateChat(background, "c", chat.ChatUpdate{Metadata: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	require.Equal(t, "ada", got.UserID)
+	require.Empty(t, got.Title, "what was refused changed nothing")
+}
+
 func testListChats(t *testing.T, s *store) {
 	require.Empty(t, s.list(chat.ListOptions{}))
 	for i, user := range []string{"ada", "bob", "ada", "ada"} {
@@ -156,7 +180,7 @@ func testListChats(t *testing.T, s *store) {
 	} {
 		require.Equal(t, test.want, s.list(test.options), test.name)
 	}
-	for _, bad := range []chat.ListOptions{{Limit: -1}, {Offset: -1}, {Metadata: &chat.MetadataFilter{Key: "a", Value: []int{1}}}} {
+	for _, bad := range []chat.ListOptions{{Limit: -1}, {Offset: -1}, {Metadata: []chat.MetadataFilter{{Key: "a", Value: []int{1}}}}} {
 		for _, err := range s.ListChats(background, bad) {
 			require.ErrorIs(t, err, chat.ErrInvalid)
 		}
@@ -219,10 +243,10 @@ func testMetadataFilter(t *testing.T, s *store) {
 		{"big", int64(9007199254740992), nil},
 		{"missing", "v", nil},
 	} {
-		got := s.list(chat.ListOptions{Metadata: &chat.MetadataFilter{Key: test.key, Value: test.value}})
+		got := s.list(chat.ListOptions{Metadata: []chat.MetadataFilter{{Key: test.key, Value: test.value}}})
 		require.ElementsMatch(t, test.want, got, "%s = %v", test.key, test.value)
 	}
-	require.Equal(t, []string{"yes"}, s.list(chat.ListOptions{UserID: "ada", Limit: 5, Metadata: &chat.MetadataFilter{Key: "tag", Value: "a"}}))
+	require.Equal(t, []string{"yes"}, s.list(chat.ListOptions{UserID: "ada", Limit: 5, Metadata: []chat.MetadataFilter{{Key: "tag", Value: "a"}}}))
 }
 
 // testUpdateOrder lists chats by what happened to them last.

@@ -37,6 +37,7 @@ func Run(t *testing.T, c Config) {
 		{"chat updates", testUpdateChat},
 		{"new version", testNewVersion},
 		{"new version of a root", testNewRoot},
+		{"origins", testOrigins},
 		{"several new versions", testSeveralVersions},
 		{"versions before saving", testPendingVersions},
 		{"ids of other chats", testOtherChat},

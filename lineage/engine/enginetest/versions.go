@@ -184,3 +184,29 @@ func testLastAssistant(t *testing.T, s *store) {
 		require.Equal(t, []string{"main", "main-v2", "main-v2-v2", "main-v2-v2-v2*"}, s.names("loop"))
 	})
 }
+
+// testOrigins saves an answer with its model and a new version of it with another.
+func testOrigins(t *testing.T, s *store) {
+	c := s.open("c")
+	said := assistant("a1").From("large")
+	said.Origin.UserID = "bob"
+	c.save(user("q1"), said)
+	c.save(says("assistant", "a1", "better").From("small"))
+	better := c.Head()
+	require.NotEqual(t, chat.Ref("a1"), better)
+	require.NoError(t, c.Set(engine.LastAssistantMessage("best").From("tiny")))
+	best, err := c.Save(background)
+	require.NoError(t, err)
+	for id, want := range map[string]chat.Origin{
+		"q1": {}, "a1": {UserID: "bob", ModelID: "large"}, string(better): {ModelID: "small"}, string(best): {ModelID: "tiny"},
+	} {
+		m, err := s.Message(background, id)
+		require.NoError(t, err)
+		got := m.Origin
+		if id == string(better) || id == string(best) {
+			require.NotEmpty(t, got.DerivedFrom)
+			got.DerivedFrom = ""
+		}
+		require.Equal(t, want, got, id)
+	}
+}

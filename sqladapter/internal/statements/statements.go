@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
@@ -24,7 +25,8 @@ type Statement struct {
 
 // Repeats reports whether the statement has a mark that repeats.
 func (s Statement) Repeats() bool {
-	return strings.Contains(string(s.Text), "{list}") || strings.Contains(string(s.Text), "{rows") || strings.Contains(string(s.Text), "{likes")
+	return strings.Contains(string(s.Text), "{list}") || strings.Contains(string(s.Text), "{rows") || strings.Contains(string(s.Text), "{likes") ||
+		strings.Contains(string(s.Text), "{metadata")
 }
 
 // OnlyNumbered reports whether the statement is for databases with numbered rows,
@@ -41,7 +43,10 @@ func (s Statement) OnlyNumbered() bool {
 // Most returns how often the statement repeats its mark at most.
 func (s Statement) Most(limits sqladapter.Limits) int {
 	_, rows, ok := strings.Cut(string(s.Text), "{rows:")
-	if !ok {
+	switch {
+	case strings.Contains(string(s.Text), "{metadata"):
+		return backend.MaxMetadata
+	case !ok:
 		return 1000
 	}
 	end := strings.IndexFunc(rows, func(r rune) bool { return r < '0' || r > '9' })

@@ -1,0 +1,226 @@
+package lineage
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Author tells who added an entry to a history.
+type Author struct {
+	// Context is the context that it was added through; zero when that cannot be
+	// told, as for a history that was imported.
+	Context ContextID
+	// Origin is that of the entry. If the entry states no user, the user is that of the
+	// thread that the entry was added to. If the answer of a model states no model, the model is
+	// the one now in force in Context or, if Context is zero or was deleted, in all contexts of
+	// the thread. A program that changes the model of a context should therefore state it
+	// with each message (Item.From).
+	Origin Origin
+	Commit uint64
+}
+
+// Author returns who added an entry: the context that stood at its span after the
+// commit that brought it, and the origin of this usage with what follows from its thread
+// and context.
+func (s *Store) Author(ctx context.Context, e *Entry) (Author, error) {
+	said := newAuthorship(ctx, s, s.engine)
+	author := Author{Commit: e.Commit}
+	var err error
+	if author.Context, err = said.context(e); err != nil {
+		return Author{}, err
+	}
+	author.Origin, err = said.origin(e)
+	return author, err
+}
+
+// authorship finds out who added entries. It keeps what it looked up.
+type authorship struct {
+	ctx    context.Context
+	engine backend.Engine
+	from   backend.Reader
+	// homes are the homes of runs, and users those of threads that are there.
+	homes map[structure.RunID]structure.Home
+	users map[structure.Home]string
+	// models has the model in force in a context, and threads whether all contexts of a thread
+	// agree in one.
+	models  map[ContextID]string
+	threads map[structure.Home]agreement
+	// tips are those that the commit moved.
+	commit uint64
+	tips   []structure.Tip
+}
+
+type agreement struct {
+	model  string
+	agreed bool
+}
+
+func newAuthorship(ctx context.Context, s *Store, from backend.Reader) *authorship {
+	return &authorship{
+		ctx: ctx, engine: s.engine, from: from,
+		homes: make(map[structure.RunID]structure.Home), users: make(map[structure.Home]string),
+		models: make(map[ContextID]string), threads: make(map[structure.Home]agreement),
+	}
+}
+
+// origin returns the origin of an entry with what it implies.
+func (a *authorship) origin(e *Entry) (Origin, error) {
+	o := e.Origin
+	answer := o.Kind == content.OriginAssistant && o.ModelID == ""
+	if o.UserID != "" && !answer {
+		return o, nil
+	}
+	home, err := a.home(e.Span.Run)
+	if err == nil && o.UserID == "" {
+		o.UserID, err = a.user(home)
+	}
+	if err != nil || !answer {
+		return o, err
+	}
+	o.ModelID, err = a.model(e, home)
+	return o, err
+}
+
+func (a *authorship) home(run structure.RunID) (structure.Home, error) {
+	home, known := a.homes[run]
+	if known {
+		return home, nil
+	}
+	is, err := a.from.Run(a.ctx, run)
+	a.homes[run] = is.Home
+	return is.Home, err
+}
+
+// user returns the user of a thread, none if the thread was deleted.
+func (a *authorship) user(home structure.Home) (string, error) {
+	user, known := a.users[home]
+	if known || home.Thread.IsZero() {
+		return user, nil
+	}
+	thread, err := a.from.Thread(a.ctx, home.Thread)
+	if err != nil && !isNotFound(err) {
+		return "", err
+	}
+	if err == nil && thread.Home() == home {
+		user = thread.UserID
+	}
+	a.users[home] = user
+	return user, nil
+}
+
+// model returns the model of an answer that states none: the one in force in the context
+// that it was added through. Where that cannot be told, it is the one in which all contexts of
+// the thread agree.
+func (a *authorship) model(e *Entry, home structure.Home) (string, error) {
+	if a.commit != e.Commit { // before its commit is read: they mostly agree
+		if model, agreed, err := a.agreed(home); err != nil || agreed {
+			return model, err
+		}
+	}
+	through, err := a.context(e)
+	if err != nil {
+		return "", err
+	}
+	if model, there, err := a.inForce(through); err != nil || there {
+		return model, err
+	}
+	model, _, err := a.agreed(home)
+	return model, err
+}
+
+// agreed returns the model in force in all contexts of a thread, if it is the same.
+func (a *authorship) agreed(home structure.Home) (model string, agreed bool, err error) {
+	if home.Thread.IsZero() {
+		return "", false, nil
+	}
+	if is, known := a.threads[home]; known {
+		return is.model, is.agreed, nil
+	}
+	first := true
+	for c, err := range a.from.Contexts(a.ctx, home.Thread, ContextID{}) {
+		if err != nil {
+			return "", false, err
+		}
+		is, _, err := a.inForce(c.ID)
+		if err != nil {
+			return "", false, err
+		}
+		if agreed = first || is == model; !agreed {
+			model = ""
+			break
+		}
+		model, first = is, false
+	}
+	a.threads[home] = agreement{model, agreed}
+	return model, agreed, nil
+}
+
+// inForce returns the model in force in a context, none where nothing says one, and whether the
+// context is there.
+func (a *authorship) inForce(id ContextID) (model string, there bool, err error) {
+	var below []ContextID // that inherit it
+	seen := make(map[ContextID]bool)
+	for at := id; !at.IsZero() && !seen[at]; {
+		if known, ok := a.models[at]; ok {
+			model = known
+			break
+		}
+		c, err := a.from.Context(a.ctx, at)
+		if isNotFound(err) {
+			break
+		}
+		if err != nil {
+			return "", false, err
+		}
+		seen[at], below = true, append(below, at)
+		if c.Overrides.Model != nil {
+			model = *c.Overrides.Model
+			break
+		}
+		at = c.Parent
+	}
+	for _, at := range below {
+		a.models[at] = model
+	}
+	_, there = a.models[id]
+	return model, there, nil
+}
+
+// context returns the context that an entry was added through, zero when that cannot be
+// told.
+func (a *authorship) context(e *Entry) (ContextID, error) {
+	if a.commit != e.Commit {
+		if err := a.readTips(e.Commit); err != nil {
+			return ContextID{}, err
+		}
+	}
+	for i := range a.tips {
+		if t := &a.tips[i]; t.Span.Run == e.Span.Run && t.Span.Seq >= e.Span.Seq {
+			return t.Context, nil
+		}
+	}
+	return ContextID{}, nil
+}
+
+func (a *authorship) readTips(commit uint64) error {
+	a.commit, a.tips = commit, a.tips[:0]
+	for c, err := range a.engine.Feed(a.ctx, Cursor{Number: commit - 1}) {
+		if err != nil {
+			a.commit = 0
+			return err
+		}
+		if c.Number != commit {
+			break
+		}
+		for _, r := range c.Records {
+			if t, ok := r.(*structure.Tip); ok {
+				a.tips = append(a.tips, *t)
+			}
+		}
+		break
+	}
+	return nil
+}

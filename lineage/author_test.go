@@ -1,0 +1,102 @@
+package lineage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func modeled(model string) lineage.Overrides { return lineage.Overrides{Model: &model} }
+
+// by returns the user and model that Author tells of the last entry of a context.
+func by(t *testing.T, s *lineage.Store, c *lineage.Context) [2]string {
+	t.Helper()
+	author, err := s.Author(bg, lastEntry(t, c))
+	require.NoError(t, err)
+	return [2]string{author.Origin.UserID, author.Origin.ModelID}
+}
+
+// TestImpliedOrigins derives the user from the thread and the model from the context, and
+// counts by them. What a message states counts more.
+func TestImpliedOrigins(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Overrides: modeled("large")})
+	require.NoError(t, err)
+	main := activeOf(t, thread)
+	add := func(c *lineage.Context, i lineage.Item) [2]string {
+		t.Helper()
+		_, err := c.Extend(bg, i)
+		require.NoError(t, err)
+		return by(t, s, c)
+	}
+	require.Equal(t, [2]string{"ada", ""}, add(main, lineage.User("1")), "a person is no model")
+	require.Equal(t, [2]string{"ada", "large"}, add(main, lineage.Assistant("22")))
+	require.Equal(t, [2]string{"ada", "other"}, add(main, lineage.Assistant("333").From("other")))
+	bob := lineage.Assistant("4444")
+	bob.Origin.UserID = "bob"
+	require.Equal(t, [2]string{"bob", "large"}, add(main, bob))
+
+	small := modeled("small")
+	side, err := main.Fork(bg, lineage.ForkOptions{Overrides: small})
+	require.NoError(t, err)
+	below, err := side.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.Equal(t, [2]string{"bob", "large"}, by(t, s, below), "who said it stays")
+	require.Equal(t, [2]string{"ada", "small"}, add(below, lineage.Assistant("55555")))
+	spans, err := thread.Hang(bg, lineage.SpanRef{}, lineage.Assistant("666666"))
+	require.NoError(t, err)
+	hung, err := s.Span(bg, spans[0])
+	require.NoError(t, err)
+	author, err := s.Author(bg, hung[0])
+	require.NoError(t, err)
+	require.Equal(t, "ada", author.Origin.UserID)
+	require.Empty(t, author.Origin.ModelID, "the contexts of the thread do not agree")
+
+	byUser, byModel := make(map[string][2]int64), make(map[string][2]int64)
+	for _, e := range gathered(t, s.Entries(bg, main, below)) {
+		byUser[e.Origin.UserID] = [2]int64{byUser[e.Origin.UserID][0] + 1, byUser[e.Origin.UserID][1] + e.Size}
+		byModel[e.Origin.ModelID] = [2]int64{byModel[e.Origin.ModelID][0] + 1, byModel[e.Origin.ModelID][1] + e.Size}
+	}
+	require.Equal(t, map[string][2]int64{"": {1, 1}, "large": {2, 6}, "other": {1, 3}, "small": {1, 5}}, byModel)
+	require.Equal(t, map[string][2]int64{"ada": {4, 11}, "bob": {1, 4}}, byUser)
+
+	// Stored are only what was stated.
+	entries, err := below.All(bg)
+	require.NoError(t, err)
+	for i, want := range [][2]string{{}, {}, {"", "other"}, {"bob", ""}, {}} {
+		require.Equal(t, want, [2]string{entries[i].Origin.UserID, entries[i].Origin.ModelID})
+	}
+
+	// Where all contexts agree, they speak for one that was deleted.
+	require.NoError(t, below.Delete(bg))
+	require.NoError(t, side.Delete(bg))
+	author, err = s.Author(bg, hung[0])
+	require.NoError(t, err)
+	require.Equal(t, "large", author.Origin.ModelID)
+	require.NoError(t, thread.Delete(bg))
+}
+
+// TestImpliedUserOfSharedHistory keeps the user of a message that another user's thread was
+// forked behind, and loses it with the thread.
+func TestImpliedUserOfSharedHistory(t *testing.T) {
+	s := newStore(t)
+	ada, err := s.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	require.NoError(t, err)
+	say(t, activeOf(t, ada), "hers")
+	bob, err := s.CreateThread(bg, lineage.ThreadOptions{UserID: "bob"})
+	require.NoError(t, err)
+	forked, err := activeOf(t, ada).Fork(bg, lineage.ForkOptions{Thread: bob.ID()})
+	require.NoError(t, err)
+	require.Equal(t, [2]string{"ada", ""}, by(t, s, forked))
+	first := lastEntry(t, forked)
+	say(t, forked, "his")
+	require.Equal(t, [2]string{"bob", ""}, by(t, s, forked))
+	alone := newContext(t, s, "nobody's")
+	require.Equal(t, [2]string{}, by(t, s, alone))
+	require.NoError(t, ada.Delete(bg))
+	author, err := s.Author(bg, first)
+	require.NoError(t, err)
+	require.Empty(t, author.Origin.UserID)
+}

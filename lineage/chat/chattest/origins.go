@@ -1,0 +1,77 @@
+package chattest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// testOrigins adds messages that state who said them, by appending and one by one.
+func testOrigins(t *testing.T, s *store) {
+	s.createChat("c")
+	s.createChat("other")
+	s.add("other", "theirs", "")
+	whole := chat.Origin{UserID: "bob", ModelID: "large", SourceID: "https://example.com/a?b=1"}
+	asked, answer := text("", "asked", "", "user", "why?"), text("", "answer", "", "assistant", "because")
+	answer.Origin = whole
+	main := s.active("c")
+	_, err := s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, Messages: []chat.Message{asked, answer}})
+	require.NoError(t, err)
+	better := text("c", "better", "asked", "assistant", "that is why")
+	better.Origin = chat.Origin{ModelID: "small", DerivedFrom: "answer"}
+	require.NoError(t, s.AddMessage(background, better))
+	require.NoError(t, s.AddMessage(background, better), "it is known")
+
+	// What it was derived from may be content, of which the store need not know anything.
+	quoted := text("c", "quoted", "asked", "assistant", "as they say")
+	quoted.Origin.DerivedFrom = content.Sum([]byte("never said here")).String()
+	_, err = s.Append(background, chat.AppendRequest{
+		ChatID: "c", NewBranch: &chat.Branch{Name: "side", HeadMessageID: "asked"}, Messages: []chat.Message{quoted},
+	})
+	require.NoError(t, err)
+
+	check := func() {
+		for id, want := range map[string]chat.Origin{"asked": {}, "answer": whole, "better": better.Origin, "quoted": quoted.Origin} {
+			m, err := s.Message(background, id)
+			require.NoError(t, err)
+			got := m.Origin
+			if want.DerivedFrom == "answer" {
+				require.NotEmpty(t, got.DerivedFrom, "a store may know the message by its content")
+				got.DerivedFrom = want.DerivedFrom
+			}
+			require.Equal(t, want, got, id)
+		}
+		last := collect(t, s.MessageChain(background, "answer"))[1]
+		require.Equal(t, whole, last.Origin)
+	}
+	check()
+	if !s.config.Forgets {
+		s.reopen()
+		check()
+	}
+
+	for want, from := range map[error]string{chat.ErrNotFound: "nowhere", chat.ErrOtherChat: "theirs"} {
+		bad := text("c", "bad", "asked", "assistant", "")
+		bad.Origin.DerivedFrom = from
+		require.ErrorIs(t, s.AddMessage(background, bad), want)
+		_, err = s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, ExpectedHead: "answer", Messages: []chat.Message{bad}})
+		require.ErrorIs(t, err, want)
+	}
+	for _, bad := range []chat.Origin{{UserID: "\x00"}, {ModelID: "\xff"}, {SourceID: "a\x00"}, {DerivedFrom: "\xff"}} {
+		m := text("c", "bad", "asked", "assistant", "")
+		m.Origin = bad
+		require.ErrorIs(t, s.AddMessage(background, m), chat.ErrInvalid)
+	}
+
+	// The ids are free again, without what was stated with them.
+	_, err = s.DeleteChat(background, "c", chat.DeleteOptions{})
+	require.NoError(t, err)
+	s.createChat("c")
+	s.add("c", "answer", "")
+	m, err := s.Message(background, "answer")
+	require.NoError(t, err)
+	require.Zero(t, m.Origin)
+}

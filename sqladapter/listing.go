@@ -1,0 +1,320 @@
+package sqladapter
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// Chats are listed by pages. Each page begins behind the last chat of the page before. The
+// database applies the filters, some of them approximately: it may return more chats than pass,
+// which are left out here.
+
+var listSQL = struct {
+	newest, oldest, newestOfUser, oldestOfUser, latest Statement
+}{
+	newest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" ` +
+		`WHERE "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" < ? OR "updatedAt" = ? AND "id" < ?) ` +
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
+	oldest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" ` +
+		`WHERE "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" > ? OR "updatedAt" = ? AND "id" > ?) ` +
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt", "id" {limit}`,
+	newestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "userId" = ? ` +
+		`AND "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" < ? OR "updatedAt" = ? AND "id" < ?) ` +
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
+	oldestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "userId" = ? ` +
+		`AND "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" > ? OR "updatedAt" = ? AND "id" > ?) ` +
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt", "id" {limit}`,
+	latest: `SELECT COALESCE(MAX("updatedAt"), 0) AS "latest" FROM "chats"`,
+}
+
+// listPage is the most chats that one statement lists.
+const listPage = 200
+
+// listing is a list of chats that is being read.
+type listing struct {
+	*chatStore
+	chat.ListOptions
+	from, to int64
+	// at is the chat behind which the next page begins.
+	at   listKey
+	like [2]string
+	// metadata are the parameters of filters that the database applies, as many as filters.
+	metadata []any
+	filters  int
+}
+
+// listKey is a place in a list of chats.
+type listKey struct {
+	updated int64
+	id      string
+}
+
+func (k listKey) String() string {
+	return base64.RawURLEncoding.EncodeToString(append(binary.BigEndian.AppendUint64(nil, uint64(k.updated)), k.id...))
+}
+
+func parseListKey(text string) (k listKey, err error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) < 8 {
+		return k, fmt.Errorf("page token %.80q: %w", text, chat.ErrInvalid)
+	}
+	return listKey{int64(binary.BigEndian.Uint64(b)), string(b[8:])}, nil
+}
+
+// ListChats implements chat.Store.
+func (s *chatStore) ListChats(ctx context.Context, o chat.ListOptions) iter.Seq2[chat.ChatInfo, error] {
+	return func(yield func(chat.ChatInfo, error) bool) {
+		l, err := s.list(ctx, o)
+		left, skip := o.Limit, o.Offset
+		for more := err == nil; more; {
+			var page []chat.Chat
+			if page, more, err = l.next(ctx); err != nil {
+				break
+			}
+			dropped := min(skip, len(page))
+			page, skip = page[dropped:], skip-dropped
+			if left > 0 {
+				page = page[:min(left, len(page))]
+			}
+			var infos []chat.ChatInfo
+			if infos, err = s.chatInfos(ctx, page); err != nil {
+				break
+			}
+			for _, info := range infos {
+				if !yield(info, nil) {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(chat.ChatInfo{}, err)
+		}
+	}
+}
+
+// list returns the list that options ask for.
+func (s *chatStore) list(ctx context.Context, o chat.ListOptions) (*listing, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	l := &listing{chatStore: s, ListOptions: o, from: math.MinInt64, to: math.MaxInt64, at: listKey{updated: math.MaxInt64}}
+	if o.From != 0 {
+		l.from = o.From
+	}
+	if o.To != 0 {
+		l.to = o.To - 1
+	}
+	if o.Oldest {
+		l.at.updated = math.MinInt64
+		// What is updated while it is listed moves to the end, which must not go on for ever.
+		err := s.db.Read(ctx, func(c *Conn) error {
+			var latest int64
+			_, err := c.Get(ctx, listSQL.latest, nil, &latest)
+			l.to = min(l.to, latest)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.After != "" {
+		var err error
+		if l.at, err = parseListKey(o.After); err != nil {
+			return nil, err
+		}
+	}
+	l.like = [2]string{likePrefix(o.IDPrefix, false), likePrefix(o.TitlePrefix, true)}
+	for _, f := range o.Metadata {
+		if args, ok := s.db.metadataArgs(f); ok {
+			l.metadata = append(l.metadata, args...)
+			l.filters++
+		}
+	}
+	return l, nil
+}
+
+// next returns the next chats that pass the filters, and whether there may be more.
+func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err error) {
+	statement := map[[2]bool]Statement{
+		{false, false}: listSQL.newest, {false, true}: listSQL.oldest,
+		{true, false}: listSQL.newestOfUser, {true, true}: listSQL.oldestOfUser,
+	}[[2]bool{l.UserID != "", l.Oldest}]
+	limit := listPage
+	if l.Limit > 0 {
+		limit = min(limit, l.Limit+l.Offset)
+	}
+	var args []any
+	if l.UserID != "" {
+		args = append(args, l.UserID)
+	}
+	args = append(args, l.from, l.to, l.at.updated, l.at.updated, l.at.id, l.like[0], l.like[1])
+	args = append(append(args, l.metadata...), limit)
+	err = l.db.Read(ctx, func(c *Conn) error {
+		rows, err := c.QueryN(ctx, statement, l.filters, args...)
+		page, err = all(rows, err, scanChat)
+		return err
+	})
+	if err != nil || len(page) == 0 {
+		return nil, false, err
+	}
+	last := page[len(page)-1]
+	l.at, more = keyOf(last), len(page) == limit
+	passing := page[:0]
+	for _, c := range page {
+		if l.Passes(c) {
+			passing = append(passing, c)
+		}
+	}
+	return passing, more, nil
+}
+
+func keyOf(c chat.Chat) listKey { return listKey{c.UpdatedAt, c.ID} }
+
+// likePrefix returns a pattern for LIKE that at least all texts match that begin with a
+// prefix, be it one in any case or not.
+func likePrefix(prefix string, anyCase bool) string {
+	var b strings.Builder
+	for _, r := range prefix {
+		switch {
+		case anyCase && strings.ContainsRune("skiSKI", r):
+			b.WriteByte('_') // there are other characters whose upper or lower case they are
+			continue
+		case anyCase && 'A' <= r && r <= 'Z':
+			r += 'a' - 'A'
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune(" -.:/@#", r):
+		default:
+			return b.String() + "%"
+		}
+		b.WriteRune(r)
+	}
+	return b.String() + "%"
+}
+
+// MetadataSyntax is how a database finds chats by their metadata, at least all that pass a
+// filter.
+type MetadataSyntax struct {
+	// Condition is true of a row of chats, for parameters that Args makes.
+	Condition func(parameter func() string) string
+	Args      func(MetadataValue) []any
+}
+
+// MetadataValue is a value that metadata must have.
+type MetadataValue struct {
+	// Path are the keys that lead to it.
+	Path []string
+	// Value is a string, a bool or a json.Number, and JSON the same as JSON.
+	Value any
+	JSON  json.RawMessage
+	// Least and Greatest are numbers just beside a number.
+	Least, Greatest float64
+}
+
+// metadataArgs returns the parameters of a filter. It is not one for the database if it looks for
+// nothing, or for what the database cannot hold.
+func (db *DB) metadataArgs(f chat.MetadataFilter) ([]any, bool) {
+	if f.Value == nil {
+		return nil, false
+	}
+	v := MetadataValue{Path: strings.Split(f.Key, ".")}
+	var err error
+	if v.JSON, err = json.Marshal(f.Value); err != nil || !db.canHold(f.Key) {
+		return nil, false
+	}
+	d := json.NewDecoder(strings.NewReader(string(v.JSON)))
+	d.UseNumber()
+	if d.Decode(&v.Value) != nil {
+		return nil, false
+	}
+	switch is := v.Value.(type) {
+	case string:
+		if !db.canHold(is) {
+			return nil, false
+		}
+	case json.Number:
+		n, err := strconv.ParseFloat(string(is), 64)
+		_, exponent, ok := backend.Decimal(string(is))
+		if err != nil || !ok || exponent < -300 || exponent > 300 {
+			return nil, false
+		}
+		about := math.Abs(n) * 1e-9
+		v.Least, v.Greatest = n-about, n+about
+	}
+	return db.syntax.Metadata.Args(v), true
+}
+
+// chatInfos returns chats with how much is in them.
+func (s *chatStore) chatInfos(ctx context.Context, chats []chat.Chat) (infos []chat.ChatInfo, err error) {
+	if len(chats) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(chats))
+	for i := range chats {
+		ids[i] = chats[i].ID
+	}
+	err = s.db.Read(ctx, func(c *Conn) error {
+		infos = nil
+		args := padded(ids)
+		messages, err := c.counts(ctx, chatSQL.messageCounts, args)
+		if err != nil {
+			return err
+		}
+		branches, err := c.counts(ctx, chatSQL.branchCounts, args)
+		for _, found := range chats {
+			infos = append(infos, chat.ChatInfo{
+				Chat: found, MessageCount: messages[found.ID], BranchCount: branches[found.ID], Page: keyOf(found).String(),
+			})
+		}
+		return err
+	})
+	return infos, err
+}
+
+// titlePage is how many titles are read at once.
+const titlePage = 1000
+
+// Titles yields every chat with its id and title alone, in the order of their ids. It
+// costs less than ListChats, which counts what is in them.
+func (s *chatStore) Titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
+	return func(yield func(chat.Chat, error) bool) {
+		for after := ""; ; {
+			var page []chat.Chat
+			err := s.db.Read(ctx, func(c *Conn) error {
+				rows, err := c.Query(ctx, chatSQL.titles, after, titlePage)
+				page, err = all(rows, err, func(rows *sql.Rows) (found chat.Chat, err error) {
+					var title sql.NullString
+					err = rows.Scan(&found.ID, &title)
+					found.Title = title.String
+					return found, err
+				})
+				return err
+			})
+			if err != nil {
+				yield(chat.Chat{}, err)
+				return
+			}
+			for _, found := range page {
+				if !yield(found, nil) {
+					return
+				}
+			}
+			if len(page) < titlePage {
+				return
+			}
+			after = page[len(page)-1].ID
+		}
+	}
+}

@@ -1,0 +1,420 @@
+package sqladapter
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Named values are in lineage_values: the latest of each key and, of a context, the earlier
+// ones that its forks inherit. Their rows are compared with the store by owner: all rows of
+// one owner are written in one transaction.
+
+var valueSQL = struct {
+	ofOwner, insert, remove                               Statement
+	removeOfOwner, removeOfContexts, parentOf, contextsOf Statement
+	fill, known                                           Statement
+}{
+	ofOwner: `SELECT "id", "latest" FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
+	insert: `INSERT INTO "lineage_values" ("id", "scope", "owner", "key", "value", "content_id", "latest", "set_at", "commit_number", "seen_span_id") ` +
+		`VALUES {rows:10}`,
+	remove:           `DELETE FROM "lineage_values" WHERE "id" IN ({list})`,
+	removeOfOwner:    `DELETE FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
+	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN (SELECT "id" FROM "contexts" WHERE "thread_id" = ?)`,
+	parentOf:         `SELECT "parent_context_id" FROM "contexts" WHERE "id" = ? AND "parent_context_id" IS NOT NULL`,
+	contextsOf:       `SELECT "id" FROM "contexts" WHERE "thread_id" = ?`,
+	known:            `SELECT "id" FROM "lineage_values" WHERE "id" IN ({list})`,
+	fill:             `UPDATE "lineage_values" SET "value" = ? WHERE "content_id" = ?`,
+}
+
+// ownedValues are the rows of an owner.
+type ownedValues struct {
+	scope, owner string
+	rows         [][]any
+}
+
+func ownerText(o structure.Owner) (scope, owner string) {
+	switch o.Scope {
+	case structure.ThreadScope:
+		owner = o.Thread.String()
+	case structure.ContextScope:
+		owner = o.Context.String()
+	default:
+		owner = o.Name
+	}
+	return o.Scope.String(), owner
+}
+
+func contextOwner(id structure.ContextID) structure.Owner {
+	return structure.Owner{Scope: structure.ContextScope, Context: id}
+}
+
+// addValues adds the values of an owner to the batch.
+func (w *projection) addValues(ctx context.Context, owner structure.Owner) error {
+	if w.ChatsOnly {
+		return nil
+	}
+	is := ownedValues{}
+	is.scope, is.owner = ownerText(owner)
+	var forks *forkPositions
+	for latest, err := range w.state.Values(ctx, owner, "", "") {
+		if err != nil {
+			return err
+		}
+		if owner.Scope != structure.ContextScope && latest.Deleted() {
+			continue
+		}
+		if err := w.addValue(ctx, &is, &latest, true); err != nil {
+			return err
+		}
+		if owner.Scope != structure.ContextScope {
+			continue
+		}
+		if forks == nil {
+			if forks, err = w.forksOf(ctx, owner.Context); err != nil {
+				return err
+			}
+		}
+		if err := w.addInherited(ctx, &is, &latest, forks); err != nil {
+			return err
+		}
+	}
+	if len(is.rows) == 0 && owner.Scope == structure.ContextScope {
+		return nil // what a context deletes is still there, so it never had any
+	}
+	w.batch.values = append(w.batch.values, is)
+	w.batch.rows += 1 + len(is.rows)
+	return nil
+}
+
+func (w *projection) addValue(ctx context.Context, to *ownedValues, v *backend.Value, latest bool) error {
+	value, seen := v.JSON, any(nil)
+	if !v.Content.IsZero() {
+		blocks, err := w.state.Blocks(ctx, []content.ID{v.Content})
+		if err == nil {
+			value, err = w.body(ctx, blocks[0])
+		}
+		if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
+			w.batch.addErased(v.Content)
+			value, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !v.Seen.IsZero() {
+		seen = v.Seen.String()
+	}
+	db := w.DB
+	sum := sha256.Sum256([]byte(to.scope + "\x00" + to.owner + "\x00" + v.Key + "\x00" + strconv.FormatUint(v.Commit, 10)))
+	to.rows = append(to.rows, []any{
+		hex.EncodeToString(sum[:]), to.scope, db.clean(to.owner), db.clean(v.Key), jsonText(db.cleanJSON(value)), hashText(v.Content),
+		boolean(latest), v.At.UnixMilli(), int64(v.Commit), seen,
+	})
+	w.batch.bytes += len(value) + 300
+	return nil
+}
+
+func boolean(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// addInherited adds what forks inherit of a key in place of its latest value.
+func (w *projection) addInherited(ctx context.Context, to *ownedValues, latest *backend.Value, forks *forkPositions) error {
+	if len(forks.at) == 0 {
+		return nil
+	}
+	open := slices.Clone(forks.at)
+	for was, err := range w.state.ValueHistory(ctx, latest.ValueKey) {
+		if err != nil {
+			return err
+		}
+		left := open[:0]
+		for _, at := range open {
+			before, err := was.SetBefore(at, forks.runs)
+			if err != nil {
+				return err
+			}
+			if !before {
+				left = append(left, at)
+			}
+		}
+		if len(left) < len(open) && was.Commit != latest.Commit {
+			if err := w.addValue(ctx, to, &was, false); err != nil {
+				return err
+			}
+		}
+		if open = left; len(open) == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// forkPositions are the positions as of which forks of a context, and forks of these, read
+// its values.
+type forkPositions struct {
+	at   []structure.SpanRef
+	runs structure.RunLookup
+}
+
+// forksOf looks at all contexts below one.
+func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*forkPositions, error) {
+	found := &forkPositions{runs: backend.Runs(ctx, w.state)}
+	known := make(map[structure.SpanRef]bool)
+	seen := map[structure.ContextID]bool{id: true}
+	// below visits the children of a context. bases are those of the contexts on the way to it.
+	var below func(of structure.ContextID, bases []structure.SpanRef) error
+	below = func(of structure.ContextID, bases []structure.SpanRef) error {
+		for child, err := range w.state.Children(ctx, of, structure.ContextID{}) {
+			if err != nil {
+				return err
+			}
+			if seen[child.ID] {
+				continue
+			}
+			seen[child.ID] = true
+			at := child.Base
+			for _, base := range slices.Backward(bases) {
+				if at, err = structure.InheritedAt(at, base, found.runs); err != nil {
+					return err
+				}
+			}
+			if !known[at] {
+				known[at], found.at = true, append(found.at, at)
+			}
+			if err := below(child.ID, append(bases[:len(bases):len(bases)], child.Base)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return found, below(id, nil)
+}
+
+// addFork adds the earlier values that a context inherits. It does not look at other forks.
+func (w *projection) addFork(ctx context.Context, id structure.ContextID) error {
+	is, err := w.state.Context(ctx, id)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	forks := &forkPositions{at: []structure.SpanRef{is.Base}, runs: backend.Runs(ctx, w.state)}
+	seen := map[structure.ContextID]bool{id: true}
+	for of := is.Parent; !of.IsZero() && !seen[of]; {
+		seen[of] = true
+		above, err := w.state.Context(ctx, of)
+		if errors.Is(err, lineage.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		var added ownedValues
+		added.scope, added.owner = ownerText(contextOwner(of))
+		for latest, err := range w.state.Values(ctx, contextOwner(of), "", "") {
+			if err == nil {
+				err = w.addInherited(ctx, &added, &latest, forks)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		w.batch.inherited = append(w.batch.inherited, added.rows...)
+		w.batch.rows += len(added.rows)
+		of = above.Parent
+		if forks.at[0], err = structure.InheritedAt(forks.at[0], above.Base, forks.runs); err != nil {
+			return err
+		}
+	}
+	return w.room(ctx)
+}
+
+// writeValues writes the values of owners and those that forks inherit.
+func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner]bool, forks []structure.ContextID) error {
+	if w.ChatsOnly {
+		return nil
+	}
+	for _, id := range forks {
+		if err := w.addFork(ctx, id); err != nil {
+			return err
+		}
+	}
+	for owner := range owners {
+		there := true
+		var err error
+		switch owner.Scope { // of one that is gone the rows go with it
+		case structure.ThreadScope:
+			there, err = exists(w.state.Thread(ctx, owner.Thread))
+		case structure.ContextScope:
+			there, err = exists(w.state.Context(ctx, owner.Context))
+		}
+		if err == nil && there {
+			err = w.addValues(ctx, owner)
+		}
+		if err == nil {
+			err = w.room(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namedOwners adds those owners of values that are neither threads nor contexts.
+func (w *projection) namedOwners(ctx context.Context, owners map[structure.Owner]bool) error {
+	owners[structure.Owner{Scope: structure.StoreScope}] = true
+	for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
+		for name, err := range w.state.ValueOwners(ctx, scope, "") {
+			if err != nil {
+				return err
+			}
+			owners[structure.Owner{Scope: scope, Name: name}] = true
+		}
+	}
+	return nil
+}
+
+// owners returns whose values may have to be written: those that were set, and those of contexts
+// of which forks were deleted. forks are contexts that may be new. removed are scopes that go.
+func (w *projection) owners(ctx context.Context, c *changes, removed map[string]bool) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
+	owners = make(map[structure.Owner]bool)
+	if w.ChatsOnly {
+		return owners, nil, nil
+	}
+	for owner := range c.values {
+		owners[owner] = true
+	}
+	var gone []structure.ContextID
+	for id := range c.stated {
+		there, err := exists(w.state.Context(ctx, id))
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case there:
+			forks = append(forks, id)
+		default:
+			gone = append(gone, id)
+		}
+	}
+	for key := range removed {
+		some, err := w.contextsIn(ctx, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		gone = append(gone, some...)
+	}
+	seen := make(map[structure.ContextID]bool)
+	for _, id := range gone {
+		for !id.IsZero() && !seen[id] {
+			seen[id], owners[contextOwner(id)] = true, true
+			if id, err = w.parentNowOrThen(ctx, id); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return owners, forks, nil
+}
+
+// contextsIn returns the contexts that the database has in a scope.
+func (w *projection) contextsIn(ctx context.Context, key string) (ids []structure.ContextID, err error) {
+	var texts []string
+	if alone, ok := contextOfKey(key); ok {
+		texts = []string{alone}
+	} else {
+		err = w.DB.Read(ctx, func(conn *Conn) error {
+			rows, err := conn.Query(ctx, valueSQL.contextsOf, key)
+			texts, err = all(rows, err, scanString)
+			return err
+		})
+	}
+	for _, text := range texts {
+		id, err := structure.ParseID[structure.ContextID](text)
+		if err != nil {
+			return nil, fmt.Errorf("table contexts: %w: %w", ErrCorrupt, err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, err
+}
+
+// parentNowOrThen returns the parent of a context, as the database has it if the context is
+// gone.
+func (w *projection) parentNowOrThen(ctx context.Context, id structure.ContextID) (parent structure.ContextID, err error) {
+	is, err := w.state.Context(ctx, id)
+	if err == nil || !errors.Is(err, lineage.ErrNotFound) {
+		return is.Parent, err
+	}
+	err = w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, valueSQL.parentOf, id.String())
+		text, err := first(rows, err, scanString)
+		if err == nil && text != nil {
+			parent, err = structure.ParseID[structure.ContextID](*text)
+		}
+		return err
+	})
+	return parent, err
+}
+
+// replaceValues makes the rows of an owner what they should be.
+func (c *Conn) replaceValues(ctx context.Context, is ownedValues) error {
+	type row struct {
+		id     string
+		latest int
+	}
+	rows, err := c.Query(ctx, valueSQL.ofOwner, is.scope, c.db.clean(is.owner))
+	has, err := all(rows, err, func(rows *sql.Rows) (r row, err error) {
+		err = rows.Scan(&r.id, &r.latest)
+		return r, err
+	})
+	if err != nil {
+		return err
+	}
+	there := make(map[row]bool, len(has))
+	for _, r := range has {
+		there[r] = true
+	}
+	var added [][]any
+	for _, want := range is.rows {
+		r := row{want[0].(string), want[6].(int)}
+		if !there[r] {
+			added = append(added, want)
+		}
+		delete(there, r)
+	}
+	var gone []string
+	for r := range there {
+		gone = append(gone, r.id)
+	}
+	if err := c.execAll(ctx, valueSQL.remove, gone); err != nil {
+		return err
+	}
+	return c.insert(ctx, valueSQL.insert, added)
+}
+
+// insertInherited inserts rows of values that are not there yet.
+func (c *Conn) insertInherited(ctx context.Context, rows [][]any) error {
+	byID := make(map[string][]any, len(rows))
+	for _, row := range rows {
+		byID[row[0].(string)] = row
+	}
+	ids := slices.Sorted(maps.Keys(byID))
+	return c.insertMissing(ctx, valueSQL.known, valueSQL.insert, ids, func(id string) []any { return byID[id] })
+}

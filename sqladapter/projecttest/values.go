@@ -1,0 +1,135 @@
+package projecttest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// allValues returns what all values of a thread, its contexts and everything else are, as a reader
+// of the store sees them.
+func allValues(t *testing.T, store *lineage.Store, source string) map[string]string {
+	found := make(map[string]string)
+	read := func(name string, of *lineage.Values) {
+		for v, err := range of.All(bg, "") {
+			require.NoError(t, err)
+			at := v.SetAt.UnixMilli()
+			found[fmt.Sprintf("%s: %s at %d", name, v.Key, at)] = string(v.JSON)
+		}
+	}
+	read("store", store.Values())
+	read("app", store.AppValues("app"))
+	read("ada", store.UserValues("ada"))
+	thread, err := store.FindThread(bg, source)
+	require.NoError(t, err)
+	read("thread", thread.Values())
+	for c, err := range thread.Contexts(bg) {
+		require.NoError(t, err)
+		read(c.ID().String(), c.Values())
+	}
+	return found
+}
+
+// testValues follows named values of every kind of owner, and imports them. Forks read after
+// that what they read before.
+func (s *suite) testValues(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	rows := func(want int, where string) {
+		t.Helper()
+		s.project(t, store, db)
+		require.Equal(t, want, count(t, place, `SELECT COUNT(*) FROM "lineage_values" WHERE `+where), where)
+		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+		for d, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+			require.NoError(t, err)
+			require.Fail(t, d.String())
+		}
+	}
+	set := func(of *lineage.Values, key, value string) {
+		t.Helper()
+		require.NoError(t, of.Set(bg, key, []byte(value)))
+	}
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "a", UserID: "ada"})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	say := func(c *lineage.Context, text string) {
+		_, err := c.Extend(bg, lineage.User(text))
+		require.NoError(t, err)
+	}
+	large := `"` + strings.Repeat("large ", 20_000) + `"`
+	for name, of := range map[string]*lineage.Values{
+		"store": store.Values(), "app": store.AppValues("app"), "ada": store.UserValues("ada"), "thread": thread.Values(),
+	} {
+		set(of, "k", `{"of": "`+name+`",  "n": 1.0}`)
+		set(of, "gone", "1")
+		require.NoError(t, of.Delete(bg, "gone"))
+	}
+	set(thread.Values(), "large", large)
+	rows(5, `1 = 1`)
+
+	set(main.Values(), "k", `"first"`)
+	set(main.Values(), "hidden", `"first"`)
+	say(main, "one")
+	fork, err := main.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	set(main.Values(), "k", `"second"`)
+	rows(2, `"scope" = 'context' AND "latest" = 1`)
+	rows(1, `"latest" = 0`)
+	say(fork, "on the fork")
+	below, err := fork.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.NoError(t, below.Values().Delete(bg, "hidden"))
+	set(main.Values(), "hidden", `"second"`)
+	rows(2, `"latest" = 0`)
+	v, err := below.Values().Get(bg, "k")
+	require.NoError(t, err)
+	require.Equal(t, `"first"`, string(v.JSON))
+
+	other := newStore(t)
+	s.doImport(t, db, other)
+	require.Equal(t, allValues(t, store, "a"), allValues(t, other, "a"))
+	head, err := other.View().Head(bg)
+	require.NoError(t, err)
+	require.Zero(t, s.doImport(t, db, other).Changed)
+	now, err := other.View().Head(bg)
+	require.NoError(t, err)
+	require.Equal(t, head, now, "importing again adds nothing")
+	set(fork.Values(), "k", `"own"`)
+	set(store.Values(), "k", `"changed"`)
+	require.NoError(t, thread.Values().Delete(bg, "large"))
+	s.project(t, store, db)
+	s.doImport(t, db, other)
+	want := allValues(t, store, "a")
+	for key := range want {
+		require.NotContains(t, key, "large")
+	}
+	got := allValues(t, other, "a")
+	for key := range got {
+		if strings.HasPrefix(key, "thread: large") {
+			delete(got, key) // what was deleted in the database stays in the store
+		}
+	}
+	require.Equal(t, want, got)
+
+	require.NoError(t, below.Delete(bg))
+	rows(2, `"latest" = 0`)
+	require.NoError(t, fork.Delete(bg))
+	rows(0, `"latest" = 0`)
+	set(store.UserValues("ada"), "large", large)
+	rows(1, `"content_id" IS NOT NULL AND "value" IS NOT NULL`)
+	require.NoError(t, store.Erase(bg, content.Sum([]byte(large))))
+	rows(1, `"content_id" IS NOT NULL AND "value" IS NULL`)
+	set(store.UserValues("ada"), "large", large)
+	rows(1, `"content_id" IS NOT NULL AND "value" IS NOT NULL`)
+	require.NoError(t, thread.Delete(bg))
+	rows(0, `"scope" IN ('thread', 'context')`)
+	rows(4, `1 = 1`)
+}

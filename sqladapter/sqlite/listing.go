@@ -1,0 +1,26 @@
+package sqlite
+
+import (
+	"encoding/json"
+
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// hasMetadata looks for the last key of a path anywhere in the metadata.
+func hasMetadata(parameter func() string) string {
+	return `EXISTS (SELECT 1 FROM json_tree(CASE WHEN json_valid("metadata") THEN "metadata" ELSE 'null' END) AS t WHERE t."key" = ` + parameter() +
+		` AND t."type" IN (` + parameter() + `, ` + parameter() + `) AND (t."atom" = ` + parameter() +
+		` OR t."atom" BETWEEN ` + parameter() + ` AND ` + parameter() + `))`
+}
+
+func metadataArgs(v sqladapter.MetadataValue) []any {
+	key := v.Path[len(v.Path)-1]
+	switch is := v.Value.(type) {
+	case bool:
+		name := map[bool]string{true: "true", false: "false"}[is]
+		return []any{key, name, name, is, nil, nil}
+	case json.Number:
+		return []any{key, "integer", "real", nil, v.Least, v.Greatest}
+	}
+	return []any{key, "text", "text", v.Value, nil, nil}
+}

@@ -1,0 +1,14 @@
+-- Who said a message, where that is stated: the documented tables have no place for it.
+CREATE TABLE "lineage_origins" (
+  "messageId" TEXT NOT NULL PRIMARY KEY REFERENCES "messages" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
+  "userId" TEXT,
+  "modelId" TEXT,
+  "sourceId" TEXT,
+  "derivedFrom" TEXT -- the id of a message, or the SHA-256 of content
+) WITHOUT ROWID;
+
+-- A message may have been deleted without foreign keys.
+CREATE TRIGGER "lineage_origins_added" AFTER INSERT ON "messages"
+BEGIN
+  DELETE FROM "lineage_origins" WHERE "messageId" = NEW."id";
+END;
