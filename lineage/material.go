@@ -215,9 +215,6 @@ func appendUsages(dst []structure.Usage, i *Item, origin *content.BlockOrigin) [
 	}
 	is := &i.parts[0]
 	u.Piece, u.Form, u.Extras, u.Opaque, u.Type = is.Piece, is.Form, is.Extras, is.Opaque, is.Type
-	if u.Name == "" && u.Piece == InputPiece {
-		u.Name = is.Name // the tool's
-	}
 	dst = append(dst, u)
 	for _, part := range i.parts[1:] {
 		part.CreatedAt = u.CreatedAt

@@ -227,3 +227,31 @@ func TestWholeMessages(t *testing.T) {
 		require.True(t, m == string(body))
 	}
 }
+
+// The name of who speaks and that of the tool are told apart, also where a call is all that is
+// said.
+func TestNameOfCaller(t *testing.T) {
+	c := newContext(t, newStore(t))
+	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}`
+	for _, name := range []string{"", "ada", "look"} {
+		item := message("assistant", call)
+		item.Name = name
+		_, err := c.Extend(bg, item)
+		require.NoError(t, err)
+		entries, err := c.Last(bg, 1)
+		require.NoError(t, err)
+		e := entries[0]
+		require.Equal(t, call, string(e.Body))
+		require.Equal(t, "→ look({})", e.Text(), name)
+		if name == "" {
+			name = "assistant"
+		}
+		require.Equal(t, name, e.Name)
+	}
+	_, err := c.Extend(bg, message("tool", `{"role":"tool","name":"look","tool_call_id":"c","content":"found"}`))
+	require.NoError(t, err)
+	entries, err := c.Last(bg, 1)
+	require.NoError(t, err)
+	require.Equal(t, "look", entries[0].Name)
+	require.Equal(t, "look", entries[0].Pieces[0].Tool)
+}

@@ -61,7 +61,7 @@ func TestAuthor(t *testing.T) {
 	for i, want := range []lineage.ContextID{a.ID(), b.ID(), b.ID()} {
 		author, err := s.Author(bg, entries[i])
 		require.NoError(t, err)
-		require.Equal(t, want, author)
+		require.Equal(t, want, author.Context)
 	}
 
 	_, _, err = a.Say(bg, b, lineage.User("hello"), lineage.User(""))
@@ -69,7 +69,7 @@ func TestAuthor(t *testing.T) {
 	for _, c := range []*lineage.Context{a, b} {
 		author, err := s.Author(bg, lastEntry(t, c))
 		require.NoError(t, err)
-		require.Equal(t, c.ID(), author)
+		require.Equal(t, c.ID(), author.Context)
 	}
 }
 

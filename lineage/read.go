@@ -203,9 +203,6 @@ func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i 
 		return fmt.Errorf("span %v: %w", step.Span.Ref, err)
 	}
 	e.said, e.parts, e.Type = m, parts(usages), content.TypeJSON
-	if usages[0].Piece == InputPiece {
-		e.Name = e.Role // the name is the tool's
-	}
 	e.Pieces = make([]Piece, len(m.Pieces))
 	for k := range m.Pieces {
 		p := &m.Pieces[k]

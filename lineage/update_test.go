@@ -72,7 +72,7 @@ func TestTransactionIsTheStore(t *testing.T) {
 	var inside *lineage.Store
 	var spans []lineage.SpanRef
 	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) error {
-		inside = tx
+		inside = tx.Store
 		require.Equal(t, s.ID(), tx.ID())
 		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
 		require.NoError(t, err)
@@ -223,21 +223,21 @@ func TestUpdateRefuses(t *testing.T) {
 	active, err := outside.Active(ctx)
 	require.NoError(t, err)
 	tries := map[string]func(tx *lineage.Tx, th *lineage.Thread, main *lineage.Context) error{
-		"reader": func(_ *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
+		"reader": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
 			_, err := main.Extend(ctx, lineage.Item{Role: "user", Reader: neverRead{}})
 			return err
 		},
-		"list of contexts": func(_ *lineage.Store, th *lineage.Thread, _ *lineage.Context) error {
+		"list of contexts": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error {
 			for _, err := range th.Contexts(ctx) {
 				return err
 			}
 			return nil
 		},
-		"context of the store": func(_ *lineage.Store, th *lineage.Thread, _ *lineage.Context) error {
+		"context of the store": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error {
 			_, err := th.CreateBranch(ctx, "b", lineage.BranchOptions{From: active})
 			return err
 		},
-		"summary": func(_ *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
+		"summary": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
 			_, _, err := main.Behind(ctx)
 			return err
 		},
@@ -253,7 +253,7 @@ func TestUpdateRefuses(t *testing.T) {
 			}
 			return nil
 		},
-		"watching a context": func(_ *lineage.Store, _ *lineage.Thread, main *lineage.Context) error {
+		"watching a context": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
 			for _, err := range main.Watch(ctx, lineage.SpanRef{}) {
 				return err
 			}
@@ -269,9 +269,9 @@ func TestUpdateRefuses(t *testing.T) {
 			return tx.Erase(ctx, content.Sum([]byte("secret")))
 		},
 		"transaction": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {
-			return tx.Update(ctx, func(*lineage.Store) error { return nil })
+			return tx.Update(ctx, func(*lineage.Tx) error { return nil })
 		},
-		"deleting": func(_ *lineage.Store, th *lineage.Thread, _ *lineage.Context) error { return th.Delete(ctx) },
+		"deleting": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error { return th.Delete(ctx) },
 		"syncing":  func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Sync(ctx) },
 		"closing":  func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Close() },
 	}

@@ -129,8 +129,8 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			row("source", m.Origin.Source)
 			row("derived from", m.Origin.DerivedFrom)
 		}
-		if !author.IsZero() {
-			row("added by", "context "+author.String())
+		if !author.Context.IsZero() {
+			row("added by", "context "+author.Context.String())
 		}
 		row("source id", m.SourceID)
 		row("span set", m.SpanSet)

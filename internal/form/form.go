@@ -43,8 +43,11 @@ const (
 
 // Holes. A text's hole says how the text is written: it is textHole plus a style. A mark stands
 // before the hole of the first piece where that is not the first hole of a piece.
+// The mark of a tool, at the beginning, says that the first extra is the name of the tool that the
+// first piece belongs to: it stands nowhere else in a usage.
 const (
 	mark      = 0x01
+	toolMark  = 0x02
 	valueHole = 0x0e
 	extraHole = 0x0f
 	textHole  = 0x10
@@ -100,6 +103,9 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 		}
 	}
 	out := make([]byte, 0, size+size/16)
+	if len(form) > 0 && form[0] == toolMark && len(extras) > 0 {
+		form, extras = form[1:], extras[1:]
+	}
 	var first []byte // where another piece has its hole before the first piece
 	marked := false
 	if bytes.IndexByte(form, mark) >= 0 && len(pieces) > 0 {
@@ -144,6 +150,14 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 	return out, nil
 }
 
+// KeepTool notes the tool of the first piece in the form.
+func (s *Said) KeepTool() {
+	if len(s.Extras) < structure.MostExtras && len(s.Form) < MostForm {
+		s.Form = slices.Insert(s.Form, 0, byte(toolMark))
+		s.Extras = slices.Insert(s.Extras, 0, []byte(s.Pieces[0].Name))
+	}
+}
+
 // FirstAt returns the place of the first piece in the order in which the message has its pieces.
 func FirstAt(form []byte) int {
 	marked := bytes.IndexByte(form, mark)
@@ -152,7 +166,7 @@ func FirstAt(form []byte) int {
 	}
 	n := 0
 	for _, c := range form[:marked] {
-		if c != extraHole && isHole(rune(c)) {
+		if c != extraHole && c != toolMark && isHole(rune(c)) {
 			n++
 		}
 	}

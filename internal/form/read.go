@@ -80,8 +80,7 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 		p := Stored{Content: u.Content, Type: u.Type, Size: b.Size, Erased: b.Body == nil && b.Tree.Size == 0}
 		p.Kind, p.Name, p.Body = u.Piece, u.Name, b.Body
 		if k == i {
-			p.Name = ""
-			if u.Piece == structure.InputPiece || u.Piece == structure.OutputPiece {
+			if p.Name = ""; u.Piece == structure.OutputPiece {
 				p.Name = u.Name
 			}
 		}
@@ -97,6 +96,9 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 	f, err := r.form(ctx, m.form)
 	if err != nil {
 		return nil, err
+	}
+	if len(f) > 0 && f[0] == toolMark && len(m.extras) > 0 {
+		m.Pieces[0].Name = string(m.extras[0])
 	}
 	if m.first = FirstAt(f); m.first > 0 && m.first < len(m.Pieces) {
 		first := m.Pieces[0]

@@ -27,10 +27,14 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 		return append(dst, head), err
 	}
 	first := &said.Pieces[0]
-	head.Piece, head.Extras = first.Kind, said.Extras
-	if head.Name == "" && first.Name != head.Role {
-		head.Name = first.Name
+	switch {
+	case first.Name == "":
+	case head.Piece == structure.OutputPiece && first.Kind == head.Piece && (head.Name == "" || head.Name == first.Name) && first.Name != head.Role:
+		head.Name = first.Name // as of a plain result of a tool
+	default:
+		said.KeepTool()
 	}
+	head.Piece, head.Extras = first.Kind, said.Extras
 	if head.Content, err = store(typeOf(first), originOf(first, kind), first.Body); err != nil {
 		return dst, err
 	}

@@ -213,9 +213,9 @@ func said(t testing.TB, s *lineage.Store, thread string) map[string]string {
 			require.NoError(t, err)
 			switch e.Kind {
 			case lineage.Message:
-				text += e.Role + ": " + e.Text() + "\n"
+				text += e.Role + ": " + string(e.Body) + "\n"
 			case lineage.Asset:
-				text += "file " + e.Filename + ": " + e.Text() + "\n"
+				text += "file " + e.Filename + ": " + string(e.Body) + "\n"
 			}
 		}
 		name := b.Name

@@ -161,7 +161,7 @@ func TestLangGraphPendingWrites(t *testing.T) {
 	require.NoError(t, err)
 	e, err := thread.Find(bg, "write /c2/k/0")
 	require.NoError(t, err)
-	require.Contains(t, e.Text(), `"content":"Cold."`)
+	require.Contains(t, string(e.Body), `"content":"Cold."`)
 	_, err = thread.Find(bg, "write /c1/k/0")
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 	importedAgain(t, s, path)
@@ -184,7 +184,7 @@ func TestLangGraphNamespaces(t *testing.T) {
 	require.NoError(t, err)
 	e, err := thread.Find(bg, "child:1/a3")
 	require.NoError(t, err)
-	require.Equal(t, "Chilly.", e.Text())
+	require.Equal(t, "Chilly.", string(e.Body))
 	require.EqualValues(t, 2, e.Position)
 	importedAgain(t, s, path)
 }
