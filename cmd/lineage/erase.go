@@ -42,7 +42,7 @@ the old ones.`,
 			o.name = args[0]
 			if o.dryRun {
 				return a.read(ctx, func(ctx context.Context, s *session) error {
-					list, err := s.contentsToErase(ctx, o.name)
+					_, list, err := s.contentsToErase(ctx, o.name)
 					for i := 0; err == nil && i < len(list); i++ {
 						err = s.printErased(list[i], i+1 == len(list))
 					}
@@ -60,7 +60,6 @@ the old ones.`,
 // erasedRecord tells what erase did or would do.
 type erasedRecord struct {
 	ContentID string `json:"content_id"`
-	id        lineage.ContentID
 	// Uses is how many messages, documents and files hold it.
 	Uses int `json:"uses"`
 	// Summaries are the contents of summaries of what holds it: they may say the same.
@@ -74,19 +73,19 @@ type erasedRecord struct {
 func (*erasedRecord) recordType() string { return "erased" }
 
 func (s *session) erasure(ctx context.Context, name string) (*destruction, error) {
-	list, err := s.contentsToErase(ctx, name)
+	ids, list, err := s.contentsToErase(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	var what []string
-	for _, r := range list {
-		what = append(what, fmt.Sprintf("content %s, used %s", r.id.Short(), timesUsed(r.Uses)))
+	for i, r := range list {
+		what = append(what, fmt.Sprintf("content %s, used %s", ids[i].Short(), timesUsed(r.Uses)))
 	}
 	return &destruction{
 		what: "erase the bytes of " + strings.Join(what, ", and of "),
 		do: func(ctx context.Context) error {
 			for i, r := range list {
-				if err := s.store.Erase(ctx, r.id); err != nil {
+				if err := s.store.Erase(ctx, ids[i]); err != nil {
 					return err
 				}
 				r.Erased = true
@@ -100,12 +99,12 @@ func (s *session) erasure(ctx context.Context, name string) (*destruction, error
 }
 
 // contentsToErase returns what erase would do: for a content, or for each piece of a message.
-func (s *session) contentsToErase(ctx context.Context, name string) ([]*erasedRecord, error) {
+func (s *session) contentsToErase(ctx context.Context, name string) (ids []lineage.ContentID, list []*erasedRecord, err error) {
 	id, e, err := s.refs.ContentOrEntry(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ids := []lineage.ContentID{id}
+	ids = []lineage.ContentID{id}
 	if e != nil {
 		ids = []lineage.ContentID{e.Content}
 		for i := range e.Pieces {
@@ -114,13 +113,13 @@ func (s *session) contentsToErase(ctx context.Context, name string) ([]*erasedRe
 			}
 		}
 	}
-	list := make([]*erasedRecord, len(ids))
+	list = make([]*erasedRecord, len(ids))
 	for i, id := range ids {
 		if list[i], err = s.contentToErase(ctx, id, name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return list, nil
+	return ids, list, nil
 }
 
 // contentToErase returns what erase would do to a content.
@@ -132,7 +131,7 @@ func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name
 	if !has[0] {
 		return nil, refs.Unknown("content", name, nil)
 	}
-	r := &erasedRecord{id: id, ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
+	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
 	var holding []*lineage.Entry
 	for e, err := range s.store.Where(ctx, id) {
 		if err != nil {
