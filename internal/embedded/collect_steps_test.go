@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,6 +145,8 @@ func TestBarrier(t *testing.T) {
 		"fill its set":                        {backend.ErrNotFound, []structure.Record{&structure.Context{ID: structure.DeriveID[structure.ContextID]("new"), Thread: thread, Set: set}}},
 		"name it":                             {backend.ErrNotFound, []structure.Record{&structure.Checkpoint{ID: structure.DeriveID[structure.CheckpointID]("k"), Thread: thread, Name: "k", Span: at(run, 2)}}},
 		"build on its chunks":                 {backend.ErrNotFound, []structure.Record{&structure.Block{Block: content.Block{ID: content.Sum([]byte("tree")), Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}}},
+		"have its id":                         {backend.ErrConflict, []structure.Record{&structure.Run{ID: other}}},
+		"have the id of its set":              {backend.ErrConflict, []structure.Record{&structure.SpanSet{ID: set}}},
 		"cut a run, which is not for writers": {backend.ErrInvalid, []structure.Record{&structure.Cut{Run: run}}},
 	} {
 		require.ErrorIs(t, apply(refused.records...), refused.err, name)
@@ -158,6 +161,8 @@ func TestBarrier(t *testing.T) {
 	require.Zero(t, receipt.KnownChunks)
 	require.NoError(t, c.prune(is))
 	is.Close()
+	require.NoError(t, apply(&structure.Run{ID: other}, &structure.SpanSet{ID: set}), "the index has nothing more of what had the ids")
+	s.verify()
 	require.NoError(t, c.sweep())
 	for range 2 {
 		blocks, err := s.engine.Blocks(background, []content.ID{alive.ID, dead.ID})
@@ -174,17 +179,34 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
+// pend leaves a collection pending that nothing was swept of.
+func (s *collectStore) pend() {
+	s.t.Helper()
+	c := s.begin()
+	require.NoError(s.t, c.mark())
+	is, err := c.raise()
+	require.NoError(s.t, err)
+	defer is.Close()
+	require.NoError(s.t, c.prune(is))
+	s.modelCollects(c.opt)
+}
+
 // What may hold deleted data goes also when a collection was killed before it got there.
 func TestInterruptedCollectionLeavesNoCopies(t *testing.T) {
-	dir := made(t, Options{}, 3)
-	for _, name := range []string{collectingFile, searchFile, IndexBeforeRepair} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(1, 1)))
+	s.commit()
+	s.pend()
+	s.close()
+	left := []string{searchFile, IndexBeforeRepair, journalDir + "/0000000001.seg.100" + cutSuffix, journalDir + "/" + pendingFile + unfinished}
+	for _, name := range left {
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
 	}
-	e := reopen(t, dir, Options{})
-	requireMessages(t, e, 3)
-	for _, name := range []string{collectingFile, searchFile, IndexBeforeRepair} {
-		require.NoFileExists(t, filepath.Join(dir, name))
+	s.open()
+	s.check()
+	for _, name := range left {
+		require.NoFileExists(t, filepath.Join(s.dir, name))
 	}
+	s.close()
 }
 
 // A message that comes while a collection takes a later one is the last one then.
@@ -233,4 +255,40 @@ func TestLastMessageMeanwhile(t *testing.T) {
 	require.NoError(t, c.sweep())
 	require.EqualValues(t, 60, last())
 	s.verify()
+}
+
+// A collection ends early when commits passed its barrier already: what was dead is dead, and they are there.
+func TestCollectEndsBehindTheBarrier(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newCollectStore(rt, t.TempDir(), drawn{rt})
+		defer func() { s.close() }()
+		for range rapid.IntRange(10, 30).Draw(rt, "before") {
+			s.commit()
+		}
+		c := s.begin()
+		require.NoError(rt, c.mark())
+		is, err := c.raise()
+		require.NoError(rt, err)
+		is.Close()
+		s.modelCollects(c.opt)
+		for range rapid.IntRange(1, 20).Draw(rt, "behind") {
+			s.commit()
+		}
+		s.verify()
+		switch rapid.IntRange(0, 2).Draw(rt, "then") {
+		case 0:
+			s.anew()
+			s.check()
+		case 1:
+			s.close()
+			s.open()
+			s.check()
+		}
+		s.verify()
+		s.collectRest()
+		s.check()
+		s.verify()
+		s.anew()
+		s.check()
+	})
 }

@@ -55,7 +55,7 @@ func newWreck(t *testing.T, choose *rand.Rand, n int, packed bool) *wreck {
 // findFrames finds the frames of the store, of which none is damaged yet.
 func (w *wreck) findFrames(t *testing.T) {
 	t.Helper()
-	last, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(f journal.Frame) error {
+	last, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(_ [16]byte, f journal.Frame) error {
 		w.frames = append(w.frames, f)
 		return nil
 	}, func(l journal.Loss) { t.Error(l) })
@@ -199,7 +199,7 @@ func TestSalvageWhateverIsDamaged(t *testing.T) {
 			require.NoError(t, os.WriteFile(name, b, 0o600))
 		}
 		there := map[uint64]bool{}
-		known, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(f journal.Frame) error {
+		known, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(_ [16]byte, f journal.Frame) error {
 			there[f.Number] = true
 			return nil
 		}, func(journal.Loss) {})
