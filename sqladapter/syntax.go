@@ -42,6 +42,9 @@ type Syntax struct {
 	// Limit and Page stand for theirs, made of parameters.
 	Limit func(limit string) string
 	Page  func(limit, offset string) string
+	// Integrity, when not empty, makes the database check its own structures: it yields a row for each that is
+	// damaged, or "ok".
+	Integrity Statement
 }
 
 // Render returns the statement in the dialect's words, with n for its marks that
