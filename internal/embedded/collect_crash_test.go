@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,14 +17,14 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
 // fillForCollection writes commits of all kinds to a disk, some of which are
 // collected already.
 func fillForCollection(t *testing.T, disk *crashfs.FS, seed uint64) *collectStore {
 	s := &collectStore{
-		t: t, dir: t.TempDir(), author: &author{chooser: rand.New(rand.NewPCG(seed, 5))}, state: stateAfter(nil),
+		t: t, dir: t.TempDir(), author: &backendtest.Author{Chooser: rand.New(rand.NewPCG(seed, 5))}, state: backendtest.NewModel(),
 		opt: Options{Durability: backend.Full, SegmentSize: 4 << 10, FS: disk, NoPacking: true},
 	}
 	s.open()
@@ -70,9 +69,9 @@ func TestCollectCrashAtEveryOperation(t *testing.T) {
 func crashCollections(t *testing.T, seed uint64) {
 	disk := crashfs.New()
 	s := fillForCollection(t, disk, seed)
-	uncollected, begin := ask(s.engine, s.ever), disk.Ops()
+	uncollected, begin := ask(s.t, s.engine, s.ever), disk.Ops()
 	s.collectRest()
-	collected, ops := ask(s.engine, s.ever), disk.Ops()-begin
+	collected, ops := ask(s.t, s.engine, s.ever), disk.Ops()-begin
 	s.check()
 	s.close()
 	choose := rand.New(rand.NewPCG(seed, 2))
@@ -87,8 +86,8 @@ func crashCollections(t *testing.T, seed uint64) {
 		_, err := s.engine.Collect(background, s.collectOptions(0))
 		what := fmt.Sprintf("operation %d of %d: %v", n, ops, err)
 		s = s.crashed(outcomes())
-		is := ask(s.engine, s.ever)
-		isNotCollected, isNotUncollected := is.wrong(collected, false), is.wrong(uncollected, false)
+		is := ask(s.t, s.engine, s.ever)
+		isNotCollected, isNotUncollected := is.Wrong(collected, false), is.Wrong(uncollected, false)
 		require.True(t, len(isNotCollected) == 0 || len(isNotUncollected) == 0, "%s\n%v\n%v", what, isNotCollected, isNotUncollected)
 		if found[len(isNotCollected) == 0] = true; len(isNotCollected) == 0 {
 			s.modelCollects(s.collectOptions(0))
@@ -147,28 +146,13 @@ func (s *collectStore) surviveCrash(choose *rand.Rand, outcomes func() crashfs.C
 // requireEither requires the store to be as it was before a collection, or as it is after it.
 func (s *collectStore) requireEither(o backend.CollectOptions) {
 	s.t.Helper()
-	is, collected := ask(s.engine, s.ever), stateCopy(s.state)
+	is, collected := ask(s.t, s.engine, s.ever), s.state.Clone()
 	delete(is, "feed")
-	collected.collect(o.Now, max(o.KeepReflog, 0))
-	if len(is.wrong(collected.expected(s.ever), false)) == 0 {
+	collected.Collect(o.Now, max(o.KeepReflog, 0))
+	if len(is.Wrong(collected.Facts(censusOf(s.ever)), false)) == 0 {
 		s.state = collected
 	}
-	require.Empty(s.t, is.wrong(s.state.expected(s.ever), false))
-}
-
-// stateCopy returns a state that can be changed without changing the other.
-func stateCopy(s *state) *state {
-	own := *s
-	own.threads, own.contexts, own.branches, own.checkpoints = maps.Clone(s.threads), maps.Clone(s.contexts), maps.Clone(s.branches), maps.Clone(s.checkpoints)
-	own.runs, own.ends, own.closed, own.spans, own.sets = maps.Clone(s.runs), maps.Clone(s.ends), maps.Clone(s.closed), maps.Clone(s.spans), maps.Clone(s.sets)
-	own.lookups, own.blocks, own.erased, own.chunks = maps.Clone(s.lookups), maps.Clone(s.blocks), maps.Clone(s.erased), maps.Clone(s.chunks)
-	own.order, own.summaries, own.reflog = slices.Clone(s.order), slices.Clone(s.summaries), slices.Clone(s.reflog)
-	own.values = map[structure.ValueKey][]backend.Value{}
-	for k, history := range s.values {
-		own.values[k] = slices.Clone(history)
-	}
-	own.digests = map[structure.SpanRef]structure.Digest{}
-	return &own
+	require.Empty(s.t, is.Wrong(s.state.Facts(censusOf(s.ever)), false))
 }
 
 // A collection is called off at any moment. The store goes on, and so does the
