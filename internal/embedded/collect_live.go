@@ -95,16 +95,16 @@ func (l *liveSet) clamp(r structure.SpanRef) structure.SpanRef {
 // again at most. The zero value is an empty set.
 type hashSet struct {
 	table []uint64 // a power of two of them; 0 is an empty place
+	seed  maphash.Seed
 	n     int
 	zero  bool
 }
 
 const leastHashes = 1 << 10
 
-var hashSeed = maphash.MakeSeed()
-
-// spread returns where to look for a hash. Hashes that are read from a file may have been chosen to meet in one place.
-func spread(h uint64) uint64 { return maphash.Comparable(hashSeed, h) }
+// spread returns where to look for a hash. Hashes that are read from a file may have been chosen to meet in one place, and
+// those of another set come in the order of its table, which in this one would make long runs.
+func (s *hashSet) spread(h uint64) uint64 { return maphash.Comparable(s.seed, h) }
 
 func (s *hashSet) has(h uint64) bool {
 	if h == 0 {
@@ -114,7 +114,7 @@ func (s *hashSet) has(h uint64) bool {
 		return false
 	}
 	mask := uint64(len(s.table) - 1)
-	for i := spread(h) & mask; s.table[i] != 0; i = (i + 1) & mask {
+	for i := s.spread(h) & mask; s.table[i] != 0; i = (i + 1) & mask {
 		if s.table[i] == h {
 			return true
 		}
@@ -134,6 +134,7 @@ func (s *hashSet) add(h uint64) bool {
 	}
 	if s.n >= len(s.table)*3/4 {
 		old := s.table
+		s.seed = maphash.MakeSeed()
 		s.table = make([]uint64, max(leastHashes, 2*len(old)))
 		for _, h := range old {
 			if h != 0 {
@@ -179,7 +180,7 @@ func (s *hashSet) all() iter.Seq[uint64] {
 
 func (s *hashSet) put(h uint64) {
 	mask := uint64(len(s.table) - 1)
-	i := spread(h) & mask
+	i := s.spread(h) & mask
 	for s.table[i] != 0 {
 		i = (i + 1) & mask
 	}

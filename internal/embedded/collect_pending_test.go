@@ -394,3 +394,14 @@ func TestCollectAfterFailedPrune(t *testing.T) {
 		s.close()
 	}
 }
+
+// Many hashes are read in the order of the table that they were written from, in time that grows with their number.
+func TestLargeLiveSetReadsBack(t *testing.T) {
+	l, random := newLiveSet(), rand.New(rand.NewPCG(4, 9))
+	for range 300_000 {
+		l.contents.add(random.Uint64())
+	}
+	is, _, err := decoded(t, encoded(t, l))
+	require.NoError(t, err)
+	requireEqualSets(t, l, is)
+}
