@@ -113,7 +113,7 @@ crash: tools ## Run the crash tests with ROUNDS random crashes each (default 300
 
 .PHONY: damage
 damage: tools ## Damage ROUNDS bytes (default 3000) of stores in every state, and read them
-	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine)?$$' ./sqladapter/search ./cmd/lineage | $(BIN)/testsummary
+	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine|OfAProjection)?$$' ./sqladapter/search ./cmd/lineage | $(BIN)/testsummary
 
 .PHONY: campaign
 campaign: tools ## Run every test with ROUNDS random cases each (default 3000), for hours

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -81,7 +83,28 @@ type comparer struct {
 	values map[string]bool
 }
 
+// checkIntegrity returns an error if the database finds its own structures damaged. Rows that are read through an index
+// may then not be those of the table.
+func checkIntegrity(ctx context.Context, db *DB) error {
+	check := db.dialect.Syntax().Integrity
+	if check == "" {
+		return nil
+	}
+	return db.Read(ctx, func(conn *Conn) error {
+		rows, err := conn.Query(ctx, check)
+		found, err := all(rows, err, scanString)
+		found = slices.DeleteFunc(found, func(row string) bool { return row == "ok" })
+		if err == nil && len(found) > 0 {
+			err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found[:min(len(found), 3)], "; "))
+		}
+		return err
+	})
+}
+
 func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) error {
+	if err := checkIntegrity(ctx, db); err != nil {
+		return err
+	}
 	var mark *watermark
 	err := db.Read(ctx, func(conn *Conn) (err error) {
 		mark, err = conn.mark(ctx)

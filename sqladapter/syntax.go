@@ -43,6 +43,9 @@ type Syntax struct {
 	// Limit stands for its mark, made of a parameter.
 	Limit    func(limit string) string
 	Metadata MetadataSyntax
+	// Integrity, when not empty, makes the database check its own structures: it yields "ok", and a
+	// row for each that is damaged.
+	Integrity Statement
 }
 
 // Render returns the statement in the dialect's words, with n for its marks that

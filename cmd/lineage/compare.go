@@ -21,7 +21,7 @@ func compareCommand(a *app) *cobra.Command {
 		Use:   "compare DATABASE",
 		Short: "Compare a SQL database with the store it was filled from",
 		Long: `Compares every row that 'lineage project' brought into a database with what the store says, and prints
-what differs: rows that are missing, extra or different. Exits with 8 if any do.`,
+what differs: rows that are missing, extra or different. Exits with 8 if any do. SQLite checks its file first.`,
 		Example: `  lineage project sqlite:chats.db && lineage compare sqlite:chats.db`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {

@@ -94,6 +94,14 @@ func (e *Engine) backup(ctx context.Context, dir string, o backend.BackupOptions
 		m.Files = append(m.Files, f)
 		report.Bytes += f.Size
 	}
+	switch info, err := e.opt.FS.Stat(e.pendingPath()); {
+	case err == nil:
+		names = append(names, e.pendingPath())
+		m.Files = append(m.Files, manifestFact{Name: pendingFile, Size: info.Size})
+		report.Bytes += info.Size
+	case !errors.Is(err, fs.ErrNotExist):
+		return report, err
+	}
 	report.Commit, report.Files = m.Commit, len(m.Files)
 	c := copying{ctx: ctx, from: e.opt.FS, progress: o.Progress, total: report.Bytes}
 	return report, complete(dir, func(partial string) error {

@@ -29,8 +29,15 @@ func newBarrier(l *liveSet) *barrier {
 	}
 }
 
-// passed notes what a commit brings that has just been written.
-func (b *barrier) passed(c *structure.Commit, effects *judge.Effects) {
+// filter takes out of a commit what is dead; nil takes nothing.
+func (b *barrier) filter(c *structure.Commit) {
+	if b != nil {
+		b.live.filter(c, new(collected))
+	}
+}
+
+// said notes the times of the last messages that a commit brings.
+func (b *barrier) said(effects *judge.Effects) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for home, at := range effects.LastMessages.All() {
@@ -38,6 +45,12 @@ func (b *barrier) passed(c *structure.Commit, effects *judge.Effects) {
 			b.messages[home] = at
 		}
 	}
+}
+
+// passed notes what a commit brings that came after the barrier was put up.
+func (b *barrier) passed(c *structure.Commit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Block:

@@ -92,12 +92,18 @@ func (b *builder) entries(records int) error {
 	}
 	b.names()
 	for id, info := range b.Runs.All() {
+		if err := b.requireGone(structure.KindRun, id.String(), tableRun, id[:]); err != nil {
+			return err
+		}
 		b.run(id, info)
 	}
 	for _, run := range b.Cuts {
 		b.put(b.slab.key(tableCut, run[:]), present)
 	}
 	for id, s := range b.Sets.All() {
+		if err := b.requireGone(structure.KindSpanSet, id.String(), tableSpanSet, id[:]); err != nil {
+			return err
+		}
 		b.putRecord(b.slab.key(tableSpanSet, id[:]), s)
 	}
 	for l, span := range b.Lookups.All() {
@@ -275,6 +281,24 @@ func (b *builder) named(table byte, from judge.Source, name string) {
 	}
 }
 
+// requireGone refuses the id of something dead that a collection has not yet deleted from the index: the entries of the
+// two could not be told apart.
+func (b *builder) requireGone(kind structure.Kind, id string, table byte, of []byte) error {
+	barrier := b.engine.barrier.Load()
+	if barrier == nil || b.engine.state.replay {
+		return nil
+	}
+	k := b.slab.key(table, of)
+	if !barrier.dead(k, nil) {
+		return nil
+	}
+	_, there, err := b.engine.index.Get(k)
+	if err == nil && there {
+		err = &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrConflict, Detail: "a collection deletes what had the id"}
+	}
+	return err
+}
+
 func (b *builder) run(id structure.RunID, info structure.RunInfo) {
 	k, start := b.slab.key(tableRun, id[:]), b.slab.begin()
 	b.slab.buf = appendRun(b.slab.buf, info)
@@ -311,8 +335,12 @@ func (b *builder) erasures() error {
 	}
 	// The usages of a block in the commit that it was stored with were found there as
 	// long as that was its place. Now they get entries.
+	behind := b.engine.barrier.Load()
+	if behind != nil && b.number <= behind.live.until && b.engine.below.Load().hidden == nil {
+		behind = nil // it was not there yet, and the index still has what is dead
+	}
 	for _, id := range b.Revived {
-		own, err := view{engine: b.engine}.ownUsages(&b.engine.state, id, b.engine.barrier.Load())
+		own, err := view{engine: b.engine}.ownUsages(&b.engine.state, id, behind)
 		if err != nil {
 			return err
 		}

@@ -5,33 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"iter"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 var _ backend.Collector = (*Engine)(nil)
-
-// collectingFile is in a store directory while the index may say less than the
-// journal: from when a collection begins to take the dead out of the index until
-// they are out of the journal. A store that is opened with it makes its index anew.
-const collectingFile = "COLLECTING"
-
-// searchFile is what a search index beside the journal is kept in. It follows the
-// feed and is made anew when it is opened.
-const searchFile = "search.db"
-
-// cutSuffix ends the names of files of bytes that recovery set aside.
-const cutSuffix = ".cut"
 
 // collecting is the state of collections.
 type collecting struct {
@@ -44,10 +29,9 @@ type collecting struct {
 }
 
 // Collect implements backend.Collector. It finds what lives, makes what is dead
-// unknown to new commits, takes it out of the index, and then writes anew the files
-// of the journal that hold any of it. Until the last of these is in place the store
-// says so in a file; whatever interrupts it, the journal holds all that lives, and
-// the index can be made from it.
+// unknown to new commits, takes it out of the index, and then rewrites the files
+// of the journal that hold any of it. From when it is known what lives until the last
+// of these is in place the collection is pending: see pendingFile.
 func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
 	if err := e.begin(); err != nil {
 		return backend.CollectReport{}, err
@@ -76,7 +60,8 @@ type collection struct {
 	report backend.CollectReport
 
 	marker  *marker
-	files   map[uint32]bool // numbers of journal files, with whether anything in them is dead
+	live    *liveSet        // once writing was held
+	files   map[uint32]bool // numbers of segments that hold anything dead
 	done    int64           // bytes of work
 	total   int64
 	barrier *barrier
@@ -115,12 +100,21 @@ func (c *collection) progress(n int64) error {
 func (c *collection) run() error {
 	e := c.engine
 	c.total = passes * e.journal.Size()
-	c.report.Before = c.size()
+	before := c.size()
+	if !c.opt.DryRun {
+		earlier := collection{ctx: c.ctx, engine: e, opt: c.opt, total: c.total}
+		if err := earlier.finishPending(); err != nil {
+			return err
+		}
+		c.report, c.done = earlier.report, earlier.done
+	}
+	c.report.Before = before
 	if err := c.mark(); err != nil {
 		return err
 	}
 	if c.opt.DryRun {
-		return c.count()
+		c.live = c.marker.live
+		return c.filter(e.commitsAt(journal.Position{}, 1, c.live.until, e.barrier.Load()), nothing)
 	}
 	is, err := c.raise()
 	if err != nil {
@@ -153,22 +147,18 @@ func (c *collection) mark() error {
 	return c.marker.scan(c.progress)
 }
 
-// count filters the journal and looks at nothing but how much goes.
-func (c *collection) count() error {
-	s := c.engine.latest()
-	defer s.Close()
-	return c.filter(view{engine: c.engine, index: s}, func(commitFrame) error { return nil })
-}
+// nothing is done with commits that are only counted.
+func nothing(commitFrame) error { return nil }
 
-// filter shows what is left of each commit.
-func (c *collection) filter(v view, left func(commitFrame) error) error {
+// filter shows what is left of each commit, and notes how much goes.
+func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(commitFrame) error) error {
 	var gone collected
 	c.files = make(map[uint32]bool)
-	for f, err := range v.commits(c.marker.live.until) {
+	for f, err := range commits {
 		if err != nil {
 			return err
 		}
-		if c.marker.live.filter(f.Commit, &gone) {
+		if c.live.filter(f.Commit, &gone) {
 			c.files[f.frame.Position.Segment] = true
 		}
 		if err := left(f); err != nil {
@@ -179,8 +169,13 @@ func (c *collection) filter(v view, left func(commitFrame) error) error {
 		}
 	}
 	r := &c.report
-	r.Records, r.Spans, r.Blocks, r.Chunks, r.Erased, r.Bytes = gone.records, gone.spans, gone.blocks, gone.chunks, gone.erased, gone.bytes
-	r.Files = len(c.files)
+	r.Records += gone.records
+	r.Spans += gone.spans
+	r.Blocks += gone.blocks
+	r.Chunks += gone.chunks
+	r.Erased += gone.erased
+	r.Bytes += gone.bytes
+	r.Files += len(c.files)
 	if r.Records+r.Erased > 0 {
 		r.Elsewhere = elsewhere
 	}
@@ -198,8 +193,8 @@ var elsewhere = []string{
 // fewCommits is how many commits may be followed while writing is held.
 const fewCommits = 64
 
-// raise follows the commits that came meanwhile and then, while none comes, puts
-// up the barrier. It returns the state as of that moment.
+// raise follows the commits that came meanwhile and then, while none comes, makes the
+// collection pending and puts up the barrier. It returns the state as of that moment.
 func (c *collection) raise() (*catalog, error) {
 	e := c.engine
 	for range 8 {
@@ -218,11 +213,18 @@ func (c *collection) raise() (*catalog, error) {
 		return nil, err
 	}
 	c.report.Commit = c.marker.live.until
-	c.barrier = newBarrier(c.marker.live)
-	e.collected.Store(true)
-	e.barrier.Store(c.barrier)
-	e.collecting.done = false
-	e.forgetRecent()
+	c.live = c.marker.live
+	c.barrier = newBarrier(c.live)
+	taken, err := e.savePending(c.live)
+	if taken {
+		e.collected.Store(true)
+		e.barrier.Store(c.barrier)
+		e.collecting.done = false
+		e.forgetRecent()
+	}
+	if err != nil {
+		return nil, err
+	}
 	return e.latest(), nil
 }
 
@@ -239,25 +241,17 @@ func (e *Engine) forgetRecent() {
 	e.digests.clear()
 }
 
-// prune makes the index that the journal will have, and changes the one in use
-// into it. An error before that begins takes the barrier down again.
-func (c *collection) prune(is *catalog) (err error) {
+// prune makes the index that the journal will have, and changes the one in use into it.
+func (c *collection) prune(is *catalog) error {
 	e := c.engine
-	begun := false
-	defer func() {
-		if err != nil && !begun {
-			e.barrier.Store(nil)
-		}
-	}()
 	shadow, discard, err := e.shadow()
 	if err != nil {
 		return err
 	}
 	defer discard()
-	shadow.barrier.Store(newBarrier(c.marker.live))
+	shadow.putUp(newBarrier(c.live))
 	shadow.beginWith(is.below.last)
-	shadow.hide(shadow.barrier.Load())
-	err = c.filter(view{engine: e, index: is}, func(f commitFrame) error {
+	err = c.filter(e.commitsAt(journal.Position{}, 1, is.State().Number, nil), func(f commitFrame) error {
 		if err := shadow.replayCommit(f); err != nil {
 			return fmt.Errorf("commit %d without what is dead: %w", f.Number, err)
 		}
@@ -266,10 +260,6 @@ func (c *collection) prune(is *catalog) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := e.leaveMark(); err != nil {
-		return err
-	}
-	begun = true
 	e.write.Lock()
 	e.hide(c.barrier)
 	e.write.Unlock()
@@ -303,13 +293,13 @@ func (c *collection) change(is, will *index.Snapshot) error {
 		e := c.engine
 		e.counts = e.counts.since(countersOf(is.State().Counts), countersOf(will.State().Counts))
 		e.current.forget()
-	})
+	}, pendingEntry(c.live))
 }
 
-// sweep writes anew the files of the journal that hold anything dead, the newest
+// sweep rewrites the files of the journal that hold anything dead, the newest
 // first: what is left of a journal whose later part was swept can be replayed, for
 // deletions stay and what lives needs nothing that does not. Then nothing of what
-// is dead is left but in files that somebody reads, which go with the last reader.
+// is dead is left but in files that a reader has open, which go with the last reader.
 func (c *collection) sweep() error {
 	e := c.engine
 	if len(c.files) > 0 {
@@ -325,10 +315,7 @@ func (c *collection) sweep() error {
 			return err
 		}
 	}
-	e.write.Lock()
-	e.hide(nil)
-	e.barrier.Store(nil)
-	e.write.Unlock()
+	e.takeDown()
 	if err := e.leaveToPacks(c.ctx); err != nil && c.ctx.Err() == nil {
 		e.opt.Logger.Warn("index keeps what packs hold", "err", err)
 	}
@@ -345,7 +332,7 @@ func (c *collection) sweep() error {
 			return err
 		}
 	}
-	return e.removeMark()
+	return e.endPending()
 }
 
 func (c *collection) rewrite(s journal.SegmentInfo) error {
@@ -378,88 +365,6 @@ func (c *collection) holdsDead(s journal.SegmentInfo) bool {
 }
 
 func (c *collection) filterCommit(commit *structure.Commit) error {
-	c.marker.live.filter(commit, new(collected))
+	c.live.filter(commit, new(collected))
 	return nil
-}
-
-// removeFollowers removes the files that may hold what was collected and that the
-// store does not need, and returns their paths in the store's directory: bytes that
-// recovery set aside, a search index, and the index from before a repair.
-func (e *Engine) removeFollowers() (removed []string, err error) {
-	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, cutSuffix) {
-			if err := e.opt.FS.Remove(filepath.Join(e.dir, journalDir, name)); err != nil {
-				return removed, err
-			}
-			removed = append(removed, journalDir+"/"+name)
-		}
-	}
-	if e.opt.InMemory {
-		return removed, nil
-	}
-	for _, name := range []string{searchFile, searchFile + "-wal", searchFile + "-shm", searchFile + "-journal", IndexBeforeRepair} {
-		switch removeErr := os.Remove(filepath.Join(e.dir, name)); {
-		case removeErr == nil:
-			removed = append(removed, name)
-		case !errors.Is(removeErr, fs.ErrNotExist):
-			err = errors.Join(err, removeErr)
-		}
-	}
-	return removed, errors.Join(err, e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir)), vfs.OS().SyncDir(e.dir))
-}
-
-func (e *Engine) markPath() string { return filepath.Join(e.dir, collectingFile) }
-
-// leaveMark makes the mark of a collection durable. In memory nothing outlives one that fails.
-func (e *Engine) leaveMark() error {
-	if e.opt.InMemory {
-		return nil
-	}
-	f, err := vfs.OpenFile(e.markPath(), os.O_CREATE|os.O_WRONLY)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close(), vfs.OS().SyncDir(e.dir))
-}
-
-// removeMark is called when the index in the file says what the journal says.
-func (e *Engine) removeMark() error {
-	if err := e.index.Checkpoint(); err != nil || e.opt.InMemory {
-		return err
-	}
-	if err := os.Remove(e.markPath()); err != nil {
-		return err
-	}
-	return vfs.OS().SyncDir(e.dir)
-}
-
-// halfPruned reports whether a collection left the index before it was done, which
-// then is not to be used, and removes it.
-func (e *Engine) halfPruned() (bool, error) {
-	if _, err := vfs.Size(e.markPath()); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return false, err
-	}
-	e.opt.Logger.Warn("index is rebuilt from the journal: a collection was interrupted")
-	if e.opt.ReadOnly {
-		return true, nil
-	}
-	if _, err := e.removeFollowers(); err != nil {
-		return false, err
-	}
-	for _, path := range []string{e.indexPath(), e.markPath()} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-		if err := vfs.OS().SyncDir(e.dir); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
 }

@@ -36,6 +36,17 @@ func (l *liveSet) filter(c *structure.Commit, t *collected) (changed bool) {
 	return changed
 }
 
+// leave filters a commit and removes the records that became nil; a nil set leaves all.
+func (l *liveSet) leave(c *structure.Commit) {
+	if l == nil || !l.filter(c, new(collected)) {
+		return
+	}
+	c.Records = slices.DeleteFunc(c.Records, func(r structure.Record) bool { return r == nil })
+	if len(c.Records) == 0 {
+		c.Records = nil // as it is decoded
+	}
+}
+
 // record returns what stays of a record: itself, another, or nil.
 func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structure.Record {
 	lives := true
@@ -82,8 +93,7 @@ func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structu
 }
 
 // blockRecord leaves of a block that was erased, or that was erased once and
-// stored anew, what describes it: histories that used it meet that. A block that
-// was stored twice, for another collection did not come to its end, is left once.
+// stored again, what describes it: histories that used it meet that.
 func (l *liveSet) blockRecord(c *structure.Commit, i int, b *structure.Block) structure.Record {
 	if !l.block(b.ID) {
 		return nil
@@ -91,15 +101,12 @@ func (l *liveSet) blockRecord(c *structure.Commit, i int, b *structure.Block) st
 	if b.Gone() {
 		return b
 	}
-	stored, again := l.stored[b.ID]
-	counts := !again || stored.commit == c.Number && !storedLater(c, i, b.ID)
-	switch {
-	case b.Size > 0 && (has(l.erased, b.ID) || !counts && stored.erased):
+	commit, again := l.stored[b.ID]
+	counts := !again || commit == c.Number && !storedLater(c, i, b.ID)
+	if b.Size > 0 && (has(l.erased, b.ID) || !counts) { // an empty one has no bytes to lose
 		return structure.Described(b.Block)
-	case counts, has(l.erased, b.ID), stored.erased: // an empty one has no bytes to lose
-		return b
 	}
-	return nil
+	return b
 }
 
 func storedLater(c *structure.Commit, i int, id content.ID) bool {

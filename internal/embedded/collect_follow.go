@@ -83,6 +83,7 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 	case *structure.Deletion:
 		if r.Subject == structure.KindBlock {
 			m.live.erased[r.Content] = struct{}{}
+			m.live.stored[r.Content] = 0
 			m.live.contents.add(hash(r.Content[:]))
 		}
 	}

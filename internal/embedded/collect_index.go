@@ -19,9 +19,9 @@ type commitFrame struct {
 	size    int64
 }
 
-// commits yields the commits of the journal up to a number.
+// commits yields the commits of the journal up to a number, without what is hidden from the view.
 func (v view) commits(until uint64) iter.Seq2[commitFrame, error] {
-	return v.commitsAt(journal.Position{}, 1, until)
+	return v.engine.commitsAt(journal.Position{}, 1, until, v.index.below.hidden)
 }
 
 // commitsFrom yields the commits from one number up to another.
@@ -33,12 +33,12 @@ func (v view) commitsFrom(from, until uint64) iter.Seq2[commitFrame, error] {
 	if err != nil {
 		return func(yield func(commitFrame, error) bool) { yield(commitFrame{}, err) }
 	}
-	return v.commitsAt(start, from, until)
+	return v.engine.commitsAt(start, from, until, v.index.below.hidden)
 }
 
-func (v view) commitsAt(start journal.Position, from, until uint64) iter.Seq2[commitFrame, error] {
+func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {
 	return func(yield func(commitFrame, error) bool) {
-		for f, err := range v.engine.journal.Frames(start) {
+		for f, err := range e.journal.Frames(start) {
 			if err != nil {
 				yield(commitFrame{}, err)
 				return
@@ -49,7 +49,10 @@ func (v view) commitsAt(start journal.Position, from, until uint64) iter.Seq2[co
 			if f.Number > until {
 				return
 			}
-			c, err := v.engine.decodeFrame(f)
+			c, err := e.decodeFrame(f)
+			if err == nil {
+				hidden.filter(c.Commit)
+			}
 			if !yield(c, err) || err != nil || f.Number == until {
 				return
 			}
@@ -151,8 +154,9 @@ type pruning struct {
 // later commits may have deleted some: the list of a commit is changed as a whole.
 func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
-	// Packs do not say which requests their commits were, and a fold derives the order.
-	if k[0] == tableOnce || k[0] == tableOrder {
+	// Packs do not say which requests their commits were, and a fold derives the order. What
+	// is pending is said at the end.
+	if k[0] == tableOnce || k[0] == tableOrder || k[0] == tablePending {
 		return nil
 	}
 	if k[0] != tableReflog && k[0] != tableSummary {
@@ -166,9 +170,9 @@ func (p *pruning) add(change [2]index.Entry) error {
 	return p.flush(func() {})
 }
 
-// flush applies what was added. Before it does, and while nobody writes, it calls
+// flush applies what was added, and more. Before it does, and while nobody writes, it calls
 // count.
-func (p *pruning) flush(count func()) error {
+func (p *pruning) flush(count func(), more ...index.Entry) error {
 	e := p.engine
 	if err := e.index.Throttle(); err != nil {
 		return err
@@ -202,7 +206,7 @@ func (p *pruning) flush(count func()) error {
 	count()
 	state := e.index.State()
 	state.Counts = e.counts.values()
-	e.index.Apply(state, batch)
+	e.index.Apply(state, append(batch, more...))
 	return nil
 }
 

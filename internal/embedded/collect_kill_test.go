@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -84,8 +85,8 @@ func TestKillDuringCollect(t *testing.T) {
 				}
 			}
 		}
-		for _, name := range namesIn(t, dir) {
-			require.False(t, name == collectingFile || strings.HasSuffix(name, ".compact") || strings.HasPrefix(name, "verify-"), name)
+		for _, name := range append(namesIn(t, dir), namesIn(t, filepath.Join(dir, journalDir))...) {
+			require.False(t, name == pendingFile || strings.HasSuffix(name, ".compact") || strings.HasPrefix(name, "verify-"), name)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"encoding/binary"
+	"hash/maphash"
+	"iter"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -31,21 +33,13 @@ type liveSet struct {
 	// deleted whose id is in use again: what came before is of its past life.
 	deletedThreads  map[structure.ThreadID]uint64
 	deletedContexts map[structure.ContextID]uint64
-	// erased are the blocks that are. Of those that ever were, and of others that
-	// were stored more than once, stored has the commit with the record that counts:
-	// the last.
+	// erased are the blocks that are. Of those that ever were, stored has the commit with the
+	// record that counts: the last.
 	erased map[content.ID]struct{}
-	stored map[content.ID]storedBlock
+	stored map[content.ID]uint64
 
 	// deadRuns has where runs begin that are not live.
 	deadRuns map[structure.RunID]structure.SpanRef
-}
-
-// storedBlock is the commit whose record of a block counts, and whether the block
-// was ever erased: then the other records were as well.
-type storedBlock struct {
-	commit uint64
-	erased bool
 }
 
 // liveRun is how far a run is live, and its last place if that is further.
@@ -65,7 +59,7 @@ func newLiveSet() *liveSet {
 		deletedThreads:  make(map[structure.ThreadID]uint64),
 		deletedContexts: make(map[structure.ContextID]uint64),
 		erased:          make(map[content.ID]struct{}),
-		stored:          make(map[content.ID]storedBlock),
+		stored:          make(map[content.ID]uint64),
 		deadRuns:        make(map[structure.RunID]structure.SpanRef),
 	}
 }
@@ -101,11 +95,16 @@ func (l *liveSet) clamp(r structure.SpanRef) structure.SpanRef {
 // again at most. The zero value is an empty set.
 type hashSet struct {
 	table []uint64 // a power of two of them; 0 is an empty place
+	seed  maphash.Seed
 	n     int
 	zero  bool
 }
 
 const leastHashes = 1 << 10
+
+// spread returns where to look for a hash. Hashes that are read from a file may have been chosen to meet in one place, and
+// those of another set come in the order of its table, which in this one would make long runs.
+func (s *hashSet) spread(h uint64) uint64 { return maphash.Comparable(s.seed, h) }
 
 func (s *hashSet) has(h uint64) bool {
 	if h == 0 {
@@ -115,7 +114,7 @@ func (s *hashSet) has(h uint64) bool {
 		return false
 	}
 	mask := uint64(len(s.table) - 1)
-	for i := h & mask; s.table[i] != 0; i = (i + 1) & mask {
+	for i := s.spread(h) & mask; s.table[i] != 0; i = (i + 1) & mask {
 		if s.table[i] == h {
 			return true
 		}
@@ -135,6 +134,7 @@ func (s *hashSet) add(h uint64) bool {
 	}
 	if s.n >= len(s.table)*3/4 {
 		old := s.table
+		s.seed = maphash.MakeSeed()
 		s.table = make([]uint64, max(leastHashes, 2*len(old)))
 		for _, h := range old {
 			if h != 0 {
@@ -149,19 +149,38 @@ func (s *hashSet) add(h uint64) bool {
 
 // addAll adds what one set has and another has not.
 func (s *hashSet) addAll(of, without *hashSet) {
-	if of.zero && !without.zero {
-		s.zero = true
-	}
-	for _, h := range of.table {
-		if h != 0 && !without.has(h) {
+	for h := range of.all() {
+		if !without.has(h) {
 			s.add(h)
+		}
+	}
+}
+
+func (s *hashSet) len() uint64 {
+	n := uint64(s.n)
+	if s.zero {
+		n++
+	}
+	return n
+}
+
+// all yields the hashes in no order that means anything.
+func (s *hashSet) all() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		if s.zero && !yield(0) {
+			return
+		}
+		for _, h := range s.table {
+			if h != 0 && !yield(h) {
+				return
+			}
 		}
 	}
 }
 
 func (s *hashSet) put(h uint64) {
 	mask := uint64(len(s.table) - 1)
-	i := h & mask
+	i := s.spread(h) & mask
 	for s.table[i] != 0 {
 		i = (i + 1) & mask
 	}

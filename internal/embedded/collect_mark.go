@@ -32,8 +32,6 @@ type marker struct {
 	scanned bool
 	// revived are stretches of runs that were found to be live after the pass.
 	revived []revival
-	// seen are the blocks met in the pass.
-	seen hashSet
 	// young and youngChunks were stored lately; left are those of them that are used
 	// by what is dead.
 	young, youngChunks, left hashSet

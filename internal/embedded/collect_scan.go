@@ -44,9 +44,6 @@ func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
 		if r.Tree.Size > 0 {
 			m.trees[r.ID] = r.Tree
 		}
-		if !m.seen.add(hash(r.ID[:])) {
-			m.live.stored[r.ID] = storedBlock{erased: m.live.stored[r.ID].erased}
-		}
 		if m.isYoung(c) {
 			m.young.add(hash(r.ID[:]))
 		}
@@ -113,7 +110,7 @@ func (m *marker) deletion(c *structure.Commit, d *structure.Deletion) {
 			m.live.deletedContexts[d.Context] = c.Number
 		}
 	case structure.KindBlock:
-		m.live.stored[d.Content] = storedBlock{erased: true}
+		m.live.stored[d.Content] = 0 // see findStored
 	}
 }
 
@@ -141,14 +138,14 @@ func (m *marker) unused() error {
 	}
 	m.live.contents.addAll(&m.young, &m.left)
 	m.live.contents.addAll(&m.youngChunks, &used)
-	m.seen, m.young, m.youngChunks, m.left = hashSet{}, hashSet{}, hashSet{}, hashSet{}
+	m.young, m.youngChunks, m.left = hashSet{}, hashSet{}, hashSet{}
 	return nil
 }
 
-// findStored finds where the blocks stand that were stored more than once.
+// findStored finds where the blocks stand that were erased at any time.
 func (m *marker) findStored() error {
 	r := m.view.newReader()
-	for id, stored := range m.live.stored {
+	for id := range m.live.stored {
 		value, ok, err := m.view.index.Get(blockKey(id))
 		if err != nil {
 			return err
@@ -165,8 +162,7 @@ func (m *marker) findStored() error {
 		if err != nil {
 			return err
 		}
-		stored.commit = frame.Number
-		m.live.stored[id] = stored
+		m.live.stored[id] = frame.Number
 	}
 	return nil
 }

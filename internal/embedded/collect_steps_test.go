@@ -1,10 +1,9 @@
 package embedded
 
 import (
-	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,49 +12,29 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // begin starts a collection whose steps the test takes.
 func (s *collectStore) begin() *collection {
-	c := &collection{ctx: background, engine: s.engine, opt: backend.CollectOptions{Now: s.author.now(), KeepUnused: -1}}
+	c := &collection{ctx: background, engine: s.engine, opt: backend.CollectOptions{Now: s.author.Now(), KeepUnused: -1}}
 	c.setDefaults()
 	return c
 }
 
-// keep takes out of the state what a live set has not.
-func (s *state) keep(l *liveSet) {
-	live := map[structure.SpanRef]bool{}
-	for ref := range s.spans {
-		live[ref] = l.span(ref)
-	}
-	s.collectSpans(live, s.liveSets(l))
-	for key, history := range s.values {
-		s.values[key] = slices.DeleteFunc(slices.Clone(history), func(v backend.Value) bool { return !l.value(key, v.Commit) })
-	}
-	maps.DeleteFunc(s.blocks, func(id content.ID, _ *structure.Block) bool { return !l.block(id) })
-	maps.DeleteFunc(s.chunks, func(k content.Key, _ *structure.Chunk) bool { return !l.chunk(k) })
-	s.logical = 0
-	for _, p := range s.spans {
-		for _, u := range p.span.Usages {
-			s.logical += uint64(s.blocks[u.Content].Size)
-		}
-	}
-}
-
-func (s *state) liveSets(l *liveSet) map[structure.SpanSetID]bool {
-	sets := map[structure.SpanSetID]bool{}
-	for id := range s.sets {
-		sets[id] = has(l.sets, id)
-	}
-	return sets
+// keep takes out of the model what a live set has not.
+func (s *collectStore) keep(l *liveSet) {
+	s.state.Keep(backendtest.Kept{
+		Span: l.span, Set: func(id structure.SpanSetID) bool { return has(l.sets, id) }, Block: l.block, Chunk: l.chunk, Value: l.value,
+	})
 }
 
 // Commits come between the steps of a collection: some bring back what was found
 // dead, as long as they may.
 func TestCollectStepByStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newCollectStore(rt, t.TempDir(), drawn{rt})
+		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})
 		defer func() { s.close() }()
 		commits := func(label string) {
 			for range rapid.IntRange(0, 8).Draw(rt, label) {
@@ -73,7 +52,7 @@ func TestCollectStepByStep(t *testing.T) {
 			is, err := c.raise()
 			require.NoError(rt, err)
 			s.pinned = is
-			s.state.keep(c.marker.live)
+			s.keep(c.marker.live)
 			commits("raised")
 			require.NoError(rt, c.prune(is))
 			is.Close()
@@ -104,7 +83,7 @@ func TestBarrier(t *testing.T) {
 	home := structure.Home{Thread: thread}
 	at := func(r structure.RunID, seq uint64) structure.SpanRef { return structure.SpanRef{Run: r, Seq: seq} }
 	text := func(body string) *structure.Block {
-		return structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.now(), []byte(body))
+		return structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte(body))
 	}
 	span := func(ref structure.SpanRef, b *structure.Block) *structure.Span {
 		return &structure.Span{Ref: ref, Usages: []structure.Usage{{
@@ -112,7 +91,7 @@ func TestBarrier(t *testing.T) {
 		}}}
 	}
 	apply := func(records ...structure.Record) error {
-		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.now(), Records: records}, backend.Options{})
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
 		return err
 	}
 	alive, dead := text("alive"), text("dead")
@@ -144,6 +123,8 @@ func TestBarrier(t *testing.T) {
 		"fill its set":                        {backend.ErrNotFound, []structure.Record{&structure.Context{ID: structure.DeriveID[structure.ContextID]("new"), Thread: thread, Set: set}}},
 		"name it":                             {backend.ErrNotFound, []structure.Record{&structure.Checkpoint{ID: structure.DeriveID[structure.CheckpointID]("k"), Thread: thread, Name: "k", Span: at(run, 2)}}},
 		"build on its chunks":                 {backend.ErrNotFound, []structure.Record{&structure.Block{Block: content.Block{ID: content.Sum([]byte("tree")), Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}}},
+		"have its id":                         {backend.ErrConflict, []structure.Record{&structure.Run{ID: other}}},
+		"have the id of its set":              {backend.ErrConflict, []structure.Record{&structure.SpanSet{ID: set}}},
 		"cut a run, which is not for writers": {backend.ErrInvalid, []structure.Record{&structure.Cut{Run: run}}},
 	} {
 		require.ErrorIs(t, apply(refused.records...), refused.err, name)
@@ -158,6 +139,8 @@ func TestBarrier(t *testing.T) {
 	require.Zero(t, receipt.KnownChunks)
 	require.NoError(t, c.prune(is))
 	is.Close()
+	require.NoError(t, apply(&structure.Run{ID: other}, &structure.SpanSet{ID: set}), "the index has nothing more of what had the ids")
+	s.verify()
 	require.NoError(t, c.sweep())
 	for range 2 {
 		blocks, err := s.engine.Blocks(background, []content.ID{alive.ID, dead.ID})
@@ -174,17 +157,34 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
+// pend leaves a collection pending that nothing was swept of.
+func (s *collectStore) pend() {
+	s.t.Helper()
+	c := s.begin()
+	require.NoError(s.t, c.mark())
+	is, err := c.raise()
+	require.NoError(s.t, err)
+	defer is.Close()
+	require.NoError(s.t, c.prune(is))
+	s.modelCollects(c.opt)
+}
+
 // What may hold deleted data goes also when a collection was killed before it got there.
 func TestInterruptedCollectionLeavesNoCopies(t *testing.T) {
-	dir := made(t, Options{}, 3)
-	for _, name := range []string{collectingFile, searchFile, IndexBeforeRepair} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(1, 1)))
+	s.commit()
+	s.pend()
+	s.close()
+	left := []string{searchFile, IndexBeforeRepair, journalDir + "/0000000001.seg.100" + cutSuffix, journalDir + "/" + pendingFile + unfinished}
+	for _, name := range left {
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
 	}
-	e := reopen(t, dir, Options{})
-	requireMessages(t, e, 3)
-	for _, name := range []string{collectingFile, searchFile, IndexBeforeRepair} {
-		require.NoFileExists(t, filepath.Join(dir, name))
+	s.open()
+	s.check()
+	for _, name := range left {
+		require.NoFileExists(t, filepath.Join(s.dir, name))
 	}
+	s.close()
 }
 
 // A message that comes while a collection takes a later one is the last one then.
@@ -196,7 +196,7 @@ func TestLastMessageMeanwhile(t *testing.T) {
 	gone := &structure.Context{ID: structure.DeriveID[structure.ContextID]("gone"), Thread: th.ID}
 	run := &structure.Run{ID: structure.DeriveID[structure.RunID]("run"), Home: th.Home()}
 	dead := &structure.Run{ID: structure.DeriveID[structure.RunID]("dead"), Home: th.Home()}
-	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.now(), []byte("text"))
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
 	said := func(in *structure.Run, c *structure.Context, place uint64, at int64) []structure.Record {
 		ref := structure.SpanRef{Run: in.ID, Seq: place}
 		return []structure.Record{
@@ -206,7 +206,7 @@ func TestLastMessageMeanwhile(t *testing.T) {
 	}
 	apply := func(records ...structure.Record) {
 		t.Helper()
-		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.now(), Records: records}, backend.Options{})
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
 		require.NoError(t, err)
 	}
 	last := func() int64 {
@@ -233,4 +233,40 @@ func TestLastMessageMeanwhile(t *testing.T) {
 	require.NoError(t, c.sweep())
 	require.EqualValues(t, 60, last())
 	s.verify()
+}
+
+// A collection ends early when commits passed its barrier already: what was dead is dead, and they are there.
+func TestCollectEndsBehindTheBarrier(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})
+		defer func() { s.close() }()
+		for range rapid.IntRange(10, 30).Draw(rt, "before") {
+			s.commit()
+		}
+		c := s.begin()
+		require.NoError(rt, c.mark())
+		is, err := c.raise()
+		require.NoError(rt, err)
+		is.Close()
+		s.modelCollects(c.opt)
+		for range rapid.IntRange(1, 20).Draw(rt, "behind") {
+			s.commit()
+		}
+		s.verify()
+		switch rapid.IntRange(0, 2).Draw(rt, "then") {
+		case 0:
+			s.anew()
+			s.check()
+		case 1:
+			s.close()
+			s.open()
+			s.check()
+		}
+		s.verify()
+		s.collectRest()
+		s.check()
+		s.verify()
+		s.anew()
+		s.check()
+	})
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
 // damaged is a store that was closed in good order and is damaged again and again.
 type damaged struct {
 	*crashStore
-	clean     answers
+	clean     backendtest.Facts
 	index     []byte
 	indexSums []byte
 }
@@ -36,7 +37,7 @@ func newDamaged(t *testing.T) *damaged {
 	}
 	s.check()
 	require.NoError(t, s.close())
-	d := &damaged{crashStore: s, clean: expected(s.written, s.ever), index: s.readIndex()}
+	d := &damaged{crashStore: s, clean: expected(t, s.written, s.ever), index: s.readIndex()}
 	var err error
 	d.indexSums, err = os.ReadFile(s.indexPath() + ".sums")
 	require.NoError(t, err)
@@ -59,7 +60,7 @@ func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string,
 		return
 	}
 	defer e.Close()
-	require.Empty(t, ask(e, d.ever).wrong(d.clean, true), "byte %d of %s", at, what)
+	require.Empty(t, ask(t, e, d.ever).Wrong(d.clean, true), "byte %d of %s", at, what)
 	for range e.Verify(context.Background(), backend.VerifyOptions{Deep: true}) {
 		reported = true // a finding, or an error
 	}

@@ -43,10 +43,10 @@ func (s *crashStore) indexSize() int64 {
 
 // bulk returns a commit whose index entries take some tens of kilobytes.
 func (s *crashStore) bulk() *structure.Commit {
-	c := &structure.Commit{Time: s.author.now()}
+	c := &structure.Commit{Time: s.author.Now()}
 	for range 4 {
 		c.Records = append(c.Records, &structure.Thread{
-			ID: fresh[structure.ThreadID](s.author), Metadata: bytes.Repeat([]byte("large "), 1500), CreatedAt: c.Time, UpdatedAt: c.Time,
+			ID: structure.NewID[structure.ThreadID](), Metadata: bytes.Repeat([]byte("large "), 1500), CreatedAt: c.Time, UpdatedAt: c.Time,
 		})
 	}
 	return c

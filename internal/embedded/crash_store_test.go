@@ -14,17 +14,11 @@ import (
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
 var errDisk = errors.New("input/output error")
-
-// tester is a *testing.T or a *rapid.T.
-type tester interface {
-	require.TestingT
-	Helper()
-	Fatalf(format string, args ...any)
-}
 
 // crashStore is an engine whose journal is on a disk that crashes, together with
 // what is known of it. The index and the lock are in a real directory.
@@ -34,7 +28,7 @@ type crashStore struct {
 	disk   *crashfs.FS
 	opt    Options
 	engine *Engine // nil while the store is not open
-	author *author
+	author *backendtest.Author
 
 	written []*structure.Commit // in the journal, as far as the process knows
 	refused []*structure.Commit // failed attempts at the commit after those
@@ -45,13 +39,13 @@ type crashStore struct {
 }
 
 // newCrashStore opens a store in a new directory below room.
-func newCrashStore(t tester, room string, choose chooser, disk *crashfs.FS, o Options) *crashStore {
+func newCrashStore(t tester, room string, choose backendtest.Chooser, disk *crashfs.FS, o Options) *crashStore {
 	t.Helper()
 	dir, err := os.MkdirTemp(room, "store")
 	require.NoError(t, err)
 	o.FS = disk
 	o.SyncInterval = time.Hour // what is synced when is for the test to say
-	s := &crashStore{t: t, dir: dir, disk: disk, opt: o, author: &author{chooser: choose}}
+	s := &crashStore{t: t, dir: dir, disk: disk, opt: o, author: &backendtest.Author{Chooser: choose}}
 	_ = s.open()
 	return s
 }
@@ -74,7 +68,7 @@ func (s *crashStore) dead() bool {
 // commit has the author write a commit and applies it.
 func (s *crashStore) commit(d backend.Durability) error {
 	s.t.Helper()
-	return s.apply(s.author.next(stateAfter(s.written)), d)
+	return s.apply(s.author.Next(backendtest.ModelOf(s.t, s.written...)), d)
 }
 
 // apply applies a commit that is valid. One that fails is not there, unless the
@@ -261,7 +255,7 @@ func (s *crashStore) found(number uint64) *structure.Commit {
 	s.t.Helper()
 	for c, err := range s.engine.Feed(context.Background(), backend.Cursor{Number: number - 1}) {
 		require.NoError(s.t, err)
-		c.Number, c.ID = 0, 0
+		c.Number = 0
 		for _, r := range s.refused {
 			if text(r) == text(c) {
 				return r
@@ -280,8 +274,8 @@ func (s *crashStore) check() {
 	if s.engine == nil {
 		return
 	}
-	is := ask(s.engine, s.ever)
-	require.Empty(s.t, is.wrong(expected(s.written, s.ever), s.dead()))
+	is := ask(s.t, s.engine, s.ever)
+	require.Empty(s.t, is.Wrong(expected(s.t, s.written, s.ever), s.dead()))
 }
 
 // verify has the store check itself.

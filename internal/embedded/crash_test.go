@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
 // work is the same every time: commits of all kinds, synced or not, in several
@@ -147,7 +148,7 @@ func TestCrashModel(t *testing.T) {
 			SegmentSize:  rapid.SampledFrom([]int64{1, 64 << 10}).Draw(t, "segment size"),
 			OverlayBytes: rapid.SampledFrom([]int64{1, 4 << 10, 1 << 20}).Draw(t, "overlay bytes"),
 		}
-		s := newCrashStore(t, room, drawn{t}, crashfs.New(), o)
+		s := newCrashStore(t, room, backendtest.Drawn{T: t}, crashfs.New(), o)
 		defer os.RemoveAll(s.dir)
 		defer s.stop()
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {

@@ -191,20 +191,16 @@ func newEngine(dir string) *Engine {
 }
 
 func (e *Engine) open(ctx context.Context) error {
-	halfPruned := false
 	if e.opt.InMemory {
 		if e.opt.MustExist || e.opt.ReadOnly {
 			return backend.ErrNotFound // a new one has nothing to read
 		}
-	} else {
-		var err error
-		if halfPruned, err = e.enterDir(ctx); err != nil {
-			return err
-		}
+	} else if err := e.enterDir(ctx); err != nil {
+		return err
 	}
 	// Until then another engine of this process may have had the store.
 	e.madeContexts, e.madeRuns = newMadeIDs(structure.LastMade()), newMadeIDs(structure.LastMade())
-	err := e.openFiles(ctx, halfPruned)
+	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
 		e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
 		if err := e.abandonIndex(); err != nil {
@@ -222,32 +218,26 @@ func (e *Engine) open(ctx context.Context) error {
 	return nil
 }
 
-// enterDir locks the directory, making it if there is none, and removes what was left in it. It
-// reports whether the index is not to be used.
-func (e *Engine) enterDir(ctx context.Context) (withoutIndex bool, err error) {
+// enterDir locks the directory, making it if there is none, and removes what was left in it.
+func (e *Engine) enterDir(ctx context.Context) error {
 	exists, err := e.exists()
 	switch {
 	case err != nil:
-		return false, err
+		return err
 	case !exists && (e.opt.MustExist || e.opt.ReadOnly):
-		return false, backend.ErrNotFound
+		return backend.ErrNotFound
 	case !exists:
 		if err := os.MkdirAll(e.dir, 0o700); err != nil {
-			return false, err
+			return err
 		}
 		if err := vfs.OS().SyncDir(filepath.Dir(filepath.Clean(e.dir))); err != nil {
-			return false, err
+			return err
 		}
 	}
-	if e.lock, err = e.waitForLock(ctx); err != nil {
-		return false, err
+	if e.lock, err = e.waitForLock(ctx); err != nil || e.opt.ReadOnly {
+		return err
 	}
-	if !e.opt.ReadOnly {
-		if err := e.removeScratch(); err != nil {
-			return false, err
-		}
-	}
-	return e.halfPruned()
+	return e.removeScratch()
 }
 
 // Damage implements backend.Impaired.
@@ -301,6 +291,9 @@ func (e *Engine) replay(ctx context.Context) error {
 		return err
 	}
 	e.damage = e.journal.Damage()
+	if err := e.openPending(); err != nil {
+		return err
+	}
 	if err := e.openPacks(); err != nil {
 		return err
 	}
@@ -337,6 +330,14 @@ func (e *Engine) replay(ctx context.Context) error {
 }
 
 func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
+	if b := e.barrier.Load(); b != nil && f.Number <= b.live.until {
+		c, err := e.decodeFrame(f)
+		if err != nil {
+			return offsets, err
+		}
+		b.filter(c.Commit)
+		return offsets, e.replayCommit(c)
+	}
 	d, err := structure.NewDecoder(f.Payload)
 	if err != nil {
 		return offsets, err

@@ -54,7 +54,7 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 				if f.ID != 0 {
 					id = f.ID
 				}
-				if c, err = e.decode(f); err == nil {
+				if c, err = v.decode(f); err == nil {
 					c.ID = id
 				}
 			}
@@ -65,13 +65,17 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 	}
 }
 
-// decode returns the commit of a frame, without the bodies that were erased.
-func (e *Engine) decode(f journal.Frame) (*structure.Commit, error) {
+// decode returns the commit of a frame, without the bodies that were erased and without what is hidden from the view.
+func (v view) decode(f journal.Frame) (*structure.Commit, error) {
+	e := v.engine
 	c, err := structure.DecodeCommit(f.Payload)
 	if err != nil {
 		return nil, e.frameFault(f, err)
 	}
 	c.Number = f.Number
+	if hidden := v.index.below.hidden; hidden != nil {
+		hidden.live.leave(c)
+	}
 	if countersOf(e.index.State().Counts).erased == 0 {
 		return c, nil
 	}

@@ -69,7 +69,8 @@ var errForeignIndex = errors.New("the index belongs to another store")
 func (e *Engine) indexFault(err error) error {
 	var damage *backend.CorruptError
 	switch {
-	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, journal.ErrLookup):
+	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, errPending),
+		errors.Is(err, journal.ErrLookup):
 		return err
 	case errors.As(err, &damage) && damage.File == e.indexPath():
 		return err

@@ -36,6 +36,7 @@ const (
 	tableThreadEnd   = 'T' // last four bytes of a thread's id, the others → nothing
 	tableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
 	tablePacked      = 'P' // nothing → segment up to which packs find what is not here
+	tablePending     = 'z' // nothing → last commit that the pending collection filters, if the index accounts for that
 	tableValue       = 'V' // scope, owner, key, NUL, commit (the latest first) → value record; names of owners end with NUL
 	tableMessage     = 'v' // thread, incarnation → time of the last message
 	tableOrder       = 'A' // filter, time of the last update, thread → nothing; derived, see order.go

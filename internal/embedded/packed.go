@@ -344,13 +344,13 @@ func (e *Engine) openPacks() error {
 	if values.bad || last > v.Packed() && e.damage == nil {
 		return errPacks
 	}
-	e.below.Store(newLayer(last, e.index.State().Number, nil))
+	e.below.Store(newLayer(last, e.index.State().Number, e.below.Load().hidden))
 	return nil
 }
 
 // beginWith makes an empty index leave to packs what they find.
 func (e *Engine) beginWith(last uint32) {
-	e.below.Store(newLayer(last, 0, nil))
+	e.below.Store(newLayer(last, 0, e.below.Load().hidden))
 	if last > 0 {
 		state := e.index.State()
 		state.Store = e.journal.StoreID()
@@ -405,6 +405,12 @@ func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {
 // holds: in a small archive the index is made anew in no time.
 func (e *Engine) unlisted(first uint32, dense bool) bool {
 	return dense && first > e.below.Load().last && e.isSmall()
+}
+
+// putUp makes an engine whose index accounts for a barrier have it; nil for none.
+func (e *Engine) putUp(b *barrier) {
+	e.barrier.Store(b)
+	e.hide(b)
 }
 
 // hide makes what is dead be missing from packs that still have it; nil ends that.

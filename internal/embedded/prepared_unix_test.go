@@ -40,7 +40,7 @@ var replacements = map[string]func(t *testing.T, path, outside string){
 
 // preparedNames are names that the store looks at or makes sometimes.
 var preparedNames = []string{
-	"COLLECTING", "BACKUP.json", "search.db", "search.db-wal", "search.db-shm", "verify-1",
+	"journal/COLLECTING", "journal/COLLECTING.tmp", "BACKUP.json", "search.db", "search.db-wal", "search.db-shm", "verify-1",
 	"index.bolt.compact", "index.bolt.sums", "index.bolt.before-repair",
 	"journal/0000000001.seg.100.cut", "journal/0000000002.seg", "journal/0000000003.seg", "journal/0000000099.seg",
 	"journal/0000000001-0000000001.pack", "journal/0000000001-0000000001.pack.tmp", "journal/0000000001-0000000002.1.pack.tmp",

@@ -43,8 +43,9 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 			e.filter.add(id[:])
 		}
 	}
-	if barrier := e.barrier.Load(); barrier != nil && !e.state.replay {
-		barrier.passed(c, b.Effects)
+	if barrier := e.barrier.Load(); barrier != nil && f.Number > barrier.live.until {
+		barrier.passed(c)
+		barrier.said(b.Effects)
 	}
 	e.counts = e.counts.plus(&b.Counts)
 	id, since := e.identify(b, f)

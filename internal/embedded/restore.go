@@ -138,7 +138,7 @@ func readManifest(dir string) (names []string, facts []manifestFact, m *manifest
 		return nil, nil, nil, fmt.Errorf("backup format %d, this program reads up to %d: %w", m.Format, manifestFormat, backend.ErrNewerFormat)
 	}
 	for _, f := range m.Files {
-		if !journal.IsFileName(f.Name) {
+		if !isJournalFile(f.Name) {
 			return nil, nil, nil, fault(fmt.Sprintf("%.80q is no file of a journal", f.Name))
 		}
 		size, err := vfs.Size(inJournal(f.Name))
@@ -154,6 +154,9 @@ func readManifest(dir string) (names []string, facts []manifestFact, m *manifest
 	return names, m.Files, m, nil
 }
 
+// isJournalFile reports whether a file of that name in the journal's directory is needed to read the journal.
+func isJournalFile(name string) bool { return name == pendingFile || journal.IsFileName(name) }
+
 // listJournal returns the files of a store's journal, whose facts are their sizes.
 func listJournal(store string) (names []string, facts []manifestFact, m *manifest, err error) {
 	dir := filepath.Join(store, journalDir)
@@ -166,7 +169,7 @@ func listJournal(store string) (names []string, facts []manifestFact, m *manifes
 		return nil, nil, nil, err
 	}
 	for _, entry := range entries {
-		if !journal.IsFileName(entry.Name()) {
+		if !isJournalFile(entry.Name()) {
 			continue
 		}
 		path := filepath.Join(dir, entry.Name())

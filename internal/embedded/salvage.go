@@ -86,20 +86,29 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
 		m := newMender(ctx, to, &report)
+		lost := func(l Loss) {
+			if report.Losses++; o.Lost != nil {
+				o.Lost(l)
+			}
+		}
+		pending, of, err := readPending(vfs.OS(), from)
+		if damage := new(backend.CorruptError); errors.As(err, &damage) {
+			lost(Loss{File: damage.File, What: damage.What})
+		} else if err != nil {
+			return err
+		}
 		var done int64
-		visit := func(f journal.Frame) error {
+		visit := func(store [16]byte, f journal.Frame) error {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
 			if done += int64(len(f.Payload)); o.Progress != nil {
 				o.Progress(min(done, total), total)
 			}
-			return m.commit(f)
-		}
-		lost := func(l Loss) {
-			if report.Losses++; o.Lost != nil {
-				o.Lost(l)
+			if of == store {
+				m.pending = pending
 			}
+			return m.commit(f)
 		}
 		last, err := journal.Salvage(vfs.OS(), filepath.Join(from, journalDir), visit, lost)
 		if err != nil {

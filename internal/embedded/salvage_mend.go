@@ -17,6 +17,7 @@ type mender struct {
 	to      *Engine
 	writer  *write.Writer
 	report  *SalvageReport
+	pending *liveSet           // of the collection that was pending; nil for none
 	at      time.Time          // of the commit that is brought
 	records []structure.Record // of it
 	note    *structure.Block
@@ -49,6 +50,10 @@ func (m *mender) commit(f journal.Frame) error {
 		return nil // written by a program that was wrong, for its checksum is right: it is missing
 	}
 	m.report.Commits++
+	c.Number = f.Number
+	if m.pending.leave(c); len(c.Records) == 0 {
+		return nil
+	}
 	m.at, m.records = c.Time, c.Records
 	if err := m.meet(); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -35,9 +36,10 @@ func newWreck(t *testing.T, choose *rand.Rand, n int, packed bool) *wreck {
 	w := &wreck{dir: filepath.Join(t.TempDir(), "store")}
 	e, err := Open(background, w.dir, Options{SegmentSize: 4 << 10, Durability: backend.Normal, NoPacking: true})
 	require.NoError(t, err)
-	a := &author{chooser: choose}
+	a, model := &backendtest.Author{Chooser: choose}, backendtest.NewModel()
 	for i := range n {
-		c := a.next(stateAfter(w.commits))
+		c := a.Next(model)
+		model.Apply(t, c)
 		_, err := e.Apply(background, c, backend.Options{})
 		require.NoError(t, err)
 		w.commits = append(w.commits, c)
@@ -55,7 +57,7 @@ func newWreck(t *testing.T, choose *rand.Rand, n int, packed bool) *wreck {
 // findFrames finds the frames of the store, of which none is damaged yet.
 func (w *wreck) findFrames(t *testing.T) {
 	t.Helper()
-	last, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(f journal.Frame) error {
+	last, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(_ [16]byte, f journal.Frame) error {
 		w.frames = append(w.frames, f)
 		return nil
 	}, func(l journal.Loss) { t.Error(l) })
@@ -82,7 +84,7 @@ func (w *wreck) salvage(t *testing.T) (*Engine, SalvageReport, []Loss) {
 // and that notes stand where messages are gone.
 func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 	t.Helper()
-	all := stateAfter(w.commits)
+	all := backendtest.ModelOf(t, w.commits...)
 	gone := map[content.ID]bool{}
 	for i, c := range w.commits {
 		for _, r := range c.Records {
@@ -91,14 +93,13 @@ func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 			}
 		}
 	}
-	for _, ref := range all.order {
-		was := all.spans[ref]
+	for ref, was := range all.Spans() {
 		var got *backend.Step
 		var err error
 		for step, stepErr := range e.Path(background, ref, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 			got, err = step, stepErr
 		}
-		if lost[was.commit] {
+		if lost[was.Commit] {
 			if err == nil {
 				require.Equal(t, SalvageNote, string(got.Blocks[0].Body), ref)
 			} else {
@@ -107,18 +108,18 @@ func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 			continue
 		}
 		require.NoError(t, err, ref)
-		require.Len(t, got.Span.Usages, len(was.span.Usages), ref)
+		require.Len(t, got.Span.Usages, len(was.Span.Usages), ref)
 		for i, u := range got.Span.Usages {
-			said := was.span.Usages[i]
+			said := was.Span.Usages[i]
 			require.Equal(t, []any{said.Content, said.Role, said.SourceID}, []any{u.Content, u.Role, u.SourceID}, ref)
-			if b := all.blocks[u.Content]; !gone[u.Content] && !all.erased[u.Content] && b.Tree.IsZero() {
+			if b, ok := all.Block(u.Content); ok && !gone[u.Content] && b.Tree.IsZero() {
 				require.Equal(t, string(b.Body), string(got.Blocks[i].Body), ref)
 			}
 		}
 	}
 	for i, c := range w.commits {
 		for _, r := range c.Records {
-			if r, ok := r.(*structure.Context); ok && !lost[uint64(i+1)] && all.contexts[r.ID] != nil && len(lost) < 2 {
+			if r, ok := r.(*structure.Context); ok && !lost[uint64(i+1)] && all.HasContext(r.ID) && len(lost) < 2 {
 				_, err := e.Context(background, r.ID)
 				require.NoError(t, err, r.ID)
 			}
@@ -136,7 +137,7 @@ func TestSalvageOfAWholeStore(t *testing.T) {
 		require.Empty(t, losses)
 		require.Equal(t, SalvageReport{Commits: 150}, report)
 		require.True(t, report.Whole())
-		require.Empty(t, ask(e, w.commits).wrong(expected(w.commits, w.commits), false))
+		require.Empty(t, ask(t, e, w.commits).Wrong(expected(t, w.commits, w.commits), false))
 	}
 }
 
@@ -199,7 +200,7 @@ func TestSalvageWhateverIsDamaged(t *testing.T) {
 			require.NoError(t, os.WriteFile(name, b, 0o600))
 		}
 		there := map[uint64]bool{}
-		known, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(f journal.Frame) error {
+		known, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(_ [16]byte, f journal.Frame) error {
 			there[f.Number] = true
 			return nil
 		}, func(journal.Loss) {})
@@ -249,7 +250,7 @@ func TestSalvageFromAPackAndItsSegments(t *testing.T) {
 		require.NotEmpty(t, losses)
 		require.EqualValues(t, 80, report.Commits)
 		require.Zero(t, report.Missing+report.Messages+report.Contents+report.Names+report.Records)
-		require.Empty(t, ask(to, w.commits).wrong(expected(w.commits, w.commits), false))
+		require.Empty(t, ask(t, to, w.commits).Wrong(expected(t, w.commits, w.commits), false))
 	}
 }
 

@@ -49,7 +49,8 @@ type verifier struct {
 	wrong       bool // entries of the index are
 	below       *layer
 	finding     *journal.Check // of the pack that is being read
-	pruned      *barrier
+	barrier     *barrier       // of a pending collection
+	pruned      *barrier       // the same, once what is dead is not in the index
 	last        backend.CorruptError
 }
 
@@ -96,9 +97,9 @@ func (v *verifier) run() error {
 			return fmt.Errorf("verify: %w", err)
 		}
 		defer discard()
-		again.barrier.Store(v.pruned)
-		again.beginWith(v.below.last)
+		again.barrier.Store(v.barrier)
 		again.hide(v.pruned)
+		again.beginWith(v.below.last)
 	}
 	if err := v.journal(snapshot.State(), again); err != nil {
 		return err
@@ -123,8 +124,8 @@ func (v *verifier) pin() *catalog {
 	collecting := &v.engine.collecting
 	collecting.pruned.RLock()
 	defer collecting.pruned.RUnlock()
-	if barrier := v.engine.barrier.Load(); barrier != nil && collecting.done {
-		v.pruned = barrier
+	if v.barrier = v.engine.barrier.Load(); collecting.done {
+		v.pruned = v.barrier
 	}
 	return v.engine.latest()
 }
@@ -336,9 +337,7 @@ func (v *verifier) replay(again *Engine, files *journal.View, f journal.Frame) e
 	if err := v.checkFinding(files, f.Position.Segment, c.Commit); err != nil {
 		return err
 	}
-	if v.pruned != nil {
-		v.pruned.live.filter(c.Commit, new(collected))
-	}
+	v.pruned.filter(c.Commit)
 	return again.replayCommit(c)
 }
 
@@ -414,6 +413,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 		switch {
 		case least[0] == tableOnce: // packs do not say which requests their commits were
 		case least[0] == tableOrder: // see verifier.order
+		case least[0] == tablePending: // the journal does not say what is pending
 		case packed: // it is still to leave the index
 		case order < 0:
 			problem = "entry that the journal does not account for"

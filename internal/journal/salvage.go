@@ -42,7 +42,7 @@ func (l Loss) String() string {
 // Frames are what their checksums say. It changes nothing and needs no index; nobody
 // may have the journal open. What visit returns ends it. It returns the number of the
 // last commit that there was, as far as anything that is left tells.
-func Salvage(fsys vfs.FS, dir string, visit func(Frame) error, lost func(Loss)) (last uint64, err error) {
+func Salvage(fsys vfs.FS, dir string, visit func(store [16]byte, f Frame) error, lost func(Loss)) (last uint64, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return 0, fmt.Errorf("salvage journal: %w", err)
@@ -125,7 +125,7 @@ type salvager struct {
 }
 
 // merge visits the commits of files, each once.
-func (s *salvager) merge(files []salvageFile, visit func(Frame) error) error {
+func (s *salvager) merge(files []salvageFile, visit func([16]byte, Frame) error) error {
 	type source struct {
 		next func() (Frame, bool)
 		head Frame
@@ -142,7 +142,7 @@ func (s *salvager) merge(files []salvageFile, visit func(Frame) error) error {
 		first := slices.MinFunc(sources, func(a, b *source) int { return cmp.Compare(a.head.Number, b.head.Number) })
 		if f := first.head; f.Number > s.number {
 			s.number = f.Number
-			if err := visit(f); err != nil {
+			if err := visit(s.store, f); err != nil {
 				return err
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // salvaged returns the numbers of the commits that a salvage finds.
 func salvaged(t *testing.T, fsys vfs.FS, want [][]byte) (numbers []uint64, losses []Loss) {
 	t.Helper()
-	last, err := Salvage(fsys, dir, func(f Frame) error {
+	last, err := Salvage(fsys, dir, func(_ [16]byte, f Frame) error {
 		require.Equal(t, want[f.Number-1], f.Payload)
 		numbers = append(numbers, f.Number)
 		return nil
@@ -180,7 +180,7 @@ func FuzzSalvage(f *testing.F) {
 			require.NoError(t, fsys.WriteFile(dir+"/"+segmentName(n+1), content))
 		}
 		last, bytes := uint64(0), int64(0)
-		_, err := Salvage(fsys, dir, func(f Frame) error {
+		_, err := Salvage(fsys, dir, func(_ [16]byte, f Frame) error {
 			require.Greater(t, f.Number, last)
 			last = f.Number
 			bytes += f.End - f.Position.Offset

@@ -5,15 +5,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// census lists everything that commits spoke of, whether or not they were
+// Census lists everything that commits spoke of, whether or not they were
 // applied: what there is to ask about.
-type census struct {
+type Census struct {
 	threads  roll[structure.ThreadID]
 	contexts roll[structure.ContextID]
 	runs     roll[structure.RunID]
 	spans    roll[structure.SpanRef]
 	sets     roll[structure.SpanSetID]
 	names    roll[string]
+	named    roll[named]
 	sources  roll[string]
 	blocks   roll[content.ID]
 	chunks   roll[content.Key]
@@ -21,9 +22,9 @@ type census struct {
 	owners   roll[string]
 }
 
-// newCensus returns a census with one of each that does not exist.
-func newCensus() *census {
-	s := &census{}
+// NewCensus returns a census with one of each that does not exist.
+func NewCensus() *Census {
+	s := &Census{}
 	s.threads.add(id[structure.ThreadID]("missing"))
 	s.contexts.add(id[structure.ContextID]("missing"))
 	s.runs.add(id[structure.RunID]("missing"))
@@ -38,8 +39,8 @@ func newCensus() *census {
 	return s
 }
 
-// add takes in the subjects of a commit.
-func (s *census) add(c *structure.Commit) {
+// Add takes in the subjects of a commit.
+func (s *Census) Add(c *structure.Commit) {
 	for _, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Block:
@@ -59,9 +60,11 @@ func (s *census) add(c *structure.Commit) {
 			s.sets.add(r.ID)
 		case *structure.Branch:
 			s.names.add(r.Name)
+			s.named.add(named{r.Thread, r.Name})
 			s.sources.add(r.SourceID)
 		case *structure.Checkpoint:
 			s.names.add(r.Name)
+			s.named.add(named{r.Thread, r.Name})
 			s.sources.add(r.SourceID)
 		case *structure.Value:
 			s.values.add(r.ValueKey)
@@ -71,7 +74,7 @@ func (s *census) add(c *structure.Commit) {
 	}
 }
 
-func (s *census) span(r *structure.Span) {
+func (s *Census) span(r *structure.Span) {
 	s.spans.add(r.Ref)
 	for _, u := range r.Usages {
 		for _, id := range u.Named(nil) {

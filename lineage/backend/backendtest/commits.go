@@ -247,7 +247,7 @@ func testMemory(t *testing.T, c Config) {
 	span.Usages[0].By.SourceID = "tool"
 	given := s.commit(thread("t"), run("r", structure.SpanRef{}), text("body"), text("other"), chunk("chunk"), span, v, summary("s", "c", "body", at("r", 1)))
 	s.applyOnly(given, backend.Options{})
-	want := s.model.facts(s.seen)
+	want := s.model.Facts(s.seen)
 	kept := fmt.Sprint(want)
 	s.model = s.model.deepCopy()
 	for _, r := range given.Records {
@@ -282,7 +282,7 @@ func testMemory(t *testing.T, c Config) {
 	snapshot, err := s.Snapshot(background)
 	require.NoError(t, err)
 	spoil(snapshot)
-	compareFacts(t, s.model.facts(s.seen), readFacts(t, snapshot, s.seen))
+	compareFacts(t, s.model.Facts(s.seen), readFacts(t, snapshot, s.seen))
 	require.NoError(t, snapshot.Close())
 	s.restart()
 	s.check()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -18,10 +19,10 @@ import (
 
 var background = context.Background()
 
-// facts are the answers to every question that can be asked about the subjects
+// Facts are the answers to every question that can be asked about the subjects
 // of a census. What an engine is free in, such as the bytes it takes, is not
 // among them.
-type facts map[string]any
+type Facts map[string]any
 
 func equalFacts(a, b any) bool { return reflect.DeepEqual(a, b) }
 
@@ -62,12 +63,70 @@ const (
 	treeBody   = "\x00tree "
 )
 
-// readFacts asks a reader everything.
-func readFacts(t tester, r backend.Reader, seen *census) facts {
+// failure is the answer where a reader fails.
+type failure struct{ err error }
+
+// lenient is a tester of a reader that may fail. It keeps the error until the answer is put.
+type lenient struct {
+	tester
+	failed error
+}
+
+// fine reports whether there is no error, which fails the test unless the reader may fail.
+func fine(t tester, err error) bool {
+	if l, ok := t.(*lenient); ok {
+		l.failed = cmp.Or(l.failed, err)
+		return err == nil
+	}
 	t.Helper()
-	f := facts{}
+	require.NoError(t, err)
+	return true
+}
+
+// put notes the answer to a question.
+func (f Facts) put(t tester, question string, answer any) {
+	if l, ok := t.(*lenient); ok && l.failed != nil {
+		answer, l.failed = failure{l.failed}, nil
+	}
+	f[question] = answer
+}
+
+// Ask asks a reader everything about the subjects of a census. Where the reader fails with an error that is no answer, the
+// fact is that it failed.
+func Ask(t require.TestingT, r backend.Reader, seen *Census) Facts {
+	return readFacts(&lenient{tester: quiet{t}}, r, seen)
+}
+
+// quiet is a tester that does not log.
+type quiet struct{ require.TestingT }
+
+func (quiet) Helper()             {}
+func (quiet) Logf(string, ...any) {}
+
+// Wrong describes questions that have another answer than wanted, at most five. A reader of a damaged store may fail.
+func (f Facts) Wrong(want Facts, damaged bool) (wrong []string) {
+	questions := maps.Clone(want)
+	maps.Copy(questions, f)
+	for _, question := range slices.Sorted(maps.Keys(questions)) {
+		is, asked := f[question]
+		_, failed := is.(failure)
+		if should, known := want[question]; asked && known && equalFacts(is, should) || damaged && (failed || !asked) {
+			continue
+		}
+		is, should := explain(is, want[question])
+		if wrong = append(wrong, fmt.Sprintf("%s: is %.500s, should be %.500s", question, is, should)); len(wrong) == 5 {
+			break
+		}
+	}
+	return wrong
+}
+
+// readFacts asks a reader everything.
+func readFacts(t tester, r backend.Reader, seen *Census) Facts {
+	t.Helper()
+	f := Facts{}
 	head, err := r.Head(background)
-	f["head"] = answer(t, head.Number, err)
+	f.put(t, "head", answer(t, head.Number, err))
 	f.threads(t, r, seen)
 	f.contexts(t, r, seen)
 	f.runs(t, r, seen)
@@ -77,9 +136,10 @@ func readFacts(t tester, r backend.Reader, seen *census) facts {
 	f.values(t, r, seen)
 	f.content(t, r, seen)
 	stats, err := r.Stats(background)
-	require.NoError(t, err)
-	require.LessOrEqual(t, stats.IndexBytes, stats.StoredBytes)
-	f["stats"] = stats.Counts()
+	if fine(t, err) {
+		require.LessOrEqual(t, stats.IndexBytes, stats.StoredBytes)
+	}
+	f.put(t, "stats", stats.Counts())
 	return f
 }
 
@@ -87,110 +147,138 @@ func idEnd(id structure.ThreadID) [backend.IDEnd]byte {
 	return [backend.IDEnd]byte(id[len(id)-backend.IDEnd:])
 }
 
-func (f facts) threads(t tester, r backend.Reader, seen *census) {
+func (f Facts) threads(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
-	f["threads"] = values(t, r.Threads(background, structure.ThreadID{}))
+	f.put(t, "threads", values(t, r.Threads(background, structure.ThreadID{})))
 	for _, id := range seen.threads.list() {
 		thread, err := r.Thread(background, id)
-		f[fmt.Sprint("thread ", id)] = answer(t, deref(thread), err)
-		f[fmt.Sprint("threads that end like ", id)] = values(t, r.ThreadsEnding(background, idEnd(id)))
-		f[fmt.Sprint("contexts of ", id)] = list(t, r.Contexts(background, id, structure.ContextID{}))
-		f[fmt.Sprint("branches of ", id)] = values(t, r.Branches(background, id, "", ""))
-		f[fmt.Sprint("checkpoints of ", id)] = values(t, r.Checkpoints(background, id, ""))
-		for _, context := range seen.contexts.list() {
-			f[fmt.Sprintf("branches of %v in %v", context, id)] = values(t, r.BranchesOf(background, id, context))
+		f.put(t, fmt.Sprint("thread ", id), answer(t, deref(thread), err))
+		f.put(t, fmt.Sprint("threads that end like ", id), values(t, r.ThreadsEnding(background, idEnd(id))))
+		f.put(t, fmt.Sprint("contexts of ", id), list(t, r.Contexts(background, id, structure.ContextID{})))
+		f.put(t, fmt.Sprint("branches of ", id), values(t, r.Branches(background, id, "", "")))
+		f.put(t, fmt.Sprint("checkpoints of ", id), values(t, r.Checkpoints(background, id, "")))
+		for _, context := range several(seen.contexts.list()) {
+			f.put(t, fmt.Sprintf("branches of %v in %v", context, id), values(t, r.BranchesOf(background, id, context)))
 		}
-		for _, name := range seen.names.list() {
+		for _, name := range several(seen.names.list()) {
 			for _, prefix := range prefixes(name) {
-				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = values(t, r.Branches(background, id, prefix, ""))
+				f.put(t, fmt.Sprintf("branches named %q… in %v", prefix, id), values(t, r.Branches(background, id, prefix, "")))
 			}
-			branch, err := r.Branch(background, id, name)
-			f[fmt.Sprintf("branch %q of %v", name, id)] = answer(t, deref(branch), err)
-			checkpoint, err := r.Checkpoint(background, id, name)
-			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = answer(t, deref(checkpoint), err)
+			f.named(t, r, named{id, name})
 		}
 	}
+	for _, n := range seen.named.list() {
+		f.named(t, r, n)
+	}
+}
+
+func (f Facts) named(t tester, r backend.Reader, n named) {
+	t.Helper()
+	branch, err := r.Branch(background, n.thread, n.name)
+	f.put(t, fmt.Sprintf("branch %q of %v", n.name, n.thread), answer(t, deref(branch), err))
+	checkpoint, err := r.Checkpoint(background, n.thread, n.name)
+	f.put(t, fmt.Sprintf("checkpoint %q of %v", n.name, n.thread), answer(t, deref(checkpoint), err))
 }
 
 // prefixes returns beginnings of a name, the whole included.
 func prefixes(name string) []string { return []string{"", name[:len(name)/2], name} }
 
-func (f facts) contexts(t tester, r backend.Reader, seen *census) {
+func (f Facts) contexts(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
-	f["contexts"] = list(t, r.Contexts(background, structure.ThreadID{}, structure.ContextID{}))
-	f["contexts alone"] = list(t, r.ContextsAlone(background, structure.ContextID{}))
+	f.put(t, "contexts", list(t, r.Contexts(background, structure.ThreadID{}, structure.ContextID{})))
+	f.put(t, "contexts alone", list(t, r.ContextsAlone(background, structure.ContextID{})))
 	for _, id := range seen.contexts.list() {
 		c, err := r.Context(background, id)
-		f[fmt.Sprint("context ", id)] = answer(t, c, err)
-		f[fmt.Sprint("children of ", id)] = list(t, r.Children(background, id, structure.ContextID{}))
-		f[fmt.Sprint("summaries of ", id)] = values(t, r.Summaries(background, id))
-		f[fmt.Sprint("reflog of ", id)] = values(t, r.Reflog(background, id))
+		f.put(t, fmt.Sprint("context ", id), answer(t, c, err))
+		f.put(t, fmt.Sprint("children of ", id), list(t, r.Children(background, id, structure.ContextID{})))
+		f.put(t, fmt.Sprint("summaries of ", id), values(t, r.Summaries(background, id)))
+		f.put(t, fmt.Sprint("reflog of ", id), values(t, r.Reflog(background, id)))
 	}
 	for _, id := range seen.sets.list() {
 		set, err := r.SpanSet(background, id)
-		f[fmt.Sprint("span set ", id)] = answer(t, deref(set), err)
-		f[fmt.Sprint("alternatives in ", id)] = list(t, r.Alternatives(background, id))
+		f.put(t, fmt.Sprint("span set ", id), answer(t, deref(set), err))
+		f.put(t, fmt.Sprint("alternatives in ", id), list(t, r.Alternatives(background, id)))
 	}
 }
 
 // ancestors are how many ancestors of a run are asked for.
 var ancestors = []int{1, 2, 1000}
 
-func (f facts) runs(t tester, r backend.Reader, seen *census) {
+func (f Facts) runs(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
-	f["roots"] = forks(t, r, structure.RunID{})
+	f.put(t, "roots", forks(t, r, structure.RunID{}))
 	for _, id := range seen.runs.list() {
 		run, err := r.Run(background, id)
-		f[fmt.Sprint("run ", id)] = answer(t, run, err)
+		f.put(t, fmt.Sprint("run ", id), answer(t, run, err))
 		for _, limit := range ancestors {
 			ancestry, err := r.Ancestry(background, id, limit)
-			f[fmt.Sprintf("at most %d ancestors of %v", limit, id)] = answer(t, ancestry, err)
+			f.put(t, fmt.Sprintf("at most %d ancestors of %v", limit, id), answer(t, ancestry, err))
 		}
-		f[fmt.Sprint("forks of ", id)] = forks(t, r, id)
+		f.put(t, fmt.Sprint("forks of ", id), forks(t, r, id))
 		last, err := r.Last(background, id)
-		f[fmt.Sprint("last of ", id)] = answer(t, last, err)
-		f[fmt.Sprint("path to ", id)] = path(t, r, last, structure.Window{})
+		f.put(t, fmt.Sprint("last of ", id), answer(t, last, err))
+		answer(t, last, err) // without it there is no path to ask for
+		f.put(t, fmt.Sprint("path to ", id), path(t, r, last, structure.Window{}))
 	}
 	for _, ref := range seen.spans.list() {
 		digest, err := r.Digest(background, ref)
-		f[fmt.Sprint("digest of ", ref)] = answer(t, digest, err)
-		f[fmt.Sprint("forks at ", ref)] = list(t, r.ForksAt(background, ref))
+		f.put(t, fmt.Sprint("digest of ", ref), answer(t, digest, err))
+		f.put(t, fmt.Sprint("forks at ", ref), list(t, r.ForksAt(background, ref)))
 	}
 }
 
-func (f facts) content(t tester, r backend.Reader, seen *census) {
+func (f Facts) content(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
 	ids := seen.blocks.list()
 	has, err := r.Has(background, ids)
-	require.NoError(t, err)
+	if err != nil {
+		has = make([]bool, len(ids))
+	}
 	require.Len(t, has, len(ids))
 	var there []content.ID
 	for i, id := range ids {
-		f[fmt.Sprint("has ", id)] = has[i]
-		f[fmt.Sprint("usages of ", id)] = list(t, r.Where(background, id))
+		fine(t, err)
+		f.put(t, fmt.Sprint("has ", id), has[i])
+		f.put(t, fmt.Sprint("usages of ", id), list(t, r.Where(background, id)))
 		if has[i] {
 			there = append(there, id)
 			continue
 		}
-		_, err := r.Blocks(background, append(slices.Clone(there), id))
-		f[fmt.Sprint("block ", id)] = answer(t, "there", err)
+		_, err := r.Blocks(background, append(slices.Clone(some(there)), id))
+		f.put(t, fmt.Sprint("block ", id), answer(t, "there", err))
 	}
-	blocks, err := r.Blocks(background, there)
-	require.NoError(t, err)
-	require.Len(t, blocks, len(there))
-	for i, b := range blocks {
-		b.Body = bytes.Clone(b.Body)
-		f[fmt.Sprint("block ", there[i])] = plain(*b)
-	}
+	f.blocks(t, r, there)
 	var keys []content.Key
 	for _, key := range seen.chunks.list() {
 		b, err := r.Chunks(background, append(slices.Clone(keys), key))
-		f[fmt.Sprint("chunk ", key)] = answer(t, "", err)
+		f.put(t, fmt.Sprint("chunk ", key), answer(t, "", err))
 		if err == nil {
 			require.Len(t, b, len(keys)+1)
-			f[fmt.Sprint("chunk ", key)] = string(b[len(keys)])
+			f.put(t, fmt.Sprint("chunk ", key), string(b[len(keys)]))
 			keys = append(keys[max(len(keys)-3, 0):], key)
 		}
+	}
+}
+
+// blocks reads blocks that are there, all at once unless that fails.
+func (f Facts) blocks(t tester, r backend.Reader, ids []content.ID) {
+	t.Helper()
+	blocks, err := r.Blocks(background, ids)
+	if err != nil && len(ids) > 1 {
+		for i := range ids {
+			f.blocks(t, r, ids[i:i+1])
+		}
+		return
+	}
+	if err != nil {
+		blocks = make([]*structure.Block, len(ids))
+	}
+	require.Len(t, blocks, len(ids))
+	for i, id := range ids {
+		b := deref(blocks[i])
+		b.Body = bytes.Clone(b.Body)
+		fine(t, err)
+		f.put(t, fmt.Sprint("block ", id), plain(b))
 	}
 }
 
@@ -226,8 +314,11 @@ func path(t tester, r backend.Reader, tip structure.SpanRef, w structure.Window)
 	steps := []step{}
 	for s, err := range r.Path(background, tip, w, backend.PathOptions{Bodies: true}) {
 		if err != nil {
-			require.Empty(t, steps, "%v", err)
-			return answer(t, 0, err)
+			is := answer(t, 0, err)
+			if is != nil {
+				require.Empty(t, steps, "%v", err)
+			}
+			return is
 		}
 		require.Len(t, s.Blocks, len(s.Span.Usages))
 		one := step{Position: s.Position, Commit: s.Commit, Span: *s.Span}
@@ -240,7 +331,9 @@ func path(t tester, r backend.Reader, tip structure.SpanRef, w structure.Window)
 	// Whoever keeps nothing sees the same pass by.
 	n := 0
 	for s, err := range r.Path(background, tip, w, backend.PathOptions{Bodies: true, Passing: true}) {
-		require.NoError(t, err)
+		if !fine(t, err) {
+			return nil
+		}
 		require.Less(t, n, len(steps))
 		require.Equal(t, steps[n].Position, s.Position)
 		require.Equal(t, steps[n].Span, *s.Span)
@@ -266,7 +359,9 @@ func list[T any](t tester, seq iter.Seq2[T, error]) []T {
 	t.Helper()
 	out := []T{}
 	for v, err := range seq {
-		require.NoError(t, err)
+		if !fine(t, err) {
+			return nil
+		}
 		out = append(out, v)
 	}
 	return out
@@ -277,7 +372,9 @@ func values[T any](t tester, seq iter.Seq2[*T, error]) []T {
 	t.Helper()
 	out := []T{}
 	for v, err := range seq {
-		require.NoError(t, err)
+		if !fine(t, err) {
+			return nil
+		}
 		out = append(out, *v)
 	}
 	return out

@@ -79,8 +79,8 @@ func testLongRun(t *testing.T, c Config) {
 		want := map[structure.SpanRef]structure.Digest{}
 		var d structure.Digest
 		for _, p := range s.model.history(at("long", length)) {
-			d = structure.NextDigest(d, p.span.Usages)
-			want[p.span.Ref] = d
+			d = structure.NextDigest(d, p.Span.Usages)
+			want[p.Span.Ref] = d
 		}
 		for seq := uint64(length); seq > 0; seq-- { // backwards, so that nothing helps
 			got, err := s.Digest(background, at("long", seq))

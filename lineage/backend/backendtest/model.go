@@ -3,17 +3,20 @@ package backendtest
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// model is what a store should hold, kept in the plainest way: maps that are
+// Model is what a store should hold, kept in the plainest way: maps that are
 // copied for each commit, so that a refused one leaves nothing behind.
-type model struct {
+type Model struct {
 	number      uint64
 	feed        []structure.Commit
 	threads     map[structure.ThreadID]structure.Thread
@@ -22,7 +25,8 @@ type model struct {
 	checkpoints map[named]structure.Checkpoint
 	runs        map[structure.RunID]structure.Run
 	ends        map[structure.RunID]uint64
-	spans       map[structure.SpanRef]placed
+	closed      map[structure.RunID]bool // lost their ends to a collection
+	spans       map[structure.SpanRef]Placed
 	sets        map[structure.SpanSetID]structure.SpanSet
 	lookups     map[lookup]structure.SpanRef
 	blocks      map[content.ID]structure.Block
@@ -42,36 +46,81 @@ type named struct {
 	name   string
 }
 
-// placed is a span and the commit that added it.
-type placed struct {
-	span   structure.Span
-	commit uint64
+// Placed is a span and the commit that added it.
+type Placed struct {
+	Span   structure.Span
+	Commit uint64
 }
 
-func newModel() *model {
-	return &model{
+// NewModel returns a model of an empty store.
+func NewModel() *Model {
+	return &Model{
 		threads: map[structure.ThreadID]structure.Thread{}, views: map[structure.ContextID]backend.Context{},
 		branches: map[named]structure.Branch{}, checkpoints: map[named]structure.Checkpoint{},
-		runs: map[structure.RunID]structure.Run{}, ends: map[structure.RunID]uint64{},
-		spans: map[structure.SpanRef]placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
+		runs: map[structure.RunID]structure.Run{}, ends: map[structure.RunID]uint64{}, closed: map[structure.RunID]bool{},
+		spans: map[structure.SpanRef]Placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
 		lookups: map[lookup]structure.SpanRef{}, blocks: map[content.ID]structure.Block{},
 		erased: map[content.ID]bool{}, chunks: map[content.Key]string{},
 		named: map[structure.ValueKey][]backend.Value{},
 	}
 }
 
-func (m *model) clone() *model {
+func (m *Model) clone() *Model {
 	c := *m
 	c.feed = slices.Clip(m.feed)
 	c.threads, c.views = maps.Clone(m.threads), maps.Clone(m.views)
 	c.branches, c.checkpoints = maps.Clone(m.branches), maps.Clone(m.checkpoints)
-	c.runs, c.ends, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.spans)
+	c.runs, c.ends, c.closed, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.closed), maps.Clone(m.spans)
 	c.sets, c.lookups = maps.Clone(m.sets), maps.Clone(m.lookups)
 	c.blocks, c.erased, c.chunks = maps.Clone(m.blocks), maps.Clone(m.erased), maps.Clone(m.chunks)
 	c.named = maps.Clone(m.named)
 	c.order, c.summaries, c.reflog = slices.Clip(m.order), slices.Clone(m.summaries), slices.Clone(m.reflog)
 	return &c
 }
+
+// ModelOf returns a model of a store with commits, which must be valid.
+func ModelOf(t require.TestingT, commits ...*structure.Commit) *Model {
+	m := NewModel()
+	for _, c := range commits {
+		m.Apply(t, c)
+	}
+	return m
+}
+
+// Apply applies a commit, which must be valid.
+func (m *Model) Apply(t require.TestingT, c *structure.Commit) {
+	_, err := m.apply(c, backend.Options{})
+	require.NoError(t, err)
+}
+
+// Clone returns a model that can be changed without changing the other.
+func (m *Model) Clone() *Model { return m.clone() }
+
+// Number returns the number of the last commit.
+func (m *Model) Number() uint64 { return m.number }
+
+// Has reports whether a block is there and not erased.
+func (m *Model) Has(id content.ID) bool { return m.has(id) }
+
+// Block returns a block that is there and not erased.
+func (m *Model) Block(id content.ID) (structure.Block, bool) { return m.blocks[id], m.has(id) }
+
+// HasContext reports whether a context is there.
+func (m *Model) HasContext(id structure.ContextID) bool { return needKey(m.views, id) == nil }
+
+// Spans yields the spans in the order in which they came.
+func (m *Model) Spans() iter.Seq2[structure.SpanRef, Placed] {
+	return func(yield func(structure.SpanRef, Placed) bool) {
+		for _, ref := range m.order {
+			if !yield(ref, m.spans[ref]) {
+				return
+			}
+		}
+	}
+}
+
+// Feed returns the commits as they are read, unless a collection took something out of them.
+func (m *Model) Feed() []structure.Commit { return m.feedFrom(0) }
 
 // outcome is what a commit's receipt should say. Content that a commit itself
 // brings repeatedly may be called known, or not.
@@ -86,7 +135,7 @@ type outcome struct {
 func (o outcome) repeatedly() []content.ID { return append(slices.Clone(o.known), o.repeated...) }
 
 // apply applies a commit, or returns the error that it must be refused with.
-func (m *model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
+func (m *Model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 	next := m.clone()
 	next.number++
 	out := outcome{number: next.number}
@@ -148,7 +197,7 @@ func (m *model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 
 // offered returns the blocks of a commit that are not stored, because they are
 // there already.
-func (m *model) offered(c *structure.Commit, before *model) map[content.ID]*structure.Block {
+func (m *Model) offered(c *structure.Commit, before *Model) map[content.ID]*structure.Block {
 	out := map[content.ID]*structure.Block{}
 	for _, r := range c.Records {
 		known, err := m.content(r, before, &outcome{})
@@ -188,7 +237,7 @@ func credited(r structure.Record, offered map[content.ID]*structure.Block) struc
 }
 
 // content takes in a block or chunk and reports whether it was there.
-func (m *model) content(r structure.Record, before *model, out *outcome) (known bool, err error) {
+func (m *Model) content(r structure.Record, before *Model, out *outcome) (known bool, err error) {
 	switch r := r.(type) {
 	case *structure.Block:
 		if r.Tree.IsZero() && (content.Sum(r.Body) != r.ID || r.Size != int64(len(r.Body))) ||
@@ -225,13 +274,13 @@ func (m *model) content(r structure.Record, before *model, out *outcome) (known 
 	return false, nil
 }
 
-func (m *model) has(id content.ID) bool {
+func (m *Model) has(id content.ID) bool {
 	_, ok := m.blocks[id]
 	return ok && !m.erased[id]
 }
 
 // record takes in a record of any other kind.
-func (m *model) record(c *structure.Commit, r structure.Record) error {
+func (m *Model) record(c *structure.Commit, r structure.Record) error {
 	switch r := r.(type) {
 	case nil:
 		return backend.ErrInvalid
@@ -285,7 +334,7 @@ func optional[K comparable, V any](there map[K]V, key K) error {
 }
 
 // need refuses positions that do not exist.
-func (m *model) need(refs ...structure.SpanRef) error {
+func (m *Model) need(refs ...structure.SpanRef) error {
 	for _, ref := range refs {
 		if ref.Seq == 0 && !ref.IsZero() {
 			return backend.ErrInvalid
@@ -298,8 +347,8 @@ func (m *model) need(refs ...structure.SpanRef) error {
 }
 
 // deepCopy returns a model that shares no memory with the records it was given.
-func (m *model) deepCopy() *model {
-	again := newModel()
+func (m *Model) deepCopy() *Model {
+	again := NewModel()
 	for _, c := range m.feed {
 		copied := structure.Commit{Time: c.Time}
 		payload, _, err := new(structure.Encoder).Encode(&c)

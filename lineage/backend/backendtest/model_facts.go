@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// facts answers every question about the subjects of a census.
-func (m *model) facts(seen *census) facts {
-	f := facts{"head": m.number, "stats": m.stats()}
+// Facts answers every question about the subjects of a census.
+func (m *Model) Facts(seen *Census) Facts {
+	f := Facts{"head": m.number, "stats": m.stats()}
 	m.threadFacts(f, seen)
 	m.viewFacts(f, seen)
 	m.runFacts(f, seen)
@@ -54,7 +54,7 @@ func chosen[K comparable, V any](all map[K]V, accept func(V) bool, order func(a,
 	return out
 }
 
-func (m *model) threadFacts(f facts, seen *census) {
+func (m *Model) threadFacts(f Facts, seen *Census) {
 	f["threads"] = m.threadsWhere(func(structure.Thread) bool { return true })
 	for _, id := range seen.threads.list() {
 		f[fmt.Sprint("thread ", id)] = look(m.threads, id)
@@ -62,41 +62,48 @@ func (m *model) threadFacts(f facts, seen *census) {
 			func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
 		f[fmt.Sprint("contexts of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Thread == id })
 		f[fmt.Sprint("branches of ", id)] = m.branchesWhere(func(b structure.Branch) bool { return b.Thread == id })
-		for _, context := range seen.contexts.list() {
+		for _, context := range several(seen.contexts.list()) {
 			f[fmt.Sprintf("branches of %v in %v", context, id)] = m.branchesWhere(func(b structure.Branch) bool {
 				return b.Thread == id && b.Context == context
 			})
 		}
 		f[fmt.Sprint("checkpoints of ", id)] = m.checkpointsWhere(func(c structure.Checkpoint) bool { return c.Thread == id })
-		for _, name := range seen.names.list() {
+		for _, name := range several(seen.names.list()) {
 			for _, prefix := range prefixes(name) {
 				f[fmt.Sprintf("branches named %q… in %v", prefix, id)] = m.branchesWhere(func(b structure.Branch) bool {
 					return b.Thread == id && strings.HasPrefix(b.Name, prefix)
 				})
 			}
-			f[fmt.Sprintf("branch %q of %v", name, id)] = look(m.branches, named{id, name})
-			f[fmt.Sprintf("checkpoint %q of %v", name, id)] = look(m.checkpoints, named{id, name})
+			m.namedFacts(f, named{id, name})
 		}
+	}
+	for _, n := range seen.named.list() {
+		m.namedFacts(f, n)
 	}
 }
 
-func (m *model) threadsWhere(accept func(structure.Thread) bool) []structure.Thread {
+func (m *Model) namedFacts(f Facts, n named) {
+	f[fmt.Sprintf("branch %q of %v", n.name, n.thread)] = look(m.branches, n)
+	f[fmt.Sprintf("checkpoint %q of %v", n.name, n.thread)] = look(m.checkpoints, n)
+}
+
+func (m *Model) threadsWhere(accept func(structure.Thread) bool) []structure.Thread {
 	return chosen(m.threads, accept, func(a, b structure.Thread) int { return a.ID.Compare(b.ID) })
 }
 
-func (m *model) checkpointsWhere(accept func(structure.Checkpoint) bool) []structure.Checkpoint {
+func (m *Model) checkpointsWhere(accept func(structure.Checkpoint) bool) []structure.Checkpoint {
 	return chosen(m.checkpoints, accept, func(a, b structure.Checkpoint) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func (m *model) branchesWhere(accept func(structure.Branch) bool) []structure.Branch {
+func (m *Model) branchesWhere(accept func(structure.Branch) bool) []structure.Branch {
 	return chosen(m.branches, accept, func(a, b structure.Branch) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func (m *model) viewsWhere(accept func(backend.Context) bool) []backend.Context {
+func (m *Model) viewsWhere(accept func(backend.Context) bool) []backend.Context {
 	return chosen(m.views, accept, func(a, b backend.Context) int { return a.ID.Compare(b.ID) })
 }
 
-func (m *model) viewFacts(f facts, seen *census) {
+func (m *Model) viewFacts(f Facts, seen *Census) {
 	f["contexts"] = m.viewsWhere(func(backend.Context) bool { return true })
 	f["contexts alone"] = m.viewsWhere(func(v backend.Context) bool { return v.Thread.IsZero() })
 	for _, id := range seen.contexts.list() {
@@ -108,7 +115,7 @@ func (m *model) viewFacts(f facts, seen *census) {
 	for _, id := range seen.sets.list() {
 		f[fmt.Sprint("span set ", id)] = look(m.sets, id)
 		f[fmt.Sprint("alternatives in ", id)] = filter(m.order, func(r structure.SpanRef) bool {
-			return m.spans[r].span.Set == id
+			return m.spans[r].Span.Set == id
 		})
 	}
 }
@@ -123,7 +130,7 @@ func filter[T any](all []T, accept func(T) bool) []T {
 	return out
 }
 
-func (m *model) runFacts(f facts, seen *census) {
+func (m *Model) runFacts(f Facts, seen *Census) {
 	f["roots"] = m.forks(structure.RunID{})
 	for _, id := range seen.runs.list() {
 		last := structure.SpanRef{Run: id, Seq: m.ends[id]}
@@ -155,7 +162,7 @@ func (m *model) runFacts(f facts, seen *census) {
 	}
 }
 
-func (m *model) forks(id structure.RunID) []structure.RunInfo {
+func (m *Model) forks(id structure.RunID) []structure.RunInfo {
 	out := []structure.RunInfo{}
 	for _, r := range m.runs {
 		if r.Parent.Run == id {
@@ -166,12 +173,12 @@ func (m *model) forks(id structure.RunID) []structure.RunInfo {
 	return out
 }
 
-func (m *model) info(r structure.Run) structure.RunInfo {
+func (m *Model) info(r structure.Run) structure.RunInfo {
 	return structure.RunInfo{Run: r, Depth: uint64(len(m.history(r.Parent))), Digest: m.digest(r.Parent)}
 }
 
 // ancestry lists a run and those that it starts behind, nearest first.
-func (m *model) ancestry(r structure.Run) []structure.RunInfo {
+func (m *Model) ancestry(r structure.Run) []structure.RunInfo {
 	out := []structure.RunInfo{m.info(r)}
 	for ; !r.Parent.IsZero(); out = append(out, m.info(r)) {
 		r = m.runs[r.Parent.Run]
@@ -180,8 +187,8 @@ func (m *model) ancestry(r structure.Run) []structure.RunInfo {
 }
 
 // history lists the spans up to a tip, oldest first, one parent at a time.
-func (m *model) history(tip structure.SpanRef) []placed {
-	var out []placed
+func (m *Model) history(tip structure.SpanRef) []Placed {
+	var out []Placed
 	for !tip.IsZero() {
 		out = append(out, m.spans[tip])
 		if tip.Seq--; tip.Seq == 0 {
@@ -192,15 +199,15 @@ func (m *model) history(tip structure.SpanRef) []placed {
 	return out
 }
 
-func (m *model) digest(tip structure.SpanRef) (d structure.Digest) {
+func (m *Model) digest(tip structure.SpanRef) (d structure.Digest) {
 	for _, p := range m.history(tip) {
-		d = structure.NextDigest(d, p.span.Usages)
+		d = structure.NextDigest(d, p.Span.Usages)
 	}
 	return d
 }
 
 // path lists a window of a history.
-func (m *model) path(tip structure.SpanRef, w structure.Window) any {
+func (m *Model) path(tip structure.SpanRef, w structure.Window) any {
 	if _, ok := m.spans[tip]; !ok && !tip.IsZero() {
 		return backend.ErrNotFound.Error()
 	}
@@ -210,8 +217,8 @@ func (m *model) path(tip structure.SpanRef, w structure.Window) any {
 		if position < w.From || w.To != 0 && position > w.To {
 			continue
 		}
-		s := step{Position: position, Commit: p.commit, Span: p.span}
-		for _, u := range p.span.Usages {
+		s := step{Position: position, Commit: p.Commit, Span: p.Span}
+		for _, u := range p.Span.Usages {
 			b := m.blocks[u.Content]
 			if m.erased[u.Content] {
 				b = structure.Block{}
@@ -227,7 +234,7 @@ func (m *model) path(tip structure.SpanRef, w structure.Window) any {
 }
 
 // feedFrom lists the commits from a number on, without the bodies that are erased.
-func (m *model) feedFrom(from uint64) []structure.Commit {
+func (m *Model) feedFrom(from uint64) []structure.Commit {
 	from = min(max(from, 1), m.number+1)
 	out := slices.Clone(m.feed[from-1:])
 	for i := range out {
@@ -241,10 +248,10 @@ func (m *model) feedFrom(from uint64) []structure.Commit {
 	return out
 }
 
-func (m *model) usages(id content.ID) []structure.UsageID {
+func (m *Model) usages(id content.ID) []structure.UsageID {
 	out := []structure.UsageID{}
 	for _, ref := range m.order {
-		for i, u := range m.spans[ref].span.Usages {
+		for i, u := range m.spans[ref].Span.Usages {
 			if u.Content == id || u.MetadataContent == id {
 				out = append(out, structure.UsageID{Span: ref, Index: i})
 			}
@@ -254,14 +261,14 @@ func (m *model) usages(id content.ID) []structure.UsageID {
 }
 
 // stats counts what is there; content that was erased is not.
-func (m *model) stats() backend.Stats {
+func (m *Model) stats() backend.Stats {
 	s := backend.Stats{
 		Threads: uint64(len(m.threads)), Contexts: uint64(len(m.views)), Branches: uint64(len(m.branches)),
 		Checkpoints: uint64(len(m.checkpoints)), Runs: uint64(len(m.runs)), Spans: uint64(len(m.spans)),
 		Chunks: uint64(len(m.chunks)), LogicalBytes: m.logical,
 	}
 	for _, p := range m.spans {
-		s.Usages += uint64(structure.Entries(p.span.Usages))
+		s.Usages += uint64(structure.Entries(p.Span.Usages))
 	}
 	for id, b := range m.blocks {
 		if !m.erased[id] {

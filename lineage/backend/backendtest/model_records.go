@@ -18,7 +18,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-func (m *model) thread(r *structure.Thread) error {
+func (m *Model) thread(r *structure.Thread) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
@@ -29,7 +29,7 @@ func (m *model) thread(r *structure.Thread) error {
 	return optional(m.views, r.Active)
 }
 
-func (m *model) view(c *structure.Commit, r *structure.Context) error {
+func (m *Model) view(c *structure.Commit, r *structure.Context) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
@@ -53,7 +53,7 @@ func (m *model) view(c *structure.Commit, r *structure.Context) error {
 	return nil
 }
 
-func (m *model) tip(c *structure.Commit, r *structure.Tip) error {
+func (m *Model) tip(c *structure.Commit, r *structure.Tip) error {
 	v, ok := m.views[r.Context]
 	if !ok {
 		return backend.ErrNotFound
@@ -63,7 +63,7 @@ func (m *model) tip(c *structure.Commit, r *structure.Tip) error {
 	return m.need(r.Span)
 }
 
-func (m *model) run(r *structure.Run) error {
+func (m *Model) run(r *structure.Run) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
@@ -77,11 +77,11 @@ func (m *model) run(r *structure.Run) error {
 	return m.need(r.Parent)
 }
 
-func (m *model) span(r *structure.Span) error {
+func (m *Model) span(r *structure.Span) error {
 	if len(r.Usages) == 0 || r.Ref.Seq == 0 {
 		return backend.ErrInvalid
 	}
-	if needKey(m.runs, r.Ref.Run) != nil || m.ends[r.Ref.Run]+1 != r.Ref.Seq {
+	if needKey(m.runs, r.Ref.Run) != nil || m.closed[r.Ref.Run] || m.ends[r.Ref.Run]+1 != r.Ref.Seq {
 		return backend.ErrConflict
 	}
 	for i, u := range r.Usages {
@@ -115,12 +115,12 @@ func (m *model) span(r *structure.Span) error {
 		m.lookups[l] = r.Ref
 	}
 	m.ends[r.Ref.Run] = r.Ref.Seq
-	m.spans[r.Ref] = placed{span: *r, commit: m.number}
+	m.spans[r.Ref] = Placed{Span: *r, Commit: m.number}
 	m.order = append(m.order, r.Ref)
 	return optional(m.sets, r.Set)
 }
 
-func (m *model) set(r *structure.SpanSet) error {
+func (m *Model) set(r *structure.SpanSet) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
@@ -131,7 +131,7 @@ func (m *model) set(r *structure.SpanSet) error {
 	return m.need(r.Parent)
 }
 
-func (m *model) branch(r *structure.Branch) error {
+func (m *Model) branch(r *structure.Branch) error {
 	if r.Name == "" {
 		return backend.ErrInvalid
 	}
@@ -148,7 +148,7 @@ func (m *model) branch(r *structure.Branch) error {
 	return first(needKey(m.threads, r.Thread), needKey(m.views, r.Context))
 }
 
-func (m *model) checkpoint(r *structure.Checkpoint) error {
+func (m *Model) checkpoint(r *structure.Checkpoint) error {
 	if r.Name == "" || r.ID.IsZero() || r.Span.IsZero() {
 		return backend.ErrInvalid
 	}
@@ -176,7 +176,7 @@ func oneSource(id string, another bool) error {
 	return nil
 }
 
-func (m *model) summary(r *structure.Summary) error {
+func (m *Model) summary(r *structure.Summary) error {
 	if r.ID.IsZero() {
 		return backend.ErrInvalid
 	}
@@ -184,7 +184,7 @@ func (m *model) summary(r *structure.Summary) error {
 	return first(needKey(m.views, r.Context), needKey(m.blocks, r.Content), m.need(r.From, r.To))
 }
 
-func (m *model) deletion(d *structure.Deletion) error {
+func (m *Model) deletion(d *structure.Deletion) error {
 	switch d.Subject {
 	case structure.KindThread:
 		if err := needKey(m.threads, d.Thread); err != nil {
@@ -223,7 +223,7 @@ func (m *model) deletion(d *structure.Deletion) error {
 	return nil
 }
 
-func (m *model) dropThread(id structure.ThreadID) {
+func (m *Model) dropThread(id structure.ThreadID) {
 	delete(m.threads, id)
 	m.dropValues(structure.Owner{Scope: structure.ThreadScope, Thread: id})
 	maps.DeleteFunc(m.branches, func(k named, _ structure.Branch) bool { return k.thread == id })
@@ -235,7 +235,7 @@ func (m *model) dropThread(id structure.ThreadID) {
 	}
 }
 
-func (m *model) dropView(id structure.ContextID) {
+func (m *Model) dropView(id structure.ContextID) {
 	delete(m.views, id)
 	m.dropValues(structure.Owner{Scope: structure.ContextScope, Context: id})
 	m.summaries = slices.DeleteFunc(m.summaries, func(s structure.Summary) bool { return s.Context == id })

@@ -12,7 +12,7 @@ import (
 )
 
 // value takes in a value.
-func (m *model) value(r *structure.Value) error {
+func (m *Model) value(r *structure.Value) error {
 	if r.Check() != nil || r.JSON != nil && !isJSON(r.JSON) {
 		return backend.ErrInvalid
 	}
@@ -45,12 +45,12 @@ func (m *model) value(r *structure.Value) error {
 	return nil
 }
 
-func (m *model) dropValues(owner structure.Owner) {
+func (m *Model) dropValues(owner structure.Owner) {
 	maps.DeleteFunc(m.named, func(k structure.ValueKey, _ []backend.Value) bool { return k.Owner == owner })
 }
 
 // expectedValues compares values with the commits that must have set them.
-func (m *model) expectedValues(o backend.Options) error {
+func (m *Model) expectedValues(o backend.Options) error {
 	for _, expect := range o.Values {
 		history := m.named[expect.Key]
 		switch {
@@ -66,7 +66,7 @@ func (m *model) expectedValues(o backend.Options) error {
 }
 
 // latest lists the values of an owner as they were set last, by key.
-func (m *model) latest(owner structure.Owner) []backend.Value {
+func (m *Model) latest(owner structure.Owner) []backend.Value {
 	out := []backend.Value{}
 	for k, history := range m.named {
 		if k.Owner == owner {
@@ -82,32 +82,16 @@ func sortValues(all []backend.Value) {
 }
 
 // inForce returns the values in force in a context, as of a position unless that is nil.
-func (m *model) inForce(id structure.ContextID, at *structure.SpanRef) any {
+func (m *Model) inForce(id structure.ContextID, at *structure.SpanRef) any {
 	if _, ok := m.views[id]; !ok {
 		return backend.ErrNotFound.Error()
 	}
 	found := map[string]backend.Value{}
-	seen := map[structure.ContextID]bool{}
-	for v, ok := m.views[id]; ok && !seen[v.ID]; v, ok = m.views[v.Parent] {
-		seen[v.ID] = true
-		for key, history := range m.named {
-			if key.Owner != (structure.Owner{Scope: structure.ContextScope, Context: v.ID}) {
-				continue
-			}
-			for _, was := range slices.Backward(history) {
-				if at != nil && !m.strictlyBefore(was.Seen, *at) {
-					continue
-				}
-				if _, lower := found[key.Key]; !lower {
-					found[key.Key] = was
-				}
-				break
-			}
+	m.eachInForce(id, at, func(v backend.Value) {
+		if _, lower := found[v.Key]; !lower {
+			found[v.Key] = v
 		}
-		if base := v.Base; at == nil || *at == base || !m.strictlyBefore(*at, base) {
-			at = &base
-		}
-	}
+	})
 	out := []backend.Value{}
 	for _, v := range found {
 		if !v.Deleted() {
@@ -118,13 +102,36 @@ func (m *model) inForce(id structure.ContextID, at *structure.SpanRef) any {
 	return out
 }
 
-// strictlyBefore reports whether a span is in the history before another, or the empty
-// position.
-func (m *model) strictlyBefore(a, b structure.SpanRef) bool {
-	return a.IsZero() || a != b && slices.ContainsFunc(m.history(b), func(p placed) bool { return p.span.Ref == a })
+// eachInForce calls found with each value that says something of a key in a context as of a position, the nearest first:
+// its own, and those that it would inherit.
+func (m *Model) eachInForce(id structure.ContextID, at *structure.SpanRef, found func(backend.Value)) {
+	seen := map[structure.ContextID]bool{}
+	for v, ok := m.views[id]; ok && !seen[v.ID]; v, ok = m.views[v.Parent] {
+		seen[v.ID] = true
+		for key, history := range m.named {
+			if key.Owner != (structure.Owner{Scope: structure.ContextScope, Context: v.ID}) {
+				continue
+			}
+			for _, was := range slices.Backward(history) {
+				if at == nil || m.strictlyBefore(was.Seen, *at) {
+					found(was)
+					break
+				}
+			}
+		}
+		if base := v.Base; at == nil || *at == base || !m.strictlyBefore(*at, base) {
+			at = &base
+		}
+	}
 }
 
-func (m *model) valueFacts(f facts, seen *census) {
+// strictlyBefore reports whether a span is in the history before another, or the empty
+// position.
+func (m *Model) strictlyBefore(a, b structure.SpanRef) bool {
+	return a.IsZero() || a != b && slices.ContainsFunc(m.history(b), func(p Placed) bool { return p.Span.Ref == a })
+}
+
+func (m *Model) valueFacts(f Facts, seen *Census) {
 	for _, key := range seen.values.list() {
 		f[fmt.Sprint("value ", key)] = backend.ErrNotFound.Error()
 		history := slices.Clone(m.named[key])
@@ -157,7 +164,7 @@ func (m *model) valueFacts(f facts, seen *census) {
 	}
 }
 
-func (m *model) owners(scope structure.Scope, after string) []string {
+func (m *Model) owners(scope structure.Scope, after string) []string {
 	named := map[string]bool{}
 	for k := range m.named {
 		if k.Owner.Scope == scope && k.Owner.Name > after {

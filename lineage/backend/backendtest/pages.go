@@ -19,34 +19,47 @@ func some[T any](all []T) []T {
 	return []T{all[0], all[len(all)/2], all[len(all)-1]}
 }
 
-func (f facts) pages(t tester, r backend.Reader, seen *census) {
+// several is some for lists that are asked about in combination with another.
+func several[T any](all []T) []T {
+	const most = 8
+	if len(all) <= most {
+		return all
+	}
+	var out []T
+	for i := range most {
+		out = append(out, all[i*(len(all)-1)/(most-1)])
+	}
+	return out
+}
+
+func (f Facts) pages(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
 	for _, after := range some(seen.threads.list()) {
-		f[fmt.Sprint("threads after ", after)] = values(t, r.Threads(background, after))
+		f.put(t, fmt.Sprint("threads after ", after), values(t, r.Threads(background, after)))
 	}
 	for _, after := range some(seen.contexts.list()) {
-		f[fmt.Sprint("contexts alone after ", after)] = list(t, r.ContextsAlone(background, after))
-		f[fmt.Sprint("contexts after ", after)] = list(t, r.Contexts(background, structure.ThreadID{}, after))
+		f.put(t, fmt.Sprint("contexts alone after ", after), list(t, r.ContextsAlone(background, after)))
+		f.put(t, fmt.Sprint("contexts after ", after), list(t, r.Contexts(background, structure.ThreadID{}, after)))
 		for _, of := range some(seen.threads.list()) {
-			f[fmt.Sprintf("contexts of %v after %v", of, after)] = list(t, r.Contexts(background, of, after))
+			f.put(t, fmt.Sprintf("contexts of %v after %v", of, after), list(t, r.Contexts(background, of, after)))
 		}
 		for _, of := range some(seen.contexts.list()) {
-			f[fmt.Sprintf("children of %v after %v", of, after)] = list(t, r.Children(background, of, after))
+			f.put(t, fmt.Sprintf("children of %v after %v", of, after), list(t, r.Children(background, of, after)))
 		}
 	}
 	for _, of := range some(seen.threads.list()) {
 		for _, after := range some(seen.names.list()) {
-			f[fmt.Sprintf("checkpoints of %v after %q", of, after)] = values(t, r.Checkpoints(background, of, after))
+			f.put(t, fmt.Sprintf("checkpoints of %v after %q", of, after), values(t, r.Checkpoints(background, of, after)))
 			for _, name := range some(seen.names.list()) {
 				for _, prefix := range prefixes(name) {
-					f[fmt.Sprintf("branches %q… of %v after %q", prefix, of, after)] = values(t, r.Branches(background, of, prefix, after))
+					f.put(t, fmt.Sprintf("branches %q… of %v after %q", prefix, of, after), values(t, r.Branches(background, of, prefix, after)))
 				}
 			}
 		}
 	}
 }
 
-func (m *model) pages(f facts, seen *census) {
+func (m *Model) pages(f Facts, seen *Census) {
 	for _, after := range some(seen.threads.list()) {
 		f[fmt.Sprint("threads after ", after)] = m.threadsWhere(func(t structure.Thread) bool { return t.ID.Compare(after) > 0 })
 	}

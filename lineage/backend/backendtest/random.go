@@ -101,7 +101,7 @@ func (d *draft) run(name string) *structure.Run {
 }
 
 // expectSource adds what a source id leads to, or something else.
-func (d *draft) expectSource(now *model, o *backend.Options) {
+func (d *draft) expectSource(now *Model, o *backend.Options) {
 	e := backend.ExpectSource{SourceID: d.source()}
 	if rapid.Bool().Draw(d.t, "in one thread") {
 		e.Thread = id[structure.ThreadID](d.name("thread"))
@@ -117,7 +117,7 @@ func (d *draft) expectSource(now *model, o *backend.Options) {
 }
 
 // expectNames adds what is to be found under a name, or something else.
-func (d *draft) expectNames(now *model, o *backend.Options) {
+func (d *draft) expectNames(now *Model, o *backend.Options) {
 	thread, name := id[structure.ThreadID](d.name("thread")), d.name("name")
 	b := backend.ExpectBranch{Thread: thread, Name: name}
 	if is, ok := now.branches[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
@@ -133,7 +133,7 @@ func (d *draft) expectNames(now *model, o *backend.Options) {
 // draft is a random commit in the making. It follows what the commit does in a
 // model, so that records can build on each other.
 type draft struct {
-	model   *model
+	model   *Model
 	t       *rapid.T
 	records []structure.Record
 	faulty  bool // lets a record into the commit that makes it refused
@@ -244,7 +244,7 @@ func (d *draft) value() *structure.Value {
 }
 
 // expectValue adds by which commit a value must have been set, or something else.
-func (d *draft) expectValue(now *model, o *backend.Options) {
+func (d *draft) expectValue(now *Model, o *backend.Options) {
 	e := backend.ExpectValue{Key: d.valueKey()}
 	if history := now.named[e.Key]; len(history) > 0 {
 		e.Commit = history[len(history)-1].Commit

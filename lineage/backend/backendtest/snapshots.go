@@ -24,7 +24,7 @@ func testSnapshot(t *testing.T, c Config) {
 	}
 	type taken struct {
 		backend.Snapshot
-		want facts
+		want Facts
 	}
 	var all []taken
 	for i := range len(steps) + 1 {
@@ -37,9 +37,9 @@ func testSnapshot(t *testing.T, c Config) {
 			s.applyOnly(s.commit(steps[i]...), backend.Options{})
 		}
 	}
-	again := newModel()
+	again := NewModel()
 	for i, commit := range append(s.model.feed, structure.Commit{}) {
-		all[2*i].want, all[2*i+1].want = again.facts(s.seen), again.facts(s.seen)
+		all[2*i].want, all[2*i+1].want = again.Facts(s.seen), again.Facts(s.seen)
 		if i < len(s.model.feed) {
 			_, err := again.apply(&commit, backend.Options{})
 			require.NoError(t, err)

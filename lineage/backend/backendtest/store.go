@@ -31,8 +31,8 @@ type store struct {
 	t      tester
 	open   OpenFunc
 	reopen bool
-	model  *model
-	seen   *census
+	model  *Model
+	seen   *Census
 	clock  int64
 }
 
@@ -48,7 +48,7 @@ func newStore(t *testing.T, c Config) *store {
 // room is made for.
 func openStore(t tester, c Config, room testing.TB) *store {
 	t.Helper()
-	s := &store{t: t, open: c.New(room), reopen: c.Reopen, model: newModel(), seen: newCensus()}
+	s := &store{t: t, open: c.New(room), reopen: c.Reopen, model: NewModel(), seen: NewCensus()}
 	s.start()
 	return s
 }
@@ -94,7 +94,7 @@ func (s *store) applyCommit(c *structure.Commit, o backend.Options) backend.Rece
 // applyOnly applies a commit without a look at what is then there.
 func (s *store) applyOnly(c *structure.Commit, o backend.Options) backend.Receipt {
 	s.t.Helper()
-	s.seen.add(c)
+	s.seen.Add(c)
 	want, err := s.model.apply(c, o)
 	require.NoError(s.t, err, "the model refuses")
 	got, err := s.Apply(background, c, o)
@@ -118,7 +118,7 @@ func (s *store) refuse(want error, records ...structure.Record) error {
 // a commit with several faults may be refused for any of them.
 func (s *store) refuseCommit(want error, c *structure.Commit, o backend.Options) error {
 	s.t.Helper()
-	s.seen.add(c)
+	s.seen.Add(c)
 	_, err := s.model.apply(c, o)
 	requireRefusal(s.t, want, err)
 	_, err = s.Apply(background, c, o)
@@ -142,10 +142,10 @@ func requireRefusal(t tester, want, got error) {
 // check compares everything that can be read with the model.
 func (s *store) check() {
 	s.t.Helper()
-	compareFacts(s.t, s.model.facts(s.seen), readFacts(s.t, s.Engine, s.seen))
+	compareFacts(s.t, s.model.Facts(s.seen), readFacts(s.t, s.Engine, s.seen))
 }
 
-func compareFacts(t tester, want, got facts) {
+func compareFacts(t tester, want, got Facts) {
 	t.Helper()
 	var differ []string
 	for subject := range want {
@@ -171,7 +171,7 @@ func compareFacts(t tester, want, got facts) {
 // same compares two answers to one question.
 func same(t tester, want, got any) {
 	t.Helper()
-	compareFacts(t, facts{"it": want}, facts{"it": got})
+	compareFacts(t, Facts{"it": want}, Facts{"it": got})
 }
 
 // refusals are the errors that a reader may answer with.
@@ -188,6 +188,6 @@ func answer[T any](t tester, value T, err error) any {
 			return refusal.Error()
 		}
 	}
-	require.NoError(t, err)
+	fine(t, err)
 	return nil
 }

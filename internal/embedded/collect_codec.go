@@ -1,0 +1,208 @@
+package embedded
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+const (
+	liveSetMagic   = "LINLIVES"
+	liveSetVersion = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errLiveSet is returned for a file that is shorter or longer than its fields say.
+var errLiveSet = errors.New("the list of what lives is malformed")
+
+// liveSetCodec writes the fields of a live set, or reads them. After an error it does nothing.
+type liveSetCodec struct {
+	out *bufio.Writer
+	in  *bufio.Reader // nil to write
+	buf []byte
+	err error
+}
+
+// writeLiveSet writes the live set of a store to an empty file.
+func writeLiveSet(f vfs.File, store [16]byte, l *liveSet) error {
+	sum, file := crc32.New(castagnoli), io.NewOffsetWriter(f, 0)
+	c := liveSetCodec{out: bufio.NewWriterSize(io.MultiWriter(file, sum), 1<<20)}
+	version := uint64(liveSetVersion)
+	c.bytes([]byte(liveSetMagic))
+	c.number(&version)
+	c.bytes(store[:])
+	c.set(l)
+	if err := errors.Join(c.err, c.out.Flush()); err != nil {
+		return err
+	}
+	_, err := file.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
+	return err
+}
+
+// readLiveSet returns the live set in a file, and the store that it belongs to. It uses at most a few times as much
+// memory as the file has bytes.
+func readLiveSet(f vfs.File, name string) (l *liveSet, store [16]byte, err error) {
+	fault := func(what string) error { return &backend.CorruptError{File: name, What: what} }
+	size, err := f.Size()
+	if err != nil {
+		return nil, store, err
+	}
+	body := io.NewSectionReader(f, 0, max(size-crc32.Size, 0))
+	sum, stored := crc32.New(castagnoli), make([]byte, crc32.Size)
+	if _, err := io.CopyBuffer(sum, body, make([]byte, 1<<20)); err != nil {
+		return nil, store, err
+	}
+	if n, err := f.ReadAt(stored, body.Size()); n < len(stored) && !errors.Is(err, io.EOF) {
+		return nil, store, err
+	}
+	if sum.Sum32() != binary.LittleEndian.Uint32(stored) {
+		return nil, store, fault("the checksum is wrong")
+	}
+	c := liveSetCodec{in: bufio.NewReaderSize(io.NewSectionReader(f, 0, body.Size()), 1<<20)}
+	magic, version := make([]byte, len(liveSetMagic)), uint64(0)
+	if c.bytes(magic); string(magic) != liveSetMagic {
+		return nil, store, fault("not a list of what lives")
+	}
+	if c.number(&version); version > liveSetVersion {
+		return nil, store, fmt.Errorf("%s has version %d, this program reads %d: %w", name, version, liveSetVersion, backend.ErrNewerFormat)
+	}
+	c.bytes(store[:])
+	l = newLiveSet()
+	c.set(l)
+	if _, err := c.in.ReadByte(); err == nil {
+		c.fail(errLiveSet)
+	}
+	if c.err != nil {
+		return nil, store, fault(c.err.Error())
+	}
+	return l, store, nil
+}
+
+// set writes or reads the fields in their order in the file.
+func (c *liveSetCodec) set(l *liveSet) {
+	none := func(*struct{}) {}
+	c.number(&l.until)
+	codeIDs(c, l.runs, func(r *liveRun) {
+		c.number(&r.live)
+		c.number(&r.end)
+	})
+	c.hashes(&l.contents)
+	codeIDs(c, l.threads, none)
+	codeIDs(c, l.contexts, none)
+	codeIDs(c, l.sets, none)
+	codeIDs(c, l.checkpoints, none)
+	codeIDs(c, l.summaries, none)
+	c.hashes(&l.values)
+	codeIDs(c, l.reflog, c.number)
+	codeIDs(c, l.cutReflog, c.number)
+	codeIDs(c, l.deletedThreads, c.number)
+	codeIDs(c, l.deletedContexts, c.number)
+	codeMap(c, l.erased, func(id *content.ID, _ *struct{}) { c.bytes(id[:]) })
+	codeMap(c, l.stored, func(id *content.ID, commit *uint64) {
+		c.bytes(id[:])
+		c.number(commit)
+	})
+	codeIDs(c, l.deadRuns, c.ref)
+}
+
+func (c *liveSetCodec) fail(err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errLiveSet
+	}
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func (c *liveSetCodec) bytes(b []byte) {
+	var err error
+	switch {
+	case c.err != nil:
+	case c.in == nil:
+		_, err = c.out.Write(b)
+	default:
+		_, err = io.ReadFull(c.in, b)
+	}
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *liveSetCodec) number(n *uint64) {
+	if c.in == nil {
+		c.buf = binary.AppendUvarint(c.buf[:0], *n)
+		c.bytes(c.buf)
+		return
+	}
+	if c.err != nil {
+		return
+	}
+	var err error
+	if *n, err = binary.ReadUvarint(c.in); err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *liveSetCodec) ref(r *structure.SpanRef) {
+	if c.number(&r.Seq); r.Seq != 0 {
+		c.bytes(r.Run[:])
+	}
+}
+
+func (c *liveSetCodec) hashes(s *hashSet) {
+	var b [8]byte
+	n := s.len()
+	if c.number(&n); c.in == nil {
+		for h := range s.all() {
+			binary.LittleEndian.PutUint64(b[:], h)
+			c.bytes(b[:])
+		}
+		return
+	}
+	for ; n > 0 && c.err == nil; n-- {
+		if c.bytes(b[:]); c.err == nil {
+			s.add(binary.LittleEndian.Uint64(b[:]))
+		}
+	}
+}
+
+// codeIDs is codeMap for keys that are ids.
+func codeIDs[K, V any](c *liveSetCodec, m map[structure.ID[K]]V, value func(*V)) {
+	codeMap(c, m, func(id *structure.ID[K], v *V) {
+		c.bytes(id[:])
+		value(v)
+	})
+}
+
+// codeMap writes the number of entries and each of them in the order of their keys, or reads them.
+func codeMap[K interface {
+	comparable
+	Compare(K) int
+}, V any](c *liveSetCodec, m map[K]V, entry func(*K, *V)) {
+	n := uint64(len(m))
+	if c.number(&n); c.in == nil {
+		for _, k := range slices.SortedFunc(maps.Keys(m), K.Compare) {
+			v := m[k]
+			entry(&k, &v)
+		}
+		return
+	}
+	for ; n > 0 && c.err == nil; n-- {
+		var k K
+		var v V
+		if entry(&k, &v); c.err == nil {
+			m[k] = v
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package embedded
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// A collection is pending from when its live set is in a file beside the journal until nothing that is dead is left in the
+// journal. While it is, the journal counts as if it had been filtered: the index is built through the filter, readers see
+// nothing that is dead, and the barrier keeps new commits from building on it. So a crash leaves the store as it was before
+// the collection, or as it is after it.
+
+// pendingFile has the live set of the pending collection. It is in the journal's directory.
+const pendingFile = "COLLECTING"
+
+// unfinished ends the name of the file while it is written.
+const unfinished = ".tmp"
+
+// searchFile is what a search index beside the journal is kept in. It follows the
+// feed and is made anew when it is opened.
+const searchFile = "search.db"
+
+// cutSuffix ends the names of files of bytes that recovery set aside.
+const cutSuffix = ".cut"
+
+// errPending is returned for an index that is not what the journal says without what the pending collection deletes.
+var errPending = errors.New("a collection was interrupted")
+
+func (e *Engine) pendingPath() string { return filepath.Join(e.dir, journalDir, pendingFile) }
+
+// pendingEntry says which collection the index accounts for, by its last commit.
+func pendingEntry(l *liveSet) index.Entry {
+	return index.Entry{Key: key(tablePending), Value: binary.AppendUvarint(nil, l.until)}
+}
+
+// savePending makes a collection pending. An error does not mean that it is not, unless taken is false.
+func (e *Engine) savePending(l *liveSet) (taken bool, err error) {
+	if err := e.journal.Sync(l.until); err != nil { // what takes the place of a lost commit must not be filtered
+		return false, err
+	}
+	tmp := e.pendingPath() + unfinished
+	if err := e.removeIfThere(tmp); err != nil {
+		return false, err
+	}
+	f, err := e.opt.FS.Create(tmp)
+	if err != nil {
+		return false, err
+	}
+	if err = writeLiveSet(f, e.journal.StoreID(), l); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return false, errors.Join(err, e.removeIfThere(tmp))
+	}
+	// What fails from here on may have taken effect on the disk.
+	if err := e.opt.FS.Rename(tmp, e.pendingPath()); err != nil {
+		return true, err
+	}
+	return true, e.opt.FS.SyncDir(filepath.Dir(tmp))
+}
+
+func (e *Engine) removeIfThere(name string) error {
+	if err := e.opt.FS.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// takeDown takes the barrier down when nothing that is dead is left in the journal.
+func (e *Engine) takeDown() {
+	e.write.Lock()
+	defer e.write.Unlock()
+	e.putUp(nil)
+	state := e.index.State()
+	state.Counts = e.counts.values()
+	e.index.Apply(state, []index.Entry{{Key: key(tablePending)}})
+}
+
+// endPending ends the pending collection: the journal is what its filter leaves of it, and so is the index.
+func (e *Engine) endPending() error {
+	if err := e.index.Checkpoint(); err != nil {
+		return err
+	}
+	if err := e.removeIfThere(e.pendingPath()); err != nil {
+		return err
+	}
+	return e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir))
+}
+
+// readPending returns the live set of the pending collection of the store in a directory, and the id of the store. Without
+// a pending collection the set is nil.
+func readPending(fsys vfs.FS, dir string) (l *liveSet, store [16]byte, err error) {
+	name := filepath.Join(dir, journalDir, pendingFile)
+	f, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, store, nil
+	}
+	if err != nil {
+		return nil, store, err
+	}
+	defer f.Close()
+	return readLiveSet(f, name)
+}
+
+// openPending puts up the barrier of the pending collection of a store that is being opened. The index must account for it,
+// or be empty.
+func (e *Engine) openPending() error {
+	live, of, err := readPending(e.opt.FS, e.dir)
+	var damage *backend.CorruptError
+	if errors.As(err, &damage) {
+		damage.What += "; without the file, what the collection has not yet deleted is there again"
+	} else if live != nil && of != e.journal.StoreID() {
+		err = &backend.CorruptError{File: e.pendingPath(), What: "belongs to another store"}
+	} else if live != nil && live.until > e.journal.Last() && e.damage == nil {
+		err = &backend.CorruptError{File: e.pendingPath(), What: fmt.Sprintf("knows commit %d, but the journal ends with commit %d", live.until, e.journal.Last())}
+	}
+	if errors.Is(err, backend.ErrCorrupt) && e.opt.ReadOnly {
+		live = nil
+		e.damage, err = cmp.Or(e.damage, err), nil
+	}
+	if err != nil {
+		return err
+	}
+	value, counts, err := e.index.Get(key(tablePending))
+	if err != nil {
+		return err
+	}
+	if !e.opt.ReadOnly {
+		if err := e.removeIfThere(e.pendingPath() + unfinished); err != nil {
+			return err
+		}
+	}
+	if live == nil {
+		if counts {
+			return errPending
+		}
+		return nil
+	}
+	entry := pendingEntry(live)
+	state := e.index.State()
+	if state.Number > 0 && string(value) != string(entry.Value) {
+		return errPending
+	}
+	if !e.opt.ReadOnly {
+		if _, err := e.removeFollowers(); err != nil {
+			return err
+		}
+	}
+	if state.Number == 0 {
+		state.Store = e.journal.StoreID()
+		e.index.Apply(state, []index.Entry{entry})
+	}
+	b := newBarrier(live)
+	e.putUp(b)
+	e.collected.Store(true)
+	e.collecting.done = true
+	return e.passBefore(b, state.Number)
+}
+
+// passBefore lets pass the barrier what came after it was put up and is in the index.
+func (e *Engine) passBefore(b *barrier, last uint64) error {
+	for f, err := range e.journal.Frames(e.journal.Find(b.live.until + 1)) {
+		if err != nil {
+			return err
+		}
+		if f.Number > last {
+			return nil
+		}
+		if f.Mark || f.Number <= b.live.until {
+			continue
+		}
+		c, err := e.decodeFrame(f)
+		if err != nil {
+			return err
+		}
+		b.passed(c.Commit)
+	}
+	return nil
+}
+
+// finishPending does what an earlier collection left to do.
+func (c *collection) finishPending() error {
+	e := c.engine
+	if c.barrier = e.barrier.Load(); c.barrier == nil {
+		return nil
+	}
+	c.live = c.barrier.live
+	if !e.collecting.done { // it failed before it had changed the index
+		if _, err := e.savePending(c.live); err != nil { // that may be what failed
+			return err
+		}
+		is := e.latest()
+		defer is.Close()
+		if err := c.prune(is); err != nil {
+			return err
+		}
+		return c.sweep()
+	}
+	if err := c.filter(e.commitsAt(journal.Position{}, 1, c.live.until, nil), nothing); err != nil {
+		return err
+	}
+	return c.sweep()
+}
+
+// removeFollowers removes the files that may hold what was collected and that the
+// store does not need, and returns their paths in the store's directory: bytes that
+// recovery set aside, a search index, and the index from before a repair.
+func (e *Engine) removeFollowers() (removed []string, err error) {
+	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, cutSuffix) {
+			if err := e.opt.FS.Remove(filepath.Join(e.dir, journalDir, name)); err != nil {
+				return removed, err
+			}
+			removed = append(removed, journalDir+"/"+name)
+		}
+	}
+	if e.opt.InMemory {
+		return removed, nil
+	}
+	for _, name := range []string{searchFile, searchFile + "-wal", searchFile + "-shm", searchFile + "-journal", IndexBeforeRepair} {
+		switch removeErr := os.Remove(filepath.Join(e.dir, name)); {
+		case removeErr == nil:
+			removed = append(removed, name)
+		case !errors.Is(removeErr, fs.ErrNotExist):
+			err = errors.Join(err, removeErr)
+		}
+	}
+	return removed, errors.Join(err, e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir)), vfs.OS().SyncDir(e.dir))
+}

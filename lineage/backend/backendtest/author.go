@@ -1,0 +1,317 @@
+package backendtest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Chooser makes the choices of an author: a *rand.Rand, or Drawn.
+type Chooser interface{ IntN(n int) int }
+
+// Drawn has rapid choose.
+type Drawn struct{ T *rapid.T }
+
+// IntN implements Chooser.
+func (d Drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice") }
+
+// Author writes commits that are valid in the state that they are written for.
+// It brings no content that is there, so commits are stored as they are, and it
+// never uses an id again.
+type Author struct {
+	Chooser
+	things int // named so far
+}
+
+func fresh[T ~[16]byte](a *Author) T {
+	a.things++
+	return structure.DeriveID[T]("crash", fmt.Sprint(a.things))
+}
+
+// Now is the time of what is written next.
+func (a *Author) Now() time.Time {
+	return time.UnixMilli(1_700_000_000_000 + int64(a.things)).UTC()
+}
+
+func oneOf[T any](a *Author, list []T) T { return list[a.IntN(len(list))] }
+
+// Next writes a commit for a store that is as the model says.
+func (a *Author) Next(m *Model) *structure.Commit {
+	records := a.records(m)
+	a.things++
+	return &structure.Commit{Time: a.Now(), Records: records}
+}
+
+func (a *Author) records(m *Model) []structure.Record {
+	contexts := slices.SortedFunc(maps.Values(m.views), func(a, b backend.Context) int { return a.ID.Compare(b.ID) })
+	if len(contexts) == 0 {
+		return a.begin()
+	}
+	in := oneOf(a, contexts)
+	switch a.IntN(20) {
+	case 0:
+		return a.begin()
+	case 1:
+		return []structure.Record{&structure.Context{
+			ID: fresh[structure.ContextID](a), Thread: in.Thread, Parent: in.ID, Base: in.Tip, Tip: in.Tip,
+			Metadata: []byte(`{"forked":true}`), CreatedAt: a.Now(),
+		}}
+	case 2:
+		return a.rewind(m, in)
+	case 3:
+		return []structure.Record{&structure.Branch{Thread: in.Thread, Name: a.name("branch"), Context: in.ID, CreatedAt: a.Now()}}
+	case 4:
+		if !in.Tip.IsZero() {
+			return []structure.Record{&structure.Checkpoint{
+				ID: fresh[structure.CheckpointID](a), Thread: in.Thread, Name: a.name("checkpoint"), Span: in.Tip, CreatedAt: a.Now(),
+			}}
+		}
+	case 5:
+		return a.summarize(m, in)
+	case 6:
+		return a.alternatives(m, in)
+	case 7:
+		t := m.threads[in.Thread]
+		t.Title, t.Active, t.UpdatedAt = a.name("title"), in.ID, a.Now()
+		t.Keeps = a.IntN(2) == 0
+		return []structure.Record{&t}
+	case 8, 9, 10:
+		if r := a.deletion(m, in); r != nil {
+			return []structure.Record{r}
+		}
+	case 11, 12, 13, 14:
+		return a.value(m, in)
+	}
+	return a.extend(m, in)
+}
+
+func (a *Author) name(of string) string {
+	a.things++
+	return fmt.Sprint(of, " ", a.things)
+}
+
+func (a *Author) begin() []structure.Record {
+	t := &structure.Thread{ID: fresh[structure.ThreadID](a), UserID: "ada", Title: "talk", Incarnation: uint64(a.IntN(1 << 30)), CreatedAt: a.Now(), UpdatedAt: a.Now()}
+	c := &structure.Context{ID: fresh[structure.ContextID](a), Thread: t.ID, CreatedAt: a.Now()}
+	return []structure.Record{t, c, &structure.Branch{Thread: t.ID, Name: "main", Context: c.ID, CreatedAt: a.Now()}}
+}
+
+// extend adds spans behind a context's tip, in its run if that ends there.
+func (a *Author) extend(m *Model, in backend.Context) []structure.Record {
+	var records []structure.Record
+	at := in.Tip
+	if at.IsZero() || m.ends[at.Run] != at.Seq || m.closed[at.Run] {
+		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: at, Home: m.homeOf(in.Thread)}
+		records = append(records, run)
+		at = structure.SpanRef{Run: run.ID}
+	}
+	brought := map[content.ID]bool{}
+	for range 1 + a.IntN(3) {
+		at.Seq++
+		var span *structure.Span
+		records, span = a.span(records, m, at, brought)
+		records = append(records, span)
+	}
+	return append(records, &structure.Tip{Context: in.ID, Span: at})
+}
+
+// span writes a span and, before it, the content that is not there yet.
+func (a *Author) span(records []structure.Record, m *Model, at structure.SpanRef, brought map[content.ID]bool) ([]structure.Record, *structure.Span) {
+	span := &structure.Span{Ref: at}
+	bring := func() content.ID {
+		id, isNew := a.content(m)
+		for _, r := range isNew {
+			if b, ok := r.(*structure.Block); ok && brought[b.ID] {
+				continue
+			}
+			records = append(records, r)
+		}
+		brought[id] = true
+		return id
+	}
+	for i := range 1 + a.IntN(2) {
+		u := structure.Usage{Kind: structure.MessageUsage, Content: bring(), Role: "user", CreatedAt: a.Now().Add(-time.Duration(a.things*31%97) * time.Millisecond)}
+		switch a.IntN(6) {
+		case 0:
+			u.Form, u.Extras = bring(), [][]byte{[]byte(a.name("extra"))}
+		case 1:
+			u.MetadataContent = bring()
+		}
+		if i == 1 {
+			u.SourceID = a.name("message")
+			u.Lookup = uint64(1 + a.IntN(3))
+		}
+		span.Usages = append(span.Usages, u)
+	}
+	return records, span
+}
+
+// content chooses something to say: new, or what was said before.
+func (a *Author) content(m *Model) (content.ID, []structure.Record) {
+	if len(m.erased) > 0 && a.IntN(4) == 0 {
+		b := m.blocks[oneOf(a, slices.SortedFunc(maps.Keys(m.erased), content.ID.Compare))]
+		if b.Tree.IsZero() {
+			return b.ID, []structure.Record{&b} // it comes back
+		}
+	}
+	if len(m.blocks) > 0 && a.IntN(3) == 0 {
+		return oneOf(a, slices.SortedFunc(maps.Keys(m.blocks), content.ID.Compare)), nil
+	}
+	size := []int{0, 20, 20, 20, 300, 300, 1500, 5000}[a.IntN(8)]
+	body := bytes.Repeat([]byte(a.name("text")+"\n"), 1+size/6)[:size]
+	if size == 0 {
+		id := content.Sum(nil)
+		if m.has(id) {
+			return id, nil
+		}
+		return id, []structure.Record{a.block(id, body)}
+	}
+	b := a.block(content.Sum(body), body)
+	if a.IntN(6) > 0 {
+		return b.ID, []structure.Record{b}
+	}
+	key := content.KeyOf(body)
+	b.Body, b.Tree = nil, content.Root{Key: key, Size: int64(size)}
+	return b.ID, []structure.Record{&structure.Chunk{Key: key, Bytes: body}, b}
+}
+
+func (a *Author) block(id content.ID, body []byte) *structure.Block {
+	return &structure.Block{
+		Block: content.Block{ID: id, Type: content.TypeText, Size: int64(len(body)), Origin: content.BlockOrigin{Kind: content.OriginUser}, CreatedAt: a.Now()},
+		Body:  body,
+	}
+}
+
+func (a *Author) rewind(m *Model, in backend.Context) []structure.Record {
+	var to structure.SpanRef
+	if len(m.order) > 0 && a.IntN(4) > 0 {
+		to = oneOf(a, m.order)
+	}
+	return []structure.Record{
+		&structure.Tip{Context: in.ID, Span: to},
+		&structure.Reflog{Context: in.ID, From: in.Tip, To: to, Reason: "rewind", At: a.Now()},
+	}
+}
+
+func (a *Author) summarize(m *Model, in backend.Context) []structure.Record {
+	body := []byte(a.name("summary"))
+	b := a.block(content.Sum(body), body)
+	return []structure.Record{b, &structure.Summary{
+		ID: fresh[structure.SummaryID](a), Context: in.ID, Content: b.ID, To: in.Tip, Model: "small", CreatedAt: a.Now(),
+	}}
+}
+
+func (a *Author) alternatives(m *Model, in backend.Context) []structure.Record {
+	set := &structure.SpanSet{ID: fresh[structure.SpanSetID](a), Parent: in.Tip, Count: 2, CreatedAt: a.Now()}
+	records := []structure.Record{set}
+	brought := map[content.ID]bool{}
+	for range 2 {
+		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: in.Tip, Home: m.homeOf(in.Thread)}
+		records = append(records, run)
+		var span *structure.Span
+		records, span = a.span(records, m, structure.SpanRef{Run: run.ID, Seq: 1}, brought)
+		span.Set = set.ID
+		records = append(records, span)
+	}
+	return records
+}
+
+// deletion takes something out, if there is something to.
+func (a *Author) deletion(m *Model, in backend.Context) structure.Record {
+	d := &structure.Deletion{At: a.Now()}
+	switch a.IntN(8) {
+	case 0, 1:
+		for _, b := range m.branches {
+			if b.Context == in.ID {
+				return nil
+			}
+		}
+		d.Subject, d.Context = structure.KindContext, in.ID
+	case 2:
+		d.Subject, d.Thread, d.Name = structure.KindBranch, in.Thread, firstName(m.branches, in.Thread)
+	case 3:
+		d.Subject, d.Thread, d.Name = structure.KindCheckpoint, in.Thread, firstName(m.checkpoints, in.Thread)
+	case 4:
+		if len(m.summaries) == 0 {
+			return nil
+		}
+		r := oneOf(a, m.summaries)
+		d.Subject, d.Context, d.Summary = structure.KindSummary, r.Context, r.ID
+		return d
+	case 5, 6:
+		if len(m.order) == 0 {
+			return nil
+		}
+		d.Subject, d.Content = structure.KindBlock, m.spans[oneOf(a, m.order)].Span.Usages[0].Content
+		if d.Content == content.Sum(nil) {
+			return nil // nothing tells it from what is left when it is erased
+		}
+		return d
+	default:
+		if len(m.threads) < 2 {
+			return nil
+		}
+		d.Subject, d.Thread = structure.KindThread, in.Thread
+		return d
+	}
+	if d.Subject != structure.KindContext && d.Name == "" {
+		return nil
+	}
+	return d
+}
+
+func firstName[V any](of map[named]V, thread structure.ThreadID) (first string) {
+	for n := range of {
+		if n.thread == thread && (first == "" || n.name < first) {
+			first = n.name
+		}
+	}
+	return first
+}
+
+// value writes a value, or deletes one.
+func (a *Author) value(m *Model, in backend.Context) []structure.Record {
+	v := &structure.Value{At: a.Now()}
+	if a.IntN(2) == 0 { // it is older than any reflog that is kept
+		v.At = v.At.Add(-365 * 24 * time.Hour)
+	}
+	v.Key = oneOf(a, []string{"k", "kl", "l"})
+	switch a.IntN(8) {
+	case 0:
+		v.Owner = structure.Owner{Scope: structure.StoreScope}
+	case 1:
+		v.Owner = structure.Owner{Scope: structure.UserScope, Name: oneOf(a, []string{"a", "ab"})}
+	case 2:
+		v.Owner = structure.Owner{Scope: structure.ThreadScope, Thread: in.Thread}
+		v.Incarnation = m.threads[in.Thread].Incarnation
+	default:
+		v.Owner = structure.Owner{Scope: structure.ContextScope, Context: in.ID}
+		if v.Seen = in.Tip; a.IntN(4) == 0 && len(m.order) > 0 {
+			v.Seen = oneOf(a, m.order)
+		}
+	}
+	switch a.IntN(6) {
+	case 0:
+		return []structure.Record{v}
+	case 1, 2:
+		id, records := a.content(m)
+		v.Content = id
+		return append(records, v)
+	}
+	v.JSON = []byte(fmt.Sprintf("%q", a.name("value")))
+	a.things++
+	if a.IntN(4) > 0 {
+		return []structure.Record{v}
+	}
+	replaced := *v // in the same commit
+	replaced.JSON = []byte(fmt.Sprintf("%q", a.name("replaced value")))
+	return []structure.Record{&replaced, v}
+}
