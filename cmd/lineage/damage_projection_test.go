@@ -100,9 +100,9 @@ func damageProjection(t *testing.T, prepare string) {
 	must(behind, "project DB")
 	old, err := rowsOf(t, filepath.Join(behind, projectionFile))
 	require.NoError(t, err)
-	must(behind, "append --thread chat-1 a_later_walrus")
-	must(behind, "chat delete chat-3 --yes")
-	must(behind, "chat create --title new")
+	must(behind, "append --thread thread-1 a_later_walrus")
+	must(behind, "thread delete thread-3 --yes")
+	must(behind, "thread create --title new")
 	must(behind, "append --chat new hello")
 	if prepare != "" {
 		must(behind, prepare)
