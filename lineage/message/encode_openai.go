@@ -173,7 +173,7 @@ func (w *responsesWriter) says(t *turn) {
 	for _, u := range t.units {
 		said = append(said, u.raw)
 	}
-	o := new(object).text("role", t.role)
+	o := new(object).text("type", "message").text("role", t.role)
 	if len(said) == 1 && t.units[0].isText {
 		o.text("content", t.units[0].p.Text)
 	} else {
@@ -195,7 +195,7 @@ func (w *responsesWriter) assistant(units []*unit) {
 		case u.p.Kind == CallKind:
 			w.call(u)
 		case u.p.Kind == TextKind:
-			w.put(u, new(object).text("role", "assistant").text("content", u.p.Text).bytes())
+			w.put(u, new(object).text("type", "message").text("role", "assistant").text("content", u.p.Text).bytes())
 		case w.fresh(u.raw):
 			w.put(u, u.raw)
 		default:
