@@ -135,7 +135,7 @@ func (p *Part) Label() string {
 	switch {
 	case p.Filename != "":
 		label += " " + p.Filename
-	case p.URL != "" && !strings.HasPrefix(p.URL, "data:"):
+	case p.URL != "" && !strings.HasPrefix(p.URL, "data:") && !isPlaceholder(p.URL):
 		label += " " + p.URL
 	case p.FileID != "":
 		label += " " + p.FileID

@@ -314,7 +314,9 @@ func checkAnthropic(all []fields) error {
 func checkUI(all []fields) error {
 	ids := make(map[string]bool)
 	for i, m := range all {
-		bad := func(format string, args ...any) error { return fmt.Errorf("message %d: %s", i, fmt.Sprintf(format, args...)) }
+		bad := func(format string, args ...any) error {
+			return fmt.Errorf("message %d: %s", i, fmt.Sprintf(format, args...))
+		}
 		if role := str(m["role"]); role != "user" && role != "assistant" && role != "system" {
 			return bad("role %v", m["role"])
 		}
