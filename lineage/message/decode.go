@@ -56,7 +56,9 @@ func asSaid(parts []Part, role, callID string) []Part {
 func decodeValue(raw []byte, role string, depth int) []Message {
 	switch {
 	case rawjson.IsString(raw):
-		return one(plain(rawjson.Str(raw), role))
+		m := plain(rawjson.Str(raw), role)
+		m.Given = asContent(raw, role)
+		return one(m)
 	case rawjson.IsObject(raw):
 		return decodeObject(raw, role, depth)
 	case rawjson.IsArray(raw):
@@ -82,7 +84,15 @@ func decodeList(raw []byte, role string, depth int) []Message {
 		}
 		return out
 	}
-	return one(Message{Role: role, Parts: asSaid(contents(raw, depth), role, "")})
+	return one(Message{Role: role, Parts: asSaid(contents(raw, depth), role, ""), Given: asContent(raw, role)})
+}
+
+// asContent returns the message of a role whose content is kept alone, nil without a role.
+func asContent(raw []byte, role string) []byte {
+	if role == "" {
+		return nil
+	}
+	return new(object).text("role", role).raw("content", raw).bytes()
 }
 
 // isMessage reports whether an object in a list is a message, and not a part of one.

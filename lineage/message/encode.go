@@ -95,7 +95,9 @@ type unit struct {
 
 func (e *encoder) encoded() *Encoded {
 	for i := range e.items {
-		e.items[i] = asUnicode(e.items[i])
+		if !e.loose {
+			e.items[i] = asUnicode(e.items[i])
+		}
 	}
 	slices.SortStableFunc(e.losses, func(a, b Loss) int { return a.Message - b.Message })
 	return &Encoded{System: e.system, Items: e.items, Losses: e.losses}

@@ -128,7 +128,7 @@ func (p *Part) String() string {
 
 // Label names a file.
 func (p *Part) Label() string {
-	label := p.MediaType
+	label := strings.TrimSuffix(p.MediaType, "/*")
 	if label == "" {
 		label = "media"
 	}

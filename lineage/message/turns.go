@@ -255,10 +255,11 @@ func (e *encoder) content(u *unit) {
 		}
 	case DataKind:
 		switch {
+		case p.Name == "step-start":
 		case e.loose:
 			e.note(u, u.role, string(p.Data))
 			return
-		case p.Name != "step-start":
+		default:
 			e.lose(u, "no place for data: left out")
 		}
 		u.gone = true
