@@ -38,23 +38,30 @@ func Set(raw, quotedKey, value []byte) []byte {
 // Remove returns an object without the members of a key, everything else as it was. It is raw
 // itself if there are none.
 func Remove(raw []byte, key string) []byte {
-	if Last(raw, key) == nil {
-		return raw
-	}
-	out := make([]byte, 0, len(raw))
-	end, none := 0, true // end is where the member before ends
+	return RemoveFunc(raw, func(k string) bool { return k == key })
+}
+
+// RemoveFunc is Remove for the members whose keys are gone.
+func RemoveFunc(raw []byte, gone func(key string) bool) []byte {
+	var out []byte
+	end, kept, removed := 0, false, false // end is where the member before ends
 	for m := range Members(raw) {
 		if end == 0 {
 			out = append(out, raw[:m.KeyAt]...)
 		}
-		if m.Key != key {
-			if !none {
+		if gone(m.Key) {
+			removed = true
+		} else {
+			if kept {
 				out = append(out, raw[end:m.KeyAt]...) // the comma
 			}
 			out = append(out, raw[m.KeyAt:m.At+len(m.Value)]...)
-			none = false
+			kept = true
 		}
 		end = m.At + len(m.Value)
+	}
+	if !removed {
+		return raw
 	}
 	return append(out, raw[end:]...)
 }

@@ -103,12 +103,26 @@ func (e *encoder) encoded() *Encoded {
 	return &Encoded{System: e.system, Items: e.items, Losses: e.losses}
 }
 
-func (e *encoder) lose(u *unit, reason string, args ...any) {
-	e.losses = append(e.losses, Loss{Message: u.message, Part: u.part, Reason: fmt.Sprintf(reason, args...)})
+func (e *encoder) lose(u *unit, reason string, args ...string) {
+	e.loss(u.message, u.part, reason, args)
 }
 
-func (e *encoder) loseWhole(message int, reason string, args ...any) {
-	e.losses = append(e.losses, Loss{Message: message, Part: -1, Reason: fmt.Sprintf(reason, args...)})
+func (e *encoder) loseWhole(message int, reason string, args ...string) {
+	e.loss(message, -1, reason, args)
+}
+
+// maxNamed is how much of a name a reason repeats, and how many names.
+const maxNamed = 80
+
+func (e *encoder) loss(message, part int, reason string, names []string) {
+	short := make([]any, len(names))
+	for i, name := range names {
+		if len(name) > maxNamed {
+			name = strings.ToValidUTF8(name[:maxNamed], "") + "…"
+		}
+		short[i] = name
+	}
+	e.losses = append(e.losses, Loss{Message: message, Part: part, Reason: fmt.Sprintf(reason, short...)})
 }
 
 // collect lists the units of the history, and the messages that the dialect takes as given.
@@ -221,7 +235,7 @@ func (e *encoder) asGiven(i int) json.RawMessage {
 func (e *encoder) leftOut(message, part int, keys []string) {
 	if len(keys) > 0 {
 		slices.Sort(keys)
-		e.losses = append(e.losses, Loss{Message: message, Part: part, Reason: "no place for " + strings.Join(slices.Compact(keys), ", ")})
+		e.loss(message, part, "no place for %s", []string{strings.Join(slices.Compact(keys), ", ")})
 	}
 }
 

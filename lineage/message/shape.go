@@ -1,6 +1,7 @@
 package message
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -141,7 +142,7 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 	seen := make(map[string]bool)
 	out := raw
 	grown := 0 // how much shorter out is than raw, so far
-	var gone []string
+	gone := make(map[string]bool)
 	for m := range rawjson.Members(raw) {
 		if seen[m.Key] {
 			return nil, false // readers differ in which of them counts
@@ -153,14 +154,14 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 		}
 		if is == nil {
 			if !s.open {
-				gone = append(gone, m.Key)
+				gone[m.Key] = true
 			}
 			continue
 		}
 		value, ok := is.take(m.Value, left)
 		if !ok {
 			if rawjson.IsNull(m.Value) && !slices.Contains(s.need, m.Key) {
-				gone = append(gone, m.Key)
+				gone[m.Key] = true
 				continue
 			}
 			return nil, false
@@ -176,9 +177,9 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	for _, key := range gone {
-		out = rawjson.Remove(out, key)
+	if len(gone) == 0 {
+		return out, true
 	}
-	*left = append(*left, gone...)
-	return out, true
+	*left = slices.AppendSeq(*left, maps.Keys(gone))
+	return rawjson.RemoveFunc(out, func(key string) bool { return gone[key] }), true
 }

@@ -49,6 +49,9 @@ func role(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"user", "assistant", "system", "tool", "developer", "narrator", "", "USER"}).Draw(t, "role")
 }
 
+// Oddities returns bodies that a store may have and no API takes.
+func Oddities() []string { return slices.Clone(oddities) }
+
 var oddities = []string{
 	`null`, `{}`, `[]`, `7`, `true`, `""`, `" "`, `{"unknown":["shape"]}`, `[[1],{"a":2}]`, `not JSON`, `{"role":"user"`, "\xff", `"\ud800"`,
 	`{"role":"user","content":""}`, `{"role":"assistant","content":null}`, `{"role":"assistant","content":[]}`, `{"role":"user","content":" \n"}`,
