@@ -232,7 +232,9 @@ func (e *encoder) asGiven(i int) json.RawMessage {
 	return out
 }
 
+// leftOut reports members that were left out. A type that the dialect needs none of is no loss.
 func (e *encoder) leftOut(message, part int, keys []string) {
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "type" })
 	if len(keys) > 0 {
 		slices.Sort(keys)
 		e.loss(message, part, "no place for %s", []string{strings.Join(slices.Compact(keys), ", ")})
