@@ -115,11 +115,3 @@ func asUnicode(raw []byte) json.RawMessage {
 	}
 	return append(dst, raw[copied:]...)
 }
-
-func compact(raw []byte) json.RawMessage {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return json.RawMessage("null")
-	}
-	return b.Bytes()
-}

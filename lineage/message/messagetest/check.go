@@ -2,6 +2,7 @@ package messagetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -228,85 +229,114 @@ func checkResponses(all []fields) error {
 
 func blank(s string) bool { return strings.TrimFunc(s, unicode.IsSpace) == "" }
 
+var (
+	anthropicID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	anthropicTool = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+)
+
+// anthropicCheck is what was seen of a history: the calls that wait for results, and all ids.
+type anthropicCheck struct {
+	open []string
+	ids  map[string]bool
+}
+
 func checkAnthropic(all []fields) error {
-	var open []string
-	ids := make(map[string]bool)
+	c := anthropicCheck{ids: make(map[string]bool)}
 	for i, m := range all {
-		role := str(m["role"])
-		bad := func(format string, args ...any) error {
-			return fmt.Errorf("message %d, of %s: %s", i, role, fmt.Sprintf(format, args...))
+		if err := c.message(m, i, i == len(all)-1); err != nil {
+			return fmt.Errorf("message %d, of %s: %w", i, m["role"], err)
 		}
-		if want := []string{"user", "assistant"}[i%2]; role != want {
-			return bad("it must be %s", want)
+	}
+	return nil
+}
+
+func (c *anthropicCheck) message(m fields, i int, last bool) error {
+	role := str(m["role"])
+	if want := []string{"user", "assistant"}[i%2]; role != want {
+		return fmt.Errorf("it must be %s", want)
+	}
+	if err := only(m, "role", "content"); err != nil {
+		return err
+	}
+	blocks := objects(m["content"])
+	if s, ok := m["content"].(string); ok {
+		blocks = []fields{{"type": "text", "text": s}}
+	}
+	if len(blocks) == 0 {
+		return errors.New("no content")
+	}
+	begun := false
+	var calls []string
+	for _, b := range blocks {
+		if str(b["type"]) == "tool_result" && begun {
+			return errors.New("a result behind something else")
 		}
-		if err := only(m, "role", "content"); err != nil {
-			return bad("%v", err)
+		begun = begun || str(b["type"]) != "tool_result"
+		if err := c.block(b, role); err != nil {
+			return err
 		}
-		blocks := objects(m["content"])
-		if s, ok := m["content"].(string); ok {
-			blocks = []fields{{"type": "text", "text": s}}
+		if str(b["type"]) == "tool_use" {
+			calls = append(calls, str(b["id"]))
 		}
-		if len(blocks) == 0 {
-			return bad("no content")
+	}
+	if len(c.open) > 0 {
+		return fmt.Errorf("calls %v have no results", c.open)
+	}
+	c.open = calls
+	end := blocks[len(blocks)-1]
+	switch s := str(end["text"]); str(end["type"]) {
+	case "thinking", "redacted_thinking":
+		return errors.New("it ends with thinking")
+	case "text":
+		if role == "assistant" && last && s != strings.TrimRightFunc(s, unicode.IsSpace) {
+			return errors.New("the last text ends with space")
 		}
-		results, begun := 0, false
-		var calls []string
-		for _, b := range blocks {
-			kind := str(b["type"])
-			switch kind {
-			case "text":
-				if blank(str(b["text"])) {
-					return bad("an empty text")
-				}
-			case "image", "document":
-				if role != "user" {
-					return bad("a file")
-				}
-			case "tool_use", "server_tool_use":
-				id := str(b["id"])
-				if _, ok := b["input"].(fields); !ok || role != "assistant" || !regexp.MustCompile(`^[a-zA-Z0-9_-]+$`).MatchString(id) || ids[id] || !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`).MatchString(str(b["name"])) {
-					return bad("call %v", b)
-				}
-				ids[id] = true
-				if kind == "tool_use" {
-					calls = append(calls, id)
-				}
-			case "tool_result":
-				at := slices.Index(open, str(b["tool_use_id"]))
-				if role != "user" || begun || at < 0 {
-					return bad("result %v", b)
-				}
-				open = slices.Delete(open, at, at+1)
-				results++
-				for _, c := range objects(b["content"]) {
-					if str(c["type"]) == "text" && blank(str(c["text"])) {
-						return bad("an empty text in a result")
-					}
-				}
-			case "thinking", "redacted_thinking":
-				if role != "assistant" || kind == "thinking" && str(b["signature"]) == "" {
-					return bad("thinking")
-				}
-			case "web_search_tool_result":
-				if role != "assistant" || !ids[str(b["tool_use_id"])] {
-					return bad("a search's result")
-				}
-			default:
-				return bad("a block of type %q", kind)
+	}
+	return nil
+}
+
+func (c *anthropicCheck) block(b fields, role string) error {
+	ofUser := false
+	switch kind := str(b["type"]); kind {
+	case "text":
+		if blank(str(b["text"])) {
+			return errors.New("an empty text")
+		}
+		return nil
+	case "image", "document":
+		ofUser = true
+	case "tool_use", "server_tool_use":
+		id := str(b["id"])
+		if _, ok := b["input"].(fields); !ok || c.ids[id] || !anthropicID.MatchString(id) || !anthropicTool.MatchString(str(b["name"])) {
+			return fmt.Errorf("call %v", b)
+		}
+		c.ids[id] = true
+	case "tool_result":
+		ofUser = true
+		at := slices.Index(c.open, str(b["tool_use_id"]))
+		if at < 0 {
+			return fmt.Errorf("result %v", b)
+		}
+		c.open = slices.Delete(c.open, at, at+1)
+		for _, said := range objects(b["content"]) {
+			if str(said["type"]) == "text" && blank(str(said["text"])) {
+				return errors.New("an empty text in a result")
 			}
-			begun = begun || kind != "tool_result"
 		}
-		if len(open) > 0 {
-			return bad("calls %v have no results", open)
+	case "thinking":
+		if str(b["signature"]) == "" {
+			return errors.New("thinking without a signature")
 		}
-		end := blocks[len(blocks)-1]
-		if kind := str(end["type"]); kind == "thinking" || kind == "redacted_thinking" {
-			return bad("it ends with thinking")
+	case "redacted_thinking":
+	case "web_search_tool_result":
+		if !c.ids[str(b["tool_use_id"])] {
+			return errors.New("a search's result without its call")
 		}
-		if s := str(end["text"]); role == "assistant" && i == len(all)-1 && str(end["type"]) == "text" && s != strings.TrimRightFunc(s, unicode.IsSpace) {
-			return bad("the last text ends with space")
-		}
-		open = calls
+	default:
+		return fmt.Errorf("a block of type %q", kind)
+	}
+	if ofUser != (role == "user") {
+		return fmt.Errorf("a block of type %v", b["type"])
 	}
 	return nil
 }

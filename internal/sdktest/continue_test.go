@@ -1,8 +1,9 @@
-package export_test
+package sdktest
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,14 +16,21 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
-	"github.com/lineage-store/lineage/lineage/message"
-	"github.com/lineage-store/lineage/lineage/message/messagetest"
 )
+
+var bg = context.Background()
+
+func open(t *testing.T) *lineage.Store {
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
 
 // archives returns the archives of the tests of imports.
 func archives(t *testing.T) []string {
 	var files []string
-	root := filepath.Join("..", "testdata")
+	root := filepath.Join("..", "..", "lineage", "archive", "testdata")
 	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() && d.Name() == "golden" {
 			return filepath.SkipDir
@@ -45,10 +53,10 @@ func archives(t *testing.T) []string {
 func spoken(t *testing.T, e *engine.Engine) int {
 	r, err := e.Resolve(bg, nil)
 	require.NoError(t, err)
-	for _, to := range message.Dialects() {
+	for _, to := range apis {
 		out, err := r.Encode(to)
 		require.NoError(t, err)
-		require.NoError(t, messagetest.Check(to, out.Items), to)
+		check(t, to, out.Items, e.ChatID())
 	}
 	calls := 0
 	for _, m := range r.Messages {
@@ -69,7 +77,7 @@ func TestImportedConversationsGoOn(t *testing.T) {
 		s := open(t)
 		_, err := archive.Import(bg, s, archive.Path(file), archive.Options{UserID: "ada"})
 		require.NoError(t, err, file)
-		format := strings.Split(filepath.ToSlash(file), "/")[2]
+		format := strings.Split(filepath.ToSlash(file), "/")[5]
 		calls[format] += goOn(t, s, "and now?")
 
 		var written bytes.Buffer
