@@ -23,15 +23,20 @@ type Resolved struct {
 }
 
 // Encode returns the messages in a dialect, as its API accepts them. The system prompt is the
-// first of them, or in System where the dialect has it apart. Losses count it: with a system
-// prompt, message n of them is message n-1 of History.
+// first of them, or in System where the dialect has it apart. Losses are about History.
 func (r *Resolved) Encode(to message.Dialect) (*message.Encoded, error) {
-	history := r.History
-	if r.SystemPrompt != "" {
-		prompt := message.Message{ID: "system-prompt", Role: RoleSystem, Parts: []message.Part{{Kind: message.TextKind, Text: r.SystemPrompt}}}
-		history = append([]message.Message{prompt}, history...)
+	if r.SystemPrompt == "" {
+		return message.Encode(to, r.History)
 	}
-	return message.Encode(to, history)
+	prompt := message.Message{ID: "system-prompt", Role: RoleSystem, Parts: []message.Part{{Kind: message.TextKind, Text: r.SystemPrompt}}}
+	out, err := message.Encode(to, append([]message.Message{prompt}, r.History...))
+	if err != nil {
+		return nil, err
+	}
+	for i := range out.Losses {
+		out.Losses[i].Message--
+	}
+	return out, nil
 }
 
 // Resolve returns what to send to a model, the context rendered by r; nil is XML.

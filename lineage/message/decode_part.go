@@ -92,7 +92,7 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 var isFile = setOf("image_url", "image", "input_image", "input_audio", "input_file", "image_asset_pointer", "file", "document", "audio", "video_url",
 	"audio_asset_pointer", "video_container_asset_pointer")
 
-// decodeUntyped reads parts that have no type: those of Gemini, and a bare call.
+// decodeUntyped reads parts that have no type: those of Gemini, a turn of ShareGPT, and a bare call.
 func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
 	p := Part{Given: raw}
 	switch {
@@ -115,6 +115,8 @@ func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
 		}
 	case rawjson.IsString(f["name"]) && (f["arguments"] != nil || f["args"] != nil), rawjson.IsObject(f["function"]):
 		return []Part{toolCall(raw)}, true
+	case rawjson.IsString(f["from"]) && rawjson.IsString(f["value"]): // ShareGPT
+		p.Text = f.text("value")
 	case rawjson.IsString(f["text"]):
 		p.Text = f.text("text")
 		if rawjson.IsTrue(f["thought"]) {

@@ -61,6 +61,7 @@ func TestDecode(t *testing.T) {
 		{`{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["a","b"]}}`, "application/json", "", "assistant: text a | text b"},
 		{`{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`, "application/json", "", "model: call [call of f] {}"},
 		{`{"name":"f","arguments":{"a":1}}`, "application/json", "assistant", `assistant: call [call of f] {"a":1}`},
+		{`{"from":"human","value":"a"}`, "application/json", "user", "user: text a"},
 		{`{"uuid":"u","text":"a","content":[],"sender":"human"}`, "application/json", "user", "user: text a"},
 	} {
 		require.Equal(t, test.want, outline(message.Decode([]byte(test.body), test.mediaType, test.role)), test.body)

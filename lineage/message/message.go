@@ -83,7 +83,7 @@ type Loss struct {
 	Reason        string
 }
 
-// Encoded is a history in a dialect.
+// Encoded is a history in a dialect. Its memory may be that of the messages.
 type Encoded struct {
 	// System are the system prompts that the dialect has no place for among its messages:
 	// those at the start of a history for Anthropic.

@@ -88,7 +88,7 @@ func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, 
 		from, value = "human", "["+assetLabel(e)+"]"
 	case e.Kind == lineage.Document:
 		from = "human"
-	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body):
+	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body, said(e, body)):
 		from = "function_call"
 	case e.Type == content.TypeJSON && isQuoted(bytes.TrimSpace(body)):
 		quoted = string(bytes.TrimSpace(body))
@@ -119,8 +119,11 @@ func shareGPTFrom(role string) string {
 
 // isCall reports whether a body is a call of tools in the shape of chat
 // endpoints, or of a single one.
-func isCall(body []byte) bool {
-	return member(body, "tool_calls") != nil || member(body, "function_call") != nil || member(body, "name") != nil && member(body, "arguments") != nil
+func isCall(body []byte, said []message.Message) bool {
+	if member(body, "tool_calls") == nil && member(body, "function_call") == nil && (member(body, "name") == nil || member(body, "arguments") == nil) {
+		return false
+	}
+	return slices.ContainsFunc(said[0].Parts, func(p message.Part) bool { return p.Kind == message.CallKind })
 }
 
 // plain writes messages as text alone. Reasoning is not part of what was said.

@@ -208,6 +208,7 @@ func testForeignRows(t *testing.T, s *store) {
 	out, err := r.Encode(message.Anthropic)
 	require.NoError(t, err)
 	require.Equal(t, []string{"<role>r</role>"}, out.System)
+	require.Equal(t, 3, out.Losses[0].Message, "of the history")
 	require.Len(t, out.Items, 3)
 	require.Equal(t, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`, string(out.Items[1]))
 	out, err = r.Encode(message.Chat)
