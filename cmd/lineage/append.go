@@ -17,7 +17,9 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/awaited"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 type appendOptions struct {
@@ -54,8 +56,10 @@ input (-). A store without a thread gets one. A text that is empty is refused, e
 The type of a file is told from its name and from how it begins, unless --type says it.
 
 A line of --jsonl has role and text (or content, which may be any JSON), and
-optionally name, id, model, user, media_type, metadata and created_at. All lines are
-added, or none, so they are in memory together; 'lineage import' takes any number.`,
+optionally name, id, model, user, media_type, metadata and created_at. A line with other
+members and no text is a message of a provider's format, with calls of tools for example, and
+is kept as it is. All lines are added, or none, so they are in memory together; 'lineage import'
+takes any number.`,
 		Example: `  lineage append "And where do we eat?"
   lineage append cheap "Take the bus." --role assistant --model small-1
   echo "Is it warm in May?" | lineage append -
@@ -361,7 +365,7 @@ func (o *appendOptions) lines(ctx context.Context, a *app) ([]lineage.Item, erro
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			return nil, usagef("%s, line %d: %s", o.jsonl, n, wrongLine(err))
 		}
-		item, err := o.item(&m)
+		item, err := o.item(&m, []byte(line))
 		if err != nil {
 			return nil, usagef("%s, line %d: %v", o.jsonl, n, err)
 		}
@@ -395,10 +399,38 @@ func wrongLine(err error) string {
 	return "created_at has to be a time such as 2006-01-02T15:04:05Z"
 }
 
-func (o *appendOptions) item(m *inputMessage) (lineage.Item, error) {
+// inputKeys are the members of an inputMessage.
+var inputKeys = map[string]bool{
+	"role": true, "name": true, "text": true, "content": true, "id": true, "model": true, "user": true, "media_type": true, "metadata": true, "created_at": true,
+}
+
+// wholeMessage returns a line that is a message of a format which has more than a text or
+// content, such as calls of tools: it is kept as it is. It is nil for any other line.
+func (o *appendOptions) wholeMessage(m *inputMessage, line []byte) *message.Message {
+	other := false
+	for member := range rawjson.Members(line) {
+		other = other || !inputKeys[member.Key]
+	}
+	if !other || m.Text != nil || m.MediaType != "" {
+		return nil
+	}
+	said := message.Decode(line, content.TypeJSON, cmp.Or(m.Role, o.role))
+	for _, p := range said[0].Parts {
+		if p.Kind != message.DataKind {
+			return &said[0]
+		}
+	}
+	return nil
+}
+
+func (o *appendOptions) item(m *inputMessage, line []byte) (lineage.Item, error) {
 	item := lineage.Item{
 		Kind: lineage.Message, Role: m.Role, Name: m.Name, SourceID: m.ID, Type: m.MediaType, Metadata: m.Metadata,
 		CreatedAt: m.CreatedAt, Origin: lineage.Origin{ModelID: m.Model, UserID: m.User},
+	}
+	whole := o.wholeMessage(m, line)
+	if item.Role == "" && whole != nil {
+		item.Role, item.Name = whole.Role, whole.Name
 	}
 	if item.Role == "" {
 		item.Role = o.role
@@ -411,6 +443,8 @@ func (o *appendOptions) item(m *inputMessage) (lineage.Item, error) {
 	}
 	var text string
 	switch {
+	case whole != nil:
+		item.Body, item.Type = line, content.TypeJSON
 	case m.Text != nil && m.Content != nil:
 		return item, errors.New("has both text and content")
 	case m.Text != nil:

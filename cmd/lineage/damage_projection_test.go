@@ -103,7 +103,7 @@ func damageProjection(t *testing.T, prepare string) {
 	must(behind, "append --thread thread-1 a_later_walrus")
 	must(behind, "thread delete thread-3 --yes")
 	must(behind, "thread create --title new")
-	must(behind, "append --chat new hello")
+	must(behind, "append --thread new hello")
 	if prepare != "" {
 		must(behind, prepare)
 	}

@@ -67,10 +67,12 @@ var rooms = []room{
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: belowStore},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
-	{path: "lineage/engine", ours: join(belowStore, "lineage/chat"), libs: []string{uuid}},
-	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/chat", "lineage/engine"), libs: []string{testify, rapid}},
+	{path: "lineage/message", ours: []string{"internal/rawjson"}},
+	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
+	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
+	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited"), libs: []string{compress, uuid}},
-	{path: "lineage/archive/export", ours: join(belowStore, "lineage/archive"), libs: []string{goldmark}},
+	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
@@ -91,7 +93,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "lineage/message/messagetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

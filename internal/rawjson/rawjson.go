@@ -79,8 +79,8 @@ type Member struct {
 	Key    string
 	Quoted []byte
 	Value  []byte
-	// At is where the value begins in the object's bytes.
-	At int
+	// KeyAt and At are where the key and the value begin in the object's bytes.
+	KeyAt, At int
 }
 
 // Members yields the members of an object, nothing for another value.
@@ -94,7 +94,7 @@ func Members(raw []byte) iter.Seq[Member] {
 			var m Member
 			end := StringEnd(raw, i)
 			m.Quoted = raw[i:end:end]
-			m.Key = KeyText(m.Quoted)
+			m.Key, m.KeyAt = KeyText(m.Quoted), i
 			i = SkipSpace(raw, end)
 			if i >= len(raw) || raw[i] != ':' {
 				return

@@ -38,6 +38,11 @@
 // saves, stays together. An engine stays on its branch when another one activates a
 // different one; whoever opens the chat after that is there.
 //
+// # Models
+//
+// Resolve reads any stored message, whatever wrote it, as package message does. The result is
+// UI messages, and by [Resolved.Encode] what the API of a provider accepts.
+//
 // # Errors
 //
 // Errors about a chat, branch, message or checkpoint are a *chat.Error, which names

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -34,30 +35,20 @@ func (e *Engine) UpdateChat(ctx context.Context, u chat.ChatUpdate) (chat.Chat, 
 
 // merged returns metadata with the members of more, in the bytes that both had.
 func (e *Engine) merged(metadata, more json.RawMessage) (json.RawMessage, error) {
-	members, ok := objectMembers(more)
-	if !ok {
+	if !isObject(more) {
 		return nil, e.notObject("new metadata")
 	}
 	if len(metadata) == 0 || string(bytes.TrimSpace(metadata)) == "null" {
 		return more, nil
 	}
-	if _, ok := objectMembers(metadata); !ok {
+	if !isObject(metadata) {
 		return nil, e.notObject("metadata")
 	}
-	out := string(metadata)
-	for _, m := range members {
-		name := unquote(string(more[m.start:])[:skipString(string(more), m.start)-m.start])
-		out = setMember(out, name, string(more[m.value.from:m.value.to]))
+	out := metadata
+	for m := range rawjson.Members(more) {
+		out = setMember(out, m.Key, m.Value)
 	}
-	return json.RawMessage(out), nil
-}
-
-// objectMembers is rawMembers for bytes that may not be JSON.
-func objectMembers(data json.RawMessage) ([]rawMember, bool) {
-	if !json.Valid(data) {
-		return nil, false
-	}
-	return rawMembers(string(data))
+	return out, nil
 }
 
 func (e *Engine) notObject(what string) error {

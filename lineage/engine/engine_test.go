@@ -65,9 +65,7 @@ func TestBranchesChangedBesideTheEngine(t *testing.T) {
 	require.Equal(t, "renamed-v1", b.Name)
 	require.NoError(t, save(e, "five"))
 
-	// A body that was erased says nothing, and does not stop the conversation.
-	row, err := chat.On(store).Message(ctx, first)
-	require.NoError(t, err)
+	// A message that was erased says nothing, is not sent, and does not stop the conversation.
 	spoken, err := thread.Active(ctx)
 	require.NoError(t, err)
 	entries, err := spoken.All(ctx)
@@ -75,11 +73,11 @@ func TestBranchesChangedBesideTheEngine(t *testing.T) {
 	require.NoError(t, store.Erase(ctx, entries[0].Content))
 	r, err := e.Resolve(ctx, nil)
 	require.NoError(t, err)
-	require.Len(t, r.Messages, 2)
-	require.Equal(t, first, r.Messages[0].ID)
-	require.Equal(t, row.Name, r.Messages[0].Role)
-	require.Empty(t, r.Messages[0].Text())
-	require.Equal(t, "five", r.Messages[1].Text())
+	require.Len(t, r.Messages, 1)
+	require.Len(t, r.History, 2)
+	require.Equal(t, first, r.History[0].ID)
+	require.Empty(t, r.History[0].Parts)
+	require.Equal(t, "five", r.Messages[0].Text())
 }
 
 // blocked is a store that waits until it is told to go on.

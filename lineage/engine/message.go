@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // The roles of messages.
@@ -27,7 +29,7 @@ type UIMessage struct {
 	Parts    []Part
 	Metadata json.RawMessage // empty when absent; replace, do not change in place
 
-	raw string // the JSON this was decoded from, or empty
+	raw []byte // the JSON this was decoded from, or nil
 }
 
 // DecodeMessage reads a message from its stored form. The message does not
@@ -36,39 +38,35 @@ func DecodeMessage(data []byte) (UIMessage, error) {
 	if !json.Valid(data) {
 		return UIMessage{}, fmt.Errorf("%w: not JSON", ErrBadMessage)
 	}
-	return decodeMessage(string(data))
+	return decodeMessage(bytes.Clone(data))
 }
 
-func decodeMessage(raw string) (UIMessage, error) {
+func decodeMessage(raw []byte) (UIMessage, error) {
 	m := UIMessage{raw: raw}
-	members, ok := rawMembers(raw)
-	if !ok {
+	if !isObject(raw) {
 		return UIMessage{}, fmt.Errorf("%w: not an object", ErrBadMessage)
 	}
 	for _, f := range m.names() {
-		value, ok := lastMember(raw, members, f.name)
-		if !ok || value == "null" {
+		value := rawjson.Last(raw, f.name)
+		if value == nil || rawjson.IsNull(value) {
 			continue
 		}
-		if value[0] != '"' {
+		var ok bool
+		if *f.text, ok = rawjson.Text(value); !ok {
 			return UIMessage{}, fmt.Errorf("%w: %s is not a string", ErrBadMessage, f.name)
 		}
-		*f.text = unquote(value)
 	}
-	if value, ok := lastMember(raw, members, "metadata"); ok {
-		m.Metadata = json.RawMessage(value)
-	}
-	value, ok := lastMember(raw, members, "parts")
-	if !ok || value == "null" {
+	m.Metadata = rawjson.Last(raw, "metadata")
+	parts := rawjson.Last(raw, "parts")
+	if parts == nil || rawjson.IsNull(parts) {
 		return m, nil
 	}
-	elements, ok := rawElements(value)
-	if !ok {
+	if !rawjson.IsArray(parts) {
 		return UIMessage{}, fmt.Errorf("%w: parts is not a list", ErrBadMessage)
 	}
-	m.Parts = make([]Part, len(elements))
-	for i, e := range elements {
-		m.Parts[i] = decodePart(value[e.from:e.to])
+	m.Parts = []Part{}
+	for e := range rawjson.Elements(parts) {
+		m.Parts = append(m.Parts, decodePart(e))
 	}
 	return m, nil
 }
@@ -83,7 +81,7 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 	if len(m.Metadata) > 0 && !json.Valid(m.Metadata) {
 		return nil, fmt.Errorf("%w: metadata is not JSON", ErrBadMessage)
 	}
-	if m.raw == "" {
+	if m.raw == nil {
 		return m.encodeNew()
 	}
 	before, err := decodeMessage(m.raw)
@@ -105,13 +103,13 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 		out = setMember(out, "parts", parts)
 	}
 	switch {
-	case string(m.Metadata) == string(before.Metadata):
+	case bytes.Equal(m.Metadata, before.Metadata):
 	case len(m.Metadata) == 0:
-		out = removeMember(out, "metadata")
+		out = rawjson.Remove(out, "metadata")
 	default:
-		out = setMember(out, "metadata", string(m.Metadata))
+		out = setMember(out, "metadata", m.Metadata)
 	}
-	return json.RawMessage(out), nil
+	return bytes.Clone(out), nil
 }
 
 // encodeNew writes a message that was not decoded from anything.
@@ -120,15 +118,19 @@ func (m UIMessage) encodeNew() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := `{"id":` + quote(m.ID) + `,"role":` + quote(m.Role) + `,"parts":[` + strings.Join(parts, ",") + `]`
+	out := `{"id":` + string(quote(m.ID)) + `,"role":` + string(quote(m.Role)) + `,"parts":` + string(listOf(parts))
 	if len(m.Metadata) > 0 {
 		out += `,"metadata":` + string(m.Metadata)
 	}
 	return json.RawMessage(out + "}"), nil
 }
 
-func encodeParts(parts []Part) ([]string, error) {
-	out := make([]string, len(parts))
+func listOf(parts [][]byte) []byte {
+	return append(append([]byte("["), bytes.Join(parts, []byte(","))...), ']')
+}
+
+func encodeParts(parts []Part) ([][]byte, error) {
+	out := make([][]byte, len(parts))
 	for i, p := range parts {
 		var err error
 		if out[i], err = p.encode(); err != nil {
@@ -141,36 +143,32 @@ func encodeParts(parts []Part) ([]string, error) {
 // editParts returns the list of parts as it is now, and whether it differs from
 // before. Parts that stay where they were keep the space around them, unless
 // the list has become shorter.
-func (m UIMessage) editParts(before []Part) (list string, changed bool, err error) {
+func (m UIMessage) editParts(before []Part) (list []byte, changed bool, err error) {
 	parts, err := encodeParts(m.Parts)
 	if err != nil {
-		return "", false, err
+		return nil, false, err
 	}
 	changed = len(parts) != len(before)
 	for i := 0; !changed && i < len(parts); i++ {
-		changed = parts[i] != before[i].raw
+		changed = !bytes.Equal(parts[i], before[i].raw)
 	}
 	if !changed {
-		return "", false, nil
+		return nil, false, nil
 	}
-	members, _ := rawMembers(m.raw)
-	old, _ := lastMember(m.raw, members, "parts")
-	elements, _ := rawElements(old)
-	if len(elements) == 0 || len(parts) < len(elements) {
-		return "[" + strings.Join(parts, ",") + "]", true, nil
+	if len(before) == 0 || len(parts) < len(before) {
+		return listOf(parts), true, nil
 	}
-	var b strings.Builder
-	end := 0
-	for i, e := range elements {
-		b.WriteString(old[end:e.from])
-		b.WriteString(parts[i])
-		end = e.to
+	old := rawjson.Last(m.raw, "parts")
+	end, i := 0, 0
+	for at, e := range rawjson.ElementsAt(old) {
+		list = append(append(list, old[end:at]...), parts[i]...)
+		end = at + len(e)
+		i++
 	}
-	for _, p := range parts[len(elements):] {
-		b.WriteString("," + p)
+	for _, p := range parts[i:] {
+		list = append(append(list, ','), p...)
 	}
-	b.WriteString(old[end:])
-	return b.String(), true, nil
+	return append(list, old[end:]...), true, nil
 }
 
 // MarshalJSON is Encode. Note that [json.Marshal] removes the space from what

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // The types of parts that have a fixed name. A call of a tool known by name is
@@ -45,7 +48,7 @@ type Part struct {
 	ID   string // of data-*
 	Data json.RawMessage
 
-	raw string // the JSON this was decoded from, or empty
+	raw []byte // the JSON this was decoded from, or nil
 }
 
 // TextPart returns a part of plain text.
@@ -95,17 +98,18 @@ func (p *Part) fields() []partField {
 
 // decodePart reads a part from valid JSON. What is not of the expected kind is
 // left to raw.
-func decodePart(raw string) Part {
+func decodePart(raw []byte) Part {
 	p := Part{raw: raw}
-	members, _ := rawMembers(raw)
-	for _, f := range p.fields() {
-		value, ok := lastMember(raw, members, f.name)
-		switch {
-		case !ok:
-		case f.json != nil:
-			*f.json = json.RawMessage(value)
-		case value[0] == '"':
-			*f.text = unquote(value)
+	fields := p.fields()
+	for m := range rawjson.Members(raw) {
+		for _, f := range fields {
+			switch {
+			case f.name != m.Key:
+			case f.json != nil:
+				*f.json = m.Value
+			default:
+				*f.text = rawjson.Str(m.Value)
+			}
 		}
 	}
 	return p
@@ -113,39 +117,39 @@ func decodePart(raw string) Part {
 
 // encode returns the part's JSON: what it was decoded from, with the fields
 // replaced that have changed since.
-func (p Part) encode() (string, error) {
-	if p.raw == "" && p.Type == "" {
-		return "", fmt.Errorf("%w: part without a type", ErrBadMessage)
+func (p Part) encode() ([]byte, error) {
+	if p.raw == nil && p.Type == "" {
+		return nil, fmt.Errorf("%w: part without a type", ErrBadMessage)
 	}
 	out, before := p.raw, Part{}
-	if p.raw == "" {
-		out = "{}"
+	if p.raw == nil {
+		out = []byte("{}")
 	} else {
 		before = decodePart(p.raw)
 	}
 	was := before.fields()
 	for i, f := range p.fields() {
-		var value string
+		var value []byte
 		switch {
 		case f.json != nil:
-			if value = string(*f.json); value == string(*was[i].json) {
+			if value = *f.json; bytes.Equal(value, *was[i].json) {
 				continue
 			}
-			if value != "" && !json.Valid(*f.json) {
-				return "", fmt.Errorf("%w: part %s: %s is not JSON", ErrBadMessage, p.Type, f.name)
+			if len(value) > 0 && !json.Valid(value) {
+				return nil, fmt.Errorf("%w: part %s: %s is not JSON", ErrBadMessage, p.Type, f.name)
 			}
-		case f.name == "text" && p.raw == "" && (p.Type == PartText || p.Type == PartReasoning):
+		case f.name == "text" && p.raw == nil && (p.Type == PartText || p.Type == PartReasoning):
 			value = quote(*f.text)
 		case *f.text == *was[i].text:
 			continue
 		case *f.text != "" || f.name == "type" || f.name == "text":
 			value = quote(*f.text)
 		}
-		if _, ok := rawMembers(out); !ok {
-			return "", fmt.Errorf("%w: part is not an object", ErrBadMessage)
+		if !rawjson.IsObject(out) {
+			return nil, fmt.Errorf("%w: part is not an object", ErrBadMessage)
 		}
-		if value == "" {
-			out = removeMember(out, f.name)
+		if len(value) == 0 {
+			out = rawjson.Remove(out, f.name)
 		} else {
 			out = setMember(out, f.name, value)
 		}

@@ -29,8 +29,8 @@ func (m UIMessage) SearchText() string {
 		add(p.Filename)
 		add(p.Title)
 		if _, ok := p.Tool(); ok {
-			eachString(string(p.Input), add)
-			eachString(string(p.Output), add)
+			eachString(p.Input, add)
+			eachString(p.Output, add)
 			add(p.ErrorText)
 		}
 	}

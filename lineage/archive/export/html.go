@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // maxFolds bounds how deeply branches are nested on a page. Browsers stop nesting
@@ -170,8 +171,10 @@ func (p *page) entry(ctx context.Context, e *lineage.Entry) error {
 	case e.Kind == lineage.Asset:
 		p.asset(e, body)
 	default:
-		for _, piece := range pieces(e, body) {
-			p.piece(piece, isMarkdown(e))
+		for _, m := range said(e, body) {
+			for i := range m.Parts {
+				p.part(&m.Parts[i], isMarkdown(e))
+			}
 		}
 	}
 	p.put("</article>\n")
@@ -191,25 +194,37 @@ func (p *page) asset(e *lineage.Entry, body []byte) {
 		escape(assetLabel(e)), "</figcaption></figure>\n")
 }
 
-func (p *page) piece(x piece, isMarkdown bool) {
-	switch x.kind {
-	case textPiece:
-		if isMarkdown {
-			if html, ok := markdown(x.text); ok {
-				p.put("<div class=\"markdown\" dir=\"auto\">\n", html, "</div>\n")
-				return
-			}
+func (p *page) part(x *message.Part, isMarkdown bool) {
+	switch x.Kind {
+	case message.TextKind:
+		p.text(x.Text, isMarkdown)
+	case message.ReasoningKind:
+		p.fold("reasoning", x.Text)
+	case message.CallKind:
+		p.fold("calls "+x.Tool+label(x.CallID), x.Arguments())
+	case message.ResultKind:
+		if x.CallID == "" {
+			p.text(x.OutputText(), false)
+			return
 		}
-		p.put("<div class=\"text\" dir=\"auto\">", escape(x.text), "</div>\n")
-	case reasoningPiece:
-		p.fold("reasoning", x.text)
-	case callPiece:
-		p.fold("calls "+x.name+label(x.id), x.text)
-	case resultPiece:
-		p.fold("result"+label(x.id), x.text)
-	case mediaPiece:
+		p.fold("result"+label(x.CallID), x.OutputText())
+	case message.FileKind:
 		p.media(x)
+	case message.DataKind:
+		if x.Name != "step-start" {
+			p.text(x.String(), false)
+		}
 	}
+}
+
+func (p *page) text(text string, isMarkdown bool) {
+	if isMarkdown {
+		if html, ok := markdown(text); ok {
+			p.put("<div class=\"markdown\" dir=\"auto\">\n", html, "</div>\n")
+			return
+		}
+	}
+	p.put("<div class=\"text\" dir=\"auto\">", escape(text), "</div>\n")
 }
 
 func label(id string) string {
@@ -225,9 +240,9 @@ func (p *page) fold(summary, text string) {
 
 // media shows an image that comes with the message, and names anything else. A
 // page never refers to what lies elsewhere.
-func (p *page) media(x piece) {
+func (p *page) media(x *message.Part) {
 	for _, kind := range shown {
-		data, ok := strings.CutPrefix(x.url, "data:"+kind+";base64,")
+		data, ok := strings.CutPrefix(x.URL, "data:"+kind+";base64,")
 		if !ok || int64(len(data)) > p.o.MaxImage/3*4 {
 			continue
 		}
@@ -235,10 +250,10 @@ func (p *page) media(x piece) {
 		if err != nil {
 			break
 		}
-		p.put("<figure><img alt=\"", escape(x.name), "\" src=\"data:", kind, ";base64,", base64.StdEncoding.EncodeToString(raw), "\"></figure>\n")
+		p.put("<figure><img alt=\"", escape(x.Filename), "\" src=\"data:", kind, ";base64,", base64.StdEncoding.EncodeToString(raw), "\"></figure>\n")
 		return
 	}
-	p.put("<p class=\"note\">", escape(mediaLabel(x)), "</p>\n")
+	p.put("<p class=\"note\">", escape(x.Label()), "</p>\n")
 }
 
 // escape makes text safe between tags and in quoted attributes.

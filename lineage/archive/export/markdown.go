@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // markdown writes each conversation as a chapter: the active history, then the
@@ -106,8 +107,10 @@ func (x *exporter) markdownPlace(ctx context.Context, p *place) error {
 		case e.Kind == lineage.Asset:
 			x.quoteBlock("[" + assetLabel(e) + "]")
 		default:
-			for _, piece := range pieces(e, body) {
-				x.markdownPiece(piece)
+			for _, m := range said(e, body) {
+				for i := range m.Parts {
+					x.markdownPart(&m.Parts[i])
+				}
 			}
 		}
 	}
@@ -145,21 +148,27 @@ func entryTitle(e *lineage.Entry) string {
 	return title
 }
 
-func (x *exporter) markdownPiece(p piece) {
-	switch p.kind {
-	case textPiece:
-		x.quoteBlock(p.text)
-	case reasoningPiece:
+func (x *exporter) markdownPart(p *message.Part) {
+	switch p.Kind {
+	case message.ReasoningKind:
 		x.put("\n*Reasoning*\n")
-		x.quoteBlock(p.text)
-	case callPiece:
-		x.put("\n*Calls ", heading(p.name), "*", idNote(p.id), "\n")
-		x.fence("json", p.text)
-	case resultPiece:
-		x.put("\n*Result*", idNote(p.id), "\n")
-		x.fence("", p.text)
-	case mediaPiece:
-		x.quoteBlock("[" + mediaLabel(p) + "]")
+		x.quoteBlock(p.Text)
+	case message.CallKind:
+		x.put("\n*Calls ", heading(p.Tool), "*", idNote(p.CallID), "\n")
+		x.fence("json", p.Arguments())
+	case message.ResultKind:
+		if p.CallID == "" {
+			x.quoteBlock(p.OutputText())
+			return
+		}
+		x.put("\n*Result*", idNote(p.CallID), "\n")
+		x.fence("", p.OutputText())
+	case message.DataKind:
+		if p.Name != "step-start" {
+			x.quoteBlock(p.String())
+		}
+	default:
+		x.quoteBlock(p.String())
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // shareGPT writes a list with a conversation for each history.
@@ -86,14 +88,12 @@ func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, 
 		from, value = "human", "["+assetLabel(e)+"]"
 	case e.Kind == lineage.Document:
 		from = "human"
-	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body):
+	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body, said(e, body)):
 		from = "function_call"
 	case e.Type == content.TypeJSON && isQuoted(bytes.TrimSpace(body)):
 		quoted = string(bytes.TrimSpace(body))
 	case e.Type == content.TypeJSON:
-		if some, ok := structured(body, 0); ok {
-			value = plain(some)
-		}
+		value = plain(said(e, body))
 	}
 	if quoted == "" {
 		quoted = quote(value)
@@ -119,32 +119,19 @@ func shareGPTFrom(role string) string {
 
 // isCall reports whether a body is a call of tools in the shape of chat
 // endpoints, or of a single one.
-func isCall(body []byte) bool {
-	if fields := openAINative(body); fields != nil {
-		for i := 0; i < len(fields); i += 2 {
-			if fields[i] == "tool_calls" || fields[i] == "function_call" {
-				return true
-			}
-		}
+func isCall(body []byte, said []message.Message) bool {
+	if member(body, "tool_calls") == nil && member(body, "function_call") == nil && (member(body, "name") == nil || member(body, "arguments") == nil) {
 		return false
 	}
-	body = bytes.TrimSpace(body)
-	return member(body, "name") != nil && member(body, "arguments") != nil
+	return slices.ContainsFunc(said[0].Parts, func(p message.Part) bool { return p.Kind == message.CallKind })
 }
 
-// plain writes a message as text alone.
-func plain(some []piece) string {
-	var said []string
-	for _, p := range some {
-		switch p.kind {
-		case callPiece:
-			said = append(said, "["+"call of "+p.name+"] "+p.text)
-		case mediaPiece:
-			said = append(said, "["+mediaLabel(p)+"]")
-		case reasoningPiece: // not part of what was said
-		default:
-			said = append(said, p.text)
-		}
+// plain writes messages as text alone. Reasoning is not part of what was said.
+func plain(said []message.Message) string {
+	var texts []string
+	for _, m := range said {
+		m.Parts = slices.DeleteFunc(m.Parts, func(p message.Part) bool { return p.Kind == message.ReasoningKind })
+		texts = append(texts, m.String())
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(texts, "\n\n")
 }

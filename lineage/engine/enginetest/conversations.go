@@ -11,6 +11,8 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/message/messagetest"
 )
 
 func testConversation(t *testing.T, s *store) {
@@ -162,40 +164,57 @@ func testRows(t *testing.T, s *store) {
 // testForeignRows reads what is not of the engine's own making.
 func testForeignRows(t *testing.T, s *store) {
 	c := s.open("c")
-	for i, data := range []string{
-		`"plain"`, `null`, `{"role":"user","content":"older"}`, `[1, 2]`, `{"id":"another","role":"user","parts":[{"type":"text","text":"x"}]}`,
-	} {
-		id := string(rune('a' + i))
-		parent := chat.Ref("")
+	rows := []struct{ name, kind, data string }{
+		{"user", chat.TypeMessage, `"plain"`}, {"user", chat.TypeMessage, `null`}, {"user", chat.TypeMessage, `{"role":"user","content":"older"}`},
+		{"user", chat.TypeMessage, `[1, 2]`}, {"user", chat.TypeMessage, `{"id":"another","role":"user","parts":[{"type":"text","text":"x"}]}`},
+		{"user", "note", `"of another type"`}, {"user", chat.TypeMessage, `{"parts":7}`},
+		{"assistant", chat.TypeMessage, `{"content":null,"tool_calls":[{"id":"t","type":"function","function":{"name":"f","arguments":"{}"}}]}`},
+		{"tool", chat.TypeMessage, `{"role":"tool","tool_call_id":"t","content":"done"}`},
+		{"user", chat.TypeMessage, `{"role":"user","parts":[{"type":"file","mediaType":"image/png","filename":"a.png","url":"lineage:content/1"}]}`},
+	}
+	for i, row := range rows {
+		id, parent := string(rune('a'+i)), chat.Ref("")
 		if i > 0 {
 			parent = chat.Ref(rune('a' + i - 1))
 		}
 		require.NoError(t, s.AddMessage(background, chat.Message{
-			ID: id, ChatID: "c", ParentID: parent, Name: "user", Type: chat.TypeMessage, Data: json.RawMessage(data),
+			ID: id, ChatID: "c", ParentID: parent, Name: row.name, Type: row.kind, Data: json.RawMessage(row.data),
 		}))
 	}
 	main, err := s.Branch(background, "c", "main")
 	require.NoError(t, err)
-	require.NoError(t, s.UpdateBranchHead(background, main.ID, "e"))
+	require.NoError(t, s.UpdateBranchHead(background, main.ID, chat.Ref(rune('a'+len(rows)-1))))
+	c.set(engine.Role("r"))
 	r, err := c.Resolve(background, nil)
 	require.NoError(t, err)
-	require.Len(t, r.Messages, 5)
-	for i, text := range []string{"plain", "", "", "[1, 2]", "x"} {
-		require.Equal(t, string(rune('a'+i)), r.Messages[i].ID, "the id that the row has")
-		require.Equal(t, "user", r.Messages[i].Role)
-		if i == 3 {
-			require.JSONEq(t, text, r.Messages[i].Text())
-			continue
-		}
-		require.Equal(t, text, r.Messages[i].Text())
+	var said []string
+	for _, m := range r.Messages {
+		data, err := m.Encode()
+		require.NoError(t, err)
+		said = append(said, string(data))
 	}
+	require.Equal(t, []string{
+		`{"id":"a","role":"user","parts":[{"type":"text","text":"plain"}]}`, `{"id":"c","role":"user","parts":[{"type":"text","text":"older"}]}`,
+		`{"id":"e","role":"user","parts":[{"type":"text","text":"x"}]}`,
+		`{"id":"h","role":"assistant","parts":[{"type":"tool-f","toolCallId":"t","state":"output-available","input":{},"output":"done"}]}`,
+		`{"id":"j","role":"user","parts":[{"type":"text","text":"[image/png a.png]"}]}`,
+	}, said, "under the ids that the rows have")
+	require.Len(t, r.Losses, 3, "%+v", r.Losses)
+	for _, d := range message.Dialects() {
+		out, err := r.Encode(d)
+		require.NoError(t, err)
+		require.NoError(t, messagetest.Check(d, out.Items), d)
+	}
+	out, err := r.Encode(message.Anthropic)
+	require.NoError(t, err)
+	require.Equal(t, []string{"<role>r</role>"}, out.System)
+	require.Equal(t, 3, out.Losses[0].Message, "of the history")
+	require.Len(t, out.Items, 3)
+	require.Equal(t, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`, string(out.Items[1]))
+	out, err = r.Encode(message.Chat)
+	require.NoError(t, err)
+	require.Equal(t, `{"role":"system","content":"<role>r</role>"}`, string(out.Items[0]))
 	require.Equal(t, chat.Ref("q"), c.save(user("q")))
-	require.NoError(t, s.AddMessage(background, chat.Message{
-		ID: "f", ChatID: "c", ParentID: "q", Name: "user", Type: chat.TypeMessage, Data: json.RawMessage(`{"parts":7}`),
-	}))
-	require.NoError(t, s.UpdateBranchHead(background, main.ID, "f"))
-	_, err = c.Resolve(background, nil)
-	requireError(t, err, engine.ErrBadMessage, chat.SubjectMessage, "f")
 }
 
 func testOpening(t *testing.T, s *store) {

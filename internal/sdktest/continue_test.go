@@ -1,0 +1,126 @@
+package sdktest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/engine"
+)
+
+var bg = context.Background()
+
+func open(t *testing.T) *lineage.Store {
+	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// archives returns the archives of the tests of imports.
+func archives(t *testing.T) []string {
+	var files []string
+	root := filepath.Join("..", "..", "lineage", "archive", "testdata")
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() && d.Name() == "golden" {
+			return filepath.SkipDir
+		}
+		if d.Name() == "prompt-logs" { // a format of folders
+			files = append(files, path)
+			return filepath.SkipDir
+		}
+		if !d.IsDir() && d.Name() != "LICENSE" {
+			files = append(files, path)
+		}
+		return nil
+	}))
+	require.NotEmpty(t, files)
+	return files
+}
+
+// spoken checks that every API accepts what a conversation is resolved to, and returns how
+// many calls of tools with a result that has.
+func spoken(t *testing.T, e *engine.Engine) int {
+	r, err := e.Resolve(bg, nil)
+	require.NoError(t, err)
+	for _, to := range apis {
+		out, err := r.Encode(to)
+		require.NoError(t, err)
+		check(t, to, out.Items, e.ChatID())
+	}
+	calls := 0
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			if _, ok := p.Tool(); ok && len(p.Output) > 0 {
+				calls++
+			}
+		}
+	}
+	return calls
+}
+
+// A conversation of any archive is continued, exported, imported and continued again, with
+// every API.
+func TestImportedConversationsGoOn(t *testing.T) {
+	calls := make(map[string]int)
+	for _, file := range archives(t) {
+		s := open(t)
+		_, err := archive.Import(bg, s, archive.Path(file), archive.Options{UserID: "ada"})
+		require.NoError(t, err, file)
+		format := strings.Split(filepath.ToSlash(file), "/")[5]
+		calls[format] += goOn(t, s, "and now?")
+
+		var written bytes.Buffer
+		require.NoError(t, export.Write(bg, s, &written, export.OpenAI, export.Options{}))
+		if written.Len() == 0 {
+			continue
+		}
+		again := open(t)
+		report, err := archive.Import(bg, again, archive.Stream("", &written), archive.Options{Format: "openai", UserID: "ada"})
+		require.NoError(t, err, file)
+		require.Empty(t, report.Skipped, file)
+		calls[format] += goOn(t, again, "and then?")
+	}
+	for _, format := range []string{"claude-code-log", "claude-code-made", "claude-made", "codex-made", "sharegpt", "openai", "tau-bench", "swe-agent"} {
+		require.NotZero(t, calls[format], "%s: %v", format, calls)
+	}
+}
+
+// goOn continues every conversation of a store.
+func goOn(t *testing.T, s *lineage.Store, text string) (calls int) {
+	chats := chat.On(s)
+	var threads []lineage.ThreadInfo
+	for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		info, err := thread.Info(bg)
+		require.NoError(t, err)
+		threads = append(threads, info)
+	}
+	for _, info := range threads {
+		id := info.SourceID
+		if id == "" {
+			id = info.ID.String()
+		}
+		e, err := engine.Open(bg, chats, engine.Options{ChatID: id, UserID: cmp.Or(info.UserID, "ada")})
+		require.NoError(t, err)
+		require.NoError(t, e.Set(engine.User(text)))
+		calls += spoken(t, e)
+		_, err = e.Save(bg)
+		require.NoError(t, err)
+		spoken(t, e)
+		r, err := e.Resolve(bg, nil)
+		require.NoError(t, err)
+		require.Equal(t, text, r.Messages[len(r.Messages)-1].Text())
+	}
+	return calls
+}

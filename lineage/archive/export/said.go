@@ -1,0 +1,70 @@
+package export
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// said returns what an entry says as messages: one, or several if its body is a list of them.
+func said(e *lineage.Entry, body []byte) []message.Message {
+	switch {
+	case e.Erased:
+		return textMessage(e.Role, erased)
+	case e.Kind == lineage.Asset && strings.HasPrefix(e.Type, "image/"):
+		url := "data:" + e.Type + ";base64," + base64.StdEncoding.EncodeToString(body)
+		return []message.Message{{Role: "user", Parts: []message.Part{{Kind: message.FileKind, MediaType: e.Type, URL: url}}}}
+	case e.Kind == lineage.Asset:
+		return textMessage("user", "["+assetLabel(e)+"]")
+	case e.Kind == lineage.Document:
+		return textMessage("user", string(body))
+	case e.Type != content.TypeJSON:
+		return message.Decode(body, content.TypeText, e.Role)
+	}
+	return message.Decode(body, content.TypeJSON, e.Role)
+}
+
+func textMessage(role, text string) []message.Message {
+	return []message.Message{{Role: role, Parts: []message.Part{{Kind: message.TextKind, Text: text}}}}
+}
+
+func assetLabel(e *lineage.Entry) string {
+	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
+}
+
+// isQuoted reports whether a body is a JSON string, as is kept of text that is not
+// Unicode.
+func isQuoted(body []byte) bool { return rawjson.IsString(body) && json.Valid(body) }
+
+// member returns a member of a JSON object, nil if it has none of that name.
+func member(metadata []byte, name string) json.RawMessage {
+	if !bytes.Contains(metadata, []byte(name)) {
+		return nil // the usual case, which should cost little
+	}
+	return rawjson.Last(metadata, name)
+}
+
+// compact returns valid JSON on one line, its strings and numbers as they were.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return "null"
+	}
+	return b.String()
+}
+
+// quote returns text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func quote(text string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text)
+	return strings.TrimSuffix(b.String(), "\n")
+}

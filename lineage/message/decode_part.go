@@ -1,0 +1,237 @@
+package message
+
+import (
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// responsesItems are the types of items of the Responses API that are read as messages.
+var responsesItems = setOf("message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
+	"local_shell_call", "local_shell_call_output", "web_search_call", "file_search_call", "computer_call", "computer_call_output",
+	"code_interpreter_call", "image_generation_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
+	"item_reference", "compaction", "ghost_snapshot")
+
+func setOf(keys ...string) map[string]bool {
+	set := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		set[k] = true
+	}
+	return set
+}
+
+// decodePart reads a part of a message of any dialect, told by its type. It reports false for
+// a shape that is not known.
+func decodePart(raw []byte, depth int) ([]Part, bool) {
+	if !rawjson.IsObject(raw) || depth > maxDepth {
+		return nil, false
+	}
+	f := fieldsOf(raw)
+	kind := f.first("type", "content_type")
+	p := Part{Given: raw}
+	switch {
+	case kind == "dynamic-tool" || strings.HasPrefix(kind, "tool-") && (f.has("state") || kind != "tool-call" && kind != "tool-result"):
+		return decodeTool(f, kind, raw, depth), true
+	case kind == "text" || kind == "input_text" || kind == "output_text" || kind == "summary_text":
+		if !rawjson.IsString(f["text"]) {
+			if f.has("parts") {
+				return contents(f["parts"], depth), true // ChatGPT
+			}
+			return nil, false
+		}
+		p.Kind, p.Text = TextKind, f.text("text")
+	case kind == "refusal":
+		p.Kind, p.Text = TextKind, f.text("refusal")
+	case kind == "thinking" || kind == "reasoning" || kind == "reasoning_text" || kind == "redacted_thinking":
+		p.Kind, p.Text = ReasoningKind, f.first("thinking", "text")
+		if p.Text == "" {
+			p.Text = textOf(f["summary"], f["content"])
+		}
+	case kind == "thoughts": // ChatGPT
+		p.Kind = ReasoningKind
+		var said []string
+		for e := range rawjson.Elements(f["thoughts"]) {
+			said = append(said, fieldsOf(e).first("content", "summary"))
+		}
+		p.Text = strings.Join(said, "\n\n")
+	case kind == "tool_use" || kind == "server_tool_use" || kind == "mcp_tool_use":
+		p.Kind, p.Tool, p.CallID, p.Hosted = CallKind, f.text("name"), f.text("id"), kind != "tool_use"
+		p.setInput(f["input"])
+	case strings.HasSuffix(kind, "tool_result"):
+		p.Kind, p.CallID, p.Hosted = ResultKind, f.text("tool_use_id"), kind != "tool_result"
+		p.Output, p.Failed = contents(f["content"], depth), rawjson.IsTrue(f["is_error"])
+	case kind == "tool-call": // AI SDK, model messages
+		p.Kind, p.Tool, p.CallID = CallKind, f.text("toolName"), f.text("toolCallId")
+		p.setInput(f.firstRaw("input", "args"))
+	case kind == "tool-result":
+		p.Kind, p.Tool, p.CallID = ResultKind, f.text("toolName"), f.text("toolCallId")
+		p.Output = modelOutput(f.firstRaw("output", "result"), depth)
+	case responsesItems[kind]:
+		return decodeItem(f, kind, raw, depth), true
+	case kind == "function" && rawjson.IsObject(f["function"]), kind == "custom" && rawjson.IsObject(f["custom"]):
+		return []Part{toolCall(raw)}, true
+	case kind == "step-start" || strings.HasPrefix(kind, "source-") || strings.HasPrefix(kind, "data-"):
+		p.Kind, p.Name, p.Data = DataKind, kind, raw
+		if strings.HasPrefix(kind, "data-") && f["data"] != nil {
+			p.Data = f["data"]
+		}
+	case isFile[kind]:
+		p.file(f)
+	case kind == "" || kind == "tool_call":
+		return decodeUntyped(f, raw)
+	case f.has("text") && rawjson.IsString(f["text"]): // of ChatGPT, such as code
+		p.Kind, p.Text = TextKind, f.text("text")
+	case f.has("parts"):
+		return contents(f["parts"], depth), true
+	default:
+		return nil, false
+	}
+	return []Part{p}, true
+}
+
+var isFile = setOf("image_url", "image", "input_image", "input_audio", "input_file", "image_asset_pointer", "file", "document", "audio", "video_url",
+	"audio_asset_pointer", "video_container_asset_pointer")
+
+// decodeUntyped reads parts that have no type: those of Gemini, a turn of ShareGPT, and a bare call.
+func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
+	p := Part{Given: raw}
+	switch {
+	case rawjson.IsObject(f["functionCall"]):
+		c := fieldsOf(f["functionCall"])
+		p.Kind, p.Tool, p.CallID = CallKind, c.text("name"), c.text("id")
+		p.setInput(c["args"])
+	case rawjson.IsObject(f["functionResponse"]):
+		c := fieldsOf(f["functionResponse"])
+		p.Kind, p.Tool, p.CallID = ResultKind, c.text("name"), c.text("id")
+		p.Output = []Part{{Kind: DataKind, Data: c["response"]}}
+		if c["response"] == nil {
+			p.Output = nil
+		}
+	case rawjson.IsObject(f["inlineData"]) || rawjson.IsObject(f["fileData"]):
+		in := fieldsOf(f.firstRaw("inlineData", "fileData"))
+		p.Kind, p.MediaType, p.URL = FileKind, in.text("mimeType"), in.text("fileUri")
+		if data := in.text("data"); data != "" {
+			p.URL = "data:" + p.MediaType + ";base64," + data
+		}
+	case rawjson.IsString(f["name"]) && (f["arguments"] != nil || f["args"] != nil), rawjson.IsObject(f["function"]):
+		return []Part{toolCall(raw)}, true
+	case rawjson.IsString(f["from"]) && rawjson.IsString(f["value"]): // ShareGPT
+		p.Text = f.text("value")
+	case rawjson.IsString(f["text"]):
+		p.Text = f.text("text")
+		if rawjson.IsTrue(f["thought"]) {
+			p.Kind = ReasoningKind
+		}
+	default:
+		return nil, false
+	}
+	return []Part{p}, true
+}
+
+// decodeItem reads an item of the Responses API that is not a message.
+func decodeItem(f fields, kind string, raw []byte, depth int) []Part {
+	p := Part{Given: raw}
+	switch kind {
+	case "function_call", "custom_tool_call", "local_shell_call":
+		p.Kind, p.Tool, p.CallID = CallKind, f.text("name"), f.first("call_id", "id")
+		switch kind {
+		case "function_call":
+			p.setInput(f["arguments"])
+		case "custom_tool_call":
+			p.Text = f.text("input")
+		default:
+			p.Tool = "local_shell"
+			p.setInput(f["action"])
+		}
+	case "function_call_output", "custom_tool_call_output", "local_shell_call_output":
+		p.Kind, p.CallID = ResultKind, f.first("call_id", "id")
+		if p.Output = contents(f["output"], depth); rawjson.IsString(f["output"]) && p.Output == nil {
+			p.Output = []Part{{Kind: TextKind}}
+		}
+	case "message":
+		return contents(f["content"], depth)
+	case "reasoning":
+		p.Kind, p.Text = ReasoningKind, textOf(f["summary"], f["content"])
+	default:
+		p.Kind, p.Name, p.Data = DataKind, kind, raw
+	}
+	return []Part{p}
+}
+
+// decodeTool reads the part of a UI message that is a call of a tool and what came of it.
+func decodeTool(f fields, kind string, raw []byte, depth int) []Part {
+	call := Part{Kind: CallKind, Tool: strings.TrimPrefix(kind, "tool-"), CallID: f.text("toolCallId"), Given: raw, Hosted: rawjson.IsTrue(f["providerExecuted"])}
+	if kind == "dynamic-tool" {
+		call.Tool = f.text("toolName")
+	}
+	if call.setInput(f.firstRaw("input", "args")); rawjson.IsString(f["input"]) {
+		call.Input, call.Text = f["input"], "" // a value of the tool's own, not JSON as a string
+	}
+	result := Part{Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Given: raw, Hosted: call.Hosted}
+	switch {
+	case f.text("state") == "output-denied":
+		result.Failed, result.Output = true, []Part{{Kind: TextKind, Text: fieldsOf(f["approval"]).text("reason")}}
+		if result.Output[0].Text == "" {
+			result.Output[0].Text = "The call was denied."
+		}
+	case rawjson.IsString(f["errorText"]) && f.text("state") != "output-available":
+		result.Failed, result.Output = true, []Part{{Kind: TextKind, Text: f.text("errorText")}}
+	case f["output"] != nil:
+		result.Output = outputValue(f["output"], depth)
+	default:
+		return []Part{call}
+	}
+	return []Part{call, result}
+}
+
+// outputValue reads a result that is any JSON: a text, parts, or data.
+func outputValue(raw []byte, depth int) []Part {
+	if rawjson.IsString(raw) {
+		return []Part{{Kind: TextKind, Text: rawjson.Str(raw)}}
+	}
+	said := raw
+	if c := rawjson.Get(raw, "content"); rawjson.IsArray(c) {
+		said = c // a result of the Model Context Protocol
+	}
+	if rawjson.IsArray(said) {
+		parts := contents(said, depth)
+		shown := len(parts) > 0
+		for i := range parts {
+			shown = shown && parts[i].Given != nil && (parts[i].Kind == TextKind || parts[i].Kind == FileKind)
+		}
+		if shown {
+			return parts
+		}
+	}
+	return []Part{{Kind: DataKind, Data: raw}}
+}
+
+// modelOutput reads a result of the AI SDK: {type, value}.
+func modelOutput(raw []byte, depth int) []Part {
+	f := fieldsOf(raw)
+	switch f.text("type") {
+	case "text", "error-text":
+		return []Part{{Kind: TextKind, Text: f.text("value")}}
+	case "content":
+		return contents(f["value"], depth)
+	case "json", "error-json":
+		return []Part{{Kind: DataKind, Data: f["value"]}}
+	}
+	if raw == nil {
+		return nil
+	}
+	return outputValue(raw, depth)
+}
+
+// textOf joins what values say.
+func textOf(values ...[]byte) string {
+	var said []string
+	for _, v := range values {
+		for _, p := range contents(v, maxDepth-2) {
+			if s := p.String(); s != "" {
+				said = append(said, s)
+			}
+		}
+	}
+	return strings.Join(said, "\n\n")
+}

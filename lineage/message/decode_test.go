@@ -1,0 +1,181 @@
+package message_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/message/messagetest"
+)
+
+// outline names the parts of messages.
+func outline(history []message.Message) string {
+	var out []string
+	for _, m := range history {
+		var parts []string
+		for i := range m.Parts {
+			p := &m.Parts[i]
+			s := p.Kind.String() + " " + p.String()
+			if p.CallID != "" {
+				s += " #" + p.CallID
+			}
+			parts = append(parts, s)
+		}
+		out = append(out, m.Role+": "+strings.Join(parts, " | "))
+	}
+	return strings.Join(out, "\n")
+}
+
+// said is outline, however messages of the assistant are divided.
+func said(history []message.Message) string {
+	return strings.ReplaceAll(outline(history), "\nassistant: ", " | ")
+}
+
+func TestDecode(t *testing.T) {
+	for _, test := range []struct{ body, mediaType, role, want string }{
+		{"hi", "text/plain", "user", "user: text hi"},
+		{"hi", "", "tool", "tool: result hi"},
+		{"ab", "image/png", "user", "user: file [image/png]"},
+		{"{broken", "application/json", "user", "user: text {broken"},
+		{`"hi"`, "application/json; charset=utf-8", "user", "user: text hi"},
+		{`null`, "application/json", "user", "user: "},
+		{`12`, "application/json", "user", "user: text 12"},
+		{`{"c":3}`, "application/json", "tool", `tool: result {"c":3}`},
+		{`{"c":3}`, "application/json", "user", `user: data {"c":3}`},
+		{`{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`, "application/json", "", "assistant: text a | call [call of f] {} #1"},
+		{`{"content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`, "application/json", "assistant", "assistant: call [call of f] {} #1"},
+		{`{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, "application/json", "", "tool: result a\n\nb #1"},
+		{`[{"role":"user","content":"a"},{"type":"function_call","name":"f","arguments":"[1]","call_id":"2"},{"type":"function_call_output","call_id":"2","output":"b"}]`,
+			"application/json", "user", "user: text a\nassistant: call [call of f] [1] #2\ntool: result b #2"},
+		{`[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"tool_use","id":"3","name":"f","input":{"a":1}}]`, "application/json", "assistant", `assistant: reasoning hm | call [call of f] {"a":1} #3`},
+		{`[{"type":"tool_result","tool_use_id":"3","content":"x"},{"type":"text","text":"and?"}]`, "application/json", "user", "user: result x #3 | text and?"},
+		{`{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"tool-f","toolCallId":"4","state":"output-error","input":{},"errorText":"no"}]}`, "application/json", "",
+			`assistant: data {"type":"step-start"} | call [call of f] {} #4 | result no #4`},
+		{`{"id":"m","role":"assistant","parts":[{"type":"tool-call","toolCallId":"4","state":"output-available","input":{},"output":{"a":1}}]}`, "application/json", "", `assistant: call [call of call] {} #4 | result {"a":1} #4`},
+		{`{"type":"assistant","uuid":"u","message":{"role":"assistant","content":[{"type":"text","text":"a"}]}}`, "application/json", "user", "assistant: text a"},
+		{`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]}}`, "application/json", "", "user: text a"},
+		{`{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}]}`, "application/json", "", "assistant: reasoning a\n\nb"},
+		{`{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["a","b"]}}`, "application/json", "", "assistant: text a | text b"},
+		{`{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`, "application/json", "", "model: call [call of f] {}"},
+		{`{"name":"f","arguments":{"a":1}}`, "application/json", "assistant", `assistant: call [call of f] {"a":1}`},
+		{`{"from":"human","value":"a"}`, "application/json", "user", "user: text a"},
+		{`{"uuid":"u","text":"a","content":[],"sender":"human"}`, "application/json", "user", "user: text a"},
+	} {
+		require.Equal(t, test.want, outline(message.Decode([]byte(test.body), test.mediaType, test.role)), test.body)
+	}
+}
+
+// A conversation with calls in every dialect, from every other.
+func TestCallsAndResults(t *testing.T) {
+	same := map[message.Dialect][]string{
+		message.Chat: {
+			`{"role":"user","content":"weather?"}`,
+			`{"role":"assistant","content":"Looking.","tool_calls":[{"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]}`,
+			`{"role":"tool","content":"3 degrees","tool_call_id":"c1"}`,
+			`{"role":"assistant","content":"Cold."}`,
+		},
+		message.Responses: {
+			`{"role":"user","content":"weather?"}`,
+			`{"type":"message","role":"assistant","content":"Looking."}`,
+			`{"type":"function_call","call_id":"c1","name":"weather","arguments":"{\"city\":\"Oslo\"}"}`,
+			`{"type":"function_call_output","call_id":"c1","output":"3 degrees"}`,
+			`{"role":"assistant","content":"Cold."}`,
+		},
+		message.Anthropic: {
+			`{"role":"user","content":"weather?"}`,
+			`{"role":"assistant","content":[{"type":"text","text":"Looking."},{"type":"tool_use","id":"c1","name":"weather","input":{"city":"Oslo"}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"3 degrees"}]}`,
+			`{"role":"assistant","content":"Cold."}`,
+		},
+		message.UI: {
+			`{"id":"message-1","role":"user","parts":[{"type":"text","text":"weather?"}]}`,
+			`{"id":"message-2","role":"assistant","parts":[{"type":"text","text":"Looking."},{"type":"tool-weather","toolCallId":"c1","state":"output-available","input":{"city":"Oslo"},"output":"3 degrees"}]}`,
+			`{"id":"message-4","role":"assistant","parts":[{"type":"text","text":"Cold."}]}`,
+		},
+	}
+	for from, items := range same {
+		for to, want := range same {
+			out := encode(t, to, decodeAll(items, ""))
+			require.Empty(t, out.Losses, "%s from %s", to, from)
+			require.NoError(t, messagetest.Check(to, out.Items))
+			require.Equal(t, said(decodeAll(want, "")), said(decodeAll(texts(out.Items), "")), "%s from %s", to, from)
+			if from == message.Chat {
+				require.Equal(t, want, texts(out.Items))
+			}
+		}
+	}
+}
+
+func TestLosses(t *testing.T) {
+	text := func(s string) string { return `{"role":"user","content":"` + s + `"}` }
+	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+	for _, test := range []struct {
+		name  string
+		to    message.Dialect
+		items []string
+		want  []string
+		loss  string
+	}{
+		{"a call in the middle", message.Chat, []string{call, text("go on")}, []string{`{"role":"assistant","content":"[call of f] {}"}`, text("go on")}, "0.0 a call without a result: written as text"},
+		{"a call at the end", message.Chat, []string{text("go"), call}, []string{text("go"), call}, ""},
+		{"a result alone", message.Anthropic, []string{`{"role":"tool","tool_call_id":"x","content":"3"}`}, []string{`{"role":"user","content":"[result of a tool] 3"}`}, "0.0 a result without a call: written as text of the user"},
+		{"a text between", message.Chat, []string{call, text("wait"), `{"role":"tool","tool_call_id":"c1","content":"3"}`},
+			[]string{call, `{"role":"tool","tool_call_id":"c1","content":"3"}`, text("wait")}, ""},
+		{"calls of two messages", message.Chat, []string{call, strings.ReplaceAll(call, "c1", "c2"), `{"role":"tool","tool_call_id":"c2","content":"3"}`, `{"role":"tool","tool_call_id":"c1","content":"4"}`},
+			[]string{`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+				`{"role":"tool","tool_call_id":"c2","content":"3"}`, `{"role":"tool","tool_call_id":"c1","content":"4"}`}, ""},
+		{"system inside", message.Anthropic, []string{text("a"), `{"role":"system","content":"b"}`}, []string{`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`}, "1.-1 no system messages within a conversation: sent as user"},
+		{"the assistant first", message.Anthropic, []string{`{"role":"assistant","content":"a "}`}, []string{`{"role":"user","content":"(The assistant begins.)"}`, `{"role":"assistant","content":"a"}`}, "0.0 no space at the end of a last text of the assistant: left out"},
+		{"unknown members", message.Chat, []string{`{"role":"user", "content":"a" ,"weight":1, "id":"x"}`}, []string{`{"role":"user", "content":"a"}`}, "0.-1 no place for id, weight"},
+		{"no ids", message.Responses, []string{`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"3"}`},
+			[]string{`{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"call_1","output":"3"}`}, ""},
+		{"a name of a tool", message.Chat, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my tool"`)}, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my_tool"`)}, `1.0 no tool "my tool": called my_tool`},
+		{"a placeholder", message.UI, []string{`{"id":"1","role":"user","parts":[{"type":"file","mediaType":"image/png","url":"lineage:content/1"}]}`}, []string{`{"id":"1","role":"user","parts":[{"type":"text","text":"[image/png]"}]}`}, "0.0 no place for image/png there: written as text"},
+		{"half a character", message.Chat, []string{`{"role":"user","content":"\ud83d"}`}, []string{`{"role":"user","content":"` + "\ufffd" + `"}`}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			out := encode(t, test.to, decodeAll(test.items, ""))
+			require.Equal(t, test.want, texts(out.Items))
+			require.NoError(t, messagetest.Check(test.to, out.Items))
+			if test.loss == "" {
+				require.Empty(t, out.Losses)
+				return
+			}
+			l := out.Losses[0]
+			require.Equal(t, test.loss, fmt.Sprintf("%d.%d %s", l.Message, l.Part, l.Reason))
+		})
+	}
+	_, err := message.Encode("morse", nil)
+	require.ErrorIs(t, err, message.ErrUnknownDialect)
+}
+
+// The system prompt of a history is apart for Anthropic.
+func TestSystemPrompts(t *testing.T) {
+	out := encode(t, message.Anthropic, decodeAll([]string{`{"role":"system","content":"a"}`, `{"role":"developer","content":"b"}`, `{"role":"user","content":"c"}`}, ""))
+	require.Equal(t, []string{"a", "b"}, out.System)
+	require.Equal(t, []string{`{"role":"user","content":"c"}`}, texts(out.Items))
+	require.Empty(t, out.Losses)
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, odd := range messagetest.Oddities() {
+		f.Add([]byte(odd), "application/json", "user")
+		f.Add([]byte(odd), "application/json", "tool")
+	}
+	f.Add([]byte("\xff"), "image/png", "")
+	f.Fuzz(func(t *testing.T, body []byte, mediaType, role string) {
+		history := message.Decode(body, mediaType, role)
+		if len(history) == 0 {
+			t.Fatal("a message is lost")
+		}
+		for _, to := range message.Dialects() {
+			out := encode(t, to, history)
+			if err := messagetest.Check(to, out.Items); err != nil {
+				t.Fatalf("%s: %v: %q", to, err, out.Items)
+			}
+		}
+	})
+}

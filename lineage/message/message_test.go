@@ -1,0 +1,86 @@
+package message_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/message/messagetest"
+)
+
+func TestMain(m *testing.M) {
+	campaign.Checks(300)
+	os.Exit(m.Run())
+}
+
+func encode(t require.TestingT, to message.Dialect, history []message.Message) *message.Encoded {
+	out, err := message.Encode(to, history)
+	require.NoError(t, err)
+	return out
+}
+
+func decodeAll(items []string, role string) []message.Message {
+	var history []message.Message
+	for _, item := range items {
+		history = append(history, message.Decode([]byte(item), "application/json", role)...)
+	}
+	return history
+}
+
+// What an API accepts comes back to the byte, and nothing is lost.
+func TestOwnDialectIsUntouched(t *testing.T) {
+	for _, d := range message.Dialects() {
+		t.Run(string(d), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				items := messagetest.History(t, d)
+				out := encode(t, d, decodeAll(items, "user"))
+				if d == message.Text {
+					require.Len(t, out.Items, len(items))
+					for i := range items {
+						require.JSONEq(t, items[i], string(out.Items[i]))
+					}
+					return
+				}
+				require.Empty(t, out.Losses)
+				require.Equal(t, items, texts(out.Items))
+				require.NoError(t, messagetest.Check(d, out.Items))
+			})
+		})
+	}
+}
+
+func texts(items []json.RawMessage) []string {
+	out := make([]string, len(items))
+	for i := range items {
+		out[i] = string(items[i])
+	}
+	return out
+}
+
+// Whatever is stored, an API gets a history that it accepts.
+func TestAnyHistoryIsAccepted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bodies := messagetest.Wild(t)
+		history := messagetest.Decoded(bodies)
+		for _, to := range message.Dialects() {
+			out := encode(t, to, history)
+			require.NoError(t, messagetest.Check(to, out.Items), "%s: %q\nfrom %q", to, out.Items, bodies)
+			for _, l := range out.Losses {
+				require.Less(t, l.Message, len(history))
+				require.Less(t, l.Part, len(history[l.Message].Parts))
+				require.NotEmpty(t, l.Reason)
+			}
+			// What was accepted is accepted again as it is.
+			again := encode(t, to, decodeAll(texts(out.Items), "user"))
+			if to != message.Text {
+				require.Equal(t, texts(out.Items), texts(again.Items))
+				require.Empty(t, again.Losses, to)
+			}
+		}
+	})
+}

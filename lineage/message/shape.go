@@ -1,0 +1,185 @@
+package message
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// shape is what an API accepts as a value.
+type shape struct {
+	// starts are the bytes that the value may begin with; '1' stands for numbers.
+	starts string
+	// is, when set, refuses more.
+	is func(raw []byte) bool
+	// of are the elements of a list, and least how many there must be.
+	of    *shape
+	least int
+	// members are those of an object, need those that it must have. An open object may have
+	// others too. each is for the members of an object of any keys.
+	members map[string]*shape
+	need    []string
+	open    bool
+	each    *shape
+	// by are the shapes of an object by a member's text, which is that of key.
+	key string
+	by  map[string]*shape
+	// or is another shape that will do.
+	or *shape
+}
+
+var (
+	aText    = &shape{starts: `"`}
+	aNumber  = &shape{starts: "1"}
+	aBool    = &shape{starts: "tf"}
+	anything = &shape{starts: `"{[1tfn`}
+	anObject = &shape{starts: "{", open: true}
+	notBlank = textThat(func(s string) bool { return !isBlank(s) })
+	notEmpty = textThat(func(s string) bool { return s != "" })
+)
+
+func textThat(is func(string) bool) *shape {
+	return &shape{starts: `"`, is: func(raw []byte) bool { return is(rawjson.Str(raw)) }}
+}
+
+func oneOf(texts ...string) *shape {
+	return textThat(func(s string) bool { return slices.Contains(texts, s) })
+}
+
+func listOf(least int, of *shape) *shape { return &shape{starts: "[", of: of, least: least} }
+
+func mapOf(each *shape) *shape { return &shape{starts: "{", each: each} }
+
+type members = map[string]*shape
+
+// objectOf is an object of members, of which the first are needed.
+func objectOf(need []string, m members) *shape { return &shape{starts: "{", members: m, need: need} }
+
+func typed(key string, by map[string]*shape) *shape { return &shape{starts: "{", key: key, by: by} }
+
+func (s *shape) orNull() *shape {
+	c := *s
+	c.starts += "n"
+	return &c
+}
+
+func (s *shape) orElse(other *shape) *shape {
+	c := *s
+	c.or = other
+	return &c
+}
+
+// take returns a value as an API accepts it: the value itself, or one without the members
+// that the API does not know, whose keys are added to left. It reports false if that is not
+// enough.
+func (s *shape) take(raw []byte, left *[]string) ([]byte, bool) {
+	n := len(*left)
+	out, ok := s.takeThis(raw, left)
+	if !ok && s.or != nil {
+		*left = (*left)[:n]
+		return s.or.take(raw, left)
+	}
+	return out, ok
+}
+
+func (s *shape) takeThis(raw []byte, left *[]string) ([]byte, bool) {
+	if len(raw) == 0 {
+		return nil, false
+	}
+	c := raw[0]
+	if c == '-' || '0' <= c && c <= '9' {
+		c = '1'
+	}
+	if !slices.Contains([]byte(s.starts), c) {
+		return nil, false
+	}
+	if c == 'n' {
+		return raw, true
+	}
+	if s.is != nil && !s.is(raw) {
+		return nil, false
+	}
+	switch {
+	case s.of != nil && c == '[':
+		return s.takeList(raw, left)
+	case s.by != nil && c == '{':
+		is := s.by[rawjson.Str(rawjson.Last(raw, s.key))]
+		if is == nil {
+			return nil, false
+		}
+		return is.take(raw, left)
+	case (s.members != nil || s.each != nil) && c == '{':
+		return s.takeObject(raw, left)
+	}
+	return raw, true
+}
+
+func (s *shape) takeList(raw []byte, left *[]string) ([]byte, bool) {
+	n, copied := 0, 0
+	var out []byte
+	for at, e := range rawjson.ElementsAt(raw) {
+		n++
+		is, ok := s.of.take(e, left)
+		if !ok {
+			return nil, false
+		}
+		if len(is) != len(e) {
+			out = append(append(out, raw[copied:at]...), is...)
+			copied = at + len(e)
+		}
+	}
+	if n < s.least {
+		return nil, false
+	}
+	if copied == 0 {
+		return raw, true
+	}
+	return append(out, raw[copied:]...), true
+}
+
+func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
+	seen := make(map[string]bool)
+	out := raw
+	grown := 0 // how much shorter out is than raw, so far
+	gone := make(map[string]bool)
+	for m := range rawjson.Members(raw) {
+		if seen[m.Key] {
+			return nil, false // readers differ in which of them counts
+		}
+		seen[m.Key] = true
+		is := s.members[m.Key]
+		if is == nil {
+			is = s.each
+		}
+		if is == nil {
+			if !s.open {
+				gone[m.Key] = true
+			}
+			continue
+		}
+		value, ok := is.take(m.Value, left)
+		if !ok {
+			if rawjson.IsNull(m.Value) && !slices.Contains(s.need, m.Key) {
+				gone[m.Key] = true
+				continue
+			}
+			return nil, false
+		}
+		if len(value) != len(m.Value) {
+			at := m.At - grown
+			out = slices.Concat(out[:at], value, out[at+len(m.Value):])
+			grown += len(m.Value) - len(value)
+		}
+	}
+	for _, key := range s.need {
+		if !seen[key] {
+			return nil, false
+		}
+	}
+	if len(gone) == 0 {
+		return out, true
+	}
+	*left = slices.AppendSeq(*left, maps.Keys(gone))
+	return rawjson.RemoveFunc(out, func(key string) bool { return gone[key] }), true
+}
