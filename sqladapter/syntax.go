@@ -43,8 +43,8 @@ type Syntax struct {
 	// Limit stands for its mark, made of a parameter.
 	Limit    func(limit string) string
 	Metadata MetadataSyntax
-	// Integrity, when not empty, makes the database check its own structures: it yields "ok", and a
-	// row for each that is damaged.
+	// Integrity, when not empty, makes the database compare a table with its indexes: it yields a row for each
+	// difference, or "ok".
 	Integrity Statement
 }
 

@@ -38,10 +38,9 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Recursive: "RECURSIVE",
 		Limit:     func(limit string) string { return "LIMIT " + limit },
 		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
-		// Not of full-text tables: a connection that has read one checks what it remembers of it, and finds
-		// damage where another connection has written since.
-		Integrity: `SELECT i."integrity_check" FROM "sqlite_master" t JOIN pragma_integrity_check(t."name") i ` +
-			`WHERE t."type" = 'table' AND t."sql" NOT LIKE 'CREATE VIRTUAL%'`,
+		// Of single tables: a connection that has read a full-text table checks what it remembers of it, and
+		// finds damage where another connection has written since.
+		Integrity: `SELECT integrity_check FROM pragma_integrity_check(?)`,
 	}
 }
 
