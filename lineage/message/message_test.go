@@ -3,6 +3,8 @@ package message_test
 import (
 	"encoding/json"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +83,64 @@ func TestAnyHistoryIsAccepted(t *testing.T) {
 				require.Equal(t, texts(out.Items), texts(again.Items))
 				require.Empty(t, again.Losses, to)
 			}
+		}
+	})
+}
+
+// told lists what a history says: texts, calls and results.
+func told(t require.TestingT, system []string, history []message.Message) []string {
+	var out []string
+	for _, s := range system {
+		out = append(out, "text "+s)
+	}
+	for _, m := range history {
+		for i := range m.Parts {
+			switch p := &m.Parts[i]; {
+			case p.Hosted:
+			case p.Kind == message.TextKind:
+				out = append(out, "text "+p.Text)
+			case p.Kind == message.CallKind:
+				out = append(out, "call "+p.CallID+" "+p.Tool+" "+input(t, p))
+			case p.Kind == message.ResultKind:
+				said, _, _ := strings.Cut(p.OutputText(), "\n\n[image/png") // a note where there is no place for images
+				out = append(out, "result "+p.CallID+" "+said)
+			}
+		}
+	}
+	return out
+}
+
+// input is what a call gives its tool, however it is laid out. A text that is no JSON is an
+// object with that text where a dialect has only objects.
+func input(t require.TestingT, p *message.Part) string {
+	v := any(map[string]any{"input": p.Text})
+	if p.Input != nil {
+		require.NoError(t, json.Unmarshal(p.Input, &v))
+	}
+	if text, ok := v.(string); ok {
+		v = map[string]any{"input": text}
+	}
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// Nothing that was said is lost or made up between dialects, and it stays in order.
+func TestEveryDialectSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dialects := []message.Dialect{message.Chat, message.Responses, message.Anthropic, message.UI}
+		from := rapid.SampledFrom(dialects).Draw(t, "from")
+		items := messagetest.History(t, from)
+		history := decodeAll(items, "user")
+		want := told(t, nil, history)
+		for _, to := range dialects {
+			out := encode(t, to, history)
+			got := told(t, out.System, decodeAll(texts(out.Items), "user"))
+			if from == message.UI || to == message.UI || from == message.Anthropic || to == message.Anthropic {
+				slices.Sort(want) // these have results beside their calls, and texts in another order
+				slices.Sort(got)
+			}
+			require.Equal(t, want, got, "%s: %q\nfrom %q", to, out.Items, items)
 		}
 	})
 }
