@@ -80,27 +80,33 @@ type comparer struct {
 	counts map[string]int64
 }
 
-// checkIntegrity returns an error if the database finds its own structures damaged. Rows that are read through an index
-// may then not be those of the table.
-func checkIntegrity(ctx context.Context, db *DB) error {
+// checkIntegrity returns an error if the database finds a table that is to be compared damaged. Rows that are read
+// through an index may then not be those of the table.
+func (c *comparer) checkIntegrity(ctx context.Context, db *DB) error {
 	check := db.dialect.Syntax().Integrity
 	if check == "" {
 		return nil
 	}
+	tables := []string{"chats", "messages", "branches", "checkpoints"}
+	if !c.w.ChatsOnly {
+		tables = append(tables, "span_sets", "spans", "message_usages", "contexts", "users", "content_blocks")
+	}
 	return db.Read(ctx, func(conn *Conn) error {
-		rows, err := conn.Query(ctx, check)
-		found, err := all(rows, err, scanString)
-		if err == nil && (len(found) != 1 || found[0] != "ok") {
-			err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found[:min(len(found), 3)], "; "))
+		for _, table := range tables {
+			rows, err := conn.Query(ctx, check, table)
+			found, err := all(rows, err, scanString)
+			if err != nil {
+				return err
+			}
+			if len(found) != 1 || found[0] != "ok" {
+				return &TableError{Table: table, Err: ErrCorrupt, Detail: strings.Join(found[:min(len(found), 3)], "; ")}
+			}
 		}
-		return err
+		return nil
 	})
 }
 
 func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) error {
-	if err := checkIntegrity(ctx, db); err != nil {
-		return err
-	}
 	var mark *watermark
 	err := db.Read(ctx, func(conn *Conn) (err error) {
 		mark, err = conn.mark(ctx)
@@ -131,6 +137,9 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	}
 	if mark.At != head {
 		return fmt.Errorf("database has commit %d of %d: %w", mark.At.Number, head.Number, ErrBehind)
+	}
+	if err := c.checkIntegrity(ctx, db); err != nil {
+		return err
 	}
 	todo, err := c.w.everything(ctx, nil)
 	if err != nil {

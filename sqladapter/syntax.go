@@ -42,8 +42,8 @@ type Syntax struct {
 	// Limit and Page stand for theirs, made of parameters.
 	Limit func(limit string) string
 	Page  func(limit, offset string) string
-	// Integrity, when not empty, makes the database check its own structures: it yields a row for each that is
-	// damaged, or "ok".
+	// Integrity, when not empty, makes the database compare a table with its indexes: it yields a row for each
+	// difference, or "ok".
 	Integrity Statement
 }
 

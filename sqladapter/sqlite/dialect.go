@@ -35,7 +35,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Recursive: "RECURSIVE",
 		Limit:     func(limit string) string { return "LIMIT " + limit },
 		Page:      func(limit, offset string) string { return "LIMIT " + limit + " OFFSET " + offset },
-		Integrity: `PRAGMA integrity_check`,
+		Integrity: `SELECT integrity_check FROM pragma_integrity_check(?)`,
 	}
 }
 
