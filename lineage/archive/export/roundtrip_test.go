@@ -116,7 +116,6 @@ func drawItem(t *rapid.T) lineage.Item {
 	if item.Role == "assistant" && rapid.Bool().Draw(t, "call") {
 		arguments, err := json.Marshal(rapid.String().Draw(t, "arguments"))
 		require.NoError(t, err)
-		item.Name = "" // that of a message that begins with a call is the tool's
 		item.Type = "application/json"
 		item.Body = []byte(`{"content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":` + string(arguments) + `}}]}`)
 	}
