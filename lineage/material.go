@@ -34,6 +34,7 @@ func (m *material) clear() bool {
 	clear(m.blocks)
 	clear(m.usages)
 	clear(m.origins)
+	clear(m.content[:cap(m.content)])
 	return cap(m.usages) <= mostKept
 }
 
@@ -133,11 +134,11 @@ func stepsOf(steps [][]structure.Usage, usages []structure.Usage, together bool)
 // message takes a message of JSON. One that is too large to be taken apart is stored whole.
 func (m *material) message(ctx context.Context, s *Store, item *Item, origin *content.BlockOrigin) error {
 	if item.Reader != nil {
-		head, err := io.ReadAll(io.LimitReader(item.Reader, mostTakenApart+1))
+		head, err := io.ReadAll(io.LimitReader(item.Reader, form.MostMessage+1))
 		if err != nil {
 			return fmt.Errorf("read body: %w", err)
 		}
-		if len(head) > mostTakenApart {
+		if len(head) > form.MostMessage {
 			item.Reader = io.MultiReader(bytes.NewReader(head), item.Reader)
 			var b structure.Block
 			if err := s.block(ctx, item, &b); err != nil {
@@ -159,17 +160,10 @@ func (m *material) message(ctx context.Context, s *Store, item *Item, origin *co
 		parent = ContentID{}
 		return b.ID, err
 	}
-	n := len(m.usages)
 	var err error
-	if m.usages, err = write.Message(m.usages, usageOf(item, origin), item.Type, item.Body, store); err != nil {
-		return err
-	}
-	m.usages[n].Type = ""
-	return nil
+	m.usages, err = write.Message(m.usages, usageOf(item, origin), item.Type, item.Body, store)
+	return err
 }
-
-// mostTakenApart is the size of the largest message that is read to be taken apart.
-const mostTakenApart = 16 << 20
 
 // leaveToBlocks takes from the usages what the first block offered with their
 // content says.
@@ -214,7 +208,10 @@ func appendUsages(dst []structure.Usage, i *Item, origin *content.BlockOrigin) [
 		return append(dst, u)
 	}
 	is := &i.parts[0]
-	u.Piece, u.Form, u.Extras, u.Opaque, u.Type = is.Piece, is.Form, is.Extras, is.Opaque, is.Type
+	u.Form, u.Extras, u.Opaque, u.Type = is.Form, is.Extras, is.Opaque, is.Type
+	if !is.Form.IsZero() {
+		u.Piece = is.Piece // of any other, the role says it
+	}
 	dst = append(dst, u)
 	for _, part := range i.parts[1:] {
 		part.CreatedAt = u.CreatedAt

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -254,4 +255,35 @@ func TestNameOfCaller(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "look", entries[0].Name)
 	require.Equal(t, "look", entries[0].Pieces[0].Tool)
+}
+
+// A text is output where a tool says it, also when it is passed on.
+func TestPassedOn(t *testing.T) {
+	s := newStore(t)
+	tool, person, alone := newContext(t, s), newContext(t, s), newContext(t, s, "found")
+	_, _, err := tool.Say(bg, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
+	require.NoError(t, err)
+	want, err := alone.Digest(bg)
+	require.NoError(t, err)
+	got, err := person.Digest(bg)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// A form that was erased takes the JSON with it, and not what was said.
+func TestEraseForm(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	_, err := c.Extend(bg, message("assistant", agentTurn))
+	require.NoError(t, err)
+	said, ok := form.Split([]byte(agentTurn), "assistant")
+	require.True(t, ok)
+	require.NoError(t, s.Erase(bg, content.Sum(said.Form)))
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	require.True(t, entries[0].Erased)
+	require.Nil(t, entries[0].Body)
+	require.Contains(t, entries[0].Text(), "found")
+	_, err = s.Original(bg, entries[0])
+	require.ErrorIs(t, err, lineage.ErrErased)
 }

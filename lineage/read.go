@@ -202,14 +202,17 @@ func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i 
 	if err != nil {
 		return fmt.Errorf("span %v: %w", step.Span.Ref, err)
 	}
-	e.said, e.parts, e.Type = m, parts(usages), content.TypeJSON
+	e.said, e.parts = m, parts(usages)
+	if !usages[0].Form.IsZero() {
+		e.Type, e.Erased = content.TypeJSON, m.Lost()
+	}
 	e.Pieces = make([]Piece, len(m.Pieces))
 	for k := range m.Pieces {
 		p := &m.Pieces[k]
 		e.Pieces[k] = Piece{Kind: p.Kind, Tool: p.Name, Content: p.Content, Type: p.Type, Size: p.Size, Body: p.Body, Erased: p.Erased}
 		e.Erased = e.Erased || p.Erased
 	}
-	if e.Body, e.Size = r.messages.Inline(m), m.Size(); e.Body != nil {
+	if e.Body, e.Size = m.Inline(), m.Size(); e.Body != nil {
 		e.Size = int64(len(e.Body))
 	}
 	return nil

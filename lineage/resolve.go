@@ -319,7 +319,7 @@ func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
 	part := Part{Entry: e}
 	switch {
 	case e.Kind == Asset, e.Size > MostText:
-		part.text = new(passageOf(e).Text)
+		part.text = new(e.note())
 	case e.Body == nil && !e.Erased:
 		text, err := p.store.Text(ctx, e)
 		if err != nil {

@@ -28,7 +28,8 @@ func eraseCommand(a *app) *cobra.Command {
 		Short: "Remove a content's bytes from every history",
 		Long: `Removes the bytes of a content from everything that reads the store, for good. Histories that
 use it still read, with a marker in its place. The content is named by its id or the beginning of one; of
-a message all pieces are erased: its texts, what tools were given and returned, its files. It says how often the content is used and asks first, unless --yes is given; --dry-run only
+a message its text is erased, and of its other pieces (further texts, calls of tools and their results, files)
+those that no other message has. It says how often the content is used and asks first, unless --yes is given; --dry-run only
 says it. Other content that says the same stays: an edited message, a result that quotes it. Summaries of a stretch
 that it is in are named, to be erased too, and threads whose title is how it begins.
 
@@ -104,20 +105,33 @@ func (s *session) contentsToErase(ctx context.Context, name string) (ids []linea
 	if err != nil {
 		return nil, nil, err
 	}
-	ids = []lineage.ContentID{id}
-	if e != nil {
+	switch {
+	case e == nil:
+		ids = []lineage.ContentID{id}
+	case len(e.Pieces) == 0:
 		ids = []lineage.ContentID{e.Content}
+	default:
 		for i := range e.Pieces {
 			if p := &e.Pieces[i]; !p.Erased && !slices.Contains(ids, p.Content) {
 				ids = append(ids, p.Content)
 			}
 		}
 	}
-	list = make([]*erasedRecord, len(ids))
-	for i, id := range ids {
-		if list[i], err = s.contentToErase(ctx, id, name); err != nil {
+	if len(ids) == 0 {
+		return nil, nil, refs.Unknown("content", name, nil)
+	}
+	all := ids
+	ids = nil
+	for _, id := range all {
+		r, err := s.contentToErase(ctx, id, name)
+		if err != nil {
 			return nil, nil, err
 		}
+		if e != nil && id != e.Content && r.Uses > 1 {
+			s.warn("content %s stays: %d messages have it; 'lineage erase %s' erases it from all", id.Short(), r.Uses, id)
+			continue
+		}
+		ids, list = append(ids, id), append(list, r)
 	}
 	return ids, list, nil
 }

@@ -120,7 +120,9 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.
 		return nil, err
 	}
 	m.Truncated = !whole
-	m.Text = textOf(e, body)
+	if m.Text, err = s.textOf(ctx, e, body); err != nil {
+		return nil, err
+	}
 	if whole && e.Type == content.TypeJSON && !e.Erased {
 		m.Data = rawJSON(body)
 	}
@@ -156,14 +158,16 @@ func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) (body
 }
 
 // textOf returns what an entry with the given body says.
-func textOf(e *lineage.Entry, body []byte) string {
+func (s *session) textOf(ctx context.Context, e *lineage.Entry, body []byte) (string, error) {
 	switch {
+	case len(e.Pieces) > 0 && !e.Erased && e.Size <= maxText:
+		return s.store.Text(ctx, e)
 	case len(e.Pieces) > 0:
-		return e.Text()
+		return e.Text(), nil
 	case e.Type == content.TypeJSON:
-		return form.Text(body, e.Role)
+		return form.Text(body, e.Role), nil
 	}
-	return string(body)
+	return string(body), nil
 }
 
 // isText reports whether a media type is one that people read as it is.
@@ -232,11 +236,15 @@ func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error)
 	case !isText(e.Type):
 		return fmt.Sprintf("(%s, %s)", e.Type, screen.Bytes(e.Size)), nil
 	}
+	if len(e.Pieces) > 0 {
+		return screen.Line(e.Text()), nil
+	}
 	body, _, err := s.body(ctx, e, 64<<10)
 	if err != nil {
 		return "", err
 	}
-	return screen.Line(textOf(e, body)), nil
+	text, err := s.textOf(ctx, e, body)
+	return screen.Line(text), err
 }
 
 // speaker returns who says an entry, or what it is.
@@ -274,7 +282,10 @@ func (s *session) printEntry(ctx context.Context, e *lineage.Entry, labels strin
 	if err != nil {
 		return err
 	}
-	text := textOf(e, body)
+	text, err := s.textOf(ctx, e, body)
+	if err != nil {
+		return err
+	}
 	width := 0
 	if s.out.Width > 0 {
 		width = max(s.out.Width-4, 20)

@@ -37,8 +37,9 @@ type Piece struct {
 
 // Bounds of what is taken apart. A message beyond them is kept whole.
 const (
-	MostForm   = content.InlineLimit
-	MostPieces = structure.MostParts
+	MostMessage = 16 << 20
+	MostForm    = content.InlineLimit
+	MostPieces  = structure.MostParts
 )
 
 // Holes. A text's hole says how the text is written: it is textHole plus a style. A mark stands
@@ -60,12 +61,12 @@ var ErrMismatch = errors.New("form does not go with its pieces")
 // It reports false for bytes that are no JSON and for a message beyond the bounds: such a
 // message is kept whole.
 func Split(message []byte, role string) (Said, bool) {
-	if rawjson.Check(message) != nil {
+	if len(message) > MostMessage || rawjson.Check(message) != nil {
 		return Said{}, false
 	}
 	at := rawjson.SkipSpace(message, 0)
 	whole := value{raw: message[at:rawjson.ValueEnd(message, at)], at: at, key: "content"}
-	s := splitter{src: message}
+	s := splitter{src: message, size: mostName}
 	s.value(whole, PlainPiece(role), "")
 	if len(s.pieces) == 0 {
 		s = splitter{src: message}
@@ -150,12 +151,11 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 	return out, nil
 }
 
-// KeepTool notes the tool of the first piece in the form.
+// KeepTool notes the tool of the first piece in the form. There is room for it among the
+// extras.
 func (s *Said) KeepTool() {
-	if len(s.Extras) < structure.MostExtras && len(s.Form) < MostForm {
-		s.Form = slices.Insert(s.Form, 0, byte(toolMark))
-		s.Extras = slices.Insert(s.Extras, 0, []byte(s.Pieces[0].Name))
-	}
+	s.Form = slices.Insert(s.Form, 0, byte(toolMark))
+	s.Extras = slices.Insert(s.Extras, 0, []byte(s.Pieces[0].Name))
 }
 
 // FirstAt returns the place of the first piece in the order in which the message has its pieces.

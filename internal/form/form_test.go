@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -52,7 +53,7 @@ func TestPieces(t *testing.T) {
 		{"anthropic result", "user", `[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"found"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"type":"text","text":"so"}]`,
 			[]string{"output: found", "file: AAAA", "text: so"}},
 		{"anthropic result as text", "user", `[{"type":"tool_result","tool_use_id":"t1","content":"found"}]`, []string{"output: found"}},
-		{"redacted", "assistant", `[{"type":"redacted_thinking","data":"zzz"}]`, []string{"reasoning: zzz"}},
+		{"redacted", "assistant", `[{"type":"redacted_thinking","data":"zzz"}]`, []string{"data: zzz"}},
 		{"ui message", "assistant", `{"id":"m1","role":"assistant","parts":[{"type":"step-start"},{"type":"reasoning","text":"hm"},{"type":"text","text":"hi"},{"type":"tool-look","toolCallId":"c","state":"output-available","input":{"q":1},"output":"found"},{"type":"file","url":"data:image/png;base64,AA","mediaType":"image/png"},{"type":"data-note","data":{"n":1}}]}`,
 			[]string{"reasoning: hm", "text: hi", `input look: {"q":1}`, "output look: found", "file: data:image/png;base64,AA", `data: {"n":1}`}},
 		{"a tool by name", "assistant", `{"parts":[{"type":"dynamic-tool","toolName":"look","input":"x","output":{"a":null},"errorText":"bad"}]}`,
@@ -60,7 +61,7 @@ func TestPieces(t *testing.T) {
 		{"responses", "assistant", `{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"hi","annotations":[]}]}`, []string{"text: hi"}},
 		{"responses call", "assistant", `{"type":"function_call","call_id":"c1","name":"look","arguments":"{}"}`, []string{"input look: {}"}},
 		{"responses result", "tool", `{"type":"function_call_output","call_id":"c1","output":"found"}`, []string{"output: found"}},
-		{"responses reasoning", "assistant", `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"zz"}`, []string{"reasoning: hm", "reasoning: zz"}},
+		{"responses reasoning", "assistant", `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"zz"}`, []string{"reasoning: hm", "data: zz"}},
 		{"gemini", "model", `{"role":"model","parts":[{"text":"hi"},{"functionCall":{"name":"look","args":{"q":1}}},{"functionResponse":{"name":"look","response":{"r":2}}}]}`,
 			[]string{"text: hi", `input look: {"q":1}`, `output look: {"r":2}`}},
 		{"an unknown long text", "user", `{"content":"hi","note":"` + long + `"}`, []string{"text: hi", "data: " + long}},
@@ -129,10 +130,21 @@ func TestNotTakenApart(t *testing.T) {
 		_, ok := form.Split([]byte(m), "user")
 		require.False(t, ok, name)
 	}
-	// More values than there is room for stay in the form.
-	said, ok := form.Split([]byte(`{"content":"a","n":[`+strings.Repeat("1,", 400)+`1]}`), "user")
-	require.True(t, ok)
-	require.Len(t, said.Extras, structure.MostExtras)
+	// More values than there is room for are pieces, and there is room for the name of a tool.
+	for _, m := range []string{
+		`{"functionCall":{"name":"look","args":{"q":1}},"n":[` + strings.Repeat("1,", 400) + `1]}`,
+		`{"functionCall":{"name":"look","args":{"q":1}},"thoughtSignature":"` + strings.Repeat("x", structure.MostExtraBytes-2) + `","a":"b"}`,
+	} {
+		said, ok := form.Split([]byte(m), "model")
+		require.True(t, ok)
+		require.Equal(t, "look", said.Pieces[0].Name)
+		said.KeepTool()
+		u := structure.Usage{Kind: structure.MessageUsage, Form: content.Sum(said.Form), Extras: said.Extras}
+		require.NoError(t, u.Check())
+		again, err := form.Join(said.Form, said.Extras, bodies(said))
+		require.NoError(t, err)
+		require.Equal(t, m, string(again))
+	}
 }
 
 func TestJoinRefusesWhatDoesNotGoTogether(t *testing.T) {

@@ -33,7 +33,8 @@ type Stored struct {
 // what they stand in.
 type Message struct {
 	Pieces []Stored
-	form   content.ID // zero where there is none: then the message is its only piece
+	formed bool   // whether there is a form; else the message is its only piece
+	form   []byte // nil where it was erased
 	extras [][]byte
 	first  int // the piece that the form takes first
 }
@@ -60,7 +61,11 @@ func End(usages []structure.Usage, i int) int {
 type Reader struct {
 	from  Blocks
 	forms map[content.ID][]byte // nil for one that was erased
+	size  int                   // of the forms
 }
+
+// mostForms bounds the forms that a reader remembers.
+const mostForms = 4 << 20
 
 // NewReader returns a reader.
 func NewReader(from Blocks) *Reader { return &Reader{from: from, forms: make(map[content.ID][]byte)} }
@@ -71,7 +76,7 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 	usages := step.Span.Usages
 	end := End(usages, i)
 	head := &usages[i]
-	m := &Message{Pieces: make([]Stored, 0, end-i), form: head.Form}
+	m := &Message{Pieces: make([]Stored, 0, end-i), formed: !head.Form.IsZero()}
 	for _, extra := range head.Extras {
 		m.extras = append(m.extras, bytes.Clone(extra))
 	}
@@ -80,7 +85,7 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 		p := Stored{Content: u.Content, Type: u.Type, Size: b.Size, Erased: b.Body == nil && b.Tree.Size == 0}
 		p.Kind, p.Name, p.Body = u.Piece, u.Name, b.Body
 		if k == i {
-			if p.Name = ""; u.Piece == structure.OutputPiece {
+			if p.Name = ""; u.Piece == structure.OutputPiece && PlainPiece(u.Role) == u.Piece {
 				p.Name = u.Name
 			}
 		}
@@ -90,13 +95,14 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 		p.JSON = p.Type == content.TypeJSON
 		m.Pieces = append(m.Pieces, p)
 	}
-	if m.form.IsZero() {
+	if !m.formed {
 		return m, nil
 	}
-	f, err := r.form(ctx, m.form)
+	f, err := r.form(ctx, head.Form)
 	if err != nil {
 		return nil, err
 	}
+	m.form = f
 	if len(f) > 0 && f[0] == toolMark && len(m.extras) > 0 {
 		m.Pieces[0].Name = string(m.extras[0])
 	}
@@ -118,15 +124,22 @@ func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	}
 	blocks, err := r.from.Blocks(ctx, []content.ID{id})
 	switch {
-	case errors.Is(err, backend.ErrErased):
+	case errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound): // since the history was read
 	case err != nil:
 		return nil, err
 	default:
 		f = blocks[0].Body
 	}
+	if r.size += len(f); r.size > mostForms {
+		clear(r.forms)
+		r.size = len(f)
+	}
 	r.forms[id] = f
 	return f, nil
 }
+
+// Lost reports whether the message has a form that was erased.
+func (m *Message) Lost() bool { return m.formed && m.form == nil }
 
 // Size returns the size of what is said.
 func (m *Message) Size() (n int64) {
@@ -138,11 +151,11 @@ func (m *Message) Size() (n int64) {
 
 // Inline returns the message as it was given, if it came along with its history and is not
 // larger than what comes along; otherwise nil. A damaged form gives nil as well.
-func (r *Reader) Inline(m *Message) []byte {
-	if m.form.IsZero() {
+func (m *Message) Inline() []byte {
+	if !m.formed {
 		return m.Pieces[0].Body
 	}
-	f := r.forms[m.form]
+	f := m.form
 	size := len(f)
 	bodies := make([][]byte, len(m.Pieces))
 	for i := range m.Pieces {
@@ -174,23 +187,23 @@ func (m *Message) asGiven(bodies [][]byte) [][]byte {
 // Original returns the message as it was given, whatever its size. If some of it was erased,
 // the error matches backend.ErrErased.
 func (r *Reader) Original(ctx context.Context, m *Message) ([]byte, error) {
-	if m.form.IsZero() {
+	if !m.formed {
 		return r.Body(ctx, &m.Pieces[0])
 	}
-	f, err := r.form(ctx, m.form)
-	if err != nil {
-		return nil, err
+	if m.form == nil {
+		return nil, fmt.Errorf("form: %w", backend.ErrErased)
 	}
-	if f == nil {
-		return nil, fmt.Errorf("form %v: %w", m.form, backend.ErrErased)
+	if m.Size() > MostMessage {
+		return nil, fmt.Errorf("%w: these have %d bytes", ErrMismatch, m.Size())
 	}
 	bodies := make([][]byte, len(m.Pieces))
 	for i := range m.Pieces {
+		var err error
 		if bodies[i], err = r.Body(ctx, &m.Pieces[i]); err != nil {
 			return nil, err
 		}
 	}
-	return Join(f, m.extras, m.asGiven(bodies))
+	return Join(m.form, m.extras, m.asGiven(bodies))
 }
 
 // Body returns the body of a piece, whatever its size.

@@ -105,7 +105,7 @@ func (s *splitter) object(v value, kind structure.Piece, tool string) {
 func (s *splitter) member(v value, of *object, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch v.key {
-	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "thought", "encrypted_content":
+	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "thought":
 		if simple {
 			s.text(v, structure.ReasoningPiece, "")
 			return true
@@ -132,7 +132,7 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			s.whole(v, structure.DataPiece, "")
 			return true
 		case simple && of.kind == "redacted_thinking":
-			s.text(v, structure.ReasoningPiece, "")
+			s.text(v, structure.DataPiece, "")
 			return true
 		case simple && of.isFile:
 			s.text(v, structure.FilePiece, "")
@@ -146,6 +146,11 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 	case "url", "image_url", "file_url", "file_data", "fileUri", "file_uri", "file_id", "asset_pointer":
 		if simple {
 			s.text(v, structure.FilePiece, "")
+			return true
+		}
+	case "encrypted_content":
+		if simple {
+			s.text(v, structure.DataPiece, "")
 			return true
 		}
 	case "signature", "thoughtSignature", "thought_signature":
@@ -197,10 +202,11 @@ func (s *splitter) cut(v value, hole byte, p Piece) {
 	s.holes = append(s.holes, holeAt{at: len(s.form) - 1, raw: v.raw})
 }
 
-// extra keeps a value that varies. When there is no more room for extras, it stays in the
-// form.
+// extra keeps a value that varies. When there is no more room for extras, it is a piece. Room is
+// left for the name of a tool.
 func (s *splitter) extra(v value) {
-	if len(s.extras) == structure.MostExtras || s.size+len(v.raw) > structure.MostExtraBytes {
+	if len(s.extras) == structure.MostExtras-1 || s.size+len(v.raw) > structure.MostExtraBytes {
+		s.cut(v, valueHole, Piece{Kind: structure.DataPiece, Body: v.raw, JSON: true})
 		return
 	}
 	s.size += len(v.raw)
@@ -217,7 +223,7 @@ func (s *splitter) put(v value, hole byte) {
 // said returns what was found, and whether it is within the bounds.
 func (s *splitter) said() (Said, bool) {
 	s.form = append(s.form, s.src[s.copied:]...)
-	if s.over || len(s.form) >= MostForm {
+	if s.over || len(s.form) >= MostForm-1 {
 		return Said{}, false
 	}
 	s.chooseStyles()

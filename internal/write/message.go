@@ -34,7 +34,7 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	default:
 		said.KeepTool()
 	}
-	head.Piece, head.Extras = first.Kind, said.Extras
+	head.Piece, head.Extras, head.Type = first.Kind, said.Extras, typeOf(first)
 	if head.Content, err = store(typeOf(first), originOf(first, kind), first.Body); err != nil {
 		return dst, err
 	}
@@ -44,7 +44,7 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	dst = append(dst, head)
 	for i := range said.Pieces[1:] {
 		p := &said.Pieces[i+1]
-		part := structure.Usage{Kind: structure.PartUsage, Piece: p.Kind, Name: p.Name, CreatedAt: head.CreatedAt}
+		part := structure.Usage{Kind: structure.PartUsage, Piece: p.Kind, Name: p.Name, Type: typeOf(p), CreatedAt: head.CreatedAt}
 		if part.Content, err = store(typeOf(p), originOf(p, kind), p.Body); err != nil {
 			return dst, err
 		}

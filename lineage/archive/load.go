@@ -510,9 +510,6 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	if !said[0].Form.IsZero() {
-		said[0].Type = ""
-	}
 	origin.ModelID = ""
 	for i := range n.Attachments {
 		a, u := &n.Attachments[i], &own[i+1]

@@ -119,9 +119,15 @@ func (l *loader) contents(p *prepared) error {
 	for i := range p.usages {
 		u := &p.usages[i]
 		_, there := l.next.blocks[u.Content]
-		plain := u.Type == typeText && u.Origin != nil && *u.Origin == content.BlockOrigin{Kind: originKind(p.usages)}
-		if plain && !there && contents[0].block != nil {
-			u.Type, u.Origin = "", nil
+		if !there && len(contents) > 0 && contents[0].id == u.Content && contents[0].block != nil {
+			switch {
+			case u.Origin == nil || !u.Form.IsZero(): // what the archive's keys do not tell
+				if u.Type == contents[0].mediaType {
+					u.Type = ""
+				}
+			case u.Type == typeText && *u.Origin == content.BlockOrigin{Kind: originKind(p.usages)}:
+				u.Type, u.Origin = "", nil
+			}
 		}
 		for len(contents) > 0 && (contents[0].id == u.Content || contents[0].id == u.Form) {
 			if err := l.content(&contents[0]); err != nil {

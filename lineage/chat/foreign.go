@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
@@ -126,6 +127,9 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 			continue
 		}
 		body, err := r.body(ctx, step, i)
+		if errors.Is(err, form.ErrMismatch) {
+			body, mediaType, err = r.pieces(ctx, step, i)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -142,6 +146,15 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}{id, roleOf(step), parts})
+}
+
+// pieces returns what a message says whose form is damaged.
+func (r *reading) pieces(ctx context.Context, step *backend.Step, i int) (text []byte, mediaType string, err error) {
+	m, err := r.messages.Message(ctx, step, i)
+	if err != nil {
+		return nil, "", err
+	}
+	return []byte(form.Tell(m.Pieces)), content.TypeText, nil
 }
 
 // roleOf returns the name of the message that a step is.

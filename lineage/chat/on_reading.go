@@ -135,7 +135,7 @@ func (r *reading) body(ctx context.Context, step *backend.Step, i int) (json.Raw
 	if errors.Is(err, lineage.ErrErased) {
 		return json.RawMessage("null"), nil
 	}
-	if err == nil && form.IsPlain(step.Span.Usages, i) {
+	if err == nil && step.Span.Usages[i].Form.IsZero() {
 		body = bytes.Clone(body)
 	}
 	return body, err
