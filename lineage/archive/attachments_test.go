@@ -9,13 +9,12 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/lineagetest"
 )
 
 // The same large file twice in a message, which is the message's text as well, once new and once
 // known.
 func TestLargeAttachmentTwice(t *testing.T) {
-	s := lineagetest.New(t, lineage.Options{})
+	s := storeIn(t)
 	large := strings.Repeat("0123456789abcdef", 5000)
 	for i := range 2 {
 		attachment := fmt.Sprintf(`{"file_name":"a.txt","file_type":"txt","extracted_content":%q}`, large)
