@@ -1,6 +1,19 @@
 package rawjson
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Quote returns text as a string, in which only what must be is escaped. Each byte that is not
+// Unicode becomes an escaped U+FFFD.
+func Quote(text string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // a string always encodes
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
 
 // Last returns the last member of an object with a key, nil if there is none. Of members that
 // share a key, readers of JSON take the last.

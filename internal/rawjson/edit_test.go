@@ -61,3 +61,11 @@ func TestEditsOfAnyObject(t *testing.T) {
 		require.Equal(t, string(removed), string(rawjson.Remove(removed, "a")))
 	})
 }
+
+func TestQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"": `""`, `a"b\`: `"a\"b\\"`, "<&>é\n\x00": `"<&>é\n\u0000"`, "\u2028": `"\u2028"`, "a\xffb": `"a\ufffdb"`,
+	} {
+		require.Equal(t, want, string(rawjson.Quote(text)))
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -65,10 +66,10 @@ func (m Message) encode() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"role":`)
-	writeString(&b, m.Role)
+	b.Write(rawjson.Quote(m.Role))
 	if _, other := m.Fields["content"]; !other {
 		b.WriteString(`,"content":`)
-		writeString(&b, m.Content)
+		b.Write(rawjson.Quote(m.Content))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Fields)) {
 		value := bytes.TrimSpace(m.Fields[key])
@@ -76,7 +77,7 @@ func (m Message) encode() ([]byte, error) {
 			return nil, err
 		}
 		b.WriteByte(',')
-		writeString(&b, key)
+		b.Write(rawjson.Quote(key))
 		b.WriteByte(':')
 		b.Write(value)
 	}
@@ -99,14 +100,6 @@ func (m Message) checkField(key string, value []byte) error {
 		return nil
 	}
 	return fmt.Errorf("message field %q: %s: %w", key, problem, lineage.ErrInvalid)
-}
-
-// writeString writes JSON that reads well: what only HTML would mind stays as it is.
-func writeString(b *bytes.Buffer, s string) {
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // of a string into memory
-	b.Truncate(b.Len() - 1)
 }
 
 // decode returns the message that a stored body stands for. JSON that is not such a

@@ -2,25 +2,13 @@ package engine
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// quote returns text as a JSON string, in which only what must be is escaped.
-func quote(text string) []byte {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(text) != nil {
-		return []byte(`""`)
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
-}
-
 // setMember returns an object with a value under a name, everything else as it was.
 func setMember(raw []byte, name string, value []byte) []byte {
-	return rawjson.Set(raw, quote(name), value)
+	return rawjson.Set(raw, rawjson.Quote(name), value)
 }
 
 // isObject reports whether bytes, which may not be JSON, are an object.

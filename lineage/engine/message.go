@@ -92,7 +92,7 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 	was := before.names()
 	for i, f := range m.names() {
 		if *f.text != *was[i].text {
-			out = setMember(out, f.name, quote(*f.text))
+			out = setMember(out, f.name, rawjson.Quote(*f.text))
 		}
 	}
 	parts, changed, err := m.editParts(before.Parts)
@@ -118,7 +118,7 @@ func (m UIMessage) encodeNew() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := `{"id":` + string(quote(m.ID)) + `,"role":` + string(quote(m.Role)) + `,"parts":` + string(listOf(parts))
+	out := `{"id":` + string(rawjson.Quote(m.ID)) + `,"role":` + string(rawjson.Quote(m.Role)) + `,"parts":` + string(listOf(parts))
 	if len(m.Metadata) > 0 {
 		out += `,"metadata":` + string(m.Metadata)
 	}

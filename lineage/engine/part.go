@@ -139,11 +139,11 @@ func (p Part) encode() ([]byte, error) {
 				return nil, fmt.Errorf("%w: part %s: %s is not JSON", ErrBadMessage, p.Type, f.name)
 			}
 		case f.name == "text" && p.raw == nil && (p.Type == PartText || p.Type == PartReasoning):
-			value = quote(*f.text)
+			value = rawjson.Quote(*f.text)
 		case *f.text == *was[i].text:
 			continue
 		case *f.text != "" || f.name == "type" || f.name == "text":
-			value = quote(*f.text)
+			value = rawjson.Quote(*f.text)
 		}
 		if !rawjson.IsObject(out) {
 			return nil, fmt.Errorf("%w: part is not an object", ErrBadMessage)

@@ -10,11 +10,7 @@ import (
 
 // quote returns text as a JSON string. What is not Unicode becomes U+FFFD.
 func quote(text string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(strings.ToValidUTF8(text, "\ufffd")) // a string always encodes
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return rawjson.Quote(strings.ToValidUTF8(text, "\ufffd"))
 }
 
 // object builds a JSON object.

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // A value is what was packed: nil, bool, json.Number, string, []byte, []any,
@@ -94,13 +96,7 @@ func appendFields(b []byte, class string, f fields) []byte {
 	return append(b, '}')
 }
 
-func appendString(b []byte, s string) []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s)
-	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
-}
+func appendString(b []byte, s string) []byte { return append(b, rawjson.Quote(s)...) }
 
 // decodeJSON reads JSON as a value. Objects of LangChain's own JSON form are
 // instances.

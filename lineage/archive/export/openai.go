@@ -101,14 +101,14 @@ func (x *exporter) openAIMessages(ctx context.Context, e *lineage.Entry) ([]stri
 func withBeside(e *lineage.Entry, item []byte, first bool) []byte {
 	set := func(name string, value []byte) {
 		if value != nil && rawjson.Last(item, name) == nil {
-			item = rawjson.Set(item, []byte(quote(name)), value)
+			item = rawjson.Set(item, []byte(string(rawjson.Quote(name))), value)
 		}
 	}
 	if e.Kind != lineage.Message {
 		return item
 	}
 	if first && e.Name != "" && e.Name != e.Role {
-		set("name", []byte(quote(e.Name)))
+		set("name", []byte(string(rawjson.Quote(e.Name))))
 	}
 	if role := rawjson.Str(rawjson.Last(item, "role")); first || role == "tool" {
 		set("tool_call_id", member(e.Metadata, "tool_call_id"))

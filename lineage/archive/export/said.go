@@ -59,12 +59,3 @@ func compact(raw json.RawMessage) string {
 	}
 	return b.String()
 }
-
-// quote returns text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
-func quote(text string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text)
-	return strings.TrimSuffix(b.String(), "\n")
-}

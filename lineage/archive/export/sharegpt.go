@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
 )
@@ -39,7 +40,7 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 					if err != nil {
 						return err
 					}
-					x.put(`"system":`, quote(string(prompt)), ",")
+					x.put(`"system":`, string(rawjson.Quote(string(prompt))), ",")
 					begin()
 					continue
 				}
@@ -96,11 +97,11 @@ func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, 
 		value = plain(said(e, body))
 	}
 	if quoted == "" {
-		quoted = quote(value)
+		quoted = string(rawjson.Quote(value))
 	}
-	turn := `{"from":` + quote(from) + `,"value":` + quoted
+	turn := `{"from":` + string(rawjson.Quote(from)) + `,"value":` + quoted
 	if e.Kind == lineage.Message && e.Name != "" && e.Name != e.Role {
-		turn += `,"name":` + quote(e.Name)
+		turn += `,"name":` + string(rawjson.Quote(e.Name))
 	}
 	return turn + "}", nil
 }
