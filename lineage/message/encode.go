@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -91,6 +92,22 @@ type unit struct {
 	// changed says that it is not what was given; gone that it is left out.
 	changed, gone bool
 	turn          *turn
+}
+
+// byMessage divides units where a message ends.
+func byMessage(units []*unit) iter.Seq[[]*unit] {
+	return func(yield func([]*unit) bool) {
+		for len(units) > 0 {
+			n := 1
+			for n < len(units) && units[n].message == units[0].message {
+				n++
+			}
+			if !yield(units[:n]) {
+				return
+			}
+			units = units[n:]
+		}
+	}
 }
 
 func (e *encoder) encoded() *Encoded {

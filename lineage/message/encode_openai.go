@@ -128,13 +128,8 @@ func (e *encoder) responses(turns []*turn) {
 				w.result(u)
 			}
 		case "assistant":
-			for i := 0; i < len(t.units); {
-				n := 1
-				for i+n < len(t.units) && t.units[i+n].message == t.units[i].message {
-					n++
-				}
-				w.assistant(t.units[i : i+n])
-				i += n
+			for units := range byMessage(t.units) {
+				w.assistant(units)
 			}
 		default:
 			w.says(t)

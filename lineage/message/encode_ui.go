@@ -10,13 +10,8 @@ import (
 
 // ui writes the history as UI messages: a call has its result, whichever message that was in.
 func (e *encoder) ui() {
-	for i := 0; i < len(e.units); {
-		n := 1
-		for i+n < len(e.units) && e.units[i+n].message == e.units[i].message {
-			n++
-		}
-		e.uiMessage(e.units[i : i+n])
-		i += n
+	for units := range byMessage(e.units) {
+		e.uiMessage(units)
 	}
 }
 
