@@ -99,7 +99,7 @@ func (s *Store) History(ctx context.Context, tip SpanRef, w Window) iter.Seq2[*E
 		if tip.IsZero() {
 			return
 		}
-		entries := entryReader{messages: form.NewReader(s.engine)}
+		entries := entryReader{from: s.engine}
 		for step, err := range s.engine.Path(ctx, tip, w, backend.PathOptions{Bodies: true, Passing: true}) {
 			if err != nil {
 				yield(nil, err)
@@ -150,9 +150,10 @@ func (s *Store) runs(ctx context.Context) structure.RunLookup { return backend.R
 
 // entryReader makes entries, several at a time, the more the longer the history is.
 type entryReader struct {
+	from     form.Blocks
 	free     []Entry
 	size     int
-	messages *form.Reader
+	messages *form.Reader // nil until a message has a form
 }
 
 const mostEntries = 32
@@ -197,6 +198,9 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 
 // said fills in what a message of several pieces, or with a form, says.
 func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i int) error {
+	if r.messages == nil {
+		r.messages = form.NewReader(r.from)
+	}
 	usages := step.Span.Usages[i:form.End(step.Span.Usages, i)]
 	m, err := r.messages.Message(ctx, step, i)
 	if err != nil {

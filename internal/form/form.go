@@ -42,10 +42,9 @@ const (
 	MostPieces  = structure.MostParts
 )
 
-// Holes. A text's hole says how the text is written: it is textHole plus a style. A mark stands
-// before the hole of the first piece where that is not the first hole of a piece.
-// The mark of a tool, at the beginning, says that the first extra is the name of the tool that the
-// first piece belongs to: it stands nowhere else in a usage.
+// Holes and marks. The hole of a text is textHole plus the style that its string is written in.
+// A mark stands before the hole of the first piece where that is not the first hole of a piece.
+// A toolMark at the beginning says that the first extra is the name of the first piece's tool.
 const (
 	mark      = 0x01
 	toolMark  = 0x02
@@ -171,6 +170,24 @@ func FirstAt(form []byte) int {
 		}
 	}
 	return n
+}
+
+// inOrder puts the first of the pieces in its place among the others, in the order of a message.
+func inOrder[P any](pieces []P, place int) {
+	if place < len(pieces) {
+		first := pieces[0]
+		copy(pieces, pieces[1:place+1])
+		pieces[place] = first
+	}
+}
+
+// firstFirst takes inOrder back.
+func firstFirst[P any](pieces []P, place int) {
+	if place < len(pieces) {
+		first := pieces[place]
+		copy(pieces[1:], pieces[:place])
+		pieces[0] = first
+	}
 }
 
 func isHole(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' }

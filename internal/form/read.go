@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -36,7 +35,7 @@ type Message struct {
 	formed bool   // whether there is a form; else the message is its only piece
 	form   []byte // nil where it was erased
 	extras [][]byte
-	first  int // the piece that the form takes first
+	first  int // the place of the piece that stands for the message
 }
 
 // Whole returns the message that is one piece of content.
@@ -106,13 +105,8 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 	if len(f) > 0 && f[0] == toolMark && len(m.extras) > 0 {
 		m.Pieces[0].Name = string(m.extras[0])
 	}
-	if m.first = FirstAt(f); m.first > 0 && m.first < len(m.Pieces) {
-		first := m.Pieces[0]
-		copy(m.Pieces, m.Pieces[1:m.first+1])
-		m.Pieces[m.first] = first
-	} else {
-		m.first = 0
-	}
+	m.first = FirstAt(f)
+	inOrder(m.Pieces, m.first)
 	return m, nil
 }
 
@@ -168,20 +162,12 @@ func (m *Message) Inline() []byte {
 	if f == nil || size > content.InlineLimit {
 		return nil
 	}
-	body, err := Join(f, m.extras, m.asGiven(bodies))
+	firstFirst(bodies, m.first)
+	body, err := Join(f, m.extras, bodies)
 	if err != nil || len(body) > content.InlineLimit {
 		return nil
 	}
 	return body
-}
-
-// asGiven puts the piece first that the form takes first.
-func (m *Message) asGiven(bodies [][]byte) [][]byte {
-	if m.first == 0 {
-		return bodies
-	}
-	first := bodies[m.first]
-	return slices.Insert(slices.Delete(bodies, m.first, m.first+1), 0, first)
 }
 
 // Original returns the message as it was given, whatever its size. If some of it was erased,
@@ -203,7 +189,8 @@ func (r *Reader) Original(ctx context.Context, m *Message) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return Join(m.form, m.extras, m.asGiven(bodies))
+	firstFirst(bodies, m.first)
+	return Join(m.form, m.extras, bodies)
 }
 
 // Body returns the body of a piece, whatever its size.

@@ -235,9 +235,7 @@ func (s *splitter) said() (Said, bool) {
 		}
 	}
 	if first > 0 {
-		p := s.pieces[first]
-		copy(s.pieces[1:first+1], s.pieces[:first])
-		s.pieces[0] = p
+		firstFirst(s.pieces, first)
 		at := s.holes[first].at
 		s.form = append(s.form[:at+1], s.form[at:]...)
 		s.form[at] = mark

@@ -16,19 +16,11 @@ func Text(message []byte, role string) string {
 	if !ok {
 		return strings.ToValidUTF8(string(message), "\ufffd")
 	}
-	first := FirstAt(said.Form)
-	pieces := make([]Stored, 0, len(said.Pieces))
-	for i := 1; i <= len(said.Pieces); i++ {
-		k := i
-		switch {
-		case i == first+1:
-			k = 0
-		case i > first+1:
-			k = i - 1
-		}
-		p := said.Pieces[k]
-		pieces = append(pieces, Stored{Piece: p, Size: int64(len(p.Body))})
+	pieces := make([]Stored, len(said.Pieces))
+	for i, p := range said.Pieces {
+		pieces[i] = Stored{Piece: p, Size: int64(len(p.Body))}
 	}
+	inOrder(pieces, FirstAt(said.Form))
 	return Tell(pieces)
 }
 
