@@ -174,68 +174,14 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 	}
 	removed := make(map[string]bool)
 
-	// Threads.
-	for id, deleted := range c.threads {
-		key := keyOfThread(id)
-		if deleted {
-			removed[key] = true
-		}
-		t, err := w.state.Thread(ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) {
-			removed[key] = true
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		s := touch(scope{key: key, thread: id})
-		s.full = s.full || c.full[id]
-		if c.keeps[id] && !s.full && !removed[key] {
-			if s.runs, err = w.unseen(ctx, t); err != nil {
-				return nil, err
-			}
-		}
+	if err := w.resolveThreads(ctx, c, touch, removed); err != nil {
+		return nil, err
 	}
-
 	if err := w.resolveRuns(ctx, c.runs, touch); err != nil {
 		return nil, err
 	}
-
-	// Contexts, with where they were before.
-	pins, err := w.pinsOf(ctx, c.contexts)
-	if err != nil {
+	if err := w.resolveContexts(ctx, c, touch, removed); err != nil {
 		return nil, err
-	}
-	for id := range c.contexts {
-		before, was := pins[contextPin(id)]
-		now, err := w.state.Context(ctx, id)
-		gone := errors.Is(err, lineage.ErrNotFound)
-		if err != nil && !gone {
-			return nil, err
-		}
-		var s *scope
-		switch {
-		case gone:
-		case !now.Thread.IsZero():
-			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
-		case !w.ChatsOnly:
-			s = touch(scope{key: keyOfContext(id), context: id})
-		}
-		if s != nil {
-			s.contexts = append(s.contexts, id)
-		}
-		if !was || s != nil && s.key == before.scope {
-			if was && !s.full {
-				s.full, err = w.movedBack(ctx, before.at, now.Tip)
-				if err != nil {
-					return nil, err
-				}
-			}
-			continue
-		}
-		if err := w.left(ctx, before.scope, touch, removed); err != nil {
-			return nil, err
-		}
 	}
 
 	// Which of them the database has.
@@ -280,6 +226,72 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		todo.scopes = append(todo.scopes, s)
 	}
 	return w.finishWork(ctx, todo, c, removed)
+}
+
+// resolveThreads notes the threads that changed, and in removed those that the database must lose.
+func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) error {
+	for id, deleted := range c.threads {
+		key := keyOfThread(id)
+		if deleted {
+			removed[key] = true
+		}
+		t, err := w.state.Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			removed[key] = true
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s := touch(scope{key: key, thread: id})
+		s.full = s.full || c.full[id]
+		if c.keeps[id] && !s.full && !removed[key] {
+			if s.runs, err = w.unseen(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resolveContexts notes the contexts that changed, and the scopes in which they were before.
+func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) error {
+	pins, err := w.pinsOf(ctx, c.contexts)
+	if err != nil {
+		return err
+	}
+	for id := range c.contexts {
+		before, was := pins[contextPin(id)]
+		now, err := w.state.Context(ctx, id)
+		gone := errors.Is(err, lineage.ErrNotFound)
+		if err != nil && !gone {
+			return err
+		}
+		var s *scope
+		switch {
+		case gone:
+		case !now.Thread.IsZero():
+			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
+		case !w.ChatsOnly:
+			s = touch(scope{key: keyOfContext(id), context: id})
+		}
+		if s != nil {
+			s.contexts = append(s.contexts, id)
+		}
+		if !was || s != nil && s.key == before.scope {
+			if was && !s.full {
+				s.full, err = w.movedBack(ctx, before.at, now.Tip)
+				if err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if err := w.left(ctx, before.scope, touch, removed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unseen returns the runs of a thread of which the database does not have all. A thread that
