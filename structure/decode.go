@@ -301,7 +301,10 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
 		c.fail("unknown kind of usage")
 	}
-	flags := c.usageFlags(u.Kind)
+	flags := Present(c.uint("usage flags"))
+	if !(flags &^ usageLocal).Possible(u.Kind) {
+		c.fail("impossible usage flags")
+	}
 	if flags&usageLocal == 0 {
 		u.Content = c.contentID("content id")
 	} else if back := c.uint("local block"); c.err == nil {
@@ -309,12 +312,12 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	}
 	switch u.Kind {
 	case MessageUsage:
-		if code := c.byte("role"); code == 0 {
+		if number := c.byte("role"); number == 0 {
 			u.Role = c.string("role")
-		} else if int(code) < len(roleNames) {
-			u.Role = roleNames[code]
+		} else if role, ok := RoleOf(int(number)); ok {
+			u.Role = role
 		} else if c.err == nil {
-			c.err = fmt.Errorf("%w: role %d", ErrUnknownVersion, code)
+			c.err = fmt.Errorf("%w: role %d", ErrUnknownVersion, number)
 		}
 	case DocumentUsage:
 		u.Document, u.Revision = c.string("document"), c.uint("revision")
@@ -328,61 +331,45 @@ func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
 	c.announced(u, flags, blocks)
 }
 
-// usageFlags reads the flags of a usage of a kind.
-func (c *cursor) usageFlags(kind UsageKind) uint64 {
-	flags := c.uint("usage flags")
-	if flags >= usageAside<<1 {
-		c.fail("unknown usage flags")
-	}
-	if flags&(usageUnique|usageVersion) != 0 && flags&usageSource == 0 || flags&usageUnique != 0 && flags&usageVersion != 0 ||
-		kind != MessageUsage && flags&(usageForm|usageOpaque) != 0 || flags&usageExtras != 0 && flags&usageForm == 0 ||
-		flags&usageOpaque != 0 && flags&usageForm != 0 || flags&usageAside != 0 && flags&usageMetadata != 0 {
-		c.fail("usage flags contradict each other")
-	}
-	return flags
-}
-
 // announced reads the fields that the flags of a usage announce.
-func (c *cursor) announced(u *Usage, flags uint64, blocks locals) {
-	u.Opaque = flags&usageOpaque != 0
-	if flags&usageSource != 0 {
+func (c *cursor) announced(u *Usage, flags Present, blocks locals) {
+	u.Opaque = flags&IsOpaque != 0
+	if flags&HasSource != 0 {
 		u.SourceID = c.someString("source id")
 	}
-	if flags&usageMetadata != 0 {
+	if flags&HasMetadata != 0 {
 		u.Metadata = c.bytes("metadata")
 	}
-	if flags&usageBy != 0 {
+	if flags&HasBy != 0 {
 		u.By = c.attribution()
 	}
-	if flags&usageForm != 0 {
+	if flags&HasForm != 0 {
 		u.Form = c.named("form", blocks)
 	}
-	if flags&usageName != 0 {
-		if u.Name = c.someString("name"); u.Kind != MessageUsage && u.Kind != PartUsage {
-			c.fail("name of what is no message")
-		}
+	if flags&HasName != 0 {
+		u.Name = c.someString("name")
 	}
-	if flags&usageOrigin != 0 {
+	if flags&HasOrigin != 0 {
 		o := c.blockOrigin()
 		u.Origin = &o
 	}
-	if flags&usageType != 0 {
+	if flags&HasType != 0 {
 		if u.Type = c.mediaType(); u.Type == "" {
 			c.fail("media type is announced but empty")
 		}
 	}
-	if flags&usageUnique != 0 {
+	if flags&HasUnique != 0 {
 		u.Lookup = 1
 	}
-	if flags&usageVersion != 0 {
+	if flags&HasVersion != 0 {
 		if u.Lookup = c.uint("version"); u.Lookup < 2 {
 			c.fail("impossible version")
 		}
 	}
-	if flags&usageExtras != 0 {
+	if flags&HasExtras != 0 {
 		c.extras(u)
 	}
-	if flags&usageAside != 0 {
+	if flags&HasMetadataContent != 0 {
 		u.MetadataContent = c.named("metadata", blocks)
 	}
 }

@@ -17,22 +17,9 @@ const (
 	spanFollowed             // directly follows the span record before it in the commit: no ref
 )
 
-// Flags of a usage, the frequent ones first: those up to 64 take one byte.
-const (
-	usageLocal    = 1 << iota // content is a block of the same commit, given by its place
-	usageSource               // a source id follows
-	usageUnique               // the first of its source id
-	usageMetadata             // metadata follows
-	usageBy                   // an attribution follows
-	usageForm                 // the content that is the form follows
-	usageName                 // a name follows
-	usageOrigin               // the origin of a block follows
-	usageType                 // a media type follows
-	usageVersion              // a version of its source id follows, 2 or more
-	usageExtras               // extras follow
-	usageOpaque               // the content is the whole message
-	usageAside                // the content that is the metadata follows
-)
+// usageLocal says that a usage's content is a block of the same commit, given by its place. The other flags of a usage
+// are the fields that are present.
+const usageLocal Present = 1
 
 // Flags of an attribution.
 const (
@@ -50,11 +37,6 @@ const (
 
 // maxTreeSize is the most bytes that a body which is not at hand can claim to have.
 const maxTreeSize = 1 << 62
-
-var (
-	roleCodes = map[string]byte{"user": 1, "assistant": 2, "system": 3, "tool": 4, "developer": 5, "function": 6}
-	roleNames = [...]string{1: "user", 2: "assistant", 3: "system", 4: "tool", 5: "developer", 6: "function"}
-)
 
 // Encoder turns commits into their binary form. It keeps its buffers between
 // commits; it is not safe for concurrent use.
@@ -234,12 +216,12 @@ func follows(ref, last SpanRef) bool {
 }
 
 func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
-	flags := usageFlags(u)
+	flags := u.Present()
 	local := e.localBlock(u.Content)
 	if local >= 0 {
 		flags |= usageLocal
 	}
-	b = appendUint(append(b, kindByte(u)), flags)
+	b = appendUint(append(b, kindByte(u)), uint64(flags))
 	if local >= 0 {
 		b = appendUint(b, uint64(local))
 	} else {
@@ -247,10 +229,9 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	}
 	switch u.Kind {
 	case MessageUsage:
-		if code, ok := roleCodes[u.Role]; ok {
-			b = append(b, code)
-		} else {
-			b = appendString(append(b, 0), u.Role)
+		number := RoleNumber(u.Role)
+		if b = append(b, byte(number)); number == 0 {
+			b = appendString(b, u.Role)
 		}
 	case DocumentUsage:
 		b = appendUint(appendString(b, u.Document), u.Revision)
@@ -261,81 +242,39 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	return e.announced(b, u, flags)
 }
 
-// usageFlags returns the flags of a usage, without the one that depends on the commit.
-func usageFlags(u *Usage) (flags uint64) {
-	if u.Name != "" && (u.Kind == MessageUsage || u.Kind == PartUsage) {
-		flags |= usageName
-	}
-	if u.Type != "" {
-		flags |= usageType
-	}
-	if u.Origin != nil {
-		flags |= usageOrigin
-	}
-	if u.SourceID != "" {
-		flags |= usageSource
-	}
-	switch u.Lookup {
-	case 0:
-	case 1:
-		flags |= usageUnique
-	default:
-		flags |= usageVersion
-	}
-	if u.Metadata != nil {
-		flags |= usageMetadata
-	}
-	if u.By != (content.Attribution{}) {
-		flags |= usageBy
-	}
-	if !u.Form.IsZero() {
-		flags |= usageForm
-	}
-	if len(u.Extras) > 0 {
-		flags |= usageExtras
-	}
-	if u.Opaque {
-		flags |= usageOpaque
-	}
-	if !u.MetadataContent.IsZero() {
-		flags |= usageAside
-	}
-	return flags
-}
-
 // announced writes the fields that the flags of a usage announce.
-func (e *Encoder) announced(b []byte, u *Usage, flags uint64) []byte {
-	if flags&usageSource != 0 {
+func (e *Encoder) announced(b []byte, u *Usage, flags Present) []byte {
+	if flags&HasSource != 0 {
 		b = appendString(b, u.SourceID)
 	}
-	if flags&usageMetadata != 0 {
+	if flags&HasMetadata != 0 {
 		b = appendBytes(b, u.Metadata)
 	}
-	if flags&usageBy != 0 {
+	if flags&HasBy != 0 {
 		b = appendAttribution(b, &u.By)
 	}
-	if flags&usageForm != 0 {
+	if flags&HasForm != 0 {
 		b = e.named(b, u.Form)
 	}
-	if flags&usageName != 0 {
+	if flags&HasName != 0 {
 		b = appendString(b, u.Name)
 	}
-	if flags&usageOrigin != 0 {
+	if flags&HasOrigin != 0 {
 		b = appendBlockOrigin(b, u.Origin)
 	}
-	if flags&usageType != 0 {
+	if flags&HasType != 0 {
 		b = appendMediaType(b, u.Type)
 	}
-	if flags&usageVersion != 0 {
+	if flags&HasVersion != 0 {
 		b = appendUint(b, u.Lookup)
 	}
-	if flags&usageExtras != 0 {
+	if flags&HasExtras != 0 {
 		b = appendUint(b, uint64(len(u.Extras)))
 		for _, extra := range u.Extras {
 			b = appendBytes(b, extra)
 		}
 	}
-	if flags&usageAside != 0 {
+	if flags&HasMetadataContent != 0 {
 		b = e.named(b, u.MetadataContent)
 	}
 	return b

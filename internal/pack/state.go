@@ -70,13 +70,13 @@ const (
 	symbolOriginHas
 	symbolBy
 	symbolPiece
-	symbolRare
 	symbolForm
 	symbolRef
 	symbolSpan
 	symbolUsage
-	symbolUsageHas
-	symbolUsageMore
+	symbolUsageCommon
+	symbolUsageOther
+	symbolUsageRare
 	symbolContent
 	symbolFlag
 	symbolPresent

@@ -1,115 +1,64 @@
 package pack
 
 import (
-	"slices"
-
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
 )
 
-const (
-	usageName = 1 << iota
-	usageType
-	usageOrigin
-	usageSource
-)
-
-const (
-	usageMetadata = 1 << iota
-	usageUnique
-	usageVersion
-	usageMore // what is rare follows
-)
-
-const (
-	usageForm = 1 << iota
-	usageExtras
-	usageOpaque
-	usageAside // metadata that is content
-)
-
-var roles = [...]string{"", "user", "assistant", "system", "tool", "developer", "function"}
-
 func (f *former) usage(u *structure.Usage) {
 	u.Kind = structure.UsageKind(f.symbol(symbolUsage, int(u.Kind)))
-	has, more, rare := usageHas(u)
-	has, more = f.symbol(symbolUsageHas, has), f.symbol(symbolUsageMore, more)
+	has := f.present(u)
 	f.contentOf()
-	if more&usageMore != 0 {
-		f.rare(u, rare)
-	}
+	f.named(u, has)
 	if !f.ofKind(u) {
 		f.fail(errForm)
 		return
 	}
 	u.CreatedAt = f.when(symbolWhenUsage, fieldUsageWhen, u.CreatedAt)
-	if has&usageName != 0 {
+	if has&structure.HasName != 0 {
 		u.Name = f.str(textName, u.Name)
 	}
-	if has&usageType != 0 {
+	if has&structure.HasType != 0 {
 		u.Type = f.str(textType, u.Type)
 	}
-	f.attribution(&u.By)
-	if has&usageOrigin != 0 {
+	if has&structure.HasBy != 0 {
+		f.attribution(&u.By)
+	}
+	if has&structure.HasOrigin != 0 {
 		if u.Origin == nil {
 			u.Origin = new(content.BlockOrigin)
 		}
 		f.origin(u.Origin)
 	}
-	if has&usageSource != 0 {
+	if has&structure.HasSource != 0 {
 		u.SourceID = f.str(textUsageSource, u.SourceID)
 	}
 	switch {
-	case more&usageVersion != 0:
+	case has&structure.HasVersion != 0:
 		u.Lookup = f.num(fieldVersion, u.Lookup)
-	case more&usageUnique != 0:
+	case has&structure.HasUnique != 0:
 		u.Lookup = 1
 	}
-	if more&usageMetadata != 0 {
+	if has&structure.HasMetadata != 0 {
 		u.Metadata = []byte(f.str(textUsageMetadata, string(u.Metadata)))
 	}
+	if has&structure.HasExtras != 0 {
+		f.extras(u)
+	}
+	u.Opaque = has&structure.IsOpaque != 0
 }
 
-// usageHas returns which optional fields a usage has.
-func usageHas(u *structure.Usage) (has, more, rare int) {
-	if u.Name != "" {
-		has |= usageName
+// present codes which fields a usage has, in groups of four.
+func (f *former) present(u *structure.Usage) structure.Present {
+	p := u.Present() >> 1
+	common := f.symbol(symbolUsageCommon, int(p&15))
+	other := f.symbol(symbolUsageOther, int(p>>4&15))
+	rare := f.symbol(symbolUsageRare, int(p>>8))
+	p = structure.Present(common|other<<4|rare<<8) << 1
+	if !p.Possible(u.Kind) {
+		f.fail(errForm)
 	}
-	if u.Type != "" {
-		has |= usageType
-	}
-	if u.Origin != nil {
-		has |= usageOrigin
-	}
-	if u.SourceID != "" {
-		has |= usageSource
-	}
-	if u.Metadata != nil {
-		more |= usageMetadata
-	}
-	switch u.Lookup {
-	case 0:
-	case 1:
-		more |= usageUnique
-	default:
-		more |= usageVersion
-	}
-	if !u.Form.IsZero() {
-		rare |= usageForm
-	}
-	if len(u.Extras) > 0 {
-		rare |= usageExtras
-	}
-	if u.Opaque {
-		rare |= usageOpaque
-	}
-	if !u.MetadataContent.IsZero() {
-		rare |= usageAside
-	}
-	if rare != 0 {
-		more |= usageMore
-	}
-	return has, more, rare
+	return p
 }
 
 // ofKind codes the fields that usages of this kind have. It returns false for an unknown
@@ -118,15 +67,14 @@ func (f *former) ofKind(u *structure.Usage) bool {
 	switch u.Kind {
 	case structure.MessageUsage:
 		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
-		role := f.c.symbol(columnRole, max(slices.Index(roles[1:], u.Role)+1, 0))
-		if role >= len(roles) {
-			return false
-		}
-		if role > 0 {
-			u.Role = roles[role]
-		} else {
+		number := f.c.symbol(columnRole, structure.RoleNumber(u.Role))
+		if number == 0 {
 			u.Role = f.str(textRole, u.Role)
+			return true
 		}
+		role, ok := structure.RoleOf(number)
+		u.Role = role
+		return ok
 	case structure.DocumentUsage:
 		u.Document = f.str(textDocument, u.Document)
 		u.Revision = f.num(fieldRevision, u.Revision)
@@ -140,29 +88,26 @@ func (f *former) ofKind(u *structure.Usage) bool {
 	return true
 }
 
-// named stands for content that a usage names until it is known.
-var named = content.ID{0: 0xff}
+// pending stands for content that a usage names until it is known.
+var pending = content.ID{0: 0xff}
 
-// rare codes what few usages have. Content that is named is coded behind that of the usage.
-func (f *former) rare(u *structure.Usage, rare int) {
-	if rare = f.symbol(symbolRare, rare); rare&usageForm != 0 {
-		f.contentOf()
-	}
-	if rare&usageAside != 0 {
-		f.contentOf()
-	}
-	u.Opaque = rare&usageOpaque != 0
-	if !f.c.writing {
-		if rare&usageForm != 0 {
-			u.Form = named
+// named codes the content that a usage names beside its own, behind that.
+func (f *former) named(u *structure.Usage, has structure.Present) {
+	for _, field := range [...]struct {
+		bit structure.Present
+		id  *content.ID
+	}{{structure.HasForm, &u.Form}, {structure.HasMetadataContent, &u.MetadataContent}} {
+		if has&field.bit == 0 {
+			continue
 		}
-		if rare&usageAside != 0 {
-			u.MetadataContent = named
+		f.contentOf()
+		if !f.c.writing {
+			*field.id = pending
 		}
 	}
-	if rare&usageExtras == 0 {
-		return
-	}
+}
+
+func (f *former) extras(u *structure.Usage) {
 	n := f.count(fieldExtras, len(u.Extras), structure.MostExtras)
 	for i := 0; i < n && f.err == nil && !f.c.spent(); i++ {
 		if !f.c.writing {
@@ -192,7 +137,7 @@ func (f *former) contentOf() {
 		case r.back > 0:
 			how = contentBack
 		default:
-			how = r.named()
+			how = r.elsewhere()
 		}
 	}
 	f.used++
@@ -205,22 +150,22 @@ func (f *former) contentOf() {
 		f.blockBack(&r)
 	default:
 		r.back = -1
-		f.named(how, &r)
+		f.elsewhere(how, &r)
 	}
 	if !f.c.writing {
 		f.commit.content = append(f.commit.content, r)
 	}
 }
 
-// named is how content is coded that is none of the commit's.
-func (r *contentRef) named() int {
+// elsewhere is how content is coded that is none of the commit's.
+func (r *contentRef) elsewhere() int {
 	if r.body >= 0 {
 		return contentBody
 	}
 	return contentID
 }
 
-func (f *former) named(how int, r *contentRef) {
+func (f *former) elsewhere(how int, r *contentRef) {
 	switch how {
 	case contentBody:
 		r.body = int64(f.at.nextBody - f.num(fieldBody, f.at.nextBody-uint64(r.body)))
@@ -246,6 +191,6 @@ func (f *former) blockBack(r *contentRef) {
 	case f.commit.rest == nil || r.back >= structure.LocalBlocks:
 		f.fail(errForm)
 	default:
-		f.named(f.symbol(symbolContent, r.named()), r)
+		f.elsewhere(f.symbol(symbolContent, r.elsewhere()), r)
 	}
 }
