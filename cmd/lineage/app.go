@@ -102,7 +102,7 @@ A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
 the nearest .lineage in the current folder or one above it. A thread is a conversation with
 branches; commands work on the one given by --thread or LINEAGE_THREAD, or else the one
 chosen by 'lineage thread use', or the one that changed last, which is listed first. A thread is
-named by its id, the 8 digits that are shown of it, or its title. Titles and parts of ids are
+named by its id, the 8 digits that are shown of it, or its title. Fewer digits are
 looked up by reading all threads.
 
 Positions are written as names: a branch (main), a checkpoint, an id or the beginning of

@@ -203,8 +203,8 @@ func requireBeginnings[T any](t *testing.T, ids map[string]T, suffix string, fin
 	}
 }
 
-// The short form of a thread's id finds it without looking at the others.
-func TestShortFormsFindThreadsAtTheSameCost(t *testing.T) {
+// The short form of a thread's id, and a title, find it without looking at the others.
+func TestThreadsAreFoundAtTheSameCost(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		ctx, below := t.Context(), lineagetest.New(t, lineage.Options{})
 		var last *lineage.Thread
@@ -213,6 +213,8 @@ func TestShortFormsFindThreadsAtTheSameCost(t *testing.T) {
 			last, err = below.CreateThread(ctx, lineage.ThreadOptions{Title: "like all others"})
 			require.NoError(t, err)
 		}
+		titled, err := below.CreateThread(ctx, lineage.ThreadOptions{Title: "Not like others"})
+		require.NoError(t, err)
 		engine := backendtest.NewCounting(write.Of(below).Engine())
 		r := New(lineage.New(engine), nil)
 		costs := make(map[string]int64)
@@ -225,6 +227,11 @@ func TestShortFormsFindThreadsAtTheSameCost(t *testing.T) {
 				})
 			}
 		}
+		costs["title"] = engine.Cost(func() {
+			found, err := r.Thread(ctx, "not like Others")
+			require.NoError(t, err)
+			require.Equal(t, titled.ID(), found.ID())
+		})
 		return costs
 	})
 }

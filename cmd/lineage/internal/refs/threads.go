@@ -14,8 +14,8 @@ import (
 const maxThreads = 20_000
 
 // Thread returns the thread that a name stands for: its id of its maker's choice, its id
-// or the short form of that, its title, or the beginning or end of its id. For a title or
-// a beginning it looks at all threads.
+// or the short form of that, its title, or the beginning or end of its id. For a beginning
+// it looks at all threads.
 func (r *Resolver) Thread(ctx context.Context, text string) (*lineage.Thread, error) {
 	t, err := r.threadNamed(ctx, text)
 	if t != nil || err != nil {
@@ -44,7 +44,7 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 		}
 		return t, err
 	}
-	for _, find := range []func(context.Context, string) ([]*structure.Thread, error){r.threadsEnding, r.threadsLike} {
+	for _, find := range []func(context.Context, string) ([]*structure.Thread, error){r.threadsEnding, r.threadsTitled, r.threadsLike} {
 		found, err := find(ctx, text)
 		if err != nil {
 			return nil, err
@@ -83,28 +83,44 @@ func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure
 	return found, nil
 }
 
-// threadsLike returns threads that have text as their title, else threads whose ids it
-// abbreviates otherwise than by their short form. It looks at all threads.
+// threadsTitled returns threads that have text as their title, in upper or lower case.
+func (r *Resolver) threadsTitled(ctx context.Context, text string) ([]*structure.Thread, error) {
+	var found []*structure.Thread
+	title := backend.FoldCase(text)
+	for l, err := range r.view.ListThreads(ctx, backend.ThreadQuery{TitlePrefix: text}) {
+		if err != nil {
+			return nil, err
+		}
+		if backend.FoldCase(l.Title) != title {
+			continue
+		}
+		if found = append(found, l.Thread); len(found) > maxMatches {
+			break
+		}
+	}
+	return found, nil
+}
+
+// threadsLike returns threads whose ids text abbreviates otherwise than by their short form.
+// It looks at all threads.
 func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.Thread, error) {
-	short := strings.ToLower(text)
-	var byID, byTitle []*structure.Thread
+	text = strings.ToLower(text)
+	if !isShort(text) {
+		return nil, nil
+	}
+	var found []*structure.Thread
 	for t, err := range r.view.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case strings.EqualFold(t.Title, text):
-			if byTitle = append(byTitle, t); len(byTitle) > maxMatches {
-				return byTitle, nil
-			}
-		case len(byID) <= maxMatches && isShort(text) && matches(t.ID, short):
-			byID = append(byID, t)
+		if !matches(t.ID, text) {
+			continue
+		}
+		if found = append(found, t); len(found) > maxMatches {
+			break
 		}
 	}
-	if len(byTitle) > 0 {
-		return byTitle, nil
-	}
-	return byID, nil
+	return found, nil
 }
 
 func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {
