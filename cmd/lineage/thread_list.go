@@ -211,16 +211,30 @@ func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	first, err := s.store.At(ctx, tip, 1)
-	if err != nil {
+	first, err := s.opening(ctx, tip)
+	if err != nil || first == nil {
 		return "", err
 	}
-	entries, err := s.store.Span(ctx, first)
-	if err != nil {
-		return "", err
-	}
-	begins, err := s.preview(ctx, entries[0])
+	begins, err := s.preview(ctx, first)
 	return screen.Cut(begins, 80), err
+}
+
+// opening returns the message that tells what a history is about: the first of a user if
+// it is among the first few, else the first of all. It is nil if there is none.
+func (s *session) opening(ctx context.Context, tip lineage.SpanRef) (first *lineage.Entry, err error) {
+	const few = 4
+	for e, err := range s.store.History(ctx, tip, lineage.Window{To: few}) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Role == "user" {
+			return e, nil
+		}
+		if first == nil {
+			first = e
+		}
+	}
+	return first, nil
 }
 
 // shortText returns the end of an id, as refs.Short does.
