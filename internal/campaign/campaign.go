@@ -67,11 +67,32 @@ func Long(t testing.TB) {
 	}
 }
 
-// Checks sets how often rapid tries a property, unless -rapid.checks is given, and returns what sets it back. TestMain
-// calls it, or a test that runs by itself. With -short rapid does a fifth on its own.
+// Seed returns what a test of random cases begins with: a new number in a campaign, and always the same in an ordinary
+// run. So a change is not refused for what an earlier one did, and campaigns find what nobody has seen.
+func Seed() uint64 {
+	if Runs() {
+		return rand.Uint64()
+	}
+	return ordinarySeed
+}
+
+const ordinarySeed = 20
+
+// Checks sets how often rapid tries a property and, in an ordinary run, its seed, unless -rapid.checks and -rapid.seed are
+// given. It returns what sets both back. TestMain calls it, or a test that runs by itself. With -short rapid does a fifth
+// on its own.
 func Checks(ordinary int) (restore func()) {
 	flag.Parse()
-	const name = "rapid.checks"
+	checks := choose("rapid.checks", strconv.Itoa(rounds(ordinary, length(), false)))
+	if Runs() {
+		return checks
+	}
+	seed := choose("rapid.seed", strconv.Itoa(ordinarySeed))
+	return func() { checks(); seed() }
+}
+
+// choose sets a flag that was not given, and returns what sets it back.
+func choose(name, value string) (restore func()) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 	if given {
@@ -80,7 +101,7 @@ func Checks(ordinary int) (restore func()) {
 	// flag.Set would make this the choice of whoever runs the tests.
 	set := flag.Lookup(name).Value
 	was := set.String()
-	if err := set.Set(strconv.Itoa(rounds(ordinary, length(), false))); err != nil {
+	if err := set.Set(value); err != nil {
 		panic(err)
 	}
 	return func() { _ = set.Set(was) }

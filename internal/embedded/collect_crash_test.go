@@ -60,8 +60,8 @@ func (s *collectStore) crashed(c crashfs.Crash) *collectStore {
 // the collection, or what it is after it, and remains that when it is used. The next collection does the
 // rest, through more crashes.
 func TestCollectCrashAtEveryOperation(t *testing.T) {
-	for range campaign.Rounds(3) {
-		seed := rand.Uint64()
+	for i := range campaign.Rounds(3) {
+		seed := campaign.Seed() + uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { crashCollections(t, seed) })
 	}
 }

@@ -179,7 +179,7 @@ func eachFlip(t *testing.T, v *victim, n int, rng *rand.Rand, fn func(offset int
 // used, or every read gives the right answer or an error. The process lives.
 func TestCrashFlippedByte(t *testing.T) {
 	v := newVictim(t)
-	seed := rand.Uint64()
+	seed := campaign.Seed()
 	t.Logf("seed %d, %d bytes", seed, len(v.clean))
 	rng := rand.New(rand.NewPCG(seed, 0))
 	unusable, failed, older := 0, 0, 0
@@ -214,7 +214,7 @@ func TestCrashFlippedByteThenWrite(t *testing.T) {
 	v := newVictim(t)
 	whole, err := os.ReadFile(v.path)
 	require.NoError(t, err)
-	seed := rand.Uint64()
+	seed := campaign.Seed()
 	t.Logf("seed %d, %d bytes", seed, len(v.clean))
 	rng := rand.New(rand.NewPCG(seed, 0))
 	outcomes := map[string]int{}

@@ -3,6 +3,7 @@ package message
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
@@ -30,9 +31,14 @@ type shape struct {
 }
 
 var (
-	aText    = &shape{starts: `"`}
-	aNumber  = &shape{starts: "1"}
-	aBool    = &shape{starts: "tf"}
+	aText   = &shape{starts: `"`}
+	aNumber = &shape{starts: "1"}
+	aBool   = &shape{starts: "tf"}
+	// anInteger is one that 64 bits hold, as the APIs' own types have them.
+	anInteger = &shape{starts: "1", is: func(raw []byte) bool {
+		_, err := strconv.ParseInt(string(raw), 10, 64)
+		return err == nil
+	}}
 	anything = &shape{starts: `"{[1tfn`}
 	anObject = &shape{starts: "{", open: true}
 	notBlank = textThat(func(s string) bool { return !isBlank(s) })

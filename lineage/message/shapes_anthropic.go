@@ -58,9 +58,6 @@ var (
 	anthropicCall = objectOf([]string{"type", "id", "name", "input"}, members{
 		"type": oneOf("tool_use"), "id": anthropicID, "name": anthropicTool, "input": anObject, "cache_control": cacheControl,
 	})
-	hostedResult = objectOf([]string{"type", "tool_use_id", "content"}, members{
-		"type": aText, "tool_use_id": anthropicID, "cache_control": cacheControl, "content": anything,
-	})
 	anthropicUserBlock = typed("type", map[string]*shape{
 		"text": anthropicText, "image": anthropicImage, "document": anthropicDocument, "tool_result": anthropicResult,
 	})
@@ -71,8 +68,11 @@ var (
 		"server_tool_use": objectOf([]string{"type", "id", "name", "input"}, members{
 			"type": aText, "id": anthropicID, "name": serverTools, "input": anObject, "cache_control": cacheControl,
 		}),
-		"web_search_tool_result": hostedResult, "web_fetch_tool_result": hostedResult, "code_execution_tool_result": hostedResult,
-		"bash_code_execution_tool_result": hostedResult, "text_editor_code_execution_tool_result": hostedResult,
+		"web_search_tool_result":                 hostedResult(webSearchResult),
+		"web_fetch_tool_result":                  hostedResult(webFetchResult),
+		"code_execution_tool_result":             hostedResult(codeExecutionResult),
+		"bash_code_execution_tool_result":        hostedResult(bashExecutionResult),
+		"text_editor_code_execution_tool_result": hostedResult(textEditorResult),
 	})
 	// anthropicMessage is a message of the Messages API.
 	anthropicMessage = typed("role", map[string]*shape{

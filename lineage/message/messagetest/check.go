@@ -328,9 +328,9 @@ func (c *anthropicCheck) block(b fields, role string) error {
 			return errors.New("thinking without a signature")
 		}
 	case "redacted_thinking":
-	case "web_search_tool_result":
+	case "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result", "text_editor_code_execution_tool_result":
 		if !c.ids[str(b["tool_use_id"])] {
-			return errors.New("a search's result without its call")
+			return errors.New("a hosted tool's result without its call")
 		}
 	default:
 		return fmt.Errorf("a block of type %q", kind)

@@ -240,10 +240,11 @@ func anthropic(t *rapid.T, s step, i int) []string {
 	if s.said != "" {
 		said = append(said, textBlock(s.said))
 	}
-	if rapid.IntRange(0, 4).Draw(t, "searches") == 0 {
+	if rapid.IntRange(0, 4).Draw(t, "hosted") == 0 {
+		h := rapid.SampledFrom(hostedTools).Draw(t, "hosted tool")
 		id := fmt.Sprintf("srvtoolu_%d", i)
-		said = append(said, `{"type":"server_tool_use","id":"`+id+`","name":"web_search","input":{"query":"x"}}`,
-			`{"type":"web_search_tool_result","tool_use_id":"`+id+`","content":[{"type":"web_search_result","url":"https://example.com","title":"X","encrypted_content":"ab"}]}`)
+		said = append(said, `{"type":"server_tool_use","id":"`+id+`","name":"`+h.tool+`","input":{"query":"x"}}`,
+			`{"type":"`+h.tool+`_tool_result","tool_use_id":"`+id+`","content":`+h.result+`}`)
 	}
 	for _, c := range s.calls {
 		said = append(said, spaced(t, `"type":"tool_use"`, `"id":"`+c.id+`"`, `"name":"`+c.tool+`"`, `"input":`+c.input))
@@ -302,4 +303,21 @@ func ui(t *rapid.T, s step, i int) []string {
 		parts = append(parts, `{"type":"data-chart","id":"d","data":{"x":[1]}}`, `{"type":"source-url","sourceId":"s","url":"https://example.com"}`)
 	}
 	return []string{spaced(t, id, `"role":"assistant"`, `"parts":[`+strings.Join(parts, ", ")+`]`)}
+}
+
+// hostedTools are tools that run at the provider, each with something that it gives.
+var hostedTools = []struct{ tool, result string }{
+	{"web_search", `[{"type":"web_search_result","url":"https://example.com","title":"X","encrypted_content":"ab"}]`},
+	{"web_search", `{"type":"web_search_tool_result_error","error_code":"unavailable"}`},
+	{"web_fetch", `{"type":"web_fetch_result","url":"https://example.com","retrieved_at":null,"content":{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}}`},
+	{"web_fetch", `{"type":"web_fetch_tool_result_error","error_code":"unavailable"}`},
+	{"code_execution", `{"type":"code_execution_result","content":[{"type":"code_execution_output","file_id":"f"}],"return_code":0,"stdout":"1","stderr":""}`},
+	{"code_execution", `{"type":"encrypted_code_execution_result","content":[],"return_code":1,"encrypted_stdout":"1","stderr":""}`},
+	{"code_execution", `{"type":"code_execution_tool_result_error","error_code":"unavailable"}`},
+	{"bash_code_execution", `{"type":"bash_code_execution_result","content":[{"type":"bash_code_execution_output","file_id":"f"}],"return_code":0,"stdout":"1","stderr":""}`},
+	{"bash_code_execution", `{"type":"bash_code_execution_tool_result_error","error_code":"unavailable"}`},
+	{"text_editor_code_execution", `{"type":"text_editor_code_execution_view_result","content":"x","file_type":"text","num_lines":1}`},
+	{"text_editor_code_execution", `{"type":"text_editor_code_execution_create_result","is_file_update":true}`},
+	{"text_editor_code_execution", `{"type":"text_editor_code_execution_str_replace_result","lines":["-a","+b"],"old_start":1}`},
+	{"text_editor_code_execution", `{"type":"text_editor_code_execution_tool_result_error","error_code":"unavailable","error_message":"no"}`},
 }
