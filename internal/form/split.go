@@ -2,6 +2,7 @@ package form
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -32,6 +33,13 @@ type splitter struct {
 	size   int // of the extras
 	depth  int
 	over   bool // a bound was passed
+	empty  *emptyAt
+}
+
+// emptyAt is the first place of a message where a text could be and is not.
+type emptyAt struct {
+	at   int // in the form
+	kind structure.Piece
 }
 
 // holeAt is where a piece has its hole in the form, and how the message writes the piece.
@@ -52,6 +60,10 @@ type value struct {
 // value takes a value apart. Texts in it are of the given kind, and belong to a tool.
 func (s *splitter) value(v value, kind structure.Piece, tool string) {
 	if s.over || len(v.raw) == 0 {
+		return
+	}
+	if !v.aside && mayBeEmpty[v.key] && isEmpty(v.raw) {
+		s.nothing(v, kind)
 		return
 	}
 	switch v.raw[0] {
@@ -105,7 +117,15 @@ func (s *splitter) object(v value, kind structure.Piece, tool string) {
 func (s *splitter) member(v value, of *object, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch v.key {
-	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "thought":
+	case "text":
+		if simple && of.copies {
+			s.text(v, structure.DataPiece, "")
+			return true
+		}
+	case "attachments":
+		s.value(v, structure.DataPiece, "")
+		return true
+	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "think":
 		if simple {
 			s.text(v, structure.ReasoningPiece, "")
 			return true
@@ -176,6 +196,15 @@ func (s *splitter) text(v value, kind structure.Piece, tool string) {
 	s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text})
 }
 
+// nothing notes that a value says nothing. The value stays in the form.
+func (s *splitter) nothing(v value, kind structure.Piece) {
+	if s.empty == nil {
+		s.form = append(s.form, s.src[s.copied:v.at]...)
+		s.copied = v.at
+		s.empty = &emptyAt{len(s.form), kind}
+	}
+}
+
 // whole makes a piece of a value as it is written. It makes none of literals and numbers.
 func (s *splitter) whole(v value, kind structure.Piece, tool string) {
 	switch v.raw[0] {
@@ -225,6 +254,10 @@ func (s *splitter) said() (Said, bool) {
 	s.form = append(s.form, s.src[s.copied:]...)
 	if s.over || len(s.form) >= MostForm-1 {
 		return Said{}, false
+	}
+	if len(s.pieces) == 0 && s.empty != nil {
+		s.form = slices.Insert(s.form, s.empty.at, valueHole)
+		return Said{Form: s.form, Extras: s.extras, Pieces: []Piece{{Kind: s.empty.kind, Body: []byte{}}}}, true
 	}
 	s.chooseStyles()
 	first := 0

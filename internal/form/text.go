@@ -37,10 +37,13 @@ func Tell(pieces []Stored) string {
 			pieces[i].tell(&b)
 		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return b.String()
 }
 
 func (p *Stored) tell(b *strings.Builder) {
+	if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+		b.WriteByte('\n')
+	}
 	body := string(p.Body)
 	switch {
 	case p.Erased:
@@ -59,9 +62,6 @@ func (p *Stored) tell(b *strings.Builder) {
 		body = "← " + body
 	}
 	b.WriteString(body)
-	if !strings.HasSuffix(body, "\n") {
-		b.WriteByte('\n')
-	}
 }
 
 // isAddress reports whether the text of a file is where it is, and not the file.
