@@ -105,6 +105,23 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+func TestText(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"content":"a line\n"}`: "a line\n",
+		`{"content":[{"type":"text","text":"a\n"},{"type":"text","text":"b"},{"type":"text","text":"c"}]}`:    "a\nb\nc",
+		`{"role":"assistant","content":"","n":1}`:                                                             "",
+		`{"note":"` + strings.Repeat("x", 300) + `","content":"","trace":"` + strings.Repeat("y", 300) + `"}`: "",
+		`{"role":"assistant","content":[],"id":"m"}`:                                                          "",
+		`{"n":1}`: `{"n":1}`,
+		`{"uuid":"m","text":"hi","content":[{"type":"text","text":"hi"}],"attachments":[{"extracted_content":"the file"}]}`: "hi",
+		`{"from":"function_call","value":"{}"}`:                                                                                 "→ ({})",
+		`{"content":[{"type":"tool_use","name":"look","input":{"q":1}}]}`:                                                       `→ look({"q":1})`,
+		`{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["hi",{"asset_pointer":"file-service://x"}]}}`: "hi\nfile-service://x",
+	} {
+		require.Equal(t, want, form.Text([]byte(message), "assistant"), message)
+	}
+}
+
 // Messages that differ in what is said, in ids and in numbers have one form.
 func TestFormsRepeat(t *testing.T) {
 	forms := make(map[string]bool)
@@ -214,7 +231,7 @@ func TestSplitAny(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, b.String(), string(again))
 		for _, p := range said.Pieces {
-			require.True(t, len(p.Body) > 0 || len(said.Pieces) == 1, "only a message that says nothing has an empty piece")
+			require.True(t, len(p.Body) > 0 || p.Kind != structure.DataPiece, "nothing but a text that is not there is empty")
 		}
 	})
 }

@@ -42,7 +42,8 @@ type emptyAt struct {
 	kind structure.Piece
 }
 
-// holeAt is where a piece has its hole in the form, and how the message writes the piece.
+// holeAt is where a piece has its hole in the form, and how the message writes the piece: nil for
+// the piece of a message that says nothing.
 type holeAt struct {
 	at  int
 	raw []byte
@@ -255,10 +256,7 @@ func (s *splitter) said() (Said, bool) {
 	if s.over || len(s.form) >= MostForm-1 {
 		return Said{}, false
 	}
-	if len(s.pieces) == 0 && s.empty != nil {
-		s.form = slices.Insert(s.form, s.empty.at, valueHole)
-		return Said{Form: s.form, Extras: s.extras, Pieces: []Piece{{Kind: s.empty.kind, Body: []byte{}}}}, true
-	}
+	s.sayNothing()
 	s.chooseStyles()
 	first := 0
 	for i := range s.pieces {
@@ -276,13 +274,32 @@ func (s *splitter) said() (Said, bool) {
 	return Said{Form: s.form, Extras: s.extras, Pieces: s.pieces}, true
 }
 
+// sayNothing makes an empty piece of the place where a text could be, if there is one and the
+// message says nothing else. Its hole stands before the value, which stays in the form.
+func (s *splitter) sayNothing() {
+	if s.empty == nil || slices.ContainsFunc(s.pieces, func(p Piece) bool { return p.Kind != structure.DataPiece }) {
+		return
+	}
+	place := 0
+	for i := range s.holes {
+		if h := &s.holes[i]; h.at < s.empty.at {
+			place++
+		} else {
+			h.at++
+		}
+	}
+	s.form = slices.Insert(s.form, s.empty.at, valueHole)
+	s.pieces = slices.Insert(s.pieces, place, Piece{Kind: s.empty.kind, Body: []byte{}})
+	s.holes = slices.Insert(s.holes, place, holeAt{at: s.empty.at})
+}
+
 // chooseStyles says in the holes of texts how they are written: all in one style if there is
 // one, so that there are few forms. A text that is written in no style is a piece as it is
 // written.
 func (s *splitter) chooseStyles() {
 	var scratch []byte
 	written := func(i, style int) bool {
-		if s.pieces[i].JSON {
+		if s.pieces[i].JSON || s.holes[i].raw == nil {
 			return true
 		}
 		scratch = styles[style].quote(scratch[:0], s.pieces[i].Body)
@@ -295,7 +312,7 @@ func (s *splitter) chooseStyles() {
 		}
 		if n == len(s.pieces) {
 			for i := range s.pieces {
-				if !s.pieces[i].JSON {
+				if !s.pieces[i].JSON && s.holes[i].raw != nil {
 					s.form[s.holes[i].at] = textHole + byte(style)
 				}
 			}
@@ -308,7 +325,7 @@ func (s *splitter) chooseStyles() {
 			style++
 		}
 		switch p := &s.pieces[i]; {
-		case p.JSON:
+		case p.JSON, s.holes[i].raw == nil:
 		case style == len(styles):
 			p.Body, p.JSON = s.holes[i].raw, true
 			s.form[s.holes[i].at] = valueHole

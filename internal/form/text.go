@@ -2,6 +2,7 @@ package form
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -27,13 +28,9 @@ func Text(message []byte, role string) string {
 // Tell is Text for pieces in the order of their message.
 func Tell(pieces []Stored) string {
 	var b strings.Builder
+	data := !slices.ContainsFunc(pieces, func(p Stored) bool { return p.Kind != structure.DataPiece })
 	for i := range pieces {
-		if pieces[i].Kind != structure.DataPiece {
-			pieces[i].tell(&b)
-		}
-	}
-	if b.Len() == 0 {
-		for i := range pieces {
+		if data || pieces[i].Kind != structure.DataPiece {
 			pieces[i].tell(&b)
 		}
 	}
