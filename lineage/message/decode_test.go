@@ -148,7 +148,7 @@ func TestLosses(t *testing.T) {
 				`{"role":"tool","tool_call_id":"c2","content":"3"}`, `{"role":"tool","tool_call_id":"c1","content":"4"}`}, ""},
 		{"system inside", message.Anthropic, []string{text("a"), `{"role":"system","content":"b"}`}, []string{`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`}, "1.-1 no system messages within a conversation: sent as user"},
 		{"the assistant first", message.Anthropic, []string{`{"role":"assistant","content":"a "}`}, []string{`{"role":"user","content":"(The assistant begins.)"}`, `{"role":"assistant","content":"a"}`}, "0.0 no space at the end of a last text of the assistant: left out"},
-		{"unknown members", message.Chat, []string{`{"role":"user", "content":"a" ,"weight":1, "id":"x"}`}, []string{`{"role":"user", "content":"a"}`}, "0.-1 no place for id, weight"},
+		{"unknown members", message.Chat, []string{`{"role":"user", "content":"a" ,"weight":1, "id":"x"}`}, []string{`{"role":"user", "content":"a"}`}, "0.-1 no place for weight"},
 		{"no ids", message.Responses, []string{`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"3"}`},
 			[]string{`{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"call_1","output":"3"}`}, ""},
 		{"a name of a tool", message.Chat, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my tool"`)}, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my_tool"`)}, `1.0 no tool "my tool": called my_tool`},
