@@ -79,11 +79,10 @@
 //
 // # Calls of tools
 //
-// The store does not read bodies. Package archive keeps, and package archive/export
-// knows, a message of a chat endpoint that is more than text as its JSON: Type
-// application/json and the body {"content": …, "tool_calls": […]}. What a tool answered
-// is a message of the role "tool" with the id of the call in its Metadata:
-// {"tool_call_id": …}. [Context.ExtendTogether] makes one step of both.
+// A call of a tool and its result are messages of JSON, as an API has them: Type
+// application/json and the body {"content": …, "tool_calls": […]} or
+// {"tool_call_id": …, "content": …}. Package message reads those of many formats, and writes
+// a history in the format of another. [Context.ExtendTogether] makes one step of both.
 //
 // # Errors
 //

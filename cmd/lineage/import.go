@@ -111,6 +111,10 @@ type importedRecord struct {
 	SharedMessages int64 `json:"shared_messages"`
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64 `json:"new_bytes"`
+	// Converted messages are stored without members that hold or name the messages after them,
+	// Opaque ones whole, because they cannot be taken apart.
+	Converted int64 `json:"converted"`
+	Opaque    int64 `json:"opaque"`
 	// Skipped are items that could not be used, and SkippedCount is how many there are.
 	Skipped      []skippedItem `json:"skipped"`
 	SkippedCount int64         `json:"skipped_count"`
@@ -219,7 +223,7 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 	r := importedRecord{
 		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
 		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
-		NewBytes: report.NewBytes, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
+		NewBytes: report.NewBytes, Converted: report.Converted, Opaque: report.Opaque, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
 		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
 		Ignored: append([]string{}, report.Ignored...), IgnoredCount: report.IgnoredCount,
 	}
@@ -270,6 +274,12 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 		table.Row("shared", screen.Count(r.SharedMessages)+" with the conversation that theirs was forked from")
 	}
 	table.Row("new bytes", screen.Bytes(r.NewBytes))
+	if r.Converted > 0 {
+		table.Row("converted", screen.Plural(r.Converted, "message")+" without links to the messages after them")
+	}
+	if r.Opaque > 0 {
+		table.Row("opaque", screen.Plural(r.Opaque, "message")+" stored whole")
+	}
 	if r.IgnoredCount > 0 {
 		table.Row("ignored", screen.Plural(r.IgnoredCount, "file")+" of no known format")
 	}

@@ -66,7 +66,23 @@ func TestPieces(t *testing.T) {
 			[]string{"text: hi", `input look: {"q":1}`, `output look: {"r":2}`}},
 		{"an unknown long text", "user", `{"content":"hi","note":"` + long + `"}`, []string{"text: hi", "data: " + long}},
 		{"an unknown large value", "user", `{"content":"hi","trace":[` + strings.Repeat("1,", 600) + `1]}`, []string{"text: hi", "data: [" + strings.Repeat("1,", 600) + "1]"}},
-		{"nothing said", "user", ` { "content" : null , "n":1.0, "b": true } `, []string{`data: { "content" : null , "n":1.0, "b": true }`}},
+		{"nothing said", "user", ` { "content" : null , "n":1.0, "b": true } `, []string{"text: "}},
+		{"nothing said by a tool", "tool", `{"content":[ ],"tool_call_id":"c"}`, []string{"output: "}},
+		{"an empty text", "user", `{"id":"m","content":{"content_type":"text","parts":[""]},"n":1}`, []string{"text: "}},
+		{"nothing that could be said", "user", `{"n":[1.0,true]}`, []string{`data: {"n":[1.0,true]}`}},
+		{"an empty text beside a call", "assistant", `{"content":"","tool_calls":[{"function":{"name":"look","arguments":"{}"}}]}`, []string{"input look: {}"}},
+		{"ChatGPT", "assistant", `{"id":"m","author":{"role":"assistant","name":null,"metadata":{}},"content":{"content_type":"text","parts":["hi"]},"metadata":{"model_slug":"x"}}`, []string{"text: hi"}},
+		{"ChatGPT's thoughts", "assistant", `{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`, []string{"reasoning: hm"}},
+		{"ChatGPT's tools", "tool", `{"author":{"role":"tool","name":"python"},"content":{"content_type":"execution_output","text":"3"}}`, []string{"output: 3"}},
+		{"Claude.ai", "user", `{"uuid":"m","text":"hi","content":[{"type":"text","text":"hi"}],"sender":"human","attachments":[{"file_name":"a.txt","extracted_content":"the file"}]}`,
+			[]string{"data: hi", "text: hi", "data: the file"}},
+		{"Claude.ai without blocks", "user", `{"uuid":"m","text":"hi","content":[],"sender":"human","attachments":[]}`, []string{"text: hi"}},
+		{"LibreChat", "assistant", `{"messageId":"m","text":"","content":[{"type":"think","think":"hm"},{"type":"text","text":{"value":"hi"}},{"type":"tool_call","tool_call":{"id":"c","name":"look","args":"{}","output":"found"}}]}`,
+			[]string{"reasoning: hm", "text: hi", "input look: {}", "output look: found"}},
+		{"ShareGPT", "user", `{"from":"human","value":"hi"}`, []string{"text: hi"}},
+		{"a call of ShareGPT", "assistant", `{"from":"function_call","value":"{\"name\":\"look\"}"}`, []string{`input: {"name":"look"}`}},
+		{"a result of ShareGPT", "user", `{"from":"observation","value":"found"}`, []string{"output: found"}},
+		{"an agent's step", "assistant", `{"role":"assistant","content":"hm, look","thought":"hm","action":"look"}`, []string{"text: hm, look"}},
 		{"an AI SDK result", "tool", `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"look","output":{"type":"text","value":"found"}},{"type":"tool-result","toolName":"look","output":{"type":"json","value":{"a":1}}}]}`,
 			[]string{"output look: found", `output look: {"a":1}`}},
 		{"results as blocks", "tool", `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"found"}]}`, []string{"output: found"}},
@@ -86,6 +102,23 @@ func TestPieces(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tt.message, string(again))
 		})
+	}
+}
+
+func TestText(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"content":"a line\n"}`: "a line\n",
+		`{"content":[{"type":"text","text":"a\n"},{"type":"text","text":"b"},{"type":"text","text":"c"}]}`:    "a\nb\nc",
+		`{"role":"assistant","content":"","n":1}`:                                                             "",
+		`{"note":"` + strings.Repeat("x", 300) + `","content":"","trace":"` + strings.Repeat("y", 300) + `"}`: "",
+		`{"role":"assistant","content":[],"id":"m"}`:                                                          "",
+		`{"n":1}`: `{"n":1}`,
+		`{"uuid":"m","text":"hi","content":[{"type":"text","text":"hi"}],"attachments":[{"extracted_content":"the file"}]}`: "hi",
+		`{"from":"function_call","value":"{}"}`:                                                                                 "→ ({})",
+		`{"content":[{"type":"tool_use","name":"look","input":{"q":1}}]}`:                                                       `→ look({"q":1})`,
+		`{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["hi",{"asset_pointer":"file-service://x"}]}}`: "hi\nfile-service://x",
+	} {
+		require.Equal(t, want, form.Text([]byte(message), "assistant"), message)
 	}
 }
 
@@ -198,7 +231,7 @@ func TestSplitAny(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, b.String(), string(again))
 		for _, p := range said.Pieces {
-			require.NotEmpty(t, p.Body)
+			require.True(t, len(p.Body) > 0 || p.Kind != structure.DataPiece, "nothing but a text that is not there is empty")
 		}
 	})
 }

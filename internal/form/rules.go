@@ -8,12 +8,16 @@ import (
 )
 
 // says are the keys of texts that say something in the formats known.
-var says = setOf("content", "text", "refusal", "parts", "transcript", "value", "output_text", "result", "thoughts")
+var says = setOf("content", "text", "refusal", "parts", "transcript", "value", "output_text", "result", "thoughts", "extracted_content")
+
+// mayBeEmpty are the keys of them that the formats have where a message says nothing.
+var mayBeEmpty = setOf("content", "text", "parts", "value")
 
 // leadsOn are the keys of objects and lists in which something may be said. Others are aside.
-var leadsOn = setOf("content", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
+var leadsOn = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
 	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
-	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details")
+	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details",
+	"tool_call", "attachments")
 
 // namesKind are the keys of texts that tell what an object is. They repeat, so they stay in
 // the form.
@@ -53,17 +57,27 @@ type object struct {
 	tool       string // the tool that it calls, or whose result it is
 	isFile     bool
 	isData     bool
+	// copies says that its text repeats what the list of its contents says.
+	copies bool
 }
 
 // look reads the members that tell what an object is.
 func look(raw []byte) object {
 	var o object
-	var name string
-	calls := false
+	var name, contentType string
+	calls, contents := false, false
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "type":
 			o.kind = rawjson.Str(m.Value)
+		case "content_type":
+			contentType = rawjson.Str(m.Value)
+		case "from":
+			if from := rawjson.Str(m.Value); from == "function_call" || from == "observation" {
+				o.role = from
+			}
+		case "content":
+			contents = rawjson.IsArray(m.Value) && !isEmpty(m.Value)
 		case "role":
 			o.role = rawjson.Str(m.Value)
 		case "name", "toolName", "tool_name":
@@ -74,6 +88,9 @@ func look(raw []byte) object {
 			o.isFile = true
 		}
 	}
+	if o.kind == "" {
+		o.kind = contentType
+	}
 	switch tool, isTool := strings.CutPrefix(o.kind, "tool-"); {
 	case isTool && name == "":
 		o.tool = tool
@@ -82,6 +99,7 @@ func look(raw []byte) object {
 	}
 	o.isFile = o.isFile || o.kind == "base64"
 	o.isData = strings.HasPrefix(o.kind, "data-")
+	o.copies = contents && o.kind == ""
 	return o
 }
 
@@ -97,10 +115,25 @@ func (o *object) says(around structure.Piece) structure.Piece {
 		return structure.ReasoningPiece
 	case strings.HasSuffix(o.kind, "tool_result"), strings.HasSuffix(o.kind, "_output"), strings.HasSuffix(o.kind, "tool-result"):
 		return structure.OutputPiece
+	case o.role == "function_call":
+		return structure.InputPiece
+	case o.role == "observation":
+		return structure.OutputPiece
 	case o.role != "":
 		return PlainPiece(o.role)
 	}
 	return around
+}
+
+// isEmpty reports whether a value is null, an empty text or an empty list.
+func isEmpty(raw []byte) bool {
+	switch raw[0] {
+	case '"':
+		return len(raw) == 2
+	case '[':
+		return raw[rawjson.SkipSpace(raw, 1)] == ']'
+	}
+	return raw[0] == 'n'
 }
 
 // hasParts reports whether a result is a list of parts, or a part, that says something.

@@ -2,6 +2,7 @@ package form
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -32,9 +33,17 @@ type splitter struct {
 	size   int // of the extras
 	depth  int
 	over   bool // a bound was passed
+	empty  *emptyAt
 }
 
-// holeAt is where a piece has its hole in the form, and how the message writes the piece.
+// emptyAt is the first place of a message where a text could be and is not.
+type emptyAt struct {
+	at   int // in the form
+	kind structure.Piece
+}
+
+// holeAt is where a piece has its hole in the form, and how the message writes the piece: nil for
+// the piece of a message that says nothing.
 type holeAt struct {
 	at  int
 	raw []byte
@@ -52,6 +61,10 @@ type value struct {
 // value takes a value apart. Texts in it are of the given kind, and belong to a tool.
 func (s *splitter) value(v value, kind structure.Piece, tool string) {
 	if s.over || len(v.raw) == 0 {
+		return
+	}
+	if !v.aside && mayBeEmpty[v.key] && isEmpty(v.raw) {
+		s.nothing(v, kind)
 		return
 	}
 	switch v.raw[0] {
@@ -105,7 +118,15 @@ func (s *splitter) object(v value, kind structure.Piece, tool string) {
 func (s *splitter) member(v value, of *object, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch v.key {
-	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "thought":
+	case "text":
+		if simple && of.copies {
+			s.text(v, structure.DataPiece, "")
+			return true
+		}
+	case "attachments":
+		s.value(v, structure.DataPiece, "")
+		return true
+	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "think":
 		if simple {
 			s.text(v, structure.ReasoningPiece, "")
 			return true
@@ -176,6 +197,15 @@ func (s *splitter) text(v value, kind structure.Piece, tool string) {
 	s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text})
 }
 
+// nothing notes that a value says nothing. The value stays in the form.
+func (s *splitter) nothing(v value, kind structure.Piece) {
+	if s.empty == nil {
+		s.form = append(s.form, s.src[s.copied:v.at]...)
+		s.copied = v.at
+		s.empty = &emptyAt{len(s.form), kind}
+	}
+}
+
 // whole makes a piece of a value as it is written. It makes none of literals and numbers.
 func (s *splitter) whole(v value, kind structure.Piece, tool string) {
 	switch v.raw[0] {
@@ -226,6 +256,7 @@ func (s *splitter) said() (Said, bool) {
 	if s.over || len(s.form) >= MostForm-1 {
 		return Said{}, false
 	}
+	s.sayNothing()
 	s.chooseStyles()
 	first := 0
 	for i := range s.pieces {
@@ -243,13 +274,32 @@ func (s *splitter) said() (Said, bool) {
 	return Said{Form: s.form, Extras: s.extras, Pieces: s.pieces}, true
 }
 
+// sayNothing makes an empty piece of the place where a text could be, if there is one and the
+// message says nothing else. Its hole stands before the value, which stays in the form.
+func (s *splitter) sayNothing() {
+	if s.empty == nil || slices.ContainsFunc(s.pieces, func(p Piece) bool { return p.Kind != structure.DataPiece }) {
+		return
+	}
+	place := 0
+	for i := range s.holes {
+		if h := &s.holes[i]; h.at < s.empty.at {
+			place++
+		} else {
+			h.at++
+		}
+	}
+	s.form = slices.Insert(s.form, s.empty.at, valueHole)
+	s.pieces = slices.Insert(s.pieces, place, Piece{Kind: s.empty.kind, Body: []byte{}})
+	s.holes = slices.Insert(s.holes, place, holeAt{at: s.empty.at})
+}
+
 // chooseStyles says in the holes of texts how they are written: all in one style if there is
 // one, so that there are few forms. A text that is written in no style is a piece as it is
 // written.
 func (s *splitter) chooseStyles() {
 	var scratch []byte
 	written := func(i, style int) bool {
-		if s.pieces[i].JSON {
+		if s.pieces[i].JSON || s.holes[i].raw == nil {
 			return true
 		}
 		scratch = styles[style].quote(scratch[:0], s.pieces[i].Body)
@@ -262,7 +312,7 @@ func (s *splitter) chooseStyles() {
 		}
 		if n == len(s.pieces) {
 			for i := range s.pieces {
-				if !s.pieces[i].JSON {
+				if !s.pieces[i].JSON && s.holes[i].raw != nil {
 					s.form[s.holes[i].at] = textHole + byte(style)
 				}
 			}
@@ -275,7 +325,7 @@ func (s *splitter) chooseStyles() {
 			style++
 		}
 		switch p := &s.pieces[i]; {
-		case p.JSON:
+		case p.JSON, s.holes[i].raw == nil:
 		case style == len(styles):
 			p.Body, p.JSON = s.holes[i].raw, true
 			s.form[s.holes[i].at] = valueHole

@@ -2,6 +2,7 @@ package form
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -27,20 +28,19 @@ func Text(message []byte, role string) string {
 // Tell is Text for pieces in the order of their message.
 func Tell(pieces []Stored) string {
 	var b strings.Builder
+	data := !slices.ContainsFunc(pieces, func(p Stored) bool { return p.Kind != structure.DataPiece })
 	for i := range pieces {
-		if pieces[i].Kind != structure.DataPiece {
+		if data || pieces[i].Kind != structure.DataPiece {
 			pieces[i].tell(&b)
 		}
 	}
-	if b.Len() == 0 {
-		for i := range pieces {
-			pieces[i].tell(&b)
-		}
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return b.String()
 }
 
 func (p *Stored) tell(b *strings.Builder) {
+	if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+		b.WriteByte('\n')
+	}
 	body := string(p.Body)
 	switch {
 	case p.Erased:
@@ -59,9 +59,6 @@ func (p *Stored) tell(b *strings.Builder) {
 		body = "← " + body
 	}
 	b.WriteString(body)
-	if !strings.HasSuffix(body, "\n") {
-		b.WriteByte('\n')
-	}
 }
 
 // isAddress reports whether the text of a file is where it is, and not the file.

@@ -31,11 +31,17 @@ func TestLargeAttachmentTwice(t *testing.T) {
 		entries, err := main.All(t.Context())
 		require.NoError(t, err)
 		require.Len(t, entries, 4)
-		for k, e := range entries {
+		said, err := s.Text(t.Context(), entries[0])
+		require.NoError(t, err)
+		require.True(t, large == said, "the message has the files, and does not say them")
+		for _, p := range entries[0].Pieces[:3] {
+			require.Equal(t, entries[1].Content, p.Content, "what is said and what a file has is there once")
+		}
+		for k, e := range entries[1:] {
 			body, err := s.Original(t.Context(), e)
 			require.NoError(t, err)
 			want := large
-			if k == 3 {
+			if k == 2 {
 				want = "small"
 			}
 			require.True(t, want == string(body), k)

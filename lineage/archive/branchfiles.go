@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -170,11 +169,12 @@ func (s *branchSession) add(item Item) error {
 	for raw := range rawjson.Elements(messages) {
 		i++
 		at := item.At.inside("message", i)
-		n, err := branchMessage(raw, at)
+		n, err := chatNode(raw, at)
 		if err != nil {
 			c.skip(at, err)
 			continue
 		}
+		n.ID = "" // each branch has the message again
 		c.Nodes = append(c.Nodes, n)
 	}
 	if len(c.Nodes) > first {
@@ -182,41 +182,4 @@ func (s *branchSession) add(item Item) error {
 		c.Nodes[len(c.Nodes)-1].Branch = id
 	}
 	return nil
-}
-
-// branchMessage reads {role, content, …}. Text is kept as it is, and a message of
-// more as one object: its role, its content and what else it has by name.
-func branchMessage(raw []byte, at Position) (Node, error) {
-	n := Node{At: at}
-	var said []byte
-	var others []rawjson.Member
-	for m := range rawjson.Members(raw) {
-		switch m.Key {
-		case "role":
-			n.Role = rawjson.Str(m.Value)
-		case "content":
-			said = m.Value
-		default:
-			others = append(others, m)
-		}
-	}
-	if n.Role == "" {
-		return n, malformed("message without a role")
-	}
-	if len(others) == 0 && rawjson.IsString(said) {
-		if n.Body, n.Type = textBody(said); n.Type == typeText {
-			return n, nil
-		}
-	}
-	slices.SortStableFunc(others, func(a, b rawjson.Member) int { return cmp.Compare(a.Key, b.Key) })
-	var o jsonObject
-	o.setText("role", n.Role)
-	if said != nil {
-		o.set("content", compactJSON(said))
-	}
-	for _, m := range others {
-		o.set(m.Key, compactJSON(m.Value))
-	}
-	n.Body, n.Type = o.bytes(), typeJSON
-	return n, nil
 }

@@ -155,82 +155,18 @@ func chatGPTEntry(t *tree, entry rawjson.Member, at Position) error {
 		}
 		return nil
 	}
-	var contents []byte
 	for m := range rawjson.Members(message) {
 		switch m.Key {
-		case "id":
-			if id := rawjson.Str(m.Value); id != n.ID {
-				rest.setText("message_id", id)
-			}
 		case "author":
-			chatGPTAuthor(&n, &rest, m)
+			n.Role, n.Name = rawjson.Str(rawjson.Last(m.Value, "role")), rawjson.Str(rawjson.Last(m.Value, "name"))
 		case "create_time":
 			n.Created = parseTime(m.Value)
-		case "content":
-			contents = m.Value
 		case "metadata":
-			if string(m.Value) != "{}" {
-				rest.add(m)
-			}
 			n.Model = rawjson.Str(rawjson.Get(m.Value, "model_slug"))
-		default:
-			if !rawjson.IsNull(m.Value) {
-				rest.add(m)
-			}
 		}
 	}
-	n.Body, n.Type = chatGPTBody(contents)
+	n.Give(message)
 	n.Metadata = rest.bytes()
 	t.add(n)
 	return nil
-}
-
-func chatGPTAuthor(n *Node, rest *jsonObject, author rawjson.Member) {
-	more := false
-	for m := range rawjson.Members(author.Value) {
-		switch m.Key {
-		case "role":
-			n.Role = rawjson.Str(m.Value)
-		case "name":
-			n.Name = rawjson.Str(m.Value)
-		default:
-			more = more || string(m.Value) != "{}" && !rawjson.IsNull(m.Value)
-		}
-	}
-	if more || n.Role == "" {
-		rest.add(author)
-	}
-}
-
-// chatGPTBody returns a content of one text as that text, any other as it is.
-func chatGPTBody(raw []byte) ([]byte, string) {
-	if rawjson.IsNull(raw) {
-		return nil, typeText
-	}
-	var part []byte
-	parts := 0
-	for m := range rawjson.Members(raw) {
-		switch m.Key {
-		case "content_type":
-			if string(m.Value) != `"text"` {
-				return raw, typeJSON
-			}
-		case "parts":
-			for e := range rawjson.Elements(m.Value) {
-				part = e
-				parts++
-			}
-		default:
-			return raw, typeJSON
-		}
-	}
-	switch {
-	case parts == 1 && rawjson.IsString(part):
-		if body, mediaType := textBody(part); mediaType == typeText {
-			return body, mediaType
-		}
-	case parts == 0 && rawjson.IsObject(raw) && has(raw, "parts"):
-		return nil, typeText
-	}
-	return raw, typeJSON
 }

@@ -10,91 +10,34 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// saidInChat lists the members of a chat endpoint's message that say what it
-// says, in the order in which they are kept where there are several.
+// saidInChat lists the members of a chat endpoint's message that say what it says.
 var saidInChat = []string{"content", "refusal", "reasoning_content", "tool_calls", "function_call", "audio", "parts"}
 
-// chatNode reads a message {role, content, …} of the form that chat endpoints
-// take. A message that is more than content is kept as JSON of its members that
-// say something, without white space, so that it is the same however its archive
-// was laid out.
+// chatNode reads a message {role, content, …} of the form that chat endpoints take.
 func chatNode(raw []byte, at Position) (Node, error) {
 	n := Node{At: at}
 	if !rawjson.IsObject(raw) {
 		return n, malformed("message is not an object")
 	}
-	var said [7][]byte
-	var more jsonObject
+	n.Give(raw)
 	for m := range rawjson.Members(raw) {
-		if i := slices.Index(saidInChat, m.Key); i >= 0 {
-			said[i] = m.Value
-			continue
-		}
 		switch m.Key {
 		case "role":
 			n.Role = rawjson.Str(m.Value)
-			continue
 		case "name":
-			if n.Name = rawjson.Str(m.Value); n.Name != "" {
-				continue
-			}
+			n.Name = rawjson.Str(m.Value)
 		case "model":
-			if n.Model = rawjson.Str(m.Value); n.Model != "" {
-				continue
-			}
+			n.Model = rawjson.Str(m.Value)
 		case "id":
-			if n.ID = rawjson.Str(m.Value); n.ID != "" {
-				continue
-			}
+			n.ID = rawjson.Str(m.Value)
 		case "timestamp", "created_at", "createdAt":
-			if n.Created = parseTime(m.Value); !n.Created.IsZero() {
-				continue
-			}
+			n.Created = parseTime(m.Value)
 		}
-		more.add(m)
 	}
 	if n.Role == "" {
 		return n, malformed("message without a role")
 	}
-	n.Body, n.Type = chatBody(said[:], &more)
-	n.Metadata = more.bytes()
 	return n, nil
-}
-
-// chatBody returns what a message says: its text if that is all.
-func chatBody(said [][]byte, more *jsonObject) (body []byte, mediaType string) {
-	last, count := -1, 0
-	for i, value := range said {
-		if value == nil || i > 0 && string(value) == "null" {
-			continue
-		}
-		last = i
-		count++
-	}
-	switch {
-	case count == 0:
-		return []byte{}, typeText
-	case count == 1 && last == 0 && string(said[0]) == "null":
-		more.set("content", said[0])
-		return []byte{}, typeText
-	case count == 1 && last == 0:
-		body, mediaType = textBody(said[0])
-		if mediaType != typeText {
-			body = compactJSON(body)
-		}
-		return body, mediaType
-	}
-	var b bytes.Buffer
-	for i, value := range said {
-		if value == nil || i > 0 && string(value) == "null" {
-			continue
-		}
-		b.WriteByte("{,"[min(b.Len(), 1)])
-		b.WriteString(`"` + saidInChat[i] + `":`)
-		_ = json.Compact(&b, value) // it was checked when the item was read
-	}
-	b.WriteByte('}')
-	return b.Bytes(), typeJSON
 }
 
 // compactJSON returns valid JSON without white space between its tokens. Strings

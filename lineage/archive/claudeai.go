@@ -1,11 +1,9 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"iter"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
@@ -98,21 +96,15 @@ const noParent = "00000000-0000-4000-8000-000000000000"
 // claudeMessage reads a message. linked says that it names its parent.
 func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 	n.At = at
-	var rest jsonObject
-	var said, contents []byte
+	n.Give(raw)
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "uuid":
 			n.ID = rawjson.Str(m.Value)
 		case "sender":
-			switch n.Role = rawjson.Str(m.Value); n.Role {
-			case "human":
+			if n.Role = rawjson.Str(m.Value); n.Role == "human" {
 				n.Role = "user"
 			}
-		case "text":
-			said = m.Value
-		case "content":
-			contents = m.Value
 		case "created_at":
 			n.Created = parseTime(m.Value)
 		case "model":
@@ -123,91 +115,18 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 				n.Parent = ""
 			}
 		case "attachments":
-			if listed := claudeAttachments(&n, m.Value); listed != nil {
-				rest.addRaw(m.Quoted, listed)
-			}
-		default:
-			if !rawjson.IsNull(m.Value) && string(m.Value) != "[]" {
-				rest.add(m)
+			for a := range rawjson.Elements(m.Value) {
+				n.attach(rawjson.Str(rawjson.Get(a, "file_name")), rawjson.Get(a, "extracted_content"))
 			}
 		}
 	}
-	var block []byte
-	blocks := 0
-	var spoken []byte // the text of all blocks
-	for b := range rawjson.Elements(contents) {
-		block = b
-		blocks++
-		if words := rawjson.Get(b, "text"); rawjson.IsString(words) {
-			w, _ := rawjson.Unquote(words)
-			spoken = append(spoken, w...)
-		}
-	}
-	switch {
-	case blocks == 0:
-		if n.Body, n.Type = textBody(said); rawjson.IsNull(said) {
-			n.Body, n.Type = nil, typeText
-		}
-		said = nil
-	case blocks == 1 && string(rawjson.Get(block, "type")) == `"text"` && rawjson.IsString(rawjson.Get(block, "text")):
-		n.Body, n.Type = textBody(rawjson.Get(block, "text"))
-		var more jsonObject
-		for m := range rawjson.Members(block) {
-			if m.Key != "type" && m.Key != "text" && !rawjson.IsNull(m.Value) && string(m.Value) != "[]" {
-				more.add(m)
-			}
-		}
-		if b := more.bytes(); b != nil {
-			rest.set("block", b)
-		}
-	default:
-		n.Body, n.Type = contents, typeJSON
-	}
-	if rawjson.IsString(said) && len(said) > 2 {
-		if w, _ := rawjson.Unquote(said); !bytes.Equal(w, spoken) {
-			rest.set("text", said)
-		}
-	}
-	n.Metadata = rest.bytes()
 	return n, linked
 }
 
-// claudeAttachments takes the texts out of a list of attachments and returns what
-// is left of it, nil for nothing.
-func claudeAttachments(n *Node, raw []byte) []byte {
-	var list []byte
-	for a := range rawjson.Elements(raw) {
-		if !rawjson.IsObject(a) {
-			list = append(append(list, ','), a...)
-			continue
-		}
-		var rest jsonObject
-		file := Attachment{Type: content.TypeText}
-		kept := false
-		for m := range rawjson.Members(a) {
-			switch {
-			case m.Key == "file_name":
-				file.Filename = rawjson.Str(m.Value)
-				rest.add(m)
-			case m.Key == "extracted_content" && rawjson.IsString(m.Value):
-				kept = true
-				if file.Body, file.Type = textBody(m.Value); file.Type != typeText {
-					file.Type = typeJSON
-				}
-			default:
-				rest.add(m)
-			}
-		}
-		if kept {
-			n.Attachments = append(n.Attachments, file)
-		}
-		if b := rest.bytes(); b != nil {
-			list = append(append(list, ','), b...)
-		}
+// attach adds the text of a file, if it is there.
+func (n *Node) attach(name string, text []byte) {
+	if rawjson.IsString(text) {
+		body, mediaType := textBody(text)
+		n.Attachments = append(n.Attachments, Attachment{Filename: name, Type: mediaType, Body: body})
 	}
-	if list == nil {
-		return nil
-	}
-	list[0] = '['
-	return append(list, ']')
 }

@@ -212,7 +212,7 @@ func (s *session) line(raw []byte, at Position) {
 	}
 	switch {
 	case (kind == "user" || kind == "assistant") && rawjson.IsObject(message):
-		s.message(&n, kind, message, &rest)
+		s.message(&n, kind, message)
 	case kind == "system" && rawjson.IsString(contents):
 		n.Role = "system"
 		n.Body, n.Type = textBody(contents)
@@ -274,11 +274,11 @@ func (s *session) link(n *Node, hasParent bool) {
 }
 
 // message reads what a line says.
-func (s *session) message(n *Node, kind string, raw []byte, rest *jsonObject) {
-	var more jsonObject
+func (s *session) message(n *Node, kind string, raw []byte) {
 	var id string
-	result, call := false, false
+	result := false
 	n.Role = kind
+	n.Give(raw)
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "role":
@@ -286,33 +286,23 @@ func (s *session) message(n *Node, kind string, raw []byte, rest *jsonObject) {
 				n.Role = role
 			}
 		case "content":
-			n.Body, n.Type, result, call = blocksBody(m.Value)
+			for block := range rawjson.Elements(m.Value) {
+				result = result || rawjson.Str(rawjson.Get(block, "type")) == "tool_result"
+			}
 		case "model":
 			n.Model = rawjson.Str(m.Value)
 		case "id":
 			id = rawjson.Str(m.Value)
-			more.add(m)
-		case "type":
-			if string(m.Value) != `"message"` {
-				more.add(m)
-			}
-		default:
-			if !rawjson.IsNull(m.Value) {
-				more.add(m)
-			}
 		}
 	}
-	if b := more.bytes(); b != nil {
-		rest.set("message", b)
-	}
 	s.link(n, true)
-	s.follow(n, id, result, call)
+	s.follow(n, id, result)
 }
 
 // follow keeps an answer of the model in one line. It stands on several lines of
 // one message id, and where it calls several tools at once, a line and the result
 // of the call before it both name the same parent: they are no branches.
-func (s *session) follow(n *Node, id string, result, _ bool) {
+func (s *session) follow(n *Node, id string, result bool) {
 	turn := s.turnOf[n.Parent]
 	switch {
 	case n.Role == "assistant" && id != "":
@@ -331,45 +321,4 @@ func (s *session) follow(n *Node, id string, result, _ bool) {
 		s.turnOf[n.ID] = turn
 		s.tail[turn] = n.ID
 	}
-}
-
-// blocksBody returns the content of a message: the text if it is only that. It
-// tells whether there are results of tools in it, and calls.
-func blocksBody(raw []byte) (body []byte, mediaType string, result, call bool) {
-	if !rawjson.IsArray(raw) {
-		if rawjson.IsNull(raw) {
-			return nil, typeText, false, false
-		}
-		body, mediaType = textBody(raw)
-		return body, mediaType, false, false
-	}
-	var words []byte
-	blocks, plain := 0, true
-	for block := range rawjson.Elements(raw) {
-		blocks++
-		for m := range rawjson.Members(block) {
-			switch m.Key {
-			case "type":
-				switch string(m.Value) {
-				case `"tool_result"`:
-					result, plain = true, false
-				case `"tool_use"`:
-					call, plain = true, false
-				case `"text"`:
-				default:
-					plain = false
-				}
-			case "text":
-				words = m.Value
-			default:
-				plain = false
-			}
-		}
-	}
-	if blocks == 1 && plain && rawjson.IsString(words) {
-		if body, mediaType = textBody(words); mediaType == typeText {
-			return body, mediaType, false, false
-		}
-	}
-	return raw, typeJSON, result, call
 }

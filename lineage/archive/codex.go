@@ -164,69 +164,19 @@ func (r *rollout) compacted(payload []byte, at Position) {
 	}
 }
 
-// rolloutItem reads a message, a call or a result. Calls and results are kept as
-// they are.
+// rolloutItem reads a message, a call or a result.
 func rolloutItem(payload []byte, model string) Node {
 	kind := rawjson.Str(rawjson.Get(payload, "type"))
-	if kind == "message" || kind == "" && has(payload, "role") {
-		return rolloutMessage(payload, model)
-	}
-	n := Node{Role: "assistant", Name: kind, Body: payload, Type: typeJSON, Model: model}
-	if strings.HasSuffix(kind, "_output") {
-		n.Role, n.Model = "tool", ""
-	}
-	return n
-}
-
-func rolloutMessage(payload []byte, model string) Node {
-	var n Node
-	var rest jsonObject
-	for m := range rawjson.Members(payload) {
-		switch m.Key {
-		case "type":
-		case "role":
-			n.Role = rawjson.Str(m.Value)
-		case "content":
-			n.Body, n.Type = rolloutText(m.Value)
-		default:
-			if !rawjson.IsNull(m.Value) {
-				rest.add(m)
-			}
-		}
+	n := Node{Role: "assistant", Name: kind}
+	switch {
+	case kind == "message" || kind == "" && has(payload, "role"):
+		n.Role, n.Name = rawjson.Str(rawjson.Get(payload, "role")), ""
+	case strings.HasSuffix(kind, "_output"):
+		n.Role = "tool"
 	}
 	if n.Role == "assistant" {
 		n.Model = model
 	}
-	n.Metadata = rest.bytes()
+	n.Give(payload)
 	return n
-}
-
-// rolloutText returns a content of one text as that text, any other as it is.
-func rolloutText(raw []byte) ([]byte, string) {
-	if rawjson.IsNull(raw) {
-		return nil, typeText
-	}
-	if rawjson.IsString(raw) {
-		return textBody(raw)
-	}
-	var words []byte
-	blocks, plain := 0, true
-	for block := range rawjson.Elements(raw) {
-		blocks++
-		for m := range rawjson.Members(block) {
-			switch {
-			case m.Key == "type" && (string(m.Value) == `"input_text"` || string(m.Value) == `"output_text"` || string(m.Value) == `"text"`):
-			case m.Key == "text":
-				words = m.Value
-			default:
-				plain = false
-			}
-		}
-	}
-	if blocks == 1 && plain && rawjson.IsString(words) {
-		if body, mediaType := textBody(words); mediaType == typeText {
-			return body, mediaType
-		}
-	}
-	return raw, typeJSON
 }

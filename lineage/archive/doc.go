@@ -13,10 +13,10 @@
 // A thread, under the conversation's id as source id, with its title, user and
 // times. What else the archive says of it is the thread's metadata; under
 // "_archive" there stands what the next import needs to tell what is new. A
-// message is a span with its role and, where it is plain text, that text as body;
-// structured content is kept as JSON, byte for byte. Its id becomes the source id
-// (see lineage.Thread.Find), model and user its origin, and all that has no other
-// place its metadata. Files whose text came along are assets in the same span.
+// message is a span. Its body is the object that the archive has for the message, byte
+// for byte, or text where the archive has a text. Its id becomes the source id (see
+// lineage.Thread.Find), model and user its origin, and what stands around the object its
+// metadata. Files whose text came along are assets in the same span.
 //
 // Branches become branches: the one that the archive calls current is the active
 // one, others have the archive's name or one like "main-v2". What a subagent did,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -88,10 +89,9 @@ func (c *Conversation) skip(at Position, err error) {
 
 // Node is a message of a conversation.
 //
-// Histories are compared by the roles, names, bodies and attachments of their
-// nodes, and what is equal from the start is stored once. So the body has to hold
-// all that makes the message say what it says, tool calls included; ids, times
-// and measurements belong into the metadata.
+// Histories are compared by all that a reader can see of their nodes, and what is equal
+// from the start is stored once. So nothing in a node may change when its conversation goes
+// on.
 type Node struct {
 	// ID is its id in the archive, unique in the conversation, empty for none.
 	ID string
@@ -102,10 +102,12 @@ type Node struct {
 	Root bool
 	// Role and Name are the message's. Name is that of a tool or a participant.
 	Role, Name string
-	// Body is what it says: text as it reads, or structured content as the archive
-	// has it, byte for byte. Type is its media type, text/plain by default.
-	Body []byte
-	Type string
+	// Body is what it says: the object that the archive has for the message, byte for byte,
+	// or text. Type is its media type, text/plain by default. Converted says that the object
+	// had members that are not in Body: see [Node.Give].
+	Body      []byte
+	Type      string
+	Converted bool
 	// Model is the model that made it, UserID the user.
 	Model, UserID string
 	Created       time.Time
@@ -127,6 +129,16 @@ type Node struct {
 
 	// leavesWay says that it begins a run: that of its parent leads to the current message.
 	leavesWay bool
+}
+
+// Give makes the object that the archive has for a message its body. Members that hold or name
+// the messages after it are left out: they are other ones when the conversation goes on.
+func (n *Node) Give(object []byte, links ...string) {
+	n.Body, n.Type = object, typeJSON
+	if len(links) > 0 {
+		n.Body = rawjson.RemoveFunc(object, func(key string) bool { return slices.Contains(links, key) })
+	}
+	n.Converted = len(n.Body) != len(object)
 }
 
 // Attachment is a file that came with a message.

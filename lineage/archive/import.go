@@ -56,6 +56,10 @@ type Report struct {
 	NewConversations, NewMessages, SharedMessages int64
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64
+	// Converted are messages of which the store does not give back all of the archive's bytes
+	// (see Node.Converted). Opaque are messages of JSON that are stored whole, because they are
+	// not taken apart into what they say: those of more than 16 MiB or 1,000 pieces.
+	Converted, Opaque int64
 	// Skipped are items that could not be used, SkippedCount how many: more than
 	// are listed when they are very many. Repaired are those that are odd, and how
 	// they were taken.

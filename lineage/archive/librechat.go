@@ -113,8 +113,7 @@ func (t *tree) newest() string {
 func libreChatMessage(raw []byte, at Position) (n Node, children []byte) {
 	n.At = at
 	n.Role = "assistant"
-	var rest jsonObject
-	var said, parts []byte
+	n.Give(raw, "children")
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "messageId":
@@ -123,41 +122,15 @@ func libreChatMessage(raw []byte, at Position) (n Node, children []byte) {
 			n.Parent = rawjson.Str(m.Value)
 		case "children":
 			children = m.Value
-		case "conversationId", "_id", "__v":
 		case "isCreatedByUser":
 			if rawjson.IsTrue(m.Value) {
 				n.Role = "user"
 			}
-		case "text":
-			said = m.Value
-		case "content":
-			parts = m.Value
 		case "model":
 			n.Model = rawjson.Str(m.Value)
 		case "createdAt":
 			n.Created = parseTime(m.Value)
-		default:
-			if !rawjson.IsNull(m.Value) {
-				rest.add(m)
-			}
 		}
 	}
-	structured := false
-	for range rawjson.Elements(parts) {
-		structured = true
-		break
-	}
-	switch {
-	case structured:
-		n.Body, n.Type = parts, typeJSON
-		if rawjson.IsString(said) && len(said) > 2 {
-			rest.set("text", said)
-		}
-	case rawjson.IsString(parts):
-		n.Body, n.Type = textBody(parts)
-	case !rawjson.IsNull(said):
-		n.Body, n.Type = textBody(said)
-	}
-	n.Metadata = rest.bytes()
 	return n, children
 }

@@ -525,6 +525,12 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 			return err
 		}
 	}
+	if said[0].Opaque {
+		l.report.Opaque++
+	}
+	if n.Converted {
+		l.report.Converted++
+	}
 	if len(said) > 1 {
 		p.usages = append(said, own[1:]...)
 	}

@@ -146,48 +146,30 @@ func oasstItems(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] 
 // addOasst adds a message and its replies.
 func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 	n := Node{Parent: parent, At: at}
+	n.Give(raw, "replies")
 	var replies, body []byte
-	var more jsonObject
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "message_id":
 			n.ID = rawjson.Str(m.Value)
-			continue
 		case "parent_id":
 			if parent == "" {
 				n.Parent = rawjson.Str(m.Value)
 			}
-			continue
-		case "message_tree_id":
-			continue
 		case "role":
 			if n.Role = rawjson.Str(m.Value); n.Role == "prompter" {
 				n.Role = "user"
 			}
-			continue
 		case "text":
 			body = m.Value
-			continue
 		case "replies":
-			if rawjson.IsArray(m.Value) {
-				replies = m.Value
-				continue
-			}
+			replies = m.Value
 		case "created_date":
-			if n.Created = parseTime(m.Value); !n.Created.IsZero() {
-				continue
-			}
+			n.Created = parseTime(m.Value)
 		case "model_name":
-			if n.Model = rawjson.Str(m.Value); n.Model != "" {
-				continue
-			}
+			n.Model = rawjson.Str(m.Value)
 		case "user_id":
-			if n.UserID = rawjson.Str(m.Value); n.UserID != "" {
-				continue
-			}
-		}
-		if !rawjson.IsNull(m.Value) {
-			more.add(m)
+			n.UserID = rawjson.Str(m.Value)
 		}
 	}
 	switch {
@@ -199,8 +181,6 @@ func (c *Conversation) addOasst(raw []byte, parent string, at Position) error {
 		return malformed("message without a text")
 	}
 	n.Root = n.Parent == ""
-	n.Body, n.Type = textBody(body)
-	n.Metadata = more.bytes()
 	c.Nodes = append(c.Nodes, n)
 	for reply := range rawjson.Elements(replies) {
 		if err := c.addOasst(reply, n.ID, at); err != nil {

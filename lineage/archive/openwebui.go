@@ -99,26 +99,18 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 
 func openWebUIMessage(entry rawjson.Member, at Position) Node {
 	n := Node{ID: entry.Key, At: at}
-	var rest jsonObject
+	n.Give(entry.Value, "childrenIds")
 	for m := range rawjson.Members(entry.Value) {
 		switch m.Key {
-		case "id", "childrenIds":
 		case "parentId":
 			n.Parent = rawjson.Str(m.Value)
 		case "role":
 			n.Role = rawjson.Str(m.Value)
-		case "content":
-			if !rawjson.IsNull(m.Value) {
-				n.Body, n.Type = textBody(m.Value)
-			}
 		case "model":
 			n.Model = rawjson.Str(m.Value)
 		case "timestamp":
 			n.Created = parseTime(m.Value)
-		default:
-			rest.add(m)
 		}
 	}
-	n.Metadata = rest.bytes()
 	return n
 }

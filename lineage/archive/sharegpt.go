@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -95,41 +96,24 @@ func shareGPTNode(raw []byte, at Position) (Node, error) {
 	if !rawjson.IsObject(raw) {
 		return n, malformed("turn is not an object")
 	}
-	var from string
-	var value []byte
-	var more jsonObject
+	n.Give(raw)
+	from, value := "", false
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "from":
 			from = rawjson.Str(m.Value)
-			continue
 		case "value":
-			value = m.Value
-			continue
+			value = true
 		case "name":
-			if n.Name = rawjson.Str(m.Value); n.Name != "" {
-				continue
-			}
+			n.Name = rawjson.Str(m.Value)
 		}
-		more.add(m)
 	}
 	switch {
 	case from == "":
 		return n, malformed("turn without a speaker")
-	case value == nil:
+	case !value:
 		return n, malformed("turn without a value")
 	}
-	var known bool
-	if n.Role, known = shareGPTRoles[from]; !known {
-		n.Role = from
-	}
-	if known && from != "human" && from != "gpt" && from != "observation" && from != n.Role {
-		more.setText("from", from)
-	}
-	n.Body, n.Type = textBody(value)
-	if from == "function_call" && n.Type == typeText && checkJSON(n.Body) == nil {
-		n.Type = typeJSON
-	}
-	n.Metadata = more.bytes()
+	n.Role = cmp.Or(shareGPTRoles[from], from)
 	return n, nil
 }

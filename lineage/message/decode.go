@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"strings"
 
@@ -111,6 +112,9 @@ func decodeObject(raw []byte, role string, depth int) []Message {
 		}
 		return decodeObject(inner, as, depth+1)
 	}
+	if inner, as := archived(f, role); inner != nil && depth < maxDepth {
+		return decodeValue(inner, as, depth+1)
+	}
 	m := Message{ID: f.text("id"), Role: f.text("role"), Name: f.text("name"), Given: raw}
 	if m.Role == "" {
 		m.Role, m.Given = role, withRole(raw, role)
@@ -156,10 +160,6 @@ func enveloped(f fields) (inner []byte, role string) {
 		return f["message"], kind
 	case kind == "response_item" && rawjson.IsObject(f["payload"]): // Codex
 		return f["payload"], ""
-	case rawjson.IsObject(f["author"]) && f["content"] != nil: // ChatGPT
-		author := fieldsOf(f["author"])
-		var o object
-		return o.text("role", author.text("role")).textIf("name", author.text("name")).raw("content", f["content"]).bytes(), ""
 	case rawjson.IsArray(f["id"]) && rawjson.IsObject(f["kwargs"]): // LangChain
 		class := ""
 		for e := range rawjson.Elements(f["id"]) {
@@ -172,7 +172,7 @@ func enveloped(f fields) (inner []byte, role string) {
 }
 
 // decodeChat reads a message that has its contents in "content": of chat completions, of
-// Anthropic, of the Responses API, of ChatGPT.
+// Anthropic, of the Responses API, of archives.
 func decodeChat(m *Message, f fields, depth int) {
 	for _, key := range []string{"reasoning_content", "reasoning"} {
 		if text := f.text(key); text != "" {
@@ -181,13 +181,13 @@ func decodeChat(m *Message, f fields, depth int) {
 		}
 	}
 	content := contents(f["content"], depth)
-	switch {
-	case rawjson.IsString(f["content"]) && len(content) == 0:
+	if rawjson.IsString(f["content"]) && len(content) == 0 {
 		content = []Part{{Kind: TextKind}}
-	case len(content) == 0 && f.text("text") != "": // Claude.ai
-		content = []Part{{Kind: TextKind, Text: f.text("text")}}
 	}
 	callID := f.text("tool_call_id")
+	for id := range rawjson.Elements(f["tool_call_ids"]) { // SWE-agent
+		callID = cmp.Or(callID, rawjson.Str(id))
+	}
 	m.Parts = append(m.Parts, asSaid(content, m.Role, callID)...)
 	if isTool(m.Role) && len(content) == 0 {
 		m.Parts = append(m.Parts, Part{Kind: ResultKind, CallID: callID})
@@ -237,7 +237,7 @@ func withRole(raw []byte, role string) []byte {
 // toolCall reads {id, function{name, arguments}}, {id, custom{name, input}} or {id, name, args}.
 func toolCall(raw []byte) Part {
 	f := fieldsOf(raw)
-	p := Part{Kind: CallKind, CallID: f.text("id"), Given: raw}
+	p := Part{Kind: CallKind, CallID: f.first("id", "tool_call_id"), Given: raw}
 	in := f
 	for _, key := range []string{"function", "custom"} {
 		if rawjson.IsObject(f[key]) {

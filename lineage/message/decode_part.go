@@ -33,17 +33,21 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 	case kind == "dynamic-tool" || strings.HasPrefix(kind, "tool-") && (f.has("state") || kind != "tool-call" && kind != "tool-result"):
 		return decodeTool(f, kind, raw, depth), true
 	case kind == "text" || kind == "input_text" || kind == "output_text" || kind == "summary_text":
-		if !rawjson.IsString(f["text"]) {
+		value := f["text"]
+		if rawjson.IsObject(value) {
+			value = rawjson.Last(value, "value") // LibreChat
+		}
+		if !rawjson.IsString(value) {
 			if f.has("parts") {
 				return contents(f["parts"], depth), true // ChatGPT
 			}
 			return nil, false
 		}
-		p.Kind, p.Text = TextKind, f.text("text")
+		p.Kind, p.Text = TextKind, rawjson.Str(value)
 	case kind == "refusal":
 		p.Kind, p.Text = TextKind, f.text("refusal")
-	case kind == "thinking" || kind == "reasoning" || kind == "reasoning_text" || kind == "redacted_thinking":
-		p.Kind, p.Text = ReasoningKind, f.first("thinking", "text")
+	case kind == "thinking" || kind == "reasoning" || kind == "reasoning_text" || kind == "redacted_thinking" || kind == "think":
+		p.Kind, p.Text = ReasoningKind, f.first("thinking", "think", "text")
 		if p.Text == "" {
 			p.Text = textOf(f["summary"], f["content"])
 		}
@@ -58,8 +62,11 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 		p.Kind, p.Tool, p.CallID, p.Hosted = CallKind, f.text("name"), f.text("id"), kind != "tool_use"
 		p.setInput(f["input"])
 	case strings.HasSuffix(kind, "tool_result"):
-		p.Kind, p.CallID, p.Hosted = ResultKind, f.text("tool_use_id"), kind != "tool_result"
-		p.Output, p.Failed = contents(f["content"], depth), rawjson.IsTrue(f["is_error"])
+		p.Kind, p.CallID, p.Hosted = ResultKind, f.first("tool_use_id", "tool_call_id"), kind != "tool_result"
+		p.Output, p.Failed = contents(f.firstRaw("content", "output"), depth), rawjson.IsTrue(f["is_error"])
+		if p.CallID == f.text("tool_call_id") {
+			p.Tool = f.text("name") // of the program llm
+		}
 	case kind == "tool-call": // AI SDK, model messages
 		p.Kind, p.Tool, p.CallID = CallKind, f.text("toolName"), f.text("toolCallId")
 		p.setInput(f.firstRaw("input", "args"))
@@ -77,6 +84,8 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 		}
 	case isFile[kind]:
 		p.file(f)
+	case kind == "tool_call" && rawjson.IsObject(f["tool_call"]): // LibreChat
+		return servedCall(f["tool_call"], depth), true
 	case kind == "" || kind == "tool_call":
 		return decodeUntyped(f, raw)
 	case f.has("text") && rawjson.IsString(f["text"]): // of ChatGPT, such as code
@@ -92,7 +101,7 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 var isFile = setOf("image_url", "image", "input_image", "input_audio", "input_file", "image_asset_pointer", "file", "document", "audio", "video_url",
 	"audio_asset_pointer", "video_container_asset_pointer")
 
-// decodeUntyped reads parts that have no type: those of Gemini, a turn of ShareGPT, and a bare call.
+// decodeUntyped reads parts that have no type: those of Gemini, and a bare call.
 func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
 	p := Part{Given: raw}
 	switch {
@@ -115,8 +124,6 @@ func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
 		}
 	case rawjson.IsString(f["name"]) && (f["arguments"] != nil || f["args"] != nil), rawjson.IsObject(f["function"]):
 		return []Part{toolCall(raw)}, true
-	case rawjson.IsString(f["from"]) && rawjson.IsString(f["value"]): // ShareGPT
-		p.Text = f.text("value")
 	case rawjson.IsString(f["text"]):
 		p.Text = f.text("text")
 		if rawjson.IsTrue(f["thought"]) {

@@ -249,9 +249,12 @@ func (e *encoder) asGiven(i int) json.RawMessage {
 	return out
 }
 
-// leftOut reports members that were left out. A type that the dialect needs none of is no loss.
+// ofAnswers are the members in which an API says of its answer what is no part of it.
+var ofAnswers = setOf("type", "id", "model", "stop_reason", "stop_sequence", "usage")
+
+// leftOut reports members that were left out, except those of ofAnswers.
 func (e *encoder) leftOut(message, part int, keys []string) {
-	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "type" })
+	keys = slices.DeleteFunc(keys, func(key string) bool { return ofAnswers[key] })
 	if len(keys) > 0 {
 		slices.Sort(keys)
 		e.loss(message, part, "no place for %s", []string{strings.Join(slices.Compact(keys), ", ")})

@@ -85,21 +85,22 @@ func (e *encoder) chatResult(u *unit) json.RawMessage {
 	return o.textIf("tool_call_id", u.id).bytes()
 }
 
-// loggedKeys are the members of messages in logs and training data.
-var loggedKeys = setOf("role", "name", "content", "refusal", "reasoning_content", "tool_calls", "function_call", "audio", "tool_call_id", "weight")
+// elsewhere are members of messages of other dialects that have a role and content, too.
+var elsewhere = []string{"type", "parts", "toolInvocations"}
 
-// asLogged returns a message of chat completions as it was given, nil if it is none.
+// asLogged returns a message of chat completions as it was given, nil if it is none. Logs and
+// training data have members of their own beside those of the API.
 func asLogged(given []byte) json.RawMessage {
 	f := fieldsOf(given)
-	for key := range f {
-		if !loggedKeys[key] {
+	for _, key := range elsewhere {
+		if f[key] != nil {
 			return nil
 		}
 	}
 	for part := range rawjson.Elements(f["content"]) {
 		switch p := fieldsOf(part); p.text("type") {
 		case "text":
-			if len(p) != 2 {
+			if len(p) > 2 && (len(p) > 3 || p["cache_control"] == nil) {
 				return nil
 			}
 		case "image_url", "input_audio", "refusal":

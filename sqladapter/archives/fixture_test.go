@@ -17,6 +17,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	messages "github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
 
@@ -197,6 +198,18 @@ func importedAgain(t testing.TB, s *lineage.Store, path string) {
 	after, err := s.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, before, after, "importing again made commits")
+}
+
+// answered is a tool's answer to the call call_1, as it is kept.
+const answered = `tool: {"content":"3 °C","tool_call_id":"call_1"}` + "\n"
+
+// requireCallID checks that a tool's answer names the call that it answers.
+func requireCallID(t testing.TB, e *lineage.Entry) {
+	t.Helper()
+	said := messages.Decode(e.Body, e.Type, e.Role)
+	require.Len(t, said, 1)
+	require.Equal(t, "call_1", said[0].Parts[0].CallID)
+	require.Equal(t, "3 °C", said[0].Parts[0].OutputText())
 }
 
 // said writes the history of each of a thread's branches as text, by name.

@@ -289,7 +289,7 @@ func (l *llmReader) toolResults(ctx context.Context, response string, add func(a
 	return l.db.each(ctx, `SELECT id, name, output, tool_call_id FROM tool_results WHERE response_id = ? ORDER BY id`, []any{response}, func(r row) error {
 		n := archive.Node{ID: response + "/result-" + r.text("id"), Role: "tool", Name: r.text("name"), Body: []byte(r.text("output"))}
 		if call := r.text("tool_call_id"); call != "" {
-			n.Metadata = appendJSON(nil, fields{{"tool_call_id", call}})
+			n.Give(appendJSON(nil, fields{{"content", r.text("output")}, {"tool_call_id", call}}))
 		}
 		add(n)
 		return nil

@@ -49,11 +49,14 @@ func TestLLMLog(t *testing.T) {
 	require.EqualValues(t, 2, r.Conversations)
 	require.Equal(t, map[string]string{"main*": "system: Be brief.\nuser: A long novel.\nWeather?\n" +
 		`assistant: {"content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"weather","arguments":"{\"city\": \"Oslo\"}"}}]}` + "\n" +
-		"tool: 3 °C\nassistant: Cold.\nsystem: House rules.\nBe long.\nuser: And this?\nfile pic.png: \x89PNG\nassistant: A picture.\n"}, said(t, s, "01c"))
+		answered + "assistant: Cold.\nsystem: House rules.\nBe long.\nuser: And this?\nfile pic.png: \x89PNG\nassistant: A picture.\n"}, said(t, s, "01c"))
 	require.Equal(t, map[string]string{"main*": "user: Alone\nassistant: Yes.\n"}, said(t, s, "04r"))
 
 	thread, err := s.FindThread(bg, "01c")
 	require.NoError(t, err)
+	answer, err := thread.Find(bg, "02r/result-1")
+	require.NoError(t, err)
+	requireCallID(t, answer)
 	info, err := thread.Info(bg)
 	require.NoError(t, err)
 	require.Equal(t, "Weather", info.Title)
@@ -117,6 +120,9 @@ func TestLLMTree(t *testing.T) {
 	e, err := thread.Find(bg, "a")
 	require.NoError(t, err)
 	require.Equal(t, "m-4", e.Origin.ModelID)
+	answer, err := thread.Find(bg, "t")
+	require.NoError(t, err)
+	requireCallID(t, answer)
 	require.JSONEq(t, `{"provider_metadata":{"p":1},"turn_id":"01r","input_tokens":1,"output_tokens":2,"duration_ms":3}`, string(e.Metadata))
 	importedAgain(t, s, path)
 }

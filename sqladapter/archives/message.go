@@ -108,7 +108,7 @@ func graphMessage(role string, f fields) archive.Node {
 		case "content":
 			said = append(fields{m}, said...)
 			continue
-		case "tool_calls", "invalid_tool_calls", "function_call":
+		case "tool_calls", "invalid_tool_calls", "function_call", "tool_call_id":
 			if !empty(m.value) {
 				said = append(said, m)
 			}

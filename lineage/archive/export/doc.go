@@ -10,7 +10,8 @@
 //   - openai: a conversation a line, as chat and fine-tuning endpoints take it.
 //     Histories of text and of messages that came from this format come back
 //     with equal digests when they are imported.
-//   - sharegpt: a list of conversations with from and value; the same holds.
+//   - sharegpt: a list of conversations with from and value; the same holds, but
+//     what other formats say of calls becomes turns of this one.
 //   - markdown: to read, with the branches after the line they leave.
 //   - html: one page that needs nothing else, with branches to unfold. The Markdown of
 //     assistants is rendered; links, images and HTML in it are shown as text.

@@ -97,7 +97,7 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 		lineage.System("Be brief."),
 		lineage.User("What is a DAG?"),
 		structured("assistant", openAICall).From("model-a"),
-		lineage.Item{Role: "tool", Name: "search", Body: []byte("A graph without cycles."), Metadata: []byte(`{"tool_call_id":"call_1"}`)},
+		lineage.Item{Role: "tool", Name: "search", Type: "application/json", Body: []byte(`{"tool_call_id":"call_1","content":"A graph without cycles."}`)},
 		lineage.Assistant("A graph without cycles.").From("model-a"),
 	)
 	_, err = thread.CreateBranch(bg, "retry", lineage.BranchOptions{At: refs[1]})

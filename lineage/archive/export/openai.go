@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -91,30 +92,27 @@ func (x *exporter) openAIMessages(ctx context.Context, e *lineage.Entry) ([]stri
 	var out []string
 	for _, m := range said(e, body) {
 		for _, item := range message.ChatLog(m) {
-			out = append(out, compact(withBeside(e, item, len(out) == 0)))
+			if len(out) == 0 {
+				item = named(e, item)
+			}
+			out = append(out, onOneLine(item))
 		}
 	}
 	return out, nil
 }
 
-// withBeside returns a message with what the format has a place for beside what was said.
-func withBeside(e *lineage.Entry, item []byte, first bool) []byte {
-	set := func(name string, value []byte) {
-		if value != nil && rawjson.Last(item, name) == nil {
-			item = rawjson.Set(item, []byte(string(rawjson.Quote(name))), value)
-		}
-	}
-	if e.Kind != lineage.Message {
+// named returns a message with the name that its entry has.
+func named(e *lineage.Entry, item []byte) []byte {
+	if e.Kind != lineage.Message || e.Name == "" || e.Name == e.Role || rawjson.Last(item, "name") != nil {
 		return item
 	}
-	if first && e.Name != "" && e.Name != e.Role {
-		set("name", []byte(string(rawjson.Quote(e.Name))))
+	return rawjson.Set(item, []byte(`"name"`), rawjson.Quote(e.Name))
+}
+
+// onOneLine returns JSON as it is, unless it has line breaks.
+func onOneLine(raw json.RawMessage) string {
+	if bytes.ContainsAny(raw, "\r\n") {
+		return compact(raw)
 	}
-	if role := rawjson.Str(rawjson.Last(item, "role")); first || role == "tool" {
-		set("tool_call_id", member(e.Metadata, "tool_call_id"))
-	}
-	if first {
-		set("weight", member(e.Metadata, "weight"))
-	}
-	return item
+	return string(raw)
 }

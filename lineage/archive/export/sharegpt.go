@@ -3,7 +3,6 @@ package export
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -70,16 +69,16 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 	return nil
 }
 
-// shareGPTTurn writes an entry. A message that calls tools is a turn of its own
-// kind, with the calls as its value.
+// shareGPTTurn writes an entry: a turn of this format as it is. A message that calls tools is a
+// turn of its own kind, with the calls as its value.
 func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, error) {
 	body, err := x.mustBody(ctx, e)
 	if err != nil {
 		return "", err
 	}
 	from, value := shareGPTFrom(e.Role), string(body)
-	if was := member(e.Metadata, "from"); isQuoted(was) {
-		_ = json.Unmarshal(was, &from) // as the archive named the speaker
+	if e.Type == content.TypeJSON && rawjson.IsString(member(body, "from")) && member(body, "value") != nil {
+		return string(body), nil
 	}
 	quoted := ""
 	switch {

@@ -79,6 +79,11 @@ var oddities = []string{
 	`{"lc":1,"type":"constructor","id":["langchain","schema","messages","ToolMessage"],"kwargs":{"content":"y","tool_call_id":"lc1"}}`,
 	`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"v","toolName":"t","input":{"a":1}}]}`, `{"role":"tool","content":[{"type":"tool-result","toolCallId":"v","toolName":"t","output":{"type":"json","value":{"b":2}}}]}`,
 	`{"role":"assistant","content":"trailing space \n"}`, `{"name":"f","arguments":{"a":1}}`,
+	`{"uuid":"u","text":"a","content":[{"type":"text","text":"a","citations":[]},{"type":"tool_use","id":"t","name":"f","input":{}}],"sender":"assistant"}`, `{"uuid":7,"sender":"human"}`,
+	`{"messageId":"m","text":"","content":[{"type":"tool_call","tool_call":{"id":"c","name":"f","args":"{}","output":"d"}},{"type":"tool_call","tool_call":{"id":"c"}}]}`,
+	`{"id":"m","parentId":null,"role":"assistant","content":[],"parts":[]}`, `{"message_id":"m","text":null,"role":"prompter"}`, `{"message_id":"m","text":"a","role":"prompter"}`,
+	`{"from":"function_call","value":"{\"from\":\"function_call\",\"value\":\"{}\"}"}`, `{"from":"function_call","value":"[{\"name\":\"f\",\"arguments\":{}},{\"role\":\"user\",\"content\":\"x\"}]"}`,
+	`{"from":"observation","value":{"a":1}}`, `{"from":"gpt","value":"\ud800"}`, `{"author":{},"content":null}`, `{"role":"tool","tool_call_ids":["call-1_x",7],"content":"3"}`,
 }
 
 const long = "a-very-long-id-of-a-call-that-no-api-would-accept-because-it-is-much-too-long-for-any"

@@ -1,0 +1,79 @@
+package message
+
+import (
+	"cmp"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// archived reads a message as exports of chat services and data sets have it, which name role and
+// content in their own ways. It returns {role, name, content} and the role, nil for another
+// message. The given role is for a message that does not tell its own.
+func archived(f fields, given string) (message []byte, role string) {
+	role = given
+	name, content := f.text("name"), f["content"]
+	switch {
+	case rawjson.IsObject(f["author"]) && content != nil: // ChatGPT
+		author := fieldsOf(f["author"])
+		role, name = author.text("role"), author.text("name")
+	case f["uuid"] != nil && f.text("sender") != "": // Claude.ai
+		role = cmp.Or(roles[f.text("sender")], given)
+		content = f.contentOrText()
+	case f["messageId"] != nil && (content != nil || f["text"] != nil): // LibreChat
+		if by := f["isCreatedByUser"]; rawjson.IsTrue(by) {
+			role = "user"
+		} else if by != nil {
+			role = "assistant"
+		}
+		content = f.contentOrText()
+	case f["message_id"] != nil && f["text"] != nil && f.has("role"): // Open Assistant
+		role, content = f.text("role"), f["text"]
+		role = cmp.Or(roles[role], role)
+	case f.text("from") != "" && f["value"] != nil: // ShareGPT
+		role, content = f.text("from"), f["value"]
+		switch role {
+		case "function_call":
+			call := []byte(rawjson.Str(content))
+			if rawjson.Check(call) == nil && !rawjson.IsString(trim(call)) {
+				return trim(call), "assistant"
+			}
+			role = "assistant"
+		case "observation":
+			role = "tool"
+		default:
+			role = cmp.Or(roles[role], given, role)
+		}
+	case f["parentId"] != nil && f.has("role") && content != nil: // Open WebUI
+		role = f.text("role")
+	default:
+		return nil, ""
+	}
+	if content == nil {
+		content = []byte("null")
+	}
+	return new(object).textIf("role", role).textIf("name", name).raw("content", content).bytes(), role
+}
+
+// contentOrText returns the parts of a message that has its text once more, or that text.
+func (f fields) contentOrText() []byte {
+	for range rawjson.Elements(f["content"]) {
+		return f["content"]
+	}
+	if f.text("content") != "" {
+		return f["content"]
+	}
+	return f["text"]
+}
+
+// servedCall reads a call together with what came of it: {id, name, args, output}.
+func servedCall(raw []byte, depth int) []Part {
+	call := toolCall(raw)
+	output := rawjson.Last(raw, "output")
+	if output == nil {
+		output = rawjson.Last(rawjson.Last(raw, "function"), "output")
+	}
+	if rawjson.IsNull(output) {
+		return []Part{call}
+	}
+	return []Part{call, {Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Output: outputValue(output, depth)}}
+}
