@@ -18,6 +18,7 @@ func lastEntry(t testing.TB, c *lineage.Context) *lineage.Entry {
 	return entries[len(entries)-1]
 }
 
+// feature: lineage/subagent
 func TestReturnLeadsBack(t *testing.T) {
 	s := newStore(t)
 	parent := newContext(t, s, "a task")
@@ -51,6 +52,7 @@ func TestReturnRepeatingTheLastMessage(t *testing.T) {
 	require.True(t, lastEntry(t, parent).Origin.ParentID.IsZero(), "content is not derived from itself")
 }
 
+// feature: lineage/agents
 func TestSendSharesTheBlock(t *testing.T) {
 	s := newStore(t)
 	from, to := newContext(t, s), newContext(t, s, "hello")
@@ -86,6 +88,8 @@ func TestSay(t *testing.T) {
 	require.Contains(t, heard.Origin.SourceID, a.ID().String())
 }
 
+// feature: lineage/subset
+// feature: lineage/subagent
 func TestSubagentSees(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -118,6 +122,7 @@ func TestSubagentSees(t *testing.T) {
 	}
 }
 
+// feature: lineage/alternatives
 func TestAlternatives(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "a question")
@@ -161,6 +166,7 @@ func TestAlternatives(t *testing.T) {
 	require.ElementsMatch(t, []lineage.ContextID{large.ID(), small.ID(), empty.ID()}, found)
 }
 
+// feature: lineage/edit
 func TestEditDerives(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)

@@ -42,6 +42,7 @@ func TestJSON(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"parentId":1}`), &m))
 }
 
+// feature: storage/graph-preview
 func TestPreview(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"parts":[]}`: "",

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
+// feature: fragment/guards
 func TestGuards(t *testing.T) {
 	require.True(t, engine.IsFragment(engine.Hint("x")))
 	require.False(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x"}))
@@ -26,6 +27,8 @@ func TestGuards(t *testing.T) {
 	require.False(t, engine.IsLazy(engine.AssistantText("x", "")))
 }
 
+// feature: codec/helpers
+// feature: codec/encode
 func TestMessageFragments(t *testing.T) {
 	u := engine.User("Hello")
 	require.Equal(t, "user", u.Name)
@@ -140,6 +143,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// feature: fragment/nested
 func TestDepthIsBounded(t *testing.T) {
 	nest := map[string]func(any) any{
 		"lists":     func(d any) any { return []any{d} },

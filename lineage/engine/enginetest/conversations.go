@@ -15,6 +15,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
 )
 
+// feature: state/save
+// feature: engine/resolve
 func testConversation(t *testing.T, s *store) {
 	c := s.open("c")
 	require.Equal(t, "c", c.ChatID())
@@ -52,6 +54,8 @@ func testConversation(t *testing.T, s *store) {
 	require.JSONEq(t, `{"systemPrompt":"","messages":[]}`, string(encoded))
 }
 
+// feature: engine/routing
+// feature: storage/messages-only
 func testRouting(t *testing.T, s *store) {
 	c := s.open("c")
 	c.set(engine.Role("r"), engine.User("u"), engine.F("data", engine.Hint("h")), engine.LastAssistantMessage("l"))
@@ -119,6 +123,7 @@ func testRefusedFragments(t *testing.T, s *store) {
 	require.Equal(t, []string{"main*"}, s.names("d"))
 }
 
+// feature: state/save
 func testNothingToSave(t *testing.T, s *store) {
 	c := s.open("c")
 	c.set(engine.Hint("only context"))
@@ -221,6 +226,8 @@ func testForeignRows(t *testing.T, s *store) {
 	require.Equal(t, chat.Ref("q"), c.save(user("q")))
 }
 
+// feature: engine/initialise
+// feature: storage/tenants
 func testOpening(t *testing.T, s *store) {
 	_, err := engine.Open(background, s.Store, engine.Options{UserID: "ada"})
 	require.ErrorIs(t, err, chat.ErrInvalid)
@@ -274,6 +281,7 @@ func testNoActiveBranch(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1"}, c.says())
 }
 
+// feature: storage/reopen
 func testReopening(t *testing.T, s *store) {
 	c := s.open("c")
 	c.save(user("q1"), assistant("a1"))

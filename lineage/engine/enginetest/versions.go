@@ -17,6 +17,7 @@ func talk(s *store, chatID, prefix string) *conversation {
 	return c
 }
 
+// feature: state/new-version
 func testNewVersion(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	before, err := s.Message(background, "q2")
@@ -47,6 +48,7 @@ func testNewVersion(t *testing.T, s *store) {
 	require.Equal(t, 4+2+1+1+1, s.nodes("c"))
 }
 
+// feature: state/new-version
 func testNewRoot(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	c.save(says("user", "q1", "from the start"))
@@ -122,6 +124,9 @@ func testOtherChat(t *testing.T, s *store) {
 	require.Equal(t, []string{"main", "main-v2*"}, s.names("c"))
 }
 
+// feature: lazy/last-assistant
+// feature: lazy/pending
+// feature: state/save-lazy
 func testLastAssistant(t *testing.T, s *store) {
 	fixed := engine.LastAssistantMessage
 	t.Run("none", func(t *testing.T) {
@@ -186,6 +191,8 @@ func testLastAssistant(t *testing.T, s *store) {
 }
 
 // testOrigins saves an answer with its model and a new version of it with another.
+//
+// feature: lineage/origin
 func testOrigins(t *testing.T, s *store) {
 	c := s.open("c")
 	said := assistant("a1").From("large")
