@@ -24,7 +24,7 @@ func testConversation(t *testing.T, s *store) {
 	require.Empty(t, c.Head())
 	c.set(engine.Role("You are helpful"), engine.Hint("Be brief"), user("q1"))
 
-	r, err := c.Resolve(background, engine.XMLRenderer{})
+	r, err := c.Resolve(background, engine.ResolveOptions{Renderer: engine.XMLRenderer{}})
 	require.NoError(t, err)
 	require.Equal(t, "<role>You are helpful</role>\n<hint>Be brief</hint>", r.SystemPrompt)
 	require.Equal(t, []string{"q1"}, c.says(), "what is pending is sent too")
@@ -35,19 +35,19 @@ func testConversation(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, c.says())
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.on("c", "main"))
 
-	r, err = c.Resolve(background, engine.TOONRenderer{})
+	r, err = c.Resolve(background, engine.ResolveOptions{Renderer: engine.TOONRenderer{}})
 	require.NoError(t, err)
 	require.Equal(t, "role: You are helpful\nhint: Be brief", r.SystemPrompt)
 	require.Equal(t, "assistant", r.Messages[1].Role)
 	require.Equal(t, "a1", r.Messages[1].ID)
 
 	// What is context is not kept.
-	r, err = s.open("c").Resolve(background, nil)
+	r, err = s.open("c").Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
 	require.Empty(t, r.SystemPrompt)
 	require.Len(t, r.Messages, 4)
 
-	empty, err := s.open("empty").Resolve(background, nil)
+	empty, err := s.open("empty").Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
 	encoded, err := json.Marshal(empty)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func testRefusedFragments(t *testing.T, s *store) {
 	c.set(user("q1"), engine.Fragment{ID: "q2", Name: "user", Type: engine.TypeMessage, Codec: codec{err: broken}})
 	_, err := c.Save(background)
 	requireError(t, err, broken, chat.SubjectMessage, "q2")
-	_, err = c.Resolve(background, nil)
+	_, err = c.Resolve(background, engine.ResolveOptions{})
 	requireError(t, err, broken, chat.SubjectMessage, "q2")
 	require.Len(t, c.Pending(), 2)
 	require.Zero(t, s.nodes("c"))
@@ -166,6 +166,7 @@ func testRows(t *testing.T, s *store) {
 	}
 }
 
+// feature: engine/foreign
 // testForeignRows reads what is not of the engine's own making.
 func testForeignRows(t *testing.T, s *store) {
 	c := s.open("c")
@@ -190,7 +191,7 @@ func testForeignRows(t *testing.T, s *store) {
 	require.NoError(t, err)
 	require.NoError(t, s.UpdateBranchHead(background, main.ID, chat.Ref(rune('a'+len(rows)-1))))
 	c.set(engine.Role("r"))
-	r, err := c.Resolve(background, nil)
+	r, err := c.Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
 	var said []string
 	for _, m := range r.Messages {
@@ -217,7 +218,7 @@ func testForeignRows(t *testing.T, s *store) {
 	out, err := r.Encode(message.Anthropic)
 	require.NoError(t, err)
 	require.Equal(t, []string{"<role>r</role>"}, out.System)
-	require.Equal(t, 3, out.Losses[0].Message, "of the history")
+	require.Equal(t, 2, out.Losses[0].Message, "of the history")
 	require.Len(t, out.Items, 3)
 	require.Equal(t, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`, string(out.Items[1]))
 	out, err = r.Encode(message.Chat)
@@ -338,7 +339,7 @@ func testDeletedChat(t *testing.T, s *store) {
 	require.NoError(t, err)
 	_, err = c.Save(background)
 	requireError(t, err, chat.ErrNotFound, chat.SubjectChat, "c")
-	_, err = c.Resolve(background, nil)
+	_, err = c.Resolve(background, engine.ResolveOptions{})
 	requireError(t, err, chat.ErrNotFound, chat.SubjectChat, "c")
 	_, err = c.Chat(background)
 	requireError(t, err, chat.ErrNotFound, chat.SubjectChat, "c")
