@@ -46,7 +46,8 @@ func TestJSON(t *testing.T) {
 func TestPreview(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"parts":[]}`: "",
-		`{"parts":[{"type":"reasoning","text":"no"},{"type":"text","text":"yes"}]}`: "yes",
+		`{"parts":[{"type":"reasoning","text":"no"},{"type":"text","text":"yes"}]}`:                        "yes",
+		`{"parts":[{"type":"text","text":"one."},{"type":"text","text":""},{"type":"text","text":"Two"}]}`: "one. Two",
 		`{ "a" : [ 1 ] }`: `{"a":[1]}`,
 		`"text"`:          "text",
 		`null`:            "",
