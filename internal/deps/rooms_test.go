@@ -62,7 +62,7 @@ var rooms = []room{
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
-	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/form", "internal/write", "internal/vfs", "internal/embedded")},
+	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},
