@@ -1,8 +1,10 @@
 package lineage_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +20,7 @@ func lastEntry(t testing.TB, c *lineage.Context) *lineage.Entry {
 	return entries[len(entries)-1]
 }
 
+// feature: lineage/subagent
 func TestReturnLeadsBack(t *testing.T) {
 	s := newStore(t)
 	parent := newContext(t, s, "a task")
@@ -51,6 +54,7 @@ func TestReturnRepeatingTheLastMessage(t *testing.T) {
 	require.True(t, lastEntry(t, parent).Origin.ParentID.IsZero(), "content is not derived from itself")
 }
 
+// feature: lineage/agents
 func TestSendSharesTheBlock(t *testing.T) {
 	s := newStore(t)
 	from, to := newContext(t, s), newContext(t, s, "hello")
@@ -86,6 +90,8 @@ func TestSay(t *testing.T) {
 	require.Contains(t, heard.Origin.SourceID, a.ID().String())
 }
 
+// feature: lineage/subset
+// feature: lineage/subagent
 func TestSubagentSees(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -118,6 +124,7 @@ func TestSubagentSees(t *testing.T) {
 	}
 }
 
+// feature: lineage/alternatives
 func TestAlternatives(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "a question")
@@ -161,6 +168,7 @@ func TestAlternatives(t *testing.T) {
 	require.ElementsMatch(t, []lineage.ContextID{large.ID(), small.ID(), empty.ID()}, found)
 }
 
+// feature: lineage/edit
 func TestEditDerives(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -192,4 +200,144 @@ func TestEditReadsWhatItIsGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"new"}, texts(t, edited))
 	require.Equal(t, content.Sum([]byte("old")), lastEntry(t, edited).Origin.ParentID)
+}
+
+// feature: lineage/alternatives-retry
+// feature: lineage/alternatives-list
+func TestRetryAndAlternatives(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	say(t, c, "a question", "one", "next")
+	answer, err := s.At(bg, tip(t, c), 2)
+	require.NoError(t, err)
+	question, err := s.At(bg, tip(t, c), 1)
+	require.NoError(t, err)
+
+	second, err := c.Retry(bg, answer, lineage.Overrides{})
+	require.NoError(t, err)
+	third, err := c.Retry(bg, answer, lineage.Overrides{Model: pointer("large")})
+	require.NoError(t, err)
+	info := contextInfoOf(t, second)
+	require.False(t, info.Set.IsZero())
+	require.Equal(t, info.Set, contextInfoOf(t, third).Set, "one set, though none of it is filled")
+	require.Equal(t, []string{"one"}, began(t, c, answer), "what is empty is no alternative yet")
+	say(t, third, "three")
+	say(t, second, "two")
+	edited, err := c.Edit(bg, answer, lineage.Item{Body: []byte("edited")}, lineage.EditOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"one*", "three", "two", "edited"}, marked(t, c, answer))
+
+	// In another thread, and behind another position, are other histories.
+	elsewhere, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	away, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID(), At: question})
+	require.NoError(t, err)
+	say(t, away, "elsewhere")
+	require.Len(t, began(t, c, answer), 4)
+	require.Equal(t, []string{"elsewhere*"}, marked(t, away, tip(t, away)))
+
+	// Choosing leads to another, and a later retry joins the set, from wherever it is asked for.
+	require.NoError(t, c.Choose(bg, second))
+	require.Equal(t, []string{"one", "three", "two*", "edited"}, marked(t, c, tip(t, c)))
+	fourth, err := c.Retry(bg, tip(t, c), lineage.Overrides{})
+	require.NoError(t, err)
+	require.Equal(t, info.Set, contextInfoOf(t, fourth).Set)
+	fifth, err := edited.Retry(bg, tip(t, edited), lineage.Overrides{})
+	require.NoError(t, err)
+	require.Equal(t, info.Set, contextInfoOf(t, fifth).Set)
+	alternatives, err := c.AlternativesTo(bg, tip(t, c))
+	require.NoError(t, err)
+	require.NoError(t, c.MoveTo(bg, alternatives[0].Tip, "choose"))
+	require.Equal(t, []string{"a question", "one", "next"}, texts(t, c))
+	require.NoError(t, c.MoveTo(bg, alternatives[3].Tip, "choose"))
+	require.Equal(t, []string{"a question", "edited"}, texts(t, c))
+
+	// At the root too.
+	require.Equal(t, []string{"a question*"}, marked(t, c, question))
+	first, err := c.Retry(bg, question, lineage.Overrides{})
+	require.NoError(t, err)
+	say(t, first, "another question")
+	require.Equal(t, []string{"a question*", "another question"}, marked(t, c, question))
+	require.ErrorIs(t, func() error { _, err := first.Retry(bg, question, lineage.Overrides{}); return err }(), lineage.ErrInvalid)
+	require.ErrorIs(t, func() error { _, err := c.AlternativesTo(bg, lineage.SpanRef{}); return err }(), lineage.ErrInvalid)
+}
+
+func contextInfoOf(t testing.TB, c *lineage.Context) lineage.ContextInfo {
+	t.Helper()
+	info, err := c.Info(bg)
+	require.NoError(t, err)
+	return info
+}
+
+// began returns the first texts of the alternatives to a span, and marked those with a star at the current one.
+func began(t testing.TB, c *lineage.Context, span lineage.SpanRef) (texts []string) {
+	t.Helper()
+	for _, text := range marked(t, c, span) {
+		texts = append(texts, strings.TrimSuffix(text, "*"))
+	}
+	return texts
+}
+
+func marked(t testing.TB, c *lineage.Context, span lineage.SpanRef) (texts []string) {
+	t.Helper()
+	alternatives, err := c.AlternativesTo(bg, span)
+	require.NoError(t, err)
+	for _, a := range alternatives {
+		text := a.Entry.Text()
+		if a.Current {
+			text += "*"
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// feature: lineage/alternatives-compare
+func TestCompareAnswers(t *testing.T) {
+	asked := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	at := func(seconds int, i lineage.Item) lineage.Item {
+		i.CreatedAt = asked.Add(time.Duration(seconds) * time.Second)
+		return i
+	}
+	c := newContext(t, newStore(t))
+	_, err := c.Extend(bg, at(0, lineage.User("q")))
+	require.NoError(t, err)
+	offered, err := c.Alternatives(bg, lineage.Overrides{Model: pointer("large")}, lineage.Overrides{Model: pointer("small")}, lineage.Overrides{})
+	require.NoError(t, err)
+	counted := at(3, lineage.Assistant("a long answer"))
+	counted.Metadata = []byte(`{"usage":{"prompt_tokens":10,"completion_tokens":20}}`)
+	more := at(7, lineage.ToolResult("f", "done"))
+	more.Metadata = []byte(`{"inputTokens":1,"outputTokens":2}`)
+	_, err = offered[0].Extend(bg, counted, more, at(9, lineage.User("thanks")), at(10, lineage.Assistant("!")))
+	require.NoError(t, err)
+	_, err = offered[1].Extend(bg, at(1, lineage.Assistant("abcdefgh")))
+	require.NoError(t, err)
+	ui := jsonMessage("assistant", `{"id":"m","role":"assistant","metadata":{"totalUsage":{"inputTokens":5,"outputTokens":6}},"parts":[{"type":"text","text":"x"}]}`)
+	_, err = offered[2].Extend(bg, at(2, ui.From("other")))
+	require.NoError(t, err)
+	require.NoError(t, c.Choose(bg, offered[0]))
+	first, err := c.AlternativesTo(bg, firstSpan(t, offered[0]))
+	require.NoError(t, err)
+	var compared []string
+	for _, a := range first {
+		compared = append(compared, fmt.Sprintf("%s %d %d %v %v %v", a.Model, a.Input, a.Output, a.Reported, a.Took, a.Current))
+	}
+	require.Equal(t, []string{"large 11 22 true 7s true", "small 0 2 false 1s false", "other 5 6 true 2s false"}, compared)
+}
+
+// firstSpan returns the span behind the base of a context.
+func firstSpan(t testing.TB, c *lineage.Context) lineage.SpanRef {
+	t.Helper()
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if !e.Set.IsZero() {
+			return e.Span
+		}
+	}
+	t.Fatal("no alternative")
+	return lineage.SpanRef{}
 }

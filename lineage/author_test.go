@@ -20,6 +20,8 @@ func by(t *testing.T, s *lineage.Store, c *lineage.Context) [2]string {
 
 // TestImpliedOrigins derives the user from the thread and the model from the context, and
 // counts by them. What a message states counts more.
+//
+// feature: lineage/origin
 func TestImpliedOrigins(t *testing.T) {
 	s := newStore(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Overrides: modeled("large")})

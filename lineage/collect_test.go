@@ -309,6 +309,8 @@ func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *linea
 
 // After a thread is deleted and garbage is collected, no byte of it is left in any
 // file, packed or not, and what it shared is.
+//
+// feature: lineage/collection
 func TestDeletedLeavesNoBytes(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) {

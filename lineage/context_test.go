@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// feature: lineage/overrides
 func TestEffectiveOverridesInherit(t *testing.T) {
 	s := newStore(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Overrides: lineage.Overrides{
@@ -38,6 +39,7 @@ func TestEffectiveOverridesInherit(t *testing.T) {
 	require.Equal(t, lineage.Overrides{SystemPrompt: pointer("be brief"), JSON: []byte(`{"temperature":0}`)}, effective(child))
 }
 
+// feature: lineage/context
 func TestContextOutlivesItsParent(t *testing.T) {
 	s := newStore(t)
 	parent := newContext(t, s, "one")
@@ -236,6 +238,7 @@ func TestFindOnAHistory(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// feature: lineage/context
 func TestChildren(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")

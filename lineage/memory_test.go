@@ -11,6 +11,8 @@ import (
 )
 
 // A store in memory leaves no file, is gone when it is closed, and can be taken to a directory.
+//
+// feature: storage/memory
 func TestOpenMemory(t *testing.T) {
 	here := t.TempDir()
 	t.Chdir(here)

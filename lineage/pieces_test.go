@@ -44,6 +44,8 @@ func bodyOf(t *testing.T, i lineage.Item) string {
 
 // One text is one block and gives one digest in whatever JSON it stands, at every size, and
 // each message reads as it was given.
+//
+// feature: lineage/block
 func TestOneTextInEveryForm(t *testing.T) {
 	for _, size := range []int{1, 1 << 10, 8 << 10, 30 << 10, 60 << 10, 100 << 10} {
 		s := newStore(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
+// feature: lineage/usages
 func TestWhere(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s, "shared", "only here")

@@ -27,6 +27,7 @@ func noise(n int) []byte {
 	return body
 }
 
+// feature: lineage/block
 func TestPut(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"empty": {}, "small": []byte("hello"), "inline": noise(content.InlineLimit),
@@ -124,6 +125,7 @@ func TestBodyOfAnother(t *testing.T) {
 	require.ErrorAs(t, err, &mismatch, "a seek that fails changes nothing")
 }
 
+// feature: lineage/large
 func TestLargeMessage(t *testing.T) {
 	s := newStore(t)
 	body := noise(1 << 20)

@@ -3,14 +3,15 @@ package lineage
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/lineage-store/lineage/internal/fit"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // ResolveOptions say what of a context is sent to a model.
 type ResolveOptions struct {
-	// Last, when not zero, is how many spans at the end are wanted at most.
+	// Last, when not zero, is how many spans at the end are wanted at most. Summaries stand for
+	// those before them, where there are any.
 	Last uint64
 	// Budget, when not zero, is how many tokens everything together may take. As many
 	// of the latest messages as fit are kept as they are; summaries stand in for what
@@ -23,14 +24,29 @@ type ResolveOptions struct {
 	// KeepTogether tells of two entries that follow each other, in different spans,
 	// that the later is not to be sent without the one before it. Neither Last nor
 	// Budget cuts between them; where such a chain does not fit, the end of it is left
-	// out, too. By default it is true where the later is the result of a tool, by its role:
-	// models refuse results of calls that they do not see. What is in one span is never parted.
+	// out, too. By default it is true where the later is the result of a tool, by its role or
+	// its pieces: models refuse results of calls that they do not see. What is in one span is
+	// never separated.
 	KeepTogether func(before, after *Entry) bool
+	// AllRevisions sends all revisions of a document, and not only the latest of those that would
+	// be sent.
+	AllRevisions bool
 }
 
 // followsCall is the default of ResolveOptions.KeepTogether.
 func followsCall(_, after *Entry) bool {
-	return after.Kind == Message && (after.Role == "tool" || after.Role == "function")
+	if after.Kind != Message || after.Role == "tool" || after.Role == "function" {
+		return after.Kind == Message
+	}
+	for i := range after.Pieces {
+		switch after.Pieces[i].Kind {
+		case InputPiece:
+			return false // a format that has call and result in one message
+		case OutputPiece:
+			return true
+		}
+	}
+	return false
 }
 
 // Resolved is what to send to a model. The same context resolves to the same.
@@ -114,22 +130,50 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Last != 0 && length > o.Last {
 		first = length - o.Last + 1
 	}
-	p := plan{store: c.store, context: c.id, tip: tip, first: first, last: length, opt: o, result: r}
-	return r, p.fill(ctx)
+	m := &measured{store: c.store, tip: tip, length: length, opt: o, revisions: make(map[string]uint64)}
+	room := fit.Unlimited
+	if o.Budget != 0 {
+		room = o.Budget - r.Tokens
+	}
+	var summaries []*SummaryInfo
+	choice, err := fit.Choose(ctx, m, fit.Options{
+		Length: length, From: first, Room: room,
+		Summaries: func(ctx context.Context) (all []fit.Summary, err error) {
+			summaries, err = c.store.summariesOn(ctx, c.id, tip)
+			for _, s := range summaries {
+				all = append(all, fit.Summary{First: s.First, Last: s.Last, Level: s.Level, Tokens: o.Tokens(s.Text) + messageOverhead})
+			}
+			return all, err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Omitted = choice.Omitted
+	for _, i := range choice.Summaries {
+		r.Parts = append(r.Parts, Part{Summary: summaries[i], Tokens: o.Tokens(summaries[i].Text) + messageOverhead})
+	}
+	if r.Parts, err = m.parts(ctx, r.Parts, choice.Start); err != nil {
+		return nil, err
+	}
+	for i := range r.Parts {
+		r.Tokens += r.Parts[i].Tokens
+	}
+	return r, nil
 }
 
-// plan decides what of a history fits.
-type plan struct {
-	store       *Store
-	context     ContextID
-	tip         SpanRef
-	first, last uint64 // positions wanted
-	opt         ResolveOptions
-	result      *Resolved
-	// measured are the last positions, from the last one backwards, and oldest is the
+// measured is a history whose end was measured, as far as that was asked for.
+type measured struct {
+	store  *Store
+	tip    SpanRef
+	length uint64
+	opt    ResolveOptions
+	// positions are the last ones, from the last one backwards, and oldest is the
 	// first entry of the one furthest back.
-	measured []measure
-	oldest   *Entry
+	positions []measure
+	oldest    *Entry
+	// revisions are the latest of documents in the positions.
+	revisions map[string]uint64
 }
 
 // measure is what a position takes, and whether it is kept together with the one before
@@ -139,259 +183,133 @@ type measure struct {
 	together bool
 }
 
-func (p *plan) room() int { return p.opt.Budget - p.result.Tokens }
-
-func (p *plan) fill(ctx context.Context) error {
-	r := p.result
-	if err := p.begin(ctx); err != nil {
-		return err
+// Tokens implements fit.History.
+func (m *measured) Tokens(ctx context.Context, position uint64) (int, error) {
+	if err := m.measure(ctx, position); err != nil {
+		return 0, err
 	}
-	if p.last == 0 || p.first > p.last {
-		r.Omitted = p.last
-		return nil
-	}
-	if p.opt.Budget == 0 {
-		r.Omitted = p.first - 1
-		return p.add(ctx, p.first)
-	}
-	// As many of the latest messages as fit by themselves.
-	if start, err := p.latest(ctx, p.room()); err != nil {
-		return err
-	} else if start == p.first {
-		r.Omitted = p.first - 1
-		return p.add(ctx, p.first)
-	}
-	summaries, err := p.store.summariesOn(ctx, p.context, p.tip)
-	if err != nil {
-		return err
-	}
-	best, err := p.outline(ctx, summaries)
-	if err != nil {
-		return err
-	}
-	// Summaries of summaries say less: they stand where the finer ones leave out more
-	// or push out messages that nothing stands for.
-	for highest := top(summaries); highest > 0; highest-- {
-		summaries = slices.DeleteFunc(summaries, func(s *SummaryInfo) bool { return s.Level == highest })
-		finer, err := p.outline(ctx, summaries)
-		if err != nil {
-			return err
-		}
-		if finer.omitted < best.omitted || finer.omitted == best.omitted && finer.alone <= best.alone {
-			best = finer
-		}
-	}
-	r.Parts, r.Omitted = best.summaries, best.omitted
-	for _, part := range best.summaries {
-		r.Tokens += part.Tokens
-	}
-	return p.add(ctx, best.start)
+	return m.at(position).tokens, nil
 }
 
-// begin moves the first position wanted to where a cut may be.
-func (p *plan) begin(ctx context.Context) error {
-	if p.first == 1 || p.first > p.last {
-		return nil
+// Together implements fit.History.
+func (m *measured) Together(ctx context.Context, position uint64) (bool, error) {
+	if m.length-(position-1) < uint64(len(m.positions)) {
+		return m.at(position).together, nil
 	}
 	var before *Entry
-	for e, err := range p.store.History(ctx, p.tip, structure.Window{From: p.first - 1, To: p.last}) {
+	for e, err := range m.store.History(ctx, m.tip, structure.Window{From: position - 1, To: position}) {
 		if err != nil {
-			return err
+			return false, err
 		}
-		if before != nil && e.Position != before.Position && !p.opt.KeepTogether(before, e) {
-			p.first = e.Position
-			return nil
+		if before != nil && e.Position == position {
+			return m.opt.KeepTogether(before, e), nil
 		}
 		before = e
 	}
-	p.first = p.last + 1
-	return nil
-}
-
-// outline is a way to fit a history into a budget: summaries, and all messages from
-// a position on.
-type outline struct {
-	summaries []Part
-	start     uint64
-	alone     uint64 // from there on messages have no summary
-	omitted   uint64
-}
-
-// outline returns what fits with the given summaries.
-func (p *plan) outline(ctx context.Context, summaries []*SummaryInfo) (o outline, err error) {
-	taken, err := p.affordable(ctx, p.chain(summaries))
-	if err != nil {
-		return outline{}, err
-	}
-	room := p.room()
-	for _, part := range taken {
-		room -= part.Tokens
-	}
-	for n := len(taken); n > 0; n = len(taken) {
-		last := taken[n-1]
-		without, err := p.latest(ctx, room+last.Tokens)
-		if err != nil {
-			return outline{}, err
-		}
-		if without > last.Summary.First {
-			break
-		}
-		room, taken = room+last.Tokens, taken[:n-1] // what it stands for fits as it is
-	}
-	if o.start, err = p.latest(ctx, room); err != nil {
-		return outline{}, err
-	}
-	o.alone, o.omitted = o.start, o.start-1
-	for _, part := range taken {
-		o.omitted -= min(part.Summary.Last+1, o.start) - part.Summary.First
-		o.alone = max(o.alone, part.Summary.Last+1)
-	}
-	o.summaries = taken
-	return o, nil
-}
-
-// top returns the highest level of the summaries.
-func top(summaries []*SummaryInfo) (level uint64) {
-	for _, s := range summaries {
-		level = max(level, s.Level)
-	}
-	return level
-}
-
-// latest returns the first position from which on all messages fit in the room and may be
-// cut off from those before.
-func (p *plan) latest(ctx context.Context, room int) (start uint64, err error) {
-	start = p.last + 1
-	for start > p.first {
-		if err := p.measure(ctx, start-1); err != nil {
-			return 0, err
-		}
-		if room -= p.at(start - 1).tokens; room < 0 {
-			break
-		}
-		start--
-	}
-	for start > p.first && start <= p.last && p.at(start).together {
-		start++
-	}
-	return start, nil
+	return false, nil
 }
 
 // at returns the measure of a position that has one.
-func (p *plan) at(position uint64) *measure { return &p.measured[p.last-position] }
+func (m *measured) at(position uint64) *measure { return &m.positions[m.length-position] }
 
 // measure measures the positions from one on. It reads backwards in growing steps.
-func (p *plan) measure(ctx context.Context, from uint64) error {
-	for next := p.last - uint64(len(p.measured)); next >= from; next = p.last - uint64(len(p.measured)) {
-		first := p.first
-		if step := max(16, uint64(len(p.measured))); next-p.first >= step {
+func (m *measured) measure(ctx context.Context, from uint64) error {
+	for next := m.length - uint64(len(m.positions)); next >= from; next = m.length - uint64(len(m.positions)) {
+		first := uint64(1)
+		if step := max(16, uint64(len(m.positions))); next > step {
 			first = next - step + 1
 		}
 		step := make([]measure, next-first+1)
-		var oldest, before *Entry
-		for e, err := range p.store.History(ctx, p.tip, structure.Window{From: first, To: next}) {
+		entries, err := m.store.collect(ctx, m.tip, structure.Window{From: first, To: next})
+		if err != nil {
+			return err
+		}
+		for i := len(entries) - 1; i >= 0; i-- {
+			e := entries[i]
+			at := &step[next-e.Position]
+			if i > 0 && entries[i-1].Position != e.Position {
+				at.together = m.opt.KeepTogether(entries[i-1], e)
+			}
+			if m.superseded(e) {
+				continue
+			}
+			part, err := m.part(ctx, e)
 			if err != nil {
 				return err
 			}
-			part, err := p.part(ctx, e)
-			if err != nil {
-				return err
-			}
-			m := &step[next-e.Position]
-			m.tokens += part.Tokens
-			if before == nil {
-				oldest = e
-			} else if before.Position != e.Position {
-				m.together = p.opt.KeepTogether(before, e)
-			}
-			before = e
+			at.tokens += part.Tokens
 		}
-		if p.oldest != nil {
-			p.at(next + 1).together = p.opt.KeepTogether(before, p.oldest)
+		if m.oldest != nil {
+			m.at(next + 1).together = m.opt.KeepTogether(entries[len(entries)-1], m.oldest)
 		}
-		p.measured, p.oldest = append(p.measured, step...), oldest
+		m.positions, m.oldest = append(m.positions, step...), entries[0]
 	}
 	return nil
 }
 
+// superseded reports whether an entry is a revision of a document of which a later one was met.
+// Entries are met from the last one backwards.
+func (m *measured) superseded(e *Entry) bool {
+	if e.Kind != Document || m.opt.AllRevisions {
+		return false
+	}
+	latest, met := m.revisions[e.Document]
+	m.revisions[e.Document] = max(latest, e.Revision)
+	return met && e.Revision <= latest
+}
+
 // part returns what is sent of an entry.
-func (p *plan) part(ctx context.Context, e *Entry) (Part, error) {
+func (m *measured) part(ctx context.Context, e *Entry) (Part, error) {
 	part := Part{Entry: e}
 	switch {
 	case e.Kind == Asset, e.Size > MostText:
 		part.text = new(e.note())
 	case e.Body == nil && !e.Erased:
-		text, err := p.store.Text(ctx, e)
+		text, err := m.store.Text(ctx, e)
 		if err != nil {
 			return Part{}, err
 		}
 		part.text = &text
 	}
-	part.Tokens = p.opt.Tokens(part.Text()) + messageOverhead
+	part.Tokens = m.opt.Tokens(part.Text()) + messageOverhead
 	return part, nil
 }
 
-// chain returns summaries that follow each other within what is wanted: at each
-// step the next that begins, and of those that begin there the one that reaches
-// furthest.
-func (p *plan) chain(summaries []*SummaryInfo) []Part {
-	var chain []Part
-	next := p.first
-	for {
-		var best *SummaryInfo
-		for _, s := range summaries {
-			if s.First < next || s.Last > p.last {
-				continue
-			}
-			if best == nil || s.First < best.First || s.First == best.First && s.Last > best.Last {
-				best = s
-			}
-		}
-		if best == nil {
-			return chain
-		}
-		chain = append(chain, Part{Summary: best, Tokens: p.opt.Tokens(best.Text) + messageOverhead})
-		next = best.Last + 1
+// parts appends the messages from a position on.
+func (m *measured) parts(ctx context.Context, parts []Part, from uint64) ([]Part, error) {
+	if from > m.length {
+		return parts, nil
 	}
-}
-
-// affordable returns the end of the chain that there is room for: the latest summaries
-// count most. Half of the room is left to messages, or what all of them take that come
-// behind the chain, if that is less.
-func (p *plan) affordable(ctx context.Context, chain []Part) ([]Part, error) {
-	if len(chain) == 0 {
-		return nil, nil
-	}
-	behind := 0
-	for at := p.last; at > chain[len(chain)-1].Summary.Last && behind <= p.room(); at-- {
-		if err := p.measure(ctx, at); err != nil {
+	latest := make(map[string]int) // the part with the latest revision of a document
+	superseded := make(map[int]bool)
+	for e, err := range m.store.History(ctx, m.tip, structure.Window{From: from, To: m.length}) {
+		if err != nil {
 			return nil, err
 		}
-		behind += p.at(at).tokens
-	}
-	room, i := max(p.room()/2, p.room()-behind), len(chain)
-	for i > 0 && room >= chain[i-1].Tokens {
-		room -= chain[i-1].Tokens
-		i--
-	}
-	return chain[i:], nil
-}
-
-// add appends the messages from a position on.
-func (p *plan) add(ctx context.Context, from uint64) error {
-	if from > p.last {
-		return nil
-	}
-	for e, err := range p.store.History(ctx, p.tip, structure.Window{From: from, To: p.last}) {
-		if err != nil {
-			return err
+		if e.Kind == Document && !m.opt.AllRevisions {
+			before, met := latest[e.Document]
+			switch {
+			case met && parts[before].Entry.Revision > e.Revision:
+				continue
+			case met:
+				superseded[before] = true
+			}
+			latest[e.Document] = len(parts)
 		}
-		part, err := p.part(ctx, e)
+		part, err := m.part(ctx, e)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		p.result.Parts = append(p.result.Parts, part)
-		p.result.Tokens += part.Tokens
+		parts = append(parts, part)
 	}
-	return nil
+	if len(superseded) == 0 {
+		return parts, nil
+	}
+	kept := parts[:0]
+	for i, part := range parts {
+		if !superseded[i] {
+			kept = append(kept, part)
+		}
+	}
+	return kept, nil
 }

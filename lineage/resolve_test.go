@@ -354,7 +354,7 @@ func TestResolveProperties(t *testing.T) {
 
 // requireConsistent checks what holds for everything that is resolved.
 func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions, length int) {
-	tokens := 0
+	tokens, messages := 0, 0
 	if r.SystemPrompt != "" {
 		tokens = len(r.SystemPrompt) + 4
 	}
@@ -374,6 +374,7 @@ func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions
 		}
 		require.True(t, verbatim == 0 || p.Entry.Position == verbatim+1, "a gap between messages")
 		verbatim = p.Entry.Position
+		messages++
 		said[verbatim] = true
 	}
 	if verbatim > 0 {
@@ -385,11 +386,102 @@ func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions
 		require.LessOrEqual(t, r.Tokens, o.Budget)
 	}
 	if o.Last > 0 {
-		require.LessOrEqual(t, len(said), int(o.Last))
+		require.LessOrEqual(t, messages, int(o.Last))
 	}
 	if o.Budget == 0 && o.Last == 0 {
 		require.Zero(t, r.Omitted)
 	}
+}
+
+// feature: engine/summaries
+func TestResolveLastWithSummaries(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "a 1", "b 2", "c 3", "d 4", "e 5")
+	one := summarize(t, c, lineage.SummarizeOptions{Keep: 3})
+	two := summarize(t, c, lineage.SummarizeOptions{Keep: 1})
+	r := resolve(t, c, lineage.ResolveOptions{Last: 1})
+	require.Equal(t, []string{one.Text, two.Text, "e 5"}, partsOf(r))
+	require.Zero(t, r.Omitted)
+	r = resolve(t, c, lineage.ResolveOptions{Last: 2})
+	require.Equal(t, []string{one.Text, two.Text, "d 4", "e 5"}, partsOf(r), "what the second stands for is not all there")
+	r = resolve(t, c, lineage.ResolveOptions{Last: 3})
+	require.Equal(t, []string{one.Text, "c 3", "d 4", "e 5"}, partsOf(r))
+	require.Len(t, resolve(t, c, lineage.ResolveOptions{Last: 5}).Parts, 5)
+	r = resolve(t, c, lineage.ResolveOptions{Last: 1, Budget: 4 + 3 + 4 + len(two.Text) + 1, Tokens: bytesAreTokens})
+	require.Len(t, r.Parts, 2)
+	require.Equal(t, uint64(2), r.Omitted)
+}
+
+// Results of tools stay with their calls, whatever format has them.
+//
+// feature: engine/tools
+func TestResolveKeepsResultsOfEveryFormat(t *testing.T) {
+	for name, turns := range map[string][3]lineage.Item{
+		"chat completions": {
+			jsonMessage("user", `{"role":"user","content":"q"}`),
+			jsonMessage("assistant", `{"role":"assistant","content":null,"tool_calls":[{"id":"t","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+			jsonMessage("tool", `{"role":"tool","tool_call_id":"t","content":"done"}`),
+		},
+		"anthropic": {
+			jsonMessage("user", `{"role":"user","content":"q"}`),
+			jsonMessage("assistant", `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`),
+			jsonMessage("user", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"done"}]}`),
+		},
+		"responses": {
+			jsonMessage("user", `{"role":"user","content":"q"}`),
+			jsonMessage("assistant", `{"type":"function_call","call_id":"t","name":"f","arguments":"{}"}`),
+			jsonMessage("user", `{"type":"function_call_output","call_id":"t","output":"done"}`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newContext(t, newStore(t))
+			_, err := c.Extend(bg, turns[:]...)
+			require.NoError(t, err)
+			require.Empty(t, resolve(t, c, lineage.ResolveOptions{Last: 1}).Parts)
+			require.Len(t, resolve(t, c, lineage.ResolveOptions{Last: 2}).Parts, 2)
+			whole := resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens})
+			require.Len(t, whole.Parts, 3)
+			require.Empty(t, resolve(t, c, lineage.ResolveOptions{Budget: whole.Parts[2].Tokens, Tokens: bytesAreTokens}).Parts)
+			require.Len(t, resolve(t, c, lineage.ResolveOptions{Budget: whole.Tokens - 1, Tokens: bytesAreTokens}).Parts, 2)
+		})
+	}
+	c := newContext(t, newStore(t), "before")
+	_, err := c.Extend(bg, jsonMessage("assistant", `{"role":"assistant","parts":[{"type":"tool-f","toolCallId":"t","state":"output-available","input":{},"output":"done"}]}`))
+	require.NoError(t, err)
+	require.Len(t, resolve(t, c, lineage.ResolveOptions{Last: 1}).Parts, 1, "a call with its result")
+}
+
+func jsonMessage(role, body string) lineage.Item {
+	return lineage.Item{Role: role, Body: []byte(body), Type: content.TypeJSON}
+}
+
+// feature: lineage/document-latest
+func TestResolveLatestRevisions(t *testing.T) {
+	revision := func(document string, number uint64, text string) lineage.Item {
+		return lineage.Item{Kind: lineage.Document, Document: document, Revision: number, Body: []byte(text)}
+	}
+	c := newContext(t, newStore(t))
+	_, err := c.Extend(bg, lineage.User("q"), revision("plan", 1, "p1"), revision("notes", 1, "n1"), lineage.User("r"), revision("plan", 2, "p2"))
+	require.NoError(t, err)
+	_, err = c.ExtendTogether(bg, lineage.User("s"), revision("plan", 3, "p3"), revision("notes", 2, "n2"), revision("notes", 1, "n1"))
+	require.NoError(t, err)
+	r := resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens})
+	require.Equal(t, []string{"q", "r", "s", "p3", "n2"}, partsOf(r))
+	require.Equal(t, 3*5+2*6, r.Tokens)
+	require.Zero(t, r.Omitted)
+	all := resolve(t, c, lineage.ResolveOptions{AllRevisions: true, Tokens: bytesAreTokens})
+	require.Equal(t, []string{"q", "p1", "n1", "r", "p2", "s", "p3", "n2", "n1"}, partsOf(all))
+	require.Equal(t, partsOf(r), partsOf(resolve(t, c, lineage.ResolveOptions{Budget: r.Tokens + 6, Tokens: bytesAreTokens})), "what is not sent takes no room")
+	require.Equal(t, []string{"p2"}, partsOf(resolve(t, forkAt(t, c, 5), lineage.ResolveOptions{Last: 1})))
+}
+
+func forkAt(t *testing.T, c *lineage.Context, position uint64) *lineage.Context {
+	t.Helper()
+	back := fork(t, c)
+	length, err := back.Len(bg)
+	require.NoError(t, err)
+	require.NoError(t, back.Back(bg, length-position))
+	return back
 }
 
 func TestEstimateTokens(t *testing.T) {

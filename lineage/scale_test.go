@@ -129,6 +129,9 @@ type operation struct {
 }
 
 // No operation looks at all branches, contexts, checkpoints or threads there are.
+//
+// feature: lineage/extend
+// feature: lineage/fork
 func TestOperationsDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		c := newCrowd(t, n)

@@ -225,6 +225,16 @@ func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] 
 	}
 }
 
+// EffectiveSummaries returns the summaries that stand for parts of the context's history, in the
+// order of where these begin: its own, and those of the contexts that it was forked from.
+func (c *Context) EffectiveSummaries(ctx context.Context) ([]*SummaryInfo, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.store.summariesOn(ctx, c.id, tip)
+}
+
 // DeleteSummary takes a summary out of the store. What it stood for stays.
 func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) error {
 	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {

@@ -25,6 +25,9 @@ func standsFor(t testing.TB, s *lineage.Store, summary *lineage.SummaryInfo) []*
 	return gathered(t, s.History(bg, summary.To, lineage.Window{From: summary.First, To: summary.Last}))
 }
 
+// feature: lineage/summarize
+// feature: lineage/summary-expand
+// feature: lineage/summary-stale
 func TestSummariesFollowEachOther(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "a 1", "b 2", "c 3", "d 4")
@@ -62,6 +65,7 @@ func TestSummariesFollowEachOther(t *testing.T) {
 	require.Equal(t, content.OriginAssistant, block.Origin.Kind)
 }
 
+// feature: lineage/summary-levels
 func TestSummariesOfSummaries(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "a 1", "b 2")

@@ -33,6 +33,7 @@ func titles(t *testing.T, s *lineage.Store, q lineage.ThreadQuery) (all []string
 	}
 }
 
+// feature: lineage/threads
 func TestThreads(t *testing.T) {
 	s := newStore(t)
 	day := func(n int) time.Time { return time.Date(2021, 1, n, 0, 0, 0, 0, time.UTC) }
@@ -106,6 +107,7 @@ func TestEnsureThread(t *testing.T) {
 	require.Equal(t, 1, count)
 }
 
+// feature: lineage/contexts-alone
 func TestContextsAlone(t *testing.T) {
 	s := newStore(t)
 	_, main := newThread(t, s)
@@ -126,6 +128,7 @@ func TestContextsAlone(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// feature: lineage/subset
 func TestSeesByTime(t *testing.T) {
 	s := newStore(t)
 	_, c := newThread(t, s)

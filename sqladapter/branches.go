@@ -212,6 +212,9 @@ func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, erro
 	return all(rows, err, scanBranch)
 }
 
+// Summaries implements chat.Store. The documented tables have none.
+func (s *chatStore) Summaries(context.Context, string) ([]chat.Summary, error) { return nil, nil }
+
 // BranchNames implements chat.Store. Prefixes are compared here: how the database compares
 // text depends on its collation.
 func (s *chatStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) (names []string, err error) {

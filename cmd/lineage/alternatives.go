@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +17,8 @@ type alternativesOptions struct {
 	context string
 	count   int
 	models  []string
+	to      string
+	retry   bool
 }
 
 func alternativesCommand(a *app) *cobra.Command {
@@ -24,15 +29,31 @@ func alternativesCommand(a *app) *cobra.Command {
 		Long: `Offers several continuations at the place where a context stands: a context for each, to
 be filled with 'lineage append' in any order. The context stays where it is until one is
 taken with 'lineage choose'. Without --count and --model the alternatives offered so far
-are listed.`,
+are listed.
+
+--to lists the alternatives to a message: everything that its thread goes on with at that place,
+edits and other branches included, with the tokens and the time that each took. With --retry
+it offers one more in the same set, such as another try of the same answer.`,
 		Example: `  lineage alternatives --model small-1 --model large-2
   lineage alternatives main --count 3 --json
-  lineage alternatives`,
+  lineage alternatives
+  lineage alternatives --to :2
+  lineage alternatives --to :2 --retry --model large-2`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.context = arg(args, 0)
 			if o.count > 0 && len(o.models) > 0 {
 				return usagef("--count and --model cannot be given both: there is an alternative for each model")
+			}
+			switch {
+			case o.retry && (o.to == "" || o.count > 0 || len(o.models) > 1):
+				return usagef("--retry offers one alternative to a message, which --to names")
+			case o.retry:
+				return a.change(ctx, func(ctx context.Context, s *session) error { return retryAlternative(ctx, s, o) })
+			case o.to != "" && (o.count > 0 || len(o.models) > 0 || o.context != ""):
+				return usagef("--to lists what there is: it goes with --retry only")
+			case o.to != "":
+				return a.read(ctx, func(ctx context.Context, s *session) error { return alternativesTo(ctx, s, o.to) })
 			}
 			if o.count == 0 && len(o.models) == 0 {
 				return a.read(ctx, func(ctx context.Context, s *session) error { return listAlternatives(ctx, s, o.context) })
@@ -42,19 +63,33 @@ are listed.`,
 	}
 	c.Flags().IntVar(&o.count, "count", 0, "how many to offer")
 	c.Flags().StringSliceVar(&o.models, "model", nil, "offer one that is asked of this model")
+	c.Flags().StringVar(&o.to, "to", "", "list the alternatives to a message")
+	c.Flags().BoolVar(&o.retry, "retry", false, "offer one more alternative to the message of --to")
 	return c
 }
 
 // alternativeRecord is one of several continuations.
 type alternativeRecord struct {
-	SpanSet string `json:"span_set"`
-	Context string `json:"context"`
+	SpanSet string `json:"span_set,omitempty"`
+	Context string `json:"context,omitempty"`
 	Model   string `json:"model,omitempty"`
 	// Filled is set when something was appended to it.
 	Filled bool `json:"filled"`
 	// Chosen is set when the context it is offered to goes on with it.
 	Chosen bool   `json:"chosen"`
 	Text   string `json:"text,omitempty"`
+	// Number and Of count the alternatives to a message. ID is the message that it begins with, and
+	// Tip where its line ends.
+	Number int    `json:"number,omitempty"`
+	Of     int    `json:"of,omitempty"`
+	ID     string `json:"id,omitempty"`
+	Tip    string `json:"tip,omitempty"`
+	// InputTokens and OutputTokens are what the answer took; Reported is set where its messages say so, and
+	// otherwise they are estimated. TookMS is the time from the question to the end of the answer.
+	InputTokens  int   `json:"input_tokens,omitempty"`
+	OutputTokens int   `json:"output_tokens,omitempty"`
+	Reported     bool  `json:"reported,omitempty"`
+	TookMS       int64 `json:"took_ms,omitempty"`
 }
 
 func (*alternativeRecord) recordType() string { return "alternative" }
@@ -81,16 +116,98 @@ func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) er
 		if len(o.models) > 0 {
 			r.Model = o.models[i]
 		}
+		if err := s.printOffered(&r); err != nil {
+			return err
+		}
+	}
+	s.note("fill them with 'lineage append ID TEXT', take one with 'lineage choose ID'")
+	return nil
+}
+
+func (s *session) printOffered(r *alternativeRecord) error {
+	if s.json {
+		return s.emit(r)
+	}
+	s.printf("%s\n", r.Context)
+	return nil
+}
+
+func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) error {
+	found, err := s.position(ctx, o.to)
+	if err != nil {
+		return err
+	}
+	in, err := s.holder(ctx, found, o.context)
+	if err != nil {
+		return err
+	}
+	r := alternativeRecord{}
+	var overrides lineage.Overrides
+	if len(o.models) > 0 {
+		r.Model, overrides.Model = o.models[0], &o.models[0]
+	}
+	offered, err := in.Retry(ctx, found.Span, overrides)
+	if err != nil {
+		return err
+	}
+	info, err := offered.Info(ctx)
+	if err != nil {
+		return err
+	}
+	r.SpanSet, r.Context = info.Set.String(), offered.ID().String()
+	if err := s.printOffered(&r); err != nil {
+		return err
+	}
+	s.note("fill it with 'lineage append ID TEXT', take it with 'lineage choose ID'")
+	return nil
+}
+
+func alternativesTo(ctx context.Context, s *session, message string) error {
+	found, err := s.position(ctx, message)
+	if err != nil {
+		return err
+	}
+	in, err := s.holder(ctx, found, "")
+	if err != nil {
+		return err
+	}
+	alternatives, err := in.AlternativesTo(ctx, found.Span)
+	if err != nil {
+		return err
+	}
+	table := screen.NewTable(s.out, "", "NUMBER", "MESSAGE", "MODEL", "TOKENS", "TOOK", "SAYS")
+	for i, a := range alternatives {
+		r := alternativeRecord{
+			Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
+			InputTokens: a.Input, OutputTokens: a.Output, Reported: a.Reported, TookMS: a.Took.Milliseconds(),
+		}
+		if !a.Entry.Set.IsZero() {
+			r.SpanSet = a.Entry.Set.String()
+		}
+		if r.Text, err = s.preview(ctx, a.Entry); err != nil {
+			return err
+		}
 		if s.json {
 			if err := s.emit(&r); err != nil {
 				return err
 			}
 			continue
 		}
-		s.printf("%s\n", c.ID())
+		mark, tokens := " ", strconv.Itoa(r.OutputTokens)
+		if r.Chosen {
+			mark = "*"
+		}
+		if !r.Reported {
+			tokens = "~" + tokens
+		}
+		table.Cells(screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: fmt.Sprintf("%d of %d", r.Number, r.Of)},
+			screen.Cell{Text: refs.ShortSpan(a.Entry.Span), Style: screen.Yellow}, screen.Cell{Text: r.Model},
+			screen.Cell{Text: tokens}, screen.Cell{Text: a.Took.Round(time.Millisecond).String()}, screen.Cell{Text: r.Text})
 	}
-	s.note("fill them with 'lineage append ID TEXT', take one with 'lineage choose ID'")
-	return nil
+	if s.json {
+		return nil
+	}
+	return table.Print()
 }
 
 func listAlternatives(ctx context.Context, s *session, name string) error {

@@ -126,7 +126,7 @@ var evilLines = map[string][]string{
 	"lineage fork":               {"fork", "fork --branch EVIL", "fork --branch EVIL", "fork nonesuch-EVIL"},
 	"lineage subagent":           {"subagent --task EVIL --model EVIL", "subagent nonesuch-EVIL"},
 	"lineage return":             {"return FORK EVIL --name EVIL --role EVIL", "return nonesuch-EVIL"},
-	"lineage alternatives":       {"alternatives --model EVIL --count 2", "alternatives", "alternatives nonesuch-EVIL"},
+	"lineage alternatives":       {"alternatives --model EVIL --count 2", "alternatives", "alternatives nonesuch-EVIL", "alternatives --to @", "alternatives --to @ --retry --model EVIL"},
 	"lineage choose":             {"choose nonesuch-EVIL", "choose BRANCH"},
 	"lineage branch":             {"branch", "branch EVIL", "branch EVIL", "branch EVIL~1"},
 	"lineage switch":             {"switch BRANCHNAME", "switch nonesuch-EVIL"},

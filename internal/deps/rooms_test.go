@@ -32,7 +32,7 @@ const (
 
 var (
 	belowEngines = []string{"content", "structure", "lineage/backend"}
-	belowStore   = join(belowEngines, "internal/write", "internal/form", "internal/rawjson", "lineage")
+	belowStore   = join(belowEngines, "internal/fit", "internal/write", "internal/form", "internal/rawjson", "lineage")
 )
 
 // rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
@@ -46,6 +46,7 @@ var rooms = []room{
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
+	{path: "internal/fit"},
 	{path: "internal/yielding"},
 	{path: "internal/awaited"},
 	{path: "internal/logline"},
@@ -61,7 +62,7 @@ var rooms = []room{
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
-	{path: "lineage", ours: join(belowEngines, "internal/form", "internal/write", "internal/vfs", "internal/embedded")},
+	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},

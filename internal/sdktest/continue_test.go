@@ -51,7 +51,7 @@ func archives(t *testing.T) []string {
 // spoken checks that every API accepts what a conversation is resolved to, and returns how
 // many calls of tools with a result that has.
 func spoken(t *testing.T, e *engine.Engine) int {
-	r, err := e.Resolve(bg, nil)
+	r, err := e.Resolve(bg, engine.ResolveOptions{})
 	require.NoError(t, err)
 	for _, to := range apis {
 		out, err := r.Encode(to)
@@ -118,7 +118,7 @@ func goOn(t *testing.T, s *lineage.Store, text string) (calls int) {
 		_, err = e.Save(bg)
 		require.NoError(t, err)
 		spoken(t, e)
-		r, err := e.Resolve(bg, nil)
+		r, err := e.Resolve(bg, engine.ResolveOptions{})
 		require.NoError(t, err)
 		require.Equal(t, text, r.Messages[len(r.Messages)-1].Text())
 	}

@@ -17,6 +17,15 @@ type BranchInfo struct {
 	MessageCount int `json:"messageCount"`
 }
 
+// Summary stands for the messages from First to Last of a branch's chain, counted from 1.
+type Summary struct {
+	First int    `json:"first"`
+	Last  int    `json:"last"`
+	Text  string `json:"text"`
+	// Level is 0 for a summary of messages, and more for a summary of summaries.
+	Level int `json:"level"`
+}
+
 // Checkpoint is a name for a message of a chat that stays where it is put.
 type Checkpoint struct {
 	// ID may be left empty in a new checkpoint, for a fresh one.

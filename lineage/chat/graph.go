@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Graph is everything in a chat, for drawing.
@@ -45,7 +47,7 @@ func (m Message) Node() GraphNode {
 // previewLength is how many characters a preview has before it is cut.
 const previewLength = 50
 
-// Preview returns the start of what a message says: of its text parts, joined, or
+// Preview returns the start of what a message says: of its text parts, set apart by white space, or
 // of the message itself if it is a string or something else without parts.
 func Preview(data json.RawMessage) string {
 	text := previewText(data)
@@ -67,13 +69,20 @@ func previewText(data json.RawMessage) string {
 		} `json:"parts"`
 	}
 	if json.Unmarshal(data, &message) == nil && message.Parts != nil {
-		var b strings.Builder
+		var text string
 		for _, p := range message.Parts {
-			if p.Type == "text" {
-				b.WriteString(p.Text)
+			if len(text) > utf8.UTFMax*(previewLength+1) {
+				break
 			}
+			if p.Type != "text" || p.Text == "" {
+				continue
+			}
+			if text != "" && text == strings.TrimRightFunc(text, unicode.IsSpace) && p.Text == strings.TrimLeftFunc(p.Text, unicode.IsSpace) {
+				text += " "
+			}
+			text += p.Text
 		}
-		return b.String()
+		return text
 	}
 	var text string
 	if json.Unmarshal(data, &text) == nil {

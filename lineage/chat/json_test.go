@@ -42,10 +42,12 @@ func TestJSON(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"parentId":1}`), &m))
 }
 
+// feature: storage/graph-preview
 func TestPreview(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"parts":[]}`: "",
-		`{"parts":[{"type":"reasoning","text":"no"},{"type":"text","text":"yes"}]}`: "yes",
+		`{"parts":[{"type":"reasoning","text":"no"},{"type":"text","text":"yes"}]}`:                        "yes",
+		`{"parts":[{"type":"text","text":"one."},{"type":"text","text":""},{"type":"text","text":"Two"}]}`: "one. Two",
 		`{ "a" : [ 1 ] }`: `{"a":[1]}`,
 		`"text"`:          "text",
 		`null`:            "",

@@ -244,6 +244,30 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 	return infos, nil
 }
 
+// Summaries implements Store.
+func (s *onStore) Summaries(ctx context.Context, branchID string) ([]Summary, error) {
+	b, c, err := s.branch(ctx, branchID)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	of, err := s.store.Context(ctx, c.ID)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := of.EffectiveSummaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var summaries []Summary
+	for _, f := range found {
+		summaries = append(summaries, Summary{First: int(f.First), Last: int(f.Last), Level: int(f.Level), Text: f.Text})
+	}
+	return summaries, nil
+}
+
 // BranchNames implements Store.
 func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
 	t, err := s.thread(ctx, chatID)

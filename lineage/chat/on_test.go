@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 )
 
+// feature: storage/custom
 func TestConformance(t *testing.T) {
 	chattest.Run(t, chattest.Config{LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dir := t.TempDir()

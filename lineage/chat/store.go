@@ -71,6 +71,10 @@ type Store interface {
 	// order.
 	BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error)
 
+	// Summaries returns the summaries that stand for parts of a branch's history, in the order of
+	// where these begin. A store that keeps no summaries, or no such branch, has none.
+	Summaries(ctx context.Context, branchID string) ([]Summary, error)
+
 	// CreateCheckpoint puts a checkpoint at a message. If the name is there, it
 	// moves, with the time given, and keeps its id; the answer has that id.
 	CreateCheckpoint(ctx context.Context, c Checkpoint) (Checkpoint, error)

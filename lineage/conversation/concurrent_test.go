@@ -67,6 +67,8 @@ func TestConcurrentAdds(t *testing.T) {
 }
 
 // TestConcurrentChanges does everything at once. What nobody deletes must be there.
+//
+// feature: branches/one-manager
 func TestConcurrentChanges(t *testing.T) {
 	c := together(t, newStore(t), func(c *conversation.Conversation, w int) {
 		for i := range rounds {

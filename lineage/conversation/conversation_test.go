@@ -74,6 +74,7 @@ func TestOpenThreadOfOthers(t *testing.T) {
 	require.Equal(t, b.ParentMessageIndex, again.ParentMessageIndex)
 }
 
+// feature: branches/create
 func TestCreateBranch(t *testing.T) {
 	c := newConversation(t, "a", "b", "c")
 	for _, row := range []struct {
@@ -109,6 +110,8 @@ func TestCreateBranch(t *testing.T) {
 	}
 }
 
+// feature: branches/checkout
+// feature: branches/merge
 func TestRefusals(t *testing.T) {
 	c := newConversation(t, "a", "b")
 	_, err := c.CreateBranch(bg, "idea", "Idea", &conversation.From{Branch: "main"})
@@ -159,6 +162,7 @@ func TestRefusals(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// feature: branches/fork
 func TestForkIDs(t *testing.T) {
 	c := newConversation(t)
 	for _, row := range []struct{ name, id string }{
@@ -177,6 +181,7 @@ func TestForkIDs(t *testing.T) {
 	}
 }
 
+// feature: branches/merge
 func TestMergeTwiceAddsNothingTwice(t *testing.T) {
 	c := newConversation(t, "a", "b")
 	idea := fork(t, c, "Idea")
@@ -210,6 +215,7 @@ func TestMergeLarge(t *testing.T) {
 	require.Equal(t, messages, unmerged(merged))
 }
 
+// feature: branches/delete
 func TestDeleteCurrent(t *testing.T) {
 	c := newConversation(t, "a")
 	idea := fork(t, c, "Idea")
@@ -243,6 +249,7 @@ func ids(branches []conversation.Branch) []string {
 	return all
 }
 
+// feature: branches/listing
 func TestHistoryAndTree(t *testing.T) {
 	c := newConversation(t, "a")
 	fork(t, c, "Child 1")
@@ -265,6 +272,7 @@ func TestHistoryAndTree(t *testing.T) {
 	require.True(t, roots[0].Children[1].Current)
 }
 
+// feature: branches/messages
 func TestSetMessages(t *testing.T) {
 	s := newStore(t)
 	c := open(t, s)
@@ -318,6 +326,7 @@ func TestSetMessagesIsAllOrNothing(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, said(t, c))
 }
 
+// feature: branches/listing
 func TestUpdatedAt(t *testing.T) {
 	c := newConversation(t, "a")
 	order := func() []string {

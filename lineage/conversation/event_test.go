@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
+// feature: branches/events
 func TestEvents(t *testing.T) {
 	c := newConversation(t, "a", "b")
 	var heard []conversation.Event

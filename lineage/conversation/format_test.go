@@ -26,6 +26,7 @@ func requireGolden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
+// feature: branches/formatted
 func TestFormat(t *testing.T) {
 	now := time.Date(2026, 1, 10, 8, 0, 0, 0, time.FixedZone("", 3600))
 	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})

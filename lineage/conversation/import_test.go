@@ -56,6 +56,7 @@ func saidOn(t *testing.T, c *conversation.Conversation, id string) []string {
 	return contents(messages)
 }
 
+// feature: branches/files-read
 func TestImport(t *testing.T) {
 	root, s := t.TempDir(), newStore(t)
 	writeSession(t, root, "one", map[string]string{

@@ -22,6 +22,7 @@ func TestMetadataForm(t *testing.T) {
 	require.Equal(t, `{"name":"New","parentId":"main","parentMessageIndex":2,"updatedAt":"2026-01-10T00:00:00.001Z"}`, string(again))
 }
 
+// feature: branches/rename
 func TestRenamedKeepsWhatOthersWrote(t *testing.T) {
 	again, err := renamed([]byte(`{"theirs":[1, 2.50],"name":"Old"}`), &Branch{}, "New", epoch)
 	require.NoError(t, err)

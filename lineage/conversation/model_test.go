@@ -73,6 +73,10 @@ func (m *machine) close(t *rapid.T) {
 	require.NoError(t, os.RemoveAll(m.dir))
 }
 
+// feature: branches/fork
+// feature: branches/checkout
+// feature: branches/merge
+// feature: branches/messages
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)

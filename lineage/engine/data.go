@@ -35,6 +35,10 @@ func (e *DataError) Error() string { return e.Path + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *DataError) Unwrap() error { return e.Err }
 
+// Raw is text that renderers write as it is where their format has room for it: Markdown in
+// Markdown, and elements in XML. Elsewhere it is a text like any other.
+type Raw string
+
 // Object is data with named fields in a chosen order. Names must differ.
 type Object []Field
 
@@ -111,7 +115,9 @@ func dataNode(data any, at *step) (*node, error) {
 	case nil:
 		return nil, nil
 	case string:
-		return &node{kind: textNode, text: strings.ToValidUTF8(d, "\uFFFD")}, nil
+		return textOf(d, false), nil
+	case Raw:
+		return textOf(string(d), true), nil
 	case bool:
 		return &node{kind: literalNode, text: strconv.FormatBool(d)}, nil
 	case Fragment:
@@ -119,6 +125,9 @@ func dataNode(data any, at *step) (*node, error) {
 	case Object:
 		return objectNode(d, at)
 	case map[string]any:
+		if f, ok := fragmentOf(d); ok {
+			return listNode([]Fragment{f}, at)
+		}
 		return objectNode(sortedFields(d), at)
 	case map[string]string:
 		return objectNode(sortedFields(d), at)
@@ -131,14 +140,17 @@ func dataNode(data any, at *step) (*node, error) {
 	}
 	number, ok := formatNumber(data)
 	if !ok {
-		what := fmt.Sprintf("%T", data)
 		switch data.(type) {
 		case float32, float64, json.Number:
-			what = fmt.Sprintf("number %.40q", fmt.Sprint(data))
+			return nil, at.fail(fmt.Errorf("%w: number %.40q", ErrUnsupported, fmt.Sprint(data)))
 		}
-		return nil, at.fail(fmt.Errorf("%w: %s", ErrUnsupported, what))
+		return typedNode(data, at)
 	}
 	return &node{kind: numberNode, text: number}, nil
+}
+
+func textOf(text string, raw bool) *node {
+	return &node{kind: textNode, text: strings.ToValidUTF8(text, "\uFFFD"), raw: raw}
 }
 
 func sortedFields[V any](m map[string]V) Object {
@@ -177,7 +189,11 @@ func listNode[T any](items []T, at *step) (*node, error) {
 	for i, item := range items {
 		var child *node
 		var err error
-		if f, ok := any(item).(Fragment); ok {
+		f, ok := any(item).(Fragment)
+		if m, isMap := any(item).(map[string]any); isMap {
+			f, ok = fragmentOf(m)
+		}
+		if ok {
 			child, err = fragmentNode(f, at)
 		} else {
 			n.kind = listKind

@@ -19,8 +19,13 @@
 // A message states the model that made it by [Fragment.From]; its user is that of the chat
 // unless it states another. A new version of a message is derived from it.
 //
+// Replace and Remove change what was set and not saved, context and messages alike. A branch that
+// is not the active one is worked on by an engine of its own: see [Options]. A context of a thread
+// becomes a branch by NameBranch of lineage.Thread.
+//
 // Messages are immutable, so nothing that was saved is ever lost:
 //
+//   - saving a message again as it is changes nothing;
 //   - saving a new version of a message makes a branch beside the old one;
 //   - Rewind and Restore make a branch that ends with an earlier message or with
 //     that of a checkpoint, go there, and drop what is pending;
@@ -40,8 +45,9 @@
 //
 // # Models
 //
-// Resolve reads any stored message, whatever wrote it, as package message does. The result is
-// UI messages, and by [Resolved.Encode] what the API of a provider accepts.
+// Resolve reads any stored message, whatever wrote it, as package message does, or with
+// Options.Decode. The result is UI messages, and by [Resolved.Encode] what the API of a provider
+// accepts. ResolveOptions bound it to the last messages or to a number of tokens.
 //
 // # Errors
 //

@@ -27,6 +27,13 @@ type Options struct {
 	// Metadata, when not nil, is a JSON object that is merged into the chat's, as
 	// UpdateChat does.
 	Metadata json.RawMessage
+	// Branch, when not empty, names the branch to work on, for an aside, a subagent or a turn beside
+	// others. The engine then never changes which branch of the chat is active. The default is the
+	// active branch.
+	Branch string
+	// Decode, when not nil, reads stored messages of the caller's own form. Those that it does not
+	// know, for which it reports false, are read as package message does.
+	Decode func(chat.Message) (m UIMessage, known bool, err error)
 }
 
 // Engine is a conversation being held: context for the prompt, messages not yet
@@ -35,6 +42,9 @@ type Options struct {
 type Engine struct {
 	store  chat.Store
 	chatID string
+	decode func(chat.Message) (UIMessage, bool, error)
+	// apart says that the active branch of the chat is not the engine's to change.
+	apart bool
 
 	// turn is held by the one operation at a time that uses the store.
 	turn chan struct{}
@@ -42,18 +52,25 @@ type Engine struct {
 	// mu guards what follows. It is not held while the store is used.
 	mu        sync.Mutex
 	fragments []Fragment
-	pending   []Fragment
+	pending   []waiting
+	set       uint64      // how many messages were set
 	branch    chat.Branch // as it was last seen
 	unsure    *attempt    // a save of which it is not known whether it was one
 }
 
-// Open returns an engine on the active branch of a chat. A chat of another user is
+// waiting is a pending message, with its number among those that were set.
+type waiting struct {
+	Fragment
+	number uint64
+}
+
+// Open returns an engine on the active branch of a chat, or on a branch with a name. A chat of another user is
 // chat.ErrOtherUser.
 func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	if o.UserID == "" {
 		return nil, &chat.Error{Subject: chat.SubjectChat, ID: o.ChatID, Err: chat.ErrInvalid, Detail: "no user id"}
 	}
-	e := &Engine{store: store, chatID: o.ChatID, turn: make(chan struct{}, 1)}
+	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, apart: o.Branch != "", turn: make(chan struct{}, 1)}
 	if o.Metadata != nil {
 		if _, err := e.merged(nil, o.Metadata); err != nil {
 			return nil, err
@@ -74,12 +91,24 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 			}
 		}
 	}
-	active, err := e.active(ctx)
+	on, err := e.opened(ctx, o.Branch)
 	if err != nil {
 		return nil, err
 	}
-	e.branch = *active
+	e.branch = *on
 	return e, nil
+}
+
+// opened returns the branch with a name, or the active one.
+func (e *Engine) opened(ctx context.Context, name string) (*chat.Branch, error) {
+	if name == "" {
+		return e.active(ctx)
+	}
+	b, err := e.store.Branch(ctx, e.chatID, name)
+	if err == nil && b == nil {
+		err = e.noBranch(name)
+	}
+	return b, err
 }
 
 // active returns the active branch of the chat. A chat that others left without
@@ -117,26 +146,86 @@ func (e *Engine) Head() chat.Ref { return e.seen().HeadMessageID }
 // Set adds fragments: messages to those pending, all others to the context. If one
 // of them cannot be rendered or saved, none is added.
 func (e *Engine) Set(fragments ...Fragment) error {
-	var context, messages []Fragment
+	context, messages, err := sorted(fragments)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fragments = append(e.fragments, context...)
+	e.pending = append(e.pending, e.numbered(messages)...)
+	return nil
+}
+
+// numbered gives messages that are set their numbers.
+func (e *Engine) numbered(messages []Fragment) []waiting {
+	out := make([]waiting, len(messages))
+	for i, f := range messages {
+		e.set++
+		out[i] = waiting{f, e.set}
+	}
+	return out
+}
+
+// Replace puts fragments in the place of those for which which returns true, pending messages
+// included. Context comes where the first replaced piece of context was, messages where the first
+// replaced message was, and both come last if none was replaced. If one of the fragments cannot be
+// rendered or saved, nothing changes. It returns how many were replaced. which must not use the engine.
+func (e *Engine) Replace(which func(Fragment) bool, fragments ...Fragment) (int, error) {
+	context, messages, err := sorted(fragments)
+	if err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var replaced, dropped int
+	e.fragments, replaced = replace(e.fragments, which, context)
+	e.pending, dropped = replace(e.pending, func(w waiting) bool { return which(w.Fragment) }, e.numbered(messages))
+	return replaced + dropped, nil
+}
+
+// Remove removes the fragments for which which returns true, pending messages included, and
+// returns how many these were.
+func (e *Engine) Remove(which func(Fragment) bool) int {
+	n, _ := e.Replace(which)
+	return n
+}
+
+// replace returns a list with some of its items replaced by others, and how many these were.
+func replace[T any](list []T, which func(T) bool, by []T) (out []T, replaced int) {
+	at := -1
+	for _, item := range list {
+		if !which(item) {
+			out = append(out, item)
+			continue
+		}
+		if at < 0 {
+			at = len(out)
+		}
+		replaced++
+	}
+	if at < 0 {
+		at = len(out)
+	}
+	return slices.Insert(out, at, by...), replaced
+}
+
+// sorted divides fragments into context and messages, after checking them.
+func sorted(fragments []Fragment) (context, messages []Fragment, err error) {
 	for _, f := range fragments {
 		if err := f.Validate(); err != nil {
-			return err
+			return nil, nil, err
 		}
 		if !IsMessage(f) {
 			context = append(context, f)
 			continue
 		}
-		f, err := identified(f)
-		if err != nil {
-			return err
+		if f, err = identified(f); err != nil {
+			return nil, nil, err
 		}
 		messages = append(messages, f)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.fragments = append(e.fragments, context...)
-	e.pending = append(e.pending, messages...)
-	return nil
+	return context, messages, nil
 }
 
 // identified gives a message without an id the one in its stored form, or a fresh
@@ -168,6 +257,14 @@ func (e *Engine) Fragments() []Fragment {
 // Pending returns the messages that were set and not saved, in the order they were
 // set.
 func (e *Engine) Pending() []Fragment {
+	var fragments []Fragment
+	for _, w := range e.waiting() {
+		fragments = append(fragments, w.Fragment)
+	}
+	return fragments
+}
+
+func (e *Engine) waiting() []waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.pending)

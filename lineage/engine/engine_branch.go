@@ -38,7 +38,7 @@ func (e *Engine) rewind(ctx context.Context, messageID string) (chat.BranchInfo,
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}
-	info, err := e.branchFrom(ctx, at.Name, chat.Ref(messageID), true)
+	info, err := e.branchFrom(ctx, at.Name, chat.Ref(messageID), !e.apart)
 	if err == nil {
 		e.moveTo(info.Branch)
 	}
@@ -63,7 +63,8 @@ func (e *Engine) Aside(ctx context.Context) (chat.BranchInfo, error) {
 	return e.branchFrom(ctx, at.Name, at.HeadMessageID, false)
 }
 
-// SwitchBranch makes a branch the active one, goes to it and drops what is pending.
+// SwitchBranch makes a branch the active one, unless the engine was opened on a branch with a name,
+// goes to it and drops what is pending.
 func (e *Engine) SwitchBranch(ctx context.Context, name string) error {
 	end, err := e.start(ctx)
 	if err != nil {
@@ -77,10 +78,12 @@ func (e *Engine) SwitchBranch(ctx context.Context, name string) error {
 	if b == nil {
 		return e.noBranch(name)
 	}
-	if err := e.store.SetActiveBranch(ctx, e.chatID, b.ID); err != nil {
-		return err
+	if !e.apart {
+		if err := e.store.SetActiveBranch(ctx, e.chatID, b.ID); err != nil {
+			return err
+		}
+		b.IsActive = true
 	}
-	b.IsActive = true
 	e.moveTo(*b)
 	return nil
 }

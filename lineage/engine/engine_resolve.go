@@ -5,17 +5,40 @@ import (
 	"strconv"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/fit"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
+// ResolveOptions say what is sent to a model.
+type ResolveOptions struct {
+	// Renderer renders the context. Default XMLRenderer.
+	Renderer Renderer
+	// Last, when not zero, is how many messages are sent at most: the last ones that say something,
+	// those pending included.
+	Last int
+	// Budget, when not zero, is how many tokens everything together may take. As many of the latest
+	// messages as fit are sent.
+	Budget int
+	// Tokens counts those of a text. Default lineage.EstimateTokens.
+	Tokens func(text string) int
+}
+
 // Resolved is what to send to a model.
 type Resolved struct {
-	// SystemPrompt is the context, rendered.
+	// SystemPrompt is the context, rendered, and behind it the summaries that stand for messages that
+	// are left out, each as a fragment with the name summary.
 	SystemPrompt string `json:"systemPrompt"`
 	// Messages are those of the branch and after them those pending, as UI messages: a
 	// stored one that is a UI message as it is, any other as package message has it.
 	Messages []UIMessage `json:"messages"`
+	// Summaries are those in the prompt.
+	Summaries []chat.Summary `json:"-"`
+	// Omitted is how many messages are left out that no summary stands for.
+	Omitted int `json:"-"`
+	// Tokens is what all of it takes.
+	Tokens int `json:"-"`
 	// History is what Messages were made from, each message under the id that it has in the
 	// chat, and Losses what UI messages cannot express of it.
 	History []message.Message `json:"-"`
@@ -39,20 +62,28 @@ func (r *Resolved) Encode(to message.Dialect) (*message.Encoded, error) {
 	return out, nil
 }
 
-// Resolve returns what to send to a model, the context rendered by r; nil is XML.
-// It changes nothing. A pending new version of a saved message comes last, like any
-// other: only a save takes it out of the line that it replaces. Messages that say nothing,
-// such as erased ones, and stored data that is no message are left out.
-func (e *Engine) Resolve(ctx context.Context, r Renderer) (*Resolved, error) {
+// Resolve returns what to send to a model: the context and the history that a save would lead to, so a
+// pending new version of a saved message takes its place and that of what followed it. It changes
+// nothing. Messages that say nothing, such as erased ones and the empty answer of a turn under way, and
+// stored data that is no message are left out. Where Last or Budget leaves messages out, summaries stand
+// for them if the store has any. A call of a tool and its result are sent together or not at all.
+func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, error) {
+	if o.Last < 0 || o.Budget < 0 {
+		return nil, &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrInvalid, Detail: "a negative bound"}
+	}
+	if o.Renderer == nil {
+		o.Renderer = XMLRenderer{}
+	}
+	if o.Tokens == nil {
+		o.Tokens = lineage.EstimateTokens
+	}
 	end, err := e.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	if r == nil {
-		r = XMLRenderer{}
-	}
-	prompt, err := r.Render(e.Fragments()...)
+	fragments := e.Fragments()
+	prompt, err := o.Renderer.Render(fragments...)
 	if err != nil {
 		return nil, err
 	}
@@ -60,22 +91,116 @@ func (e *Engine) Resolve(ctx context.Context, r Renderer) (*Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved := &Resolved{SystemPrompt: prompt, Messages: []UIMessage{}}
-	if at.HeadMessageID != "" {
-		for m, err := range e.store.MessageChain(ctx, string(at.HeadMessageID)) {
-			if err != nil {
-				return nil, err
-			}
-			if m.Type == chat.TypeMessage || m.Type == "" {
-				resolved.add(m.ID, m.Name, m.Data)
-			}
-		}
-	}
-	pending, err := e.concrete(ctx, at.HeadMessageID, e.Pending())
+	h, err := e.history(ctx, at.HeadMessageID)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range pending.fragments {
+	h.measure(o.Tokens)
+	room := fit.Unlimited
+	if o.Budget > 0 {
+		room = o.Budget - cost(o.Tokens, prompt)
+	}
+	var summaries []chat.Summary
+	choice, err := fit.Choose(ctx, h, fit.Options{
+		Length: uint64(len(h.turns)), From: h.last(o.Last), Room: room,
+		Summaries: func(ctx context.Context) ([]fit.Summary, error) {
+			summaries, err = e.store.Summaries(ctx, at.ID)
+			if err != nil {
+				return nil, err
+			}
+			return h.summaries(summaries, o)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	resolved := &Resolved{SystemPrompt: prompt, Messages: []UIMessage{}}
+	for _, i := range choice.Summaries {
+		resolved.Summaries = append(resolved.Summaries, summaries[i])
+		fragments = append(fragments, New("summary", summaries[i].Text))
+	}
+	if len(resolved.Summaries) > 0 {
+		if resolved.SystemPrompt, err = o.Renderer.Render(fragments...); err != nil {
+			return nil, err
+		}
+	}
+	resolved.Omitted = h.omitted(int(choice.Start), resolved.Summaries)
+	resolved.Tokens = cost(o.Tokens, resolved.SystemPrompt)
+	for i := int(choice.Start) - 1; i < len(h.turns); i++ {
+		resolved.History = append(resolved.History, h.turns[i].said...)
+		resolved.Tokens += h.turns[i].tokens
+	}
+	return resolved, resolved.encode()
+}
+
+// encode makes the UI messages of the history.
+func (r *Resolved) encode() error {
+	said, err := message.Encode(message.UI, r.History)
+	if err != nil {
+		return err
+	}
+	r.Losses = said.Losses
+	for _, item := range said.Items {
+		m, err := DecodeMessage(item)
+		if err != nil {
+			return err
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	return nil
+}
+
+// overhead is what wrapping a message costs beside its text.
+const overhead = 4
+
+// cost returns what a text takes as a message, nothing for none.
+func cost(tokens func(string) int, text string) int {
+	if text == "" {
+		return 0
+	}
+	return tokens(text) + overhead
+}
+
+// turn is what was said at a position of a history.
+type turn struct {
+	said   []message.Message // none where that is nothing
+	tokens int
+	// together says that it is not sent without the turn before it.
+	together bool
+}
+
+// history is what could be sent to a model. It implements fit.History.
+type history struct {
+	turns []turn
+	// saved is how many turns are saved messages.
+	saved int
+}
+
+// history returns the history that a save would lead to.
+func (e *Engine) history(ctx context.Context, head chat.Ref) (*history, error) {
+	pending, err := e.concrete(ctx, head, e.waiting())
+	if err != nil {
+		return nil, err
+	}
+	l, err := e.line(ctx, head, pending.fragments)
+	if err != nil {
+		return nil, err
+	}
+	h := &history{}
+	if l.after != "" {
+		for m, err := range e.store.MessageChain(ctx, string(l.after)) {
+			if err != nil {
+				return nil, err
+			}
+			said, err := e.said(m)
+			if err != nil {
+				return nil, messageError(m.ID, err)
+			}
+			h.turns = append(h.turns, turn{said: said})
+		}
+	}
+	h.saved = len(h.turns)
+	for _, f := range l.fragments {
 		m, err := f.Codec.Decode()
 		if err != nil {
 			return nil, messageError(f.ID, err)
@@ -84,29 +209,145 @@ func (e *Engine) Resolve(ctx context.Context, r Renderer) (*Resolved, error) {
 		if err != nil {
 			return nil, messageError(f.ID, err)
 		}
-		resolved.add(m.ID, f.Name, data)
+		h.turns = append(h.turns, turn{said: decoded(m.ID, f.Name, data)})
 	}
-	said, err := message.Encode(message.UI, resolved.History)
-	if err != nil {
-		return nil, err
+	return h, nil
+}
+
+// said returns the messages that a stored one is.
+func (e *Engine) said(m chat.Message) ([]message.Message, error) {
+	if m.Type != chat.TypeMessage && m.Type != "" {
+		return nil, nil
 	}
-	resolved.Losses = said.Losses
-	for _, item := range said.Items {
-		m, err := DecodeMessage(item)
+	if e.decode != nil {
+		own, known, err := e.decode(m)
 		if err != nil {
 			return nil, err
 		}
-		resolved.Messages = append(resolved.Messages, m)
+		if known {
+			data, err := own.Encode()
+			if err != nil {
+				return nil, err
+			}
+			return decoded(m.ID, own.Role, data), nil
+		}
 	}
-	return resolved, nil
+	return decoded(m.ID, m.Name, m.Data), nil
 }
 
-// add adds what is stored under an id to the history. Stored data may be several messages.
-func (r *Resolved) add(id, role string, data []byte) {
+// decoded returns the messages in data, under an id, without those that say nothing.
+func decoded(id, role string, data []byte) (said []message.Message) {
 	for i, m := range message.Decode(data, content.TypeJSON, role) {
 		if m.ID = id; i > 0 {
 			m.ID += "-" + strconv.Itoa(i+1)
 		}
-		r.History = append(r.History, m)
+		if saysSomething(&m) {
+			said = append(said, m)
+		}
 	}
+	return said
+}
+
+// saysSomething reports whether a message has a part beside empty texts and marks of steps.
+func saysSomething(m *message.Message) bool {
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; p.Kind {
+		case message.TextKind, message.ReasoningKind:
+			if p.Text != "" {
+				return true
+			}
+		case message.DataKind:
+			if p.Name != "step-start" {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// measure counts tokens, and finds the turns that hold results of calls in earlier ones.
+func (h *history) measure(tokens func(string) int) {
+	calls := make(map[string]int) // the last turn with a call of an id
+	spans := make([]int, len(h.turns)+1)
+	for i := range h.turns {
+		t := &h.turns[i]
+		for k := range t.said {
+			m := &t.said[k]
+			t.tokens += tokens(m.String()) + overhead
+			for j := range m.Parts {
+				switch p := &m.Parts[j]; p.Kind {
+				case message.CallKind:
+					calls[p.CallID] = i
+				case message.ResultKind:
+					call, found := calls[p.CallID]
+					if !found && i > 0 && p.CallID == "" {
+						call, found = i-1, true
+					}
+					if found && call < i {
+						spans[call+1]++
+						spans[i+1]--
+					}
+				}
+			}
+		}
+	}
+	open := 0
+	for i := range h.turns {
+		open += spans[i]
+		h.turns[i].together = open > 0
+	}
+}
+
+// last returns the position of the first of the last n turns that say something.
+func (h *history) last(n int) uint64 {
+	for i := len(h.turns); n > 0 && i > 0; i-- {
+		if len(h.turns[i-1].said) == 0 {
+			continue
+		}
+		if n--; n == 0 {
+			return uint64(i)
+		}
+	}
+	return 1
+}
+
+// summaries measures summaries. One of messages that the history does not have has no place in it.
+func (h *history) summaries(all []chat.Summary, o ResolveOptions) ([]fit.Summary, error) {
+	out := make([]fit.Summary, len(all))
+	for i, s := range all {
+		text, err := o.Renderer.Render(New("summary", s.Text))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = fit.Summary{First: uint64(s.First), Last: uint64(s.Last), Level: uint64(s.Level), Tokens: cost(o.Tokens, text)}
+		if s.Last > h.saved {
+			out[i].Last = uint64(len(h.turns)) + 1
+		}
+	}
+	return out, nil
+}
+
+// omitted returns how many turns before a position say something that no summary stands for.
+func (h *history) omitted(start int, summaries []chat.Summary) (n int) {
+	for i := 1; i < start && i <= len(h.turns); i++ {
+		for len(summaries) > 0 && summaries[0].Last < i {
+			summaries = summaries[1:]
+		}
+		if len(h.turns[i-1].said) > 0 && (len(summaries) == 0 || i < summaries[0].First) {
+			n++
+		}
+	}
+	return n
+}
+
+// Tokens implements fit.History.
+func (h *history) Tokens(_ context.Context, position uint64) (int, error) {
+	return h.turns[position-1].tokens, nil
+}
+
+// Together implements fit.History.
+func (h *history) Together(_ context.Context, position uint64) (bool, error) {
+	return h.turns[position-1].together, nil
 }

@@ -14,8 +14,8 @@ import (
 // attempt is a try to save.
 type attempt struct {
 	request chat.AppendRequest
-	// covers is how many of the pending messages it would save.
-	covers int
+	// covers is the number of the last pending message that it would save.
+	covers uint64
 }
 
 // last returns the message that is the head if the attempt succeeded.
@@ -26,10 +26,11 @@ func (a *attempt) last() *chat.Message { return &a.request.Messages[len(a.reques
 //
 // What others appended meanwhile stays: the messages follow the head as it is then.
 //
-// A message that has the id of a saved one is a new version of it. It does not
-// replace it: the messages go to a new branch, which parts from the chat before the
+// A message that has the id of a saved one and says something else is a new version of it.
+// It does not replace it: the messages go to a new branch, which parts from the chat before the
 // message, or before the earliest of several, and becomes active; new versions get
-// fresh ids. Of several pending versions of one message the last one counts.
+// fresh ids. Of several pending versions of one message the last one counts. A message that says
+// the same as the saved one of its id is not saved again where the history has that one already.
 //
 // When the store fails in a way that leaves open what it did, the next operation
 // finds out: messages are not saved twice.
@@ -44,7 +45,7 @@ func (e *Engine) Save(ctx context.Context) (chat.Ref, error) {
 		return "", err
 	}
 	for {
-		pending := e.Pending()
+		pending := e.waiting()
 		if len(pending) == 0 {
 			return settled, nil
 		}
@@ -58,7 +59,7 @@ func (e *Engine) Save(ctx context.Context) (chat.Ref, error) {
 
 // save saves the pending messages. It returns late, the head of an earlier save,
 // when that turns out to have been carried out only now.
-func (e *Engine) save(ctx context.Context, pending []Fragment) (head, late chat.Ref, err error) {
+func (e *Engine) save(ctx context.Context, pending []waiting) (head, late chat.Ref, err error) {
 	at, err := e.current(ctx)
 	if err != nil {
 		return "", "", err
@@ -68,6 +69,10 @@ func (e *Engine) save(ctx context.Context, pending []Fragment) (head, late chat.
 		a, err := e.attempt(ctx, &p, pending)
 		if err != nil {
 			return "", "", err
+		}
+		if len(a.request.Messages) == 0 { // all was said before
+			e.saved(a)
+			return e.Head(), "", nil
 		}
 		head, refusal := e.store.Append(ctx, a.request)
 		if refusal == nil {
@@ -140,35 +145,26 @@ func isRefusal(err error) bool {
 }
 
 // attempt returns what to append where.
-func (e *Engine) attempt(ctx context.Context, p *plan, pending []Fragment) (*attempt, error) {
+func (e *Engine) attempt(ctx context.Context, p *plan, pending []waiting) (*attempt, error) {
 	said, err := e.concrete(ctx, p.at.HeadMessageID, pending)
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: len(pending)}
-	known := make(map[string]bool)
+	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: pending[len(pending)-1].number}
+	l := line{after: p.at.HeadMessageID, fragments: said.fragments}
 	if len(p.known) > 0 || said.updates {
-		versions, err := e.savedAmong(ctx, said.fragments)
-		if err != nil {
+		if l, err = e.line(ctx, p.at.HeadMessageID, said.fragments); err != nil {
 			return nil, err
 		}
-		for i := range versions {
-			known[versions[i].ID] = true
-		}
-		if len(versions) > 0 {
-			if a.request.NewBranch, err = e.newBranch(ctx, p, versions); err != nil {
-				return nil, err
-			}
-		}
 	}
-	parent := p.at.HeadMessageID
-	if b := a.request.NewBranch; b != nil {
-		parent = b.HeadMessageID
-	} else {
-		a.request.BranchID, a.request.ExpectedHead = p.at.ID, parent
+	if len(l.versions) == 0 {
+		a.request.BranchID, a.request.ExpectedHead = p.at.ID, l.after
+	} else if a.request.NewBranch, err = e.newBranch(ctx, p, l.after); err != nil {
+		return nil, err
 	}
-	for _, f := range said.fragments {
-		m, err := stored(f, known[f.ID])
+	parent := l.after
+	for _, f := range l.fragments {
+		m, err := stored(f, l.versions[f.ID])
 		if err != nil {
 			return nil, err
 		}
@@ -210,44 +206,11 @@ func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 	return m.Encode()
 }
 
-// savedAmong returns the saved messages that pending ones are new versions of.
-func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) ([]chat.Message, error) {
-	var saved []chat.Message
-	for _, f := range pending {
-		m, err := e.store.Message(ctx, f.ID)
-		if err != nil {
-			return nil, err
-		}
-		if m == nil {
-			continue
-		}
-		if m.ChatID != e.chatID {
-			return nil, &chat.Error{Subject: chat.SubjectMessage, ID: f.ID, ChatID: e.chatID, Err: chat.ErrOtherChat}
-		}
-		saved = append(saved, *m)
-	}
-	return saved, nil
-}
-
-// newBranch returns the branch for new versions of messages: from before the
-// earliest of them.
-func (e *Engine) newBranch(ctx context.Context, p *plan, versions []chat.Message) (*chat.Branch, error) {
-	earliest, position := 0, 0
-	if len(versions) > 1 {
-		for i := range versions {
-			n, err := e.store.CountMessages(ctx, versions[i].ID)
-			if err != nil {
-				return nil, err
-			}
-			if i == 0 || n < position {
-				earliest, position = i, n
-			}
-		}
-	}
+// newBranch returns the branch for new versions of messages, which they begin after a message.
+func (e *Engine) newBranch(ctx context.Context, p *plan, after chat.Ref) (*chat.Branch, error) {
 	name, err := chat.NextBranchName(ctx, e.store, e.chatID, p.at.Name, p.taken)
 	return &chat.Branch{
-		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: versions[earliest].ParentID,
-		IsActive: true, CreatedAt: p.createdAt,
+		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: !e.apart, CreatedAt: p.createdAt,
 	}, err
 }
 
@@ -261,7 +224,7 @@ type concrete struct {
 // concrete resolves what is lazy to the newest assistant message, of the pending
 // ones or else before head, and leaves one version of each message: the last, where
 // the first was.
-func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []Fragment) (concrete, error) {
+func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []waiting) (concrete, error) {
 	var out concrete
 	places := make(map[string]int, len(pending))
 	put := func(f Fragment) {
@@ -274,19 +237,20 @@ func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []Fragment
 	}
 	target := ""
 	for _, f := range pending {
-		if !IsLazy(f) && f.Name == RoleAssistant {
+		if !IsLazy(f.Fragment) && f.Name == RoleAssistant {
 			target = f.ID
 		}
 	}
 	early := target != "" // it may come after what is to replace it
 	if early {
 		for _, f := range pending {
-			if !IsLazy(f) {
-				put(f)
+			if !IsLazy(f.Fragment) {
+				put(f.Fragment)
 			}
 		}
 	}
-	for _, f := range pending {
+	for _, w := range pending {
+		f := w.Fragment
 		if !IsLazy(f) {
 			if !early {
 				put(f)
@@ -332,8 +296,10 @@ func (e *Engine) saved(a *attempt) {
 	if b := a.request.NewBranch; b != nil {
 		e.branch = *b
 	}
-	e.branch.HeadMessageID = chat.Ref(a.last().ID)
-	e.pending = slices.Clone(e.pending[a.covers:])
+	if len(a.request.Messages) > 0 {
+		e.branch.HeadMessageID = chat.Ref(a.last().ID)
+	}
+	e.pending = slices.DeleteFunc(slices.Clone(e.pending), func(w waiting) bool { return w.number <= a.covers })
 	e.unsure = nil
 }
 

@@ -34,7 +34,7 @@ func Example() {
 		engine.Hint("Be brief"),
 		engine.User("Name a colour."),
 	))
-	send, err := e.Resolve(ctx, engine.XMLRenderer{}) // what goes to the model
+	send, err := e.Resolve(ctx, engine.ResolveOptions{Renderer: engine.XMLRenderer{}}) // what goes to the model
 	check(err)
 	fmt.Println(send.SystemPrompt)
 	fmt.Println(len(send.Messages), "message")
@@ -93,7 +93,7 @@ func ExampleLastAssistantMessage() {
 	check(e.Set(engine.LastAssistantMessage("4")))
 	_, err = e.Save(ctx)
 	check(err)
-	now, err := e.Resolve(ctx, nil)
+	now, err := e.Resolve(ctx, engine.ResolveOptions{})
 	check(err)
 	for _, m := range now.Messages {
 		fmt.Println(m.Role+":", m.Text())

@@ -134,6 +134,7 @@ func readXML(t require.TestingT, text string) element {
 	}
 }
 
+// feature: fragment/render
 func TestXMLReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := anyText().Filter(func(s string) bool { return s != "" }).Draw(t, "name")

@@ -28,10 +28,11 @@ type Fragment struct {
 	ID string
 	// Name is the tag: role, hint, user. It must not be empty.
 	Name string
-	// Data is nil, a string, bool, number (any integer or float type, or
-	// json.Number), Fragment, Object, map[string]any, map[string]string,
-	// []any, []string or []Fragment, nested in any way up to MaxDepth.
-	// Maps are read in the order of their sorted keys.
+	// Data is nil, a string, bool, number, Fragment, Object, [Raw] text, or a map, list, structure or
+	// pointer, nested in any way up to MaxDepth. Maps are read in the order of their sorted keys.
+	// Structures and other types that package encoding/json writes are what it writes of them, and
+	// json.RawMessage is the JSON it holds. A map or JSON object that has the members name, a text, and
+	// data, and no others but those that MarshalJSON writes, is a Fragment.
 	Data any
 	// Type is TypeFragment unless it says otherwise.
 	Type FragmentType
@@ -55,17 +56,23 @@ type lastAssistant struct{ content string }
 // ErrNoCodec is returned when a message fragment cannot be translated.
 var ErrNoCodec = errors.New("message fragment has no codec")
 
-// IsFragment reports whether data is a Fragment.
+// IsFragment reports whether data is a Fragment, or a map that stands for one.
 func IsFragment(data any) bool {
-	_, ok := data.(Fragment)
-	return ok
+	switch d := data.(type) {
+	case Fragment:
+		return true
+	case map[string]any:
+		_, ok := fragmentOf(d)
+		return ok
+	}
+	return false
 }
 
 // IsObject reports whether data is an object: named fields, and no Fragment.
 func IsObject(data any) bool {
 	switch data.(type) {
 	case Object, map[string]any, map[string]string:
-		return true
+		return !IsFragment(data)
 	}
 	return false
 }

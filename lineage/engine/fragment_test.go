@@ -12,9 +12,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
+// feature: fragment/guards
 func TestGuards(t *testing.T) {
 	require.True(t, engine.IsFragment(engine.Hint("x")))
-	require.False(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x"}))
+	require.True(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x"}))
+	require.False(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x", "more": 1}))
+	require.False(t, engine.IsFragment(map[string]any{"name": 1, "data": "x"}))
+	require.False(t, engine.IsFragment(map[string]any{"name": "hint"}))
+	require.False(t, engine.IsObject(map[string]any{"name": "hint", "data": "x"}))
 	require.True(t, engine.IsObject(map[string]any{}))
 	require.True(t, engine.IsObject(engine.Object{}))
 	require.False(t, engine.IsObject([]any{}))
@@ -26,6 +31,8 @@ func TestGuards(t *testing.T) {
 	require.False(t, engine.IsLazy(engine.AssistantText("x", "")))
 }
 
+// feature: codec/helpers
+// feature: codec/encode
 func TestMessageFragments(t *testing.T) {
 	u := engine.User("Hello")
 	require.Equal(t, "user", u.Name)
@@ -103,13 +110,27 @@ func TestResolveLazy(t *testing.T) {
 func TestValidate(t *testing.T) {
 	cycle := map[string]any{}
 	cycle["again"] = cycle
+	type pointer *any
+	var target any
+	loop := pointer(&target)
+	target = loop
+	type ring struct{ Next *ring }
+	knot := &ring{}
+	knot.Next = knot
 	tests := []struct {
 		name string
 		in   engine.Fragment
 		path string
 		is   error
 	}{
-		{"foreign type", engine.New("a", engine.Object{{"b", []any{1, struct{}{}}}}), "a.b[1]", engine.ErrUnsupported},
+		{"foreign type", engine.New("a", engine.Object{{"b", []any{1, make(chan int)}}}), "a.b[1]", engine.ErrUnsupported},
+		{"foreign field", engine.New("a", struct{ F func() }{}), "a", engine.ErrUnsupported},
+		{"foreign keys", engine.New("a", map[[2]int]int{{1, 2}: 3}), "a", engine.ErrUnsupported},
+		{"bad JSON", engine.New("a", json.RawMessage("{")), "a", engine.ErrUnsupported},
+		{"names of JSON repeated", engine.New("a", json.RawMessage(`{"b":1,"b":2}`)), "a.b", engine.ErrUnsupported},
+		{"NaN in a structure", engine.New("a", struct{ F float64 }{math.NaN()}), "a", engine.ErrUnsupported},
+		{"cycle of pointers", engine.New("a", loop), "a", engine.ErrTooDeep},
+		{"cycle of structures", engine.New("a", knot), "a", engine.ErrTooDeep},
 		{"NaN", engine.New("a", []any{math.NaN()}), "a[0]", engine.ErrUnsupported},
 		{"infinite", engine.New("a", float32(math.Inf(-1))), "a", engine.ErrUnsupported},
 		{"bad number", engine.New("a", json.Number("1 ")), "a", engine.ErrUnsupported},
@@ -140,6 +161,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// feature: fragment/nested
 func TestDepthIsBounded(t *testing.T) {
 	nest := map[string]func(any) any{
 		"lists":     func(d any) any { return []any{d} },

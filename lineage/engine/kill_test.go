@@ -44,7 +44,7 @@ func talkForEver(dir string, said io.Writer) error {
 	if err != nil {
 		return err
 	}
-	now, err := e.Resolve(ctx, nil)
+	now, err := e.Resolve(ctx, engine.ResolveOptions{})
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func TestKill(t *testing.T) {
 		chats := chat.On(store)
 		e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})
 		require.NoError(t, err)
-		now, err := e.Resolve(ctx, nil)
+		now, err := e.Resolve(ctx, engine.ResolveOptions{})
 		require.NoError(t, err)
 		var texts []string
 		for _, m := range now.Messages {

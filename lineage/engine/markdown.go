@@ -13,21 +13,24 @@ import (
 // escaped, and text with line breaks or space at its ends is put in a fenced
 // block that it cannot close. CRLF becomes LF, and other control characters
 // their Unicode pictures. The empty string, list and object are `""`, `[]` and
-// `{}` in code.
-type MarkdownRenderer struct{}
+// `{}` in code. [Raw] text is Markdown, and is written as it is.
+type MarkdownRenderer struct {
+	// TitleCase writes names as titles: system_prompt as System Prompt.
+	TitleCase bool
+}
 
 // Render implements Renderer.
-func (MarkdownRenderer) Render(fragments ...Fragment) (string, error) {
+func (r MarkdownRenderer) Render(fragments ...Fragment) (string, error) {
 	doc, err := document(fragments)
 	if err != nil {
 		return "", err
 	}
-	var w markdownWriter
+	w := markdownWriter{titles: r.TitleCase}
 	for i, n := range doc.grouped() {
 		if i > 0 {
 			w.b.WriteString("\n\n")
 		}
-		w.b.WriteString("## " + markdownName(n.name) + "\n\n")
+		w.b.WriteString("## " + w.name(n.name) + "\n\n")
 		if n.isScalar() || len(n.children) == 0 {
 			w.value(n, 0)
 		} else {
@@ -37,7 +40,17 @@ func (MarkdownRenderer) Render(fragments ...Fragment) (string, error) {
 	return w.b.String(), nil
 }
 
-type markdownWriter struct{ b strings.Builder }
+type markdownWriter struct {
+	b      strings.Builder
+	titles bool
+}
+
+func (w *markdownWriter) name(name string) string {
+	if w.titles {
+		name = titleCase(name)
+	}
+	return markdownName(name)
+}
 
 // items writes a list or object as bullets, the first of them where the writer
 // stands.
@@ -48,7 +61,7 @@ func (w *markdownWriter) items(n *node, level int) {
 		}
 		w.b.WriteString("-")
 		if c.named {
-			w.b.WriteString(" **" + markdownName(c.name) + "**:")
+			w.b.WriteString(" **" + w.name(c.name) + "**:")
 		}
 		if c.named && isBlock(c) {
 			w.b.WriteString("\n" + indent(level+1))
@@ -66,7 +79,7 @@ func (w *markdownWriter) items(n *node, level int) {
 // isBlock reports whether n takes lines of its own.
 func isBlock(n *node) bool {
 	if n.kind == textNode {
-		return n.text != "" && !fitsLine(n.text)
+		return n.text != "" && (n.raw || !fitsLine(n.text))
 	}
 	return len(n.children) > 0
 }
@@ -82,10 +95,25 @@ func (w *markdownWriter) value(n *node, level int) {
 		w.b.WriteString(n.text)
 	case n.text == "":
 		w.b.WriteString("`\"\"`")
+	case n.raw:
+		w.raw(n.text, level)
 	case fitsLine(n.text):
 		w.b.WriteString(escapeMarkdown(n.text))
 	default:
 		w.fenced(n.text, level)
+	}
+}
+
+// raw writes Markdown, indented so that it stays in the item that it is in.
+func (w *markdownWriter) raw(text string, level int) {
+	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		if i > 0 {
+			w.b.WriteByte('\n')
+			if line != "" {
+				w.b.WriteString(indent(level))
+			}
+		}
+		w.b.WriteString(strings.Map(visible, line))
 	}
 }
 

@@ -19,6 +19,7 @@ type node struct {
 	named    bool
 	kind     nodeKind
 	text     string
+	raw      bool // of a text: it is written as it is where that can be
 	children []*node
 }
 

@@ -20,6 +20,8 @@ var renderers = map[string]engine.Renderer{
 	"toon": engine.TOONRenderer{},
 }
 
+// feature: fragment/render
+// feature: fragment/nested
 func TestRenderGolden(t *testing.T) {
 	for format, r := range renderers {
 		for _, c := range renderCases {

@@ -46,7 +46,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 				_, err := e.Save(ctx)
 				return err
 			}},
-			{"resolve", func() error { _, err := e.Resolve(ctx, nil); return err }},
+			{"resolve", func() error { _, err := e.Resolve(ctx, engine.ResolveOptions{}); return err }},
 			{"aside", func() error { _, err := e.Aside(ctx); return err }},
 			{"checkpoint", func() error { _, err := e.Checkpoint(ctx, "here"); return err }},
 			{"rewind", func() error { _, err := e.Rewind(ctx, string(first)); return err }},

@@ -1,19 +1,28 @@
 package engine
 
-import "strings"
+import (
+	"encoding/xml"
+	"io"
+	"strings"
+)
 
 // XMLRenderer renders fragments as XML elements, one after the other without a
 // root. Fields are elements, list items are <item>. Text is kept exactly: it is
-// never indented or wrapped.
+// never indented or wrapped. [Raw] text is written as it is if that is well-formed, and otherwise
+// in CDATA sections, where nothing is escaped either.
 //
 // A name that is no plain XML name is reduced to one, and the element carries
 // the real one in an attribute: <first_name name="first name">. Control
 // characters that XML cannot express become their Unicode pictures (U+2400…),
 // and U+FFFE and U+FFFF become U+FFFD.
-type XMLRenderer struct{}
+type XMLRenderer struct {
+	// Singular names the items of a list after it, <hints><hint>…</hint></hints>, by the rules of
+	// English plurals. Other items are <item>.
+	Singular bool
+}
 
 // Render implements Renderer.
-func (XMLRenderer) Render(fragments ...Fragment) (string, error) {
+func (r XMLRenderer) Render(fragments ...Fragment) (string, error) {
 	doc, err := document(fragments)
 	if err != nil {
 		return "", err
@@ -23,21 +32,24 @@ func (XMLRenderer) Render(fragments ...Fragment) (string, error) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		writeXML(&b, n, 0)
+		r.write(&b, n, "item", 0)
 	}
 	return b.String(), nil
 }
 
-func writeXML(b *strings.Builder, n *node, level int) {
-	tag, attribute := "item", ""
+// write writes an element. One that has no name of its own is called as given.
+func (r XMLRenderer) write(b *strings.Builder, n *node, name string, level int) {
 	if n.named {
-		tag = xmlName(n.name)
-		if tag != n.name {
-			attribute = ` name="` + xmlAttribute.Replace(xmlText(n.name)) + `"`
-		}
+		name = n.name
+	}
+	tag, attribute := xmlName(name), ""
+	if tag != name {
+		attribute = ` name="` + xmlAttribute.Replace(xmlText(name)) + `"`
 	}
 	b.WriteString(indent(level) + "<" + tag + attribute)
 	switch {
+	case n.raw:
+		b.WriteString(">" + xmlRaw(n.text))
 	case n.isScalar():
 		b.WriteString(">" + xmlText(n.text))
 	case len(n.children) == 0:
@@ -45,8 +57,12 @@ func writeXML(b *strings.Builder, n *node, level int) {
 		return
 	default:
 		b.WriteString(">\n")
+		item := "item"
+		if r.Singular && n.named {
+			item = singular(n.name)
+		}
 		for _, c := range n.children {
-			writeXML(b, c, level+1)
+			r.write(b, c, item, level+1)
 			b.WriteByte('\n')
 		}
 		b.WriteString(indent(level))
@@ -60,18 +76,50 @@ var (
 )
 
 // xmlText returns text as it may stand between tags.
-func xmlText(text string) string {
-	return xmlEscapes.Replace(strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t' || r == '\n' || r == '\r':
-			return r
-		case r == 0xFFFE || r == 0xFFFF:
-			return '\uFFFD'
-		case r < ' ':
-			return controlPicture(r)
-		}
+func xmlText(text string) string { return xmlEscapes.Replace(strings.Map(xmlChar, text)) }
+
+// xmlChar returns the visible stand-in for a character that XML does not have, and r itself for any other.
+func xmlChar(r rune) rune {
+	switch {
+	case r == '\t' || r == '\n' || r == '\r':
 		return r
-	}, text))
+	case r == 0xFFFE || r == 0xFFFF:
+		return '\uFFFD'
+	case r < ' ':
+		return controlPicture(r)
+	}
+	return r
+}
+
+// xmlRaw returns raw text between tags: as it is, or in CDATA sections where it is not well-formed.
+func xmlRaw(text string) string {
+	text = strings.Map(xmlChar, text)
+	if isWellFormed(text) {
+		return text
+	}
+	return "<![CDATA[" + strings.ReplaceAll(text, "]]>", "]]]]><![CDATA[>") + "]]>"
+}
+
+// isWellFormed reports whether text is the content of an element: text, elements, comments and sections.
+func isWellFormed(text string) bool {
+	text = "<raw>" + text + "</raw>"
+	d := xml.NewDecoder(strings.NewReader(text))
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return err == io.EOF
+		}
+		switch token.(type) {
+		case xml.StartElement:
+			depth++
+		case xml.EndElement:
+			if depth--; depth == 0 && d.InputOffset() < int64(len(text)) {
+				return false
+			}
+		case xml.ProcInst, xml.Directive:
+			return false
+		}
+	}
 }
 
 // xmlName returns name if it is a plain XML name in ASCII, and otherwise the

@@ -56,6 +56,7 @@ func TestKilledHoldersGiveWay(t *testing.T) {
 	requireAcquires(t, New(path, Options{}))
 }
 
+// feature: lock/stale
 func TestOneOfManyTakesAStaleLock(t *testing.T) {
 	const processes, rounds = 5, 100
 	dir := t.TempDir()
@@ -100,6 +101,7 @@ func TestOneAtATimeAfterAStaleLock(t *testing.T) {
 	}
 }
 
+// feature: lock/stale
 func TestDeadHolderIsStaleAtOnce(t *testing.T) {
 	path := target(t)
 	w := startWorker(t)

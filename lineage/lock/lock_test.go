@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// feature: lock/acquire
 func TestAcquireIsIdempotent(t *testing.T) {
 	path := target(t)
 	l := New(path, Options{})
@@ -31,6 +32,8 @@ func TestAcquireIsIdempotent(t *testing.T) {
 	}
 }
 
+// feature: lock/acquire
+// feature: lock/release
 func TestLocksOfOneProcessExcludeEachOther(t *testing.T) {
 	path := target(t)
 	first, second := New(path, Options{}), New(path, Options{})
@@ -312,6 +315,8 @@ func requireEnds(t *testing.T, ctx context.Context, cause error) {
 
 // Several locks on one file, taken, released and disturbed in any order, behave
 // like one variable that says who has it.
+//
+// feature: lock/holder
 func TestLocksAgreeOnTheHolder(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

@@ -25,6 +25,8 @@ func nest(ctx context.Context, path string, depth int, fn func(context.Context) 
 
 // What holds the lock can take it again, by whatever name and in whatever order with other files,
 // and keeps it until the outermost call ends.
+//
+// feature: lock/reenter
 func TestNested(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// feature: lock/with
 func TestWithReleases(t *testing.T) {
 	errFn := errors.New("from fn")
 	for name, run := range map[string]func(path string, fn func(context.Context) error){
@@ -60,6 +61,7 @@ func TestWithReleases(t *testing.T) {
 	}
 }
 
+// feature: lock/with
 func TestWithNamesTheHolder(t *testing.T) {
 	path := target(t)
 	l := New(path, Options{})

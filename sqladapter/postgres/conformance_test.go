@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
+// feature: storage/postgres
 func TestConformance(t *testing.T) {
 	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dsn := pgtest.DSN(t)

@@ -116,6 +116,8 @@ UPDATE app.messages SET parentId = NULL WHERE id = 'm2'; UPDATE app.messages SET
 
 // TestDocumentedScript runs the documented script, whose names are not quoted, on a
 // database that was made here, and queries it as the package does.
+//
+// feature: storage/schema
 func TestDocumentedScript(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	db := opened(t, dsn)

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/projecttest"
 )
 
+// feature: lineage/tables
 func TestProject(t *testing.T) {
 	campaign.Long(t)
 	projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 6, Large: 600}) // more than fits in a transaction

@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
+// feature: storage/sqlite
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	chattest.Run(t, chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
@@ -23,6 +24,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
+// feature: storage/memory
 func TestConformanceInMemory(t *testing.T) {
 	campaign.Long(t)
 	t.Parallel()

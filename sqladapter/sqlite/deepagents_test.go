@@ -139,6 +139,8 @@ func hits(t *testing.T, s chat.Store, chatID, query string) []string {
 // TestDeepAgents passes a file back and forth between the TypeScript package that
 // the schema is documented by and this one: made there, extended here; made here,
 // extended there.
+//
+// feature: storage/sqlite
 func TestDeepAgents(t *testing.T) {
 	ctx := context.Background()
 	file := filepath.Join(t.TempDir(), "context.db")

@@ -18,6 +18,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
+// feature: lineage/tables
 func TestProject(t *testing.T) {
 	projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 8, Large: 600}) // more than fits in a transaction
 }

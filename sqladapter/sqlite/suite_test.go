@@ -82,6 +82,8 @@ func TestSearchGolden(t *testing.T) {
 
 // TestSearchAsFTS5 compares what searches find, as the golden file has it, with what
 // SQLite's own index does.
+//
+// feature: storage/search-syntax
 func TestSearchAsFTS5(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(context.Background(), path, sqladapter.Options{})

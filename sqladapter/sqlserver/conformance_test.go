@@ -48,6 +48,7 @@ func newDatabase(t testing.TB) string {
 	return u.String()
 }
 
+// feature: storage/sqlserver
 func TestConformance(t *testing.T) {
 	if os.Getenv(server) == "" {
 		t.Skipf("NOT TESTED against a real SQL Server: %s names none", server)

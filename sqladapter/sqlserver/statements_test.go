@@ -52,6 +52,8 @@ func all(t *testing.T) []statements.Statement {
 }
 
 // TestSchema checks every script.
+//
+// feature: storage/schema
 func TestSchema(t *testing.T) {
 	scripts, err := filepath.Glob("*.sql")
 	require.NoError(t, err)

@@ -8,6 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
+// feature: state/branch
+// feature: storage/branch-list
 func testBranches(t *testing.T, s *store) {
 	s.createChat("c")
 	s.add("c", "a", "")
@@ -76,6 +78,7 @@ func testRefusedBranches(t *testing.T, s *store) {
 	s.createBranch(chat.Branch{ChatID: "other", Name: "b"})
 }
 
+// feature: state/one-active
 func testActiveBranch(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")
@@ -129,6 +132,8 @@ func testBranchHeads(t *testing.T, s *store) {
 	require.Equal(t, []string{"a", "x"}, idsOf(collect(t, s.Messages(background, "c"))))
 }
 
+// feature: state/checkpoint
+// feature: state/checkpoint-moves
 func testCheckpoints(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")

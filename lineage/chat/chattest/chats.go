@@ -55,6 +55,7 @@ func testChats(t *testing.T, s *store) {
 	}
 }
 
+// feature: storage/chat-upsert
 func testUpsert(t *testing.T, s *store) {
 	first, err := s.UpsertChat(background, chat.Chat{ID: "c", UserID: "ada", Title: "first"})
 	require.NoError(t, err)
@@ -67,6 +68,7 @@ func testUpsert(t *testing.T, s *store) {
 	s.requireError(err, chat.ErrOtherUser, chat.SubjectChat, "c")
 }
 
+// feature: storage/chat-update
 func testUpdateChat(t *testing.T, s *store) {
 	title, empty := "new", ""
 	_, err := s.UpdateChat(background, "c", chat.ChatUpdate{Title: &title})
@@ -134,6 +136,9 @@ func testChangeChat(t *testing.T, s *store) {
 }
 
 // testChatUsers gives a chat a user. It keeps the one that it has.
+//
+// feature: storage/chat-upsert
+// feature: storage/tenants
 func testChatUsers(t *testing.T, s *store) {
 	_, err := s.CreateChat(background, chat.Chat{ID: "c"})
 	require.NoError(t, err)
@@ -157,6 +162,7 @@ func testChatUsers(t *testing.T, s *store) {
 	require.Empty(t, got.Title, "what was refused changed nothing")
 }
 
+// feature: storage/chat-list
 func testListChats(t *testing.T, s *store) {
 	require.Empty(t, s.list(chat.ListOptions{}))
 	for i, user := range []string{"ada", "bob", "ada", "ada"} {
@@ -199,6 +205,7 @@ func testListChats(t *testing.T, s *store) {
 	}
 }
 
+// feature: storage/chat-filter
 func testMetadataFilter(t *testing.T, s *store) {
 	for id, metadata := range map[string]string{
 		"yes":    `{"archived":true,"n":1,"tag":"a"}`,
@@ -280,6 +287,9 @@ func testUpdateOrder(t *testing.T, s *store) {
 }
 
 // testDeleteChat also uses every id again after it was deleted.
+//
+// feature: state/no-deletion
+// feature: storage/chat-delete
 func testDeleteChat(t *testing.T, s *store) {
 	deleted, err := s.DeleteChat(background, "c", chat.DeleteOptions{})
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
+// feature: storage/graph
 func testGraph(t *testing.T, s *store) {
 	empty := chat.Graph{ChatID: "nobody", Nodes: []chat.GraphNode{}, Branches: []chat.GraphBranch{}, Checkpoints: []chat.GraphCheckpoint{}}
 	require.Equal(t, empty, s.graph("nobody"))

@@ -55,6 +55,8 @@ func testMessages(t *testing.T, s *store) {
 }
 
 // testTrees adds nodes in every place: ends, middles, several roots.
+//
+// feature: state/parent
 func testTrees(t *testing.T, s *store) {
 	s.createChat("c")
 	parents := map[string]chat.Ref{}
@@ -92,6 +94,7 @@ func testTrees(t *testing.T, s *store) {
 	}
 }
 
+// feature: state/immutable
 func testKnownMessages(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")
@@ -121,6 +124,7 @@ func testKnownMessages(t *testing.T, s *store) {
 	require.Len(t, s.graph("c").Nodes, 2)
 }
 
+// feature: state/own-parent
 func testRefusedMessages(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")
@@ -223,6 +227,8 @@ func testOddIDs(t *testing.T, s *store) {
 
 // testLongChain has more messages than depth limits and lists of parameters
 // elsewhere allow.
+//
+// feature: state/chain
 func testLongChain(t *testing.T, s *store) {
 	const step = 1_000
 	count := cmp.Or(s.config.LongChain, 33_000)

@@ -11,6 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
+// feature: storage/search
+// feature: storage/search-syntax
 func testSearch(t *testing.T, s *store) {
 	s.createChat("c")
 	if !s.config.Search {

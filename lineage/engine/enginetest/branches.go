@@ -13,6 +13,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
+// feature: state/rewind
+// feature: state/no-deletion
 func testRewind(t *testing.T, s *store) {
 	talk(s, "other", "o")
 	c := talk(s, "c", "")
@@ -50,6 +52,7 @@ func testRewind(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, c.says())
 }
 
+// feature: state/aside
 func testAside(t *testing.T, s *store) {
 	c := s.open("c")
 	_, err := c.Aside(background)
@@ -80,6 +83,7 @@ func testAside(t *testing.T, s *store) {
 	require.Equal(t, 3, b.MessageCount)
 }
 
+// feature: state/switch
 func testSwitch(t *testing.T, s *store) {
 	talk(s, "other", "o").rewind("oq1")
 	c := talk(s, "c", "")
@@ -106,6 +110,7 @@ func testSwitch(t *testing.T, s *store) {
 	require.Equal(t, "their own-v2", c.rewind("q1").Name)
 }
 
+// feature: state/restore
 func testCheckpoints(t *testing.T, s *store) {
 	c := s.open("c")
 	c.set(user("q1"))
@@ -147,6 +152,7 @@ func testCheckpoints(t *testing.T, s *store) {
 	requireError(t, err, chat.ErrNotFound, chat.SubjectCheckpoint, "here")
 }
 
+// feature: state/branch-names
 func testNames(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	aside := func() string {
@@ -189,6 +195,7 @@ func testNames(t *testing.T, s *store) {
 	}
 }
 
+// feature: storage/graph
 func testGraph(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	_, err := c.Checkpoint(background, "here")

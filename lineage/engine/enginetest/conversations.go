@@ -15,6 +15,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
 )
 
+// feature: state/save
+// feature: engine/resolve
 func testConversation(t *testing.T, s *store) {
 	c := s.open("c")
 	require.Equal(t, "c", c.ChatID())
@@ -22,7 +24,7 @@ func testConversation(t *testing.T, s *store) {
 	require.Empty(t, c.Head())
 	c.set(engine.Role("You are helpful"), engine.Hint("Be brief"), user("q1"))
 
-	r, err := c.Resolve(background, engine.XMLRenderer{})
+	r, err := c.Resolve(background, engine.ResolveOptions{Renderer: engine.XMLRenderer{}})
 	require.NoError(t, err)
 	require.Equal(t, "<role>You are helpful</role>\n<hint>Be brief</hint>", r.SystemPrompt)
 	require.Equal(t, []string{"q1"}, c.says(), "what is pending is sent too")
@@ -33,25 +35,27 @@ func testConversation(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, c.says())
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.on("c", "main"))
 
-	r, err = c.Resolve(background, engine.TOONRenderer{})
+	r, err = c.Resolve(background, engine.ResolveOptions{Renderer: engine.TOONRenderer{}})
 	require.NoError(t, err)
 	require.Equal(t, "role: You are helpful\nhint: Be brief", r.SystemPrompt)
 	require.Equal(t, "assistant", r.Messages[1].Role)
 	require.Equal(t, "a1", r.Messages[1].ID)
 
 	// What is context is not kept.
-	r, err = s.open("c").Resolve(background, nil)
+	r, err = s.open("c").Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
 	require.Empty(t, r.SystemPrompt)
 	require.Len(t, r.Messages, 4)
 
-	empty, err := s.open("empty").Resolve(background, nil)
+	empty, err := s.open("empty").Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
 	encoded, err := json.Marshal(empty)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"systemPrompt":"","messages":[]}`, string(encoded))
 }
 
+// feature: engine/routing
+// feature: storage/messages-only
 func testRouting(t *testing.T, s *store) {
 	c := s.open("c")
 	c.set(engine.Role("r"), engine.User("u"), engine.F("data", engine.Hint("h")), engine.LastAssistantMessage("l"))
@@ -105,7 +109,7 @@ func testRefusedFragments(t *testing.T, s *store) {
 	c.set(user("q1"), engine.Fragment{ID: "q2", Name: "user", Type: engine.TypeMessage, Codec: codec{err: broken}})
 	_, err := c.Save(background)
 	requireError(t, err, broken, chat.SubjectMessage, "q2")
-	_, err = c.Resolve(background, nil)
+	_, err = c.Resolve(background, engine.ResolveOptions{})
 	requireError(t, err, broken, chat.SubjectMessage, "q2")
 	require.Len(t, c.Pending(), 2)
 	require.Zero(t, s.nodes("c"))
@@ -119,6 +123,7 @@ func testRefusedFragments(t *testing.T, s *store) {
 	require.Equal(t, []string{"main*"}, s.names("d"))
 }
 
+// feature: state/save
 func testNothingToSave(t *testing.T, s *store) {
 	c := s.open("c")
 	c.set(engine.Hint("only context"))
@@ -161,6 +166,7 @@ func testRows(t *testing.T, s *store) {
 	}
 }
 
+// feature: engine/foreign
 // testForeignRows reads what is not of the engine's own making.
 func testForeignRows(t *testing.T, s *store) {
 	c := s.open("c")
@@ -185,7 +191,7 @@ func testForeignRows(t *testing.T, s *store) {
 	require.NoError(t, err)
 	require.NoError(t, s.UpdateBranchHead(background, main.ID, chat.Ref(rune('a'+len(rows)-1))))
 	c.set(engine.Role("r"))
-	r, err := c.Resolve(background, nil)
+	r, err := c.Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
 	var said []string
 	for _, m := range r.Messages {
@@ -212,7 +218,7 @@ func testForeignRows(t *testing.T, s *store) {
 	out, err := r.Encode(message.Anthropic)
 	require.NoError(t, err)
 	require.Equal(t, []string{"<role>r</role>"}, out.System)
-	require.Equal(t, 3, out.Losses[0].Message, "of the history")
+	require.Equal(t, 2, out.Losses[0].Message, "of the history")
 	require.Len(t, out.Items, 3)
 	require.Equal(t, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`, string(out.Items[1]))
 	out, err = r.Encode(message.Chat)
@@ -221,6 +227,8 @@ func testForeignRows(t *testing.T, s *store) {
 	require.Equal(t, chat.Ref("q"), c.save(user("q")))
 }
 
+// feature: engine/initialise
+// feature: storage/tenants
 func testOpening(t *testing.T, s *store) {
 	_, err := engine.Open(background, s.Store, engine.Options{UserID: "ada"})
 	require.ErrorIs(t, err, chat.ErrInvalid)
@@ -274,6 +282,7 @@ func testNoActiveBranch(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1"}, c.says())
 }
 
+// feature: storage/reopen
 func testReopening(t *testing.T, s *store) {
 	c := s.open("c")
 	c.save(user("q1"), assistant("a1"))
@@ -330,7 +339,7 @@ func testDeletedChat(t *testing.T, s *store) {
 	require.NoError(t, err)
 	_, err = c.Save(background)
 	requireError(t, err, chat.ErrNotFound, chat.SubjectChat, "c")
-	_, err = c.Resolve(background, nil)
+	_, err = c.Resolve(background, engine.ResolveOptions{})
 	requireError(t, err, chat.ErrNotFound, chat.SubjectChat, "c")
 	_, err = c.Chat(background)
 	requireError(t, err, chat.ErrNotFound, chat.SubjectChat, "c")

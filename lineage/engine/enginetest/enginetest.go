@@ -36,8 +36,17 @@ func Run(t *testing.T, c Config) {
 		{"reopening", testReopening},
 		{"chat updates", testUpdateChat},
 		{"new version", testNewVersion},
+		{"the same again", testSameAgain},
 		{"new version of a root", testNewRoot},
 		{"origins", testOrigins},
+		{"a branch of its own", testBranch},
+		{"pending messages", testPending},
+		{"context that changes", testContext},
+		{"placeholders", testPlaceholders},
+		{"the last messages", testLast},
+		{"budgets", testBudget},
+		{"calls and results", testCalls},
+		{"decoders", testDecode},
 		{"several new versions", testSeveralVersions},
 		{"versions before saving", testPendingVersions},
 		{"ids of other chats", testOtherChat},
@@ -103,7 +112,7 @@ func (c *conversation) save(fragments ...engine.Fragment) chat.Ref {
 
 // says returns the texts of what would be sent to a model.
 func (c *conversation) says() []string {
-	r, err := c.Resolve(background, nil)
+	r, err := c.Resolve(background, engine.ResolveOptions{})
 	require.NoError(c.t, err)
 	texts := []string{}
 	for _, m := range r.Messages {

@@ -140,6 +140,10 @@ func (f *faulty) ListBranches(ctx context.Context, chatID string) ([]chat.Branch
 	return call(f, func() ([]chat.BranchInfo, error) { return f.Store.ListBranches(ctx, chatID) })
 }
 
+func (f *faulty) Summaries(ctx context.Context, branchID string) ([]chat.Summary, error) {
+	return call(f, func() ([]chat.Summary, error) { return f.Store.Summaries(ctx, branchID) })
+}
+
 func (f *faulty) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
 	return call(f, func() ([]string, error) { return f.Store.BranchNames(ctx, chatID, prefix, limit) })
 }
@@ -287,7 +291,10 @@ func testFailingBranches(t *testing.T, s *store) {
 		{"switch", func(c *conversation, p string) error { return c.SwitchBranch(background, "side") }, false, "side"},
 		{"aside", func(c *conversation, p string) error { _, err := c.Aside(background); return err }, true, "main"},
 		{"checkpoint", func(c *conversation, p string) error { _, err := c.Checkpoint(background, "there"); return err }, true, "main"},
-		{"resolve", func(c *conversation, p string) error { _, err := c.Resolve(background, nil); return err }, true, "main"},
+		{"resolve", func(c *conversation, p string) error {
+			_, err := c.Resolve(background, engine.ResolveOptions{})
+			return err
+		}, true, "main"},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			eachFault(t, s, func(f *faulty, s *store, chatID, prefix string, at int, done bool) bool {

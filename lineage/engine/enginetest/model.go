@@ -14,10 +14,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// said is a message in the model. Its text, which no other has, names it.
+// said is a message in the model. Its parent is an id.
 type said struct {
-	parent, role string
-	id           string
+	parent, role, text string
 }
 
 // unsaved is a pending message: of is the id that it was given, if any.
@@ -33,11 +32,12 @@ type session struct {
 	pending []unsaved
 }
 
-// model is what a chat should hold: texts and who follows whom.
+// model is what a chat should hold: messages and who follows whom, by id.
 type model struct {
 	*store
 	chatID      string
-	messages    map[string]said // by text
+	messages    map[string]said
+	ids         []string // in the order in which they were saved
 	heads       map[string]string
 	active      string
 	checkpoints map[string]string
@@ -62,6 +62,8 @@ func testModel(t *testing.T, s *store) {
 			"set":        m.setAny,
 			"version":    m.setVersion,
 			"lazy":       m.setLazy,
+			"again":      m.setAgain,
+			"remove":     m.removeAny,
 			"save":       m.saveAny,
 			"rewind":     m.rewindAny,
 			"aside":      m.asideAny,
@@ -87,7 +89,7 @@ func (m *model) anyMessage(r *rapid.T) string {
 	if len(m.messages) == 0 {
 		r.Skip("no messages")
 	}
-	return rapid.SampledFrom(slices.Sorted(maps.Keys(m.messages))).Draw(r, "message")
+	return m.ids[rapid.IntRange(0, len(m.ids)-1).Draw(r, "message")]
 }
 
 func (m *model) text() string {
@@ -114,8 +116,8 @@ func (m *model) setAny(r *rapid.T) {
 func (m *model) setVersion(r *rapid.T) {
 	s := m.any(r)
 	of := []unsaved{}
-	for _, text := range slices.Sorted(maps.Keys(m.messages)) {
-		of = append(of, unsaved{of: m.messages[text].id, role: m.messages[text].role})
+	for _, id := range m.ids {
+		of = append(of, unsaved{of: id, role: m.messages[id].role})
 	}
 	for _, u := range s.pending {
 		if !u.lazy {
@@ -125,7 +127,7 @@ func (m *model) setVersion(r *rapid.T) {
 	if len(of) == 0 {
 		r.Skip("no messages")
 	}
-	u := rapid.SampledFrom(of).Draw(r, "of")
+	u := of[rapid.IntRange(0, len(of)-1).Draw(r, "of")]
 	u.text = m.text()
 	m.put(s, u)
 }
@@ -134,16 +136,26 @@ func (m *model) setLazy(r *rapid.T) {
 	m.put(m.any(r), unsaved{text: m.text(), role: "assistant", lazy: true})
 }
 
-// textOfID returns the saved message with an id, "" if there is none.
-func (m *model) textOfID(id string) string {
-	for text, message := range m.messages {
-		if message.id == id {
-			return text
-		}
-	}
-	return ""
+// setAgain sets a saved message as it is.
+func (m *model) setAgain(r *rapid.T) {
+	id := m.anyMessage(r)
+	m.put(m.any(r), unsaved{text: m.messages[id].text, role: m.messages[id].role, of: id})
 }
 
+// removeAny removes a pending message, all versions of it, or those that are lazy.
+func (m *model) removeAny(r *rapid.T) {
+	s := m.any(r)
+	if len(s.pending) == 0 {
+		r.Skip("nothing pending")
+	}
+	u := s.pending[rapid.IntRange(0, len(s.pending)-1).Draw(r, "removed")]
+	before := len(s.pending)
+	s.pending = slices.DeleteFunc(slices.Clone(s.pending), func(o unsaved) bool { return o.lazy == u.lazy && (u.lazy || o.of == u.of) })
+	n := s.Remove(func(f engine.Fragment) bool { return engine.IsLazy(f) == u.lazy && (u.lazy || f.ID == u.of) })
+	require.Equal(r, before-len(s.pending), n)
+}
+
+// line returns the ids of a history.
 func (m *model) line(head string) []string {
 	line := []string{}
 	for ; head != ""; head = m.messages[head].parent {
@@ -160,9 +172,9 @@ const fresh = "\x00"
 // each.
 func (m *model) settled(s *session) []unsaved {
 	target := ""
-	for _, text := range m.line(m.heads[s.branch]) {
-		if m.messages[text].role == "assistant" {
-			target = m.messages[text].id
+	for _, id := range m.line(m.heads[s.branch]) {
+		if m.messages[id].role == "assistant" {
+			target = id
 		}
 	}
 	later := false
@@ -200,12 +212,53 @@ func (m *model) settled(s *session) []unsaved {
 	return out
 }
 
-func (m *model) resolved(s *session) []string {
-	line := m.line(m.heads[s.branch])
-	for _, u := range m.settled(s) {
-		line = append(line, u.text)
+// leads returns after what a save puts what: of the pending messages those that the line does not have.
+func (m *model) leads(s *session) (after string, pending []unsaved, versions bool) {
+	all := m.settled(s)
+	version := make(map[string]bool) // ids of saved messages of which there are new versions
+	for _, u := range all {
+		saved, known := m.messages[u.of]
+		version[u.of] = known && u.text != saved.text
 	}
-	return line
+	for more := true; more; {
+		after, more = m.heads[s.branch], false
+		least := 0
+		for _, u := range all {
+			if n := len(m.line(u.of)); version[u.of] && (least == 0 || n < least) {
+				after, least = m.messages[u.of].parent, n
+			}
+		}
+		line := m.line(after)
+		for _, u := range all {
+			if _, known := m.messages[u.of]; known && !version[u.of] && !slices.Contains(line, u.of) {
+				version[u.of], more = true, true
+			}
+		}
+	}
+	for _, u := range all {
+		if _, known := m.messages[u.of]; !known || version[u.of] {
+			pending = append(pending, u)
+		}
+		versions = versions || version[u.of]
+	}
+	return after, pending, versions
+}
+
+func (m *model) resolved(s *session) []string {
+	after, pending, _ := m.leads(s)
+	texts := m.texts(after)
+	for _, u := range pending {
+		texts = append(texts, u.text)
+	}
+	return texts
+}
+
+func (m *model) texts(head string) []string {
+	texts := []string{}
+	for _, id := range m.line(head) {
+		texts = append(texts, m.messages[id].text)
+	}
+	return texts
 }
 
 func (m *model) resolveAny(r *rapid.T) {
@@ -232,22 +285,20 @@ func (m *model) name(from string) string {
 
 func (m *model) saveAny(r *rapid.T) {
 	s := m.any(r)
-	pending := m.settled(s)
-	versions := []string{}
-	for _, u := range pending {
-		if text := m.textOfID(u.of); text != "" {
-			versions = append(versions, text)
-		}
-	}
-	if len(versions) > 0 {
-		earliest := slices.MinFunc(versions, func(a, b string) int { return len(m.line(a)) - len(m.line(b)) })
+	after, pending, versions := m.leads(s)
+	if versions {
 		s.branch = m.name(s.branch)
-		m.heads[s.branch], m.active = m.messages[earliest].parent, s.branch
+		m.heads[s.branch], m.active = after, s.branch
 	}
 	head, err := s.Save(background)
 	require.NoError(r, err)
 	if len(pending) == 0 {
-		require.Empty(r, head)
+		if len(s.pending) == 0 {
+			require.Empty(r, head)
+		} else {
+			require.Equal(r, m.heads[s.branch], string(head))
+		}
+		s.pending = nil
 		return
 	}
 	// The ids of new versions are the engine's.
@@ -257,29 +308,30 @@ func (m *model) saveAny(r *rapid.T) {
 		require.NoError(r, err)
 		require.NotNil(r, row)
 		require.Equal(r, u.text, textOf(r, *row))
-		require.Equal(r, u.of == row.ID, u.of != fresh && m.textOfID(u.of) == "", "only new messages keep their ids")
+		_, known := m.messages[u.of]
+		require.Equal(r, u.of == row.ID, u.of != fresh && !known, "only new messages keep their ids")
 		ids[i], head = row.ID, row.ParentID
 	}
 	for i, u := range pending {
-		m.messages[u.text] = said{id: ids[i], role: u.role, parent: m.heads[s.branch]}
-		m.heads[s.branch] = u.text
+		m.messages[ids[i]] = said{text: u.text, role: u.role, parent: m.heads[s.branch]}
+		m.heads[s.branch], m.ids = ids[i], append(m.ids, ids[i])
 	}
 	s.pending = nil
 }
 
 // to makes a branch of an engine's and has it go there.
-func (m *model) to(s *session, text string, b chat.BranchInfo) {
+func (m *model) to(s *session, id string, b chat.BranchInfo) {
 	s.branch = m.name(s.branch)
-	m.heads[s.branch], m.active, s.pending = text, s.branch, nil
+	m.heads[s.branch], m.active, s.pending = id, s.branch, nil
 	require.Equal(m.t, s.branch, b.Name)
-	require.Equal(m.t, chat.Ref(m.messages[text].id), b.HeadMessageID)
-	require.Equal(m.t, len(m.line(text)), b.MessageCount)
+	require.Equal(m.t, chat.Ref(id), b.HeadMessageID)
+	require.Equal(m.t, len(m.line(id)), b.MessageCount)
 	require.True(m.t, b.IsActive)
 }
 
 func (m *model) rewindAny(r *rapid.T) {
-	s, text := m.any(r), m.anyMessage(r)
-	m.to(s, text, s.rewind(m.messages[text].id))
+	s, id := m.any(r), m.anyMessage(r)
+	m.to(s, id, s.rewind(id))
 }
 
 func (m *model) asideAny(r *rapid.T) {
@@ -319,13 +371,13 @@ func (m *model) checkpointAny(r *rapid.T) {
 func (m *model) restoreAny(r *rapid.T) {
 	s, name := m.any(r), rapid.SampledFrom([]string{"x", "y"}).Draw(r, "name")
 	b, err := s.Restore(background, name)
-	text, ok := m.checkpoints[name]
+	id, ok := m.checkpoints[name]
 	if !ok {
 		require.ErrorIs(r, err, chat.ErrNotFound)
 		return
 	}
 	require.NoError(r, err)
-	m.to(s, text, b)
+	m.to(s, id, b)
 }
 
 func (m *model) reopenAny(r *rapid.T) {
@@ -344,7 +396,7 @@ func (m *model) check() {
 		return names
 	}())
 	for name, head := range m.heads {
-		require.Equal(m.t, m.line(head), m.on(m.chatID, name))
+		require.Equal(m.t, m.texts(head), m.on(m.chatID, name))
 	}
 	for _, s := range m.sessions {
 		require.Equal(m.t, s.branch, s.Branch())
@@ -356,15 +408,15 @@ func (m *model) checkMessages() {
 	g, err := m.Graph(background, m.chatID)
 	require.NoError(m.t, err)
 	require.Len(m.t, g.Nodes, len(m.messages), "every message that was ever saved, and no other")
-	for text, message := range m.messages {
-		row, err := m.Message(background, message.id)
+	for id, message := range m.messages {
+		row, err := m.Message(background, id)
 		require.NoError(m.t, err)
-		require.Equal(m.t, text, textOf(m.t, *row))
-		require.Equal(m.t, m.messages[message.parent].id, string(row.ParentID))
+		require.Equal(m.t, message.text, textOf(m.t, *row))
+		require.Equal(m.t, message.parent, string(row.ParentID))
 	}
-	for name, text := range m.checkpoints {
+	for name, id := range m.checkpoints {
 		c, err := m.Checkpoint(background, m.chatID, name)
 		require.NoError(m.t, err)
-		require.Equal(m.t, m.messages[text].id, c.MessageID)
+		require.Equal(m.t, id, c.MessageID)
 	}
 }

@@ -17,6 +17,7 @@ func talk(s *store, chatID, prefix string) *conversation {
 	return c
 }
 
+// feature: state/new-version
 func testNewVersion(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	before, err := s.Message(background, "q2")
@@ -38,15 +39,46 @@ func testNewVersion(t *testing.T, s *store) {
 	require.Equal(t, "main-v2-v2", c.Branch())
 	require.Equal(t, []string{"q1", "a1", "better", "again"}, c.says())
 
-	// The same words are a version as well: they ask for another answer.
-	c.switchTo("main")
-	c.save(user("q2"))
-	require.Equal(t, "main-v4", c.Branch())
-	require.Equal(t, []string{"q1", "a1", "q2"}, c.says())
-	require.NotEqual(t, chat.Ref("q2"), c.Head())
-	require.Equal(t, 4+2+1+1+1, s.nodes("c"))
+	require.Equal(t, 4+2+1+1, s.nodes("c"))
 }
 
+// testSameAgain saves messages again that the history has, and some that only another branch has.
+//
+// feature: engine/same-again
+func testSameAgain(t *testing.T, s *store) {
+	c := talk(s, "c", "")
+	require.Equal(t, chat.Ref("a2"), c.save(user("q2")))
+	require.Equal(t, chat.Ref("a2"), c.save(user("q1"), assistant("a1"), user("q2"), assistant("a2")))
+	c.save(assistant("a2"), user("q3"))
+	c.set(user("q1"), user("q4"))
+	require.Equal(t, []string{"q1", "a1", "q2", "a2", "q3", "q4"}, c.says())
+	c.save()
+	require.Equal(t, []string{"q1", "a1", "q2", "a2", "q3", "q4"}, s.on("c", "main"))
+	require.Equal(t, []string{"main*"}, s.names("c"))
+	require.Equal(t, 6, s.nodes("c"))
+
+	// Behind a new version they are said again, and before it not.
+	c.set(user("q1"), says("user", "q2", "Q2"), assistant("a2"), user("q3"))
+	require.Equal(t, []string{"q1", "a1", "Q2", "a2", "q3"}, c.says())
+	c.save()
+	require.Equal(t, []string{"q1", "a1", "Q2", "a2", "q3"}, s.on("c", "main-v2"))
+	require.Equal(t, 9, s.nodes("c"))
+
+	// A message of another branch is not on this one.
+	c.rewind("a1")
+	c.set(assistant("a2"))
+	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, c.says())
+	c.save()
+	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.chain(string(c.Head())))
+	require.NotEqual(t, chat.Ref("a2"), c.Head())
+
+	// The model that says it is a part of what is said.
+	c.switchTo("main")
+	c.save(assistant("a2").From("other"))
+	require.NotEqual(t, "main", c.Branch())
+}
+
+// feature: state/new-version
 func testNewRoot(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	c.save(says("user", "q1", "from the start"))
@@ -122,6 +154,10 @@ func testOtherChat(t *testing.T, s *store) {
 	require.Equal(t, []string{"main", "main-v2*"}, s.names("c"))
 }
 
+// feature: engine/correction
+// feature: lazy/last-assistant
+// feature: lazy/pending
+// feature: state/save-lazy
 func testLastAssistant(t *testing.T, s *store) {
 	fixed := engine.LastAssistantMessage
 	t.Run("none", func(t *testing.T) {
@@ -137,7 +173,7 @@ func testLastAssistant(t *testing.T, s *store) {
 		c := talk(s, "branch", "b")
 		c.save(user("bq3"), user("bq4"))
 		c.set(fixed("one"), fixed("two"))
-		require.Equal(t, []string{"bq1", "ba1", "bq2", "ba2", "bq3", "bq4", "two"}, c.says(), "not taken out of the line before it is saved")
+		require.Equal(t, []string{"bq1", "ba1", "bq2", "two"}, c.says(), "the line that a save leads to")
 		require.True(t, engine.IsLazy(c.Pending()[0]), "and not decided on either")
 		c.save()
 		require.Equal(t, []string{"bq1", "ba1", "bq2", "two"}, s.on("branch", "main-v2"))
@@ -186,6 +222,8 @@ func testLastAssistant(t *testing.T, s *store) {
 }
 
 // testOrigins saves an answer with its model and a new version of it with another.
+//
+// feature: lineage/origin
 func testOrigins(t *testing.T, s *store) {
 	c := s.open("c")
 	said := assistant("a1").From("large")

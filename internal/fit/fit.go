@@ -1,0 +1,211 @@
+// Package fit chooses what of a history fits into a budget of tokens: the latest messages as they are, and summaries
+// for what comes before them.
+package fit
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// History is what a choice is made from. Positions count from 1. What was measured once is asked for again, so an
+// implementation remembers it.
+type History interface {
+	// Tokens returns what a position takes.
+	Tokens(ctx context.Context, position uint64) (int, error)
+	// Together reports whether a position, 2 or later, must not be sent without the one before it.
+	Together(ctx context.Context, position uint64) (bool, error)
+}
+
+// Summary stands for the positions from First to Last.
+type Summary struct {
+	First, Last, Level uint64
+	Tokens             int
+}
+
+// Options say what is wanted.
+type Options struct {
+	// Length is the length of the history. Messages before From are not wanted.
+	Length, From uint64
+	// Room is how many tokens there are; Unlimited for all that are wanted.
+	Room int
+	// Summaries returns the summaries there are, ordered by First. It is called if something is left out.
+	Summaries func(context.Context) ([]Summary, error)
+}
+
+// Unlimited is room for everything.
+const Unlimited = math.MaxInt / 4
+
+// Choice is what fits: some summaries, and all messages from a position on.
+type Choice struct {
+	// Summaries are indexes into the summaries, in the order of the history.
+	Summaries []int
+	// Start is the first position that is sent as it is.
+	Start uint64
+	// Omitted is how many positions are neither sent nor summarized.
+	Omitted uint64
+
+	alone uint64 // from there on no position is summarized
+}
+
+// Choose returns what of a history to send. As many of the latest messages as fit are kept as they are; summaries stand
+// for what is before them. Summaries take half of the room at most, or more where all messages that they do not stand
+// for fit beside them. No cut separates what is kept together.
+func Choose(ctx context.Context, h History, o Options) (Choice, error) {
+	p := plan{history: h, first: max(o.From, 1), last: o.Length, room: o.Room}
+	for p.first > 1 && p.first <= p.last {
+		together, err := h.Together(ctx, p.first)
+		if err != nil {
+			return Choice{}, err
+		}
+		if !together {
+			break
+		}
+		p.first++
+	}
+	start, err := p.latest(ctx, p.room)
+	if err != nil || start == 1 {
+		return Choice{Start: start}, err
+	}
+	if p.summaries, err = o.Summaries(ctx); err != nil {
+		return Choice{}, err
+	}
+	all := make([]int, len(p.summaries))
+	highest := uint64(0)
+	for i := range all {
+		all[i], highest = i, max(highest, p.summaries[i].Level)
+	}
+	best, err := p.outline(ctx, all)
+	if err != nil {
+		return Choice{}, err
+	}
+	// Summaries of summaries say less: they stand where the finer ones leave out more
+	// or push out messages that nothing stands for.
+	for ; highest > 0; highest-- {
+		all = slices.DeleteFunc(all, func(i int) bool { return p.summaries[i].Level == highest })
+		finer, err := p.outline(ctx, all)
+		if err != nil {
+			return Choice{}, err
+		}
+		if finer.Omitted < best.Omitted || finer.Omitted == best.Omitted && finer.alone <= best.alone {
+			best = finer
+		}
+	}
+	return best, nil
+}
+
+type plan struct {
+	history     History
+	first, last uint64 // positions wanted
+	room        int
+	summaries   []Summary
+}
+
+// latest returns the first position from which on all messages fit in the room and may be
+// cut off from those before.
+func (p *plan) latest(ctx context.Context, room int) (start uint64, err error) {
+	if p.room == Unlimited {
+		return p.first, nil
+	}
+	start = max(p.last+1, p.first)
+	for start > p.first {
+		tokens, err := p.history.Tokens(ctx, start-1)
+		if err != nil {
+			return 0, err
+		}
+		if room -= tokens; room < 0 {
+			break
+		}
+		start--
+	}
+	for start > p.first && start <= p.last {
+		together, err := p.history.Together(ctx, start)
+		if err != nil {
+			return 0, err
+		}
+		if !together {
+			break
+		}
+		start++
+	}
+	return start, nil
+}
+
+// outline returns what fits with the given summaries.
+func (p *plan) outline(ctx context.Context, summaries []int) (c Choice, err error) {
+	taken, err := p.affordable(ctx, p.chain(summaries))
+	if err != nil {
+		return Choice{}, err
+	}
+	room := p.room
+	for _, i := range taken {
+		room -= p.summaries[i].Tokens
+	}
+	for n := len(taken); n > 0; n = len(taken) {
+		last := &p.summaries[taken[n-1]]
+		without, err := p.latest(ctx, room+last.Tokens)
+		if err != nil {
+			return Choice{}, err
+		}
+		if without > last.First {
+			break
+		}
+		room, taken = room+last.Tokens, taken[:n-1] // what it stands for fits as it is
+	}
+	if c.Start, err = p.latest(ctx, room); err != nil {
+		return Choice{}, err
+	}
+	c.alone, c.Omitted, c.Summaries = c.Start, c.Start-1, taken
+	for _, i := range taken {
+		s := &p.summaries[i]
+		c.Omitted -= min(s.Last+1, c.Start) - s.First
+		c.alone = max(c.alone, s.Last+1)
+	}
+	return c, nil
+}
+
+// chain returns summaries that follow each other: at each step the next that begins, and of
+// those that begin there the one that reaches furthest.
+func (p *plan) chain(summaries []int) (chain []int) {
+	next := uint64(1)
+	for {
+		best := -1
+		for _, i := range summaries {
+			s := &p.summaries[i]
+			if s.First < next || s.Last > p.last {
+				continue
+			}
+			if best < 0 || s.First < p.summaries[best].First || s.First == p.summaries[best].First && s.Last > p.summaries[best].Last {
+				best = i
+			}
+		}
+		if best < 0 {
+			return chain
+		}
+		chain = append(chain, best)
+		next = p.summaries[best].Last + 1
+	}
+}
+
+// affordable returns the end of the chain that there is room for: the latest summaries
+// count most. Half of the room is left to messages, or what all of them take that come
+// behind the chain, if that is less.
+func (p *plan) affordable(ctx context.Context, chain []int) ([]int, error) {
+	if len(chain) == 0 || p.room == Unlimited {
+		return chain, nil
+	}
+	behind := 0
+	for at := p.last; at >= p.first && at > p.summaries[chain[len(chain)-1]].Last && behind <= p.room; at-- {
+		tokens, err := p.history.Tokens(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		behind += tokens
+	}
+	room, i := max(p.room/2, p.room-behind), len(chain)
+	for i > 0 && room >= p.summaries[chain[i-1]].Tokens {
+		room -= p.summaries[chain[i-1]].Tokens
+		i--
+	}
+	return chain[i:], nil
+}

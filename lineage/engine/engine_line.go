@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// line is the history that pending messages lead to.
+type line struct {
+	// after is the saved message that they follow.
+	after chat.Ref
+	// fragments are those that the history up to there does not have.
+	fragments []Fragment
+	// versions are the ids of saved messages that some of them are new versions of.
+	versions map[string]bool
+}
+
+// line returns where messages go that are pending on a branch. If there are new versions of saved
+// messages among them, that is before the earliest of these. A message that says the same as the saved
+// one is a new version only where the line does not have that one: on another branch, or behind a version.
+func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (line, error) {
+	saved, err := e.savedAmong(ctx, pending)
+	if err != nil || len(saved) == 0 {
+		return line{after: head, fragments: pending}, err
+	}
+	l := line{after: head, versions: make(map[string]bool)}
+	var same []string
+	for _, f := range pending {
+		m, ok := saved[f.ID]
+		if !ok {
+			continue
+		}
+		again, err := saysAgain(f, m)
+		if err != nil {
+			return line{}, err
+		}
+		if again {
+			same = append(same, f.ID)
+		} else {
+			l.versions[f.ID] = true
+		}
+	}
+	for more := true; more; {
+		if err := e.part(ctx, &l, pending, saved); err != nil {
+			return line{}, err
+		}
+		if more, err = e.addVersions(ctx, &l, same); err != nil {
+			return line{}, err
+		}
+	}
+	for _, f := range pending {
+		if _, ok := saved[f.ID]; !ok || l.versions[f.ID] {
+			l.fragments = append(l.fragments, f)
+		}
+	}
+	return l, nil
+}
+
+// part moves the line to before the earliest of the new versions, or the first of several such.
+func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved map[string]chat.Message) error {
+	position := 0
+	for _, f := range pending {
+		if !l.versions[f.ID] {
+			continue
+		}
+		n, err := e.store.CountMessages(ctx, f.ID)
+		if err != nil {
+			return err
+		}
+		if position == 0 || n < position {
+			l.after, position = saved[f.ID].ParentID, n
+		}
+	}
+	return nil
+}
+
+// addVersions makes versions of those messages that the line does not have, and reports whether there are any.
+func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more bool, err error) {
+	if len(same) == 0 {
+		return false, nil
+	}
+	on := make(map[string]bool)
+	if l.after != "" {
+		for m, err := range e.store.MessageChain(ctx, string(l.after)) {
+			if err != nil {
+				return false, err
+			}
+			on[m.ID] = true
+		}
+	}
+	for _, id := range same {
+		if !on[id] && !l.versions[id] {
+			l.versions[id], more = true, true
+		}
+	}
+	return more, nil
+}
+
+// savedAmong returns the saved messages that have the ids of pending ones.
+func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) (map[string]chat.Message, error) {
+	saved := make(map[string]chat.Message)
+	for _, f := range pending {
+		m, err := e.store.Message(ctx, f.ID)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		if m.ChatID != e.chatID {
+			return nil, &chat.Error{Subject: chat.SubjectMessage, ID: f.ID, ChatID: e.chatID, Err: chat.ErrOtherChat}
+		}
+		saved[f.ID] = *m
+	}
+	return saved, nil
+}
+
+// saysAgain reports whether a pending message says the same as the saved one of its id, also about who said it.
+func saysAgain(f Fragment, saved chat.Message) (bool, error) {
+	m, err := stored(f, false)
+	if err != nil {
+		return false, err
+	}
+	m.ChatID, m.ParentID = saved.ChatID, saved.ParentID
+	o, was := f.Origin, saved.Origin
+	return m.Same(saved) && (o.UserID == "" || o.UserID == was.UserID) && (o.ModelID == "" || o.ModelID == was.ModelID) &&
+		(o.SourceID == "" || o.SourceID == was.SourceID), nil
+}

@@ -1,0 +1,116 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/engine"
+)
+
+// counting summarizes passages by their number.
+type counting struct{}
+
+func (counting) Summarize(_ context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
+	return lineage.SummaryText{Text: fmt.Sprintf("%d messages", len(passages))}, nil
+}
+
+// feature: engine/summaries
+func TestResolveWithSummaries(t *testing.T) {
+	ctx := context.Background()
+	store := newStore(t)
+	chats := chat.On(store)
+	e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, e.Set(engine.Role("r")))
+	for i := range 80 {
+		require.NoError(t, e.Set(engine.AssistantText(fmt.Sprintf("message %02d %s", i+1, strings.Repeat("x", 90)), fmt.Sprint(i+1))))
+	}
+	_, err = e.Save(ctx)
+	require.NoError(t, err)
+	thread, err := store.FindThread(ctx, "c")
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Summarize(ctx, counting{}, lineage.SummarizeOptions{Keep: 10})
+	require.NoError(t, err)
+
+	all, err := e.Resolve(ctx, engine.ResolveOptions{})
+	require.NoError(t, err)
+	require.Len(t, all.Messages, 80)
+	require.Empty(t, all.Summaries)
+	require.Equal(t, "<role>r</role>", all.SystemPrompt)
+
+	want := []chat.Summary{{First: 1, Last: 70, Text: "70 messages"}}
+	last, err := e.Resolve(ctx, engine.ResolveOptions{Last: 10})
+	require.NoError(t, err)
+	require.Len(t, last.Messages, 10)
+	require.Equal(t, want, last.Summaries)
+	require.Zero(t, last.Omitted)
+	require.Equal(t, "<role>r</role>\n<summary>70 messages</summary>", last.SystemPrompt)
+
+	budget, err := e.Resolve(ctx, engine.ResolveOptions{Budget: 400, Renderer: engine.MarkdownRenderer{}})
+	require.NoError(t, err)
+	require.Equal(t, want, budget.Summaries)
+	require.LessOrEqual(t, budget.Tokens, 400)
+	require.GreaterOrEqual(t, len(budget.Messages), 10)
+	require.Zero(t, budget.Omitted)
+	require.Contains(t, budget.SystemPrompt, "70 messages")
+
+	few, err := e.Resolve(ctx, engine.ResolveOptions{Last: 3})
+	require.NoError(t, err)
+	require.Equal(t, 7, few.Omitted, "between the summary and the last three")
+
+	// A branch has the summaries of the one that it was made from, where its history is theirs.
+	_, err = e.Rewind(ctx, "75")
+	require.NoError(t, err)
+	branch, err := e.Resolve(ctx, engine.ResolveOptions{Last: 5})
+	require.NoError(t, err)
+	require.Equal(t, want, branch.Summaries)
+	_, err = e.Rewind(ctx, "60")
+	require.NoError(t, err)
+	branch, err = e.Resolve(ctx, engine.ResolveOptions{Last: 5})
+	require.NoError(t, err)
+	require.Empty(t, branch.Summaries)
+	require.Equal(t, 55, branch.Omitted)
+
+	// Nor does it stand for a history that a pending correction parts from.
+	require.NoError(t, e.SwitchBranch(ctx, "main"))
+	require.NoError(t, e.Set(engine.AssistantText("other", "69")))
+	corrected, err := e.Resolve(ctx, engine.ResolveOptions{Last: 5})
+	require.NoError(t, err)
+	require.Empty(t, corrected.Summaries)
+	require.Equal(t, 64, corrected.Omitted)
+}
+
+// A message that is replaced while it is saved is a new version afterwards; one that is removed was saved.
+func TestChangedDuringSave(t *testing.T) {
+	ctx := context.Background()
+	b := blocked{chat.On(newStore(t)), make(chan struct{}), make(chan struct{})}
+	e, err := engine.Open(ctx, b, engine.Options{ChatID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, e.Set(engine.AssistantText("one", "1"), engine.AssistantText("two", "2")))
+	saved := make(chan error)
+	go func() {
+		_, err := e.Save(ctx)
+		saved <- err
+	}()
+	<-b.reached
+	n, err := e.Replace(func(f engine.Fragment) bool { return f.ID == "1" }, engine.AssistantText("uno", "1"))
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, 1, e.Remove(func(f engine.Fragment) bool { return f.ID == "2" }))
+	close(b.leave)
+	require.NoError(t, <-saved)
+	require.Len(t, e.Pending(), 1)
+	require.Equal(t, "uno", e.Pending()[0].Data)
+	r, err := e.Resolve(ctx, engine.ResolveOptions{})
+	require.NoError(t, err)
+	require.Len(t, r.Messages, 1)
+	require.Equal(t, "uno", r.Messages[0].Text())
+}

@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// fragmentOf returns the fragment that a map stands for: it has a name and data, and nothing else but
+// what a fragment has in JSON.
+func fragmentOf(m map[string]any) (Fragment, bool) {
+	name, named := m["name"].(string)
+	data, has := m["data"]
+	if !named || !has {
+		return Fragment{}, false
+	}
+	f := Fragment{Name: name, Data: data}
+	for key, value := range m {
+		var ok bool
+		switch key {
+		case "name", "data":
+			ok = true
+		case "id":
+			f.ID, ok = value.(string)
+		case "type":
+			var is string
+			is, ok = value.(string)
+			f.Type = FragmentType(is)
+		case "persist":
+			f.Persist, ok = value.(bool)
+		case "metadata":
+			f.Metadata, ok = value.(map[string]any)
+		}
+		if !ok {
+			return Fragment{}, false
+		}
+	}
+	return f, true
+}
+
+// MarshalJSON writes a fragment as {"name": …, "data": …}, with id, type, persist and metadata where it has them.
+// A message has its stored form as data.
+func (f Fragment) MarshalJSON() ([]byte, error) {
+	out := struct {
+		ID       string         `json:"id,omitempty"`
+		Name     string         `json:"name"`
+		Data     any            `json:"data"`
+		Type     FragmentType   `json:"type,omitempty"`
+		Persist  bool           `json:"persist,omitempty"`
+		Metadata map[string]any `json:"metadata,omitempty"`
+	}{f.ID, f.Name, f.Data, f.Type, f.Persist, f.Metadata}
+	if IsMessage(f) && f.Codec != nil {
+		data, err := f.Codec.Encode()
+		if err != nil {
+			return nil, err
+		}
+		out.Data = data
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, fragments within it included. The data of a message is its
+// stored form.
+func (f *Fragment) UnmarshalJSON(data []byte) error {
+	value, err := fromJSON(data)
+	if err != nil {
+		return err
+	}
+	read, ok := value.(Fragment)
+	if !ok {
+		return fmt.Errorf("%w: JSON without the name and data of a fragment, or with more", ErrUnsupported)
+	}
+	if IsMessage(read) {
+		said, err := MessageJSON(rawjson.Last(data, "data"))
+		if err != nil {
+			return err
+		}
+		said.Name, said.Persist, said.Metadata = read.Name, read.Persist, read.Metadata
+		read = said
+	}
+	*f = read
+	return nil
+}
+
+// MarshalJSON writes an object with its fields in their order.
+func (o Object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, f := range o {
+		value, err := json.Marshal(f.Value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(rawjson.Quote(f.Name))
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// typedNode returns the tree of data of any other type.
+func typedNode(data any, at *step) (*node, error) {
+	v := reflect.ValueOf(data)
+	switch {
+	case marshals(v):
+		return marshalled(data, at)
+	case v.Kind() == reflect.Pointer:
+		if v.IsNil() {
+			return nil, nil
+		}
+		inner := *at
+		inner.depth++ // a pointer may lead to itself
+		return dataNode(v.Elem().Interface(), &inner)
+	case v.Kind() == reflect.String:
+		return dataNode(v.String(), at)
+	case v.Kind() == reflect.Bool:
+		return dataNode(v.Bool(), at)
+	case v.CanInt():
+		return dataNode(v.Int(), at)
+	case v.CanUint():
+		return dataNode(v.Uint(), at)
+	case v.Kind() == reflect.Float32:
+		return dataNode(float32(v.Float()), at)
+	case v.CanFloat():
+		return dataNode(v.Float(), at)
+	case v.Kind() == reflect.Array, v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
+		items := make([]any, v.Len())
+		for i := range items {
+			items[i] = v.Index(i).Interface()
+		}
+		return listNode(items, at)
+	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
+		m := make(map[string]any, v.Len())
+		for key, value := range v.Seq2() {
+			m[key.String()] = value.Interface()
+		}
+		return dataNode(m, at)
+	}
+	return marshalled(data, at)
+}
+
+// marshals reports whether data has a JSON form of its own.
+func marshals(v reflect.Value) bool {
+	switch v.Interface().(type) {
+	case json.Marshaler, encoding.TextMarshaler:
+		return v.Kind() != reflect.Pointer || !v.IsNil()
+	}
+	return false
+}
+
+// marshalled returns the tree of the JSON that encoding/json writes of data.
+func marshalled(data any, at *step) (*node, error) {
+	b, err := json.Marshal(data)
+	if err != nil {
+		var value *json.UnsupportedValueError
+		if errors.As(err, &value) && strings.Contains(value.Str, "cycle") {
+			return nil, at.fail(ErrTooDeep)
+		}
+		return nil, at.fail(fmt.Errorf("%w: %T: %w", ErrUnsupported, data, err))
+	}
+	value, err := fromJSON(b)
+	if err != nil {
+		return nil, at.fail(err)
+	}
+	return dataNode(value, at)
+}
+
+// fromJSON returns JSON as fragment data: objects with their members in the order in which these are written,
+// those that stand for fragments as Fragment.
+func fromJSON(b []byte) (any, error) {
+	if !json.Valid(b) {
+		return nil, fmt.Errorf("%w: not JSON", ErrUnsupported)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	return nextJSON(d, 0)
+}
+
+// nextJSON reads a value of valid JSON.
+func nextJSON(d *json.Decoder, depth int) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	begin, nested := token.(json.Delim)
+	if !nested {
+		return token, nil
+	}
+	if depth > MaxDepth {
+		return nil, ErrTooDeep
+	}
+	if begin == '[' {
+		items := []any{}
+		for d.More() {
+			item, err := nextJSON(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, item)
+		}
+		_, err = d.Token()
+		return items, err
+	}
+	var fields Object
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		value, err := nextJSON(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, Field{name.(string), value})
+	}
+	if _, err = d.Token(); err != nil {
+		return nil, err
+	}
+	m := make(map[string]any, len(fields))
+	for _, f := range fields {
+		if o, ok := f.Value.(Object); ok && f.Name == "metadata" {
+			f.Value = o.asMap()
+		}
+		m[f.Name] = f.Value
+	}
+	if f, ok := fragmentOf(m); ok && len(m) == len(fields) {
+		return f, nil
+	}
+	return fields, nil
+}
+
+func (o Object) asMap() map[string]any {
+	m := make(map[string]any, len(o))
+	for _, f := range o {
+		m[f.Name] = f.Value
+	}
+	return m
+}
