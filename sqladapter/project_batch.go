@@ -69,7 +69,7 @@ type step func(ctx context.Context, c *Conn) error
 const most = 8 << 20
 
 // tableSQL has the statements of a table.
-type tableSQL struct{ insert, rows, known, update, page, count Statement }
+type tableSQL struct{ insert, rows, of, known, update, page, count Statement }
 
 // sqlOf has the statements of the tables of a projection.
 var sqlOf = statementsOf(tables.All)
@@ -78,7 +78,7 @@ func statementsOf(list []*tables.Table) map[*tables.Table]tableSQL {
 	all := make(map[*tables.Table]tableSQL, len(list))
 	for _, t := range list {
 		all[t] = tableSQL{
-			Statement(t.Insert()), Statement(t.Select()), Statement(t.Known()), Statement(t.Update()), Statement(t.Page()), Statement(t.Count()),
+			Statement(t.Insert()), Statement(t.Select()), Statement(t.SelectOf()), Statement(t.Known()), Statement(t.Update()), Statement(t.Page()), Statement(t.Count()),
 		}
 	}
 	return all

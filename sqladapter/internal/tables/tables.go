@@ -13,6 +13,8 @@ type Table struct {
 	Columns []string
 	// Fixed is how many of the first columns of a row never change.
 	Fixed int
+	// Of is the column of what rows belong to, if they are looked for by that.
+	Of string
 }
 
 // The documented tables of chats, and where messages come from.
@@ -32,9 +34,9 @@ var (
 	Sets   = New("span_sets", 1, "id parent_span_id alternatives created_at")
 	Spans  = New("spans", 1, "id parent_span_id span_set_id run_id seq position")
 	Usages = New("message_usages", 1, "id content_id role created_at span_id place kind name revision content_type source_id metadata "+
-		"origin_kind origin_user_id origin_model_id origin_source_id origin_parent_id piece opaque form_id extras lookup metadata_id")
+		"origin_kind origin_user_id origin_model_id origin_source_id origin_parent_id piece opaque form_id extras lookup metadata_id").of("span_id")
 	Contexts = New("contexts", 2, "id parent_context_id tip_span_id summary_text summary_embedding system_prompt_override model_override created_at "+
-		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata")
+		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata").of("chat_id")
 	Values = New("lineage_values", 1, "id scope owner key value content_id latest set_at commit_number seen_span_id")
 )
 
@@ -54,7 +56,12 @@ var All = []*Table{
 
 // New returns a table with columns that have spaces between them.
 func New(name string, fixed int, columns string) *Table {
-	return &Table{name, strings.Fields(columns), fixed}
+	return &Table{Name: name, Columns: strings.Fields(columns), Fixed: fixed}
+}
+
+func (t *Table) of(column string) *Table {
+	t.Of = column
+	return t
 }
 
 // Statements returns the statements by their names.
@@ -62,6 +69,9 @@ func (t *Table) Statements() map[string]string {
 	all := map[string]string{"insert": t.Insert(), "select": t.Select(), "known": t.Known(), "page": t.Page(), "count": t.Count()}
 	if len(t.Columns) > t.Fixed {
 		all["update"] = t.Update()
+	}
+	if t.Of != "" {
+		all["of"] = t.SelectOf()
 	}
 	return all
 }
@@ -72,8 +82,13 @@ func (t *Table) Insert() string {
 }
 
 // Select finds the rows with a list of keys.
-func (t *Table) Select() string {
-	return fmt.Sprintf(`SELECT %s FROM %q WHERE %q IN ({list})`, t.list(""), t.Name, t.Columns[0])
+func (t *Table) Select() string { return t.selectBy(t.Columns[0]) }
+
+// SelectOf finds the rows of a list of what rows belong to.
+func (t *Table) SelectOf() string { return t.selectBy(t.Of) }
+
+func (t *Table) selectBy(column string) string {
+	return fmt.Sprintf(`SELECT %s FROM %q WHERE %q IN ({list})`, t.list(""), t.Name, column)
 }
 
 // Known finds which of a list of keys are there.
