@@ -39,12 +39,11 @@ func (t *Thread) hang(ctx context.Context, parent SpanRef, items []Item, togethe
 		if err != nil {
 			return err
 		}
-		place := write.Place{After: parent, Home: thread.Home(), Fresh: try.Fresh || parent.IsZero()}
-		if !place.Fresh {
-			if place.Fresh, err = t.store.endsElsewhere(ctx, parent, place.Home); err != nil {
-				return err
-			}
+		place, err := write.Behind(ctx, t.store.engine, parent, thread.Home())
+		if err != nil {
+			return err
 		}
+		place.Fresh = place.Fresh || try.Fresh
 		if thread.Keeps {
 			b.ExpectThread(t.id, thread)
 		} else {
@@ -62,17 +61,6 @@ func (t *Thread) hang(ctx context.Context, parent SpanRef, items []Item, togethe
 		return nil, takenSourceID(err, m.steps)
 	}
 	return spans, nil
-}
-
-// endsElsewhere reports whether a span is not the last of its run, or the run of another
-// home.
-func (s *Store) endsElsewhere(ctx context.Context, at SpanRef, home structure.Home) (bool, error) {
-	run, err := s.engine.Run(ctx, at.Run)
-	if err != nil || run.Home != home {
-		return true, err
-	}
-	last, err := s.engine.Last(ctx, at.Run)
-	return last != at, err
 }
 
 // Spans yields the entries of every span that belongs to the thread, on whichever history

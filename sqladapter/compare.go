@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // ErrBehind is returned for a comparison with a database that has not followed the
@@ -89,19 +91,19 @@ func (c *comparer) checkIntegrity(ctx context.Context, db *DB) error {
 	if check == "" {
 		return nil
 	}
-	tables := []string{"chats", "messages", "branches", "checkpoints"}
+	list := []*tables.Table{tables.Chats, tables.Messages, tables.Branches, tables.Checkpoints}
 	if !c.w.ChatsOnly {
-		tables = append(tables, "span_sets", "spans", "message_usages", "contexts", "users", "content_blocks")
+		list = append(list, structureTables...)
 	}
 	return db.Read(ctx, func(conn *Conn) error {
-		for _, table := range tables {
-			rows, err := conn.Query(ctx, check, table)
+		for _, table := range list {
+			rows, err := conn.Query(ctx, check, table.Name)
 			found, err := all(rows, err, scanString)
 			if err != nil {
 				return err
 			}
 			if len(found) != 1 || found[0] != "ok" {
-				return &TableError{Table: table, Err: ErrCorrupt, Detail: strings.Join(found[:min(len(found), 3)], "; ")}
+				return &TableError{Table: table.Name, Err: ErrCorrupt, Detail: strings.Join(found[:min(len(found), 3)], "; ")}
 			}
 		}
 		return nil
@@ -164,39 +166,23 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	return c.extras(ctx)
 }
 
-// expected are rows of a table as they should be. The first column is the id.
-type expected struct {
-	table string
-	query Statement
-	rows  [][]any
-}
-
 // compare compares what would be written with what is there.
 func (c *comparer) compare(ctx context.Context, b *batch) error {
-	tables := []expected{
-		{"chats", compareSQL.chats, b.chats},
-		{"messages", compareSQL.messages, messageRows(b.messages)},
-		{"lineage_origins", compareSQL.origins, originRows(b.messages)},
-		{"messages_fts", c.textQuery(), c.textRows(b.messages)},
-		{"branches", compareSQL.branches, b.branches},
-		{"checkpoints", compareSQL.checkpoints, b.checkpoints},
-		{"span_sets", compareSQL.sets, values(b.sets, b.setOrder)},
-		{"spans", compareSQL.spans, b.spans},
-		{"message_usages", compareSQL.usages, b.usages},
-		{"contexts", compareSQL.contexts, b.contexts},
-		{"lineage_values", compareSQL.values, valueRows(b.values)},
-		{"users", compareSQL.users, userRows(b.users)},
-		{"content_blocks", compareSQL.blocks, blockRows(b)},
+	rows := map[*tables.Table][][]any{
+		tables.Messages: messageRows(b.messages), tables.Origins: originRows(b.messages), tables.Blocks: blockRows(b), tables.Values: valueRows(b.values),
 	}
-	for _, e := range tables {
-		for part := range batches(e.rows, 200) {
-			if err := c.compareRows(ctx, expected{e.table, e.query, part}); err != nil {
-				return err
-			}
+	for _, t := range append(documentedTables, projectedTables...) {
+		if err := c.compareTable(ctx, t.Name, sqlOf[t].rows, slices.Concat(rows[t], b.rows[t], b.needed(t))); err != nil {
+			return err
 		}
 	}
-	return nil
+	return c.compareTable(ctx, "messages_fts", c.textQuery(), c.textRows(b.messages))
 }
+
+var (
+	documentedTables = []*tables.Table{tables.Chats, tables.Messages, tables.Origins, tables.Branches, tables.Checkpoints}
+	projectedTables  = []*tables.Table{tables.Sets, tables.Spans, tables.Usages, tables.Contexts, tables.Values, tables.Users, tables.Blocks}
+)
 
 func messageRows(messages []chat.Message) [][]any {
 	rows := make([][]any, len(messages))
@@ -204,6 +190,12 @@ func messageRows(messages []chat.Message) [][]any {
 		rows[i] = []any{m.ID, m.ChatID, optional(m.ParentID), m.Name, optional(m.Type), string(m.Data), m.CreatedAt}
 	}
 	return rows
+}
+
+var compareSQL = struct{ texts, rowTexts Statement }{
+	texts: `SELECT "messageId", "chatId", "name", "content" FROM "messages_fts" WHERE "messageId" IN ({list})`,
+	rowTexts: `SELECT f."messageId", f."chatId", f."name", f."content" FROM "lineage_messages" k ` +
+		`JOIN "messages_fts" f ON f."rowid" = k."row" WHERE k."messageId" IN ({list}) AND k."hasText" = 1`,
 }
 
 func (c *comparer) textQuery() Statement {
@@ -221,14 +213,6 @@ func (c *comparer) textRows(messages []chat.Message) [][]any {
 	return rows
 }
 
-func values(rows map[string][]any, order []string) [][]any {
-	list := make([][]any, len(order))
-	for i, key := range order {
-		list[i] = rows[key]
-	}
-	return list
-}
-
 // valueRows returns the rows of values without the spans that contexts saw, which a collection may
 // take.
 func valueRows(values []ownedValues) [][]any {
@@ -241,21 +225,13 @@ func valueRows(values []ownedValues) [][]any {
 	return rows
 }
 
-func userRows(users map[string]bool) [][]any {
-	var rows [][]any
-	for _, id := range keys(users) {
-		rows = append(rows, []any{id})
-	}
-	return rows
-}
-
 // blockRows returns the rows of blocks. Of a bare one only the id is given: another
 // scope may use it.
 func blockRows(b *batch) [][]any {
 	var rows [][]any
 	for _, id := range b.blockOrder {
 		row := []any{id}
-		if r := b.blocks[id]; !r.bare {
+		if r := b.blocks[id]; !r.bare || r.erased {
 			row = append(row, r.values()...)
 		}
 		rows = append(rows, row)
@@ -263,51 +239,58 @@ func blockRows(b *batch) [][]any {
 	return rows
 }
 
-// compareRows compares a number of rows that one statement can ask for.
-func (c *comparer) compareRows(ctx context.Context, e expected) error {
-	ids := make([]string, len(e.rows))
-	for i, row := range e.rows {
-		ids[i] = row[0].(string)
+// compareTable compares rows with those of a table that a query finds by their keys, the first
+// columns. Columns that a row does not have are not compared.
+func (c *comparer) compareTable(ctx context.Context, table string, query Statement, rows [][]any) error {
+	for part := range batches(rows, 200) {
+		if err := c.compareRows(ctx, table, query, part); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (c *comparer) compareRows(ctx context.Context, table string, query Statement, rows [][]any) error {
+	ids := keysOf(rows)
 	var found map[string][]any
 	var columns []string
 	err := c.w.DB.Read(ctx, func(conn *Conn) error {
 		args := padded(ids)
-		rows, err := conn.QueryN(ctx, e.query, len(args), args...)
+		there, err := conn.QueryN(ctx, query, len(args), args...)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		if columns, err = rows.Columns(); err != nil {
+		defer there.Close()
+		if columns, err = there.Columns(); err != nil {
 			return err
 		}
-		found, err = rowsByID(rows, len(columns))
+		found, err = rowsByID(there, len(columns))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, want := range e.rows {
+	for _, want := range rows {
 		id := want[0].(string)
 		got, there := found[id]
 		if !there {
-			if err := c.yield(Difference{Kind: Missing, Table: e.table, ID: id}); err != nil {
+			if err := c.yield(Difference{Kind: Missing, Table: table, ID: id}); err != nil {
 				return err
 			}
 			continue
 		}
-		c.counts[e.table]++
-		if e.table == "lineage_values" {
+		c.counts[table]++
+		if table == "lineage_values" {
 			c.values[id] = true
 		}
 		var differ []string
 		for i := range want {
-			if !sameValue(want[i], got[i], isJSON(e.table, columns[i])) {
+			if !sameValue(want[i], got[i], isJSON(table, columns[i])) {
 				differ = append(differ, columns[i])
 			}
 		}
 		if len(differ) > 0 {
-			if err := c.yield(Difference{Kind: Different, Table: e.table, ID: id, Columns: differ}); err != nil {
+			if err := c.yield(Difference{Kind: Different, Table: table, ID: id, Columns: differ}); err != nil {
 				return err
 			}
 		}
@@ -374,11 +357,15 @@ const comparedPage = 500
 
 // extras yields rows that nothing in the store stands for.
 func (c *comparer) extras(ctx context.Context) error {
-	tables := c.documentedTables(ctx)
+	list := documentedTables
 	if !c.w.ChatsOnly {
-		tables = append(tables, c.lineageTables(ctx)...)
+		list = append(list[:len(list):len(list)], projectedTables...)
 	}
-	for _, t := range tables {
+	belongs := c.belonging(ctx)
+	for _, t := range list {
+		if t == tables.Users {
+			continue // those that nothing mentions are not looked for
+		}
 		if more, err := c.hasMore(ctx, t); err != nil {
 			return err
 		} else if !more {
@@ -387,7 +374,7 @@ func (c *comparer) extras(ctx context.Context) error {
 		for after := ""; ; {
 			var ids []string
 			err := c.w.DB.Read(ctx, func(conn *Conn) error {
-				rows, err := conn.Query(ctx, t.page, after, comparedPage)
+				rows, err := conn.Query(ctx, sqlOf[t].page, after, comparedPage)
 				ids, err = all(rows, err, scanString)
 				return err
 			})
@@ -399,9 +386,9 @@ func (c *comparer) extras(ctx context.Context) error {
 			}
 			after = ids[len(ids)-1]
 			for _, id := range ids {
-				ok, err := t.belongs(id)
+				ok, err := belongs[t](id)
 				if err == nil && !ok {
-					err = c.yield(Difference{Kind: Extra, Table: t.name, ID: id})
+					err = c.yield(Difference{Kind: Extra, Table: t.Name, ID: id})
 				}
 				if err != nil {
 					return err
@@ -412,25 +399,17 @@ func (c *comparer) extras(ctx context.Context) error {
 	return nil
 }
 
-// hasMore reports whether a table may have more rows than were found.
-func (c *comparer) hasMore(ctx context.Context, t table) (more bool, err error) {
-	if t.count == "" {
+// hasMore reports whether a table may have more rows than were found. Rows of some tables are
+// those of several threads.
+func (c *comparer) hasMore(ctx context.Context, t *tables.Table) (more bool, err error) {
+	if t == tables.Sets || t == tables.Blocks {
 		return true, nil
 	}
 	err = c.w.DB.Read(ctx, func(conn *Conn) error {
 		var n int64
-		_, err := conn.Get(ctx, t.count, nil, &n)
-		more = n != c.counts[t.name]
+		_, err := conn.Get(ctx, sqlOf[t].count, nil, &n)
+		more = n != c.counts[t.Name]
 		return err
 	})
 	return more, err
-}
-
-// table is a table whose rows are looked at for those that should not be there.
-type table struct {
-	name string
-	page Statement
-	// count is empty for a table whose rows several threads share.
-	count   Statement
-	belongs func(id string) (bool, error)
 }

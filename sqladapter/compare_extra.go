@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -19,37 +20,57 @@ var extraSQL = struct {
 	chatOfCheckpoint: `SELECT "chatId", "name" FROM "checkpoints" WHERE "id" = ?`,
 }
 
-func (c *comparer) documentedTables(ctx context.Context) []table {
+// belonging returns, for each table, what reports whether the row with a key stands for
+// something in the store.
+func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id string) (bool, error) {
 	chats := chat.On(c.w.Store)
-	return []table{
-		{"chats", compareSQL.pageChats, compareSQL.countChats, func(id string) (bool, error) {
+	return map[*tables.Table]func(id string) (bool, error){
+		tables.Chats: func(id string) (bool, error) {
 			found, err := chats.Chat(ctx, id)
 			return found != nil, err
-		}},
-		{"messages", compareSQL.pageMessages, compareSQL.countMessages, func(id string) (bool, error) {
+		},
+		tables.Messages: func(id string) (bool, error) {
 			found, err := chats.Message(ctx, id)
 			return found != nil, err
-		}},
-		{"lineage_origins", compareSQL.pageOrigins, compareSQL.countOrigins, func(id string) (bool, error) {
+		},
+		tables.Origins: func(id string) (bool, error) {
 			found, err := chats.Message(ctx, id)
 			return found != nil && found.Origin != chat.Origin{}, err
-		}},
-		{"branches", compareSQL.pageBranches, compareSQL.countBranches, func(id string) (bool, error) {
+		},
+		tables.Branches: func(id string) (bool, error) {
 			chatID, name, err := c.named(ctx, extraSQL.chatOfBranch, id)
 			if err != nil {
 				return false, err
 			}
 			found, err := chats.Branch(ctx, chatID, name)
 			return found != nil && found.ID == id, err
-		}},
-		{"checkpoints", compareSQL.pageCheckpoints, compareSQL.countCheckpoints, func(id string) (bool, error) {
+		},
+		tables.Checkpoints: func(id string) (bool, error) {
 			chatID, name, err := c.named(ctx, extraSQL.chatOfCheckpoint, id)
 			if err != nil {
 				return false, err
 			}
 			found, err := chats.Checkpoint(ctx, chatID, name)
 			return found != nil && found.ID == id, err
-		}},
+		},
+		tables.Spans:  func(id string) (bool, error) { return c.sees(id), nil },
+		tables.Values: func(id string) (bool, error) { return c.values[id], nil },
+		tables.Usages: func(id string) (bool, error) { return c.hasUsage(ctx, id) },
+		tables.Contexts: func(id string) (bool, error) {
+			parsed, err := structure.ParseID[structure.ContextID](id)
+			if err != nil {
+				return false, nil
+			}
+			return exists(c.w.state.Context(ctx, parsed))
+		},
+		tables.Sets: func(id string) (bool, error) {
+			parsed, err := structure.ParseID[structure.SpanSetID](id)
+			if err != nil {
+				return false, nil
+			}
+			return exists(c.w.state.SpanSet(ctx, parsed))
+		},
+		tables.Blocks: func(id string) (bool, error) { return c.hasContent(ctx, id) },
 	}
 }
 
@@ -59,29 +80,6 @@ func (c *comparer) named(ctx context.Context, s Statement, id string) (chatID, n
 		return err
 	})
 	return chatID, name, err
-}
-
-func (c *comparer) lineageTables(ctx context.Context) []table {
-	return []table{
-		{"spans", compareSQL.pageSpans, compareSQL.countSpans, func(id string) (bool, error) { return c.sees(id), nil }},
-		{"lineage_values", compareSQL.pageValues, compareSQL.countValues, func(id string) (bool, error) { return c.values[id], nil }},
-		{"message_usages", compareSQL.pageUsages, compareSQL.countUsages, func(id string) (bool, error) { return c.hasUsage(ctx, id) }},
-		{"contexts", compareSQL.pageContexts, compareSQL.countContexts, func(id string) (bool, error) {
-			parsed, err := structure.ParseID[structure.ContextID](id)
-			if err != nil {
-				return false, nil
-			}
-			return exists(c.w.state.Context(ctx, parsed))
-		}},
-		{"span_sets", compareSQL.pageSets, "", func(id string) (bool, error) {
-			parsed, err := structure.ParseID[structure.SpanSetID](id)
-			if err != nil {
-				return false, nil
-			}
-			return exists(c.w.state.SpanSet(ctx, parsed))
-		}},
-		{"content_blocks", compareSQL.pageBlocks, "", func(id string) (bool, error) { return c.hasContent(ctx, id) }},
-	}
 }
 
 func exists(_ any, err error) (bool, error) {
@@ -120,14 +118,12 @@ func (c *comparer) hasUsage(ctx context.Context, id string) (bool, error) {
 // something that is here was derived from it.
 func (c *comparer) hasContent(ctx context.Context, id string) (has bool, err error) {
 	err = c.w.DB.Read(ctx, func(conn *Conn) error {
-		for _, s := range []Statement{blockSQL.used, blockSQL.derived} {
-			found, err := conn.has(ctx, s, []string{id})
-			if err != nil || found[id] {
-				has = found[id]
-				return err
-			}
+		found, err := conn.used(ctx, []string{id})
+		if err == nil && !found[id] {
+			found, err = conn.has(ctx, blockSQL.derived, []string{id})
 		}
-		return nil
+		has = found[id]
+		return err
 	})
 	return has, err
 }

@@ -131,6 +131,11 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: c.ID, Err: chat.ErrInvalid, Detail: detail})
 	})
 	l.Messages = db.messagesInOrder(ctx, ordered, cut)
+	if contexts {
+		if l.Said, err = db.saidReader(ctx, c.ID); err != nil {
+			return err
+		}
+	}
 	if err := c.Check(); err != nil {
 		problem(err)
 		return nil

@@ -17,7 +17,7 @@ var importContextSQL = struct {
 	ofChat: `SELECT "id", "parent_context_id", "thread_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
 		`"overrides", "metadata", "created_at" FROM "contexts" WHERE "chat_id" = ? ORDER BY "created_at", "id"`,
 	messageAt: `SELECT m."id" FROM "message_usages" u JOIN "messages" m ON m."id" = u."source_id" ` +
-		`WHERE u."span_id" = ? AND u."place" = 0 AND m."chatId" = ?`,
+		`WHERE u."span_id" = ? AND u."lookup" > 0 AND m."chatId" = ?`,
 }
 
 // storedContext is a row of contexts.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // Projectable is a Dialect whose databases can hold what a Projector brings.
@@ -39,7 +40,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 3
+const projectionFormat = 4
 
 // Projector brings the history of a store into a database: its threads as chats, and
 // content and structure. What it brings depends on the state of the store and on
@@ -227,9 +228,8 @@ func (p *Projector) check(m *watermark) error {
 	return nil
 }
 
-// lineageTables are those that LineageSchema makes and that somebody else might
-// have.
-var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages"}
+// structureTables are those that LineageSchema makes and that somebody else might have.
+var structureTables = []*tables.Table{tables.Users, tables.Blocks, tables.Sets, tables.Spans, tables.Contexts, tables.Usages}
 
 // create makes the tables of a projection.
 func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, head lineage.Cursor) error {
@@ -242,13 +242,13 @@ func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, he
 	}
 	scripts := []string{dialect.ProjectionSchema()}
 	if !p.ChatsOnly {
-		for _, table := range lineageTables {
-			columns, err := dialect.Columns(ctx, c.q, table)
+		for _, table := range structureTables {
+			columns, err := dialect.Columns(ctx, c.q, table.Name)
 			if err != nil {
 				return err
 			}
 			if len(columns) > 0 {
-				return &TableError{Table: table, Err: ErrForeign, Detail: "a projection makes it"}
+				return &TableError{Table: table.Name, Err: ErrForeign, Detail: "a projection makes it"}
 			}
 		}
 		scripts = append(scripts, dialect.LineageSchema())

@@ -2,33 +2,63 @@ package sqladapter
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // batch is what the next transaction of a projection writes. Rows are inserted
 // first, in an order that has what they refer to before them; then the steps are
 // taken.
 type batch struct {
-	scopes, chats, reach, pins        [][]any
-	users                             map[string]bool
-	blocks                            map[string]*blockRow
-	blockOrder                        []string
-	sets                              map[string][]any
-	setOrder                          []string
-	spans, usages, contexts, branches [][]any
-	checkpoints                       [][]any
-	erased                            map[string]bool
-	values                            []ownedValues
-	inherited                         [][]any // values
-	messages                          []chat.Message
-	before, after                     []step
-	// rows and bytes are about how much there is.
-	rows, bytes int
+	// rows are inserted. missing are inserted unless there is a row with their key.
+	rows       map[*tables.Table][][]any
+	missing    map[*tables.Table]map[string][]any
+	blocks     map[string]*blockRow
+	blockOrder []string
+	values     []ownedValues
+	messages   []chat.Message
+
+	before, after []step
+	// n and bytes are about how many rows there are, and how much is in them.
+	n, bytes int
 	// added, changed and removed count messages.
 	added, changed, removed int
 	finish                  bool
+}
+
+// add adds a row that is not there.
+func (b *batch) add(t *tables.Table, row ...any) {
+	if b.rows == nil {
+		b.rows = make(map[*tables.Table][][]any)
+	}
+	b.rows[t] = append(b.rows[t], row)
+	b.n++
+}
+
+// need adds a row that may be there.
+func (b *batch) need(t *tables.Table, key string, more ...any) {
+	if b.missing == nil {
+		b.missing = make(map[*tables.Table]map[string][]any)
+	}
+	if b.missing[t] == nil {
+		b.missing[t] = make(map[string][]any)
+	}
+	if b.missing[t][key] == nil {
+		b.missing[t][key] = append([]any{key}, more...)
+		b.n++
+	}
+}
+
+// needed returns the rows that may be there, in the order of their keys.
+func (b *batch) needed(t *tables.Table) [][]any {
+	rows := make([][]any, 0, len(b.missing[t]))
+	for _, key := range slices.Sorted(maps.Keys(b.missing[t])) {
+		rows = append(rows, b.missing[t][key])
+	}
+	return rows
 }
 
 // step is a part of a transaction. It may be taken more than once, the transaction
@@ -38,38 +68,30 @@ type step func(ctx context.Context, c *Conn) error
 // most is how many bytes of rows a transaction takes, about.
 const most = 8 << 20
 
-var batchSQL = struct {
-	scopes, reach, pins, users, sets, spans, usages, contexts, erased Statement
-	knownUsers, knownSets, knownErased, setParent                     Statement
-	branches, checkpoints                                             Statement
-}{
-	scopes: `INSERT INTO "lineage_scopes" ("scope", "chat_id") VALUES {rows:2}`,
-	reach:  `INSERT INTO "lineage_reach" ("scope", "run_id", "last_seq", "own") VALUES {rows:4}`,
-	pins:   `INSERT INTO "lineage_pins" ("id", "scope", "run_id", "seq") VALUES {rows:4}`,
-	users:  `INSERT INTO "users" ("id") VALUES {rows:1}`,
-	sets:   `INSERT INTO "span_sets" ("id", "parent_span_id", "alternatives", "created_at") VALUES {rows:4}`,
-	spans:  `INSERT INTO "spans" ("id", "parent_span_id", "span_set_id", "run_id", "seq", "position") VALUES {rows:6}`,
-	usages: `INSERT INTO "message_usages" ("id", "content_id", "role", "created_at", "span_id", "place", "kind", "name", "revision", ` +
-		`"content_type", "source_id", "metadata", "origin_kind", "origin_user_id", "origin_model_id", "origin_source_id", "origin_parent_id") ` +
-		`VALUES {rows:17}`,
-	contexts: `INSERT INTO "contexts" ("id", "parent_context_id", "tip_span_id", "summary_text", "summary_embedding", "system_prompt_override", ` +
-		`"model_override", "created_at", "thread_id", "chat_id", "base_span_id", "span_set_id", "summary_content_id", "overrides", "metadata") ` +
-		`VALUES {rows:15}`,
-	erased: `INSERT INTO "lineage_erased" ("content_id") VALUES {rows:1}`,
+// tableSQL has the statements of a table.
+type tableSQL struct{ insert, rows, of, known, update, page, count Statement }
 
-	knownUsers:  `SELECT "id" FROM "users" WHERE "id" IN ({list})`,
-	knownSets:   `SELECT "id" FROM "span_sets" WHERE "id" IN ({list})`,
-	knownErased: `SELECT "content_id" FROM "lineage_erased" WHERE "content_id" IN ({list})`,
-	setParent:   `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
+// sqlOf has the statements of the tables of a projection.
+var sqlOf = statementsOf(tables.All)
 
-	branches:    `INSERT INTO "branches" ("id", "chatId", "name", "headMessageId", "isActive", "createdAt") VALUES {rows:6}`,
-	checkpoints: `INSERT INTO "checkpoints" ("id", "chatId", "name", "messageId", "createdAt") VALUES {rows:5}`,
+func statementsOf(list []*tables.Table) map[*tables.Table]tableSQL {
+	all := make(map[*tables.Table]tableSQL, len(list))
+	for _, t := range list {
+		all[t] = tableSQL{
+			Statement(t.Insert()), Statement(t.Select()), Statement(t.SelectOf()), Statement(t.Known()), Statement(t.Update()), Statement(t.Page()), Statement(t.Count()),
+		}
+	}
+	return all
+}
+
+var batchSQL = struct{ setParent Statement }{
+	setParent: `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
 }
 
 // room writes the batch if it is full. It must be called where what is in the batch
 // agrees with what it says is in the database.
 func (w *projection) room(ctx context.Context) error {
-	if w.batch.rows < w.limit && w.batch.bytes < most {
+	if w.batch.n < w.limit && w.batch.bytes < most {
 		return nil
 	}
 	return w.flush(ctx)
@@ -78,7 +100,7 @@ func (w *projection) room(ctx context.Context) error {
 // flush writes the batch in a transaction.
 func (w *projection) flush(ctx context.Context) error {
 	b := &w.batch
-	if b.rows == 0 && len(b.before) == 0 && len(b.after) == 0 && !b.finish {
+	if b.n == 0 && len(b.before) == 0 && len(b.after) == 0 && !b.finish {
 		return nil
 	}
 	if w.check != nil {
@@ -132,33 +154,7 @@ func (w *projection) write(ctx context.Context, c *Conn, b *batch) error {
 }
 
 func (w *projection) insert(ctx context.Context, c *Conn, b *batch) error {
-	for _, table := range []struct {
-		insert Statement
-		rows   [][]any
-	}{{batchSQL.scopes, b.scopes}, {chatSQL.insert, b.chats}, {batchSQL.reach, b.reach}, {batchSQL.pins, b.pins}} {
-		if err := c.insert(ctx, table.insert, table.rows); err != nil {
-			return err
-		}
-	}
-	if err := c.insertMissing(ctx, batchSQL.knownErased, batchSQL.erased, keys(b.erased), func(id string) []any { return []any{id} }); err != nil {
-		return err
-	}
-	if err := w.insertLineage(ctx, c, b); err != nil {
-		return err
-	}
-	if len(b.messages) > 0 {
-		if err := c.insertMessages(ctx, b.messages); err != nil {
-			return err
-		}
-	}
-	if err := c.insert(ctx, batchSQL.branches, b.branches); err != nil {
-		return err
-	}
-	return c.insert(ctx, batchSQL.checkpoints, b.checkpoints)
-}
-
-func (w *projection) insertLineage(ctx context.Context, c *Conn, b *batch) error {
-	if err := c.insertMissing(ctx, batchSQL.knownUsers, batchSQL.users, keys(b.users), func(id string) []any { return []any{id} }); err != nil {
+	if err := c.insertAll(ctx, b, tables.Scopes, tables.Chats, tables.Reach, tables.Pins, tables.Erased, tables.Users); err != nil {
 		return err
 	}
 	if err := c.insertBlocks(ctx, b); err != nil {
@@ -166,32 +162,26 @@ func (w *projection) insertLineage(ctx context.Context, c *Conn, b *batch) error
 	}
 	// A set follows a span that may be among those of the batch, which may be in the
 	// set.
-	var added [][]any
-	err := c.insertMissing(ctx, batchSQL.knownSets, batchSQL.sets, b.setOrder, func(id string) []any {
-		row := b.sets[id]
+	var parents []step
+	err := c.insertMissing(ctx, tables.Sets, keysOf(b.needed(tables.Sets)), func(id string) []any {
+		row := b.missing[tables.Sets][id]
 		if row[1] != nil {
-			added = append(added, row)
+			parents = append(parents, exec(batchSQL.setParent, row[1], row[0]))
 		}
 		return []any{row[0], nil, row[2], row[3]}
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.insertAll(ctx, b, tables.Spans)
 	}
-	if err := c.insert(ctx, batchSQL.spans, b.spans); err != nil {
-		return err
-	}
-	for _, row := range added {
-		if _, err := c.Exec(ctx, batchSQL.setParent, row[1], row[0]); err != nil {
-			return err
+	for _, set := range parents {
+		if err == nil {
+			err = set(ctx, c)
 		}
 	}
-	if err := c.insert(ctx, batchSQL.usages, b.usages); err != nil {
-		return err
+	if err == nil {
+		err = c.insertAll(ctx, b, tables.Usages, tables.Contexts, tables.Values)
 	}
-	if err := c.insert(ctx, batchSQL.contexts, b.contexts); err != nil {
-		return err
-	}
-	if err := c.insertInherited(ctx, b.inherited); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, is := range b.values {
@@ -199,12 +189,39 @@ func (w *projection) insertLineage(ctx context.Context, c *Conn, b *batch) error
 			return err
 		}
 	}
+	if len(b.messages) > 0 {
+		if err := c.insertMessages(ctx, b.messages); err != nil {
+			return err
+		}
+	}
+	return c.insertAll(ctx, b, tables.Branches, tables.Checkpoints)
+}
+
+// insertAll inserts the rows of tables.
+func (c *Conn) insertAll(ctx context.Context, b *batch, list ...*tables.Table) error {
+	for _, t := range list {
+		if err := c.insert(ctx, sqlOf[t].insert, b.rows[t]); err != nil {
+			return err
+		}
+		missing := b.missing[t]
+		if err := c.insertMissing(ctx, t, keysOf(b.needed(t)), func(id string) []any { return missing[id] }); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// insertMissing inserts the rows of those ids that a query does not find.
-func (c *Conn) insertMissing(ctx context.Context, known, insert Statement, ids []string, row func(id string) []any) error {
-	has, err := c.has(ctx, known, ids)
+func keysOf(rows [][]any) []string {
+	list := make([]string, len(rows))
+	for i, row := range rows {
+		list[i] = row[0].(string)
+	}
+	return list
+}
+
+// insertMissing inserts the rows of those keys that a table does not have.
+func (c *Conn) insertMissing(ctx context.Context, t *tables.Table, ids []string, row func(id string) []any) error {
+	has, err := c.has(ctx, sqlOf[t].known, ids)
 	if err != nil {
 		return err
 	}
@@ -214,7 +231,7 @@ func (c *Conn) insertMissing(ctx context.Context, known, insert Statement, ids [
 			rows = append(rows, row(id))
 		}
 	}
-	return c.insert(ctx, insert, rows)
+	return c.insert(ctx, sqlOf[t].insert, rows)
 }
 
 // has returns which of the ids a query finds.
@@ -232,13 +249,4 @@ func (c *Conn) has(ctx context.Context, known Statement, ids []string) (map[stri
 		}
 	}
 	return has, nil
-}
-
-func keys(set map[string]bool) []string {
-	list := make([]string, 0, len(set))
-	for key := range set {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list
 }

@@ -3,8 +3,10 @@ package sqladapter
 import (
 	"context"
 	"database/sql"
+	"maps"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -12,11 +14,11 @@ import (
 // known but its id: it was erased, or is not here and other content was derived from
 // it.
 type blockRow struct {
-	id     string
-	bare   bool
-	block  *structure.Block
-	body   []byte
-	parent string
+	id           string
+	bare, erased bool
+	block        *structure.Block
+	body         []byte
+	parent       string
 }
 
 // mostBody is how long a body may be to be brought. Longer ones stay in the store:
@@ -24,22 +26,19 @@ type blockRow struct {
 const mostBody = 64 << 20
 
 var blockSQL = struct {
-	known, insert, fill, orphans, knownOrphans, removeOrphans Statement
-	used, derived, parents, remove, addOrphan, unusedUsers    Statement
+	known, orphans, removeOrphans                      Statement
+	used, usedAsForm, usedAsMetadata, derived, parents Statement
+	remove, unusedUsers                                Statement
 }{
-	known: `SELECT "id", "content_type" FROM "content_blocks" WHERE "id" IN ({list})`,
-	insert: `INSERT INTO "content_blocks" ("id", "content_type", "body", "origin_kind", "origin_user_id", "origin_model_id", ` +
-		`"origin_source_id", "origin_parent_id", "created_at", "size") VALUES {rows:10}`,
-	fill: `UPDATE "content_blocks" SET "content_type" = ?, "body" = ?, "origin_kind" = ?, "origin_user_id" = ?, "origin_model_id" = ?, ` +
-		`"origin_source_id" = ?, "origin_parent_id" = ?, "created_at" = ?, "size" = ? WHERE "id" = ?`,
-	orphans:       `SELECT "content_id" FROM "lineage_orphans" ORDER BY "content_id" {limit}`,
-	knownOrphans:  `SELECT "content_id" FROM "lineage_orphans" WHERE "content_id" IN ({list})`,
-	removeOrphans: `DELETE FROM "lineage_orphans" WHERE "content_id" IN ({list})`,
-	used:          `SELECT DISTINCT "content_id" FROM "message_usages" WHERE "content_id" IN ({list})`,
-	derived:       `SELECT DISTINCT "origin_parent_id" FROM "content_blocks" WHERE "origin_parent_id" IN ({list})`,
-	parents:       `SELECT DISTINCT "origin_parent_id" FROM "content_blocks" WHERE "id" IN ({list}) AND "origin_parent_id" IS NOT NULL`,
-	remove:        `DELETE FROM "content_blocks" WHERE "id" IN ({list})`,
-	addOrphan:     `INSERT INTO "lineage_orphans" ("content_id") VALUES {rows:1}`,
+	known:          `SELECT "id", "content_type", "erased" FROM "content_blocks" WHERE "id" IN ({list})`,
+	orphans:        `SELECT "content_id" FROM "lineage_orphans" ORDER BY "content_id" {limit}`,
+	removeOrphans:  `DELETE FROM "lineage_orphans" WHERE "content_id" IN ({list})`,
+	used:           `SELECT DISTINCT "content_id" FROM "message_usages" WHERE "content_id" IN ({list})`,
+	usedAsForm:     `SELECT DISTINCT "form_id" FROM "message_usages" WHERE "form_id" IN ({list})`,
+	usedAsMetadata: `SELECT DISTINCT "metadata_id" FROM "message_usages" WHERE "metadata_id" IN ({list})`,
+	derived:        `SELECT DISTINCT "origin_parent_id" FROM "content_blocks" WHERE "origin_parent_id" IN ({list})`,
+	parents:        `SELECT DISTINCT "origin_parent_id" FROM "content_blocks" WHERE "id" IN ({list}) AND "origin_parent_id" IS NOT NULL`,
+	remove:         `DELETE FROM "content_blocks" WHERE "id" IN ({list})`,
 	unusedUsers: `DELETE FROM "users" WHERE NOT EXISTS (SELECT 1 FROM "content_blocks" ` +
 		`WHERE "content_blocks"."origin_user_id" = "users"."id") AND NOT EXISTS (SELECT 1 FROM "message_usages" ` +
 		`WHERE "message_usages"."origin_user_id" = "users"."id") AND NOT EXISTS (SELECT 1 FROM "chats" ` +
@@ -54,11 +53,11 @@ func (b *batch) addBlock(block *structure.Block, body []byte) {
 	if !block.Origin.ParentID.IsZero() {
 		row.parent = block.Origin.ParentID.String()
 		if row.parent != id {
-			b.addBare(block.Origin.ParentID)
+			b.addBare(block.Origin.ParentID, false)
 		}
 	}
 	b.putBlock(row)
-	b.rows++
+	b.n++
 	b.bytes += len(body) + 200
 }
 
@@ -68,10 +67,15 @@ func (b *batch) hasBlock(id content.ID) bool {
 	return known != nil && !known.bare
 }
 
-func (b *batch) addBare(id content.ID) {
-	if key := id.String(); b.blocks[key] == nil {
+// addBare adds a row of content that is not here, because it was erased if that is so.
+func (b *batch) addBare(id content.ID, erased bool) {
+	key := id.String()
+	if b.blocks[key] == nil {
 		b.putBlock(&blockRow{id: key, bare: true})
-		b.rows++
+		b.n++
+	}
+	if row := b.blocks[key]; row.bare && erased {
+		row.erased = true
 	}
 }
 
@@ -85,17 +89,10 @@ func (b *batch) putBlock(row *blockRow) {
 	b.blocks[row.id] = row
 }
 
-func (b *batch) addUser(id string) {
-	if b.users == nil {
-		b.users = make(map[string]bool)
-	}
-	b.users[id] = true
-}
-
 // values are all columns but the id.
 func (r *blockRow) values() []any {
 	if r.bare {
-		return []any{"", []byte{}, content.OriginUnknown.String(), nil, nil, nil, nil, 0, 0}
+		return []any{"", []byte{}, content.OriginUnknown.String(), nil, nil, nil, nil, 0, 0, boolean(r.erased)}
 	}
 	body := r.body
 	if body == nil {
@@ -103,7 +100,7 @@ func (r *blockRow) values() []any {
 	}
 	return []any{
 		r.block.Type, body, r.block.Origin.Kind.String(), nil, nil, nil, optional(r.parent),
-		r.block.CreatedAt.UnixMilli(), r.block.Size,
+		r.block.CreatedAt.UnixMilli(), r.block.Size, 0,
 	}
 }
 
@@ -114,30 +111,33 @@ func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
 	if len(b.blocks) == 0 {
 		return nil
 	}
-	type known struct{ id, contentType string }
-	types := make(map[string]string)
+	type known struct {
+		id, contentType string
+		erased          bool
+	}
+	there := make(map[string]known)
 	for part := range batches(b.blockOrder, maxList) {
 		args := padded(part)
 		rows, err := c.QueryN(ctx, blockSQL.known, len(args), args...)
 		found, err := all(rows, err, func(rows *sql.Rows) (k known, err error) {
-			err = rows.Scan(&k.id, &k.contentType)
+			err = rows.Scan(&k.id, &k.contentType, &k.erased)
 			return k, err
 		})
 		if err != nil {
 			return err
 		}
 		for _, k := range found {
-			types[k.id] = k.contentType
+			there[k.id] = k
 		}
 	}
 	var roots, derived [][]any
 	var fill []*blockRow
 	for _, id := range b.blockOrder {
 		row := b.blocks[id]
-		contentType, there := types[id]
+		is, known := there[id]
 		switch {
-		case there && (row.bare || contentType != ""):
-		case there:
+		case known && (is.contentType != "" || row.bare && (is.erased || !row.erased)):
+		case known:
 			fill = append(fill, row)
 		case row.parent == "":
 			roots = append(roots, append([]any{id}, row.values()...))
@@ -145,14 +145,14 @@ func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
 			derived = append(derived, append([]any{id}, row.values()...))
 		}
 	}
-	if err := c.insert(ctx, blockSQL.insert, roots); err != nil {
+	if err := c.insert(ctx, sqlOf[tables.Blocks].insert, roots); err != nil {
 		return err
 	}
 	if err := c.insertDerived(ctx, derived); err != nil {
 		return err
 	}
 	for _, row := range fill {
-		if _, err := c.Exec(ctx, blockSQL.fill, append(row.values(), row.id)...); err != nil {
+		if _, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append(row.values(), row.id)...); err != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (c *Conn) insertDerived(ctx context.Context, rows [][]any) error {
 		if len(now) == 0 {
 			now, later = rows, nil // they go round in a circle: let the database judge
 		}
-		if err := c.insert(ctx, blockSQL.insert, now); err != nil {
+		if err := c.insert(ctx, sqlOf[tables.Blocks].insert, now); err != nil {
 			return err
 		}
 		for _, row := range now {
@@ -188,4 +188,17 @@ func (c *Conn) insertDerived(ctx context.Context, rows [][]any) error {
 		rows = later
 	}
 	return nil
+}
+
+// used returns which content usages name.
+func (c *Conn) used(ctx context.Context, ids []string) (map[string]bool, error) {
+	used := make(map[string]bool)
+	for _, s := range [...]Statement{blockSQL.used, blockSQL.usedAsForm, blockSQL.usedAsMetadata} {
+		found, err := c.has(ctx, s, ids)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(used, found)
+	}
+	return used, nil
 }

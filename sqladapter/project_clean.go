@@ -31,7 +31,15 @@ func (db *DB) clean(s string) string {
 	return s
 }
 
-// cleanJSON is clean for JSON.
+// bytesText is clean for JSON in a column of text, which keeps it byte for byte; null for none.
+func (db *DB) bytesText(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return db.clean(string(b))
+}
+
+// cleanJSON is clean for JSON in a column of JSON.
 func (db *DB) cleanJSON(b json.RawMessage) json.RawMessage {
 	if b == nil {
 		return nil

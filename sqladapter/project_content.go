@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -48,7 +49,7 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 		if has[0] {
 			w.batch.before = append(w.batch.before, exec(contentSQL.forgetErased, id.String()))
 		} else {
-			w.batch.addErased(id)
+			w.batch.need(tables.Erased, id.String())
 		}
 		if !w.ChatsOnly {
 			if err := w.rewriteBlock(ctx, id, has[0]); err != nil {
@@ -101,7 +102,7 @@ func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error 
 
 func (w *projection) rewriteMessage(m chat.Message) {
 	m.Data = w.DB.cleanJSON(m.Data)
-	w.batch.rows += 4
+	w.batch.n += 4
 	w.batch.bytes += 2 * len(m.Data)
 	w.batch.changed++
 	w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error {
@@ -157,12 +158,12 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 		}
 		var value any
 		if body != nil {
-			value = jsonText(w.DB.cleanJSON(body))
+			value = w.DB.bytesText(body)
 		}
 		if _, err := c.Exec(ctx, valueSQL.fill, value, id.String()); err != nil {
 			return err
 		}
-		used, err := c.has(ctx, blockSQL.used, []string{id.String()})
+		used, err := c.used(ctx, []string{id.String()})
 		if err != nil || !used[id.String()] {
 			return err // it is not here, or only as what other content was derived from
 		}
@@ -179,7 +180,7 @@ func (c *Conn) emptyBlock(ctx context.Context, id string) error {
 	if err := c.releaseBlock(ctx, id); err != nil {
 		return err
 	}
-	_, err := c.Exec(ctx, blockSQL.fill, append((&blockRow{bare: true}).values(), id)...)
+	_, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append((&blockRow{bare: true, erased: true}).values(), id)...)
 	return err
 }
 
@@ -196,7 +197,7 @@ func (c *Conn) releaseBlock(ctx context.Context, id string) error {
 }
 
 func (c *Conn) addOrphans(ctx context.Context, ids []string) error {
-	return c.insertMissing(ctx, blockSQL.knownOrphans, blockSQL.addOrphan, ids, func(id string) []any { return []any{id} })
+	return c.insertMissing(ctx, tables.Orphans, ids, func(id string) []any { return []any{id} })
 }
 
 // fillBlock writes a block over what the database has of it.
@@ -213,13 +214,10 @@ func (c *Conn) fillBlock(ctx context.Context, block *structure.Block, body []byt
 	if row.parent != "" && row.parent != id {
 		one.blockOrder = append(one.blockOrder, row.parent)
 	}
-	if err := c.insertMissing(ctx, batchSQL.knownUsers, batchSQL.users, keys(one.users), func(id string) []any { return []any{id} }); err != nil {
-		return err
-	}
 	if err := c.insertBlocks(ctx, &one); err != nil {
 		return err
 	}
-	_, err := c.Exec(ctx, blockSQL.fill, append(row.values(), id)...)
+	_, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append(row.values(), id)...)
 	return err
 }
 
@@ -235,7 +233,7 @@ func (w *projection) linkContexts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.batch.rows++
+		w.batch.n++
 		w.batch.after = append(w.batch.after, exec(contentSQL.setParent, parent, id.String()))
 		if err := w.room(ctx); err != nil {
 			return err
@@ -286,7 +284,7 @@ func sweepSome(ctx context.Context, c *Conn) error {
 	if err != nil {
 		return err
 	}
-	used, err := c.has(ctx, blockSQL.used, ids)
+	used, err := c.used(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -311,7 +309,7 @@ func sweepSome(ctx context.Context, c *Conn) error {
 	for _, id := range gone {
 		if !derived[id] {
 			removed = append(removed, id)
-		} else if _, err := c.Exec(ctx, blockSQL.fill, append(bare[:len(bare):len(bare)], id)...); err != nil {
+		} else if _, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append(bare[:len(bare):len(bare)], id)...); err != nil {
 			return err
 		}
 	}

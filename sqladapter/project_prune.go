@@ -18,6 +18,7 @@ var pruneSQL = struct {
 	clearHeads, clearTips, clearTip, orphanContext, orphanContexts                    Statement
 	removeContext, removeContexts                                                     Statement
 	lastOf, firstOf, setsOf, orphans, clearSets, removeSet, removeUsages, removeSpans Statement
+	orphanForms, orphanMetadata                                                       Statement
 	textsByID, termsByID, otherTextsByID, messagesByID                                Statement
 }{
 	chatOf:      `SELECT "chat_id" FROM "lineage_scopes" WHERE "scope" = ?`,
@@ -42,6 +43,12 @@ var pruneSQL = struct {
 	orphans: `INSERT INTO "lineage_orphans" ("content_id") SELECT DISTINCT u."content_id" FROM "message_usages" u ` +
 		`JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? ` +
 		`AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = u."content_id")`,
+	orphanForms: `INSERT INTO "lineage_orphans" ("content_id") SELECT DISTINCT u."form_id" FROM "message_usages" u ` +
+		`JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? AND u."form_id" IS NOT NULL ` +
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = u."form_id")`,
+	orphanMetadata: `INSERT INTO "lineage_orphans" ("content_id") SELECT DISTINCT u."metadata_id" FROM "message_usages" u ` +
+		`JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? AND u."metadata_id" IS NOT NULL ` +
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = u."metadata_id")`,
 	clearSets:    `UPDATE "spans" SET "span_set_id" = NULL WHERE "run_id" = ? AND "seq" > ? AND "span_set_id" IS NOT NULL`,
 	removeSet:    `DELETE FROM "span_sets" WHERE "id" = ? AND NOT EXISTS (SELECT 1 FROM "spans" WHERE "spans"."span_set_id" = "span_sets"."id")`,
 	removeUsages: `DELETE FROM "message_usages" WHERE "span_id" IN (SELECT "id" FROM "spans" WHERE "run_id" = ? AND "seq" > ?)`,
@@ -156,7 +163,7 @@ func (c *Conn) removeSpans(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range []Statement{pruneSQL.orphans, pruneSQL.clearSets, pruneSQL.removeUsages} {
+	for _, s := range []Statement{pruneSQL.orphans, pruneSQL.orphanForms, pruneSQL.orphanMetadata, pruneSQL.clearSets, pruneSQL.removeUsages} {
 		if _, err := c.Exec(ctx, s, run, last); err != nil {
 			return err
 		}

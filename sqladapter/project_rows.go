@@ -4,23 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
 func isErased(b *structure.Block) bool { return b.Body == nil && b.Tree.Size == 0 }
-
-func (b *batch) addErased(id content.ID) {
-	if b.erased == nil {
-		b.erased = make(map[string]bool)
-	}
-	b.erased[id.String()] = true
-	b.rows++
-}
 
 // refText returns the id of a span, null for none.
 func refText(at structure.SpanRef) any {
@@ -53,32 +47,28 @@ func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent struct
 			return err
 		}
 	}
-	b.spans = append(b.spans, []any{id, refText(parent), idText(s.Span.Set), at.Run.String(), int64(at.Seq), int64(s.Position)})
+	b.add(tables.Spans, id, refText(parent), idText(s.Span.Set), at.Run.String(), int64(at.Seq), int64(s.Position))
 	for i := range s.Span.Usages {
 		u, block := &s.Span.Usages[i], s.Blocks[i]
-		if err := w.addContent(ctx, block); err != nil {
-			return err
+		for _, named := range u.Named(nil) {
+			if err := w.addContent(ctx, *named); err != nil {
+				return err
+			}
 		}
-		b.usages = append(b.usages, w.usageRow(u, block, structure.UsageID{Span: at, Index: i}))
+		b.add(tables.Usages, w.usageRow(u, block, structure.UsageID{Span: at, Index: i})...)
 	}
-	b.rows += 1 + len(s.Span.Usages)
 	b.bytes += 400 * (1 + len(s.Span.Usages))
 	return nil
 }
 
-// addContent adds the content of a usage to the batch, as it was first recorded.
-// What its usage shows may be a later record, of the same bytes.
-func (w *projection) addContent(ctx context.Context, used *structure.Block) error {
-	if w.batch.hasBlock(used.ID) {
+// addContent adds content to the batch as it was first recorded.
+func (w *projection) addContent(ctx context.Context, id content.ID) error {
+	if w.batch.hasBlock(id) {
 		return nil
 	}
-	if isErased(used) {
-		w.batch.addBare(used.ID)
-		return nil
-	}
-	blocks, err := w.state.Blocks(ctx, []content.ID{used.ID})
+	blocks, err := w.state.Blocks(ctx, []content.ID{id})
 	if errors.Is(err, lineage.ErrErased) {
-		w.batch.addBare(used.ID)
+		w.batch.addBare(id, true)
 		return nil
 	}
 	if err != nil {
@@ -108,31 +98,6 @@ func (w *projection) cleanOrigin(o content.Origin) content.Origin {
 	return o
 }
 
-func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structure.UsageID) []any {
-	db := w.DB
-	mediaType, origin := b.Type, w.cleanOrigin(u.OriginWith(b.Origin))
-	if u.Type != "" {
-		mediaType = u.Type
-	}
-	if origin.UserID != "" {
-		w.batch.addUser(origin.UserID)
-	}
-	kind := u.Kind.String()
-	role, name := u.Role, u.Name
-	var revision any
-	switch u.Kind {
-	case structure.DocumentUsage:
-		role, name, revision = kind, u.Document, int64(u.Revision)
-	case structure.AssetUsage:
-		role, name = kind, u.Filename
-	}
-	return []any{
-		id.String(), u.Content.String(), db.clean(role), u.CreatedAt.UnixMilli(), id.Span.String(), id.Index, kind, optional(db.clean(name)), revision,
-		db.clean(mediaType), optional(db.clean(u.SourceID)), jsonText(db.cleanJSON(u.Metadata)),
-		origin.Kind.String(), optional(origin.UserID), optional(origin.ModelID), optional(origin.SourceID), hashText(origin.ParentID),
-	}
-}
-
 // body returns a block's body, nil if it was erased or is too long to be brought.
 func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, error) {
 	if b.Size > mostBody || isErased(b) {
@@ -156,19 +121,14 @@ func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, erro
 
 func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
 	b, key := &w.batch, id.String()
-	if b.sets[key] != nil {
+	if b.missing[tables.Sets][key] != nil {
 		return nil
 	}
 	set, err := w.state.SpanSet(ctx, id)
 	if err != nil {
 		return err
 	}
-	if b.sets == nil {
-		b.sets = make(map[string][]any)
-	}
-	b.sets[key] = []any{key, refText(set.Parent), int64(set.Count), set.CreatedAt.UnixMilli()}
-	b.setOrder = append(b.setOrder, key)
-	b.rows++
+	b.need(tables.Sets, key, refText(set.Parent), int64(set.Count), set.CreatedAt.UnixMilli())
 	return nil
 }
 
@@ -193,7 +153,7 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 	return []any{
 		refText(c.Tip), text, embedding, override(c.Overrides.SystemPrompt), override(c.Overrides.Model), c.CreatedAt.UnixMilli(),
 		idText(c.Thread), v.chatID(), refText(c.Base), idText(c.Set), contentID,
-		jsonText(db.cleanJSON(c.Overrides.JSON)), jsonText(db.cleanJSON(c.Metadata)),
+		db.bytesText(c.Overrides.JSON), db.bytesText(c.Metadata),
 	}, nil
 }
 
@@ -227,7 +187,7 @@ func (w *projection) summary(ctx context.Context, id structure.ContextID) (*late
 		}
 	}
 	if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
-		w.batch.addErased(last.Content)
+		w.batch.need(tables.Erased, last.Content.String())
 		err = nil
 	}
 	return made, err
@@ -268,19 +228,16 @@ func (v *view) writeContexts(ctx context.Context) error {
 			}
 		}
 		b, id := &v.w.batch, c.ID.String()
-		b.rows++
 		b.bytes += 500
 		if !pins[pinID] {
 			if err := v.w.addValues(ctx, contextOwner(c.ID)); err != nil {
 				return err
 			}
-			b.contexts = append(b.contexts, append([]any{id, parent}, row...))
+			b.add(tables.Contexts, append([]any{id, parent}, row...)...)
 			continue
 		}
-		b.after = append(b.after, func(ctx context.Context, conn *Conn) error {
-			_, err := conn.Exec(ctx, scopeSQL.updateContext, append(row[:len(row):len(row)], id)...)
-			return err
-		})
+		b.n++
+		b.after = append(b.after, exec(sqlOf[tables.Contexts].update, append(row, id)...))
 	}
 	return nil
 }
@@ -335,16 +292,12 @@ func (v *view) pins(ctx context.Context) (map[string]bool, error) {
 // writePin notes where a context stands.
 func (v *view) writePin(id string, at structure.SpanRef, known bool) {
 	b := &v.w.batch
-	b.rows++
 	if !known {
-		b.pins = append(b.pins, []any{id, v.key, idText(at.Run), int64(at.Seq)})
+		b.add(tables.Pins, id, v.key, idText(at.Run), int64(at.Seq))
 		return
 	}
-	key := v.key
-	b.after = append(b.after, func(ctx context.Context, c *Conn) error {
-		_, err := c.Exec(ctx, scopeSQL.movePin, key, idText(at.Run), int64(at.Seq), id)
-		return err
-	})
+	b.n++
+	b.after = append(b.after, exec(sqlOf[tables.Pins].update, v.key, idText(at.Run), int64(at.Seq), id))
 }
 
 // writeNames writes the branches and checkpoints of a chat: those that differ.
@@ -353,53 +306,63 @@ func (v *view) writeNames(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := &v.w.batch
-	b.rows += len(branches) + len(checkpoints)
 	oldBranches, oldCheckpoints, err := v.writtenNames(ctx)
 	if err != nil {
 		return err
 	}
-	for _, is := range branches {
-		was, known := oldBranches[is.ID]
-		delete(oldBranches, is.ID)
-		row := []any{is.ID, is.ChatID, is.Name, optional(is.HeadMessageID), is.IsActive, is.CreatedAt}
+	rows, old := make([][]any, len(branches)), make(map[string][]any, len(oldBranches))
+	for i := range branches {
+		rows[i] = branchRow(&branches[i])
+	}
+	for _, is := range oldBranches {
+		old[is.ID] = branchRow(&is)
+	}
+	v.replaceNames(tables.Branches, scopeSQL.removeBranch, rows, old)
+	rows, old = make([][]any, len(checkpoints)), make(map[string][]any, len(oldCheckpoints))
+	for i := range checkpoints {
+		rows[i] = checkpointRow(&checkpoints[i])
+	}
+	for _, is := range oldCheckpoints {
+		old[is.ID] = checkpointRow(&is)
+	}
+	v.replaceNames(tables.Checkpoints, scopeSQL.removeCheckpoint, rows, old)
+	return nil
+}
+
+func branchRow(b *chat.Branch) []any {
+	return []any{b.ID, b.ChatID, b.Name, optional(b.HeadMessageID), b.IsActive, b.CreatedAt}
+}
+
+func checkpointRow(c *chat.Checkpoint) []any {
+	return []any{c.ID, c.ChatID, c.Name, c.MessageID, c.CreatedAt}
+}
+
+// replaceNames makes the rows of a table of names what they should be. Old rows are by their
+// ids; the name is the third column.
+func (v *view) replaceNames(t *tables.Table, remove Statement, rows [][]any, old map[string][]any) {
+	const name = 2
+	b := &v.w.batch
+	for _, is := range rows {
+		id := is[0].(string)
+		was, known := old[id]
+		delete(old, id)
 		switch {
-		case was == is:
+		case slices.Equal(was, is):
 		case !known && v.fresh:
-			b.branches = append(b.branches, row)
-		case known && was.Name == is.Name:
-			b.after = append(b.after, exec(scopeSQL.updateBranch, row[3], row[4], row[5], is.ID))
+			b.add(t, is...)
+		case known && was[name] == is[name]:
+			b.after = append(b.after, exec(sqlOf[t].update, append(is[t.Fixed:len(is):len(is)], id)...))
 		default:
 			if known { // the name may be another's by now
-				b.before = append(b.before, exec(scopeSQL.removeBranch, is.ID))
+				b.before = append(b.before, exec(remove, id))
 			}
-			b.after = append(b.after, exec(branchSQL.insert, row...))
+			b.after = append(b.after, func(ctx context.Context, c *Conn) error { return c.insert(ctx, sqlOf[t].insert, [][]any{is}) })
 		}
 	}
-	for id := range oldBranches {
-		b.before = append(b.before, exec(scopeSQL.removeBranch, id))
+	b.n += len(rows)
+	for id := range old {
+		b.before = append(b.before, exec(remove, id))
 	}
-	for _, is := range checkpoints {
-		was, known := oldCheckpoints[is.ID]
-		delete(oldCheckpoints, is.ID)
-		row := []any{is.ID, is.ChatID, is.Name, is.MessageID, is.CreatedAt}
-		switch {
-		case was == is:
-		case !known && v.fresh:
-			b.checkpoints = append(b.checkpoints, row)
-		case known && was.Name == is.Name:
-			b.after = append(b.after, exec(scopeSQL.updateCheckpoint, row[3], row[4], is.ID))
-		default:
-			if known {
-				b.before = append(b.before, exec(scopeSQL.removeCheckpoint, is.ID))
-			}
-			b.after = append(b.after, exec(checkpointSQL.insert, row...))
-		}
-	}
-	for id := range oldCheckpoints {
-		b.before = append(b.before, exec(scopeSQL.removeCheckpoint, id))
-	}
-	return nil
 }
 
 // exec returns the step that runs a statement.
@@ -446,26 +409,18 @@ func (v *view) names(ctx context.Context) (branches []chat.Branch, checkpoints [
 
 // writtenNames returns the branches and checkpoints of a chat as the database has
 // them.
-func (v *view) writtenNames(ctx context.Context) (branches map[string]chat.Branch, checkpoints map[string]chat.Checkpoint, err error) {
-	branches, checkpoints = make(map[string]chat.Branch), make(map[string]chat.Checkpoint)
+func (v *view) writtenNames(ctx context.Context) (branches []chat.Branch, checkpoints []chat.Checkpoint, err error) {
 	if v.fresh {
-		return branches, checkpoints, nil
+		return nil, nil, nil
 	}
 	id := chat.IDOfThread(v.record)
 	err = v.w.DB.Read(ctx, func(c *Conn) error {
 		rows, err := c.Query(ctx, scopeSQL.branchesOf, id)
-		bs, err := all(rows, err, scanBranch)
-		if err != nil {
+		if branches, err = all(rows, err, scanBranch); err != nil {
 			return err
 		}
-		for _, b := range bs {
-			branches[b.ID] = b
-		}
 		rows, err = c.Query(ctx, checkpointSQL.ofChat, id)
-		ks, err := all(rows, err, scanCheckpoint)
-		for _, k := range ks {
-			checkpoints[k.ID] = k
-		}
+		checkpoints, err = all(rows, err, scanCheckpoint)
 		return err
 	})
 	return branches, checkpoints, err

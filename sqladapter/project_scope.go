@@ -11,33 +11,23 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
 var scopeSQL = struct {
 	reach, reachOf, moveReach, farthest Statement
-	updateChat                          Statement
 	branchesOf                          Statement
-	movePin, updateContext              Statement
-	removeBranch, updateBranch          Statement
-	removeCheckpoint, updateCheckpoint  Statement
+	removeBranch, removeCheckpoint      Statement
 }{
 	reach:     `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ?`,
 	reachOf:   `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
 	moveReach: `UPDATE "lineage_reach" SET "last_seq" = ?, "own" = ? WHERE "scope" = ? AND "run_id" = ?`,
 	farthest:  `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
 
-	updateChat: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, "createdAt" = ?, "updatedAt" = ? WHERE "id" = ?`,
-	branchesOf: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ?`,
-	movePin:    `UPDATE "lineage_pins" SET "scope" = ?, "run_id" = ?, "seq" = ? WHERE "id" = ?`,
-	updateContext: `UPDATE "contexts" SET "tip_span_id" = ?, "summary_text" = ?, "summary_embedding" = ?, "system_prompt_override" = ?, ` +
-		`"model_override" = ?, "created_at" = ?, "thread_id" = ?, "chat_id" = ?, "base_span_id" = ?, "span_set_id" = ?, ` +
-		`"summary_content_id" = ?, "overrides" = ?, "metadata" = ? WHERE "id" = ?`,
-
+	branchesOf:       `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ?`,
 	removeBranch:     `DELETE FROM "branches" WHERE "id" = ?`,
-	updateBranch:     `UPDATE "branches" SET "headMessageId" = ?, "isActive" = ?, "createdAt" = ? WHERE "id" = ?`,
 	removeCheckpoint: `DELETE FROM "checkpoints" WHERE "id" = ?`,
-	updateCheckpoint: `UPDATE "checkpoints" SET "messageId" = ?, "createdAt" = ? WHERE "id" = ?`,
 }
 
 // extent is what the database has of a run in a scope. own says which of its messages
@@ -268,8 +258,7 @@ func (w *projection) grow(ctx context.Context, s *scope) error {
 func (v *view) writeChat(ctx context.Context) error {
 	b := &v.w.batch
 	if v.fresh {
-		b.scopes = append(b.scopes, []any{v.key, v.chatID()})
-		b.rows++
+		b.add(tables.Scopes, v.key, v.chatID())
 	}
 	if v.record == nil {
 		return nil
@@ -284,18 +273,17 @@ func (v *view) writeChat(ctx context.Context) error {
 	}
 	title, metadata := optional(db.clean(c.Title)), jsonText(db.cleanJSON(c.Metadata))
 	if c.UserID != "" && !v.w.ChatsOnly {
-		b.addUser(c.UserID)
+		b.need(tables.Users, c.UserID)
 	}
 	if v.fresh {
 		if err := v.w.addValues(ctx, structure.Owner{Scope: structure.ThreadScope, Thread: v.thread}); err != nil {
 			return err
 		}
-		b.chats = append(b.chats, []any{c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt})
-		b.rows++
+		b.add(tables.Chats, c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt)
 		return nil
 	}
-	b.after = append(b.after, exec(scopeSQL.updateChat, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID))
-	b.rows++
+	b.after = append(b.after, exec(sqlOf[tables.Chats].update, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID))
+	b.n++
 	return nil
 }
 
@@ -395,7 +383,7 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 		b := &v.w.batch
 		for i := range s.Blocks {
 			if isErased(s.Blocks[i]) {
-				b.addErased(s.Blocks[i].ID)
+				b.need(tables.Erased, s.Blocks[i].ID.String())
 			}
 		}
 		if last, known := v.w.usages[run]; !v.w.ChatsOnly && (!known || last < s.Span.Ref.Seq) {
@@ -405,7 +393,7 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 			v.w.usages[run] = s.Span.Ref.Seq
 		}
 		parentSpan = s.Span.Ref
-		if b.rows >= v.w.limit || b.bytes >= most {
+		if b.n >= v.w.limit || b.bytes >= most {
 			e.add(b, s.Span.Ref.Seq)
 			if err := v.w.flush(ctx); err != nil {
 				return err
@@ -430,17 +418,12 @@ func (e *entry) add(b *batch, last uint64) {
 	}
 	e.last = last
 	if !e.had {
-		b.reach = append(b.reach, []any{e.key, e.run, last, int64(e.own)})
-		b.rows++
+		b.add(tables.Reach, e.key, e.run, last, int64(e.own))
 		e.had = true
 		return
 	}
-	key, run, own := e.key, e.run, int64(e.own)
-	b.after = append(b.after, func(ctx context.Context, c *Conn) error {
-		_, err := c.Exec(ctx, scopeSQL.moveReach, last, own, key, run)
-		return err
-	})
-	b.rows++
+	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(e.own), e.key, e.run))
+	b.n++
 }
 
 func (v *view) addMessage(m chat.Message) error {
@@ -455,7 +438,7 @@ func (v *view) addMessage(m chat.Message) error {
 	b := &v.w.batch
 	b.messages = append(b.messages, m)
 	b.added++
-	b.rows += 4
+	b.n += 4
 	b.bytes += 2*len(m.Data) + 300
 	return nil
 }

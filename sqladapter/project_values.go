@@ -7,13 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -22,19 +22,16 @@ import (
 // one owner are written in one transaction.
 
 var valueSQL = struct {
-	ofOwner, insert, remove                               Statement
+	ofOwner, remove                                       Statement
 	removeOfOwner, removeOfContexts, parentOf, contextsOf Statement
-	fill, known                                           Statement
+	fill                                                  Statement
 }{
-	ofOwner: `SELECT "id", "latest" FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
-	insert: `INSERT INTO "lineage_values" ("id", "scope", "owner", "key", "value", "content_id", "latest", "set_at", "commit_number", "seen_span_id") ` +
-		`VALUES {rows:10}`,
+	ofOwner:          `SELECT "id", "latest" FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
 	remove:           `DELETE FROM "lineage_values" WHERE "id" IN ({list})`,
 	removeOfOwner:    `DELETE FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
 	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN (SELECT "id" FROM "contexts" WHERE "thread_id" = ?)`,
 	parentOf:         `SELECT "parent_context_id" FROM "contexts" WHERE "id" = ? AND "parent_context_id" IS NOT NULL`,
 	contextsOf:       `SELECT "id" FROM "contexts" WHERE "thread_id" = ?`,
-	known:            `SELECT "id" FROM "lineage_values" WHERE "id" IN ({list})`,
 	fill:             `UPDATE "lineage_values" SET "value" = ? WHERE "content_id" = ?`,
 }
 
@@ -94,7 +91,7 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner) error
 		return nil // what a context deletes is still there, so it never had any
 	}
 	w.batch.values = append(w.batch.values, is)
-	w.batch.rows += 1 + len(is.rows)
+	w.batch.n += 1 + len(is.rows)
 	return nil
 }
 
@@ -106,7 +103,7 @@ func (w *projection) addValue(ctx context.Context, to *ownedValues, v *backend.V
 			value, err = w.body(ctx, blocks[0])
 		}
 		if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
-			w.batch.addErased(v.Content)
+			w.batch.need(tables.Erased, v.Content.String())
 			value, err = nil, nil
 		}
 		if err != nil {
@@ -119,7 +116,7 @@ func (w *projection) addValue(ctx context.Context, to *ownedValues, v *backend.V
 	db := w.DB
 	sum := sha256.Sum256([]byte(to.scope + "\x00" + to.owner + "\x00" + v.Key + "\x00" + strconv.FormatUint(v.Commit, 10)))
 	to.rows = append(to.rows, []any{
-		hex.EncodeToString(sum[:]), to.scope, db.clean(to.owner), db.clean(v.Key), jsonText(db.cleanJSON(value)), hashText(v.Content),
+		hex.EncodeToString(sum[:]), to.scope, db.clean(to.owner), db.clean(v.Key), db.bytesText(value), hashText(v.Content),
 		boolean(latest), v.At.UnixMilli(), int64(v.Commit), seen,
 	})
 	w.batch.bytes += len(value) + 300
@@ -236,8 +233,9 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 				return err
 			}
 		}
-		w.batch.inherited = append(w.batch.inherited, added.rows...)
-		w.batch.rows += len(added.rows)
+		for _, row := range added.rows {
+			w.batch.need(tables.Values, row[0].(string), row[1:]...)
+		}
 		of = above.Parent
 		if forks.at[0], err = structure.InheritedAt(forks.at[0], above.Base, forks.runs); err != nil {
 			return err
@@ -406,15 +404,5 @@ func (c *Conn) replaceValues(ctx context.Context, is ownedValues) error {
 	if err := c.execAll(ctx, valueSQL.remove, gone); err != nil {
 		return err
 	}
-	return c.insert(ctx, valueSQL.insert, added)
-}
-
-// insertInherited inserts rows of values that are not there yet.
-func (c *Conn) insertInherited(ctx context.Context, rows [][]any) error {
-	byID := make(map[string][]any, len(rows))
-	for _, row := range rows {
-		byID[row[0].(string)] = row
-	}
-	ids := slices.Sorted(maps.Keys(byID))
-	return c.insertMissing(ctx, valueSQL.known, valueSQL.insert, ids, func(id string) []any { return byID[id] })
+	return c.insert(ctx, sqlOf[tables.Values].insert, added)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -229,7 +230,7 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 		for _, id := range f.unlisted {
 			again[id] = true
 		}
-		f.unlisted = keys(again)
+		f.unlisted = slices.Sorted(maps.Keys(again))
 		f.matches.drop(again)
 	}
 	for batch := range batches(f.unlisted, searchBatch) {

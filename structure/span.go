@@ -219,6 +219,11 @@ func (u *Usage) Named(dst []*content.ID) []*content.ID {
 	return dst
 }
 
+// Names reports whether the usage names content.
+func (u *Usage) Names(id content.ID) bool {
+	return u.Content == id || !id.IsZero() && (u.Form == id || u.MetadataContent == id)
+}
+
 // CloneBytes gives the usage memory of its own for what are bytes.
 func (u *Usage) CloneBytes() {
 	u.Metadata = bytes.Clone(u.Metadata)

@@ -1,9 +1,11 @@
 package write
 
 import (
+	"context"
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -17,6 +19,22 @@ type Place struct {
 	Fresh bool
 	// Set is the set that the first of the new spans is an alternative in, else zero.
 	Set structure.SpanSetID
+}
+
+// Behind returns the place after a span of a history that goes on in a home: in the span's run
+// if that ends there and belongs to the home.
+func Behind(ctx context.Context, from backend.Reader, at structure.SpanRef, home structure.Home) (Place, error) {
+	p := Place{After: at, Home: home, Fresh: true}
+	if at.IsZero() {
+		return p, nil
+	}
+	run, err := from.Run(ctx, at.Run)
+	if err != nil || run.Home != home {
+		return p, err
+	}
+	last, err := from.Last(ctx, at.Run)
+	p.Fresh = last != at
+	return p, err
 }
 
 // Extend adds a span for each step and returns their addresses. The spans continue the run
@@ -35,9 +53,8 @@ func (b *Batch) Extend(p Place, content []*structure.Block, steps [][]structure.
 	for i, usages := range steps {
 		at.Seq++
 		for k := range usages {
-			for len(content) > 0 && (content[0].ID == usages[k].Content || content[0].ID == usages[k].Form) {
+			for u := &usages[k]; len(content) > 0 && u.Names(content[0].ID); content = content[1:] {
 				b.add(content[0])
-				content = content[1:]
 			}
 		}
 		set := structure.SpanSetID{}

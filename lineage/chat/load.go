@@ -23,6 +23,9 @@ type Loading struct {
 	Messages    iter.Seq2[Message, error]
 	Branches    []Branch
 	Checkpoints []Checkpoint
+	// Said, when not nil, returns what messages are made of where they come from, which is then
+	// what is added. It returns nil for a message that is as its data say.
+	Said func(ctx context.Context, messages []Message) ([]*Said, error)
 	// Problem, when not nil, is told what cannot be loaded and why. Everything else
 	// is.
 	Problem func(err error)
@@ -103,6 +106,8 @@ type version struct {
 	Message
 	// same is set when it only stands elsewhere; then its data is left out.
 	same bool
+	// added is what is added of it.
+	added *addition // nil if it is the same
 }
 
 func (s *loading) load(ctx context.Context) error {
@@ -291,7 +296,7 @@ func (s *loading) replace(m Message, same bool) {
 	if same {
 		m.Data = nil
 	}
-	s.versions = append(s.versions, version{m, same})
+	s.versions = append(s.versions, version{Message: m, same: same})
 	s.waiting[m.ID] = true
 }
 
@@ -305,7 +310,15 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 	known := Message{ID: m.ID, ChatID: m.ChatID, ParentID: m.ParentID, Name: roleOf(step), Type: typeOf(&step.Span.Usages[0])}
 	r := &reading{state: in, messages: form.NewReader(in.from)}
 	known.Data, err = r.data(ctx, step, m.ID)
-	return m.Same(known) || string(known.Data) == "null", err
+	if same := m.Same(known) || string(known.Data) == "null"; same || err != nil || s.from.Said == nil {
+		return same, err
+	}
+	// Databases do not keep all data as they are.
+	said, err := s.said(ctx, []Message{*m})
+	if err != nil || said[0] == nil {
+		return false, err
+	}
+	return looksOf(said[0].Usages) == looksOf(step.Span.Usages), nil
 }
 
 // before returns the span that another one follows.
@@ -353,31 +366,37 @@ func (s *loading) flush(ctx context.Context) error {
 	if len(pending) == 0 {
 		return nil
 	}
-	var spans []structure.SpanRef
-	err := s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
-		t, err := s.chat(ctx, in)
-		if err != nil {
-			return err
-		}
-		items := make([]lineage.Item, len(pending))
-		for i := range pending {
-			_, known, err := in.find(ctx, pending[i].ID, s.thread)
-			if err == nil && known {
-				err = errAddedSince
-			}
+	said, err := s.said(ctx, pending)
+	if err != nil {
+		return err
+	}
+	var last structure.SpanRef
+	list := additions(pending, said)
+	err = s.taking(ctx, list, func() error {
+		return s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+			t, err := s.chat(ctx, in)
 			if err != nil {
 				return err
 			}
-			items[i] = loadedItem(&pending[i])
-			if items[i].Origin, err = in.originIn(ctx, t, &pending[i]); err != nil {
-				return err
+			for i := range pending {
+				_, known, err := in.find(ctx, pending[i].ID, s.thread)
+				if err == nil && known {
+					err = errAddedSince
+				}
+				if err != nil {
+					return err
+				}
 			}
-		}
-		thread, err := tx.Thread(ctx, s.thread)
-		if err == nil {
-			spans, err = thread.Hang(ctx, s.tip, items...)
-		}
-		return err
+			last = s.tip
+			for i := range list {
+				spans, err := s.hang(ctx, tx, in, t, last, list[i])
+				if err != nil {
+					return err
+				}
+				last = spans[len(spans)-1]
+			}
+			return nil
+		})
 	})
 	s.pending, s.bytes = nil, 0
 	if errors.Is(err, errAddedSince) {
@@ -393,7 +412,7 @@ func (s *loading) flush(ctx context.Context) error {
 		return err
 	}
 	s.done.New += len(pending)
-	s.tip = spans[len(spans)-1]
+	s.tip = last
 	return nil
 }
 

@@ -20,9 +20,11 @@ const mostRounds = 10
 func (s *loading) finish(ctx context.Context) error {
 	for round := 1; ; round++ {
 		again := false
-		err := s.commit(ctx, s.at, func(tx *lineage.Tx, in *state) (err error) {
-			again, err = s.finishOnce(ctx, tx, in)
-			return err
+		err := s.takingVersions(ctx, func() error {
+			return s.commit(ctx, s.at, func(tx *lineage.Tx, in *state) (err error) {
+				again, err = s.finishOnce(ctx, tx, in)
+				return err
+			})
 		})
 		if err != nil {
 			return err

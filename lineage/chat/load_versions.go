@@ -66,12 +66,12 @@ func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) 
 				return nil, err
 			}
 			is := link{ref: step.Span.Ref, after: after}
-			if u := sourced(step.Span); u != nil {
+			if u := sourced(step.Span.Usages); u != nil {
 				if is.id = u.SourceID; u.Lookup > versions[is.id] {
 					versions[is.id], h.latest[is.id] = u.Lookup, is.ref
 				}
 			} else {
-				is.looks = looks{after, fmt.Sprint(step.Span.Usages[0].CreatedAt.UnixMilli(), looksOf(step.Span))}
+				is.looks = looks{after, fmt.Sprint(step.Span.Usages[0].CreatedAt.UnixMilli(), looksOf(step.Span.Usages))}
 				h.twins[is.looks] = is.ref
 			}
 			h.all, after = append(h.all, is), is.ref
@@ -83,12 +83,13 @@ func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) 
 	return h, nil
 }
 
-// looksOf returns what a span says, and how, in few bytes.
-func looksOf(s *structure.Span) content.ID {
+// looksOf returns what the usages of a span say, and how, in few bytes.
+func looksOf(usages []structure.Usage) content.ID {
 	var b []byte
-	for i := range s.Usages {
-		u := &s.Usages[i]
-		b = fmt.Appendf(b, "%v %q %q %v %v %v %q\n", u.Kind, u.Role, u.Name, u.Content, u.Form, u.Opaque, u.Extras)
+	for i := range usages {
+		u := &usages[i]
+		b = fmt.Appendf(b, "%v %q %q %q %v %q %v %v %v %q\n",
+			u.Kind, u.Role, u.Name, u.Document, u.Revision, u.Filename, u.Content, u.Form, u.Opaque, u.Extras)
 	}
 	return content.Sum(b)
 }
@@ -139,7 +140,7 @@ func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *struc
 	s.circular = nil
 	any, fresh := false, make(map[string]bool)
 	for i := range s.versions {
-		added, err := s.renewVersion(ctx, thread, in, h, &s.versions[i])
+		added, err := s.renewVersion(ctx, tx, thread, in, h, &s.versions[i])
 		if err != nil {
 			return nil, false, err
 		}
@@ -172,7 +173,7 @@ func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *struc
 }
 
 // renewVersion adds a new version, unless it is there.
-func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *state, h *history, v *version) (added bool, err error) {
+func (s *loading) renewVersion(ctx context.Context, tx *lineage.Tx, thread *lineage.Thread, in *state, h *history, v *version) (added bool, err error) {
 	parent := structure.SpanRef{}
 	if v.ParentID != "" {
 		var known bool
@@ -204,22 +205,45 @@ func (s *loading) renewVersion(ctx context.Context, thread *lineage.Thread, in *
 	if v.same {
 		is, err = s.sayAgain(ctx, thread, parent, was)
 	} else {
-		item := loadedItem(&v.Message)
-		if item.Origin, err = s.originOf(ctx, in, h, &v.Message); err != nil {
-			return false, err
-		}
-		if known {
-			entries, err := s.store.Span(ctx, was)
-			if err != nil {
-				return false, err
-			}
-			item.Origin.Kind, item.Origin.ParentID = content.OriginOfRole(item.Role), entries[0].Content
-		}
-		is, err = thread.HangTogether(ctx, parent, item)
+		is, err = s.addVersion(ctx, tx, in, h, v, parent, known, was)
 	}
 	h.latest[v.ID] = is
 	h.add(is, parent, v.ID)
 	return true, err
+}
+
+// addVersion adds a new version behind a span. was is the version before it, if it is known.
+func (s *loading) addVersion(
+	ctx context.Context, tx *lineage.Tx, in *state, h *history, v *version, parent structure.SpanRef, known bool, was structure.SpanRef,
+) (structure.SpanRef, error) {
+	if v.added.said != nil {
+		t, err := s.chat(ctx, in)
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		spans, err := s.hang(ctx, tx, in, t, parent, v.added)
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		return spans[0], nil
+	}
+	item := loadedItem(&v.Message)
+	var err error
+	if item.Origin, err = s.originOf(ctx, in, h, &v.Message); err != nil {
+		return structure.SpanRef{}, err
+	}
+	if known {
+		entries, err := s.store.Span(ctx, was)
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		item.Origin.Kind, item.Origin.ParentID = content.OriginOfRole(item.Role), entries[0].Content
+	}
+	thread, err := tx.Thread(ctx, s.thread)
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	return thread.HangTogether(ctx, parent, item)
 }
 
 // originOf returns the origin of a new version. What it was derived from may have a new version,

@@ -97,7 +97,7 @@ func (r *reading) nodesOf(ctx context.Context, part backend.Extent, nodes []node
 			return nil, err
 		}
 		n := node{GraphNode: m.Node(), commit: step.Commit, position: step.Position, at: step.Span.Ref, after: after}
-		if u := sourced(step.Span); home && u != nil {
+		if u := sourced(step.Span.Usages); home && u != nil {
 			n.source, n.version = u.SourceID, u.Lookup
 		}
 		nodes, after = append(nodes, n), step.Span.Ref

@@ -29,11 +29,11 @@ func (s *state) reading(t *structure.Thread) *reading {
 	return &reading{state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
 }
 
-// sourced returns the usage of a span that has the id that its message was added with, nil
+// sourced returns the one of a span's usages that has the id that its message was added with, nil
 // if there is none.
-func sourced(s *structure.Span) *structure.Usage {
-	for i := range s.Usages {
-		if u := &s.Usages[i]; u.SourceID != "" && u.Lookup > 0 {
+func sourced(usages []structure.Usage) *structure.Usage {
+	for i := range usages {
+		if u := &usages[i]; u.SourceID != "" && u.Lookup > 0 {
 			return u
 		}
 	}
@@ -43,7 +43,7 @@ func sourced(s *structure.Span) *structure.Usage {
 // id returns the id of the message that a span is: the one that it was added with to this
 // chat, if it is the latest version of that message, whatever it follows.
 func (r *reading) id(ctx context.Context, s *structure.Span) (string, error) {
-	if u := sourced(s); u != nil {
+	if u := sourced(s.Usages); u != nil {
 		own, err := r.isOwn(ctx, u.SourceID, s.Ref)
 		if own || err != nil {
 			return u.SourceID, err

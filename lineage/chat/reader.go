@@ -33,7 +33,7 @@ func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) {
 // SourceID returns the id that the message that a span is was added with, empty where there
 // is none.
 func (r *ThreadReader) SourceID(s *structure.Span) string {
-	if u := sourced(s); u != nil {
+	if u := sourced(s.Usages); u != nil {
 		return u.SourceID
 	}
 	return ""

@@ -73,7 +73,7 @@ func (s *suite) testRows(t *testing.T) {
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE chatId = 'second'`))
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "spans"`))
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "message_usages"`))
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
+	require.Equal(t, 3, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`), "two texts and a form")
 	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "id" = 'm2' AND parentId = 'm1'`))
 	requireChats(t, store, db)
 
@@ -163,7 +163,7 @@ func (s *suite) testFollows(t *testing.T) {
 	require.True(t, gone)
 	same()
 	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages"`))
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`), "a text and a form")
 	converse(t, chats, "a", say("m1", "another one"))
 	same()
 }

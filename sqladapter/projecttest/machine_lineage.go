@@ -2,14 +2,18 @@ package projecttest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message/messagetest"
 )
 
 func (m *machine) keep(c *lineage.Context, err error) error {
@@ -77,25 +81,61 @@ func (m *machine) setValue(t *rapid.T) error {
 }
 
 func (m *machine) item(t *rapid.T) lineage.Item {
+	item := m.unnamedItem(t)
+	if item.Metadata == nil && rapid.IntRange(0, 5).Draw(t, "with metadata") == 0 {
+		item.Metadata = []byte(rapid.SampledFrom([]string{`{"k": 1.0}`, `{"title":"what was said \u0000"}`, `{"type":"fragment"}`, "no JSON", ""}).Draw(t, "metadata"))
+	}
+	switch {
+	case m.shared && rapid.Bool().Draw(t, "shared id"):
+		return item.WithID(fmt.Sprint(rapid.IntRange(1, 9).Draw(t, "id")))
+	case rapid.IntRange(0, 2).Draw(t, "id of its own") == 0:
+		m.n++
+		return item.WithID(fmt.Sprintf("x%d", m.n))
+	}
+	return item
+}
+
+// unnamedItem returns an item of any kind, without an id.
+func (m *machine) unnamedItem(t *rapid.T) lineage.Item {
 	body := []byte(m.text(t))
 	m.note(body)
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
 		return lineage.Item{Kind: lineage.Asset, Filename: "a.png", Body: body, Type: "image/png"}
 	case 1:
 		return lineage.Item{Kind: lineage.Document, Document: "doc", Revision: 3, Body: body}
 	case 2:
-		return lineage.Item{Role: "assistant", Body: body, Origin: lineage.Origin{UserID: "eve", ModelID: "model", Kind: content.OriginAssistant}}
-	}
-	switch said := lineage.User(string(body)); {
-	case m.shared && rapid.Bool().Draw(t, "shared id"):
-		return said.WithID(fmt.Sprint(rapid.IntRange(1, 9).Draw(t, "id")))
-	case rapid.IntRange(0, 2).Draw(t, "id of its own") == 0:
-		m.n++
-		return said.WithID(fmt.Sprintf("x%d", m.n))
-	default:
+		return lineage.Item{Role: "assistant", Body: body, Origin: lineage.Origin{UserID: "eve", ModelID: "model", SourceID: "s", Kind: content.OriginAssistant}}
+	case 3:
+		return lineage.ToolResult("look", string(body))
+	case 4:
+		large := []byte(strings.Repeat(string(body)+" ", 70_000/len(body)))
+		m.note(large)
+		if rapid.Bool().Draw(t, "large file") {
+			return lineage.Item{Kind: lineage.Asset, Filename: "large.txt", Body: large, Type: "text/plain"}
+		}
+		data, _ := json.Marshal(map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": string(large)}, map[string]any{"type": "text", "text": string(body)}}})
+		return lineage.Item{Role: "user", Body: data, Type: content.TypeJSON}
+	case 5, 6, 7:
+		all := messagetest.Wild(t)
+		if len(all) == 0 {
+			break
+		}
+		is := rapid.SampledFrom(all).Draw(t, "message")
+		said := lineage.Item{Role: cmp.Or(is.Role, "user"), Body: []byte(is.Bytes), Type: is.Type}
+		if rapid.IntRange(0, 4).Draw(t, "named") == 0 {
+			said.Name = "Ann"
+		}
+		if pieces, ok := form.Split(said.Body, said.Role); ok && is.Type == content.TypeJSON {
+			for _, p := range pieces.Pieces {
+				m.note(p.Body)
+			}
+		}
 		return said
+	case 8:
+		return lineage.Item{Role: "user", Body: body, Type: rapid.SampledFrom([]string{"text/markdown", "text/html", "application/x-own"}).Draw(t, "type")}
 	}
+	return lineage.User(string(body))
 }
 
 // hang adds messages to a thread behind what any context has.

@@ -77,6 +77,7 @@ func Run(t *testing.T, config Config) {
 		{"ImportUsers", s.testImportUsers},
 		{"ImportProblems", s.testImportProblems},
 		{"ImportRandom", s.testImportRandom},
+		{"Lossless", s.testLossless},
 		{"Diverged", s.testDiverged},
 		{"ImportLarge", s.testImportLarge},
 		{"ImportChanged", s.testImportChanged},

@@ -24,7 +24,8 @@ CREATE TABLE [content_blocks] (
   [origin_source_id] NVARCHAR(MAX),
   [origin_parent_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [content_blocks] ([id]),
   [created_at] BIGINT NOT NULL,
-  [size] BIGINT NOT NULL
+  [size] BIGINT NOT NULL,
+  [erased] BIGINT NOT NULL -- 1 where the bytes were erased
 );
 CREATE INDEX [lineage_content_blocks_parent] ON [content_blocks] ([origin_parent_id]);
 CREATE INDEX [lineage_content_blocks_user] ON [content_blocks] ([origin_user_id]);
@@ -74,9 +75,11 @@ CREATE INDEX [lineage_contexts_tip] ON [contexts] ([tip_span_id]);
 CREATE INDEX [lineage_contexts_thread] ON [contexts] ([thread_id]);
 CREATE INDEX [lineage_contexts_summary] ON [contexts] ([summary_content_id]);
 
--- An appearance of content: as a message, as a revision of a document ("name" is the
--- document) or as an asset ("name" is its file name). The type and origin are those
--- of this appearance, as far as it states them: without a user it is of the chat's.
+-- An appearance of content: as a message, a part of the message before it ("name" is the
+-- tool), a revision of a document ("name" is the document) or an asset ("name" is its file
+-- name). The type and origin are those of this appearance, as far as it states them: without a
+-- user it is of the chat's. A message of JSON is its content, its parts and a form, which is the
+-- JSON around them.
 CREATE TABLE [message_usages] (
   [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
   [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [content_blocks] ([id]),
@@ -94,9 +97,17 @@ CREATE TABLE [message_usages] (
   [origin_user_id] NVARCHAR(255) COLLATE Latin1_General_BIN2,
   [origin_model_id] NVARCHAR(MAX),
   [origin_source_id] NVARCHAR(MAX),
-  [origin_parent_id] NVARCHAR(MAX)
+  [origin_parent_id] NVARCHAR(MAX),
+  [piece] NVARCHAR(MAX), -- what a message or a part says: text, reasoning, input, output, file, data
+  [opaque] BIGINT NOT NULL, -- 1 where the content is a whole message of JSON
+  [form_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [content_blocks] ([id]),
+  [extras] VARBINARY(MAX), -- values that the form leaves out, each behind its length as a varint
+  [lookup] BIGINT NOT NULL, -- n for the n-th version of the message with this source_id
+  [metadata_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [content_blocks] ([id]) -- metadata that is content
 );
 CREATE INDEX [lineage_message_usages_content] ON [message_usages] ([content_id]);
+CREATE INDEX [lineage_message_usages_form] ON [message_usages] ([form_id]);
+CREATE INDEX [lineage_message_usages_metadata] ON [message_usages] ([metadata_id]);
 CREATE INDEX [lineage_message_usages_span] ON [message_usages] ([span_id]);
 CREATE INDEX [lineage_message_usages_user] ON [message_usages] ([origin_user_id]);
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // Statement is a statement and where it is: the variable or function, and the field.
@@ -58,7 +59,8 @@ func (s Statement) Most(limits sqladapter.Limits) int {
 }
 
 // In returns the statements in the files of directories: the values of fields of
-// variables whose names end with SQL, and of SearchSyntax.
+// variables whose names end with SQL, and of SearchSyntax. Those of the tables of a projection
+// are among them.
 func In(dirs ...string) ([]Statement, error) {
 	var found []Statement
 	for _, dir := range dirs {
@@ -81,6 +83,11 @@ func In(dirs ...string) ([]Statement, error) {
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("statements in %q: %w", dirs, fs.ErrNotExist)
+	}
+	for _, t := range tables.All {
+		for name, text := range t.Statements() {
+			found = append(found, Statement{t.Name + "." + name, sqladapter.Statement(text)})
+		}
 	}
 	slices.SortFunc(found, func(a, b Statement) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil

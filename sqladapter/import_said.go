@@ -1,0 +1,230 @@
+package sqladapter
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A projection has the usages of the spans that its messages are, so that an import brings
+// messages as they were said, and not only the data that databases show.
+
+var saidSQL = struct {
+	threadOf, ownSpans, blocks Statement
+}{
+	threadOf: `SELECT "scope" FROM "lineage_scopes" WHERE "chat_id" = ?`,
+	ownSpans: `SELECT u."source_id", u."span_id" FROM "lineage_reach" r ` +
+		`JOIN "spans" s ON s."run_id" = r."run_id" AND s."seq" <= r."last_seq" JOIN "message_usages" u ON u."span_id" = s."id" ` +
+		`WHERE r."scope" = ? AND r."own" > 0 AND (r."own" = 1 OR s."seq" < r."own") AND u."lookup" > 0 ORDER BY u."lookup"`,
+	blocks: `SELECT "id", "content_type", "origin_kind", "origin_parent_id", "created_at", "size", "erased", ` +
+		`CASE WHEN "size" <= ? THEN "body" END AS "body" FROM "content_blocks" WHERE "id" IN ({list})`,
+}
+
+// saidReader returns what reads what messages of a chat are made of.
+func (db *DB) saidReader(ctx context.Context, chatID string) (func(context.Context, []chat.Message) ([]*chat.Said, error), error) {
+	r := &saidReader{db: db, own: make(map[string]string)}
+	err := db.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, saidSQL.threadOf, chatID)
+		thread, err := first(rows, err, scanString)
+		if err != nil || thread == nil {
+			return err
+		}
+		r.thread = *thread
+		rows, err = c.Query(ctx, saidSQL.ownSpans, r.thread)
+		own, err := all(rows, err, scanLink)
+		for _, l := range own { // of versions the latest comes last
+			r.own[l.id] = l.parent
+		}
+		return err
+	})
+	return r.read, err
+}
+
+type saidReader struct {
+	db     *DB
+	thread string
+	own    map[string]string // spans by the ids of their messages
+}
+
+// spanOf returns the span that a message is, empty if it is none: another program added it.
+func (r *saidReader) spanOf(id string) string {
+	if span, ok := r.own[id]; ok {
+		return span
+	}
+	span, ok := strings.CutPrefix(id, r.thread+"/")
+	if !ok || r.thread == "" {
+		return ""
+	}
+	return span
+}
+
+// read returns what messages are made of. Where the row of a message says something else,
+// another program changed it: then it is as its data say.
+func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat.Said, error) {
+	said := make([]*chat.Said, len(messages))
+	var spans []string
+	for _, m := range messages {
+		if span := r.spanOf(m.ID); span != "" {
+			spans = append(spans, span)
+		}
+	}
+	usages, err := r.usages(ctx, spans)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, of := range usages {
+		for i := range of {
+			ids = append(ids, of[i].Content.String())
+		}
+	}
+	blocks, err := r.db.blocksUpTo(ctx, ids, content.InlineLimit)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range messages {
+		of := usages[r.spanOf(m.ID)]
+		if len(of) == 0 {
+			continue
+		}
+		is, err := r.isSaid(ctx, m, of, blocks)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			said[i] = &chat.Said{Usages: of, From: projectedContent{r.db}}
+		}
+	}
+	return said, nil
+}
+
+// usages returns the usages of spans, in their order.
+func (r *saidReader) usages(ctx context.Context, spans []string) (map[string][]structure.Usage, error) {
+	found, err := lookup(ctx, r.db, sqlOf[tables.Usages].of, spans, scanUsage)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b usageAt) int { return cmp.Or(strings.Compare(a.span, b.span), cmp.Compare(a.place, b.place)) })
+	usages := make(map[string][]structure.Usage)
+	for _, u := range found {
+		usages[u.span] = append(usages[u.span], u.Usage)
+	}
+	return usages, nil
+}
+
+// isSaid reports whether a message says what usages say.
+func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []structure.Usage, blocks map[string]*structure.Block) (bool, error) {
+	said := make([]*structure.Block, len(usages))
+	for i := range usages {
+		for _, id := range usages[i].Named(nil) {
+			if b := blocks[id.String()]; b != nil && b.Size > mostBody {
+				return false, nil
+			}
+		}
+		b := blocks[usages[i].Content.String()]
+		if b == nil {
+			return false, nil
+		}
+		said[i] = b
+	}
+	told, err := chat.Tell(ctx, projectedContent{r.db}, usages, said, m.ID)
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	db := r.db
+	told.ChatID, told.ParentID = m.ChatID, m.ParentID
+	told.Name, told.Type, told.Data = db.clean(told.Name), db.clean(told.Type), db.cleanJSON(told.Data)
+	return told.Same(m), err
+}
+
+// projectedContent reads the content of a projection.
+type projectedContent struct{ db *DB }
+
+// Chunks implements form.Blocks: a database has whole bodies.
+func (projectedContent) Chunks(context.Context, []content.Key) ([][]byte, error) {
+	return nil, fmt.Errorf("chunk: %w", lineage.ErrNotFound)
+}
+
+// Blocks implements form.Blocks, with the whole body of each.
+func (p projectedContent) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	blocks := make([]*structure.Block, len(ids))
+	for i, id := range ids {
+		found, err := p.db.blocksUpTo(ctx, []string{id.String()}, mostBody)
+		if err != nil {
+			return nil, err
+		}
+		b := found[id.String()]
+		switch {
+		case b == nil || b.Size > mostBody:
+			return nil, fmt.Errorf("content %v: %w", id, lineage.ErrNotFound)
+		case isErased(b):
+			return nil, fmt.Errorf("content %v: %w", id, lineage.ErrErased)
+		case content.Sum(b.Body) != id:
+			return nil, &TableError{Table: tables.Blocks.Name, Err: ErrCorrupt, Detail: "the body of content " + id.String() + " is another"}
+		}
+		blocks[i] = b
+	}
+	return blocks, nil
+}
+
+// blocksUpTo returns content of a projection by its ids, with bodies up to a size.
+func (db *DB) blocksUpTo(ctx context.Context, ids []string, most int) (map[string]*structure.Block, error) {
+	found := make(map[string]*structure.Block, len(ids))
+	for part := range batches(ids, 200) {
+		err := db.Read(ctx, func(c *Conn) error {
+			list := padded(part)
+			rows, err := c.QueryN(ctx, saidSQL.blocks, len(list), append([]any{most}, list...)...)
+			blocks, err := all(rows, err, scanBlock)
+			for _, b := range blocks {
+				found[b.ID.String()] = b
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func scanBlock(rows *sql.Rows) (*structure.Block, error) {
+	var id, kind string
+	var parent sql.NullString
+	var created int64
+	var erased bool
+	b := structure.Described(content.Block{})
+	err := rows.Scan(&id, &b.Type, &kind, &parent, &created, &b.Size, &erased, &b.Body)
+	if err != nil {
+		return nil, err
+	}
+	if b.ID, err = content.ParseID(id); err == nil {
+		b.Origin.Kind, err = content.ParseOriginKind(kind)
+	}
+	if err == nil && parent.Valid {
+		b.Origin.ParentID, err = content.ParseID(parent.String)
+	}
+	if err != nil {
+		return nil, &TableError{Table: tables.Blocks.Name, Err: ErrCorrupt, Detail: fmt.Sprintf("row %q: %v", id, err)}
+	}
+	b.CreatedAt = time.UnixMilli(created).UTC()
+	switch {
+	case erased:
+		b.Body = nil
+	case b.Size > content.InlineLimit && b.Body == nil:
+		b.Tree.Size = b.Size // it does not come along
+	case b.Body == nil:
+		b.Body = []byte{}
+	}
+	return b, nil
+}

@@ -1,0 +1,119 @@
+// Package tables describes the tables of a projection, and makes the statements that each of
+// them needs. Statements are in the syntax of sqladapter.Statement.
+package tables
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Table is a table. Its first column is its key.
+type Table struct {
+	Name    string
+	Columns []string
+	// Fixed is how many of the first columns of a row never change.
+	Fixed int
+	// Of is the column of what rows belong to, if they are looked for by that.
+	Of string
+}
+
+// The documented tables of chats, and where messages come from.
+var (
+	Chats       = New("chats", 1, "id userId title metadata createdAt updatedAt")
+	Messages    = New("messages", 1, "id chatId parentId name type data createdAt")
+	Branches    = New("branches", 3, "id chatId name headMessageId isActive createdAt")
+	Checkpoints = New("checkpoints", 3, "id chatId name messageId createdAt")
+	Origins     = New("lineage_origins", 1, "messageId userId modelId sourceId derivedFrom")
+)
+
+// The tables of content and structure.
+var (
+	Users  = New("users", 1, "id")
+	Blocks = New("content_blocks", 1, "id content_type body origin_kind origin_user_id origin_model_id origin_source_id origin_parent_id "+
+		"created_at size erased")
+	Sets   = New("span_sets", 1, "id parent_span_id alternatives created_at")
+	Spans  = New("spans", 1, "id parent_span_id span_set_id run_id seq position")
+	Usages = New("message_usages", 1, "id content_id role created_at span_id place kind name revision content_type source_id metadata "+
+		"origin_kind origin_user_id origin_model_id origin_source_id origin_parent_id piece opaque form_id extras lookup metadata_id").of("span_id")
+	Contexts = New("contexts", 2, "id parent_context_id tip_span_id summary_text summary_embedding system_prompt_override model_override created_at "+
+		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata").of("chat_id")
+	Values = New("lineage_values", 1, "id scope owner key value content_id latest set_at commit_number seen_span_id")
+)
+
+// The tables that say what has been projected.
+var (
+	Scopes  = New("lineage_scopes", 1, "scope chat_id")
+	Reach   = New("lineage_reach", 1, "scope run_id last_seq own")
+	Pins    = New("lineage_pins", 1, "id scope run_id seq")
+	Erased  = New("lineage_erased", 1, "content_id")
+	Orphans = New("lineage_orphans", 1, "content_id")
+)
+
+// All are the tables.
+var All = []*Table{
+	Chats, Messages, Branches, Checkpoints, Origins, Users, Blocks, Sets, Spans, Usages, Contexts, Values, Scopes, Reach, Pins, Erased, Orphans,
+}
+
+// New returns a table with columns that have spaces between them.
+func New(name string, fixed int, columns string) *Table {
+	return &Table{Name: name, Columns: strings.Fields(columns), Fixed: fixed}
+}
+
+func (t *Table) of(column string) *Table {
+	t.Of = column
+	return t
+}
+
+// Statements returns the statements by their names.
+func (t *Table) Statements() map[string]string {
+	all := map[string]string{"insert": t.Insert(), "select": t.Select(), "known": t.Known(), "page": t.Page(), "count": t.Count()}
+	if len(t.Columns) > t.Fixed {
+		all["update"] = t.Update()
+	}
+	if t.Of != "" {
+		all["of"] = t.SelectOf()
+	}
+	return all
+}
+
+// Insert inserts rows.
+func (t *Table) Insert() string {
+	return fmt.Sprintf(`INSERT INTO %q (%s) VALUES {rows:%d}`, t.Name, t.list(""), len(t.Columns))
+}
+
+// Select finds the rows with a list of keys.
+func (t *Table) Select() string { return t.selectBy(t.Columns[0]) }
+
+// SelectOf finds the rows of a list of what rows belong to.
+func (t *Table) SelectOf() string { return t.selectBy(t.Of) }
+
+func (t *Table) selectBy(column string) string {
+	return fmt.Sprintf(`SELECT %s FROM %q WHERE %q IN ({list})`, t.list(""), t.Name, column)
+}
+
+// Known finds which of a list of keys are there.
+func (t *Table) Known() string {
+	return fmt.Sprintf(`SELECT %q FROM %q WHERE %[1]q IN ({list})`, t.Columns[0], t.Name)
+}
+
+// Update writes the columns that can change of the row with a key, which is the last parameter.
+func (t *Table) Update() string {
+	return fmt.Sprintf(`UPDATE %q SET %s WHERE %q = ?`, t.Name, (&Table{Columns: t.Columns[t.Fixed:]}).list(" = ?"), t.Columns[0])
+}
+
+// Page finds the keys behind one.
+func (t *Table) Page() string {
+	return fmt.Sprintf(`SELECT %q FROM %q WHERE %[1]q > ? ORDER BY %[1]q {limit}`, t.Columns[0], t.Name)
+}
+
+// Count counts the rows.
+func (t *Table) Count() string { return fmt.Sprintf(`SELECT COUNT(*) AS "count" FROM %q`, t.Name) }
+
+// list returns the columns with commas between them, each with something behind it.
+func (t *Table) list(behind string) string {
+	columns := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		columns[i] = `"` + c + `"` + behind
+	}
+	return strings.Join(columns, ", ")
+}

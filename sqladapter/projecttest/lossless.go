@@ -1,0 +1,117 @@
+package projecttest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// testLossless takes stores through a database into an empty store, which then says the same:
+// each byte of each message, and what it is made of. Projected again, the rows are the same.
+func (s *suite) testLossless(t *testing.T) {
+	s.check(t, func(r *rapid.T) {
+		from, place := newStore(t), s.New(t)
+		db := s.open(r, place)
+		defer db.Close()
+		m := newMachine(from)
+		m.shared = rapid.IntRange(0, 3).Draw(r, "shared ids") == 0
+		for range rapid.IntRange(1, 60).Draw(r, "steps") {
+			m.step(r)
+		}
+		s.project(r, from, db)
+		to := newStore(t)
+		var problems []string
+		_, err := sqladapter.Import(bg, db, to, sqladapter.ImportOptions{Problem: func(id string, err error) {
+			problems = append(problems, fmt.Sprint(id, ": ", err))
+		}})
+		require.NoError(r, err)
+		require.Empty(r, problems)
+		require.Equal(r, told(r, from), told(r, to))
+
+		again := s.New(t)
+		second := s.open(r, again)
+		defer second.Close()
+		s.project(r, to, second)
+		require.Empty(r, differences(r, to, second))
+		requireSame(r, s.untimed(chatRows(r, place)), s.untimed(chatRows(r, again)))
+		require.Equal(r, dumpTable(r, place, "lineage_origins"), dumpTable(r, again, "lineage_origins"))
+		require.Equal(r, dumpTable(r, place, "messages_fts"), dumpTable(r, again, "messages_fts"))
+
+		head, err := to.View().Head(bg)
+		require.NoError(r, err)
+		s.doImport(r, db, to)
+		now, err := to.View().Head(bg)
+		require.NoError(r, err)
+		require.Equal(r, head, now, "importing again changes nothing")
+	})
+}
+
+// untimed leaves out when chats were updated: the messages that a chat shares with another are
+// its own in the other store, and count.
+func (s *suite) untimed(rows map[string][]string) map[string][]string {
+	for i, row := range rows["chats"] {
+		at := max(strings.Index(row, "updatedAt="), strings.Index(row, "updatedat="))
+		rows["chats"][i] = row[:at]
+	}
+	return rows
+}
+
+// told lists what a store says, by names that do not depend on it: each line is a context or a
+// position of a history.
+func told(t require.TestingT, store *lineage.Store) []string {
+	lines := make(map[string]bool)
+	chats := chat.On(store)
+	for info, err := range chats.ListChats(bg, chat.ListOptions{}) {
+		require.NoError(t, err)
+		thread, err := store.FindThread(bg, info.ID)
+		if errors.Is(err, lineage.ErrNotFound) {
+			id, failed := lineage.ParseThreadID(info.ID)
+			require.NoError(t, failed)
+			thread, err = store.Thread(bg, id)
+		}
+		require.NoError(t, err)
+		g, err := chats.Graph(bg, info.ID)
+		require.NoError(t, err)
+		for _, n := range g.Nodes {
+			m, err := chats.Message(bg, n.ID)
+			require.NoError(t, err)
+			lines[fmt.Sprintf("%s: message %s after %q: %s %q %s at %d by %+v", info.ID, n.ID, n.ParentID, m.Name, m.Type, m.Data, m.CreatedAt, m.Origin)] = true
+		}
+		for c, err := range thread.Contexts(bg) {
+			require.NoError(t, err)
+			at, err := c.Digest(bg)
+			require.NoError(t, err)
+			name := fmt.Sprintf("%s: context %v", info.ID, c.ID())
+			lines[fmt.Sprintf("%s: %v", name, at)] = true
+			entries, err := c.All(bg)
+			require.NoError(t, err)
+			for _, e := range entries {
+				lines[name+": "+toldEntry(t, store, e)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(lines))
+}
+
+func toldEntry(t require.TestingT, store *lineage.Store, e *lineage.Entry) string {
+	original, err := store.Original(bg, e)
+	if !errors.Is(err, lineage.ErrErased) {
+		require.NoError(t, err)
+	}
+	line := fmt.Sprintf("%d.%d %v %q %q %q %d %q %v %q %+v %q %d", e.Position, e.Index, e.Kind, e.Role, e.Name, e.Document, e.Revision, e.Filename,
+		e.Content, e.Type, e.Origin, e.Metadata, e.CreatedAt.UnixMilli())
+	for _, p := range e.Pieces {
+		line += fmt.Sprintf(" [%v %q %v %q %v %q]", p.Kind, p.Tool, p.Content, p.Type, p.Erased, p.Body)
+	}
+	return fmt.Sprintf("%s: %v %q", line, e.Erased, original)
+}
