@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,9 @@ import (
 // which are left out here.
 
 var listSQL = struct {
-	newest, oldest, newestOfUser, oldestOfUser, latest Statement
+	newest, oldest, newestOfUser, oldestOfUser, latest, byIDs Statement
 }{
+	byIDs: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list})`,
 	newest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" ` +
 		`WHERE "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" < ? OR "updatedAt" = ? AND "id" < ?) ` +
 		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
@@ -49,9 +51,14 @@ type listing struct {
 	// at is the chat behind which the next page begins.
 	at   listKey
 	like [2]string
+	// size is how many chats the next page has, before filters that the database does not apply.
+	size int
 	// metadata are the parameters of filters that the database applies, as many as filters.
 	metadata []any
 	filters  int
+	// byKeys says that the list is what is left of keys.
+	byKeys bool
+	keys   []listKey
 }
 
 // listKey is a place in a list of chats.
@@ -137,6 +144,10 @@ func (s *chatStore) list(ctx context.Context, o chat.ListOptions) (*listing, err
 			return nil, err
 		}
 	}
+	l.size = listPage
+	if o.Limit > 0 {
+		l.size = min(listPage, o.Limit+o.Offset)
+	}
 	l.like = [2]string{likePrefix(o.IDPrefix, false), likePrefix(o.TitlePrefix, true)}
 	for _, f := range o.Metadata {
 		if args, ok := s.db.metadataArgs(f); ok {
@@ -144,19 +155,92 @@ func (s *chatStore) list(ctx context.Context, o chat.ListOptions) (*listing, err
 			l.filters++
 		}
 	}
+	if l.filters > 0 && s.db.syntax.Metadata.Keys != "" {
+		return l, l.readKeys(ctx)
+	}
 	return l, nil
+}
+
+// readKeys reads the keys of the chats that pass the filters for metadata, unless they are many:
+// then going through all chats in order soon finds a page of them.
+func (l *listing) readKeys(ctx context.Context) error {
+	syntax := l.db.syntax.Metadata
+	statement, args, from, to := syntax.Keys, []any(nil), l.from, l.to
+	if l.UserID != "" {
+		statement, args = syntax.KeysOfUser, []any{l.UserID}
+	}
+	if l.Oldest {
+		from = max(from, l.at.updated)
+	} else {
+		to = min(to, l.at.updated)
+	}
+	args = append(append(append(args, from, to), l.metadata...), l.at.id)
+	return l.db.Read(ctx, func(c *Conn) error {
+		l.keys, l.byKeys = nil, false
+		rows, err := c.QueryN(ctx, statement, l.filters, args...)
+		if err != nil {
+			return matched(err)
+		}
+		defer rows.Close()
+		n := 0
+		for rows.Next() {
+			var k listKey
+			var less bool
+			if err := rows.Scan(&k.id, &k.updated, &less); err != nil {
+				return err
+			}
+			n++
+			if k.updated != l.at.updated || l.Oldest && !less && k.id != l.at.id || !l.Oldest && less {
+				l.keys = append(l.keys, k)
+			}
+		}
+		if l.Oldest {
+			slices.Reverse(l.keys)
+		}
+		l.byKeys = n <= syntax.Few
+		return rows.Err()
+	})
+}
+
+// nextOfKeys is next where the keys are known.
+func (l *listing) nextOfKeys(ctx context.Context, limit int) (page []chat.Chat, more bool, err error) {
+	var ids []string
+	for _, k := range l.keys[:min(limit, len(l.keys))] {
+		ids = append(ids, k.id)
+	}
+	l.keys = l.keys[len(ids):]
+	if len(ids) == 0 {
+		return nil, false, nil
+	}
+	found := make(map[string]chat.Chat, len(ids))
+	err = l.db.Read(ctx, func(c *Conn) error {
+		args := padded(ids)
+		rows, err := c.QueryN(ctx, listSQL.byIDs, len(args), args...)
+		chats, err := all(rows, err, scanChat)
+		for _, is := range chats {
+			found[is.ID] = is
+		}
+		return err
+	})
+	for _, id := range ids {
+		if is, ok := found[id]; ok && l.Passes(is) {
+			page = append(page, is)
+		}
+	}
+	return page, len(l.keys) > 0, err
 }
 
 // next returns the next chats that pass the filters, and whether there may be more.
 func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err error) {
+	limit := l.size
+	l.size = min(2*limit, listPage)
+	if l.byKeys {
+		return l.nextOfKeys(ctx, limit)
+	}
 	statement := map[[2]bool]Statement{
 		{false, false}: listSQL.newest, {false, true}: listSQL.oldest,
 		{true, false}: listSQL.newestOfUser, {true, true}: listSQL.oldestOfUser,
 	}[[2]bool{l.UserID != "", l.Oldest}]
-	limit := listPage
-	if l.Limit > 0 {
-		limit = min(limit, l.Limit+l.Offset)
-	}
 	var args []any
 	if l.UserID != "" {
 		args = append(args, l.UserID)
@@ -210,6 +294,12 @@ type MetadataSyntax struct {
 	// Condition is true of a row of chats, for parameters that Args makes.
 	Condition func(parameter func() string) string
 	Args      func(MetadataValue) []any
+	// Keys and KeysOfUser, where an index finds the chats that pass, read the id and the time of the
+	// last update of those in a range of times, newest first, and whether the id is before another.
+	// They read one more than Few, or all. Their parameters are the user, the range, those of Args,
+	// and the other id.
+	Keys, KeysOfUser Statement
+	Few              int
 }
 
 // MetadataValue is a value that metadata must have.

@@ -36,6 +36,9 @@ const (
 	deepestQuery = 50
 	longestQuery = 16 << 10
 	defaultNear  = 10
+	// mostAlternatives is how many phrases may be joined by OR and NOT. Each of them is
+	// looked for in most messages.
+	mostAlternatives = 256
 )
 
 var errSyntax = errors.New("not a query")
@@ -333,6 +336,29 @@ func (p *queryParser) nearGroup() (query, error) {
 	}
 	p.next()
 	return q, nil
+}
+
+// alternatives returns how many phrases are joined by OR or NOT.
+func (q query) alternatives() (n int) {
+	for _, part := range q.parts {
+		if q.op == opOr || q.op == opNot {
+			n += part.phrases()
+		} else {
+			n += part.alternatives()
+		}
+	}
+	return n
+}
+
+// phrases returns how many phrases the query has.
+func (q query) phrases() (n int) {
+	if q.op == opPhrase {
+		return 1
+	}
+	for _, part := range q.parts {
+		n += part.phrases()
+	}
+	return n
 }
 
 // Condition is what every message that a query finds fulfils, as far as an index

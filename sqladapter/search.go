@@ -44,6 +44,9 @@ func (db *DB) newFinding(text string, o chat.SearchOptions) (*finding, error) {
 	if !ok {
 		return nil, nil
 	}
+	if n := q.alternatives(); n > mostAlternatives {
+		return nil, fmt.Errorf("query with %d phrases joined by OR and NOT, at most %d: %w", n, mostAlternatives, chat.ErrInvalid)
+	}
 	f := &finding{db: db, options: o, q: q}
 	f.matcher = newMatcher(&f.q)
 	return f, nil

@@ -45,7 +45,7 @@ next page is printed behind it.`,
 	f.StringVar(&o.user, "user", "", "only this user's")
 	f.StringVar(&o.source, "source-prefix", "", "only those whose id of the caller's begins so")
 	f.StringVar(&o.title, "title", "", "only those whose title begins so, in upper or lower case")
-	f.StringArrayVar(&o.metadata, "metadata", nil, "only those with this KEY=VALUE in their metadata; VALUE is JSON, or else a string; may be repeated")
+	f.StringArrayVar(&o.metadata, "metadata", nil, "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
 	f.StringVar(&o.since, "since", "", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
 	f.StringVar(&o.until, "until", "", "only those updated before this time")
 	f.BoolVar(&o.oldest, "oldest", false, "list the one that was updated first first")

@@ -1,13 +1,14 @@
 package backend
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// MetadataIs is a value that metadata must have.
+// MetadataIs is a value that metadata must have, at a key or in the array at that key.
 type MetadataIs struct {
 	// Key is a key of the object that the metadata is. Keys of objects inside it are not
 	// searched.
@@ -17,11 +18,12 @@ type MetadataIs struct {
 	Value json.RawMessage
 }
 
-// Scalar is a string, number or bool at the top of metadata. Equal values have equal forms.
+// Scalar is a string, number or bool at a key of metadata, or in the array at that key. Equal
+// values have equal forms.
 type Scalar struct{ Key, Form string }
 
-// Scalars returns the strings, numbers and bools at the top of metadata, by their keys. Of
-// a key that is there several times the last counts, as for encoding/json.
+// Scalars returns the strings, numbers and bools of metadata, in order and each once. Of a
+// key that is there several times the last counts, as for encoding/json.
 func Scalars(metadata []byte) []Scalar {
 	var object map[string]json.RawMessage
 	if len(metadata) == 0 || json.Unmarshal(metadata, &object) != nil {
@@ -29,12 +31,20 @@ func Scalars(metadata []byte) []Scalar {
 	}
 	all := make([]Scalar, 0, len(object))
 	for key, value := range object {
-		if form, ok := scalarForm(value); ok {
-			all = append(all, Scalar{key, form})
+		values := []json.RawMessage{value}
+		if value[0] == '[' {
+			_ = json.Unmarshal(value, &values) // it is valid, as a part of valid JSON
+		}
+		for _, value := range values {
+			if form, ok := scalarForm(value); ok {
+				all = append(all, Scalar{key, form})
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Scalar) int { return strings.Compare(a.Key, b.Key) })
-	return all
+	slices.SortFunc(all, func(a, b Scalar) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Form, b.Form))
+	})
+	return slices.Compact(all)
 }
 
 // Scalar returns the value that is looked for; false if it is no string, number or bool.

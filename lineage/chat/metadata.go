@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,8 +11,8 @@ import (
 type MetadataFilter struct {
 	// Key is the path to the value: the keys of nested objects, with dots between.
 	Key string `json:"key"`
-	// Value is a string, number or bool that must be there, or nil: then there must
-	// be null or nothing.
+	// Value is a string, number or bool that must be there or in the array that is
+	// there, or nil: then there must be null or nothing.
 	Value any `json:"value"`
 }
 
@@ -31,7 +32,14 @@ func (f MetadataFilter) Matches(metadata json.RawMessage) bool {
 		return f.Value == nil
 	}
 	wanted, err := json.Marshal(f.Value)
-	return err == nil && sameJSON(at, wanted)
+	if err != nil {
+		return false
+	}
+	values := []json.RawMessage{at}
+	if at[0] == '[' {
+		_ = json.Unmarshal(at, &values) // it is valid, as a part of valid JSON
+	}
+	return slices.ContainsFunc(values, func(v json.RawMessage) bool { return sameJSON(v, wanted) })
 }
 
 func (f MetadataFilter) check() error {

@@ -90,8 +90,8 @@ type Store interface {
 	// of the data. A query is words, "phrases" and prefixes*, joined by AND (or
 	// nothing), OR, NOT, NEAR and parentheses, as in SQLite's FTS5; words match
 	// whatever their ending. Text that is no such query is searched for its words,
-	// and text without words finds nothing. A store that cannot search answers
-	// ErrSearchUnavailable.
+	// and text without words finds nothing. More than 256 phrases joined by OR and NOT are
+	// ErrInvalid. A store that cannot search answers ErrSearchUnavailable.
 	SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error)
 	// Graph returns everything in a chat, for drawing. It is empty for a chat that
 	// is not there.

@@ -43,7 +43,7 @@ func (d Dialect) Syntax() sqladapter.Syntax {
 		Recursive: "RECURSIVE",
 		Version:   `m."xmin"::text`,
 		Limit:     func(limit string) string { return "LIMIT " + limit },
-		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
+		Metadata:  metadataSyntax(),
 	}
 	x.Terms = func(parameter string) string {
 		return "array_to_tsvector(string_to_array(btrim(" + parameter + "), ' '))"

@@ -7,16 +7,33 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// hasMetadata uses the documented index.
-func hasMetadata(parameter func() string) string {
-	return `"metadata" @> CAST(` + parameter() + ` AS JSONB)`
+// metadataSyntax uses the documented index.
+func metadataSyntax() sqladapter.MetadataSyntax {
+	return sqladapter.MetadataSyntax{
+		Condition: func(parameter func() string) string {
+			return `("metadata" @> CAST(` + parameter() + ` AS JSONB) OR "metadata" @> CAST(` + parameter() + ` AS JSONB))`
+		},
+		Args: metadataArgs,
+		Few:  10_000,
+		// MATERIALIZED, the number and + 0, so that neither the order nor the times lead the planner to another index.
+		Keys: `WITH "few" AS MATERIALIZED (SELECT "id", "updatedAt" FROM "chats" ` +
+			`WHERE "updatedAt" + 0 >= ? AND "updatedAt" + 0 <= ? {metadata} LIMIT 10001) ` +
+			`SELECT "id", "updatedAt", "id" < ? AS "less" FROM "few" ORDER BY "updatedAt" DESC, "id" DESC`,
+		KeysOfUser: `WITH "few" AS MATERIALIZED (SELECT "id", "updatedAt" FROM "chats" ` +
+			`WHERE "userId" = ? AND "updatedAt" + 0 >= ? AND "updatedAt" + 0 <= ? {metadata} LIMIT 10001) ` +
+			`SELECT "id", "updatedAt", "id" < ? AS "less" FROM "few" ORDER BY "updatedAt" DESC, "id" DESC`,
+	}
 }
 
-// metadataArgs returns the object that the metadata must contain.
+// metadataArgs returns the objects of which the metadata must contain one: with the value, and
+// with an array that has it.
 func metadataArgs(v sqladapter.MetadataValue) []any {
-	object := v.JSON
-	for _, key := range slices.Backward(v.Path) {
-		object, _ = json.Marshal(map[string]json.RawMessage{key: object}) // of JSON
+	var args []any
+	for _, object := range []json.RawMessage{v.JSON, json.RawMessage("[" + string(v.JSON) + "]")} {
+		for _, key := range slices.Backward(v.Path) {
+			object, _ = json.Marshal(map[string]json.RawMessage{key: object}) // of JSON
+		}
+		args = append(args, string(object))
 	}
-	return []any{string(object)}
+	return args
 }

@@ -2,24 +2,29 @@ package sqlserver
 
 import "github.com/lineage-store/lineage/sqladapter"
 
-// hasMetadata looks for the first key of a path and, where it is the only one, for the value.
+// hasMetadata looks for the first key of a path and, where it is the only one, for the value there
+// or in the array there.
 func hasMetadata(parameter func() string) string {
+	is := func(alias string) string {
+		return alias + `.[type] = ` + parameter() + ` AND (` + alias + `.[value] = ` + parameter() + ` OR ` + alias + `.[type] IN (2, 5))`
+	}
 	return `EXISTS (SELECT 1 FROM OPENJSON(CASE WHEN ISJSON([metadata]) = 1 THEN [metadata] ELSE N'{}' END) AS t WHERE t.[key] = ` + parameter() +
-		` AND t.[type] = ` + parameter() + ` AND (t.[value] = ` + parameter() + ` OR t.[type] IN (2, 5)))`
+		` AND (` + is("t") + ` OR EXISTS (SELECT 1 FROM OPENJSON(CASE WHEN t.[type] = 4 THEN t.[value] END) AS e WHERE ` + is("e") + `)))`
 }
 
-// metadataArgs returns the key, the type as OPENJSON numbers it, and the value. Numbers and objects
-// are looked at elsewhere.
+// metadataArgs returns the key and, twice, the type as OPENJSON numbers it and the value. Numbers and
+// objects are looked at elsewhere.
 func metadataArgs(v sqladapter.MetadataValue) []any {
 	key := v.Path[0]
 	if len(v.Path) > 1 {
-		return []any{key, 5, ""}
+		return []any{key, 5, "", 5, ""}
 	}
 	switch is := v.Value.(type) {
 	case string:
-		return []any{key, 1, is}
+		return []any{key, 1, is, 1, is}
 	case bool:
-		return []any{key, 3, map[bool]string{true: "true", false: "false"}[is]}
+		name := map[bool]string{true: "true", false: "false"}[is]
+		return []any{key, 3, name, 3, name}
 	}
-	return []any{key, 2, ""}
+	return []any{key, 2, "", 2, ""}
 }

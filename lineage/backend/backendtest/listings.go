@@ -53,8 +53,8 @@ func queries(threads []backend.ThreadListing) []backend.ThreadQuery {
 		add(backend.ThreadQuery{From: at.Add(time.Microsecond), User: &t.UserID})
 		add(backend.ThreadQuery{To: at.Add(time.Microsecond), After: t.Token()})
 		var values []backend.MetadataIs
-		for key, value := range topLevel(t.Metadata) {
-			values = append(values, backend.MetadataIs{Key: key, Value: value})
+		for key, some := range topLevel(t.Metadata) {
+			values = append(values, backend.MetadataIs{Key: key, Value: some[0]})
 		}
 		slices.SortFunc(values, func(a, b backend.MetadataIs) int { return strings.Compare(a.Key, b.Key) })
 		for i := range some(values) {
@@ -65,18 +65,25 @@ func queries(threads []backend.ThreadListing) []backend.ThreadQuery {
 	return all
 }
 
-// topLevel returns the strings, numbers and bools of metadata.
-func topLevel(metadata []byte) map[string]json.RawMessage {
+// topLevel returns the strings, numbers and bools at each key of metadata, or in the array there.
+func topLevel(metadata []byte) map[string][]json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(metadata, &all) != nil {
 		return nil
 	}
+	values := map[string][]json.RawMessage{}
 	for key, value := range all {
-		if value[0] == '{' || value[0] == '[' || value[0] == 'n' {
-			delete(all, key)
+		var array []json.RawMessage
+		if json.Unmarshal(value, &array) != nil {
+			array = []json.RawMessage{value}
+		}
+		for _, v := range array {
+			if strings.IndexByte("{[n", v[0]) < 0 {
+				values[key] = append(values[key], v)
+			}
 		}
 	}
-	return all
+	return values
 }
 
 func (f Facts) listings(t tester, r backend.Reader, seen *Census) {
@@ -188,11 +195,11 @@ func passes(q backend.ThreadQuery, l listed) bool {
 	}
 	has := topLevel(l.Thread.Metadata)
 	for _, wanted := range q.Metadata {
-		if string(has[wanted.Key]) == string(wanted.Value) {
-			continue
-		}
-		var is, want any
-		if json.Unmarshal(has[wanted.Key], &is) != nil || json.Unmarshal(wanted.Value, &want) != nil || is != want {
+		if !slices.ContainsFunc(has[wanted.Key], func(value json.RawMessage) bool {
+			var is, want any
+			return string(value) == string(wanted.Value) ||
+				json.Unmarshal(value, &is) == nil && json.Unmarshal(wanted.Value, &want) == nil && is == want
+		}) {
 			return false
 		}
 	}
@@ -210,7 +217,7 @@ func testListings(t *testing.T, c Config) {
 	talkIn := func(i int) []structure.Record {
 		th := thread(fmt.Sprint("thread ", i))
 		th.SourceID, th.UserID = fmt.Sprintf("from %d", i%3), fmt.Sprint("user ", i%2)
-		th.Metadata = fmt.Appendf(nil, `{"half":%v,"number":%d}`, i%2 == 0, i)
+		th.Metadata = fmt.Appendf(nil, `{"half":%v,"number":%d,"tags":["all",%d,"%d","all",{"a":1},null]}`, i%2 == 0, i, i%5, i%7)
 		th.UpdatedAt = moment(int64(i % 7))
 		run := run(th.Title, structure.SpanRef{})
 		run.Home = th.Home()
@@ -233,6 +240,7 @@ func testListings(t *testing.T, c Config) {
 		{}, {User: &user}, {Metadata: half}, {User: &user, Metadata: half}, {SourcePrefix: "from 2"}, {SourcePrefix: "from", User: &user},
 		{TitlePrefix: "THREAD"}, {TitlePrefix: "thread 10"}, {TitlePrefix: "Thread", SourcePrefix: "fr", Metadata: half},
 		{Metadata: []backend.MetadataIs{{Key: "number", Value: []byte("7e0")}}}, {From: moment(3), To: moment(9)},
+		{Metadata: tagged(`"all"`)}, {Metadata: tagged("4.0")}, {Metadata: tagged(`"6"`, "0", `"all"`)}, {Metadata: tagged("6")}, {Metadata: tagged("4"), User: &user},
 	} {
 		for range 2 {
 			want := s.model.listing(q, s.model.listings())
@@ -267,6 +275,14 @@ func testListings(t *testing.T, c Config) {
 	} {
 		require.ErrorIs(t, firstError(s.ListThreads(background, bad)), backend.ErrInvalid)
 	}
+}
+
+// tagged returns filters for values in the array "tags".
+func tagged(values ...string) (all []backend.MetadataIs) {
+	for _, v := range values {
+		all = append(all, backend.MetadataIs{Key: "tags", Value: []byte(v)})
+	}
+	return all
 }
 
 // pagesOf lists threads by pages, whose tokens go through text.

@@ -214,6 +214,7 @@ func testMetadataFilter(t *testing.T, s *store) {
 		"null":   `{"archived":null,"nested":7,"big":9007199254740993}`,
 		"quote":  `{"tag":"it's \"so\""}`,
 		"bare":   "",
+		"array":  `{"archived":[],"tag":["support","a"],"n":[3,1.0],"nested":{"k":["w","v"]}}`,
 	} {
 		c := chat.Chat{ID: id, UserID: "ada"}
 		if metadata != "" {
@@ -230,19 +231,24 @@ func testMetadataFilter(t *testing.T, s *store) {
 		{"archived", true, []string{"yes"}},
 		{"archived", false, []string{"no"}},
 		{"archived", nil, []string{"nested", "null", "quote", "bare"}},
+		{"archived", "", nil},
+		{"tag", "support", []string{"array"}},
+		{"tag", "supp", nil},
+		{"tag", nil, []string{"null", "bare"}},
+		{"nested.k", "w", []string{"array"}},
 		{"archived", "true", nil},
 		{"archived", 1, nil},
-		{"n", 1, []string{"yes"}},
-		{"n", 1.0, []string{"yes"}},
-		{"n", json.Number("1.0"), []string{"yes"}},
+		{"n", 1, []string{"yes", "array"}},
+		{"n", 1.0, []string{"yes", "array"}},
+		{"n", json.Number("1.0"), []string{"yes", "array"}},
 		{"n", 2.5, []string{"no"}},
 		{"n", "1", nil},
-		{"tag", "a", []string{"yes"}},
+		{"tag", "a", []string{"yes", "array"}},
 		{"tag", "A", nil},
 		{"tag", 1, nil},
 		{"tag", "1", []string{"nested"}},
 		{"tag", `it's "so"`, []string{"quote"}},
-		{"nested.k", "v", []string{"nested"}},
+		{"nested.k", "v", []string{"nested", "array"}},
 		{"nested.n", 0, []string{"nested"}},
 		{"nested.k.deeper", "v", nil},
 		{"nested", 7, []string{"null"}},
@@ -253,7 +259,7 @@ func testMetadataFilter(t *testing.T, s *store) {
 		got := s.list(chat.ListOptions{Metadata: []chat.MetadataFilter{{Key: test.key, Value: test.value}}})
 		require.ElementsMatch(t, test.want, got, "%s = %v", test.key, test.value)
 	}
-	require.Equal(t, []string{"yes"}, s.list(chat.ListOptions{UserID: "ada", Limit: 5, Metadata: []chat.MetadataFilter{{Key: "tag", Value: "a"}}}))
+	require.ElementsMatch(t, []string{"yes", "array"}, s.list(chat.ListOptions{UserID: "ada", Limit: 5, Metadata: []chat.MetadataFilter{{Key: "tag", Value: "a"}}}))
 }
 
 // testUpdateOrder lists chats by what happened to them last.

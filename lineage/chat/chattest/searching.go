@@ -83,6 +83,22 @@ func testSearch(t *testing.T, s *store) {
 	} {
 		search(odd, chat.SearchOptions{})
 	}
+	for joined, refused := range map[string]bool{
+		strings.Repeat("w OR ", 255) + "python":                 false,
+		strings.Repeat("w OR ", 2900) + "python":                true,
+		"python" + strings.Repeat(" NOT w", 255):                false,
+		"python" + strings.Repeat(" NOT w", 256):                true,
+		strings.Repeat("(a OR b) ", 128):                        false,
+		"python AND (" + strings.Repeat("(a OR b) ", 129) + ")": true,
+		"NEAR(" + strings.Repeat("w ", 2000) + ")":              false,
+	} {
+		_, err := s.SearchMessages(background, "c", joined, chat.SearchOptions{})
+		if refused {
+			require.ErrorIs(t, err, chat.ErrInvalid, "%.40s", joined)
+		} else {
+			require.NoError(t, err, "%.40s", joined)
+		}
+	}
 	none, err := s.SearchMessages(background, "nobody", "python", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Empty(t, none)
