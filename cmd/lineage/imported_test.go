@@ -100,7 +100,7 @@ func TestImportedConversationsGoOn(t *testing.T) {
 				require.NoError(t, e.Set(engine.User("Go on.")))
 				_, err = e.Save(t.Context())
 				require.NoError(t, err)
-				r, err := e.Resolve(t.Context(), nil)
+				r, err := e.Resolve(t.Context(), engine.ResolveOptions{})
 				require.NoError(t, err)
 				_, n := calls(r.History)
 				answered += n
