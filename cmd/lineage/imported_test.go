@@ -161,7 +161,8 @@ func TestImportedMessagesAreCarried(t *testing.T) {
 func TestExportsGiveBackMessages(t *testing.T) {
 	const openAI = `{"messages":[{"role":"system", "content":"a\/b"},{"role":"user","content":[{"type":"text","text":"\u00e9é","cache_control":{"type":"ephemeral"}}],"n":1.0,"m":1e2},` +
 		`{"role":"assistant","content":null,"tool_calls":[ {"id":"c","type":"function","function":{"name":"f","arguments":"{ }"}}],"id":"x","big":9223372036854775808},` +
-		`{"tool_call_id":"c","role":"tool","name":"f","content":"half \ud83d","content":"twice"},{"content":"so","role":"assistant","agent":"main","thought":"hm","weight":0}]}` + "\n"
+		`{"tool_call_id":"c","role":"tool","name":"f","content":"half \ud83d","content":"twice"},{"content":"so","role":"assistant","agent":"main","thought":"hm","weight":0},` +
+		`{"role":"assistant","content":null,"x":1},{"role":"tool","content":[],"tool_call_id":"d"},{"role":"user","content":""}]}` + "\n"
 	const shareGPT = "[\n" + `{"conversations":[{"value":"a\/b", "from":"human"},{"from":"function_call","value":"{\"name\": \"f\"}"},{"from":"observation","value":"\u00e9é","n":1.0},{"from":"bard","value":"half \ud83d"}]}` + "\n]\n"
 	for format, text := range map[export.Format]string{export.OpenAI: openAI, export.ShareGPT: shareGPT} {
 		s := lineagetest.New(t, lineage.Options{})

@@ -189,9 +189,6 @@ func decodeChat(m *Message, f fields, depth int) {
 		callID = cmp.Or(callID, rawjson.Str(id))
 	}
 	m.Parts = append(m.Parts, asSaid(content, m.Role, callID)...)
-	if isTool(m.Role) && len(content) == 0 {
-		m.Parts = append(m.Parts, Part{Kind: ResultKind, CallID: callID})
-	}
 	if isTool(m.Role) && m.Name != "" {
 		for i := range m.Parts {
 			if m.Parts[i].Kind == ResultKind && m.Parts[i].Tool == "" {

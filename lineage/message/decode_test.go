@@ -80,6 +80,8 @@ func TestDecode(t *testing.T) {
 		{`{"from":"function_call","value":"not JSON"}`, "application/json", "", "assistant: text not JSON"},
 		{`{"from":"observation","value":"3"}`, "application/json", "", "tool: result 3"},
 		{`{"from":"human","value":7}`, "application/json", "", "user: data 7"},
+		{`{"role":"tool","content":[],"tool_call_id":"c"}`, "application/json", "", "tool: result  #c"},
+		{`{"role":"tool","content":null}`, "application/json", "", "tool: result "},
 		{`{"role":"tool","content":"a","agent":"main","tool_call_ids":["c"]}`, "application/json", "", "tool: result a #c"},
 		{`{"parts":[{"type":"tool_result","name":"f","output":"a","tool_call_id":"c"}]}`, "application/json", "tool", "tool: result a #c"},
 	} {

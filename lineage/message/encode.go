@@ -57,8 +57,12 @@ func ChatLog(m Message) []json.RawMessage {
 	e.express()
 	e.identify()
 	e.chat(e.turns())
-	if len(e.items) == 0 {
-		e.items = append(e.items, new(object).text("role", m.Role).text("content", "").bytes())
+	if len(e.items) == 0 { // it says nothing
+		given := asLogged(m.Given)
+		if given == nil {
+			given = new(object).text("role", m.Role).text("content", "").bytes()
+		}
+		e.items = append(e.items, given)
 	}
 	return e.encoded().Items
 }
