@@ -79,7 +79,11 @@ func crashCollections(t *testing.T, seed uint64) {
 		return []crashfs.Crash{crashfs.KeepNone(), crashfs.KeepAll(), crashfs.Random(choose)}[choose.IntN(3)]
 	}
 	found := map[bool]bool{}
-	for n := 1 + choose.IntN(3); n <= ops; n += 1 + choose.IntN(max(ops/6, 1)) {
+	steps := 3
+	if campaign.Runs() {
+		steps = 6
+	}
+	for n := 1 + choose.IntN(3); n <= ops; n += 1 + choose.IntN(max(ops/steps, 1)) {
 		disk := crashfs.New()
 		s := fillForCollection(t, disk, seed)
 		disk.CrashAfter(n+begin-disk.Ops(), choose.IntN(3000))
