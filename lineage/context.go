@@ -3,11 +3,14 @@ package lineage
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -277,17 +280,18 @@ func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextI
 			if err != nil {
 				return heirs, err
 			}
-			if !o.Adds(Overrides{}) {
+			if o.IsZero() {
 				return 0, nil // nothing: the rest of the children need no look
 			}
 			inherited = &o
 		}
-		if !inherited.Adds(child.Overrides) {
+		is := child.Context
+		if is.Overrides = endow(is.Overrides, *inherited); structure.Equal(&is, &child.Context) {
 			continue
 		}
 		heir := &Context{store: s, id: child.ID}
 		err := heir.Update(ctx, func(is *ContextInfo) error {
-			is.Overrides = is.Overrides.Or(*inherited)
+			is.Overrides = endow(is.Overrides, *inherited)
 			return nil
 		})
 		if isNotFound(err) {
@@ -302,7 +306,8 @@ func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextI
 }
 
 // Effective returns the overrides in force: the context's own, and what it does
-// not set from the nearest parent that does. Ancestry is followed through
+// not set from the nearest parent that does. Overrides.JSON is merged key by key, as a JSON
+// merge patch (RFC 7386): null removes what is inherited. Ancestry is followed through
 // parents, so its cost grows with how deeply contexts are nested.
 func (c *Context) Effective(ctx context.Context) (Overrides, error) {
 	return effective(ctx, c.store.engine, c.id)
@@ -310,6 +315,7 @@ func (c *Context) Effective(ctx context.Context) (Overrides, error) {
 
 func effective(ctx context.Context, from backend.Reader, of ContextID) (Overrides, error) {
 	var o Overrides
+	var settings [][]byte // from the context's own upwards
 	seen := make(map[ContextID]bool)
 	for id := of; !id.IsZero() && !seen[id]; {
 		seen[id] = true
@@ -320,11 +326,45 @@ func effective(ctx context.Context, from backend.Reader, of ContextID) (Override
 		if err != nil {
 			return Overrides{}, err
 		}
-		o = o.Or(state.Overrides)
-		if o.SystemPrompt != nil && o.Model != nil && o.JSON != nil {
-			break
+		if o.SystemPrompt == nil {
+			o.SystemPrompt = state.Overrides.SystemPrompt
+		}
+		if o.Model == nil {
+			o.Model = state.Overrides.Model
+		}
+		if state.Overrides.JSON != nil {
+			settings = append(settings, state.Overrides.JSON)
 		}
 		id = state.Parent
 	}
+	for _, patch := range slices.Backward(settings) {
+		o.JSON = mergeSettings(rawjson.MergePatch, o.JSON, patch)
+	}
 	return o.Clone(), nil
+}
+
+// endow returns overrides that are in force whatever becomes of those that were inherited.
+func endow(own, inherited Overrides) Overrides {
+	if own.SystemPrompt == nil {
+		own.SystemPrompt = inherited.SystemPrompt
+	}
+	if own.Model == nil {
+		own.Model = inherited.Model
+	}
+	switch {
+	case own.JSON == nil:
+		own.JSON = inherited.JSON
+	case inherited.JSON != nil:
+		own.JSON = mergeSettings(rawjson.JoinPatch, inherited.JSON, own.JSON)
+	}
+	return own
+}
+
+// mergeSettings merges what is JSON. Other settings, which an import may have brought, replace others
+// as they are.
+func mergeSettings(merge func(document, patch []byte) []byte, inherited, own []byte) []byte {
+	if !json.Valid(own) || len(inherited) > 0 && !json.Valid(inherited) {
+		return own
+	}
+	return merge(inherited, own)
 }

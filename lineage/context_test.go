@@ -39,6 +39,46 @@ func TestEffectiveOverridesInherit(t *testing.T) {
 	require.Equal(t, lineage.Overrides{SystemPrompt: pointer("be brief"), JSON: []byte(`{"temperature":0}`)}, effective(child))
 }
 
+// feature: lineage/overrides-merge
+func TestSettingsMerge(t *testing.T) {
+	s := newStore(t)
+	parent, err := s.NewContext(bg, lineage.ContextOptions{Overrides: lineage.Overrides{JSON: []byte(`{"temperature": 0.50, "stop":["x"], "tools":{"a":1}}`)}})
+	require.NoError(t, err)
+	with := func(of *lineage.Context, settings string) *lineage.Context {
+		child, err := of.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{JSON: []byte(settings)}})
+		require.NoError(t, err)
+		return child
+	}
+	settings := func(c *lineage.Context) string {
+		o, err := c.Effective(bg)
+		require.NoError(t, err)
+		return string(o.JSON)
+	}
+	child := with(parent, `{"top_p":1,"tools":{"b":2}}`)
+	grandchild := with(child, `{"temperature":null,"tools":{"a":null}}`)
+	again := with(grandchild, `{"temperature":{"x":null}}`)
+	list := with(grandchild, `[1]`)
+	want := []string{
+		`{"temperature": 0.50, "stop":["x"], "tools":{"a":1}}`, `{"temperature":0.50,"stop":["x"],"tools":{"a":1,"b":2},"top_p":1}`,
+		`{"stop":["x"],"tools":{"b":2},"top_p":1}`, `{"stop":["x"],"tools":{"b":2},"top_p":1,"temperature":{}}`, `[1]`, `{"z":0}`,
+	}
+	all := []*lineage.Context{parent, child, grandchild, again, list, with(list, `{"z":0,"y":null}`)}
+	for i, c := range all {
+		require.JSONEq(t, want[i], settings(c))
+	}
+	require.Equal(t, want[0], settings(parent), "what is not merged keeps its bytes")
+	info := contextInfoOf(t, grandchild)
+	require.Equal(t, `{"temperature":null,"tools":{"a":null}}`, string(info.Overrides.JSON), "its own stay what they are")
+
+	// What is in force stays so when what it comes from is deleted, one after another.
+	for i := range 4 {
+		require.NoError(t, all[i].Delete(bg))
+		for k := i + 1; k < len(all); k++ {
+			require.JSONEq(t, want[k], settings(all[k]), "after %d were deleted", i+1)
+		}
+	}
+}
+
 // feature: lineage/context
 func TestContextOutlivesItsParent(t *testing.T) {
 	s := newStore(t)

@@ -9,6 +9,7 @@ import (
 )
 
 // Documents, with their revisions, and assets stand in a history beside messages.
+// feature: lineage/asset
 func ExampleContext_ExtendTogether() {
 	ctx := context.Background()
 	store, done := exampleStore()

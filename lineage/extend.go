@@ -13,32 +13,37 @@ import (
 
 // Extend adds items to the history of the context, each as a span of its own,
 // all or none of them, and returns the spans in order. Its cost does not depend
-// on the history, the store or the number of forks.
+// on the history, the store or the number of forks; only the first revision of a document that a
+// context gets makes it read the history.
 func (c *Context) Extend(ctx context.Context, items ...Item) ([]SpanRef, error) {
-	if len(items) == 0 {
-		return nil, nil
-	}
-	return c.extend(ctx, items, false, nil)
+	return c.add(ctx, items, false, nil)
 }
 
 // ExtendFrom is Extend for a caller that must not add after something it has not
 // seen: unless the context stands at tip, nothing is added and the error matches
 // ErrTipMoved.
 func (c *Context) ExtendFrom(ctx context.Context, tip SpanRef, items ...Item) ([]SpanRef, error) {
-	if len(items) == 0 {
-		return nil, nil
-	}
-	return c.extend(ctx, items, false, &tip)
+	return c.add(ctx, items, false, &tip)
 }
 
 // ExtendTogether adds the items as one span: one step of the history with several
 // usages, such as a message and the files that came with it.
 func (c *Context) ExtendTogether(ctx context.Context, items ...Item) (SpanRef, error) {
-	spans, err := c.extend(ctx, items, true, nil)
+	spans, err := c.add(ctx, items, true, nil)
 	if err != nil {
 		return SpanRef{}, err
 	}
 	return spans[0], nil
+}
+
+func (c *Context) add(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
+	switch {
+	case len(items) == 0 && !together:
+		return nil, nil
+	case hasDocuments(items):
+		return c.extendRevised(ctx, items, together, expected)
+	}
+	return c.extend(ctx, items, together, expected)
 }
 
 // extension adds material to a context.

@@ -25,7 +25,9 @@ type Item struct {
 	Kind structure.UsageKind
 	// Role and Name are a message's. Name may be left empty where it is the role.
 	Role, Name string
-	// Document and Revision are a document revision's.
+	// Document and Revision are a document revision's. Extend gives a revision without a number the next
+	// one that its history does not have, and refuses a number that the history has with other content
+	// (ErrExists). A revision is derived from the one before it, unless its Origin names another parent.
 	Document string
 	Revision uint64
 	// Filename is an asset's.
@@ -186,6 +188,8 @@ func (e *Entry) Item() Item {
 	}
 }
 
+var errSeveralBodies = fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)
+
 // check refuses an item that cannot be added, and fills in defaults.
 func (i *Item) check(now time.Time) error {
 	if i.Kind == 0 {
@@ -202,7 +206,7 @@ func (i *Item) check(now time.Time) error {
 	}
 	switch {
 	case sources > 1:
-		return fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)
+		return errSeveralBodies
 	case sources == 0 && i.reference:
 		return fmt.Errorf("reference to no content: %w", ErrInvalid)
 	case sources == 0:

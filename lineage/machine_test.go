@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -204,7 +205,7 @@ func (m *machine) newSaid(t *rapid.T) said {
 	u := said{kind: lineage.Message, text: word(t), place: m.places}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
-		u.kind, u.document, u.revision = lineage.Document, "plan", rapid.Uint64Range(1, 3).Draw(t, "revision")
+		u.kind, u.document, u.revision = lineage.Document, fmt.Sprint("plan ", m.places), rapid.Uint64Range(1, 3).Draw(t, "revision")
 	case 1:
 		u.kind, u.file = lineage.Asset, "photo.png"
 	case 2:

@@ -80,6 +80,7 @@ type Store struct {
 	writer     *write.Writer
 	extensions sync.Pool
 	forkings   sync.Pool
+	shelves    shelves
 }
 
 // A view hides the methods of an engine that write. The alias keeps the field unexported, so that

@@ -125,7 +125,8 @@ type Thread struct {
 type Overrides struct {
 	SystemPrompt *string
 	Model        *string
-	// JSON is any further overrides as JSON, kept byte for byte.
+	// JSON is any further overrides as JSON, kept byte for byte. It is merged with what is inherited as a
+	// JSON merge patch.
 	JSON []byte
 }
 
@@ -134,24 +135,8 @@ func (o Overrides) Clone() Overrides {
 	return Overrides{SystemPrompt: cloneText(o.SystemPrompt), Model: cloneText(o.Model), JSON: bytes.Clone(o.JSON)}
 }
 
-// Or returns o with what it does not set from other.
-func (o Overrides) Or(other Overrides) Overrides {
-	if o.SystemPrompt == nil {
-		o.SystemPrompt = other.SystemPrompt
-	}
-	if o.Model == nil {
-		o.Model = other.Model
-	}
-	if o.JSON == nil {
-		o.JSON = other.JSON
-	}
-	return o
-}
-
-// Adds reports whether o sets anything that other does not.
-func (o Overrides) Adds(other Overrides) bool {
-	return o.SystemPrompt != nil && other.SystemPrompt == nil || o.Model != nil && other.Model == nil || o.JSON != nil && other.JSON == nil
-}
+// IsZero reports whether o sets nothing.
+func (o Overrides) IsZero() bool { return o.SystemPrompt == nil && o.Model == nil && o.JSON == nil }
 
 func cloneText(s *string) *string {
 	if s == nil {

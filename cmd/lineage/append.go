@@ -85,7 +85,7 @@ takes any number.`,
 	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the thread")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
 	f.StringVar(&o.document, "document", "", "add a revision of this document instead of a message")
-	f.Uint64Var(&o.revision, "revision", 0, "which revision of the document it is")
+	f.Uint64Var(&o.revision, "revision", 0, "which revision of the document it is (default the next)")
 	f.StringVar(&o.asset, "asset", "", "add a file under this name instead of a message")
 	f.BoolVar(&o.together, "together", false, "make all messages one step of the history")
 	f.StringVar(&o.after, "after", "", "only if the context stands at this message")

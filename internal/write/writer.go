@@ -23,6 +23,17 @@ type Writer struct {
 	meeting  chan struct{} // held by one of the changes that others came before
 	batches  *sync.Pool
 	sessions sessions
+	attached sync.Map
+}
+
+// Attached returns what packages above a store keep for it: a value under a key of their own, which make makes
+// the first time.
+func (w *Writer) Attached(key any, make func() any) any {
+	value, ok := w.attached.Load(key)
+	if !ok {
+		value, _ = w.attached.LoadOrStore(key, make())
+	}
+	return value
 }
 
 // New returns a writer to an engine. Now returns the time that commits are stamped with.

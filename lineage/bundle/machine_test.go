@@ -96,7 +96,7 @@ func (m *machine) item(t *rapid.T) lineage.Item {
 	case 0:
 		i = lineage.Assistant(m.text(t)).From("a model")
 	case 1:
-		i = lineage.Item{Kind: lineage.Document, Document: "notes", Revision: 3, Body: []byte(m.text(t)), Type: content.TypeMarkdown}
+		i = lineage.Item{Kind: lineage.Document, Document: m.next("notes"), Revision: 3, Body: []byte(m.text(t)), Type: content.TypeMarkdown}
 	case 2:
 		i = lineage.Item{Kind: lineage.Asset, Filename: "a.bin", Body: []byte(m.text(t)), Metadata: []byte(`{"a":1}`)}
 	case 3:

@@ -102,5 +102,5 @@ func (s *state) newContext(ctx context.Context, tx *lineage.Tx, l *LoadingContex
 }
 
 func isNone(o structure.Overrides) bool {
-	return !o.Adds(structure.Overrides{})
+	return o.IsZero()
 }

@@ -28,7 +28,7 @@ func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *
 	if err := errors.Join(checkText("branch", "id", id), checkText("branch", "name", name)); err != nil {
 		return Branch{}, err
 	}
-	defer c.events.deliver()
+	defer c.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	created := Event{Kind: BranchCreated, ID: id, Name: name}
@@ -53,7 +53,7 @@ func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *
 	if _, err := c.thread.CreateBranch(ctx, id, o); err != nil {
 		return Branch{}, err
 	}
-	c.events.enqueue(created)
+	c.enqueue(created)
 	return c.Branch(ctx, id)
 }
 
@@ -85,7 +85,7 @@ func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branc
 	if err := checkText("branch", "name", name); err != nil {
 		return Branch{}, err
 	}
-	defer c.events.deliver()
+	defer c.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	parent, id, err := c.forkFrom(ctx, name)
@@ -99,7 +99,7 @@ func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branc
 			_, err = c.thread.CreateBranch(ctx, id, o)
 		}
 		if err == nil {
-			c.events.enqueue(
+			c.enqueue(
 				Event{Kind: BranchCreated, ID: id, Name: name, ParentID: parent.ID},
 				Event{Kind: BranchForked, From: parent.ID, To: id, Name: name, MessageIndex: index},
 			)
@@ -161,7 +161,7 @@ func (r *reading) unusedID(ctx context.Context, name string) (string, error) {
 
 // Checkout makes a branch the current one.
 func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) {
-	defer c.events.deliver()
+	defer c.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	var b *branch
@@ -177,7 +177,7 @@ func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) 
 	if err := c.thread.Switch(ctx, id); err != nil {
 		return Branch{}, err
 	}
-	c.events.enqueue(Event{Kind: BranchCheckout, From: from, To: id})
+	c.enqueue(Event{Kind: BranchCheckout, From: from, To: id})
 	b.Current = true
 	return b.Branch, nil
 }
@@ -193,9 +193,10 @@ const (
 
 // Merge brings the messages of a branch into the current one. Append adds those after
 // the point where the two parted, and none twice; Replace takes all of them instead of
-// its own. The messages are shared, not copied. It returns the spans that were appended.
+// its own. The messages are shared, not copied. It returns the spans that were appended: none if
+// the current branch has all of the messages.
 func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) ([]lineage.SpanRef, error) {
-	defer c.events.deliver()
+	defer c.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	var from, target *structure.Branch
@@ -219,34 +220,46 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeS
 		return nil, err
 	}
 	var added []lineage.SpanRef
+	var changed bool
 	switch strategy {
 	case Append:
 		added, err = into.Merge(ctx, fromContext)
+		changed = len(added) > 0
 	case Replace:
-		var tip lineage.SpanRef
-		if tip, err = fromContext.Tip(ctx); err == nil {
-			err = into.MoveTo(ctx, tip, "replace")
-		}
+		changed, err = replaceBy(ctx, into, fromContext)
 	default:
 		err = fmt.Errorf("merge strategy %d: %w", strategy, lineage.ErrInvalid)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.events.enqueue(Event{Kind: BranchMerged, Source: from.Name, Target: target.Name, Strategy: strategy})
+	c.enqueue(Event{Kind: BranchMerged, Source: from.Name, Target: target.Name, Strategy: strategy, Changed: changed})
 	return added, nil
+}
+
+// replaceBy moves a context to where another one is, and reports whether it was elsewhere.
+func replaceBy(ctx context.Context, target, source *lineage.Context) (bool, error) {
+	tip, err := source.Tip(ctx)
+	if err != nil {
+		return false, err
+	}
+	was, err := target.Tip(ctx)
+	if err != nil || was == tip {
+		return false, err
+	}
+	return true, target.MoveTo(ctx, tip, "replace")
 }
 
 // DeleteBranch deletes a branch. Branches that were made from it stay as they are. If
 // it was current, the main branch becomes so. The main branch is ErrProtected.
 func (c *Conversation) DeleteBranch(ctx context.Context, id string) error {
-	defer c.events.deliver()
+	defer c.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	if err := c.thread.DeleteBranch(ctx, id); err != nil {
 		return err
 	}
-	c.events.enqueue(Event{Kind: BranchDeleted, ID: id})
+	c.enqueue(Event{Kind: BranchDeleted, ID: id})
 	return nil
 }
 
@@ -255,7 +268,7 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	if err := checkText("branch", "name", name); err != nil {
 		return err
 	}
-	defer c.events.deliver()
+	defer c.deliver()
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	b, err := c.find(ctx, id)
@@ -274,6 +287,6 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	if err != nil {
 		return err
 	}
-	c.events.enqueue(Event{Kind: BranchRenamed, ID: id, Name: name})
+	c.enqueue(Event{Kind: BranchRenamed, ID: id, Name: name})
 	return nil
 }

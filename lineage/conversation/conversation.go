@@ -37,7 +37,6 @@ type Conversation struct {
 	// the current branch from changing under a message that is being added. No
 	// listener is called while it is held.
 	changing sync.RWMutex
-	events   announcer
 }
 
 // Open returns the conversation of a session, making it if there is none: the source

@@ -30,7 +30,7 @@
 //
 // Import brings in the files of other branch managers: a folder for each session, a JSON
 // file for each branch. What is damaged is reported and left as it is, the rest comes in,
-// and importing again adds what the files have more.
+// and importing again adds what the files have more. Export writes such files.
 //
 // # Errors
 //

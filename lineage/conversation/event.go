@@ -3,6 +3,9 @@ package conversation
 import (
 	"slices"
 	"sync"
+
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 // EventKind tells what happened.
@@ -17,7 +20,7 @@ const (
 	BranchForked EventKind = "branch:forked"
 	// BranchCheckout has From and To.
 	BranchCheckout EventKind = "branch:checkout"
-	// BranchMerged has Source, Target and Strategy.
+	// BranchMerged has Source, Target, Strategy and Changed.
 	BranchMerged EventKind = "branch:merged"
 	// BranchDeleted has ID.
 	BranchDeleted EventKind = "branch:deleted"
@@ -37,16 +40,75 @@ type Event struct {
 	MessageIndex   *int
 	Source, Target string
 	Strategy       MergeStrategy
+	// Changed reports of a merge whether it changed the target. Otherwise the target had
+	// all of the source already.
+	Changed bool
 }
 
 // On has a listener called with every event of a change made through this
-// Conversation, from now until cancel is called.
+// Conversation, or through another one of the same session and store, from now until cancel is called.
 //
 // A listener is called after the change was committed, one event at a time and in the
 // order of the changes, by a goroutine that made a change, and before that one's call
-// returns unless another goroutine is delivering already. No lock is held: a listener
+// returns unless another goroutine is delivering already. Changes made through several
+// Conversations at the same time are told of in either order. No lock is held: a listener
 // may change the conversation, and hears of that after the event it is at.
-func (c *Conversation) On(listener func(Event)) (cancel func()) { return c.events.add(listener) }
+func (c *Conversation) On(listener func(Event)) (cancel func()) {
+	return c.announcers().add(c.thread.ID(), listener)
+}
+
+// announcers are those of the conversations of a store that somebody listens to.
+type announcers struct {
+	mu sync.Mutex
+	of map[lineage.ThreadID]*announcer
+}
+
+// attachment is the key of a store's announcers.
+type attachment struct{}
+
+func (c *Conversation) announcers() *announcers {
+	return write.Of(c.store).Attached(attachment{}, func() any { return &announcers{of: make(map[lineage.ThreadID]*announcer)} }).(*announcers)
+}
+
+func (all *announcers) add(id lineage.ThreadID, hear func(Event)) (cancel func()) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	a := all.of[id]
+	if a == nil {
+		a = new(announcer)
+		all.of[id] = a
+	}
+	remove := a.add(hear)
+	return func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if remove(); a.isDone() && all.of[id] == a {
+			delete(all.of, id)
+		}
+	}
+}
+
+// announcer returns that of the conversation, nil if nobody listens.
+func (c *Conversation) announcer() *announcer {
+	all := c.announcers()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.of[c.thread.ID()]
+}
+
+// enqueue states what is to be delivered. The order of calls is that of the events.
+func (c *Conversation) enqueue(events ...Event) {
+	if a := c.announcer(); a != nil {
+		a.enqueue(events...)
+	}
+}
+
+// deliver calls the listeners with what waits.
+func (c *Conversation) deliver() {
+	if a := c.announcer(); a != nil {
+		a.deliver()
+	}
+}
 
 // announcer delivers events to listeners, in order and without holding a lock.
 type announcer struct {
@@ -74,7 +136,13 @@ func (a *announcer) add(hear func(Event)) (cancel func()) {
 	}
 }
 
-// enqueue states what is to be delivered. The order of calls is that of the events.
+// isDone reports whether nobody listens, and nothing waits for those who will.
+func (a *announcer) isDone() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.listeners) == 0 && len(a.waiting) == 0
+}
+
 func (a *announcer) enqueue(events ...Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -41,7 +41,7 @@ func TestEvents(t *testing.T) {
 		{Kind: conversation.BranchForked, From: "fork", To: "first", Name: "First", MessageIndex: pointer(1)},
 		{Kind: conversation.BranchCheckout, From: "first", To: "main"},
 		{Kind: conversation.BranchMerged, Source: "fork", Target: "main", Strategy: conversation.Append},
-		{Kind: conversation.BranchMerged, Source: "first", Target: "main", Strategy: conversation.Replace},
+		{Kind: conversation.BranchMerged, Source: "first", Target: "main", Strategy: conversation.Replace, Changed: true},
 		{Kind: conversation.BranchRenamed, ID: "fork", Name: "Renamed"},
 		{Kind: conversation.BranchDeleted, ID: "fork"},
 	}, heard)
@@ -102,4 +102,53 @@ func TestListenerPanics(t *testing.T) {
 	c.On(func(e conversation.Event) { heard = append(heard, e.Kind) })
 	checkout(t, c, "main")
 	require.Equal(t, []conversation.EventKind{conversation.BranchForked, conversation.BranchCheckout}, heard)
+}
+
+// feature: branches/events-all
+func TestEventsOfOtherManagers(t *testing.T) {
+	s := newStore(t)
+	open := func(id string) *conversation.Conversation {
+		c, err := conversation.Open(bg, s, id, conversation.Options{})
+		require.NoError(t, err)
+		return c
+	}
+	a, b, elsewhere := open("one"), open("one"), open("two")
+	var heardA, heardB []string
+	cancelA := a.On(func(e conversation.Event) { heardA = append(heardA, e.ID) })
+	cancelB := b.On(func(e conversation.Event) { heardB = append(heardB, e.ID) })
+	create := func(c *conversation.Conversation, id string) {
+		_, err := c.CreateBranch(bg, id, id, nil)
+		require.NoError(t, err)
+	}
+	create(a, "x")
+	create(b, "y")
+	create(open("one"), "z")
+	create(elsewhere, "other")
+	cancelB()
+	create(b, "w")
+	cancelA()
+	cancelA()
+	create(b, "v")
+	require.Equal(t, []string{"x", "y", "z", "w"}, heardA)
+	require.Equal(t, []string{"x", "y", "z"}, heardB)
+}
+
+// feature: branches/merge-again
+func TestMergeThatAddsNothing(t *testing.T) {
+	c := newConversation(t, "a")
+	fork(t, c, "Fork")
+	require.NoError(t, c.AddMessage(bg, user("b")))
+	checkout(t, c, "main")
+	var changed []bool
+	c.On(func(e conversation.Event) {
+		if e.Kind == conversation.BranchMerged {
+			changed = append(changed, e.Changed)
+		}
+	})
+	for _, strategy := range []conversation.MergeStrategy{conversation.Append, conversation.Append, conversation.Replace, conversation.Replace} {
+		added, err := c.Merge(bg, "fork", strategy)
+		require.NoError(t, err)
+		require.Equal(t, len(changed) == 1, len(added) > 0)
+	}
+	require.Equal(t, []bool{true, false, true, false}, changed)
 }

@@ -103,7 +103,8 @@ func (m *machine) unnamedItem(t *rapid.T) lineage.Item {
 	case 0:
 		return lineage.Item{Kind: lineage.Asset, Filename: "a.png", Body: body, Type: "image/png"}
 	case 1:
-		return lineage.Item{Kind: lineage.Document, Document: "doc", Revision: 3, Body: body}
+		m.n++
+		return lineage.Item{Kind: lineage.Document, Document: fmt.Sprint("doc", m.n), Revision: 3, Body: body}
 	case 2:
 		return lineage.Item{Role: "assistant", Body: body, Origin: lineage.Origin{UserID: "eve", ModelID: "model", SourceID: "s", Kind: content.OriginAssistant}}
 	case 3:

@@ -1,0 +1,197 @@
+package conversation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// ExportOptions say what to export.
+type ExportOptions struct {
+	// Sessions are the ids of those wanted. Default all: every thread that has a source id.
+	Sessions []string
+}
+
+// ExportReport tells what an export did.
+type ExportReport struct {
+	// Sessions and Branches were written.
+	Sessions, Branches int
+	// Problems are what was left out.
+	Problems []*Problem
+}
+
+// Export writes the branches of conversations as the files that Import reads: below root a folder for each
+// session, in it a JSON file for each branch. The folders are made where they are missing. A file is
+// replaced as a whole or not at all, and no other file is touched. What the files of an import had beside
+// messages, and what is not known here, is written again.
+//
+// A branch or session whose id is no name of a file is left out and reported. Nothing is written outside of
+// root, wherever links lead.
+func Export(ctx context.Context, store *lineage.Store, root string, o ExportOptions) (ExportReport, error) {
+	var report ExportReport
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return report, fmt.Errorf("export branch files: %w", err)
+	}
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return report, fmt.Errorf("export branch files: %w", err)
+	}
+	defer dir.Close()
+	export := func(t *lineage.Thread, id string) error {
+		c := &Conversation{store: store, thread: t}
+		if err := c.export(ctx, dir, id, &report); err != nil {
+			return fmt.Errorf("export session %q: %w", id, err)
+		}
+		return nil
+	}
+	if o.Sessions != nil {
+		for _, id := range o.Sessions {
+			t, err := store.FindThread(ctx, id)
+			if errors.Is(err, lineage.ErrNotFound) {
+				report.leaveOut(id, "", err)
+				continue
+			}
+			if err == nil {
+				err = export(t, id)
+			}
+			if err != nil {
+				return report, err
+			}
+		}
+		return report, nil
+	}
+	for t, err := range store.Threads(ctx, lineage.ThreadQuery{}) {
+		if err == nil && t.Was.SourceID != "" {
+			err = export(t.Thread, t.Was.SourceID)
+		}
+		if err != nil {
+			return report, err
+		}
+	}
+	return report, nil
+}
+
+func (r *ExportReport) leaveOut(session, file string, err error) {
+	r.Problems = append(r.Problems, &Problem{Session: session, File: file, Err: err})
+}
+
+// export writes the files of one session.
+func (c *Conversation) export(ctx context.Context, dir *os.Root, session string, report *ExportReport) error {
+	if !isFileName(session) {
+		report.leaveOut(session, "", fmt.Errorf("its id is no name of a folder: %w", lineage.ErrInvalid))
+		return nil
+	}
+	branches, err := c.list(ctx)
+	if err != nil {
+		return err
+	}
+	if err := dir.MkdirAll(session, 0o700); err != nil {
+		return err
+	}
+	for _, b := range branches {
+		if !isFileName(b.ID) {
+			report.leaveOut(session, "", branchError(b.ID, lineage.ErrInvalid, "its id is no name of a file"))
+			continue
+		}
+		file, err := c.branchFile(ctx, b)
+		if errors.Is(err, lineage.ErrInvalid) { // a message that JSON cannot have
+			report.leaveOut(session, b.ID+".json", err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("branch %q: %w", b.ID, err)
+		}
+		if err := replaceFile(dir, path.Join(session, b.ID+".json"), file); err != nil {
+			return err
+		}
+		report.Branches++
+	}
+	report.Sessions++
+	return nil
+}
+
+// replaceFile writes a file that takes the place of the one that has its name.
+func replaceFile(dir *os.Root, name string, data []byte) error {
+	temporary := name + ".tmp"
+	if err := dir.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := dir.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = dir.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, dir.Remove(temporary))
+	}
+	return nil
+}
+
+// branchFile returns the file of a branch.
+func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error) {
+	of, err := c.handle(ctx, b.context)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := c.messages(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	info, err := of.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.WriteByte('{')
+	field := func(key string, value any) error {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		out.Write(rawjson.Quote(key))
+		out.WriteByte(':')
+		out.Write(data)
+		return nil
+	}
+	errs := []error{field("id", b.ID), field("name", b.Name)}
+	if b.ParentID != "" {
+		errs = append(errs, field("parentId", b.ParentID), field("parentMessageIndex", b.ParentMessageIndex))
+	}
+	list := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		if m.Erased {
+			m = Message{Role: m.Role, Fields: map[string]json.RawMessage{"erased": json.RawMessage("true")}}
+		}
+		if list[i], err = m.encode(); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	const layout = "2006-01-02T15:04:05.000Z"
+	errs = append(errs, field("messages", list),
+		field("createdAt", b.CreatedAt.UTC().Format(layout)), field("updatedAt", b.UpdatedAt.UTC().Format(layout)))
+	for m := range rawjson.Members(rawjson.Last(rawjson.Last(info.Metadata, "imported"), "file")) {
+		switch m.Key {
+		case "id", "name", "parentId", "parentMessageIndex", "messages", "createdAt", "updatedAt":
+		default:
+			errs = append(errs, field(m.Key, json.RawMessage(m.Value)))
+		}
+	}
+	out.WriteString("}\n")
+	return out.Bytes(), errors.Join(errs...)
+}

@@ -1,0 +1,115 @@
+package conversation_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/conversation"
+)
+
+func exportTo(t *testing.T, s *lineage.Store, root string, o conversation.ExportOptions) conversation.ExportReport {
+	t.Helper()
+	report, err := conversation.Export(bg, s, root, o)
+	require.NoError(t, err)
+	return report
+}
+
+// feature: branches/files-write
+func TestExport(t *testing.T) {
+	root, again := t.TempDir(), t.TempDir()
+	files := map[string]string{
+		"main.json":  branchJSON("main", "Main conversation", "", 0, "a", "b"),
+		"child.json": branchJSON("child", "A child", "main", 1, "a", "c", "d"),
+	}
+	writeSession(t, root, "one", files)
+	writeSession(t, root, "two", map[string]string{"main.json": `{"id":"main","name":"M","messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"t"}]},` +
+		`{"role":"user","content":[{"type":"text","text":"x"}]}],"createdAt":"2025-01-01T00:00:00.000Z","updatedAt":"2025-01-02T00:00:00.000Z","color":{"r":1.0},"<x>":"&"}`})
+	s := newStore(t)
+	importFrom(t, s, root, conversation.ImportOptions{})
+	report := exportTo(t, s, again, conversation.ExportOptions{})
+	require.Equal(t, conversation.ExportReport{Sessions: 2, Branches: 3}, report)
+	same := func(path string) {
+		want, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(again, path))
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(got), path)
+	}
+	for _, path := range []string{"one/main.json", "one/child.json", "two/main.json"} {
+		same(path)
+	}
+	left, err := os.ReadDir(filepath.Join(again, "one"))
+	require.NoError(t, err)
+	require.Len(t, left, 2, "no temporary files")
+
+	// Another store gets from the files what this one has, and both go on.
+	c, err := conversation.Open(bg, s, "one", conversation.Options{})
+	require.NoError(t, err)
+	fork(t, c, "New idea")
+	require.NoError(t, c.AddMessage(bg, user("e")))
+	require.NoError(t, c.RenameBranch(bg, "child", "Renamed"))
+	exportTo(t, s, again, conversation.ExportOptions{Sessions: []string{"one"}})
+	other := newStore(t)
+	imported := importFrom(t, other, again, conversation.ImportOptions{})
+	require.Empty(t, imported.Problems)
+	theirs, err := conversation.Open(bg, other, "one", conversation.Options{})
+	require.NoError(t, err)
+	for _, id := range []string{"main", "child", "new-idea"} {
+		require.Equal(t, saidOn(t, c, id), saidOn(t, theirs, id))
+		ours, err := c.Branch(bg, id)
+		require.NoError(t, err)
+		its, err := theirs.Branch(bg, id)
+		require.NoError(t, err)
+		require.Equal(t, []any{ours.Name, ours.ParentID, ours.ParentMessageIndex}, []any{its.Name, its.ParentID, its.ParentMessageIndex})
+		require.WithinDuration(t, ours.UpdatedAt, its.UpdatedAt, 0)
+	}
+}
+
+func TestExportOdd(t *testing.T) {
+	s := newStore(t)
+	c, err := conversation.Open(bg, s, "odd", conversation.Options{})
+	require.NoError(t, err)
+	_, err = c.CreateBranch(bg, "../escape", "Out", nil)
+	require.NoError(t, err)
+	require.NoError(t, c.AddMessage(bg, user("secret")))
+	require.NoError(t, c.AddMessage(bg, user("kept")))
+	require.NoError(t, s.Erase(bg, content.Sum([]byte("secret"))))
+	_, err = c.CreateBranch(bg, "bytes", "Bytes", nil)
+	require.NoError(t, err)
+	_, err = c.Checkout(bg, "bytes")
+	require.NoError(t, err)
+	require.NoError(t, c.AddMessage(bg, user("\xff")))
+	_, err = conversation.Open(bg, s, "a/b", conversation.Options{})
+	require.NoError(t, err)
+
+	root := filepath.Join(t.TempDir(), "made", "here")
+	report := exportTo(t, s, root, conversation.ExportOptions{Sessions: []string{"odd", "a/b", "none"}})
+	require.Equal(t, []int{1, 1}, []int{report.Sessions, report.Branches})
+	require.Len(t, report.Problems, 4)
+	for _, p := range report.Problems {
+		require.Error(t, p)
+	}
+	require.ErrorIs(t, report.Problems[0], lineage.ErrInvalid)
+	require.ErrorIs(t, report.Problems[3], lineage.ErrNotFound)
+	data, err := os.ReadFile(filepath.Join(root, "odd", "main.json"))
+	require.NoError(t, err)
+	var file struct{ Messages []map[string]any }
+	require.NoError(t, json.Unmarshal(data, &file))
+	require.Equal(t, []map[string]any{{"role": "user", "content": "", "erased": true}, {"role": "user", "content": "kept"}}, file.Messages)
+
+	// Links are not followed out of the root, and a file that cannot be replaced stays.
+	outside := t.TempDir()
+	linked := t.TempDir()
+	require.NoError(t, os.Symlink(outside, filepath.Join(linked, "odd")))
+	_, err = conversation.Export(bg, s, linked, conversation.ExportOptions{Sessions: []string{"odd"}})
+	require.Error(t, err)
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

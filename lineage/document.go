@@ -1,0 +1,231 @@
+package lineage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Revisions returns the revisions of a document on the context's history, ordered by number; the last is the
+// latest. Of an empty name it returns those of all documents, ordered by name. What was said several times is
+// there once, as it was said first.
+func (c *Context) Revisions(ctx context.Context, document string) ([]*Entry, error) {
+	type revision struct {
+		document string
+		number   uint64
+		content  ContentID
+	}
+	var found []*Entry
+	seen := make(map[revision]bool)
+	for e, err := range c.Entries(ctx, Window{}) {
+		if err != nil {
+			return nil, err
+		}
+		is := revision{e.Document, e.Revision, e.Content}
+		if e.Kind != Document || document != "" && e.Document != document || seen[is] {
+			continue
+		}
+		seen[is] = true
+		found = append(found, e)
+	}
+	slices.SortStableFunc(found, func(a, b *Entry) int {
+		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Revision, b.Revision))
+	})
+	return found, nil
+}
+
+// shelves are the documents on the histories of contexts that were given revisions lately.
+type shelves struct {
+	mu sync.Mutex
+	of map[ContextID]*shelf
+}
+
+// mostShelves is how many contexts documents are remembered of.
+const mostShelves = 64
+
+func (s *shelves) get(id ContextID) *shelf {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := s.of[id]
+	if is == nil {
+		if s.of == nil || len(s.of) >= mostShelves {
+			s.of = make(map[ContextID]*shelf)
+		}
+		is = new(shelf)
+		s.of[id] = is
+	}
+	return is
+}
+
+// shelf holds the revisions on the history up to a span.
+type shelf struct {
+	mu        sync.Mutex
+	tip       SpanRef
+	length    uint64
+	documents map[string]*revisions
+}
+
+// revisions are those of a document, by number.
+type revisions struct {
+	contents map[uint64]ContentID
+	latest   uint64
+}
+
+// put adds a revision. Of several with one number the first counts.
+func (s *shelf) put(document string, number uint64, is ContentID) {
+	r := s.documents[document]
+	if r == nil {
+		r = &revisions{contents: make(map[uint64]ContentID)}
+		s.documents[document] = r
+	}
+	if _, known := r.contents[number]; !known {
+		r.contents[number] = is
+	}
+	r.latest = max(r.latest, number)
+}
+
+// reach makes the shelf that of the history up to a span. It reads only what was added to the
+// history that it was of.
+func (s *shelf) reach(ctx context.Context, store *Store, tip SpanRef) error {
+	runs := store.runs(ctx)
+	if on, err := structure.IsAncestor(s.tip, tip, runs); err != nil || !on || s.documents == nil {
+		s.tip, s.length, s.documents = SpanRef{}, 0, make(map[string]*revisions)
+		if err != nil && !isNotFound(err) { // what the shelf was of may have been collected
+			return err
+		}
+	}
+	if s.tip == tip {
+		return nil
+	}
+	for step, err := range store.engine.Path(ctx, tip, Window{From: s.length + 1}, backend.PathOptions{Passing: true}) {
+		if err != nil {
+			s.documents = nil
+			return err
+		}
+		for i := range step.Span.Usages {
+			if u := &step.Span.Usages[i]; u.Kind == structure.DocumentUsage {
+				s.put(u.Document, u.Revision, u.Content)
+			}
+		}
+		s.length = step.Position
+	}
+	s.tip = tip
+	return nil
+}
+
+func hasDocuments(items []Item) bool {
+	return slices.ContainsFunc(items, func(i Item) bool { return i.Kind == Document })
+}
+
+// extendRevised is extend for items with revisions of documents, which depend on the history.
+func (c *Context) extendRevised(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
+	items = slices.Clone(items)
+	for i := range items {
+		item := &items[i]
+		if item.Kind != Document || item.Reader == nil {
+			continue
+		}
+		if !item.Content.IsZero() || item.Body != nil {
+			return nil, errSeveralBodies
+		}
+		block, _, err := c.store.Put(ctx, item.Reader, BlockOptions{Type: cmp.Or(item.Type, content.TypeText), Origin: item.Origin.OfBlock()})
+		if err != nil {
+			return nil, err
+		}
+		item.Reader, item.Content = nil, block.ID
+	}
+	for try := 0; ; try++ {
+		tip, err := c.Tip(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if expected != nil {
+			tip = *expected
+		}
+		revised, err := c.revised(ctx, tip, items)
+		if err != nil {
+			return nil, err
+		}
+		spans, err := c.extend(ctx, revised, together, &tip)
+		if errors.Is(err, ErrTipMoved) && expected == nil && try < mostRevised {
+			continue
+		}
+		return spans, err
+	}
+}
+
+// mostRevised is how often a context that others extend is tried to be given revisions.
+const mostRevised = 1000
+
+// revised returns the items with the numbers of revisions that have none, and with what revisions
+// were derived from. A number that is taken is refused.
+func (c *Context) revised(ctx context.Context, tip SpanRef, items []Item) ([]Item, error) {
+	shelf := new(shelf)
+	if !c.store.inTransaction() {
+		shelf = c.store.shelves.get(c.id)
+	}
+	shelf.mu.Lock()
+	defer shelf.mu.Unlock()
+	if err := shelf.reach(ctx, c.store, tip); err != nil {
+		return nil, err
+	}
+	added := make(map[string]*revisions)
+	items = slices.Clone(items)
+	for i := range items {
+		item := &items[i]
+		if item.Kind != Document || item.Document == "" {
+			continue
+		}
+		has, adds := shelf.documents[item.Document], added[item.Document]
+		if has == nil {
+			has = new(revisions)
+		}
+		if adds == nil {
+			adds = &revisions{contents: make(map[uint64]ContentID)}
+			added[item.Document] = adds
+		}
+		is := item.Content
+		if is.IsZero() {
+			is = content.Sum(item.Body)
+		}
+		if item.Revision == 0 {
+			item.Revision = max(has.latest, adds.latest) + 1
+		}
+		known, taken := has.contents[item.Revision]
+		if !taken {
+			known, taken = adds.contents[item.Revision]
+		}
+		if taken && known != is {
+			return nil, subjectError("document", item.Document, ErrExists, fmt.Sprintf("revision %d says something else", item.Revision))
+		}
+		if item.Origin.ParentID.IsZero() {
+			item.Origin.ParentID = before(item.Revision, has, adds)
+		}
+		adds.contents[item.Revision], adds.latest = is, max(adds.latest, item.Revision)
+	}
+	return items, nil
+}
+
+// before returns the content of the latest revision before a number, zero if there is none.
+func before(number uint64, all ...*revisions) (is ContentID) {
+	last := uint64(0)
+	for _, r := range all {
+		if r.latest < number && r.latest >= last && r.contents != nil {
+			last, is = r.latest, r.contents[r.latest]
+			continue
+		}
+		for n, content := range r.contents {
+			if n < number && n >= last {
+				last, is = n, content
+			}
+		}
+	}
+	return is
+}

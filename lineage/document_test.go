@@ -1,0 +1,218 @@
+package lineage_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func revision(document string, number uint64, text string) lineage.Item {
+	return lineage.Item{Kind: lineage.Document, Document: document, Revision: number, Body: []byte(text)}
+}
+
+func numbersOf(t testing.TB, c *lineage.Context, document string) (numbers []string) {
+	t.Helper()
+	revisions, err := c.Revisions(bg, document)
+	require.NoError(t, err)
+	for _, e := range revisions {
+		numbers = append(numbers, fmt.Sprintf("%s %d %s", e.Document, e.Revision, e.Text()))
+	}
+	return numbers
+}
+
+// feature: lineage/document-list
+// feature: lineage/document-numbers
+// feature: lineage/document-derived
+func TestRevisions(t *testing.T) {
+	c := newContext(t, newStore(t), "q")
+	_, err := c.Extend(bg, revision("plan", 0, "one"), revision("notes", 0, "n"), revision("plan", 0, "two"))
+	require.NoError(t, err)
+	_, err = c.ExtendTogether(bg, lineage.User("look"), revision("plan", 5, "five"))
+	require.NoError(t, err)
+	_, err = c.Extend(bg, lineage.Item{Kind: lineage.Document, Document: "plan", Reader: strings.NewReader("six")}, revision("plan", 2, "two"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"plan 1 one", "plan 2 two", "plan 5 five", "plan 6 six"}, numbersOf(t, c, "plan"))
+	require.Equal(t, []string{"notes 1 n", "plan 1 one", "plan 2 two", "plan 5 five", "plan 6 six"}, numbersOf(t, c, ""))
+	require.Empty(t, numbersOf(t, c, "none"))
+
+	revisions, err := c.Revisions(bg, "plan")
+	require.NoError(t, err)
+	require.True(t, revisions[0].Origin.ParentID.IsZero())
+	for i := 1; i < len(revisions); i++ {
+		require.Equal(t, revisions[i-1].Content, revisions[i].Origin.ParentID)
+	}
+	own := revision("plan", 0, "seven")
+	own.Origin.ParentID = content.Sum([]byte("one"))
+	_, err = c.Extend(bg, own)
+	require.NoError(t, err)
+	require.Equal(t, content.Sum([]byte("one")), lastEntry(t, c).Origin.ParentID, "what the caller says")
+
+	// A number is assigned once, and the same again is no other.
+	before := tip(t, c)
+	_, err = c.Extend(bg, lineage.User("more"), revision("plan", 5, "another five"))
+	require.ErrorIs(t, err, lineage.ErrExists)
+	require.ErrorContains(t, err, "plan")
+	require.ErrorContains(t, err, "revision 5")
+	_, err = c.Extend(bg, revision("new", 3, "a"), revision("new", 3, "b"))
+	require.ErrorIs(t, err, lineage.ErrExists, "at once")
+	_, err = c.ExtendFrom(bg, before, revision("plan", 7, "other"))
+	require.ErrorIs(t, err, lineage.ErrExists)
+	require.Equal(t, before, tip(t, c))
+	_, err = c.Extend(bg, revision("plan", 5, "five"))
+	require.NoError(t, err)
+
+	// Every history has its own numbers, those of a fork from where it began.
+	child := fork(t, c)
+	require.NoError(t, c.MoveTo(bg, before, "back"))
+	_, err = child.Extend(bg, revision("plan", 0, "eight of the child"))
+	require.NoError(t, err)
+	_, err = c.Extend(bg, revision("plan", 8, "eight"))
+	require.NoError(t, err)
+	require.NoError(t, c.Back(bg, 8))
+	_, err = c.Extend(bg, revision("plan", 1, "from the start"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"plan 1 from the start"}, numbersOf(t, c, "plan"))
+	require.Equal(t, "plan 8 eight of the child", numbersOf(t, child, "plan")[5])
+}
+
+func TestRevisionsInTransactions(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s)
+	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+		in, err := tx.Context(bg, c.ID())
+		if err != nil {
+			return err
+		}
+		for _, text := range []string{"one", "two"} {
+			if _, err := in.Extend(bg, revision("plan", 0, text)); err != nil {
+				return err
+			}
+		}
+		_, err = in.Extend(bg, revision("plan", 2, "other"))
+		require.ErrorIs(t, err, lineage.ErrExists)
+		return nil
+	}))
+	require.Equal(t, []string{"plan 1 one", "plan 2 two"}, numbersOf(t, c, "plan"))
+}
+
+// Many writers of one document get each number once.
+func TestRevisionsAtOnce(t *testing.T) {
+	c := newContext(t, newStore(t))
+	const writers, each = 8, 20
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if _, err := c.Extend(bg, revision("plan", 0, fmt.Sprint(w, " ", i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	revisions, err := c.Revisions(bg, "plan")
+	require.NoError(t, err)
+	require.Len(t, revisions, writers*each)
+	for i, e := range revisions {
+		require.EqualValues(t, i+1, e.Revision)
+		if i > 0 {
+			require.Equal(t, revisions[i-1].Content, e.Origin.ParentID)
+		}
+	}
+}
+
+// feature: lineage/document-diff
+func TestDiffRevisions(t *testing.T) {
+	c := newContext(t, newStore(t))
+	long := strings.Repeat("same\n", 20_000)
+	_, err := c.Extend(bg, revision("plan", 0, "a\nb\nc\n"), revision("plan", 0, "a\nB\nc\nd"), revision("plan", 0, ""), revision("plan", 0, long+"x"), revision("plan", 0, long+"y"))
+	require.NoError(t, err)
+	diff := func(from, to uint64) string {
+		lines, err := c.DiffRevisions(bg, "plan", from, to)
+		require.NoError(t, err)
+		return shownDiff(lines)
+	}
+	require.Equal(t, " a|-b|+B| c|+d", diff(1, 2))
+	require.Equal(t, "-a|-b|-c", diff(1, 3))
+	require.Equal(t, "", diff(3, 3))
+	require.True(t, strings.HasSuffix(diff(4, 5), " same|-x|+y"))
+	_, err = c.DiffRevisions(bg, "plan", 1, 9)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	_, err = c.DiffRevisions(bg, "", 1, 2)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+
+	s := newStore(t)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "", "d e"}), 0, 12), func(lines []string) string { return strings.Join(lines, "\n") })
+		from, to := text.Draw(t, "from"), text.Draw(t, "to")
+		c, err := s.NewContext(bg, lineage.ContextOptions{})
+		require.NoError(t, err)
+		_, err = c.Extend(bg, revision("d", 0, from), revision("d", 0, to))
+		require.NoError(t, err)
+		lines, err := c.DiffRevisions(bg, "d", 1, 2)
+		require.NoError(t, err)
+		var old, is []string
+		differ := 0
+		for _, line := range lines {
+			if line.Op != '+' {
+				old = append(old, line.Text)
+			}
+			if line.Op != '-' {
+				is = append(is, line.Text)
+			}
+			if line.Op != ' ' {
+				differ++
+			}
+		}
+		require.Equal(t, strings.TrimSuffix(from, "\n"), strings.Join(old, "\n"))
+		require.Equal(t, strings.TrimSuffix(to, "\n"), strings.Join(is, "\n"))
+		require.Equal(t, len(old)+len(is)-2*longestCommon(old, is), differ, "no shorter difference")
+	})
+
+	// Texts that have nothing in common are compared in bounded time.
+	many := func(of string) string {
+		var b strings.Builder
+		for i := range 200_000 {
+			fmt.Fprintln(&b, of, i)
+		}
+		return b.String()
+	}
+	_, err = c.Extend(bg, revision("large", 0, many("a")), revision("large", 0, many("b")))
+	require.NoError(t, err)
+	lines, err := c.DiffRevisions(bg, "large", 1, 2)
+	require.NoError(t, err)
+	require.Len(t, lines, 400_000)
+}
+
+func shownDiff(lines []lineage.DiffLine) string {
+	var out []string
+	for _, line := range lines {
+		out = append(out, string(line.Op)+line.Text)
+	}
+	return strings.Join(out, "|")
+}
+
+// longestCommon returns the length of the longest common subsequence.
+func longestCommon(a, b []string) int {
+	row := make([]int, len(b)+1)
+	for _, x := range a {
+		diagonal := 0
+		for j, y := range b {
+			above := row[j+1]
+			if x == y {
+				row[j+1] = diagonal + 1
+			} else {
+				row[j+1] = max(row[j], above)
+			}
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}
