@@ -3,6 +3,7 @@ package lineage
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -106,11 +107,14 @@ type Entry struct {
 	Content    ContentID
 	// Type, Origin and CreatedAt are this usage's own where they differ from
 	// what was first recorded with the content.
-	Type      string
-	Origin    Origin
-	SourceID  string
-	Metadata  []byte
-	CreatedAt time.Time
+	Type     string
+	Origin   Origin
+	SourceID string
+	// Metadata is nil if it was erased. MetadataContent is the content that it is, zero where it says
+	// nothing that could be erased: only ids, times, numbers and names of kinds.
+	Metadata        []byte
+	MetadataContent ContentID
+	CreatedAt       time.Time
 	// Set is the span set it is an alternative in, else zero.
 	Set structure.SpanSetID
 
@@ -170,6 +174,26 @@ func (e *Entry) Text() string {
 		return e.note()
 	}
 	return string(e.Body)
+}
+
+// Contents returns the content that the entry is and that was not erased: its pieces, or the
+// whole body, and its metadata. Erasing all of it takes what was said out of the store. Other
+// entries that say the same have it too: see Store.Where.
+func (e *Entry) Contents() []ContentID {
+	var ids []ContentID
+	add := func(id ContentID, there bool) {
+		if there && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for i := range e.Pieces {
+		add(e.Pieces[i].Content, !e.Pieces[i].Erased)
+	}
+	if len(e.Pieces) == 0 {
+		add(e.Content, !e.Erased)
+	}
+	add(e.MetadataContent, e.Metadata != nil && !e.MetadataContent.IsZero())
+	return ids
 }
 
 // note is what is said of a body that is not shown.

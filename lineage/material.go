@@ -93,6 +93,9 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, together bo
 			item.Content = b.ID
 			m.usages = appendUsages(m.usages, &item, &m.origins[i])
 		}
+		if err == nil && m.usages[first].Metadata != nil {
+			err = write.Metadata(&m.usages[first], m.storing(ctx, s, &item))
+		}
 		if err != nil {
 			return err
 		}
@@ -153,16 +156,25 @@ func (m *material) message(ctx context.Context, s *Store, item *Item, origin *co
 		item.Body, item.Reader = head, nil
 	}
 	parent := item.Origin.ParentID // of the first piece
+	storing := m.storing(ctx, s, item)
 	store := func(mediaType string, kind content.OriginKind, body []byte) (ContentID, error) {
-		var b structure.Block
-		err := s.block(ctx, &Item{Body: body, Type: mediaType, Origin: Origin{Kind: kind, ParentID: parent}, CreatedAt: item.CreatedAt}, &b)
-		m.content = append(m.content, &b)
-		parent = ContentID{}
-		return b.ID, err
+		id, err := storing(mediaType, kind, body)
+		m.content[len(m.content)-1].Origin.ParentID, parent = parent, ContentID{}
+		return id, err
 	}
 	var err error
 	m.usages, err = write.Message(m.usages, usageOf(item, origin), item.Type, item.Body, store)
 	return err
+}
+
+// storing returns what takes further content of an item.
+func (m *material) storing(ctx context.Context, s *Store, item *Item) write.StoreFunc {
+	return func(mediaType string, kind content.OriginKind, body []byte) (ContentID, error) {
+		var b structure.Block
+		err := s.block(ctx, &Item{Body: body, Type: mediaType, Origin: Origin{Kind: kind}, CreatedAt: item.CreatedAt}, &b)
+		m.content = append(m.content, &b)
+		return b.ID, err
+	}
 }
 
 // leaveToBlocks takes from the usages what the first block offered with their

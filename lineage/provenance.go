@@ -48,7 +48,7 @@ func entryAt(entries []*Entry, index int) *Entry {
 
 // has reports whether content is in the entry.
 func (e *Entry) has(id ContentID) bool {
-	return e.Content == id || slices.ContainsFunc(e.parts, func(u structure.Usage) bool { return u.Content == id })
+	return e.Content == id || !id.IsZero() && e.MetadataContent == id || slices.ContainsFunc(e.parts, func(u structure.Usage) bool { return u.Content == id })
 }
 
 // Provenance returns the chain of blocks that a content block was derived from:

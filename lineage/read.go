@@ -153,7 +153,7 @@ type entryReader struct {
 	from     form.Blocks
 	free     []Entry
 	size     int
-	messages *form.Reader // nil until a message has a form
+	messages *form.Reader // nil until a message has a form or large metadata
 }
 
 const mostEntries = 32
@@ -176,7 +176,7 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 	e.Position, e.Span, e.Index, e.Commit = step.Position, step.Span.Ref, i, step.Commit
 	e.Kind, e.Role, e.Name = u.Kind, u.Role, u.Name
 	e.Document, e.Revision, e.Filename = u.Document, u.Revision, u.Filename
-	e.Content, e.Type, e.SourceID, e.Metadata = u.Content, u.Type, u.SourceID, u.Metadata
+	e.Content, e.Type, e.SourceID, e.Metadata, e.MetadataContent = u.Content, u.Type, u.SourceID, u.Metadata, u.MetadataContent
 	e.CreatedAt, e.Set = u.CreatedAt, step.Span.Set
 	e.Size, e.Body, e.Erased = b.Size, b.Body, b.Body == nil && b.Tree.Size == 0
 	if e.Name == "" {
@@ -186,6 +186,12 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 		e.Type = b.Type
 	}
 	e.Origin = u.OriginWith(b.Origin)
+	if !u.MetadataContent.IsZero() {
+		var err error
+		if e.Metadata, err = r.reader().Metadata(ctx, u); err != nil {
+			return nil, fmt.Errorf("span %v: metadata: %w", step.Span.Ref, err)
+		}
+	}
 	switch {
 	case u.Kind != structure.MessageUsage:
 	case !form.IsPlain(step.Span.Usages, i):
@@ -196,13 +202,17 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 	return e, nil
 }
 
-// said fills in what a message of several pieces, or with a form, says.
-func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i int) error {
+func (r *entryReader) reader() *form.Reader {
 	if r.messages == nil {
 		r.messages = form.NewReader(r.from)
 	}
+	return r.messages
+}
+
+// said fills in what a message of several pieces, or with a form, says.
+func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i int) error {
 	usages := step.Span.Usages[i:form.End(step.Span.Usages, i)]
-	m, err := r.messages.Message(ctx, step, i)
+	m, err := r.reader().Message(ctx, step, i)
 	if err != nil {
 		return fmt.Errorf("span %v: %w", step.Span.Ref, err)
 	}

@@ -28,10 +28,13 @@ func eraseCommand(a *app) *cobra.Command {
 		Short: "Remove a content's bytes from every history",
 		Long: `Removes the bytes of a content from everything that reads the store, for good. Histories that
 use it still read, with a marker in its place. The content is named by its id or the beginning of one; of
-a message its text is erased, and of its other pieces (further texts, calls of tools and their results, files)
-those that no other message has. It says how often the content is used and asks first, unless --yes is given; --dry-run only
+a message its text is erased, and of its other pieces (further texts, calls of tools and their results, files, data)
+and its metadata what no other message has. It says how often the content is used and asks first, unless --yes is given; --dry-run only
 says it. Other content that says the same stays: an edited message, a result that quotes it. Summaries of a stretch
 that it is in are named, to be erased too, and threads whose title is how it begins.
+
+Ids, times, numbers and names stay: those of people, models, tools, threads, documents and attached files, and the keys of
+JSON. 'lineage thread set' changes titles and metadata of threads, 'lineage thread delete' takes out all of a thread.
 
 The bytes stay in the store's files until 'lineage gc' rewrites them. Databases that were projected have them until
 'lineage project' runs again. Backups, bundles and exports made before keep them: make those again, and delete
@@ -105,17 +108,8 @@ func (s *session) contentsToErase(ctx context.Context, name string) (ids []linea
 	if err != nil {
 		return nil, nil, err
 	}
-	switch {
-	case e == nil:
-		ids = []lineage.ContentID{id}
-	case len(e.Pieces) == 0:
-		ids = []lineage.ContentID{e.Content}
-	default:
-		for i := range e.Pieces {
-			if p := &e.Pieces[i]; !p.Erased && !slices.Contains(ids, p.Content) {
-				ids = append(ids, p.Content)
-			}
-		}
+	if ids = []lineage.ContentID{id}; e != nil {
+		ids = e.Contents()
 	}
 	if len(ids) == 0 {
 		return nil, nil, refs.Unknown("content", name, nil)

@@ -67,7 +67,7 @@ func Split(message []byte, role string) (Said, bool) {
 	whole := value{raw: message[at:rawjson.ValueEnd(message, at)], at: at, key: "content"}
 	s := splitter{src: message, size: mostName}
 	s.value(whole, PlainPiece(role), "")
-	if len(s.pieces) == 0 && s.empty == nil {
+	if s.worth == 0 && !s.over && s.empty == nil {
 		s = splitter{src: message}
 		s.cut(whole, valueHole, Piece{Kind: structure.DataPiece, Body: whole.raw, JSON: true})
 	}

@@ -72,24 +72,28 @@ func TestPieces(t *testing.T) {
 		{"nothing that could be said", "user", `{"n":[1.0,true]}`, []string{`data: {"n":[1.0,true]}`}},
 		{"an empty text beside a call", "assistant", `{"content":"","tool_calls":[{"function":{"name":"look","arguments":"{}"}}]}`, []string{"input look: {}"}},
 		{"ChatGPT", "assistant", `{"id":"m","author":{"role":"assistant","name":null,"metadata":{}},"content":{"content_type":"text","parts":["hi"]},"metadata":{"model_slug":"x"}}`, []string{"text: hi"}},
-		{"ChatGPT's thoughts", "assistant", `{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`, []string{"reasoning: hm"}},
-		{"ChatGPT's tools", "tool", `{"author":{"role":"tool","name":"python"},"content":{"content_type":"execution_output","text":"3"}}`, []string{"output: 3"}},
+		{"ChatGPT's thoughts", "assistant", `{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`, []string{"data: s", "reasoning: hm"}},
+		{"ChatGPT's tools", "tool", `{"author":{"role":"tool","name":"python"},"content":{"content_type":"execution_output","text":"3"}}`, []string{`data: {"role":"tool","name":"python"}`, "output: 3"}},
 		{"Claude.ai", "user", `{"uuid":"m","text":"hi","content":[{"type":"text","text":"hi"}],"sender":"human","attachments":[{"file_name":"a.txt","extracted_content":"the file"}]}`,
-			[]string{"data: hi", "text: hi", "data: the file"}},
+			[]string{"data: hi", "text: hi", "data: a.txt", "data: the file"}},
 		{"Claude.ai without blocks", "user", `{"uuid":"m","text":"hi","content":[],"sender":"human","attachments":[]}`, []string{"text: hi"}},
 		{"LibreChat", "assistant", `{"messageId":"m","text":"","content":[{"type":"think","think":"hm"},{"type":"text","text":{"value":"hi"}},{"type":"tool_call","tool_call":{"id":"c","name":"look","args":"{}","output":"found"}}]}`,
 			[]string{"reasoning: hm", "text: hi", "input look: {}", "output look: found"}},
 		{"ShareGPT", "user", `{"from":"human","value":"hi"}`, []string{"text: hi"}},
 		{"a call of ShareGPT", "assistant", `{"from":"function_call","value":"{\"name\":\"look\"}"}`, []string{`input: {"name":"look"}`}},
 		{"a result of ShareGPT", "user", `{"from":"observation","value":"found"}`, []string{"output: found"}},
-		{"an agent's step", "assistant", `{"role":"assistant","content":"hm, look","thought":"hm","action":"look"}`, []string{"text: hm, look"}},
+		{"an agent's step", "assistant", `{"role":"assistant","content":"hm, look","thought":"hm","action":"look"}`, []string{"text: hm, look", "data: hm", "data: look"}},
 		{"an AI SDK result", "tool", `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"look","output":{"type":"text","value":"found"}},{"type":"tool-result","toolName":"look","output":{"type":"json","value":{"a":1}}}]}`,
 			[]string{"output look: found", `output look: {"a":1}`}},
 		{"results as blocks", "tool", `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"found"}]}`, []string{"output: found"}},
 		{"a stored response", "assistant", `{"object":"response","reasoning":{"effort":"high"},"output":[{"type":"reasoning","summary":[]},{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}`,
 			[]string{"text: hi"}},
 		{"what is aside is not said", "user", `{"metadata":{"text":"no","content":"` + long + `"},"parts":[{"type":"text","text":"yes","providerMetadata":{"text":"no"}}],"reasoning_effort":"high"}`,
-			[]string{"data: " + long, "text: yes"}},
+			[]string{`data: {"text":"no","content":"` + long + `"}`, "text: yes", `data: {"text":"no"}`}},
+		{"what says nothing", "user", `{"id":"m 1","uuid":"a-b","createdAt":"Mon, 5 Jan 2026","content":"hi","usage":{"n":1.5,"tier":null,"requestId":"r_1"},"call_id":"c1"}`,
+			[]string{"data: m 1", "text: hi"}},
+		{"what says something", "user", `{"title":"Plan","content":"hi","metadata":{"files":[{"name":"x.pdf"}]},"logprobs":{"Secret plan":1},"ids":["a"],"tags":["b"]}`,
+			[]string{"data: Plan", "text: hi", `data: {"files":[{"name":"x.pdf"}]}`, `data: {"Secret plan":1}`, `data: ["b"]`}},
 		{"an image", "user", `{"content":[{"type":"image_url","image_url":{"url":"https://a/x.png","detail":"low"}},{"type":"text","text":"hi"}]}`, []string{"file: https://a/x.png", "text: hi"}},
 		{"an odd text", "user", `{"content":[{"type":"text","text":"\ud800"},{"type":"text","text":"hi"}]}`, []string{`text: "\ud800"`, "text: hi"}},
 		{"last type", "user", `{"content":[{"text":"hm","type":"reasoning"}]}`, []string{"reasoning: hm"}},
@@ -258,4 +262,50 @@ func FuzzJoin(f *testing.F) {
 			_, _ = form.Join(format, [][]byte{extra}[:min(n, 1)], [][]byte{piece, piece}[:n])
 		}
 	})
+}
+
+// Whatever a string is in, it is a piece, so that it can be erased: the form and the extras have
+// only what is under keys of ids, times, kinds and names.
+func TestNothingSaidIsAside(t *testing.T) {
+	keys := []string{
+		"title", "note", "filename", "city", "comment", "data", "url", "image_url", "input", "arguments", "result", "file", "metadata", "annotations", "summary",
+		"reasoning", "value", "text", "content", "parts", "tool_calls", "function", "message", "output", "thinking", "source", "providerMetadata", "refusal", "alt", "x",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := 0
+		var value func(depth int) string
+		value = func(depth int) string {
+			n++
+			switch rapid.IntRange(0, 6-min(depth, 4)).Draw(t, "value") {
+			case 0:
+				return "1.5"
+			case 1, 2:
+				return fmt.Sprintf(`"TOKEN%d%s"`, n, rapid.SampledFrom([]string{"", " and more", "é", "\\n", strings.Repeat("x", 300)}).Draw(t, "rest"))
+			case 3:
+				return "[" + value(depth+1) + "," + value(depth+1) + "]"
+			}
+			members := []string{`"type":` + rapid.SampledFrom([]string{`"text"`, `"tool_use"`, `"unknown"`, `"file"`, "1"}).Draw(t, "type")}
+			for range rapid.IntRange(1, 4).Draw(t, "members") {
+				members = append(members, fmt.Sprintf("%q:%s", rapid.SampledFrom(keys).Draw(t, "key"), value(depth+1)))
+			}
+			return "{" + strings.Join(members, ",") + "}"
+		}
+		message := value(0)
+		said, ok := form.Split([]byte(message), "user")
+		require.True(t, ok)
+		require.NotContains(t, string(said.Form), "TOKEN", message)
+		for _, extra := range said.Extras {
+			require.NotContains(t, string(extra), "TOKEN", message)
+		}
+	})
+}
+
+func TestSays(t *testing.T) {
+	for raw, want := range map[string]bool{
+		``: false, `{}`: false, `{"type":"fragment"}`: false, `{"uuid":"1-2","parentId":null,"timestamp":"2026-01-05T10:00:00Z","n":[1,2]}`: false,
+		` {"a":true} `: false, `{"id":"two words"}`: true, `{"type":"two words"}`: true, `{"cwd":"/home/ann"}`: true, `{"name":"Ann"}`: true, `"x"`: true, `no JSON`: true,
+		`{"two words":1}`: true, `[` + strings.Repeat("1,", 600) + `1]`: true,
+	} {
+		require.Equal(t, want, form.Says([]byte(raw)), raw)
+	}
 }

@@ -116,13 +116,12 @@ func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	if known {
 		return f, nil
 	}
-	blocks, err := r.from.Blocks(ctx, []content.ID{id})
-	switch {
-	case errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound): // since the history was read
-	case err != nil:
+	f, err := r.Body(ctx, &Stored{Content: id})
+	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) { // since the history was read
+		f, err = nil, nil
+	}
+	if err != nil {
 		return nil, err
-	default:
-		f = blocks[0].Body
 	}
 	if r.size += len(f); r.size > mostForms {
 		clear(r.forms)
@@ -130,6 +129,15 @@ func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	}
 	r.forms[id] = f
 	return f, nil
+}
+
+// Metadata returns the metadata of a usage, nil where there is none or it was erased. It may be the
+// usage's memory.
+func (r *Reader) Metadata(ctx context.Context, u *structure.Usage) ([]byte, error) {
+	if u.MetadataContent.IsZero() {
+		return u.Metadata, nil
+	}
+	return r.form(ctx, u.MetadataContent)
 }
 
 // Lost reports whether the message has a form that was erased.

@@ -21,9 +21,9 @@ var leadsOn = setOf("content", "text", "parts", "message", "tool_calls", "functi
 
 // namesKind are the keys of texts that tell what an object is. They repeat, so they stay in
 // the form.
-var namesKind = setOf("type", "role", "name", "toolName", "tool_name", "state", "status", "object", "model", "media_type", "mediaType",
+var namesKind = setOf("type", "role", "name", "toolName", "tool_name", "state", "status", "object", "model", "model_slug", "media_type", "mediaType",
 	"mime_type", "mimeType", "stop_reason", "finish_reason", "phase", "from", "sender", "recipient", "channel", "content_type", "language",
-	"format", "detail", "service_tier", "version", "userType")
+	"format", "detail", "service_tier", "version", "userType", "effort", "reasoning_effort", "verbosity", "truncation", "encoding", "ttl")
 
 func setOf(keys ...string) map[string]bool {
 	set := make(map[string]bool, len(keys))

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Sizes from which a value that no rule knows is a piece of its own, so that it is kept once
-// and can be found.
+// Sizes from which values that no rule knows are kept once: a text makes a piece worth looking
+// for in a message that says nothing else, a value is a piece whatever is in it.
 const (
 	longText  = 256
 	longValue = 1 << 10
@@ -30,6 +30,7 @@ type splitter struct {
 	pieces []Piece
 	holes  []holeAt // of the pieces
 	extras [][]byte
+	worth  int // how many pieces are of values that a rule knows, or are long
 	size   int // of the extras
 	depth  int
 	over   bool // a bound was passed
@@ -70,8 +71,8 @@ func (s *splitter) value(v value, kind structure.Piece, tool string) {
 	switch v.raw[0] {
 	case '{', '[':
 		v.aside = v.aside || !leadsOn[v.key]
-		if s.depth == mostDepth || v.aside && len(v.raw) >= longValue {
-			s.whole(v, structure.DataPiece, "")
+		if s.depth == mostDepth || v.aside && saysAside(v.key, v.raw, s.depth) {
+			s.unknown(v)
 			return
 		}
 		s.depth++
@@ -87,15 +88,24 @@ func (s *splitter) value(v value, kind structure.Piece, tool string) {
 		switch {
 		case says[v.key] && !v.aside:
 			s.text(v, kind, tool)
-		case namesKind[v.key] && isPlain(v.raw):
-		case len(v.raw) >= longText:
-			s.text(v, structure.DataPiece, "")
+		case namesKind[v.key] && isPlain(v.raw) && (v.key != "name" || tool != ""):
+		case v.key == "name" && !v.aside && len(v.raw) <= mostName, isQuiet(v.key, v.raw):
+			s.extra(v) // a name is that of a tool or a speaker
 		default:
-			s.extra(v)
+			s.unknown(v)
 		}
 	case 't', 'f', 'n':
 	default:
 		s.extra(v)
+	}
+}
+
+// unknown makes a piece of a value that no rule knows.
+func (s *splitter) unknown(v value) {
+	worth := s.worth
+	s.whole(v, structure.DataPiece, "")
+	if len(v.raw) < longText || v.raw[0] != '"' && len(v.raw) < longValue {
+		s.worth = worth
 	}
 }
 
@@ -228,6 +238,7 @@ func (s *splitter) cut(v value, hole byte, p Piece) {
 		p.Name = ""
 	}
 	s.put(v, hole)
+	s.worth++
 	s.pieces = append(s.pieces, p)
 	s.holes = append(s.holes, holeAt{at: len(s.form) - 1, raw: v.raw})
 }

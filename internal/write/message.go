@@ -16,14 +16,17 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	head.Piece = form.PlainPiece(head.Role)
 	kind := content.OriginOfRole(head.Role)
 	var err error
-	if mediaType != content.TypeJSON {
-		head.Content, err = store(mediaType, kind, body)
-		return append(dst, head), err
+	var said form.Said
+	if mediaType == content.TypeJSON {
+		is, ok := form.Split(body, head.Role)
+		if head.Opaque = !ok; ok {
+			said = is
+		}
 	}
-	said, ok := form.Split(body, head.Role)
-	if !ok {
-		head.Opaque = true
-		head.Content, err = store(mediaType, kind, body)
+	if len(said.Pieces) == 0 {
+		if head.Content, err = store(mediaType, kind, body); err == nil {
+			err = Metadata(&head, store)
+		}
 		return append(dst, head), err
 	}
 	first := &said.Pieces[0]
@@ -41,6 +44,9 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	if head.Form, err = store(content.TypeForm, content.OriginUnknown, said.Form); err != nil {
 		return dst, err
 	}
+	if err = Metadata(&head, store); err != nil {
+		return dst, err
+	}
 	dst = append(dst, head)
 	for i := range said.Pieces[1:] {
 		p := &said.Pieces[i+1]
@@ -51,6 +57,16 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 		dst = append(dst, part)
 	}
 	return dst, nil
+}
+
+// Metadata makes content of the metadata of a usage that says something, so that it can be
+// erased. Its other content was taken before.
+func Metadata(u *structure.Usage, store StoreFunc) (err error) {
+	if u.Metadata != nil && form.Says(u.Metadata) {
+		u.MetadataContent, err = store(content.TypeJSON, content.OriginUnknown, u.Metadata)
+		u.Metadata = nil
+	}
+	return err
 }
 
 func typeOf(p *form.Piece) string {

@@ -34,9 +34,13 @@ func TestLargeAttachmentTwice(t *testing.T) {
 		said, err := s.Text(t.Context(), entries[0])
 		require.NoError(t, err)
 		require.True(t, large == said, "the message has the files, and does not say them")
-		for _, p := range entries[0].Pieces[:3] {
-			require.Equal(t, entries[1].Content, p.Content, "what is said and what a file has is there once")
+		same := 0
+		for _, p := range entries[0].Pieces {
+			if p.Content == entries[1].Content {
+				same++
+			}
 		}
+		require.Equal(t, 3, same, "what is said and what a file has is there once")
 		for k, e := range entries[1:] {
 			body, err := s.Original(t.Context(), e)
 			require.NoError(t, err)

@@ -129,7 +129,7 @@ func (l *loader) contents(p *prepared) error {
 				u.Type, u.Origin = "", nil
 			}
 		}
-		for len(contents) > 0 && (contents[0].id == u.Content || contents[0].id == u.Form) {
+		for len(contents) > 0 && u.Names(contents[0].id) {
 			if err := l.content(&contents[0]); err != nil {
 				return err
 			}

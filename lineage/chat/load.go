@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -307,9 +306,8 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 	if err != nil {
 		return false, err
 	}
-	known := Message{ID: m.ID, ChatID: m.ChatID, ParentID: m.ParentID, Name: roleOf(step), Type: typeOf(&step.Span.Usages[0])}
-	r := &reading{state: in, messages: form.NewReader(in.from)}
-	known.Data, err = r.data(ctx, step, m.ID)
+	known, err := Tell(ctx, in.from, step.Span.Usages, step.Blocks, m.ID)
+	known.ChatID, known.ParentID = m.ChatID, m.ParentID
 	if same := m.Same(known) || string(known.Data) == "null"; same || err != nil || s.from.Said == nil {
 		return same, err
 	}

@@ -30,11 +30,7 @@ func Tell(ctx context.Context, from form.Blocks, usages []structure.Usage, block
 	var span structure.Span
 	span.Usages = usages
 	step := &backend.Step{Span: &span, Blocks: blocks}
-	u := &usages[0]
-	m := Message{ID: id, Name: roleOf(step), Type: typeOf(u), CreatedAt: u.CreatedAt.UnixMilli(), Origin: originOf(step)}
-	var err error
-	m.Data, err = r.data(ctx, step, id)
-	return m, err
+	return r.tell(ctx, step, id)
 }
 
 // said returns what messages are made of; nil for those of which only the data are known.

@@ -113,12 +113,20 @@ func (r *reading) message(ctx context.Context, step *backend.Step, parent Ref) (
 	if err != nil {
 		return Message{}, err
 	}
+	m, err := r.tell(ctx, step, id)
+	m.ChatID, m.ParentID = r.chatID, parent
+	return m, err
+}
+
+// tell returns what a step says as a message with an id.
+func (r *reading) tell(ctx context.Context, step *backend.Step, id string) (Message, error) {
 	u := &step.Span.Usages[0]
-	m := Message{
-		ID: id, ChatID: r.chatID, ParentID: parent, Name: roleOf(step), Type: typeOf(u), CreatedAt: u.CreatedAt.UnixMilli(),
-		Origin: originOf(step),
+	m := Message{ID: id, Name: roleOf(step), CreatedAt: u.CreatedAt.UnixMilli(), Origin: originOf(step)}
+	var err error
+	if m.Type, err = r.typeOf(ctx, u); err == nil {
+		m.Data, err = r.data(ctx, step, id)
 	}
-	if m.Data, err = r.data(ctx, step, id); err != nil {
+	if err != nil {
 		return Message{}, fmt.Errorf("message %q: %w", id, err)
 	}
 	return m, nil
@@ -152,10 +160,13 @@ func (k kind) metadata() []byte {
 	return b
 }
 
-func typeOf(u *structure.Usage) string {
+// typeOf returns the type of the message that a usage is. One whose metadata were erased is
+// taken for a message.
+func (r *reading) typeOf(ctx context.Context, u *structure.Usage) (string, error) {
 	var k kind
-	if u.Metadata == nil || json.Unmarshal(u.Metadata, &k) != nil || !bytes.Equal(u.Metadata, k.metadata()) {
-		return TypeMessage // the metadata is somebody else's
+	metadata, err := r.messages.Metadata(ctx, u)
+	if err != nil || metadata == nil || json.Unmarshal(metadata, &k) != nil || !bytes.Equal(metadata, k.metadata()) {
+		return TypeMessage, err // the metadata is somebody else's
 	}
-	return k.Type
+	return k.Type, nil
 }

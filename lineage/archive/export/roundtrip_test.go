@@ -108,6 +108,9 @@ func TestRoundTripOfArchives(t *testing.T) {
 				if calls[file] != "" && calls[file] != format {
 					return // the other format divides a call in another way
 				}
+				if file == "oasst/trees.jsonl" {
+					return // its messages have labels, which these formats have no place for
+				}
 				require.Subset(t, digests(t, to), want)
 			})
 		}
