@@ -135,6 +135,8 @@ func (Dialect) Classify(err error) sqladapter.Failure {
 		return sqladapter.Duplicate
 	case "23503":
 		return sqladapter.Dangling
+	case "42P05", "26000": // a prepared statement is there already, or is not
+		return sqladapter.Pooled
 	case "22P05", "22P02", "22021", "54000", "22003": // no such character, no such JSON, bad encoding, too large, out of range
 		return sqladapter.Unstorable
 	default:
