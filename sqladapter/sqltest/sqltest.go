@@ -65,6 +65,8 @@ func Run(t *testing.T, c Config) {
 		{"origins of what others delete", testOriginsOfDeleted},
 		{"chains that others change", testChains},
 		{"search in a long message", testSearchLong},
+		{"a large chat is deleted in parts", testDeletingInParts},
+		{"a large chat that another refers to", testDeletingReferred},
 		{"long ids", testLongIDs},
 		{"titles", testTitles},
 		{"a pool of the caller's", testSharedPool},
