@@ -130,6 +130,8 @@ type Conn struct {
 	tx *sql.Tx // when in one
 	// missed are statements that would have been prepared if they had been known.
 	missed []string
+	// behind are chats to be learned after the transaction.
+	behind []string
 }
 
 // Exec runs a statement and returns how many rows it changed.
@@ -307,6 +309,9 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 		return db.commitError(ctx, err)
 	}
 	db.writing.prepare(ctx, db.pools.Write, c.missed)
+	for _, id := range c.behind {
+		db.background.start("learn "+id, func(ctx context.Context) { _ = db.learnInParts(ctx, id) }) // where it fails, a search tries again
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package sqladapter
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -231,7 +232,7 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 		own[m.ID] = true
 	}
 	for chatID, ids := range parents {
-		above, err := c.depthsOrLearn(ctx, chatID, ids)
+		above, err := c.parentDepths(ctx, chatID, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -245,19 +246,22 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 	return depths, nil
 }
 
-// depthsOrLearn is depths for messages to which others are added: what is not known
-// of their chat is made known, so that the next ones need not look for it.
-func (c *Conn) depthsOrLearn(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
+// parentDepths is depths for messages to which others are added. What is not known of their chat
+// is counted now, and made known in the background, so that the next ones need not look for it.
+func (c *Conn) parentDepths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
 	depths, err := c.knownDepths(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		if _, ok := depths[id]; !ok {
-			if err := c.learn(ctx, []string{chatID}); err != nil {
-				return nil, err
-			}
-			return c.depths(ctx, chatID, ids)
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return depths[id] > 0 })
+	chats, err := c.chatsOf(ctx, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range unknown {
+		if chats[id] == chatID {
+			c.behind = append(c.behind, chatID)
+			return c.allDepths(ctx, []string{chatID})
 		}
 	}
 	return depths, nil
