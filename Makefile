@@ -79,6 +79,12 @@ bench: ## Measure the store beside others, with plots, into .bin/bench (about te
 	go -C bench build -o ../$(BIN)/ ./cmd/...
 	$(BIN)/lineage-bench --deepagents $(BIN)/deepagents --postgres private --save $(BIN)/bench/results.jsonl --plots $(BIN)/bench $(BENCH)
 
+.PHONY: operations
+operations: ## Measure the context engine beside the TypeScript package, by processor time (a few minutes)
+	scripts/deepagents.sh
+	go -C bench build -o ../$(BIN)/ ./cmd/...
+	$(BIN)/lineage-operations --deepagents $(BIN)/deepagents
+
 .PHONY: microbench
 microbench: ## Run the Go benchmarks COUNT times each (default 6)
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 const [modules, path] = process.argv.slice(2);
 const entry = createRequire(modules + '/').resolve('@deepagents/context');
-const { ContextEngine, SqliteContextStore, user, assistant } = await import(pathToFileURL(entry).href);
+const { ContextEngine, SqliteContextStore, XmlRenderer, user, assistant } = await import(pathToFileURL(entry).href);
 
 const store = new SqliteContextStore(path);
 const histories = [];
@@ -77,6 +77,38 @@ const operations = {
     const branch = await store.getBranch(h.chat, h.branch);
     return { messages: (await store.getMessageChain(branch.headMessageId)).length };
   },
+};
+
+// Operations whose processor time is measured, on a chat that nothing else uses.
+const measured = {
+  async save(h, i) {
+    h.engine.set(user('what was said in number ' + messages++));
+    await h.engine.save();
+  },
+  aside: (h) => h.engine.btw(),
+  rewind: (h) => h.engine.rewind(h.middle),
+  resolve: (h) => h.engine.resolve({ renderer: new XmlRenderer() }),
+  graph: (h) => store.getGraph(h.chat),
+  search: (h, i, words) => store.searchMessages(h.chat, words[(7 * i) % words.length] + ' ' + words[(11 * i + 3) % words.length]),
+  async chain(h) {
+    const branch = await store.getBranch(h.chat, h.engine.branch);
+    await store.getMessageChain(branch.headMessageId);
+  },
+  delete: (h) => store.deleteChat(h.chat),
+};
+
+operations.measure = async ({ history, name, times, words }) => {
+  const h = histories[history];
+  if (name === 'rewind') {
+    const branch = await store.getBranch(h.chat, h.branch);
+    const chain = await store.getMessageChain(branch.headMessageId);
+    h.middle = chain[chain.length >> 1].id;
+  }
+  globalThis.gc?.();
+  const began = process.cpuUsage();
+  for (let i = 0; i < times; i++) await measured[name](h, i, words);
+  const used = process.cpuUsage(began);
+  return { cpu: (used.user + used.system) / 1e6 };
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

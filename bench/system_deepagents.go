@@ -98,12 +98,15 @@ type nodeRequest struct {
 	History int      `json:"history"`
 	Texts   []string `json:"texts,omitempty"`
 	Times   int      `json:"times,omitempty"`
+	Name    string   `json:"name,omitempty"`
+	Words   []string `json:"words,omitempty"`
 }
 
 type nodeAnswer struct {
-	History  int    `json:"history"`
-	Messages int    `json:"messages"`
-	Error    string `json:"error"`
+	History  int     `json:"history"`
+	Messages int     `json:"messages"`
+	CPU      float64 `json:"cpu"` // seconds
+	Error    string  `json:"error"`
 }
 
 func (s *nodeStore) ask(request nodeRequest) (answer nodeAnswer, err error) {

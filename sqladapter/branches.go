@@ -17,13 +17,13 @@ var branchSQL = struct {
 	insert, move                 Statement
 	deactivate, activate         Statement
 }{
-	byID:   `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "id" = ?`,
-	byName: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ? AND "name" = ?`,
+	byID:   `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "id" = ? {kept:branches.chatId}`,
+	byName: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ? AND "name" = ? {kept:branches.chatId}`,
 	active: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
-		`WHERE "chatId" = ? ORDER BY "isActive" DESC, "createdAt", "id" {limit}`,
+		`WHERE "chatId" = ? {kept:branches.chatId} ORDER BY "isActive" DESC, "createdAt", "id" {limit}`,
 	ofChat: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
-		`WHERE "chatId" = ? ORDER BY "createdAt", "id"`,
-	names:      `SELECT "name" FROM "branches" WHERE "chatId" = ?`,
+		`WHERE "chatId" = ? {kept:branches.chatId} ORDER BY "createdAt", "id"`,
+	names:      `SELECT "name" FROM "branches" WHERE "chatId" = ? {kept:branches.chatId}`,
 	insert:     `INSERT INTO "branches" ("id", "chatId", "name", "headMessageId", "isActive", "createdAt") VALUES {rows:6}`,
 	move:       `UPDATE "branches" SET "headMessageId" = ? WHERE "id" = ?`,
 	deactivate: `UPDATE "branches" SET "isActive" = ? WHERE "chatId" = ? AND "isActive" = ?`,

@@ -23,27 +23,22 @@ func (db *DB) Chats() chat.Store { return &chatStore{db: db} }
 type chatStore struct{ db *DB }
 
 var chatSQL = struct {
-	byID, userOf, insert, touch, hold, update, remove Statement
-	idsOfUser, messageCounts, branchCounts, titles    Statement
-	removeMessages, removeBranches, removeCheckpoints Statement
+	byID, insert, touch, hold, update              Statement
+	idsOfUser, messageCounts, branchCounts, titles Statement
+	removeCheckpoints                              Statement
 }{
-	byID:   `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ?`,
-	userOf: `SELECT "userId" FROM "chats" WHERE "id" = ?`,
+	byID:   `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ? {kept:chats.id}`,
 	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
-	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
+	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ? {kept:chats.id}`,
 	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" IN ({list})`,
 	update: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, ` +
 		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
-	remove: `DELETE FROM "chats" WHERE "id" = ?`,
 
-	idsOfUser:     `SELECT "id" FROM "chats" WHERE "userId" = ?`,
-	messageCounts: `SELECT "chatId", COUNT(*) AS "count" FROM "messages" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
-	titles:        `SELECT "id", "title" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
-	branchCounts:  `SELECT "chatId", COUNT(*) AS "count" FROM "branches" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
-
-	removeMessages:    `DELETE FROM "messages" WHERE "chatId" = ?`,
-	removeBranches:    `DELETE FROM "branches" WHERE "chatId" = ?`,
+	idsOfUser:         `SELECT "id" FROM "chats" WHERE "userId" = ? {kept:chats.id}`,
+	messageCounts:     `SELECT "chatId", COUNT(*) AS "count" FROM "messages" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
+	titles:            `SELECT "id", "title" FROM "chats" WHERE "id" > ? {kept:chats.id} ORDER BY "id" {limit}`,
 	removeCheckpoints: `DELETE FROM "checkpoints" WHERE "chatId" = ?`,
+	branchCounts:      `SELECT "chatId", COUNT(*) AS "count" FROM "branches" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
 }
 
 func noChat(id string) error {
@@ -262,41 +257,4 @@ func (c *Conn) counts(ctx context.Context, s Statement, args []any) (map[string]
 	counts := make(map[string]int)
 	rows, err := c.QueryN(ctx, s, len(args), args...)
 	return counts, addCounts(counts, rows, err)
-}
-
-// DeleteChat implements chat.Store.
-func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOptions) (deleted bool, err error) {
-	err = s.db.Write(ctx, func(c *Conn) error {
-		deleted = false
-		var user string
-		found, err := c.Get(ctx, chatSQL.userOf, []any{id}, &user)
-		if err != nil {
-			return err
-		}
-		if !found || o.UserID != "" && o.UserID != user {
-			return errUnchanged
-		}
-		if err := c.touch(ctx, id); errors.Is(err, chat.ErrNotFound) {
-			return errUnchanged
-		} else if err != nil {
-			return err
-		}
-		deleted = true
-		return c.deleteChat(ctx, id)
-	})
-	return deleted, err
-}
-
-// deleteChat deletes a chat with everything in it, in a number of statements that
-// does not depend on how much that is.
-func (c *Conn) deleteChat(ctx context.Context, id string) error {
-	if err := c.forgetChat(ctx, id); err != nil {
-		return err
-	}
-	for _, s := range []Statement{chatSQL.removeCheckpoints, chatSQL.removeBranches, originSQL.removeOfChat, chatSQL.removeMessages, chatSQL.remove} {
-		if _, err := c.Exec(ctx, s, id); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -13,12 +13,12 @@ import (
 var checkpointSQL = struct {
 	byID, byName, ofChat, insert, move, remove Statement
 }{
-	byID:   `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "id" = ?`,
-	byName: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? AND "name" = ?`,
-	ofChat: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? ORDER BY "createdAt" DESC, "id"`,
+	byID:   `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "id" = ? {kept:checkpoints.chatId}`,
+	byName: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? AND "name" = ? {kept:checkpoints.chatId}`,
+	ofChat: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? {kept:checkpoints.chatId} ORDER BY "createdAt" DESC, "id"`,
 	insert: `INSERT INTO "checkpoints" ("id", "chatId", "name", "messageId", "createdAt") VALUES {rows:5}`,
 	move:   `UPDATE "checkpoints" SET "messageId" = ?, "createdAt" = ? WHERE "id" = ?`,
-	remove: `DELETE FROM "checkpoints" WHERE "chatId" = ? AND "name" = ?`,
+	remove: `DELETE FROM "checkpoints" WHERE "chatId" = ? AND "name" = ? {kept:checkpoints.chatId}`,
 }
 
 func scanCheckpoint(rows *sql.Rows) (chat.Checkpoint, error) {

@@ -75,6 +75,7 @@ type DB struct {
 
 	texts            sync.Map // rendering → string
 	reading, writing prepared
+	background       *background
 }
 
 type rendering struct {
@@ -86,7 +87,7 @@ type rendering struct {
 // database belongs to something else; nothing is changed then. Unless the connections
 // are shared, Close closes them, and so does Open if it fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
-	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
+	db := &DB{background: newBackground(), dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
 	if db.pools.Read == nil {
 		db.pools.Read = pools.Write
 	}
@@ -94,12 +95,14 @@ func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, er
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
 	}
+	db.resumeDeletions(ctx)
 	return db, nil
 }
 
-// Close closes the connections, unless they are shared. It must not be called while
-// operations are running.
+// Close ends what is done in the background and closes the connections, unless they are
+// shared. It must not be called while operations are running.
 func (db *DB) Close() error {
+	db.background.close()
 	return errors.Join(db.reading.close(), db.writing.close(), db.pools.Close())
 }
 
@@ -127,6 +130,8 @@ type Conn struct {
 	tx *sql.Tx // when in one
 	// missed are statements that would have been prepared if they had been known.
 	missed []string
+	// behind are chats to be learned after the transaction.
+	behind []string
 }
 
 // Exec runs a statement and returns how many rows it changed.
@@ -222,7 +227,14 @@ func (db *DB) Reader() *Conn { return &Conn{db: db, q: db.pools.Read} }
 // the commit is ErrUncertain. The function's connection must not be used after it
 // returned, and the function must not use the database in another way.
 func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
-	return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) })
+	write := func() error { return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) }) }
+	err := write()
+	if err != nil && db.dialect.Classify(err) == Duplicate { // of a chat, perhaps, that is still being deleted
+		if n, finished := db.finishDeletions(ctx); n > 0 && finished == nil {
+			return write()
+		}
+	}
+	return err
 }
 
 // Read runs a function that only reads, each statement on its own. When another
@@ -297,6 +309,9 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 		return db.commitError(ctx, err)
 	}
 	db.writing.prepare(ctx, db.pools.Write, c.missed)
+	for _, id := range c.behind {
+		db.background.start("learn "+id, func(ctx context.Context) { _ = db.learnInParts(ctx, id) }) // where it fails, a search tries again
+	}
 	return nil
 }
 

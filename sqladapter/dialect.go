@@ -81,6 +81,8 @@ const (
 	Dangling
 	// Unstorable says that the database cannot keep a value.
 	Unstorable
+	// Pooled says that a pooler gave the connection with a prepared statement to somebody else.
+	Pooled
 )
 
 // Disconnected reports whether an error says that a connection over a network is gone
@@ -99,6 +101,8 @@ func Explain(d Dialect, err error) error {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case Denied:
 		return fmt.Errorf("%w: %w", ErrDenied, err)
+	case Pooled:
+		return fmt.Errorf("%w (behind a pooler in transaction mode, put default_query_exec_mode=exec into the connection string)", err)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package sqladapter
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -231,7 +232,7 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 		own[m.ID] = true
 	}
 	for chatID, ids := range parents {
-		above, err := c.depthsOrLearn(ctx, chatID, ids)
+		above, err := c.parentDepths(ctx, chatID, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -245,19 +246,22 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 	return depths, nil
 }
 
-// depthsOrLearn is depths for messages to which others are added: what is not known
-// of their chat is made known, so that the next ones need not look for it.
-func (c *Conn) depthsOrLearn(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
+// parentDepths is depths for messages to which others are added. What is not known of their chat
+// is counted now, and made known in the background, so that the next ones need not look for it.
+func (c *Conn) parentDepths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
 	depths, err := c.knownDepths(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		if _, ok := depths[id]; !ok {
-			if err := c.learn(ctx, []string{chatID}); err != nil {
-				return nil, err
-			}
-			return c.depths(ctx, chatID, ids)
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return depths[id] > 0 })
+	chats, err := c.chatsOf(ctx, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range unknown {
+		if chats[id] == chatID {
+			c.behind = append(c.behind, chatID)
+			return c.allDepths(ctx, []string{chatID})
 		}
 	}
 	return depths, nil
@@ -283,41 +287,44 @@ func (db *DB) fitting(text string) string {
 
 // forgetChat deletes what is known of the messages of a chat, and their texts.
 func (c *Conn) forgetChat(ctx context.Context, chatID string) error {
-	if c.db.dialect.Search().Counted { // so that nothing is counted down one by one
-		if _, err := c.Exec(ctx, knownSQL.uncount, chatID); err != nil {
-			return err
-		}
+	if err := c.uncount(ctx, chatID); err != nil {
+		return err
 	}
+	statements := []Statement{knownSQL.removeOtherTexts, knownSQL.forget}
 	if c.db.dialect.Search().Numbered {
-		if err := c.forgetRows(ctx, chatID); err != nil {
+		foreign, err := c.hasForeignTexts(ctx, chatID)
+		if err != nil {
 			return err
 		}
-	} else if _, err := c.Exec(ctx, knownSQL.removeOtherTexts, chatID); err != nil {
-		return err
+		statements = []Statement{knownSQL.removeTexts, knownSQL.removeTerms, knownSQL.forget}
+		if foreign {
+			statements = append(statements, knownSQL.removeOtherTexts)
+		}
 	}
-	_, err := c.Exec(ctx, knownSQL.forget, chatID)
-	return err
-}
-
-// forgetRows deletes numbered rows. Texts that other programs wrote are in rows
-// that only a scan finds.
-func (c *Conn) forgetRows(ctx context.Context, chatID string) error {
-	texts := 0
-	if _, err := c.Get(ctx, knownSQL.textCount, []any{chatID}, &texts); err != nil {
-		return err
-	}
-	counts := make(map[string]int)
-	rows, err := c.Query(ctx, chatSQL.messageCounts, chatID)
-	if err := addCounts(counts, rows, err); err != nil {
-		return err
-	}
-	for _, s := range []Statement{knownSQL.removeTexts, knownSQL.removeTerms} {
+	for _, s := range statements {
 		if _, err := c.Exec(ctx, s, chatID); err != nil {
 			return err
 		}
 	}
-	if texts < counts[chatID] {
-		_, err = c.Exec(ctx, knownSQL.removeOtherTexts, chatID)
+	return nil
+}
+
+// uncount deletes the numbers of a chat, so that nothing is counted down one by one.
+func (c *Conn) uncount(ctx context.Context, chatID string) error {
+	if !c.db.dialect.Search().Counted {
+		return nil
 	}
+	_, err := c.Exec(ctx, knownSQL.uncount, chatID)
 	return err
+}
+
+// hasForeignTexts reports whether other programs wrote texts of a chat. They are in rows that only
+// a scan finds.
+func (c *Conn) hasForeignTexts(ctx context.Context, chatID string) (bool, error) {
+	texts := 0
+	if _, err := c.Get(ctx, knownSQL.textCount, []any{chatID}, &texts); err != nil {
+		return false, err
+	}
+	counts, err := c.counts(ctx, chatSQL.messageCounts, []any{chatID})
+	return texts < counts[chatID], err
 }

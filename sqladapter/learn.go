@@ -1,6 +1,7 @@
 package sqladapter
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -34,8 +35,76 @@ func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messa
 	if err != nil || !differs {
 		return nil, messages, err
 	}
+	if messages > learnMessages {
+		if err := db.learnInParts(ctx, chatID); ctx.Err() != nil {
+			return nil, messages, err
+		}
+	}
 	unknown, _, err = db.learnChats(ctx, []string{chatID}, true)
 	return unknown, messages, err
+}
+
+// learnPart is how many messages of a large chat one transaction learns.
+const learnPart = 500
+
+// learnInParts learns what is not known of a chat in several transactions, between which others
+// write. A message comes after its parent, so that the lengths of chains are known.
+func (db *DB) learnInParts(ctx context.Context, chatID string) error {
+	var ids []string
+	err := db.Read(ctx, func(c *Conn) error {
+		unknown, err := c.unknown(ctx, []string{chatID})
+		if err != nil {
+			return err
+		}
+		depths, err := c.allDepths(ctx, []string{chatID})
+		if err != nil {
+			return err
+		}
+		ids = ids[:0]
+		for _, l := range unknown {
+			ids = append(ids, l.id)
+		}
+		slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(depths[a], depths[b]) })
+		return nil
+	})
+	for part := range batches(ids, learnPart) {
+		if err == nil {
+			err = db.Write(ctx, func(c *Conn) error { return c.learnSome(ctx, chatID, part) })
+		}
+	}
+	return err
+}
+
+// learnSome makes known those of some messages that are in a chat.
+func (c *Conn) learnSome(ctx context.Context, chatID string, ids []string) error {
+	if err := c.hold(ctx, chatID); err != nil {
+		return err
+	}
+	var versions map[string]string
+	if !c.db.dialect.Search().Counted {
+		var err error
+		if versions, err = c.versions(ctx, ids); err != nil {
+			return err
+		}
+	}
+	found, err := c.messages(ctx, ids)
+	if err != nil {
+		return err
+	}
+	messages := make([]chat.Message, 0, len(ids))
+	for _, id := range ids {
+		if m, ok := found[id]; ok && m.ChatID == chatID {
+			messages = append(messages, m)
+		}
+	}
+	if err := c.forgetKnown(ctx, ids); err != nil {
+		return err
+	}
+	depths, err := c.newDepths(ctx, messages)
+	if err != nil {
+		return err
+	}
+	return c.know(ctx, messages, depths, versions, false)
 }
 
 // A transaction that learns takes chats until they have about learnMessages messages, but
@@ -57,6 +126,11 @@ func (db *DB) learnAll(ctx context.Context, userID string) (unknown []string, er
 		for n < len(chats) && n < learnedChats && messages < learnMessages {
 			messages += sizes[chats[n]]
 			n++
+		}
+		if writable && n == 1 && messages > learnMessages {
+			if err := db.learnInParts(ctx, chats[0]); ctx.Err() != nil {
+				return nil, err
+			}
 		}
 		var some []string
 		if some, writable, err = db.learnChats(ctx, chats[:n], writable); err != nil {

@@ -24,19 +24,19 @@ import (
 var listSQL = struct {
 	newest, oldest, newestOfUser, oldestOfUser, latest, byIDs Statement
 }{
-	byIDs: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list})`,
+	byIDs: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list}) {kept:chats.id}`,
 	newest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" ` +
 		`WHERE "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" < ? OR "updatedAt" = ? AND "id" < ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
 	oldest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" ` +
 		`WHERE "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" > ? OR "updatedAt" = ? AND "id" > ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt", "id" {limit}`,
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt", "id" {limit}`,
 	newestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "userId" = ? ` +
 		`AND "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" < ? OR "updatedAt" = ? AND "id" < ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
 	oldestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "userId" = ? ` +
 		`AND "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" > ? OR "updatedAt" = ? AND "id" > ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} ORDER BY "updatedAt", "id" {limit}`,
+		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt", "id" {limit}`,
 	latest: `SELECT COALESCE(MAX("updatedAt"), 0) AS "latest" FROM "chats"`,
 }
 

@@ -15,21 +15,21 @@ var messageSQL = struct {
 }{
 	byID: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
-		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" = ?`,
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" = ? {kept:m.chatId}`,
 	byIDs: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
-		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" IN ({list})`,
-	chatsOf:  `SELECT "id", "chatId" FROM "messages" WHERE "id" IN ({list})`,
-	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? ORDER BY "id" {limit}`,
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" IN ({list}) {kept:m.chatId}`,
+	chatsOf:  `SELECT "id", "chatId" FROM "messages" WHERE "id" IN ({list}) {kept:messages.chatId}`,
+	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? {kept:messages.chatId} ORDER BY "id" {limit}`,
 	chain: `WITH {recursive} "chain" ("id", "parentId", "step") AS (` +
-		`SELECT "id", "parentId", 1 FROM "messages" WHERE "id" = ? ` +
+		`SELECT "id", "parentId", 1 FROM "messages" WHERE "id" = ? {kept:messages.chatId} ` +
 		`UNION ALL ` +
 		`SELECT m."id", m."parentId", c."step" + 1 FROM "chain" c JOIN "messages" m ON m."id" = c."parentId" WHERE c."step" < ?` +
 		`) SELECT "id", "parentId" FROM "chain" ORDER BY "step" {unlimited}`,
 	links: `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
 	ofChat: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
-		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."chatId" = ?`,
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."chatId" = ? {kept:m.chatId}`,
 	insert: `INSERT INTO "messages" ("id", "chatId", "parentId", "name", "type", "data", "createdAt") VALUES {rows:7}`,
 }
 

@@ -28,6 +28,8 @@ type finding struct {
 	chats map[string]bool
 
 	matches matches
+	// deleting are chats that are being deleted.
+	deleting []string
 	// unknown are messages that could not be made known. Cards of theirs are outdated.
 	unknown map[string]bool
 	// unlisted are messages without a card that has their words.
@@ -107,6 +109,13 @@ func (db *DB) SearchAll(ctx context.Context, userID, text string, o chat.SearchO
 		if f.chats, err = db.chatsOfUser(ctx, userID); err != nil || len(f.chats) == 0 {
 			return nil, err
 		}
+	}
+	err = db.Read(ctx, func(c *Conn) error {
+		f.deleting, err = c.deletions(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	unknown, err := db.learnAll(ctx, userID)
 	if err != nil {
@@ -212,7 +221,7 @@ func (f *finding) wants(chatID string) bool {
 	if f.chat != "" {
 		return chatID == f.chat
 	}
-	return f.chats == nil || f.chats[chatID]
+	return (f.chats == nil || f.chats[chatID]) && !slices.Contains(f.deleting, chatID)
 }
 
 // matchMessage reports whether a message itself is what is looked for.

@@ -22,6 +22,8 @@ import (
 //	              ours: as ours compares
 //	{version}     what is another text after a program overwrote the message m
 //	{current:k}   behind a condition: and what k knows is of the message m as it is
+//	{kept:c}      behind a condition: and the chat of column c, as alias.column, is not being
+//	              deleted
 //	{limit}       a parameter: the most rows, behind ORDER BY
 //	{metadata}    n times that the metadata of a row of chats passes a filter, each with AND
 //	              before it: see [MetadataSyntax]
@@ -124,6 +126,13 @@ func (x *Syntax) mark(word string, n int, parameter func() string) (string, erro
 			return "", nil
 		}
 		return "AND " + x.Identifier(argument) + "." + x.Identifier("version") + " = " + x.Version, nil
+	case "kept":
+		alias, column, _ := strings.Cut(argument, ".")
+		if alias != "m" {
+			alias = x.Identifier(alias)
+		}
+		return "AND NOT EXISTS (SELECT 1 FROM " + x.Identifier("lineage_deleting") + " d WHERE d." + x.Identifier("chatId") + " = " +
+			alias + "." + x.Identifier(column) + " " + x.Exactly + ")", nil
 	case "likes":
 		var b strings.Builder
 		for range n {

@@ -5,7 +5,6 @@ package pgcluster
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // role is the superuser of the cluster.
@@ -48,10 +45,11 @@ type Cluster struct {
 // patience is how long a server may take to answer.
 const patience = time.Minute
 
-// keeper waits for its input to end, then stops the server and removes the
+// keeper waits for its input to end, then stops the server and its pooler and removes the
 // directory. postmaster.pid is there as long as the server runs.
 const keeper = `
 cat >/dev/null
+pid=$(head -n 1 "$1/` + poolerFile + `" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null
 pidfile="$1/data/postmaster.pid"
 for signal in INT QUIT KILL; do
   for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -212,28 +210,7 @@ func (c *Cluster) run(bin string, owner *account, settings []string) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- postgres.Wait() }()
-	return c.await(log.Name(), ended)
-}
-
-// await returns when the server answers, or has ended instead.
-func (c *Cluster) await(log string, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for {
-		conn, err := pgx.Connect(ctx, c.DSN("postgres"))
-		if err == nil {
-			return conn.Close(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("postgres does not answer: %w: %s", err, said)
-		case err := <-ended:
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("postgres does not start: %w: %s", err, said)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	return await(c.DSN("postgres"), log.Name(), ended)
 }
 
 // DSN returns the connection string of a database of the cluster. "postgres" is one

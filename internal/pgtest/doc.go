@@ -5,6 +5,8 @@
 // without syncing to disk. It serves every test of the process and goes when the
 // process does, however that ends. Each test gets a database of its own.
 //
+// Pooled gives databases behind PgBouncer, where that is installed.
+//
 // LINEAGE_TEST_POSTGRES names another server to use, as a URL or a connection
 // string of a role that may create databases. Where there is neither, tests are
 // skipped and say so; with CI=true they fail instead.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -54,6 +55,36 @@ func settings() []string {
 	}
 }
 
+// pooler starts a pooler before the server of this process.
+var pooler = sync.OnceValue(func() error {
+	from, err := server()
+	if err != nil {
+		return err
+	}
+	if from.own == nil {
+		return errors.New("the server that " + Variable + " names has no pooler of the tests' own")
+	}
+	return from.own.StartPooler()
+})
+
+// Pooled returns a function that makes connection strings of databases, as DSN does: the one that
+// leads through PgBouncer in transaction mode, and the one of the server itself.
+func Pooled(t testing.TB) func(t testing.TB) (pooled, direct string) {
+	t.Helper()
+	if err := pooler(); err != nil {
+		unavailable(t, err)
+	}
+	return func(t testing.TB) (pooled, direct string) {
+		from, _ := server()
+		direct = DSN(t)
+		u, err := url.Parse(direct)
+		if err != nil {
+			t.Fatalf("pgtest: %v", err)
+		}
+		return from.own.PooledDSN(strings.TrimPrefix(u.Path, "/")), direct
+	}
+}
+
 // DSN returns the connection string of an empty database that is the test's own
 // until its end.
 func DSN(t testing.TB) string {
@@ -81,7 +112,7 @@ func DSN(t testing.TB) string {
 
 func unavailable(t testing.TB, err error) {
 	t.Helper()
-	const advice = "install PostgreSQL (scripts/postgres.sh does on Debian), or set " + Variable
+	const advice = "install PostgreSQL and PgBouncer (scripts/postgres.sh does on Debian), or set " + Variable
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("pgtest: NO POSTGRES, AND CI MUST HAVE ONE: %v; %s", err, advice)
 	}

@@ -25,6 +25,9 @@ var schemaVersions string
 //go:embed schema_3_origins.sql
 var schemaOrigins string
 
+//go:embed schema_4_deleting.sql
+var schemaDeleting string
+
 // Dialect is Postgres's. Identifiers are in lower case, as it folds those of the
 // documented script, which are not quoted.
 type Dialect struct {
@@ -69,6 +72,7 @@ func (d Dialect) Migrations() []sqladapter.Migration {
 		{Version: 1, Name: "chats", Documented: d.script(schemaDocumented), SQL: d.script(schemaChats)},
 		{Version: 2, Name: "versions", SQL: d.script(schemaVersions)},
 		{Version: 3, Name: "origins", SQL: d.script(schemaOrigins)},
+		{Version: 4, Name: "deleting", SQL: d.script(schemaDeleting)},
 	}
 }
 
@@ -135,6 +139,8 @@ func (Dialect) Classify(err error) sqladapter.Failure {
 		return sqladapter.Duplicate
 	case "23503":
 		return sqladapter.Dangling
+	case "42P05", "26000": // a prepared statement is there already, or is not
+		return sqladapter.Pooled
 	case "22P05", "22P02", "22021", "54000", "22003": // no such character, no such JSON, bad encoding, too large, out of range
 		return sqladapter.Unstorable
 	default:

@@ -24,6 +24,9 @@ var schemaChains string
 //go:embed schema_3_origins.sql
 var schemaOrigins string
 
+//go:embed schema_4_deleting.sql
+var schemaDeleting string
+
 // Dialect is SQLite's.
 type Dialect struct{}
 
@@ -55,6 +58,7 @@ func (Dialect) Migrations() []sqladapter.Migration {
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats},
 		{Version: 2, Name: "chains", SQL: schemaChains},
 		{Version: 3, Name: "origins", SQL: schemaOrigins},
+		{Version: 4, Name: "deleting", SQL: schemaDeleting},
 	}
 }
 

@@ -24,6 +24,9 @@ var schemaVersions string
 //go:embed schema_3_origins.sql
 var schemaOrigins string
 
+//go:embed schema_4_deleting.sql
+var schemaDeleting string
+
 //go:embed schema_fulltext.sql
 var schemaFullText string
 
@@ -58,6 +61,7 @@ func (Dialect) Migrations() []sqladapter.Migration {
 		{Version: 1, Name: "chats", Documented: schemaDocumented, SQL: schemaChats, Outside: schemaFullText, OutsideIf: hasFullText},
 		{Version: 2, Name: "versions", SQL: schemaVersions},
 		{Version: 3, Name: "origins", SQL: schemaOrigins},
+		{Version: 4, Name: "deleting", SQL: schemaDeleting},
 	}
 }
 

@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The operations do what is measured, on every store.
+func TestOperations(t *testing.T) {
+	ctx := context.Background()
+	c := small(t)
+	c.setDefaults()
+	embedded, err := newEmbeddedEngines(ctx, filepath.Join(t.TempDir(), "store"))
+	require.NoError(t, err)
+	defer embedded.close()
+	texts := textsOf(newMessages(&c, 1).some(60))
+	require.NoError(t, embedded.load(ctx, "c", texts))
+	for _, name := range operations {
+		_, err := embedded.measure(ctx, name, 1)
+		require.NoError(t, err, name)
+	}
+	_, err = embedded.measure(ctx, "nothing", 1)
+	require.Error(t, err)
+	is, err := embedded.chats.Chat(ctx, "c")
+	require.NoError(t, err)
+	require.Nil(t, is)
+}
+
+func TestCompareOperations(t *testing.T) {
+	modules := os.Getenv("LINEAGE_TEST_DEEPAGENTS")
+	if modules == "" {
+		modules = filepath.Join("..", ".bin", "deepagents")
+	}
+	c := Config{Dir: t.TempDir(), Sizes: []int{10, 30}, Rounds: 2, NodeModules: modules}
+	c.setDefaults()
+	if _, err := (&run{config: c}).nodeSystem(); err != nil {
+		t.Skipf("NOT RUN with @deepagents/context: %v; scripts/deepagents.sh fetches it", err)
+	}
+	all, err := CompareOperations(context.Background(), c)
+	require.NoError(t, err)
+	require.Len(t, all, 2*2*len(operations))
+	for _, o := range all {
+		require.Positive(t, o.Package, o.Name)
+		require.Positive(t, o.Ratio(), o.Name)
+	}
+	var table bytes.Buffer
+	require.NoError(t, WriteOperations(&table, all))
+	require.Contains(t, table.String(), "times as fast")
+	left, err := os.ReadDir(c.Dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

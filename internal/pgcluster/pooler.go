@@ -1,0 +1,91 @@
+package pgcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// poolerPort only names the socket.
+const poolerPort = 6432
+
+// poolerFile is where a pooler writes its process id, for the keeper.
+const poolerFile = "pooler.pid"
+
+// StartPooler starts PgBouncer before the server, in transaction mode: each transaction may get
+// another connection. It ends when the cluster does.
+func (c *Cluster) StartPooler() error {
+	bin, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if bin = "/usr/sbin/pgbouncer"; !isExecutable(bin) {
+			return errors.New("pgbouncer is not installed")
+		}
+	}
+	owner, err := ownerOfClusters()
+	if err != nil {
+		return err
+	}
+	file := func(name string) string { return filepath.Join(c.dir, name) }
+	config := fmt.Sprintf(`[databases]
+* = host=%[1]s port=%[2]d user=%[3]s
+[pgbouncer]
+listen_addr =
+listen_port = %[4]d
+unix_socket_dir = %[1]s
+auth_type = any
+pool_mode = transaction
+default_pool_size = 8
+max_client_conn = 500
+logfile = %[5]s
+pidfile = %[6]s
+`, c.dir, c.port, role, poolerPort, file("pooler.log"), file(poolerFile))
+	if err := os.WriteFile(file("pooler.ini"), []byte(config), 0o644); err != nil {
+		return err
+	}
+	cmd := exec.Command(bin, "-q", file("pooler.ini"))
+	cmd.Dir = c.dir
+	detach(cmd)
+	owner.runs(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return await(c.PooledDSN("postgres"), file("pooler.log"), ended)
+}
+
+// PooledDSN is DSN through the pooler. A connection may not prepare statements: another
+// transaction would not find them.
+func (c *Cluster) PooledDSN(database string) string {
+	query := url.Values{"host": {c.dir}, "port": {strconv.Itoa(poolerPort)}, "sslmode": {"disable"}, "default_query_exec_mode": {"exec"}}
+	return "postgres://" + role + "@/" + database + "?" + query.Encode()
+}
+
+// await returns when a server answers, or has ended instead.
+func await(dsn, log string, ended <-chan error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("the server does not answer: %w: %s", err, said)
+		case err := <-ended:
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("the server does not start: %w: %s", err, said)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package sqladapter
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// A large chat is deleted in parts, so that no transaction is long. The first one puts it into
+// lineage_deleting: from then on nothing here sees the chat. The chat's row, to which the
+// documented keys refer, goes last, with the row of lineage_deleting. A deletion that does not get
+// there is continued when the database is opened, or when one of its ids is wanted.
+
+var deleteSQL = struct {
+	begin, end, pending                             Statement
+	references, branchReferences, pointReferences   Statement
+	branches, checkpoints, removeSome, removePoints Statement
+	texts, terms, someMessages                      Statement
+	messages, removeBranches, row, checkpointCounts Statement
+}{
+	begin:   `INSERT INTO "lineage_deleting" ("chatId", "since") VALUES (?, ?)`,
+	end:     `DELETE FROM "lineage_deleting" WHERE "chatId" = ?`,
+	pending: `SELECT "chatId" FROM "lineage_deleting" ORDER BY "since", "chatId"`,
+
+	references: `SELECT m."id" FROM "messages" p JOIN "messages" m ON m."parentId" = p."id" ` +
+		`WHERE p."chatId" = ? AND m."chatId" <> p."chatId" ORDER BY m."id" {limit}`,
+	branchReferences: `SELECT b."id" FROM "messages" m JOIN "branches" b ON b."headMessageId" = m."id" ` +
+		`WHERE m."chatId" = ? AND b."chatId" <> m."chatId" ORDER BY b."id" {limit}`,
+	pointReferences: `SELECT k."id" FROM "messages" m JOIN "checkpoints" k ON k."messageId" = m."id" ` +
+		`WHERE m."chatId" = ? AND k."chatId" <> m."chatId" ORDER BY k."id" {limit}`,
+
+	branches:     `SELECT "id" FROM "branches" WHERE "chatId" = ? ORDER BY "id" {limit}`,
+	checkpoints:  `SELECT "id" FROM "checkpoints" WHERE "chatId" = ? ORDER BY "id" {limit}`,
+	removeSome:   `DELETE FROM "branches" WHERE "id" IN ({list})`,
+	removePoints: `DELETE FROM "checkpoints" WHERE "id" IN ({list})`,
+	texts: `DELETE FROM "messages_fts" WHERE "rowid" IN ` +
+		`(SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}) AND "hasText" = 1)`,
+	terms:        `DELETE FROM "lineage_terms" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}))`,
+	someMessages: `DELETE FROM "messages" WHERE "id" IN ({list})`,
+
+	messages:       `DELETE FROM "messages" WHERE "chatId" = ?`,
+	removeBranches: `DELETE FROM "branches" WHERE "chatId" = ?`,
+	row:            `DELETE FROM "chats" WHERE "id" = ?`,
+
+	checkpointCounts: `SELECT "chatId", COUNT(*) AS "count" FROM "checkpoints" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
+}
+
+// deletePart is the most messages, branches or checkpoints that one transaction deletes.
+const deletePart = maxList
+
+// DeleteChat implements chat.Store.
+func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOptions) (deleted bool, err error) {
+	inParts := false
+	err = s.db.Write(ctx, func(c *Conn) error {
+		deleted, inParts = false, false
+		is, err := c.chat(ctx, id)
+		if err != nil {
+			return err
+		}
+		if is == nil {
+			if inParts, err = c.isBeingDeleted(ctx, id); err != nil {
+				return err
+			}
+			deleted = inParts
+			return errUnchanged
+		}
+		if o.UserID != "" && o.UserID != is.UserID {
+			return errUnchanged
+		}
+		if err := c.touch(ctx, id); errors.Is(err, chat.ErrNotFound) {
+			return errUnchanged
+		} else if err != nil {
+			return err
+		}
+		deleted = true
+		if inParts, err = c.isLarge(ctx, id); err != nil {
+			return err
+		}
+		if !inParts {
+			return c.deleteChat(ctx, id)
+		}
+		return c.beginDeletion(ctx, id)
+	})
+	if err == nil && inParts {
+		err = s.db.finishDeletion(ctx, id)
+	}
+	return deleted && err == nil, err
+}
+
+// isLarge reports whether a chat is to be deleted in parts. One that others refer to is not: its
+// deletion fails, as a whole.
+func (c *Conn) isLarge(ctx context.Context, id string) (bool, error) {
+	large := false
+	for _, s := range []Statement{chatSQL.messageCounts, chatSQL.branchCounts, deleteSQL.checkpointCounts} {
+		counts, err := c.counts(ctx, s, []any{id})
+		if err != nil {
+			return false, err
+		}
+		large = large || counts[id] > deletePart
+	}
+	if !large {
+		return false, nil
+	}
+	for _, s := range []Statement{deleteSQL.references, deleteSQL.branchReferences, deleteSQL.pointReferences} {
+		rows, err := c.Query(ctx, s, id, 1)
+		if other, err := first(rows, err, scanString); err != nil || other != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (c *Conn) isBeingDeleted(ctx context.Context, id string) (bool, error) {
+	pending, err := c.deletions(ctx)
+	return slices.Contains(pending, id), err
+}
+
+// deletions returns the chats that are being deleted.
+func (c *Conn) deletions(ctx context.Context) ([]string, error) {
+	rows, err := c.Query(ctx, deleteSQL.pending)
+	return all(rows, err, scanString)
+}
+
+// beginDeletion hides a chat. Texts of other programs are in rows that only a scan finds; they go
+// at once.
+func (c *Conn) beginDeletion(ctx context.Context, id string) error {
+	if _, err := c.Exec(ctx, deleteSQL.begin, id, time.Now().UnixMilli()); err != nil {
+		return err
+	}
+	if err := c.uncount(ctx, id); err != nil {
+		return err
+	}
+	if !c.db.dialect.Search().Numbered {
+		return nil
+	}
+	foreign, err := c.hasForeignTexts(ctx, id)
+	if err == nil && foreign {
+		_, err = c.Exec(ctx, knownSQL.removeOtherTexts, id)
+	}
+	return err
+}
+
+// finishDeletions finishes all deletions and returns how many there were.
+func (db *DB) finishDeletions(ctx context.Context) (n int, err error) {
+	var pending []string
+	err = db.Read(ctx, func(c *Conn) (err error) {
+		pending, err = c.deletions(ctx)
+		return err
+	})
+	for _, id := range pending {
+		if err == nil {
+			err = db.finishDeletion(ctx, id)
+		}
+	}
+	return len(pending), err
+}
+
+// resumeDeletions has deletions finished in the background, if there are any. Where that fails, as
+// the user may not even read, the next program that opens the database goes on.
+func (db *DB) resumeDeletions(ctx context.Context) {
+	var pending []string
+	err := db.Read(ctx, func(c *Conn) (err error) {
+		pending, err = c.deletions(ctx)
+		return err
+	})
+	if err == nil && len(pending) > 0 {
+		db.background.start("deletions", func(ctx context.Context) { _, _ = db.finishDeletions(ctx) })
+	}
+}
+
+// finishDeletion deletes what is left of a chat that is being deleted.
+func (db *DB) finishDeletion(ctx context.Context, id string) error {
+	for _, part := range []struct{ list, remove Statement }{
+		{deleteSQL.checkpoints, deleteSQL.removePoints}, {deleteSQL.branches, deleteSQL.removeSome},
+	} {
+		for n := deletePart; n == deletePart; {
+			err := db.Write(ctx, func(c *Conn) error {
+				rows, err := c.Query(ctx, part.list, id, deletePart)
+				ids, err := all(rows, err, scanString)
+				if n = len(ids); err != nil || n == 0 {
+					return err
+				}
+				return c.execAll(ctx, part.remove, ids)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	var ids []string
+	err := db.Read(ctx, func(c *Conn) (err error) {
+		ids, err = c.leavesFirst(ctx, id)
+		return err
+	})
+	if err != nil && !errors.Is(err, ErrCorrupt) { // chains that are none go together, with the chat
+		return err
+	}
+	for batch := range batches(ids, deletePart) {
+		if err := db.Write(ctx, func(c *Conn) error { return c.deleteMessages(ctx, batch) }); err != nil {
+			return err
+		}
+	}
+	return db.Write(ctx, func(c *Conn) error {
+		if there, err := c.isBeingDeleted(ctx, id); err != nil || !there { // another process was faster
+			return err
+		}
+		if err := c.deleteChat(ctx, id); err != nil {
+			return err
+		}
+		_, err := c.Exec(ctx, deleteSQL.end, id)
+		return err
+	})
+}
+
+// leavesFirst returns the messages of a chat, those before their parents that follow them.
+func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error) {
+	rows, err := c.Query(ctx, messageSQL.links, chatID)
+	links, err := all(rows, err, func(rows *sql.Rows) (l link, err error) {
+		var parent sql.NullString
+		err = rows.Scan(new(sql.RawBytes), &l.id, &parent)
+		l.parent = parent.String
+		return l, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	depths, err := depthsOf(links)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Collect(maps.Keys(depths))
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(depths[b], depths[a]), cmp.Compare(a, b)) })
+	return ids, nil
+}
+
+// deleteMessages deletes messages with what belongs to them.
+func (c *Conn) deleteMessages(ctx context.Context, ids []string) error {
+	statements := []Statement{originSQL.remove, knownSQL.remove, deleteSQL.someMessages}
+	if c.db.dialect.Search().Numbered {
+		statements = append([]Statement{deleteSQL.texts, deleteSQL.terms}, statements...)
+	}
+	for _, s := range statements {
+		if err := c.execAll(ctx, s, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteChat deletes a chat with everything in it, in a number of statements that
+// does not depend on how much that is.
+func (c *Conn) deleteChat(ctx context.Context, id string) error {
+	if err := c.forgetChat(ctx, id); err != nil {
+		return err
+	}
+	for _, s := range []Statement{chatSQL.removeCheckpoints, deleteSQL.removeBranches, originSQL.removeOfChat, deleteSQL.messages, deleteSQL.row} {
+		if _, err := c.Exec(ctx, s, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

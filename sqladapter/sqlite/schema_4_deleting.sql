@@ -1,0 +1,6 @@
+-- Chats that are being deleted, which takes several transactions where they are large. The program
+-- that opens the database next goes on if they are not done.
+CREATE TABLE "lineage_deleting" (
+  "chatId" TEXT NOT NULL PRIMARY KEY,
+  "since" INTEGER NOT NULL
+) WITHOUT ROWID;
