@@ -22,7 +22,7 @@ type reader struct {
 
 // fault returns the error of a request as a reader of this kind reports it.
 func (r *reader) fault(err error, begun bool) error {
-	gone := errors.Is(err, ErrDisconnected) || errors.Is(err, backend.ErrClosed) && r.client.closed.Load()
+	gone := errors.Is(err, ErrDisconnected) || errors.Is(err, ErrMoved) && r.on != 0 || errors.Is(err, backend.ErrClosed) && r.client.closed.Load()
 	if gone && (r.on != 0 || begun) {
 		return fmt.Errorf("%w: %w", backend.ErrExpired, err)
 	}

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -269,6 +268,3 @@ func optionalRecord[T any, R interface {
 		*r = nil
 	}
 }
-
-// clone returns bytes with memory of their own.
-func clone(b []byte) []byte { return bytes.Clone(b) }
