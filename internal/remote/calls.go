@@ -90,6 +90,7 @@ const (
 	codeVerify
 	codePack
 	codeCollect
+	codeCopy
 	codeGuests
 	// codeNext asks for more of a sequence.
 	codeNext
@@ -106,7 +107,7 @@ var serving = byCode(
 	callValue, callValues, callValueHistory, callValueOwners,
 	callHas, callBlocks, callChunks, callWhere, callStats,
 	callSnapshot, callFeed, callWait, callApply, callOutcome, callForget, callUpload, callSync, callVerify,
-	callPack, callCollect, callGuests,
+	callPack, callCollect, callCopy, callGuests,
 )
 
 // Arguments of methods that have more than one.

@@ -111,6 +111,16 @@ var (
 			return c.Collect(ctx, o)
 		},
 	}
+	callCopy = sequence[struct{}, backend.CopyPart]{
+		codeCopy, "Copy", nothing, copyPart,
+		func(ctx context.Context, t target, _ struct{}) iter.Seq2[backend.CopyPart, error] {
+			c, ok := t.engine.(backend.CopySource)
+			if !ok {
+				return func(yield func(backend.CopyPart, error) bool) { yield(backend.CopyPart{}, unsupported("copy")) }
+			}
+			return c.Copy(ctx)
+		},
+	}
 	callGuests = call[struct{}, []Process]{
 		codeGuests, "Guests", nothing, func(w *wire, all *[]Process) { list(w, "guests", all, 2, process) },
 		func(ctx context.Context, t target, _ struct{}) ([]Process, error) { return t.peer.server.Guests(), nil },

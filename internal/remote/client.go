@@ -63,6 +63,7 @@ var (
 	_ backend.Impaired   = (*Client)(nil)
 	_ backend.Packer     = (*Client)(nil)
 	_ backend.Collector  = (*Client)(nil)
+	_ backend.CopySource = (*Client)(nil)
 )
 
 // Connect greets a server and returns its engine. It waits until the server has opened the store.

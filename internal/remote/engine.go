@@ -130,3 +130,8 @@ func (c *Client) Pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 func (c *Client) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
 	return callCollect.report(ctx, &c.reader, o, o.Progress)
 }
+
+// Copy implements backend.CopySource.
+func (c *Client) Copy(ctx context.Context) iter.Seq2[backend.CopyPart, error] {
+	return callCopy.all(ctx, &c.reader, struct{}{})
+}

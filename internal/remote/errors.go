@@ -171,6 +171,7 @@ func lockedFailure(w *wire, e *backend.LockedError) {
 	w.Text("command", &e.Command)
 	w.Text("host", &e.Host)
 	w.instant("since", &e.Since)
+	w.Flag("unreachable", &e.Unreachable)
 }
 
 // plainFailure walks the text of an error, the sentinels that it matches, and the first error

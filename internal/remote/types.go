@@ -195,6 +195,22 @@ func collectReport(w *wire, r *backend.CollectReport) {
 	list(w, "elsewhere", &r.Elsewhere, 1, func(w *wire, s *string) { w.Text("elsewhere", s) })
 }
 
+func copyPart(w *wire, p *backend.CopyPart) {
+	if some(w, "plan", p.Plan != nil) {
+		if w.reading {
+			p.Plan = new(backend.CopyPlan)
+		}
+		w.fixed("store", p.Plan.Store[:])
+		w.Uint("commit", &p.Plan.Commit)
+		list(w, "files", &p.Plan.Files, 2, func(w *wire, f *backend.CopyFile) {
+			w.Text("name", &f.Name)
+			whole(w, "size", &f.Size)
+		})
+	}
+	whole(w, "file", &p.File)
+	w.data("bytes", &p.Bytes)
+}
+
 // Records that are not plain travel as commits, in the encoding of package structure.
 
 var encoders = sync.Pool{New: func() any { return new(structure.Encoder) }}

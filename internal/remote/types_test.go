@@ -34,6 +34,8 @@ func TestEveryFieldIsWalked(t *testing.T) {
 	walks(t, collectOptions, "Progress")
 	walks(t, collectReport)
 	walks(t, process)
+	walks(t, copyPart)
+	walks(t, lockedFailure)
 	require.Equal(t, 2, reflect.TypeFor[backend.VerifyOptions]().NumField(), "Deep and Progress are walked one by one")
 	require.Equal(t, 2, reflect.TypeFor[backend.PathOptions]().NumField(), "Bodies is walked, Passing is not needed")
 }
@@ -126,7 +128,7 @@ func TestEveryMethodIsServed(t *testing.T) {
 	}
 	for _, port := range []reflect.Type{
 		reflect.TypeFor[backend.Engine](), reflect.TypeFor[backend.Packer](), reflect.TypeFor[backend.Collector](),
-		reflect.TypeFor[backend.Identified](), reflect.TypeFor[backend.Impaired](),
+		reflect.TypeFor[backend.CopySource](), reflect.TypeFor[backend.Identified](), reflect.TypeFor[backend.Impaired](),
 	} {
 		for i := range port.NumMethod() {
 			require.True(t, served[port.Method(i).Name], port.Method(i).Name)

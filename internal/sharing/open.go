@@ -95,10 +95,14 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 		if err == nil || !errors.Is(err, backend.ErrLocked) || ctx.Err() != nil {
 			return h, err
 		}
-		if e.o.Waiting != nil && wait > 0 && e.told.CompareAndSwap(false, true) {
+		if e.o.Waiting != nil && wait > 0 && time.Since(begun) >= min(noSocket, wait/2) && e.told.CompareAndSwap(false, true) {
 			e.o.Waiting(err)
 		}
 		if time.Since(begun) >= e.enough(wait, connectErr) {
+			var held *backend.LockedError
+			if errors.As(err, &held) {
+				held.Unreachable = !e.o.NeverConnect
+			}
 			return nil, err
 		}
 		select {

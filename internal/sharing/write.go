@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -192,14 +193,14 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (r backe
 	return r, err
 }
 
-// Backup implements backend.Copier.
+// Backup implements backend.Copier. A guest writes what the owner sends.
 func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions) (backend.BackupReport, error) {
 	return do(ctx, e, func(h *handle) (backend.BackupReport, error) {
-		c, ok := h.Engine.(backend.Copier)
+		source, ok := h.Engine.(backend.CopySource)
 		if !ok {
 			return backend.BackupReport{}, unsupported("backup")
 		}
-		return c.Backup(ctx, dir, o)
+		return embedded.WriteCopy(ctx, dir, source.Copy(ctx), o)
 	})
 }
 
