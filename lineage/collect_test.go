@@ -99,7 +99,7 @@ func TestCollectLeavesNoCopies(t *testing.T) {
 	require.NotEmpty(t, report.Elsewhere)
 	for range 2 {
 		require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
+			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
 			b, err := os.ReadFile(path)
@@ -516,7 +516,7 @@ func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		b, err := os.ReadFile(path)

@@ -60,8 +60,8 @@
 //
 // # Opening a store
 //
-// [Open] opens a store in a directory, which one process at a time can write to, and [OpenMemory] an
-// empty one in memory. [Store.View] reads the records of a store and follows its commits, for
+// [Open] opens a store in a directory, which many processes of a machine can have open at once, and
+// [OpenMemory] an empty one in memory. [Store.View] reads the records of a store and follows its commits, for
 // programs that need more than threads and contexts.
 //
 // Options are structs that are passed by value, as the last parameter. The zero value of a field is

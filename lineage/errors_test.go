@@ -3,8 +3,10 @@ package lineage_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -255,11 +257,20 @@ func TestMustExist(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
 
-// TestLocked lets another process try to open the store.
+// otherProcess runs a test of this file in another process, which finds a text in the environment.
+func otherProcess(t *testing.T, variable, text string) {
+	t.Helper()
+	other := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	other.Env = append(os.Environ(), variable+"="+text)
+	out, err := other.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// TestLocked lets another process try to open the store for itself.
 func TestLocked(t *testing.T) {
 	const variable = "LINEAGE_TEST_LOCKED"
 	if dir := os.Getenv(variable); dir != "" {
-		_, err := lineage.Open(bg, dir, lineage.Options{})
+		_, err := lineage.Open(bg, dir, lineage.Options{NeverConnect: true})
 		var locked *lineage.LockedError
 		if !errors.Is(err, lineage.ErrLocked) || !errors.As(err, &locked) || locked.PID != os.Getppid() {
 			t.Fatal(err)
@@ -268,10 +279,73 @@ func TestLocked(t *testing.T) {
 	}
 	dir := t.TempDir()
 	open(t, dir)
-	other := exec.Command(os.Args[0], "-test.run=^TestLocked$")
-	other.Env = append(os.Environ(), variable+"="+dir)
-	out, err := other.CombinedOutput()
-	require.NoError(t, err, string(out))
+	otherProcess(t, variable, dir)
+}
+
+// TestShared lets another process use a store that is open in this one.
+func TestShared(t *testing.T) {
+	const variable = "LINEAGE_TEST_SHARED"
+	if id, dir, _ := strings.Cut(os.Getenv(variable), " "); dir != "" {
+		s := open(t, dir)
+		who, err := s.Processes(bg)
+		require.NoError(t, err)
+		require.False(t, who.Owns)
+		require.Equal(t, os.Getppid(), who.Owner.PID)
+		require.Len(t, who.Guests, 1)
+		of, err := structure.ParseID[lineage.ContextID](id)
+		require.NoError(t, err)
+		c, err := s.Context(bg, of)
+		require.NoError(t, err)
+		require.Equal(t, []string{"one"}, texts(t, c))
+		say(t, c, "two")
+		_, err = c.Fork(bg, lineage.ForkOptions{})
+		require.NoError(t, err)
+		require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+			c, err := tx.Context(bg, of)
+			if err == nil {
+				_, err = c.Extend(bg, lineage.User("three"))
+			}
+			return err
+		}))
+		large := strings.Repeat("a large body ", 100_000)
+		_, err = c.Extend(bg, lineage.User(large))
+		require.NoError(t, err)
+		got := texts(t, c)
+		require.Len(t, got, 4)
+		require.Equal(t, []string{"one", "two", "three"}, got[:3])
+		body, err := s.Body(bg, content.Sum([]byte(large)))
+		require.NoError(t, err)
+		read, err := io.ReadAll(body)
+		require.NoError(t, err)
+		require.True(t, string(read) == large)
+		report, err := s.Backup(bg, filepath.Join(t.TempDir(), "copy"), lineage.BackupOptions{})
+		require.NoError(t, err)
+		require.NotZero(t, report.Commit)
+		_, err = s.Collect(bg, lineage.CollectOptions{})
+		require.NoError(t, err)
+		_, err = s.Pack(bg, lineage.PackOptions{All: true})
+		require.NoError(t, err)
+		for finding, err := range s.Verify(bg, lineage.VerifyOptions{Deep: true}) {
+			t.Fatal(finding, err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	s := open(t, dir)
+	c := newContext(t, s, "one")
+	otherProcess(t, variable, c.ID().String()+" "+dir)
+	require.Equal(t, []string{"one", "two", "three"}, texts(t, c)[:3])
+	who, err := s.Processes(bg)
+	require.NoError(t, err)
+	require.True(t, who.Owns)
+	// Two handles of one process are one store.
+	again := open(t, dir)
+	other, err := again.Context(bg, c.ID())
+	require.NoError(t, err)
+	forked, err := c.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	_, err = forked.Merge(bg, other)
+	require.NoError(t, err)
 }
 
 func TestCancelledChangesNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/sharing"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -57,9 +58,15 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
-	// Wait is how long Open waits while another process has the store open. Then, or at once where it is 0, the error
-	// matches ErrLocked. Waiting, when not nil, is called once when Open begins to wait, with the error that it would
-	// return without waiting.
+	// NeverConnect refuses a store that another process has open, with an error that matches ErrLocked. Otherwise
+	// Open connects to that process.
+	NeverConnect bool
+	// NeverServe keeps other processes out while this one has the store open.
+	NeverServe bool
+	// Wait is how long Open waits while another process has the store open and cannot be reached. Then, or almost at once
+	// where it is 0, the error matches ErrLocked. Operations wait as long, and at least ten seconds, while such a
+	// process is closing the store. Waiting, when not nil, is called once when Open begins to wait, with the error that
+	// it would return without waiting.
 	Wait    time.Duration
 	Waiting func(held error)
 	// Progress, when not nil, is told how much of the journal was replayed while
@@ -90,8 +97,9 @@ type (
 	view    struct{ reading }
 )
 
-// Open opens the store in a directory, making one if there is none. One process at a
-// time can have a store open, or several that only read it.
+// Open opens the store in a directory, making one if there is none. Where another process has it
+// open, the store is used through that process, as long as it has it open; then this one, or
+// another that has connected, takes its place.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, embedded.Options{})
 }
@@ -107,11 +115,18 @@ func open(ctx context.Context, dir string, o Options, below embedded.Options) (*
 	below.Durability, below.SegmentSize, below.SyncInterval = o.Durability, o.SegmentSize, o.SyncInterval
 	below.NoPacking, below.ReadOnly, below.MustExist = o.NoPacking, o.ReadOnly, o.MustExist
 	below.Wait, below.Waiting, below.Progress, below.Logger = o.Wait, o.Waiting, o.Progress, o.Logger
-	engine, err := embedded.Open(ctx, dir, below)
+	engine, err := openEngine(ctx, dir, o, below)
 	if err != nil {
 		return nil, err
 	}
 	return newStore(engine, o.Now), nil
+}
+
+func openEngine(ctx context.Context, dir string, o Options, below embedded.Options) (backend.Engine, error) {
+	if below.InMemory {
+		return embedded.Open(ctx, dir, below)
+	}
+	return sharing.Open(ctx, dir, sharing.Options{Options: below, NeverConnect: o.NeverConnect, NeverServe: o.NeverServe})
 }
 
 // New returns a store on an engine, which closes with it. Stores on one engine are the

@@ -62,7 +62,9 @@ var rooms = []room{
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
 	{path: "internal/embedded", ours: join(belowEngines, "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
-	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded")},
+	{path: "internal/remote", ours: join(belowEngines, "internal/judge"), libs: []string{sys}},
+	{path: "internal/sharing", ours: join(belowEngines, "internal/vfs", "internal/embedded", "internal/remote"), libs: []string{sys}},
+	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},
@@ -95,7 +97,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

@@ -33,6 +33,8 @@ var makers = []maker{
 	{"internal/embedded/engine.go", "reads commits of the journal"},
 	{"internal/embedded/values.go", "reads records of the index"},
 	{"internal/embedded/upload.go", "is the engine's own Upload"},
+	{"internal/remote/", "carries records and commits between processes"},
+	{"internal/sharing/", "passes commits on to the owner of a store"},
 	{"lineage/backend/upload.go", "cuts bodies for Upload"},
 	{"lineage/backend/backendtest/", "tests engines"},
 	{"bench/system_least.go", "is the least program that the store is compared with"},

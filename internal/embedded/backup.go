@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	stdhash "hash"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -17,7 +19,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-var _ backend.Copier = (*Engine)(nil)
+var (
+	_ backend.Copier     = (*Engine)(nil)
+	_ backend.CopySource = (*Engine)(nil)
+)
 
 // manifestFile says in a backup what it consists of. It is written last.
 const manifestFile = "BACKUP.json"
@@ -49,67 +54,208 @@ const mostManifest = 64 << 20
 // which the index is made when the copy is first opened. What it copies is checked
 // before.
 func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions) (backend.BackupReport, error) {
-	if err := e.begin(); err != nil {
-		return backend.BackupReport{}, err
-	}
-	defer e.end()
-	report, err := e.backup(ctx, dir, o)
-	if err != nil {
-		return report, fmt.Errorf("backup to %s: %w", dir, err)
-	}
-	return report, nil
+	return WriteCopy(ctx, dir, e.Copy(ctx), o)
 }
 
-func (e *Engine) backup(ctx context.Context, dir string, o backend.BackupOptions) (backend.BackupReport, error) {
-	e.packing.Lock() // files stay what they are
-	defer e.packing.Unlock()
-	var report backend.BackupReport
+// Copy implements backend.CopySource.
+func (e *Engine) Copy(ctx context.Context) iter.Seq2[backend.CopyPart, error] {
+	return func(yield func(backend.CopyPart, error) bool) {
+		err := e.begin()
+		if err == nil {
+			defer e.end()
+			e.packing.Lock() // files stay what they are
+			defer e.packing.Unlock()
+			var plan *backend.CopyPlan
+			var names []string
+			if plan, names, err = e.planCopy(ctx); err == nil {
+				err = e.yieldCopy(ctx, plan, names, yield)
+			}
+		}
+		if err != nil && !errors.Is(err, errCopyEnded) {
+			yield(backend.CopyPart{}, err)
+		}
+	}
+}
+
+// errCopyEnded is returned where nobody wants more of a copy.
+var errCopyEnded = errors.New("the copy was left")
+
+// planCopy returns what a copy consists of, and where its files are.
+func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []string, err error) {
 	e.write.Lock() // no commit is in the journal and not in the index
 	state := e.index.State()
 	e.write.Unlock()
 	if err := e.journal.Sync(state.Number); err != nil {
-		return report, err
+		return nil, nil, err
 	}
 	if e.damage != nil { // a copy of what can be read would pass for the whole
-		return report, e.damage
+		return nil, nil, e.damage
 	}
 	v := e.journal.View()
-	err := v.Check(ctx, journal.Position{Segment: state.Segment, Offset: state.Offset})
+	err = v.Check(ctx, journal.Position{Segment: state.Segment, Offset: state.Offset})
 	v.Release()
 	if err != nil {
-		return report, err
+		return nil, nil, err
 	}
-	id := e.journal.StoreID()
-	m := manifest{Format: manifestFormat, Store: hex.EncodeToString(id[:]), Commit: state.Number}
-	var names []string
+	plan = &backend.CopyPlan{Store: e.journal.StoreID(), Commit: state.Number}
 	for _, s := range e.journal.Segments() {
 		if s.First > max(state.Segment, 1) {
 			break // begun since
 		}
-		f := manifestFact{Name: filepath.Base(s.Name), Size: s.Bytes}
+		f := backend.CopyFile{Name: filepath.Base(s.Name), Size: s.Bytes}
 		if !s.Packed && s.First == state.Segment {
 			f.Size = state.Offset
 		}
 		names = append(names, s.Name)
-		m.Files = append(m.Files, f)
-		report.Bytes += f.Size
+		plan.Files = append(plan.Files, f)
 	}
 	switch info, err := e.opt.FS.Stat(e.pendingPath()); {
 	case err == nil:
 		names = append(names, e.pendingPath())
-		m.Files = append(m.Files, manifestFact{Name: pendingFile, Size: info.Size})
-		report.Bytes += info.Size
+		plan.Files = append(plan.Files, backend.CopyFile{Name: pendingFile, Size: info.Size})
 	case !errors.Is(err, fs.ErrNotExist):
-		return report, err
+		return nil, nil, err
 	}
-	report.Commit, report.Files = m.Commit, len(m.Files)
-	c := copying{ctx: ctx, from: e.opt.FS, progress: o.Progress, total: report.Bytes}
-	return report, complete(dir, func(partial string) error {
-		if err := c.files(partial, names, m.Files); err != nil {
+	return plan, names, nil
+}
+
+// yieldCopy yields a plan and the files of it.
+func (e *Engine) yieldCopy(ctx context.Context, plan *backend.CopyPlan, names []string, yield func(backend.CopyPart, error) bool) error {
+	if !yield(backend.CopyPart{Plan: plan}, nil) {
+		return errCopyEnded
+	}
+	for i, name := range names {
+		err := readBeginning(ctx, e.opt.FS, name, plan.Files[i].Size, func(b []byte) error {
+			if !yield(backend.CopyPart{File: i, Bytes: b}, nil) {
+				return errCopyEnded
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
-		return writeManifest(partial, m)
-	})
+	}
+	return nil
+}
+
+// WriteCopy writes a copy into a directory that is new or empty: see backend.Copier.
+func WriteCopy(ctx context.Context, dir string, parts iter.Seq2[backend.CopyPart, error], o backend.BackupOptions) (backend.BackupReport, error) {
+	w := copyWriter{ctx: ctx, progress: o.Progress}
+	err := complete(dir, func(partial string) error { return w.write(partial, parts) })
+	if err != nil {
+		return backend.BackupReport{}, fmt.Errorf("backup to %s: %w", dir, err)
+	}
+	return backend.BackupReport{Commit: w.plan.Commit, Files: len(w.plan.Files), Bytes: w.total}, nil
+}
+
+// copyWriter writes the parts of a copy.
+type copyWriter struct {
+	ctx         context.Context
+	progress    func(done, total int64)
+	dir         string // of the journal
+	plan        *backend.CopyPlan
+	facts       []manifestFact
+	file        *copiedFile // that is being written
+	done, total int64
+}
+
+func (w *copyWriter) write(partial string, parts iter.Seq2[backend.CopyPart, error]) (err error) {
+	w.dir = filepath.Join(partial, journalDir)
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		return err
+	}
+	defer func() {
+		if w.file != nil {
+			err = errors.Join(err, w.file.out.Close())
+		}
+	}()
+	for part, err := range parts {
+		switch {
+		case err != nil:
+			return err
+		case w.plan == nil:
+			err = w.begin(part.Plan)
+		default:
+			err = w.part(part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if w.plan == nil {
+		return errNoPlan
+	}
+	if err := w.upTo(len(w.plan.Files)); err != nil {
+		return err
+	}
+	if err := vfs.OS().SyncDir(w.dir); err != nil {
+		return err
+	}
+	m := manifest{Format: manifestFormat, Store: hex.EncodeToString(w.plan.Store[:]), Commit: w.plan.Commit, Files: w.facts}
+	return writeManifest(partial, m)
+}
+
+var errNoPlan = &backend.CorruptError{File: "copy", What: "it does not begin with a plan"}
+
+// begin takes the plan. It may come from another process.
+func (w *copyWriter) begin(plan *backend.CopyPlan) error {
+	if plan == nil {
+		return errNoPlan
+	}
+	seen := make(map[string]bool)
+	for _, f := range plan.Files {
+		if !isJournalFile(f.Name) || f.Size < 0 || seen[f.Name] {
+			return &backend.CorruptError{File: "copy", What: fmt.Sprintf("%.80q is no file of a journal, or comes twice", f.Name)}
+		}
+		seen[f.Name] = true
+		w.total += f.Size
+	}
+	w.plan = plan
+	return nil
+}
+
+// part writes bytes of a file.
+func (w *copyWriter) part(p backend.CopyPart) error {
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
+	}
+	if err := w.upTo(p.File); err != nil {
+		return err
+	}
+	if w.file == nil || p.File >= len(w.plan.Files) || w.file.size+int64(len(p.Bytes)) > w.plan.Files[p.File].Size {
+		return &backend.CorruptError{File: "copy", What: "bytes of no file of the plan"}
+	}
+	if err := w.file.write(p.Bytes); err != nil {
+		return err
+	}
+	if w.done += int64(len(p.Bytes)); w.progress != nil {
+		w.progress(w.done, w.total)
+	}
+	return nil
+}
+
+// upTo finishes the files before one, and begins that one.
+func (w *copyWriter) upTo(file int) error {
+	for len(w.facts) < min(file, len(w.plan.Files)) || w.file == nil && len(w.facts) < len(w.plan.Files) {
+		if w.file == nil {
+			var err error
+			if w.file, err = createCopied(filepath.Join(w.dir, w.plan.Files[len(w.facts)].Name)); err != nil {
+				return err
+			}
+			continue
+		}
+		f := w.plan.Files[len(w.facts)]
+		if w.file.size != f.Size {
+			return &backend.CorruptError{File: "copy", What: fmt.Sprintf("%d bytes of %s, which has %d", w.file.size, f.Name, f.Size)}
+		}
+		sum, err := w.file.finish()
+		w.file = nil
+		if err != nil {
+			return err
+		}
+		w.facts = append(w.facts, manifestFact{Name: f.Name, Size: f.Size, SHA256: sum})
+	}
+	return nil
 }
 
 // complete makes a directory under another name and gives it its own when it is
@@ -201,37 +347,71 @@ func (c *copying) files(dir string, names []string, facts []manifestFact) error 
 }
 
 func (c *copying) file(to, from string, size int64) (sum string, err error) {
-	in, err := c.from.Open(from)
+	out, err := createCopied(to)
 	if err != nil {
 		return "", err
+	}
+	err = readBeginning(c.ctx, c.from, from, size, func(b []byte) error {
+		if c.done += int64(len(b)); c.progress != nil {
+			defer c.progress(c.done, c.total)
+		}
+		return out.write(b)
+	})
+	if err != nil {
+		return "", errors.Join(err, out.out.Close())
+	}
+	return out.finish()
+}
+
+// readBeginning reads so many bytes of a file, a part at a time.
+func readBeginning(ctx context.Context, fsys vfs.FS, name string, size int64, part func([]byte) error) error {
+	in, err := fsys.Open(name)
+	if err != nil {
+		return err
 	}
 	defer in.Close()
-	out, err := vfs.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	hash := sha256.New()
-	buf := make([]byte, min(size, 1<<20))
+	buf := make([]byte, min(size, 1<<18))
 	for at := int64(0); at < size; at += int64(len(buf)) {
-		if c.ctx.Err() != nil {
-			return "", context.Cause(c.ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		buf = buf[:min(size-at, int64(len(buf)))]
 		if n, err := in.ReadAt(buf, at); n < len(buf) {
 			if errors.Is(err, io.EOF) {
-				return "", &backend.CorruptError{File: from, Offset: at + int64(n), What: "the file ends too early"}
+				return &backend.CorruptError{File: name, Offset: at + int64(n), What: "the file ends too early"}
 			}
-			return "", err
+			return err
 		}
-		hash.Write(buf)
-		if _, err := out.Write(buf); err != nil {
-			return "", err
-		}
-		c.done += int64(len(buf))
-		if c.progress != nil {
-			c.progress(c.done, c.total)
+		if err := part(buf); err != nil {
+			return err
 		}
 	}
-	return hex.EncodeToString(hash.Sum(nil)), out.Sync()
+	return nil
+}
+
+// copiedFile is a file of a copy that is being written.
+type copiedFile struct {
+	out  *os.File
+	hash stdhash.Hash
+	size int64
+}
+
+func createCopied(name string) (*copiedFile, error) {
+	out, err := vfs.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
+	if err != nil {
+		return nil, err
+	}
+	return &copiedFile{out: out, hash: sha256.New()}, nil
+}
+
+func (f *copiedFile) write(b []byte) error {
+	f.hash.Write(b)
+	n, err := f.out.Write(b)
+	f.size += int64(n)
+	return err
+}
+
+// finish makes the file durable and returns the hash of what is in it.
+func (f *copiedFile) finish() (sum string, err error) {
+	return hex.EncodeToString(f.hash.Sum(nil)), errors.Join(f.out.Sync(), f.out.Close())
 }

@@ -30,6 +30,9 @@ const (
 	journalDir = "journal"
 	indexFile  = "index.bolt"
 	lockFile   = "LOCK"
+	// SocketFile is where the process that holds the lock serves others. A name that begins so
+	// is one that is being made.
+	SocketFile = "SOCKET"
 )
 
 // IndexBeforeRepair is the name under which a repair keeps the index that it replaces.
@@ -57,6 +60,10 @@ type Options struct {
 	// begins to wait, with the error that it would return without waiting.
 	Wait    time.Duration
 	Waiting func(held error)
+	// Locked and Unlocking, when not nil, are called when Open holds the lock, before it reads
+	// anything, and just before the lock is released. An error of Locked is one of Open.
+	Locked    func() error
+	Unlocking func()
 	// Progress, when not nil, is called while the journal is replayed with the
 	// bytes done and to do.
 	Progress func(done, total int64)
@@ -218,13 +225,14 @@ func (e *Engine) open(ctx context.Context) error {
 	return nil
 }
 
-// enterDir locks the directory, making it if there is none, and removes what was left in it.
+// enterDir locks the directory, making it if there is none, and removes what was left in it. What
+// another process may be making is judged with the lock held.
 func (e *Engine) enterDir(ctx context.Context) error {
 	exists, err := e.exists()
 	switch {
 	case err != nil:
 		return err
-	case !exists && (e.opt.MustExist || e.opt.ReadOnly):
+	case !exists && e.mustExist() && !e.hasLock():
 		return backend.ErrNotFound
 	case !exists:
 		if err := os.MkdirAll(e.dir, 0o700); err != nil {
@@ -234,10 +242,34 @@ func (e *Engine) enterDir(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.lock, err = e.waitForLock(ctx); err != nil || e.opt.ReadOnly {
+	if e.lock, err = e.waitForLock(ctx); err != nil {
 		return err
 	}
+	if !exists {
+		switch exists, err = e.exists(); {
+		case err != nil:
+			return err
+		case !exists && e.mustExist():
+			return backend.ErrNotFound
+		}
+	}
+	if e.opt.Locked != nil {
+		if err := e.opt.Locked(); err != nil {
+			return err
+		}
+	}
+	if e.opt.ReadOnly {
+		return nil
+	}
 	return e.removeScratch()
+}
+
+func (e *Engine) mustExist() bool { return e.opt.MustExist || e.opt.ReadOnly }
+
+// hasLock reports whether there is a lock file: another process may be making the store.
+func (e *Engine) hasLock() bool {
+	_, err := os.Lstat(filepath.Join(e.dir, lockFile))
+	return err == nil
 }
 
 // Damage implements backend.Impaired.
@@ -272,7 +304,7 @@ func (e *Engine) exists() (bool, error) {
 		return false, err
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name != journalDir && name != lockFile && !strings.HasPrefix(name, indexFile) {
+		if name := entry.Name(); name != journalDir && name != lockFile && !strings.HasPrefix(name, indexFile) && !strings.HasPrefix(name, SocketFile) {
 			return false, fmt.Errorf("the directory holds %q and is not a store: %w", entry.Name(), backend.ErrExists)
 		}
 	}
@@ -413,6 +445,9 @@ func (e *Engine) release() error {
 		errs = append(errs, index.Remove(e.indexPath()))
 	}
 	if e.lock != nil {
+		if e.opt.Unlocking != nil {
+			e.opt.Unlocking()
+		}
 		errs = append(errs, e.lock.release())
 	}
 	return errors.Join(errs...)

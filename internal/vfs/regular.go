@@ -105,3 +105,6 @@ func notRegular(name string, mode fs.FileMode, want string) error {
 	}
 	return &NotRegularError{Path: name, Is: is, Want: want}
 }
+
+// NotSocket returns the error for what has the name of a socket of a store, and is none.
+func NotSocket(path string, mode fs.FileMode) error { return notRegular(path, mode, "a socket") }

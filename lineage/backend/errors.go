@@ -102,17 +102,30 @@ type LockedError struct {
 	// Host and Since are empty for a process that only reads.
 	Host  string
 	Since time.Time
+	// Unreachable is set when there was no way to use the store through that process.
+	Unreachable bool
 }
 
 func (e *LockedError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("store %s is %v by another process", e.Path, ErrLocked)
+		return fmt.Sprintf("store %s is %v by another process", e.Path, ErrLocked) + e.reach()
 	}
 	s := fmt.Sprintf("store %s is %v by process %d (%s)", e.Path, ErrLocked, e.PID, e.Command)
 	if !e.Since.IsZero() {
 		s += fmt.Sprintf(" on %s since %s", e.Host, e.Since.Format(time.RFC3339))
 	}
-	return s
+	return s + e.reach()
+}
+
+// reach says whether the store can be used through the process that holds it.
+func (e *LockedError) reach() string {
+	switch {
+	case !e.Unreachable:
+		return ""
+	case e.Host == "":
+		return ": held by a process that cannot be reached"
+	}
+	return fmt.Sprintf(": held by a process that cannot be reached (host %s)", e.Host)
 }
 
 func (e *LockedError) Unwrap() error { return ErrLocked }

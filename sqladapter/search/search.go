@@ -34,8 +34,9 @@ type Index struct {
 	path    string
 	options Options
 
-	mu sync.RWMutex // held for writing while db is replaced
-	db *sqladapter.DB
+	mu   sync.RWMutex // held for writing while db is replaced
+	db   *sqladapter.DB
+	file os.FileInfo // of db
 
 	updating sync.Mutex
 }
@@ -58,6 +59,12 @@ func (x *Index) open(ctx context.Context) error {
 			return err
 		}
 		db, err = openFile(ctx, x.path)
+	}
+	if err == nil {
+		if x.file, err = os.Lstat(x.path); err != nil {
+			err = errors.Join(err, db.Close())
+			db = nil
+		}
 	}
 	x.db = db
 	return err
@@ -105,10 +112,30 @@ func (x *Index) Close() error {
 	return db.Close()
 }
 
+// current opens the file again where another has its name, or none: a collection removes it, and
+// other processes make it anew. What is open then may have what was erased since.
+func (x *Index) current(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.db == nil {
+		return fmt.Errorf("search index: %w", lineage.ErrClosed)
+	}
+	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
+		return nil
+	}
+	db := x.db
+	x.db = nil
+	_ = db.Close() // nothing of it is needed
+	return x.open(ctx)
+}
+
 // Update brings the index up to date.
 func (x *Index) Update(ctx context.Context) error {
 	x.updating.Lock()
 	defer x.updating.Unlock()
+	if err := x.current(ctx); err != nil {
+		return err
+	}
 	err := x.project(ctx)
 	if err == nil || ctx.Err() != nil || !isUseless(err) {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
@@ -238,4 +239,35 @@ func TestFindsNothingOfAnotherHistory(t *testing.T) {
 		require.NoError(t, x.Close())
 		require.NoError(t, store.Close())
 	}
+}
+
+// TestFileIsReplaced collects through another handle, as another process does, which removes the
+// file: the index does not go on with what was removed.
+func TestFileIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	defer store.Close()
+	defer x.Close()
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	c, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = c.Extend(bg, lineage.User("an aardvark"), lineage.User("a secret badger"))
+	require.NoError(t, err)
+	require.Len(t, found(t, x, "badger"), 1)
+
+	other, err := lineage.Open(bg, dir, lineage.Options{})
+	require.NoError(t, err)
+	defer other.Close()
+	require.NoError(t, other.Erase(bg, content.Sum([]byte("a secret badger"))))
+	report, err := other.Collect(bg, lineage.CollectOptions{})
+	require.NoError(t, err)
+	require.Contains(t, report.Removed, search.FileName)
+	require.NoFileExists(t, filepath.Join(dir, search.FileName))
+
+	require.Empty(t, found(t, x, "badger"))
+	require.Len(t, found(t, x, "aardvark"), 1)
+	b, err := os.ReadFile(filepath.Join(dir, search.FileName))
+	require.NoError(t, err, "the index is under its name again")
+	require.NotContains(t, string(b), "badger")
 }

@@ -1,0 +1,392 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// ClientOptions configure a client. The zero value of each field is a default.
+type ClientOptions struct {
+	// Opening, when not nil, is called while the server opens the store, with how much of it was
+	// read.
+	Opening func(done, total int64)
+	// Durability of commits that ask for none. Default Full: that of the server does not count.
+	Durability backend.Durability
+	// Grace is for how long a commit whose context has ended waits for what became of it.
+	// Default 1 s.
+	Grace time.Duration
+	Clock Clock
+}
+
+// grace is for how long a commit that was cancelled waits for its answer.
+const grace = time.Second
+
+// Client is the engine at the other end of a connection. It is safe for concurrent use.
+type Client struct {
+	reader // of the latest state
+	o      ClientOptions
+	link   *link
+	store  Store
+
+	slots chan struct{} // requests that have no answer, waits excepted
+	waits chan struct{}
+	large chan struct{} // a request of several frames
+
+	mu      sync.Mutex
+	last    uint64 // number of a request
+	pending map[uint64]*pending
+	lost    error // why no answers come any more
+
+	// calls is held for reading by calls. Close takes it for good.
+	calls   sync.RWMutex
+	closed  atomic.Bool
+	closing chan struct{}
+	done    chan struct{} // closed when the connection has ended
+}
+
+// pending is a request that has no answer.
+type pending struct {
+	answer   chan message
+	progress chan howFar // nil where nobody wants it
+}
+
+var (
+	_ backend.Engine     = (*Client)(nil)
+	_ backend.Identified = (*Client)(nil)
+	_ backend.Impaired   = (*Client)(nil)
+	_ backend.Packer     = (*Client)(nil)
+	_ backend.Collector  = (*Client)(nil)
+	_ backend.CopySource = (*Client)(nil)
+)
+
+// Connect greets a server and returns its engine. It waits until the server has opened the store.
+// Closing the client closes the connection, as does an error.
+func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, error) {
+	if o.Durability == backend.DefaultDurability {
+		o.Durability = backend.Full
+	}
+	if o.Grace == 0 {
+		o.Grace = grace
+	}
+	if o.Clock == nil {
+		o.Clock = systemClock{}
+	}
+	c := &Client{
+		o: o, link: newLink(conn, 0), pending: make(map[uint64]*pending),
+		slots: make(chan struct{}, maxRequests), waits: make(chan struct{}, maxWaits), large: make(chan struct{}, 1),
+		closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	c.reader.client = c
+	in := newInbox(conn, func(kind, uint64, int, int) error { return nil })
+	stop := context.AfterFunc(ctx, func() { c.link.breaks(context.Cause(ctx)) })
+	err := c.greet(in)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.link.breaks(err)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	go c.receive(in)
+	return c, nil
+}
+
+// greet says who we are and waits for the store.
+func (c *Client) greet(in *inbox) error {
+	if err := greet(c.link.conn); err != nil {
+		return err
+	}
+	w, who := newBody(), ThisProcess()
+	process(w, &who)
+	if _, err := c.link.send(context.Background(), hello, 0, w.b); err != nil {
+		return err
+	}
+	for {
+		m, err := in.next()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDisconnected, err)
+		}
+		w := &wire{b: m.body, reading: true}
+		switch m.kind {
+		case opening:
+			var f howFar
+			if far(w, &f); w.end() == nil && c.o.Opening != nil {
+				c.o.Opening(f.done, f.total)
+			}
+		case welcome:
+			store(w, &c.store)
+			return w.end()
+		case failed:
+			var why error
+			if failure(w, &why); w.end() == nil {
+				return why
+			}
+		default:
+			w.fail("no welcome")
+		}
+		if w.err != nil {
+			return w.err
+		}
+	}
+}
+
+// receive takes answers until the connection ends.
+func (c *Client) receive(in *inbox) {
+	var err error
+	for err == nil {
+		var m message
+		if m, err = in.next(); err == nil {
+			err = c.deliver(m)
+		}
+	}
+	c.link.breaks(err)
+	c.mu.Lock()
+	c.lost = c.link.fault()
+	c.mu.Unlock()
+	close(c.done)
+}
+
+func (c *Client) deliver(m message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pending[m.id]
+	switch m.kind {
+	case answer, failed:
+		if p != nil { // else nobody waits for it any more
+			delete(c.pending, m.id)
+			p.answer <- m
+		}
+	case progress:
+		var f howFar
+		w := &wire{b: m.body, reading: true}
+		if far(w, &f); w.end() != nil {
+			return w.err
+		}
+		if p != nil && p.progress != nil {
+			select {
+			case <-p.progress: // its reader has not come to it yet
+			default:
+			}
+			p.progress <- f
+		}
+	default:
+		return fmt.Errorf("%w: a server sent kind %d", ErrMalformed, m.kind)
+	}
+	return nil
+}
+
+// Store returns what the server said of its store.
+func (c *Client) Store() Store { return c.store }
+
+// Guests returns the processes that the server serves, this one included.
+func (c *Client) Guests(ctx context.Context) ([]Process, error) {
+	return callGuests.ask(ctx, &c.reader, struct{}{})
+}
+
+// Done returns what is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Close implements backend.Engine: it ends the connection. The store stays with its owner.
+func (c *Client) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	close(c.closing)
+	c.calls.Lock()
+	c.link.breaks(backend.ErrClosed)
+	<-c.done
+	return nil
+}
+
+// ask is a request to be sent.
+type ask struct {
+	body     *wire
+	code     uint8
+	progress func(done, total int64)
+	// sent is set when a part of it may have arrived.
+	sent bool
+	// id is its number.
+	id uint64
+}
+
+// newAsk begins a request: the caller writes the arguments behind it.
+func (c *Client) newAsk(ctx context.Context, code uint8, on uint64) *ask {
+	w := newBody()
+	w.b = append(w.b, code)
+	w.Uint("target", &on)
+	var deadline uint64
+	if at, ok := ctx.Deadline(); ok {
+		deadline = uint64(max(c.o.Clock.Now()+time.Until(at), 1))
+	}
+	w.Uint("deadline", &deadline)
+	return &ask{body: w, code: code}
+}
+
+// request sends a request and returns the body of the answer, which is the caller's.
+func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if a.body.err != nil {
+		return nil, a.body.err
+	}
+	if !c.calls.TryRLock() || c.closed.Load() {
+		if !c.closed.Load() { // never: only Close takes it
+			return nil, ErrDisconnected
+		}
+		return nil, errClosed
+	}
+	defer c.calls.RUnlock()
+	slots := c.slots
+	if a.code == codeWait {
+		slots = c.waits
+	}
+	if err := take(ctx, slots); err != nil {
+		return nil, err
+	}
+	defer func() { <-slots }()
+	if len(a.body.b) > maxFrame {
+		if err := take(ctx, c.large); err != nil {
+			return nil, err
+		}
+		defer func() { <-c.large }()
+	}
+	p := &pending{answer: make(chan message, 1)}
+	if a.progress != nil {
+		p.progress = make(chan howFar, 1)
+	}
+	if err := c.register(a, p); err != nil {
+		return nil, err
+	}
+	var err error
+	if a.sent, err = c.link.send(ctx, request, a.id, a.body.b); err != nil {
+		c.forget(a.id)
+		if a.sent || c.link.fault() != nil {
+			a.sent = true
+			c.cancel(a.id)
+		}
+		return nil, err
+	}
+	return c.await(ctx, a, p)
+}
+
+var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
+
+func take(ctx context.Context, slots chan struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// register gives a request its number.
+func (c *Client) register(a *ask, p *pending) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost != nil {
+		return c.lost
+	}
+	c.last++
+	a.id = c.last
+	c.pending[a.id] = p
+	return nil
+}
+
+func (c *Client) forget(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, id)
+}
+
+// await waits for the answer to a request that was sent.
+func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
+	closing := c.closing
+	if a.code != codeWait {
+		closing = nil // Close waits for everything else
+	}
+	for {
+		select {
+		case m := <-p.answer:
+			select {
+			case f := <-p.progress:
+				a.progress(f.done, f.total)
+			default:
+			}
+			return read(m)
+		case f := <-p.progress:
+			a.progress(f.done, f.total)
+		case <-closing:
+			c.forget(a.id)
+			return nil, errClosed
+		case <-c.done:
+			select {
+			case m := <-p.answer: // it came before
+				return read(m)
+			default:
+			}
+			c.forget(a.id)
+			return nil, c.link.fault()
+		case <-ctx.Done():
+			return c.abandon(ctx, a, p)
+		}
+	}
+}
+
+// abandon gives up a request whose context has ended. It waits a little for what became of a
+// commit.
+func (c *Client) abandon(ctx context.Context, a *ask, p *pending) (*wire, error) {
+	c.cancel(a.id)
+	defer c.forget(a.id)
+	if a.code != codeApply {
+		return nil, context.Cause(ctx)
+	}
+	late := time.NewTimer(c.o.Grace)
+	defer late.Stop()
+	select {
+	case m := <-p.answer:
+		w, err := read(m)
+		if err != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+			err = context.Cause(ctx) // it was not applied
+			a.sent = false
+		}
+		return w, err
+	case <-c.done:
+	case <-late.C:
+	}
+	return nil, context.Cause(ctx)
+}
+
+// cancel ends a request at the server, and what it left open there. It does not wait.
+func (c *Client) cancel(id uint64) {
+	go func() { _, _ = c.link.send(context.Background(), cancel, id, newBody().b) }()
+}
+
+// read returns the body of an answer, or the error that it is.
+func read(m message) (*wire, error) {
+	w := &wire{b: m.body, reading: true}
+	if m.kind == answer {
+		return w, nil
+	}
+	var err error
+	if failure(w, &err); w.end() != nil {
+		return nil, w.err
+	}
+	return nil, err
+}

@@ -1,0 +1,137 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// StoreID implements backend.Identified.
+func (c *Client) StoreID() [16]byte { return c.store.ID }
+
+// Damage implements backend.Impaired.
+func (c *Client) Damage() error { return c.store.Damage }
+
+// Recent implements backend.Engine.
+func (c *Client) Recent() backend.Reader { return c }
+
+// snapshot is a snapshot that the server keeps.
+type snapshot struct{ reader }
+
+// Snapshot implements backend.Engine.
+func (c *Client) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	on, err := callSnapshot.ask(ctx, &c.reader, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{reader{client: c, on: on, ended: new(atomic.Bool)}}, nil
+}
+
+// Close implements backend.Snapshot.
+func (s *snapshot) Close() error {
+	if !s.ended.Swap(true) {
+		s.client.cancel(s.on)
+	}
+	return nil
+}
+
+// Feed implements backend.Engine.
+func (c *Client) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+	head, err := c.Head(ctx)
+	if err != nil {
+		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }
+	}
+	return callFeed.all(ctx, &c.reader, feedArgs{after, head.Number})
+}
+
+// Wait implements backend.Engine.
+func (c *Client) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
+	return callWait.ask(ctx, &c.reader, after)
+}
+
+// Apply implements backend.Engine. It checks what the encoding of a commit cannot express. Where
+// the answer is lost, the error matches ErrUncertain and ErrDisconnected.
+func (c *Client) Apply(ctx context.Context, is *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if err := ctx.Err(); err != nil {
+		return backend.Receipt{}, context.Cause(ctx)
+	}
+	var p judge.Preparation
+	if err := p.Begin(is); err != nil {
+		return backend.Receipt{}, err
+	}
+	if o.Durability == backend.DefaultDurability {
+		o.Durability = c.o.Durability
+	}
+	a := c.newAsk(ctx, codeApply, 0)
+	callApply.args(a.body, &applyArgs{is, o})
+	if err := a.body.err; err != nil {
+		return backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	}
+	w, err := c.request(ctx, a)
+	if err != nil {
+		lost := errors.Is(err, ErrDisconnected) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+		if a.sent && lost && !errors.Is(err, backend.ErrUncertain) {
+			err = fmt.Errorf("commit: %w: %w", backend.ErrUncertain, err)
+		}
+		return backend.Receipt{}, err
+	}
+	return callApply.read(w)
+}
+
+// Outcome implements backend.Engine.
+func (c *Client) Outcome(ctx context.Context, o backend.Once) (backend.Receipt, error) {
+	return callOutcome.ask(ctx, &c.reader, o)
+}
+
+// Forget implements backend.Engine.
+func (c *Client) Forget(ctx context.Context, session [16]byte) error {
+	_, err := callForget.ask(ctx, &c.reader, session)
+	return err
+}
+
+// Upload implements backend.Engine.
+func (c *Client) Upload(ctx context.Context, chunks []*structure.Chunk) (int, error) {
+	if len(chunks) > 0 {
+		all := make([]structure.Record, len(chunks))
+		for i, chunk := range chunks {
+			all[i] = chunk
+		}
+		var p judge.Preparation
+		if err := p.Begin(&structure.Commit{Records: all}); err != nil {
+			return 0, err
+		}
+	}
+	return callUpload.ask(ctx, &c.reader, chunks)
+}
+
+// Sync implements backend.Engine.
+func (c *Client) Sync(ctx context.Context) error {
+	_, err := callSync.ask(ctx, &c.reader, struct{}{})
+	return err
+}
+
+// Verify implements backend.Engine.
+func (c *Client) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
+	return callVerify.report(ctx, &c.reader, o.Deep, o.Progress)
+}
+
+// Pack implements backend.Packer.
+func (c *Client) Pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
+	return callPack.report(ctx, &c.reader, o, o.Progress)
+}
+
+// Collect implements backend.Collector.
+func (c *Client) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
+	return callCollect.report(ctx, &c.reader, o, o.Progress)
+}
+
+// Copy implements backend.CopySource.
+func (c *Client) Copy(ctx context.Context) iter.Seq2[backend.CopyPart, error] {
+	return callCopy.all(ctx, &c.reader, struct{}{})
+}

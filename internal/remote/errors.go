@@ -1,0 +1,246 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var (
+	// ErrDisconnected is returned when the connection ended before an answer came.
+	ErrDisconnected = errors.New("disconnected")
+	// ErrMoved is returned by a server that is closing. What was asked for was not done.
+	ErrMoved = errors.New("the process that served the store is closing it")
+	// ErrVersion is returned when the other side speaks another version of the protocol.
+	ErrVersion = errors.New("another version of the protocol")
+	// ErrPanicked is returned for a request that made the server panic.
+	ErrPanicked = errors.New("panic")
+)
+
+// VersionError says which versions of the protocol two processes speak. It matches ErrVersion.
+type VersionError struct{ Ours, Theirs uint32 }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the other process speaks version %d of the protocol, this one version %d: %v", e.Theirs, e.Ours, ErrVersion)
+}
+
+func (e *VersionError) Unwrap() error { return ErrVersion }
+
+// sentinels are the errors that a message says by a number: their place here.
+var sentinels = []error{
+	backend.ErrNotFound,
+	backend.ErrExists,
+	backend.ErrConflict,
+	backend.ErrTipMoved,
+	backend.ErrInvalid,
+	backend.ErrCorrupt,
+	backend.ErrReadOnly,
+	backend.ErrErased,
+	backend.ErrClosed,
+	backend.ErrExpired,
+	backend.ErrTooLarge,
+	backend.ErrUncertain,
+	backend.ErrLocked,
+	backend.ErrNewerFormat,
+	backend.ErrOlderFormat,
+	backend.ErrDiverged,
+	structure.ErrBrokenAncestry,
+	structure.ErrIncomplete,
+	structure.ErrMalformed,
+	ErrDisconnected,
+	ErrMoved,
+	ErrPanicked,
+	ErrMalformed,
+	context.Canceled,
+	context.DeadlineExceeded,
+	errors.ErrUnsupported,
+	fs.ErrNotExist,
+	fs.ErrPermission,
+	os.ErrDeadlineExceeded,
+}
+
+// Forms of errors. A form with fields is the error type itself, and comes back as that.
+const (
+	plainForm = iota
+	subjectForm
+	tipForm
+	corruptForm
+	lockedForm
+	divergedForm
+)
+
+// formOf returns the form of an error that is of a type with fields.
+func formOf(err error) uint8 {
+	switch err.(type) {
+	case *backend.SubjectError:
+		return subjectForm
+	case *backend.TipError:
+		return tipForm
+	case *backend.CorruptError:
+		return corruptForm
+	case *backend.LockedError:
+		return lockedForm
+	case *backend.DivergedError:
+		return divergedForm
+	}
+	return plainForm
+}
+
+// Error is an error of the other side. It matches the sentinels, and holds the typed errors,
+// that the error matched there.
+type Error struct {
+	Text string
+	is   []error
+}
+
+func (e *Error) Error() string   { return e.Text }
+func (e *Error) Unwrap() []error { return e.is }
+
+// mostNested is how many errors are told of inside one another.
+const mostNested = 8
+
+// failure walks an error. What a message holds of it does not depend on its depth.
+func failure(w *wire, err *error) { nestedFailure(w, err, 0) }
+
+func nestedFailure(w *wire, err *error, depth int) {
+	if depth > mostNested {
+		w.fail("errors inside errors")
+		return
+	}
+	form := uint8(plainForm)
+	if !w.reading && depth < mostNested {
+		form = formOf(*err)
+	}
+	whole(w, "form", &form)
+	switch form {
+	case plainForm:
+		plainFailure(w, err, depth)
+	case subjectForm:
+		subjectFailure(w, typed[backend.SubjectError](w, err), depth)
+	case tipForm:
+		e := typed[backend.TipError](w, err)
+		id(w, "context", &e.Context)
+		w.Ref("expected", &e.Expected)
+		w.Ref("actual", &e.Actual)
+	case corruptForm:
+		e := typed[backend.CorruptError](w, err)
+		w.Text("file", &e.File)
+		whole(w, "offset", &e.Offset)
+		w.Text("what", &e.What)
+	case lockedForm:
+		lockedFailure(w, typed[backend.LockedError](w, err))
+	case divergedForm:
+		e := typed[backend.DivergedError](w, err)
+		cursor(w, &e.After)
+		cursor(w, &e.Common)
+	default:
+		w.fail("unknown form of an error")
+	}
+	if w.reading && w.err != nil {
+		*err = w.err
+	}
+}
+
+// typed returns the error of a type with fields: a new one where it is read.
+func typed[T any, E interface {
+	*T
+	error
+}](w *wire, err *error) *T {
+	if w.reading {
+		*err = E(new(T))
+	}
+	return (*T)((*err).(E))
+}
+
+func subjectFailure(w *wire, e *backend.SubjectError, depth int) {
+	w.Text("subject", &e.Subject)
+	w.Text("id", &e.ID)
+	w.Text("detail", &e.Detail)
+	nestedFailure(w, &e.Err, depth+1)
+}
+
+func lockedFailure(w *wire, e *backend.LockedError) {
+	w.Text("path", &e.Path)
+	whole(w, "pid", &e.PID)
+	w.Text("command", &e.Command)
+	w.Text("host", &e.Host)
+	w.instant("since", &e.Since)
+	w.Flag("unreachable", &e.Unreachable)
+}
+
+// plainFailure walks the text of an error, the sentinels that it matches, and the first error
+// with fields that is in it. A sentinel that is alone comes back as itself.
+func plainFailure(w *wire, err *error, depth int) {
+	e := &Error{}
+	var codes []int
+	var inner error
+	if !w.reading {
+		e.Text = (*err).Error()
+		for i, s := range sentinels {
+			if errors.Is(*err, s) {
+				codes = append(codes, i)
+			}
+		}
+		if depth < mostNested {
+			inner = withFields(*err)
+		}
+	}
+	w.Text("text", &e.Text)
+	list(w, "matches", &codes, 1, func(w *wire, code *int) { whole(w, "match", code) })
+	if some(w, "fields", inner != nil) {
+		nestedFailure(w, &inner, depth+1)
+	}
+	if !w.reading || w.err != nil {
+		return
+	}
+	for _, code := range codes {
+		if code >= 0 && code < len(sentinels) { // a newer program may know more of them
+			e.is = append(e.is, sentinels[code])
+		}
+	}
+	if inner != nil {
+		e.is = append(e.is, inner)
+	}
+	if *err = e; inner == nil {
+		if s := e.sentinel(); s != nil {
+			*err = s
+		}
+	}
+}
+
+// sentinel returns the sentinel that the error is, nil if it is more than that.
+func (e *Error) sentinel() error {
+	for _, s := range e.is {
+		matches := func(other error) bool { return errors.Is(s, other) }
+		if s.Error() == e.Text && !slices.ContainsFunc(e.is, func(other error) bool { return !matches(other) }) {
+			return s
+		}
+	}
+	return nil
+}
+
+// withFields returns the first error with fields inside an error.
+func withFields(err error) error {
+	if formOf(err) != plainForm {
+		return err
+	}
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := u.Unwrap(); inner != nil {
+			return withFields(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range u.Unwrap() {
+			if f := withFields(inner); f != nil {
+				return f
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/vfs/memfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+)
+
+var background = context.Background()
+
+func TestMain(m *testing.M) {
+	campaign.Checks(3) // each opens stores, and is a conversation
+	goleak.VerifyTestMain(m)
+}
+
+// pipe returns the ends of a connection of some kind.
+type pipe func(t testing.TB) (client, server net.Conn)
+
+func memoryPipe(testing.TB) (client, server net.Conn) { return net.Pipe() }
+
+func socketPipe(t testing.TB) (client, server net.Conn) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	defer l.Close()
+	client, err = net.Dial("unix", l.Addr().String())
+	require.NoError(t, err)
+	server, err = l.Accept()
+	require.NoError(t, err)
+	return client, server
+}
+
+// served is a client whose server and engine close with it.
+type served struct {
+	*Client
+	server *Server
+	engine backend.Engine
+	wg     *sync.WaitGroup
+}
+
+// serve connects a client to a new server of an engine.
+func serve(t testing.TB, e backend.Engine, p pipe, so ServerOptions, co ClientOptions) *served {
+	t.Helper()
+	client, server := p(t)
+	s := &served{server: NewServer(so), engine: e, wg: new(sync.WaitGroup)}
+	s.server.Open(e)
+	s.wg.Go(func() { _ = s.server.Serve(server) })
+	var err error
+	s.Client, err = Connect(background, client, co)
+	require.NoError(t, err)
+	return s
+}
+
+func (s *served) Recent() backend.Reader { return s.Client.Recent() }
+
+func (s *served) Close() error {
+	err := s.Client.Close()
+	s.server.Close()
+	s.wg.Wait()
+	return errors.Join(err, s.engine.Close())
+}
+
+// remoteStore makes room for stores that are used over a connection.
+func remoteStore(p pipe, o embedded.Options) func(t testing.TB) backendtest.OpenFunc {
+	return func(t testing.TB) backendtest.OpenFunc {
+		o := o
+		o.InMemory, o.FS = true, memfs.New()
+		return func(ctx context.Context) (backend.Engine, error) {
+			e, err := embedded.Open(ctx, "", o)
+			if err != nil {
+				return nil, err
+			}
+			return serve(t, e, p, ServerOptions{}, ClientOptions{Durability: o.Durability}), nil
+		}
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, variant := range []struct {
+		name   string
+		pipe   pipe
+		reopen bool
+	}{
+		{"socket", socketPipe, false},
+		{"pipe", memoryPipe, false},
+		{"pipe, reopened", memoryPipe, true},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			if variant.name != "socket" {
+				campaign.Long(t)
+			}
+			t.Parallel()
+			backendtest.Run(t, backendtest.Config{New: remoteStore(variant.pipe, embedded.Options{Durability: backend.Normal}), Reopen: variant.reopen})
+		})
+	}
+}

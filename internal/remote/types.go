@@ -1,0 +1,322 @@
+package remote
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// The types of the port, each walked by one function for both directions.
+
+func cursor(w *wire, c *backend.Cursor) {
+	w.Uint("number", &c.Number)
+	w.Uint("id", &c.ID)
+}
+
+func contextNow(w *wire, c *backend.Context) {
+	walkRecord(w, &c.Context)
+	w.Uint("moved", &c.Moved)
+	whole(w, "moved at", &c.MovedAt)
+}
+
+func runInfo(w *wire, r *structure.RunInfo) {
+	walkRecord(w, &r.Run)
+	w.Uint("depth", &r.Depth)
+	digest(w, &r.Digest)
+}
+
+func home(w *wire, h *structure.Home) {
+	id(w, "thread", &h.Thread)
+	w.Uint("incarnation", &h.Incarnation)
+}
+
+func ref(w *wire, r *structure.SpanRef) { w.Ref("span", r) }
+
+func digest(w *wire, d *structure.Digest) { w.fixed("digest", d[:]) }
+
+func contentID(w *wire, id *content.ID) { w.Content("content", id) }
+
+func chunkKey(w *wire, k *content.Key) { w.fixed("key", k[:]) }
+
+func usageID(w *wire, u *structure.UsageID) {
+	w.Ref("span", &u.Span)
+	whole(w, "index", &u.Index)
+}
+
+func found(w *wire, f *backend.Found) {
+	home(w, &f.Home)
+	w.Uint("lookup", &f.Lookup)
+	w.Ref("span", &f.Span)
+}
+
+func owner(w *wire, o *structure.Owner) {
+	whole(w, "scope", &o.Scope)
+	w.Text("name", &o.Name)
+	id(w, "thread", &o.Thread)
+	id(w, "context", &o.Context)
+}
+
+func valueKey(w *wire, k *structure.ValueKey) {
+	owner(w, &k.Owner)
+	w.Text("key", &k.Key)
+}
+
+func value(w *wire, v *backend.Value) {
+	walkRecord(w, &v.Value)
+	w.Uint("commit", &v.Commit)
+}
+
+func window(w *wire, v *structure.Window) {
+	w.Uint("from", &v.From)
+	w.Uint("to", &v.To)
+	w.Uint("last", &v.Last)
+}
+
+func stats(w *wire, s *backend.Stats) {
+	for _, n := range []*uint64{
+		&s.Threads, &s.Contexts, &s.Branches, &s.Checkpoints, &s.Runs, &s.Spans, &s.Usages, &s.Blocks, &s.Chunks,
+		&s.UniqueBytes, &s.LogicalBytes, &s.StoredBytes, &s.IndexBytes, &s.OtherBytes, &s.UnpackedBytes,
+	} {
+		w.Uint("count", n)
+	}
+}
+
+func threadListing(w *wire, l *backend.ThreadListing) {
+	record(w, &l.Thread)
+	w.instant("last message", &l.LastMessage)
+}
+
+func threadQuery(w *wire, q *backend.ThreadQuery) {
+	w.OptionalText("user", &q.User)
+	w.Text("source prefix", &q.SourcePrefix)
+	w.Text("title prefix", &q.TitlePrefix)
+	list(w, "metadata", &q.Metadata, 2, func(w *wire, m *backend.MetadataIs) {
+		w.Text("key", &m.Key)
+		b := []byte(m.Value)
+		w.data("value", &b)
+		m.Value = b
+	})
+	w.instant("from", &q.From)
+	w.instant("to", &q.To)
+	w.Flag("oldest", &q.Oldest)
+	whole(w, "after", &q.After.Updated)
+	id(w, "after", &q.After.Thread)
+}
+
+func once(w *wire, o *backend.Once) {
+	w.fixed("session", o.Session[:])
+	cursor(w, &o.Since)
+	w.Uint("sequence", &o.Sequence)
+}
+
+func options(w *wire, o *backend.Options) {
+	whole(w, "durability", &o.Durability)
+	list(w, "tips", &o.Tips, 18, func(w *wire, e *backend.Expect) {
+		id(w, "context", &e.Context)
+		w.Ref("tip", &e.Tip)
+	})
+	list(w, "threads", &o.Threads, 17, func(w *wire, e *backend.ExpectThread) {
+		id(w, "thread", &e.ID)
+		optionalRecord(w, "was", &e.Was)
+	})
+	list(w, "contexts", &o.Contexts, 17, func(w *wire, e *backend.ExpectContext) {
+		id(w, "context", &e.ID)
+		optionalRecord(w, "was", &e.Was)
+	})
+	if some(w, "once", o.Once != nil) {
+		if w.reading {
+			o.Once = new(backend.Once)
+		}
+		once(w, o.Once)
+	}
+	list(w, "branches", &o.Branches, 18, func(w *wire, e *backend.ExpectBranch) {
+		id(w, "thread", &e.Thread)
+		w.Text("name", &e.Name)
+		optionalRecord(w, "was", &e.Was)
+	})
+	list(w, "checkpoints", &o.Checkpoints, 18, func(w *wire, e *backend.ExpectCheckpoint) {
+		id(w, "thread", &e.Thread)
+		w.Text("name", &e.Name)
+		optionalRecord(w, "was", &e.Was)
+	})
+	list(w, "values", &o.Values, 36, func(w *wire, e *backend.ExpectValue) {
+		valueKey(w, &e.Key)
+		w.Uint("commit", &e.Commit)
+	})
+	list(w, "sources", &o.Sources, 18, func(w *wire, e *backend.ExpectSource) {
+		w.Text("source id", &e.SourceID)
+		id(w, "thread", &e.Thread)
+		list(w, "spans", &e.Spans, 2, ref)
+	})
+}
+
+func receipt(w *wire, r *backend.Receipt) {
+	cursor(w, &r.Cursor)
+	w.Flag("repeated", &r.Repeated)
+	list(w, "known", &r.Known, len(content.ID{}), contentID)
+	whole(w, "known chunks", &r.KnownChunks)
+}
+
+func finding(w *wire, f *backend.Finding) {
+	for _, s := range []*string{&f.Subject, &f.ID, &f.File, &f.Problem, &f.Repair} {
+		w.Text("finding", s)
+	}
+	whole(w, "offset", &f.Offset)
+}
+
+func packOptions(w *wire, o *backend.PackOptions) {
+	w.Flag("all", &o.All)
+	w.Flag("dense", &o.Dense)
+}
+
+func packReport(w *wire, r *backend.PackReport) {
+	whole(w, "files", &r.Files)
+	w.Uint("commits", &r.Commits)
+	whole(w, "before", &r.Before)
+	whole(w, "after", &r.After)
+}
+
+func collectOptions(w *wire, o *backend.CollectOptions) {
+	w.Flag("dry run", &o.DryRun)
+	whole(w, "keep reflog", &o.KeepReflog)
+	whole(w, "keep unused", &o.KeepUnused)
+	w.instant("now", &o.Now)
+}
+
+func collectReport(w *wire, r *backend.CollectReport) {
+	for _, n := range []*uint64{&r.Commit, &r.Records, &r.Spans, &r.Blocks, &r.Chunks, &r.Erased, &r.Bytes, &r.Before, &r.After} {
+		w.Uint("count", n)
+	}
+	whole(w, "files", &r.Files)
+	list(w, "removed", &r.Removed, 1, func(w *wire, s *string) { w.Text("removed", s) })
+	list(w, "elsewhere", &r.Elsewhere, 1, func(w *wire, s *string) { w.Text("elsewhere", s) })
+}
+
+func copyPart(w *wire, p *backend.CopyPart) {
+	if some(w, "plan", p.Plan != nil) {
+		if w.reading {
+			p.Plan = new(backend.CopyPlan)
+		}
+		w.fixed("store", p.Plan.Store[:])
+		w.Uint("commit", &p.Plan.Commit)
+		list(w, "files", &p.Plan.Files, 2, func(w *wire, f *backend.CopyFile) {
+			w.Text("name", &f.Name)
+			whole(w, "size", &f.Size)
+		})
+	}
+	whole(w, "file", &p.File)
+	w.data("bytes", &p.Bytes)
+}
+
+// Records that are not plain travel as commits, in the encoding of package structure.
+
+var encoders = sync.Pool{New: func() any { return new(structure.Encoder) }}
+
+// epoch is the time of commits that carry records of no particular commit.
+var epoch = time.UnixMilli(0).UTC()
+
+func (w *wire) encode(c *structure.Commit) {
+	e := encoders.Get().(*structure.Encoder)
+	defer encoders.Put(e)
+	payload, _, err := e.Encode(c)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	w.data("commit", &payload)
+}
+
+func (w *wire) decode() *structure.Commit {
+	var payload []byte
+	if w.data("commit", &payload); w.err != nil {
+		return nil
+	}
+	c, err := structure.DecodeCommit(payload)
+	if err != nil {
+		w.err, w.b = err, nil
+	}
+	return c
+}
+
+func commit(w *wire, c **structure.Commit) {
+	var number, id uint64
+	if !w.reading {
+		number, id = (*c).Number, (*c).ID
+	}
+	w.Uint("number", &number)
+	w.Uint("id", &id)
+	if !w.reading {
+		w.encode(*c)
+	} else if *c = w.decode(); *c != nil {
+		(*c).Number, (*c).ID = number, id
+	}
+}
+
+// records walks records of one type that are not plain.
+func records[R structure.Record](w *wire, all *[]R) {
+	if !w.reading {
+		c := structure.Commit{Time: epoch, Records: make([]structure.Record, len(*all))}
+		for i, r := range *all {
+			c.Records[i] = r
+		}
+		w.encode(&c)
+		return
+	}
+	c := w.decode()
+	if c == nil {
+		return
+	}
+	*all = make([]R, len(c.Records))
+	for i, r := range c.Records {
+		is, ok := r.(R)
+		if !ok {
+			w.fail("record of another kind")
+			return
+		}
+		(*all)[i] = is
+	}
+}
+
+// step walks a step: its span stands before the blocks, so that the encoding spells out what
+// its usages say.
+func step(w *wire, s **backend.Step) {
+	if w.reading {
+		*s = new(backend.Step)
+	}
+	is := *s
+	w.Uint("position", &is.Position)
+	w.Uint("commit", &is.Commit)
+	bodies := is.Blocks != nil
+	w.Flag("bodies", &bodies)
+	if !w.reading {
+		c := structure.Commit{Time: epoch, Records: []structure.Record{is.Span}}
+		for _, b := range is.Blocks {
+			c.Records = append(c.Records, b)
+		}
+		w.encode(&c)
+		return
+	}
+	c := w.decode()
+	if c == nil {
+		return
+	}
+	for i, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Span:
+			is.Span = r
+		case *structure.Block:
+			is.Blocks = append(is.Blocks, r)
+		}
+		if i == 0 && is.Span == nil || len(is.Blocks) != i || i > 0 && !bodies {
+			w.fail("records that are no step")
+			return
+		}
+	}
+	if is.Span == nil {
+		w.fail("step without a span")
+	} else if bodies && is.Blocks == nil {
+		is.Blocks = []*structure.Block{}
+	}
+}

@@ -1,0 +1,270 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// ErrMalformed is returned when the bytes of the other side are not what the protocol allows.
+var ErrMalformed = errors.New("malformed message")
+
+// wire writes values into a message, or reads them from one. The fields of a type are listed
+// once, by a function that walks them in both directions. The first error sticks.
+type wire struct {
+	b       []byte // written so far, or left to be read
+	reading bool
+	err     error
+}
+
+var _ structure.Fields = (*wire)(nil)
+
+func (w *wire) fail(what string) {
+	if w.err == nil {
+		w.err = fmt.Errorf("%w: %s", ErrMalformed, what)
+	}
+	if w.reading {
+		w.b = nil
+	}
+}
+
+// end returns the first error. Bytes that were not read are one.
+func (w *wire) end() error {
+	if w.reading && w.err == nil && len(w.b) > 0 {
+		w.fail(fmt.Sprintf("%d bytes too many", len(w.b)))
+	}
+	return w.err
+}
+
+func (w *wire) take(n uint64, what string) []byte {
+	if n > uint64(len(w.b)) {
+		w.fail(what + " is cut short")
+		return nil
+	}
+	b := w.b[:n:n]
+	w.b = w.b[n:]
+	return b
+}
+
+// fixed walks bytes of a known number.
+func (w *wire) fixed(name string, b []byte) {
+	if w.reading {
+		copy(b, w.take(uint64(len(b)), name))
+	} else {
+		w.b = append(w.b, b...)
+	}
+}
+
+// Uint implements structure.Fields.
+func (w *wire) Uint(name string, v *uint64) {
+	if !w.reading {
+		w.b = binary.AppendUvarint(w.b, *v)
+		return
+	}
+	n := 0
+	if *v, n = binary.Uvarint(w.b); n <= 0 || n > 1 && w.b[n-1] == 0 {
+		*v = 0
+		w.fail(name + " is not a number")
+		return
+	}
+	w.b = w.b[n:]
+}
+
+// whole walks any other integer.
+func whole[T ~int | ~int8 | ~int32 | ~int64 | ~uint8 | ~uint32](w *wire, name string, v *T) {
+	u := uint64(int64(*v)<<1) ^ uint64(int64(*v)>>63)
+	w.Uint(name, &u)
+	if w.reading {
+		n := int64(u>>1) ^ -int64(u&1)
+		if *v = T(n); int64(*v) != n {
+			*v = 0
+			w.fail(name + " is out of range")
+		}
+	}
+}
+
+// ID implements structure.Fields.
+func (w *wire) ID(name string, _ structure.Kind, id *[16]byte) { w.fixed(name, id[:]) }
+
+// id walks an id of any kind.
+func id[T ~[16]byte](w *wire, name string, v *T) {
+	b := [16]byte(*v)
+	w.fixed(name, b[:])
+	*v = T(b)
+}
+
+// Content implements structure.Fields.
+func (w *wire) Content(name string, id *content.ID) { w.fixed(name, id[:]) }
+
+// Ref implements structure.Fields. Unlike on disk, a run without a place keeps its run: an
+// engine answers for what it is asked.
+func (w *wire) Ref(name string, ref *structure.SpanRef) {
+	w.Uint(name, &ref.Seq)
+	some := ref.Seq != 0 || !ref.Run.IsZero()
+	w.Flag(name, &some)
+	if some {
+		id(w, name, &ref.Run)
+	}
+}
+
+// data walks bytes, which in a message that is read share its memory.
+func (w *wire) data(name string, b *[]byte) {
+	n := uint64(len(*b))
+	w.Uint(name, &n)
+	if w.reading {
+		*b = w.take(n, name)
+	} else {
+		w.b = append(w.b, *b...)
+	}
+}
+
+// Text implements structure.Fields.
+func (w *wire) Text(name string, s *string) { text(w, name, s) }
+
+func text[T ~string](w *wire, name string, s *T) {
+	n := uint64(len(*s))
+	w.Uint(name, &n)
+	if w.reading {
+		*s = T(w.take(n, name))
+	} else {
+		w.b = append(w.b, *s...)
+	}
+}
+
+// some walks whether there is something.
+func some(w *wire, name string, is bool) bool {
+	w.Flag(name, &is)
+	return is && w.err == nil
+}
+
+// OptionalText implements structure.Fields.
+func (w *wire) OptionalText(name string, s **string) {
+	if !some(w, name, *s != nil) {
+		*s = nil
+		return
+	}
+	if w.reading {
+		*s = new(string)
+	}
+	w.Text(name, *s)
+}
+
+// Optional implements structure.Fields. Bytes that are read have memory of their own.
+func (w *wire) Optional(name string, b *[]byte) {
+	if !some(w, name, *b != nil) {
+		*b = nil
+		return
+	}
+	if w.data(name, b); w.reading {
+		*b = append([]byte{}, *b...)
+	}
+}
+
+// Small implements structure.Fields.
+func (w *wire) Small(name string, v *uint8) { whole(w, name, v) }
+
+// Flag implements structure.Fields.
+func (w *wire) Flag(name string, v *bool) {
+	if !w.reading {
+		is := byte(0)
+		if *v {
+			is = 1
+		}
+		w.b = append(w.b, is)
+		return
+	}
+	b := w.take(1, name)
+	if *v = len(b) == 1 && b[0] == 1; len(b) == 1 && b[0] > 1 {
+		w.fail(name + " is neither set nor not")
+	}
+}
+
+// Time implements structure.Fields, with the precision that records keep.
+func (w *wire) Time(name string, t *time.Time) {
+	ms := t.UnixMilli()
+	if whole(w, name, &ms); w.reading {
+		*t = time.UnixMilli(ms).UTC()
+	}
+}
+
+// instant walks a time with its full precision.
+func (w *wire) instant(name string, t *time.Time) {
+	s, ns := t.Unix(), t.Nanosecond()
+	whole(w, name, &s)
+	if whole(w, name, &ns); w.reading {
+		if ns < 0 || ns >= int(time.Second) {
+			w.fail(name + " is no time")
+			return
+		}
+		*t = time.Unix(s, int64(ns)).UTC()
+	}
+}
+
+// Count implements structure.Fields.
+func (w *wire) Count(name string, given, least int) int {
+	n := uint64(given)
+	if w.Uint(name, &n); w.reading && n > uint64(len(w.b)/max(least, 1)) {
+		w.fail(name + " are cut short")
+		return 0
+	}
+	return int(n)
+}
+
+// Refuse implements structure.Fields.
+func (w *wire) Refuse(why string) { w.fail(why) }
+
+// Failed implements structure.Fields.
+func (w *wire) Failed() bool { return w.err != nil }
+
+// list walks a list. Of each element at least so many bytes are there.
+func list[E any](w *wire, name string, all *[]E, least int, element func(*wire, *E)) {
+	n := w.Count(name, len(*all), least)
+	if w.reading {
+		*all = nil
+		if n > 0 {
+			*all = make([]E, 0, min(n, 4096))
+		}
+		for i := 0; i < n && w.err == nil; i++ {
+			var e E
+			element(w, &e)
+			*all = append(*all, e)
+		}
+		return
+	}
+	for i := range *all {
+		element(w, &(*all)[i])
+	}
+}
+
+// record walks a plain record.
+func record[T any, R interface {
+	*T
+	structure.Record
+}](w *wire, r **T) {
+	if w.reading {
+		*r = new(T)
+	}
+	walkRecord(w, R(*r))
+}
+
+func walkRecord(w *wire, r structure.Record) {
+	if !structure.Walk(r, w) {
+		w.fail(r.Kind().String() + " is no plain record")
+	}
+}
+
+// optionalRecord is record for one that may be nil.
+func optionalRecord[T any, R interface {
+	*T
+	structure.Record
+}](w *wire, name string, r **T) {
+	if some(w, name, *r != nil) {
+		record[T, R](w, r)
+	} else {
+		*r = nil
+	}
+}

@@ -1,0 +1,164 @@
+package sharing
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// childVariable makes the test binary another process with a store: what it does, the directory,
+// and the name of what it writes.
+const childVariable = "SHARING_TEST_CHILD"
+
+// beChild runs a child, if this process is one.
+func beChild() {
+	is := os.Getenv(childVariable)
+	if is == "" {
+		return
+	}
+	signal.Ignore(syscall.SIGPIPE)
+	do, rest, _ := strings.Cut(is, " ")
+	dir, name, _ := strings.Cut(rest, " ")
+	if err := map[string]func(dir, name string) error{"hold": hold, "write": write, "lock": lockOnly}[do](dir, name); err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// hold has a store open until its input ends.
+func hold(dir, _ string) error {
+	e, err := Open(background, dir, normal)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready", e.owner.Load() != nil)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return e.Close()
+}
+
+// write makes threads until its input ends, and says which ones it was told are there.
+func write(dir, name string) error {
+	e, err := Open(background, dir, normal)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(background)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	out := bufio.NewWriter(os.Stdout)
+	for i := 0; ctx.Err() == nil; i++ {
+		thread := fmt.Sprintf("%s-%d", name, i)
+		if _, err := e.Apply(background, newThread(thread), backend.Options{}); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, thread)
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+	return e.Close()
+}
+
+// lockOnly starts another process, which keeps the lock of a store after this one.
+func lockOnly(dir, _ string) error {
+	f, err := os.OpenFile(dir+"/LOCK", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	heir := exec.Command("cat")
+	heir.Stdin, heir.ExtraFiles = os.Stdin, []*os.File{f}
+	if err := heir.Start(); err != nil {
+		return err
+	}
+	fmt.Println("ready", heir.Process.Pid)
+	return nil
+}
+
+func threadID(name string) structure.ThreadID { return structure.DeriveID[structure.ThreadID](name) }
+
+func newThread(name string) *structure.Commit {
+	return &structure.Commit{Records: []structure.Record{&structure.Thread{ID: threadID(name), Title: name, Incarnation: 1}}}
+}
+
+// child is another process.
+type child struct {
+	*exec.Cmd
+	in  io.Closer
+	out *bufio.Reader
+}
+
+func start(t testing.TB, do string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+do)
+	cmd.Stderr = os.Stderr
+	input, in, err := os.Pipe() // which Wait does not close
+	require.NoError(t, err)
+	cmd.Stdin = input
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.NoError(t, input.Close())
+	c := &child{cmd, in, bufio.NewReader(out)}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if c.ProcessState == nil {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	})
+	return c
+}
+
+// line returns the next line of what a child says.
+func (c *child) line(t testing.TB) string {
+	t.Helper()
+	line, err := c.out.ReadString('\n')
+	require.NoError(t, err)
+	return strings.TrimSpace(line)
+}
+
+// kill ends a child at once.
+func (c *child) kill(t testing.TB) {
+	t.Helper()
+	require.NoError(t, c.Process.Kill())
+	_ = c.Wait()
+}
+
+// finish ends the input of a child and waits for it.
+func (c *child) finish(t testing.TB) {
+	t.Helper()
+	require.NoError(t, c.in.Close())
+	_, _ = io.Copy(io.Discard, c.out)
+	require.NoError(t, c.Wait())
+}
+
+// stop stops a child, and returns when it is.
+func (c *child) stop(t testing.TB) {
+	t.Helper()
+	require.NoError(t, c.Process.Signal(syscall.SIGSTOP))
+	require.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return err == nil && strings.HasPrefix(state, "T")
+	}, time.Minute, time.Millisecond)
+}

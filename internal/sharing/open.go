@@ -1,0 +1,253 @@
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/remote"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Options configure an engine. The zero value of each field is a default.
+type Options struct {
+	// Options are those of the engine of an owner. Wait is also how long an operation waits, at
+	// least, while another process becomes the owner.
+	embedded.Options
+	// NeverServe keeps others out while this process has the store open.
+	NeverServe bool
+	// NeverConnect refuses a store that another process has open, with a LockedError.
+	NeverConnect bool
+
+	isLocal func(dir string) bool // in place of the file system's answer, for tests
+}
+
+const (
+	// patience is for how long an operation waits at least for an owner. Processes that open a
+	// store answer at once, so it is for those that close one.
+	patience = 10 * time.Second
+	// noSocket is for how long a locked store without a socket is waited for: the owner makes
+	// it just after it has the lock.
+	noSocket = 500 * time.Millisecond
+	// handshake is for how long an owner may say nothing to a new guest. A process that is
+	// stopped accepts connections, too.
+	handshake = 5 * time.Second
+)
+
+// Pauses between two tries to find an owner, or to become it.
+const (
+	shortPause = 5 * time.Millisecond
+	longPause  = 200 * time.Millisecond
+)
+
+// handle is what an engine is at a time: the owner, with an engine of its own, or a guest.
+type handle struct {
+	backend.Engine
+	own    *embedded.Engine // nil for a guest
+	server *remote.Server   // of an owner that serves; else nil
+	listen *listener
+	client *remote.Client // nil for an owner
+
+	once sync.Once
+	done chan struct{} // closed when all is let go of
+	err  error
+}
+
+// close lets go of the store. Of several calls each waits for the first.
+func (h *handle) close() error {
+	h.once.Do(func() {
+		defer close(h.done)
+		if h.listen != nil {
+			h.listen.close()
+			h.server.Close()
+		}
+		h.err = h.Engine.Close()
+		if h.listen != nil {
+			h.listen.taking.Wait()
+		}
+	})
+	<-h.done
+	return h.err
+}
+
+// find makes this process a guest of the owner, or the owner, and tries until a time.
+func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) {
+	begun := time.Now()
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		h, connectErr := e.connect(ctx)
+		if connectErr == nil {
+			return h, nil
+		}
+		if !goneOwner(connectErr) {
+			return nil, connectErr
+		}
+		h, err := e.become(ctx)
+		if err == nil || !errors.Is(err, backend.ErrLocked) || ctx.Err() != nil {
+			return h, err
+		}
+		if e.o.Waiting != nil && wait > 0 && time.Since(begun) >= min(noSocket, wait/2) && e.told.CompareAndSwap(false, true) {
+			e.o.Waiting(err)
+		}
+		if time.Since(begun) >= e.enough(wait, connectErr) {
+			var held *backend.LockedError
+			if errors.As(err, &held) {
+				held.Unreachable = !e.o.NeverConnect
+			}
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+// enough returns for how long a locked store is waited for, given why there is no connection.
+func (e *Engine) enough(wait time.Duration, why error) time.Duration {
+	switch {
+	case errors.Is(why, errNoSharing), errors.Is(why, fs.ErrPermission):
+		return wait
+	case errors.Is(why, fs.ErrNotExist):
+		return max(wait, noSocket)
+	}
+	return max(wait, patience) // there is a socket: its owner comes or goes
+}
+
+// goneOwner reports whether an error says that there is no owner to connect to now.
+func goneOwner(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSharing) || errors.Is(err, fs.ErrPermission) ||
+		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved)
+}
+
+// shared reports whether the directory may have a socket.
+func (e *Engine) shared() bool {
+	local := e.o.isLocal
+	if local == nil {
+		local = isLocal
+	}
+	return local(e.dir)
+}
+
+// connect makes this process a guest.
+func (e *Engine) connect(ctx context.Context) (*handle, error) {
+	if e.o.NeverConnect {
+		return nil, errNoSharing
+	}
+	if _, err := os.Lstat(filepath.Join(e.dir, embedded.SocketFile)); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", e.dir, err)
+	}
+	if !e.shared() {
+		return nil, errNoSharing
+	}
+	conn, err := dial(e.dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", e.dir, err)
+	}
+	// The owner is alive as long as it says something.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(handshake, func() { cancel(errSilent) })
+	defer silent.Stop()
+	c, err := remote.Connect(ctx, conn, remote.ClientOptions{
+		Durability: e.o.Durability,
+		Opening: func(done, total int64) {
+			silent.Reset(handshake)
+			if e.o.Progress != nil {
+				e.o.Progress(done, total)
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open store %s, which another process has open: %w", e.dir, err)
+	}
+	return &handle{Engine: c, client: c, done: make(chan struct{})}, nil
+}
+
+// errSilent is why a connection is given up on which the owner says nothing.
+var errSilent = fmt.Errorf("the process that has the store open does not answer: %w", remote.ErrDisconnected)
+
+// become makes this process the owner.
+func (e *Engine) become(ctx context.Context) (*handle, error) {
+	h := &handle{done: make(chan struct{})}
+	o := e.o.Options
+	o.Wait, o.Waiting = 0, nil
+	if !e.o.NeverServe && !o.ReadOnly {
+		o.Locked = func() error { return e.serve(h) }
+		o.Unlocking = func() {
+			if h.listen != nil {
+				h.listen.remove()
+			}
+		}
+		o.Progress = func(done, total int64) {
+			if h.server != nil {
+				h.server.Progress(done, total)
+			}
+			if e.o.Progress != nil {
+				e.o.Progress(done, total)
+			}
+		}
+	}
+	own, err := embedded.Open(ctx, e.dir, o)
+	if err != nil {
+		if h.listen != nil {
+			h.listen.close()
+			h.server.Close()
+			h.listen.taking.Wait()
+		}
+		return nil, err
+	}
+	h.Engine, h.own = own, own
+	if h.server != nil {
+		h.server.Open(served{own, e, h})
+	}
+	return h, nil
+}
+
+// served is the engine of an owner as guests use it.
+type served struct {
+	*embedded.Engine
+	of *Engine
+	h  *handle
+}
+
+// Apply implements backend.Engine.
+func (s served) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	r, err := s.Engine.Apply(ctx, c, o)
+	s.of.failed(s.h, err)
+	return r, err
+}
+
+// serve makes the socket, on which guests are told how far opening the store is. The lock is held.
+// A directory that cannot have a socket has none.
+func (e *Engine) serve(h *handle) error {
+	if !e.shared() || !isOurs(e.dir) {
+		return nil
+	}
+	l, err := listen(e.dir)
+	switch {
+	case errors.Is(err, errNoSharing):
+		return nil
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+		if e.o.Logger != nil {
+			e.o.Logger.Warn("store is not shared with other processes", "err", err)
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	h.server = remote.NewServer(remote.ServerOptions{Logger: e.o.Logger})
+	h.listen = l
+	l.accept(func(conn net.Conn) { _ = h.server.Serve(conn) })
+	return nil
+}

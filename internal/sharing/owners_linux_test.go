@@ -1,0 +1,528 @@
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// apply makes a thread.
+func apply(t testing.TB, e backend.Engine, name string) {
+	t.Helper()
+	_, err := e.Apply(background, newThread(name), backend.Options{})
+	require.NoError(t, err)
+}
+
+// threads counts the commits that brought each thread.
+func threads(t testing.TB, e backend.Engine) map[string]int {
+	t.Helper()
+	made := make(map[string]int)
+	for c, err := range e.Feed(background, backend.Cursor{}) {
+		require.NoError(t, err)
+		for _, r := range c.Records {
+			if is, ok := r.(*structure.Thread); ok {
+				made[is.Title]++
+			}
+		}
+	}
+	return made
+}
+
+// TestTakingOver kills owners and closes them: the guest becomes the owner, and nothing is lost.
+func TestTakingOver(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		end  func(*child)
+	}{
+		{"killed", func(c *child) { c.kill(t) }},
+		{"closed", func(c *child) { c.finish(t) }},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			dir := t.TempDir()
+			c := start(t, "hold "+dir)
+			require.Equal(t, "ready true", c.line(t))
+			e := open(t, dir, normal)
+			apply(t, e, "one")
+			role, err := e.Role(background)
+			require.NoError(t, err)
+			require.False(t, role.Owns)
+			require.Equal(t, c.Process.Pid, role.Owner.PID)
+			require.Len(t, role.Guests, 1)
+			require.Equal(t, os.Getpid(), role.Guests[0].PID)
+			end.end(c)
+			apply(t, e, "two")
+			role, err = e.Role(background)
+			require.NoError(t, err)
+			require.True(t, role.Owns)
+			require.Equal(t, map[string]int{"one": 1, "two": 1}, threads(t, e))
+		})
+	}
+}
+
+// TestAppliedOnce has processes write while owners are killed. What was acknowledged is there, and
+// nothing is there twice.
+func TestAppliedOnce(t *testing.T) {
+	dir := t.TempDir()
+	const writers = 3
+	var mu sync.Mutex
+	acknowledged := make(map[string]bool)
+	var reading sync.WaitGroup
+	begin := func(name string) *child {
+		c := start(t, "write "+dir+" "+name)
+		first := c.line(t)
+		reading.Go(func() {
+			for line := first; ; {
+				if strings.HasPrefix(line, "error") {
+					t.Errorf("%s: %s", name, line)
+				}
+				mu.Lock()
+				acknowledged[line] = true
+				mu.Unlock()
+				next, err := c.out.ReadString('\n')
+				if err != nil {
+					return
+				}
+				line = strings.TrimSpace(next)
+			}
+		})
+		return c
+	}
+	var all []*child
+	for i := range writers {
+		all = append(all, begin(fmt.Sprint("w", i)))
+	}
+	e := open(t, dir, normal)
+	for round := range campaign.Rounds(4) {
+		role, err := e.Role(background)
+		require.NoError(t, err)
+		for i, c := range all { // the owner goes, or whoever is first where we are it
+			if c.Process.Pid == role.Owner.PID || role.Owns && i == 0 {
+				c.kill(t)
+				all[i] = begin(fmt.Sprintf("r%d", round))
+				break
+			}
+		}
+		apply(t, e, fmt.Sprint("own", round))
+		mu.Lock()
+		acknowledged[fmt.Sprint("own", round)] = true
+		mu.Unlock()
+	}
+	for _, c := range all {
+		require.NoError(t, c.in.Close())
+	}
+	reading.Wait()
+	for _, c := range all {
+		require.NoError(t, c.Wait())
+	}
+	made := threads(t, e)
+	for name := range acknowledged {
+		require.Equal(t, 1, made[name], name)
+	}
+	for name, n := range made {
+		require.Equal(t, 1, n, name)
+	}
+	require.Greater(t, len(made), 2*writers)
+}
+
+// TestStoppedOwner stops the owner: deadlines hold, and what has expired is not done when it goes
+// on.
+func TestStoppedOwner(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "hold "+dir)
+	require.Equal(t, "ready true", c.line(t))
+	e := open(t, dir, normal)
+	apply(t, e, "before")
+	c.stop(t)
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := e.Apply(ctx, newThread("expired"), backend.Options{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, backend.ErrUncertain)
+	_, err = e.Head(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(begun), time.Minute)
+	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
+	apply(t, e, "after")
+	require.Equal(t, map[string]int{"before": 1, "after": 1}, threads(t, e))
+	c.finish(t)
+}
+
+// TestInheritedLock lets a process keep the lock that has no socket, because its parent had the
+// store open: nobody becomes the owner before it ends.
+func TestInheritedLock(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, normal).Close()
+	c := start(t, "lock "+dir)
+	line := c.line(t)
+	require.NoError(t, c.Wait())
+	_, err := Open(background, dir, normal)
+	require.ErrorIs(t, err, backend.ErrLocked, line)
+	o := normal
+	waiting := make(chan error, 1)
+	o.Wait, o.Waiting = time.Minute, func(held error) { waiting <- held }
+	opened := make(chan error, 1)
+	go func() {
+		e, err := Open(background, dir, o)
+		if err == nil {
+			err = e.Close()
+		}
+		opened <- err
+	}()
+	require.ErrorIs(t, <-waiting, backend.ErrLocked)
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-opened)
+}
+
+// TestNames puts other things in the place of the socket.
+func TestNames(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "outside")
+	for name, make := range map[string]func(path string) error{
+		"a link":      func(path string) error { return os.Symlink(outside, path) },
+		"a file":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		for _, file := range []string{embedded.SocketFile, newSocket} {
+			dir := t.TempDir()
+			open(t, dir, normal).Close()
+			path := filepath.Join(dir, file)
+			require.NoError(t, make(path), name)
+			_, err := Open(background, dir, normal)
+			require.ErrorIs(t, err, vfs.ErrNotRegular, "%s as %s", name, file)
+			_, err = os.Lstat(path)
+			require.NoError(t, err, "it is still there")
+			require.NoError(t, os.Remove(path))
+			open(t, dir, normal).Close()
+		}
+	}
+	require.NoFileExists(t, outside)
+}
+
+// TestStaleSocket opens a store whose owner was killed. The new socket is nobody else's.
+func TestStaleSocket(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40), strings.Repeat("path", 40))
+	c := start(t, "hold "+dir)
+	require.Equal(t, "ready true", c.line(t))
+	c.kill(t)
+	require.NoError(t, requireSocket(filepath.Join(dir, embedded.SocketFile)))
+	e := open(t, dir, normal)
+	require.NotNil(t, e.owner.Load())
+	info, err := os.Lstat(filepath.Join(dir, embedded.SocketFile))
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSocket|0o600, info.Mode())
+	second := open(t, dir, normal)
+	apply(t, second, "through a long path")
+	require.NoError(t, second.Close())
+	require.NoError(t, e.Close())
+	require.NoFileExists(t, filepath.Join(dir, embedded.SocketFile))
+}
+
+// TestNotShared opens a store where sharing is not possible, or not wanted.
+func TestNotShared(t *testing.T) {
+	foreign := normal
+	foreign.isLocal = func(string) bool { return false }
+	alone, apart := normal, normal
+	alone.NeverServe, apart.NeverConnect = true, true
+	for _, test := range []struct{ owner, other Options }{{foreign, foreign}, {alone, normal}, {normal, apart}} {
+		dir := t.TempDir()
+		e := open(t, dir, test.owner)
+		_, err := Open(background, dir, test.other)
+		require.ErrorIs(t, err, backend.ErrLocked)
+		require.NoError(t, e.Close())
+		open(t, dir, test.other)
+	}
+}
+
+// TestReadOnlyGuest reads what another process has open, and writes nothing.
+func TestReadOnlyGuest(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, normal)
+	apply(t, e, "one")
+	o := normal
+	o.ReadOnly = true
+	reader := open(t, dir, o)
+	require.Nil(t, reader.owner.Load())
+	require.Equal(t, map[string]int{"one": 1}, threads(t, reader))
+	_, err := reader.Apply(background, newThread("two"), backend.Options{})
+	require.ErrorIs(t, err, backend.ErrReadOnly)
+	_, err = reader.Collect(background, backend.CollectOptions{})
+	require.ErrorIs(t, err, backend.ErrReadOnly)
+}
+
+// history fills a store with as many elements as each kind of sequence needs to take several
+// answers.
+func history(t testing.TB, e backend.Engine, n int) {
+	t.Helper()
+	run := structure.RunID{1}
+	block := structure.NewBlock("text/plain", content.BlockOrigin{}, time.UnixMilli(1), []byte("said"))
+	records := []structure.Record{block, &structure.Run{ID: run}}
+	thread := threadID("t")
+	apply(t, e, "t")
+	for i := range n {
+		ref := structure.SpanRef{Run: run, Seq: uint64(i + 1)}
+		records = append(records,
+			&structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID, CreatedAt: time.UnixMilli(1)}}},
+			&structure.Context{ID: structure.ContextID{2, byte(i >> 8), byte(i)}, Thread: thread, Tip: ref},
+			&structure.Branch{Thread: thread, Name: fmt.Sprintf("b%05d", i), Context: structure.ContextID{2, byte(i >> 8), byte(i)}},
+			&structure.Run{ID: structure.RunID{3, byte(i >> 8), byte(i)}, Parent: structure.SpanRef{Run: run, Seq: 1}},
+		)
+	}
+	_, err := e.Apply(background, &structure.Commit{Records: records}, backend.Options{})
+	require.NoError(t, err)
+	for i := range n {
+		apply(t, e, fmt.Sprintf("thread %d", i))
+	}
+}
+
+// sequencesOf returns the elements of sequences as text.
+func sequencesOf(e backend.Reader, view backend.View, n int) map[string]iter.Seq2[string, error] {
+	thread, run := threadID("t"), structure.RunID{1}
+	return map[string]iter.Seq2[string, error]{
+		"Threads":     spelled(e.Threads(background, structure.ThreadID{})),
+		"ListThreads": spelled(e.ListThreads(background, backend.ThreadQuery{})),
+		"Contexts":    spelled(e.Contexts(background, thread, structure.ContextID{})),
+		"Branches":    spelled(e.Branches(background, thread, "", "")),
+		"ForksAt":     spelled(e.ForksAt(background, structure.SpanRef{Run: run, Seq: 1})),
+		"Path":        spelled(e.Path(background, structure.SpanRef{Run: run, Seq: uint64(n)}, structure.Window{Last: uint64(n - 2)}, backend.PathOptions{Bodies: true})),
+		"Where":       spelled(e.Where(background, content.Sum([]byte("said")))),
+		"Feed":        spelled(view.Feed(background, backend.Cursor{})),
+	}
+}
+
+func spelled[T any](all iter.Seq2[T, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for v, err := range all {
+			s := ""
+			switch v := any(v).(type) {
+			case *backend.Step:
+				s = fmt.Sprint(v.Position, v.Span.Ref, len(v.Blocks))
+			case *structure.Commit:
+				s = fmt.Sprint(v.Number, v.ID, len(v.Records))
+			case *structure.Thread:
+				s = fmt.Sprint(*v)
+			case *structure.Branch:
+				s = fmt.Sprint(*v)
+			case backend.ThreadListing:
+				s = fmt.Sprint(*v.Thread)
+			default:
+				s = fmt.Sprint(v)
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestClosingUnderReaders closes an owner while a guest has a snapshot and is in the middle of
+// sequences: it waits for neither. Sequences of the latest state go on, snapshots end.
+func TestClosingUnderReaders(t *testing.T) {
+	const n = 100
+	dir := t.TempDir()
+	owner := open(t, dir, normal)
+	history(t, owner, n)
+	e := open(t, dir, normal)
+	snapshot, err := e.Snapshot(background)
+	require.NoError(t, err)
+	want := make(map[string][]string)
+	for name, all := range sequencesOf(owner, owner, n) {
+		for s, err := range all {
+			require.NoError(t, err)
+			want[name] = append(want[name], s)
+		}
+		require.Greater(t, len(want[name]), 90, name)
+	}
+	type reading struct {
+		got  []string
+		next func() (string, error, bool)
+	}
+	begun := make(map[string]*reading)
+	sequences := sequencesOf(e, e, n)
+	for name, all := range sequences {
+		next, stop := iter.Pull2(all)
+		defer stop()
+		r := &reading{next: next}
+		for range 20 { // in the middle of an answer
+			s, err, _ := next()
+			require.NoError(t, err, name)
+			r.got = append(r.got, s)
+		}
+		begun[name] = r
+	}
+	ofSnapshot, stop := iter.Pull2(snapshot.Threads(background, structure.ThreadID{}))
+	defer stop()
+	_, err, _ = ofSnapshot()
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	head, err := e.Head(background)
+	require.NoError(t, err)
+	go func() {
+		_, err := e.Wait(background, head)
+		waiting <- err
+	}()
+	require.NoError(t, owner.Close())
+	for name, r := range begun {
+		for {
+			s, err, ok := r.next()
+			if !ok {
+				break
+			}
+			require.NoError(t, err, name)
+			r.got = append(r.got, s)
+		}
+		require.Equal(t, want[name], r.got, name)
+	}
+	for name, all := range sequences { // again, from the start
+		var got []string
+		for s, err := range all {
+			require.NoError(t, err, name)
+			got = append(got, s)
+		}
+		require.Equal(t, want[name], got, name)
+	}
+	for err = nil; err == nil; {
+		_, err, _ = ofSnapshot()
+	}
+	require.ErrorIs(t, err, backend.ErrExpired)
+	_, err = snapshot.Head(background)
+	require.ErrorIs(t, err, backend.ErrExpired)
+	apply(t, e, "wakes who waits")
+	require.NoError(t, <-waiting)
+}
+
+// faultyFS is the system's files, whose syncs fail while it says so.
+type faultyFS struct {
+	vfs.FS
+	fail *atomic.Bool
+}
+
+type faultyFile struct {
+	vfs.File
+	fail *atomic.Bool
+}
+
+func (f faultyFS) open(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return faultyFile{file, f.fail}, nil
+}
+
+func (f faultyFS) OpenRW(name string) (vfs.File, error) { return f.open(f.FS.OpenRW(name)) }
+func (f faultyFS) Create(name string) (vfs.File, error) { return f.open(f.FS.Create(name)) }
+
+func (f faultyFile) Sync() error {
+	if f.fail.Load() {
+		return syscall.EIO
+	}
+	return f.File.Sync()
+}
+
+// TestFailedDisk fails the disk of an owner under a commit of a guest, or its own: the owner gives
+// the store up, and it is writable again once the disk works.
+func TestFailedDisk(t *testing.T) {
+	for _, whose := range []string{"own", "guest"} {
+		t.Run(whose, func(t *testing.T) {
+			dir := t.TempDir()
+			fail := new(atomic.Bool)
+			o := normal
+			o.FS = faultyFS{vfs.OS(), fail}
+			owner, e := open(t, dir, o), open(t, dir, normal)
+			if apply(t, owner, "before"); whose == "own" {
+				owner, e = e, owner
+			}
+			fail.Store(true)
+			_, err := e.Apply(background, newThread("during"), backend.Options{Durability: backend.Full})
+			require.ErrorIs(t, err, backend.ErrUncertain)
+			fail.Store(false)
+			// The store may still be read-only while its owner gives it up.
+			require.Eventually(t, func() bool {
+				_, err := e.Apply(background, newThread("after"), backend.Options{Durability: backend.Full})
+				if err != nil {
+					require.True(t, errors.Is(err, backend.ErrReadOnly), "%v", err)
+				}
+				return err == nil
+			}, time.Minute, time.Millisecond)
+			for _, e := range []*Engine{owner, e} {
+				made := threads(t, e)
+				require.Equal(t, 1, made["before"])
+				require.Equal(t, 1, made["after"])
+				require.LessOrEqual(t, made["during"], 1)
+			}
+		})
+	}
+}
+
+// TestManyGuests lets guests find a new owner at the same time. One of them is it.
+func TestManyGuests(t *testing.T) {
+	dir := t.TempDir()
+	owner := open(t, dir, normal)
+	var guests []*Engine
+	for range campaign.Rounds(20) {
+		guests = append(guests, open(t, dir, normal))
+	}
+	require.NoError(t, owner.Close())
+	var all sync.WaitGroup
+	for i, e := range guests {
+		all.Go(func() {
+			if _, err := e.Apply(background, newThread(fmt.Sprint(i)), backend.Options{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	owners := 0
+	for _, e := range guests {
+		if e.owner.Load() != nil {
+			owners++
+		}
+	}
+	require.Equal(t, 1, owners)
+	made := threads(t, guests[0])
+	require.Len(t, made, len(guests))
+	for name, n := range made {
+		require.Equal(t, 1, n, name)
+	}
+}
+
+// TestClosedMeanwhile closes a handle while it looks for an owner.
+func TestClosedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "hold "+dir)
+	require.Equal(t, "ready true", c.line(t))
+	e := open(t, dir, normal)
+	c.kill(t)
+	heir := start(t, "lock "+dir)
+	heir.line(t)
+	require.NoError(t, heir.Wait())
+	begun := make(chan error, 1)
+	go func() {
+		_, err := e.Head(background)
+		begun <- err
+	}()
+	require.Eventually(t, func() bool { return e.now.Load() == nil }, time.Minute, time.Millisecond)
+	require.NoError(t, e.Close())
+	require.Error(t, <-begun)
+	_, err := e.Head(background)
+	require.ErrorIs(t, err, backend.ErrClosed)
+	require.NoError(t, heir.in.Close())
+}

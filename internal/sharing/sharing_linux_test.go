@@ -1,0 +1,86 @@
+package sharing
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+)
+
+var background = context.Background()
+
+func TestMain(m *testing.M) {
+	beChild()
+	campaign.Checks(2) // each opens stores in two places
+	goleak.VerifyTestMain(m)
+}
+
+var normal = Options{Options: embedded.Options{Durability: backend.Normal}}
+
+// TestConformance runs the suite on an owner, on a guest whose owner closes while the guest has the
+// store open, and on what was a guest and became the owner.
+func TestConformance(t *testing.T) {
+	for _, variant := range []struct {
+		name string
+		open func(ctx context.Context, dir string) (backend.Engine, error)
+	}{
+		{"owner", func(ctx context.Context, dir string) (backend.Engine, error) { return Open(ctx, dir, normal) }},
+		{"guest", openGuest},
+		{"successor", func(ctx context.Context, dir string) (backend.Engine, error) {
+			first, err := Open(ctx, dir, normal)
+			if err != nil {
+				return nil, err
+			}
+			second, err := Open(ctx, dir, normal)
+			return second, errors.Join(err, first.Close())
+		}},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			if variant.name != "guest" {
+				campaign.Long(t)
+			}
+			t.Parallel()
+			backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
+				dir := t.TempDir()
+				return func(ctx context.Context) (backend.Engine, error) { return variant.open(ctx, dir) }
+			}})
+		})
+	}
+}
+
+func openGuest(ctx context.Context, dir string) (backend.Engine, error) {
+	first, err := Open(ctx, dir, normal)
+	if err != nil {
+		return nil, err
+	}
+	second, err := Open(ctx, dir, normal)
+	if err == nil && second.owner.Load() != nil {
+		err = errors.New("two owners")
+	}
+	return guest{second, first}, err
+}
+
+// guest is a guest whose owner closes behind it.
+type guest struct {
+	*Engine
+	owner *Engine
+}
+
+func (g guest) Recent() backend.Reader { return g.Engine.Recent() }
+
+func (g guest) Close() error { return errors.Join(g.Engine.Close(), g.owner.Close()) }
+
+func open(t testing.TB, dir string, o Options) *Engine {
+	t.Helper()
+	e, err := Open(background, dir, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}

@@ -1,0 +1,43 @@
+package lineage
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/internal/remote"
+	"github.com/lineage-store/lineage/internal/sharing"
+)
+
+// Process is a process that uses a store.
+type Process struct {
+	PID     int
+	Command string
+}
+
+// Processes are the processes that use a store.
+type Processes struct {
+	// Owner has the store open. All others use it through that one.
+	Owner  Process
+	Guests []Process
+	// Owns is set when the store that was asked is the one that the owner has open.
+	Owns bool
+}
+
+// Processes returns which processes use the store now. For a store that is not in a directory,
+// there is none.
+func (s *Store) Processes(ctx context.Context) (Processes, error) {
+	engine, ok := s.engine.(*sharing.Engine)
+	if !ok {
+		return Processes{}, nil
+	}
+	role, err := engine.Role(ctx)
+	if err != nil {
+		return Processes{}, err
+	}
+	all := Processes{Owner: processOf(role.Owner), Owns: role.Owns}
+	for _, guest := range role.Guests {
+		all.Guests = append(all.Guests, processOf(guest))
+	}
+	return all, nil
+}
+
+func processOf(p remote.Process) Process { return Process{PID: p.PID, Command: p.Command} }
