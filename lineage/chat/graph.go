@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/lineage-store/lineage/internal/form"
 )
 
 // Graph is everything in a chat, for drawing.
@@ -46,7 +48,8 @@ func (m Message) Node() GraphNode {
 const previewLength = 50
 
 // Preview returns the start of what a message says: of its text parts, joined, or
-// of the message itself if it is a string or something else without parts.
+// of the message itself if it is a string. A message of another format is shown as it reads, and
+// JSON that is none as it is.
 func Preview(data json.RawMessage) string {
 	text := previewText(data)
 	n := 0
@@ -82,6 +85,9 @@ func previewText(data json.RawMessage) string {
 	var compact bytes.Buffer
 	if json.Compact(&compact, data) != nil {
 		return ""
+	}
+	if said := form.Text(data, ""); said != string(bytes.TrimSpace(data)) {
+		return said
 	}
 	return compact.String()
 }

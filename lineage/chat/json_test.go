@@ -46,11 +46,16 @@ func TestPreview(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"parts":[]}`: "",
 		`{"parts":[{"type":"reasoning","text":"no"},{"type":"text","text":"yes"}]}`: "yes",
-		`{ "a" : [ 1 ] }`: `{"a":[1]}`,
-		`"text"`:          "text",
-		`null`:            "",
-		`7`:               "7",
-		`broken`:          "",
+		`{ "a" : [ 1 ] }`:                   `{"a":[1]}`,
+		`"text"`:                            "text",
+		`{"role":"user","content":"hi"}`:    "hi",
+		`{"role":"assistant","content":""}`: "",
+		`{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]},"id":"m"}`: "hi",
+		`{"role":"tool","tool_call_id":"c","content":"found"}`:                                 "← found",
+		`{"message_id":"m","text":"hi","role":"prompter","lang":"en"}`:                         "hi",
+		`null`:   "",
+		`7`:      "7",
+		`broken`: "",
 	} {
 		require.Equal(t, want, chat.Preview(json.RawMessage(data)), data)
 	}
