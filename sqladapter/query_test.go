@@ -22,6 +22,16 @@ func TestSearchText(t *testing.T) {
 		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","content":"b"}]}`: "a\nb",
 		`{"other":"all","of":["it",{"is":"taken"}]}`:                                                  "all\nit\ntaken",
 		`{"text":"line\none"}`: "line\none",
+		// Messages of archives.
+		`{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]},"metadata":{"x":"no"}}`:                          "hi",
+		`{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`:                   "s\nhm",
+		`{"uuid":"m","content":[{"type":"text","text":"hi","citations":[]}],"text":"hi","sender":"human","attachments":[{"file_name":"no"}]}`: "hi",
+		`{"uuid":"m","text":"hi","content":[],"sender":"human"}`:                                                                              "hi",
+		`{"messageId":"m","text":"","content":[{"type":"think","think":"hm"},{"type":"text","text":{"value":"hi"}}],"sender":"no"}`:           "hm\nhi",
+		`{"message_id":"m","text":"hi","role":"prompter","lang":"en","labels":{"name":["no"],"value":[1]}}`:                                   "hi",
+		`{"from":"human","value":"hi"}`: "hi",
+		`{"value":"all","of":"it"}`:     "all\nit",
+		`{"role":"assistant","content":[{"type":"text","text":"hi"}],"thought":"no"}`: "hi",
 	} {
 		require.True(t, json.Valid([]byte(data)), data)
 		require.Equal(t, want, searchText(json.RawMessage(data)), data)

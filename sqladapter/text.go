@@ -11,7 +11,7 @@ import (
 // wrote, a tool's input and output included. Everything else there is for programs.
 var said = map[string]bool{
 	"text": true, "content": true, "parts": true, "reasoning": true, "thinking": true, "input": true, "output": true, "args": true,
-	"arguments": true, "result": true, "errorText": true,
+	"arguments": true, "result": true, "errorText": true, "value": true, "thoughts": true, "think": true, "refusal": true,
 }
 
 // searchText returns what a message says, for search: what is under the keys that
@@ -27,7 +27,10 @@ func searchText(data json.RawMessage) string {
 	if errors.As(err, &malformed) {
 		return "" // the decoder of tokens would not end, or nest without a limit
 	}
-	t.value(err == nil && (object["parts"] != nil || object["content"] != nil))
+	has := func(key string) bool { return err == nil && object[key] != nil }
+	var contents []json.RawMessage
+	t.copied = has("content") && json.Unmarshal(object["content"], &contents) == nil && len(contents) > 0
+	t.value(has("parts") || has("content") || has("text") || has("from") && has("value"))
 	return t.b.String()
 }
 
@@ -35,6 +38,8 @@ func searchText(data json.RawMessage) string {
 type textReader struct {
 	decoder *json.Decoder
 	b       strings.Builder
+	depth   int
+	copied  bool // a text beside the contents repeats them
 }
 
 func (t *textReader) add(text string) {
@@ -60,6 +65,7 @@ func (t *textReader) value(message bool) {
 	case json.Number:
 		t.add(token.String())
 	case json.Delim:
+		t.depth++
 		for t.decoder.More() {
 			if token == '[' {
 				t.value(message)
@@ -73,7 +79,7 @@ func (t *textReader) value(message bool) {
 			switch {
 			case !message:
 				t.value(false)
-			case said[name]:
+			case said[name] && (name != "text" || t.depth > 1 || !t.copied):
 				t.value(name == "parts" || name == "content")
 			default:
 				var skipped json.RawMessage
@@ -82,6 +88,7 @@ func (t *textReader) value(message bool) {
 				}
 			}
 		}
+		t.depth--
 		_, _ = t.decoder.Token() // the end that More saw
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -247,4 +248,14 @@ func TestMessageObjectsAreKept(t *testing.T) {
 			requireImportedAgain(t, s, archive.Path(fixture(path)))
 		})
 	}
+}
+
+// A message of too many parts is stored whole, and the report says so.
+func TestOpaqueMessagesAreCounted(t *testing.T) {
+	object := `{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 1001) + `{"type":"text","text":"b"}]}`
+	s := storeIn(t)
+	report, err := archive.Import(t.Context(), s, archive.Stream("", strings.NewReader(`{"messages":[`+object+`,{"role":"user","content":"c"}]}`)), archive.Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, report.Opaque)
+	require.True(t, originals(t, s)[object])
 }

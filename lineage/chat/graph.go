@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/form"
 )
 
 // Graph is everything in a chat, for drawing.
@@ -48,7 +50,8 @@ func (m Message) Node() GraphNode {
 const previewLength = 50
 
 // Preview returns the start of what a message says: of its text parts, set apart by white space, or
-// of the message itself if it is a string or something else without parts.
+// of the message itself if it is a string. A message of another format is shown as it reads, and
+// JSON that is none as it is.
 func Preview(data json.RawMessage) string {
 	text := previewText(data)
 	n := 0
@@ -91,6 +94,9 @@ func previewText(data json.RawMessage) string {
 	var compact bytes.Buffer
 	if json.Compact(&compact, data) != nil {
 		return ""
+	}
+	if said := form.Text(data, ""); said != string(bytes.TrimSpace(data)) {
+		return said
 	}
 	return compact.String()
 }

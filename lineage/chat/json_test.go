@@ -48,11 +48,16 @@ func TestPreview(t *testing.T) {
 		`{"parts":[]}`: "",
 		`{"parts":[{"type":"reasoning","text":"no"},{"type":"text","text":"yes"}]}`:                        "yes",
 		`{"parts":[{"type":"text","text":"one."},{"type":"text","text":""},{"type":"text","text":"Two"}]}`: "one. Two",
-		`{ "a" : [ 1 ] }`: `{"a":[1]}`,
-		`"text"`:          "text",
-		`null`:            "",
-		`7`:               "7",
-		`broken`:          "",
+		`{ "a" : [ 1 ] }`:                   `{"a":[1]}`,
+		`"text"`:                            "text",
+		`{"role":"user","content":"hi"}`:    "hi",
+		`{"role":"assistant","content":""}`: "",
+		`{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]},"id":"m"}`: "hi",
+		`{"role":"tool","tool_call_id":"c","content":"found"}`:                                 "← found",
+		`{"message_id":"m","text":"hi","role":"prompter","lang":"en"}`:                         "hi",
+		`null`:   "",
+		`7`:      "7",
+		`broken`: "",
 	} {
 		require.Equal(t, want, chat.Preview(json.RawMessage(data)), data)
 	}

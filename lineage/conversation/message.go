@@ -103,7 +103,7 @@ func (m Message) checkField(key string, value []byte) error {
 }
 
 // decode returns the message that a stored body stands for. JSON that is not such a
-// message is text.
+// message is its content.
 func decode(role, mediaType string, body []byte) Message {
 	plain := Message{Role: role, Content: string(body)}
 	if mediaType != content.TypeJSON {
@@ -147,5 +147,9 @@ func (c *Conversation) said(ctx context.Context, e *lineage.Entry) (Message, err
 	if err != nil {
 		return Message{}, err
 	}
-	return decode(e.Role, e.Type, body), nil
+	m := decode(e.Role, e.Type, body)
+	if e.Type == content.TypeJSON && m.Content == string(body) { // a message of another format
+		m.Content, err = c.store.Text(ctx, e)
+	}
+	return m, err
 }

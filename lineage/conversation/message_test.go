@@ -169,3 +169,24 @@ func TestNoSharedMemory(t *testing.T) {
 		require.Equal(t, fields("a", `"1"`), again[0].Fields)
 	}
 }
+
+// Messages of other formats, such as those of imported archives, are read as what they say.
+func TestMessagesOfOtherFormats(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "session"})
+	require.NoError(t, err)
+	active, err := thread.Active(bg)
+	require.NoError(t, err)
+	var items []lineage.Item
+	for _, m := range []struct{ role, body string }{
+		{"user", `{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}`},
+		{"assistant", `{"uuid":"m","text":"hello","content":[{"type":"text","text":"hello"}],"sender":"assistant"}`},
+		{"user", `{"message_id":"m","text":"a line\n","role":"prompter"}`}, {"assistant", `{"from":"gpt","value":""}`}, {"user", `"quoted"`},
+		{"user", `{"unknown":["shape"]}`},
+	} {
+		items = append(items, lineage.Item{Role: m.role, Type: "application/json", Body: []byte(m.body)})
+	}
+	_, err = active.Extend(bg, items...)
+	require.NoError(t, err)
+	require.Equal(t, []string{"hi", "hello", "a line\n", "", "quoted", `{"unknown":["shape"]}`}, said(t, open(t, s)))
+}
