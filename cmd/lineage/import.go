@@ -111,6 +111,9 @@ type importedRecord struct {
 	SharedMessages int64 `json:"shared_messages"`
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64 `json:"new_bytes"`
+	// Kept messages say what the store has at their places, in objects that are written in another
+	// way. The store keeps what it has.
+	Kept int64 `json:"kept"`
 	// Converted messages are stored without members that hold or name the messages after them,
 	// Opaque ones whole, because they cannot be taken apart.
 	Converted int64 `json:"converted"`
@@ -223,7 +226,7 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 	r := importedRecord{
 		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
 		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
-		NewBytes: report.NewBytes, Converted: report.Converted, Opaque: report.Opaque, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
+		NewBytes: report.NewBytes, Kept: report.Kept, Converted: report.Converted, Opaque: report.Opaque, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
 		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
 		Ignored: append([]string{}, report.Ignored...), IgnoredCount: report.IgnoredCount,
 	}
@@ -272,6 +275,9 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 	row("messages", r.Messages, r.NewMessages, "of them new")
 	if r.SharedMessages > 0 {
 		table.Row("shared", screen.Count(r.SharedMessages)+" with the conversation that theirs was forked from")
+	}
+	if r.Kept > 0 {
+		table.Row("kept", screen.Plural(r.Kept, "message")+" that the store has, written in another way")
 	}
 	table.Row("new bytes", screen.Bytes(r.NewBytes))
 	if r.Converted > 0 {

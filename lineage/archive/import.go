@@ -54,6 +54,9 @@ type Report struct {
 	// fails, these and NewBytes are what is in the store nevertheless; a conversation
 	// counts as soon as the beginning of it is there.
 	NewConversations, NewMessages, SharedMessages int64
+	// Kept are messages that the store has at their places and that say the same there, in
+	// objects that are written in another way now: the store keeps what it has.
+	Kept int64
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64
 	// Converted are messages of which the store does not give back all of the archive's bytes

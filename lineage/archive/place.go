@@ -25,7 +25,15 @@ func (l *loader) place(st *loading, p *prepared) error {
 	if hasID && first != p.index && st.nodes[first].key != n.key {
 		l.report.repair(damaged(p.place("message "+p.ID), malformed("a second message of this id; the id finds the first")))
 	}
-	if at, ok := t.own[n.key]; ok {
+	at, ok := t.own[n.key]
+	if !ok && len(t.says) > 0 {
+		if key := t.says[l.hash.saidKey(before, p.usages)]; key != (messageKey{}) {
+			n.key = key
+			at, ok = t.own[key]
+			l.report.Kept++
+		}
+	}
+	if ok {
 		n.ref, n.stored, n.inner = at.ref, true, at.inner
 		return nil
 	}

@@ -103,6 +103,30 @@ func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *struc
 	return messageKey(sum[:16])
 }
 
+// saidKey returns the key of the message that has these usages, after one with the parent
+// key, by its id, what it says and its metadata. The object that an archive has for a message
+// may be written in another way in its next export, or note other things; it is the same
+// message.
+func (h *keyHash) saidKey(parent messageKey, usages []structure.Usage) messageKey {
+	h.buf = append(h.buf[:0], parent[:]...)
+	for i := range usages {
+		u := &usages[i]
+		if u.Kind == structure.PartUsage && u.Piece == structure.DataPiece {
+			continue
+		}
+		h.number(int64(u.Kind) | int64(u.Piece)<<8)
+		h.bytes(u.Content[:])
+		for _, s := range [...]string{u.Role, u.Name, u.Document, u.Filename, u.SourceID} {
+			h.text(s)
+		}
+		h.number(int64(u.Revision))
+		h.bytes(u.Metadata)
+		h.bytes(u.MetadataContent[:])
+	}
+	sum := sha256.Sum256(h.buf)
+	return messageKey(sum[:16])
+}
+
 // place is where a message is in the store.
 type place struct {
 	ref structure.SpanRef
@@ -110,9 +134,10 @@ type place struct {
 	inner bool
 }
 
-// histories adds the history that ends at a tip to the places of a thread. Of what is
-// there already, which keys tells by span, it reads nothing.
-func (l *loader) histories(places map[messageKey]place, keys map[structure.SpanRef]messageKey, of *structure.Thread, tip structure.SpanRef) error {
+// histories adds the history that ends at a tip to the places of a thread, and to what its
+// messages say if that is not nil. Of what is there already, which keys tells by span, it reads
+// nothing.
+func (l *loader) histories(places map[messageKey]place, says map[messageKey]messageKey, keys map[structure.SpanRef]messageKey, of *structure.Thread, tip structure.SpanRef) error {
 	if tip.IsZero() {
 		return nil
 	}
@@ -146,7 +171,13 @@ func (l *loader) histories(places map[messageKey]place, keys map[structure.SpanR
 			at.inner = true
 			places[key] = at
 		}
-		key = l.hash.nextKey(key, step.Span.Usages, of)
+		parent := key
+		key = l.hash.nextKey(parent, step.Span.Usages, of)
+		if says != nil {
+			if said := l.hash.saidKey(parent, step.Span.Usages); says[said] == (messageKey{}) {
+				says[said] = key
+			}
+		}
 		before = step.Span.Ref
 		if _, twice := places[key]; !twice {
 			places[key] = place{ref: before}
@@ -222,7 +253,7 @@ func (l *loader) base(t *threadState, sourceID string) (*structure.Thread, error
 	keys := make(map[structure.SpanRef]messageKey)
 	for c, err := range l.engine.Contexts(l.ctx, id, structure.ContextID{}) {
 		if err == nil {
-			err = l.histories(t.base, keys, &t.record, c.Tip)
+			err = l.histories(t.base, nil, keys, &t.record, c.Tip)
 		}
 		if err != nil {
 			return nil, err

@@ -199,6 +199,39 @@ func TestMessageWhoseMetadataChanged(t *testing.T) {
 	require.True(t, json.Valid(entries[1].Metadata))
 }
 
+// A newer export that writes the objects of messages in another way brings no messages, but what
+// was said since, and what says something else.
+func TestObjectsAreWrittenInAnotherWay(t *testing.T) {
+	s := storeIn(t)
+	line := func(rating int, texts ...string) string {
+		var messages []string
+		for i, text := range texts {
+			messages = append(messages, fmt.Sprintf(`{"uuid":"m%d","rating":%d,"sender":"human","text":%q%s}`, i, rating, text, strings.Repeat(" ", rating)))
+		}
+		return `[{"uuid":"c","name":"n","chat_messages":[` + strings.Join(messages, ",") + `]}]`
+	}
+	read := func(rating int, texts ...string) archive.Report {
+		return importText(t, s, "", line(rating, texts...), archive.Options{Format: "claude"})
+	}
+	read(0, "one", "two")
+	r := read(1, "one", "two", "three")
+	require.EqualValues(t, 1, r.NewMessages)
+	require.EqualValues(t, 2, r.Kept)
+	thread, err := s.FindThread(t.Context(), "c")
+	require.NoError(t, err)
+	all, _ := histories(t, s, thread)
+	require.Len(t, all, 1)
+	r = read(2, "one", "2", "three")
+	require.EqualValues(t, 2, r.NewMessages)
+	require.EqualValues(t, 1, r.Kept)
+	r = read(3, "one", "2", "three")
+	require.Zero(t, r.NewMessages)
+	require.EqualValues(t, 3, r.Kept)
+	all, _ = histories(t, s, thread)
+	require.Len(t, all, 2)
+	requireSound(t, s)
+}
+
 // A user who is named later does not make messages other messages.
 func TestUserIsNamedLater(t *testing.T) {
 	s := storeIn(t)

@@ -31,6 +31,8 @@ type threadState struct {
 	// those of the store by span, for a thread that existed.
 	own  map[messageKey]place
 	keys map[structure.SpanRef]messageKey
+	// says are the keys of those of the store by what they say.
+	says map[messageKey]messageKey
 	// base are the messages of the thread that this one was forked from.
 	base     map[messageKey]place
 	contexts []*contextState
@@ -176,7 +178,7 @@ func (l *loader) existing(t *threadState) error {
 			t.main = b.Context
 		}
 	}
-	t.keys = make(map[structure.SpanRef]messageKey)
+	t.keys, t.says = make(map[structure.SpanRef]messageKey), make(map[messageKey]messageKey)
 	for c, err := range l.engine.Contexts(l.ctx, t.record.ID, structure.ContextID{}) {
 		if err != nil {
 			return err
@@ -185,7 +187,7 @@ func (l *loader) existing(t *threadState) error {
 			Aside string `json:"aside"`
 		}
 		_ = json.Unmarshal(c.Metadata, &meta) // it may be somebody else's
-		if err := l.histories(t.own, t.keys, &t.record, c.Tip); err != nil {
+		if err := l.histories(t.own, t.says, t.keys, &t.record, c.Tip); err != nil {
 			return err
 		}
 		if meta.Aside == asideImporting {
