@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -100,6 +101,53 @@ func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] 
 			}
 		}
 	}
+}
+
+// FindSummaries yields the summaries whose text has all the words, in upper or lower case, of whatever contexts. It
+// reads all summaries of the store.
+func (s *Store) FindSummaries(ctx context.Context, words string) iter.Seq2[*SummaryInfo, error] {
+	wanted := strings.Fields(strings.ToLower(words))
+	return func(yield func(*SummaryInfo, error) bool) {
+		if len(wanted) == 0 {
+			return
+		}
+		in := func(contexts iter.Seq2[*Context, error]) bool {
+			for c, err := range contexts {
+				if err != nil {
+					return yield(nil, err)
+				}
+				for found, err := range c.Summaries(ctx) {
+					if err == nil && (found.Erased || !hasWords(found.Text, wanted)) {
+						continue
+					}
+					if !yield(found, err) || err != nil {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		for t, err := range s.Threads(ctx, ThreadQuery{}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !in(t.Contexts(ctx)) {
+				return
+			}
+		}
+		in(s.Contexts(ctx))
+	}
+}
+
+func hasWords(text string, wanted []string) bool {
+	text = strings.ToLower(text)
+	for _, word := range wanted {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
 }
 
 // EffectiveSummaries returns the summaries that stand for parts of the context's history, in the

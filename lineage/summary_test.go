@@ -249,3 +249,25 @@ func TestSummarizeAnySize(t *testing.T) {
 		require.Zero(t, made.Level)
 	})
 }
+
+// feature: lineage/summary-search
+func TestFindSummaries(t *testing.T) {
+	s := newStore(t)
+	alone := newContext(t, s, "alpha 1", "beta 2")
+	_, main := newThread(t, s)
+	say(t, main, "beta 1", "gamma 2")
+	one, two := summarize(t, alone, lineage.SummarizeOptions{}), summarize(t, main, lineage.SummarizeOptions{})
+	found := func(words string) (ids []structure.SummaryID) {
+		for _, i := range gathered(t, s.FindSummaries(bg, words)) {
+			ids = append(ids, i.ID)
+		}
+		return ids
+	}
+	require.ElementsMatch(t, []structure.SummaryID{one.ID, two.ID}, found("BETA user"))
+	require.Equal(t, []structure.SummaryID{one.ID}, found("beta alpha"))
+	require.Equal(t, []structure.SummaryID{two.ID}, found("gamma"))
+	require.Empty(t, found("alpha gamma"))
+	require.Empty(t, found(" "))
+	require.NoError(t, s.Erase(bg, one.Content))
+	require.Empty(t, found("alpha"))
+}
