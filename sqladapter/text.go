@@ -8,11 +8,15 @@ import (
 )
 
 // said are the keys of a message and of its parts under which is what somebody
-// wrote, a tool's input and output included. Everything else there is for programs.
+// wrote, a tool's input and output included, and names that people see. What a part of
+// application data holds is there, too. Everything else there is for programs.
 var said = map[string]bool{
 	"text": true, "content": true, "parts": true, "reasoning": true, "thinking": true, "input": true, "output": true, "args": true,
-	"arguments": true, "result": true, "errorText": true,
+	"arguments": true, "result": true, "errorText": true, "title": true, "filename": true,
 }
+
+// dataType begins the types of parts whose member data is the application's.
+const dataType = "data-"
 
 // searchText returns what a message says, for search: what is under the keys that
 // are for that, or all of its text where there are no such keys. Malformed JSON says
@@ -60,6 +64,8 @@ func (t *textReader) value(message bool) {
 	case json.Number:
 		t.add(token.String())
 	case json.Delim:
+		var kind string
+		var data json.RawMessage
 		for t.decoder.More() {
 			if token == '[' {
 				t.value(message)
@@ -80,8 +86,21 @@ func (t *textReader) value(message bool) {
 				if t.decoder.Decode(&skipped) != nil {
 					return
 				}
+				switch name {
+				case "type":
+					_ = json.Unmarshal(skipped, &kind) // of another kind, it is none
+				case "data":
+					data = skipped
+				}
 			}
 		}
 		_, _ = t.decoder.Token() // the end that More saw
+		if data != nil && strings.HasPrefix(kind, dataType) {
+			rest := t.decoder
+			t.decoder = json.NewDecoder(bytes.NewReader(data))
+			t.decoder.UseNumber()
+			t.value(false)
+			t.decoder = rest
+		}
 	}
 }
