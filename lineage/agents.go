@@ -16,8 +16,8 @@ import (
 // The result's origin leads back: its source id names this context and where it
 // stood, and its parent content is the last thing said here, unless they are set.
 //
-// A result is returned once. While the context stands where it did, returning the same again adds nothing and returns
-// the span of the first time, and another result is ErrExists.
+// A result is returned once: while the context stands where it did, returning the same again adds nothing and returns
+// the span of the first time. A result from a Reader is not compared.
 func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -49,12 +49,9 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 		if err != nil {
 			return SpanRef{}, err
 		}
-		returned, err := c.store.returned(ctx, tip, result.Origin.SourceID, state.Moved)
-		if err != nil {
-			return SpanRef{}, err
-		}
-		if returned != nil {
-			return returned.Span, c.sameResult(ctx, returned, &result)
+		returned, err := c.store.returned(ctx, tip, &result, state.Moved)
+		if err != nil || returned != nil {
+			return returned.span(), err
 		}
 		spans, err := parent.ExtendFrom(ctx, tip, result)
 		if errors.Is(err, ErrTipMoved) && try < mostReturns {
@@ -70,9 +67,9 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 // mostReturns is how often a result is tried to be returned while others extend the parent.
 const mostReturns = 1000
 
-// returned returns the entry with a source of its origin that was added to a history after a commit, nil if there is
+// returned returns the entry that was added to a history after a commit and is the same as a result, nil if there is
 // none. It reads backwards, in growing steps.
-func (s *Store) returned(ctx context.Context, tip SpanRef, source string, after uint64) (*Entry, error) {
+func (s *Store) returned(ctx context.Context, tip SpanRef, result *Item, after uint64) (*Entry, error) {
 	last, err := s.Position(ctx, tip)
 	if err != nil {
 		return nil, err
@@ -90,8 +87,11 @@ func (s *Store) returned(ctx context.Context, tip SpanRef, source string, after 
 			if e.Commit < after {
 				return nil, nil
 			}
-			if e.Origin.SourceID == source {
-				return e, nil
+			if e.Origin.SourceID != result.Origin.SourceID || e.Role != result.Role {
+				continue
+			}
+			if same, err := s.isSame(ctx, e, result); same || err != nil {
+				return e, err
 			}
 		}
 		last = first - 1
@@ -99,24 +99,27 @@ func (s *Store) returned(ctx context.Context, tip SpanRef, source string, after 
 	return nil, nil
 }
 
-// sameResult refuses a result that is not the one that was returned.
-func (c *Context) sameResult(ctx context.Context, returned *Entry, result *Item) error {
-	is := result.Content
-	if is.IsZero() && returned.said == nil {
-		is = content.Sum(result.Body)
+// span returns the entry's span, the zero ref for none.
+func (e *Entry) span() SpanRef {
+	if e == nil {
+		return SpanRef{}
 	}
-	same := returned.Content == is
-	if returned.said != nil && result.Content.IsZero() {
-		body, err := c.store.Original(ctx, returned)
-		if err != nil {
-			return err
-		}
-		same = string(body) == string(result.Body)
+	return e.Span
+}
+
+// isSame reports whether an entry has the content of an item.
+func (s *Store) isSame(ctx context.Context, e *Entry, item *Item) (bool, error) {
+	switch {
+	case !item.Content.IsZero():
+		return e.Content == item.Content, nil
+	case e.said == nil:
+		return e.Content == content.Sum(item.Body), nil
 	}
-	if !same {
-		return subjectError("context", c.id.String(), ErrExists, "it has returned another result from where it stands")
+	body, err := s.Original(ctx, e)
+	if errors.Is(err, ErrErased) {
+		return false, nil
 	}
-	return nil
+	return err == nil && string(body) == string(item.Body), err
 }
 
 // SummaryResult returns a result for Return that is built from the summaries of what the context itself has said since it
