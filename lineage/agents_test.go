@@ -3,6 +3,7 @@ package lineage_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func lastEntry(t testing.TB, c *lineage.Context) *lineage.Entry {
@@ -340,4 +342,111 @@ func firstSpan(t testing.TB, c *lineage.Context) lineage.SpanRef {
 	}
 	t.Fatal("no alternative")
 	return lineage.SpanRef{}
+}
+
+// feature: lineage/subagent-return
+func TestReturnOnce(t *testing.T) {
+	s := newStore(t)
+	parent := newContext(t, s, "a task")
+	child := fork(t, parent)
+	say(t, child, "step one", "step two")
+	first, err := child.Return(bg, lineage.Assistant("done"))
+	require.NoError(t, err)
+	say(t, parent, numbered("meanwhile", 50)...)
+	again, err := child.Return(bg, lineage.Assistant("done"))
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Len(t, texts(t, parent), 52)
+	for range 2 {
+		_, err = child.Return(bg, lineage.ToolResult("f", "done"))
+		require.NoError(t, err)
+	}
+	require.Len(t, texts(t, parent), 53, "as another role it is another result")
+
+	say(t, child, "step three")
+	next, err := child.Return(bg, lineage.Assistant("done"))
+	require.NoError(t, err)
+	require.NotEqual(t, first, next, "it has gone on")
+	other := fork(t, parent)
+	say(t, other, "step one")
+	_, err = other.Return(bg, lineage.Assistant("done"))
+	require.NoError(t, err)
+	require.Len(t, texts(t, parent), 55)
+
+	body := `{"role":"assistant","content":"as JSON"}`
+	say(t, child, "step four")
+	for range 2 {
+		_, err = child.Return(bg, jsonMessage("assistant", body))
+		require.NoError(t, err)
+	}
+	require.Len(t, texts(t, parent), 56)
+
+	var wg sync.WaitGroup
+	say(t, child, "step five")
+	for range 8 {
+		wg.Go(func() {
+			if _, err := child.Return(bg, lineage.Assistant("at once")); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() { say(t, parent, "beside it") })
+	}
+	wg.Wait()
+	require.Len(t, texts(t, parent), 56+1+8)
+}
+
+// feature: lineage/subagent-return
+func TestSummaryResult(t *testing.T) {
+	s := newStore(t)
+	parent := newContext(t, s, "a 1", "b 2")
+	summarize(t, parent, lineage.SummarizeOptions{})
+	child := fork(t, parent)
+	say(t, child, "c 3", "d 4")
+	_, err := child.SummaryResult(bg)
+	require.ErrorIs(t, err, lineage.ErrNotFound, "the parent's are not its own")
+	one := summarize(t, child, lineage.SummarizeOptions{Keep: 1})
+	two := summarize(t, child, lineage.SummarizeOptions{})
+	result, err := child.SummaryResult(bg)
+	require.NoError(t, err)
+	require.Equal(t, one.Text+"\n\n"+two.Text, string(result.Body))
+	above, err := child.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{one.ID, two.ID}})
+	require.NoError(t, err)
+	result, err = child.SummaryResult(bg)
+	require.NoError(t, err)
+	require.Equal(t, above.Text, string(result.Body))
+	_, err = child.Return(bg, result)
+	require.NoError(t, err)
+	said := lastEntry(t, parent)
+	require.Equal(t, []string{above.Text, "terse"}, []string{said.Text(), said.Origin.ModelID})
+	require.Equal(t, child.ID().String(), strings.Split(strings.TrimPrefix(said.Origin.SourceID, "lineage:context/"), "@")[0])
+}
+
+// feature: lineage/subagent-summaries
+func TestSubagentGetsSummaries(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "a 1", "b 2", "c 3", "d 4", "e 5", "f 6")
+	first := summarize(t, c, lineage.SummarizeOptions{Range: lineage.Window{To: 2}})
+	middle := summarize(t, c, lineage.SummarizeOptions{Range: lineage.Window{From: 4, To: 5}})
+	sees := func(f lineage.Filter) []string {
+		child, err := c.Fork(bg, lineage.ForkOptions{Sees: &f})
+		require.NoError(t, err)
+		return texts(t, child)
+	}
+	require.Equal(t, []string{first.Text, middle.Text, "f 6"}, sees(lineage.Filter{Window: lineage.Window{Last: 1}}))
+	require.Equal(t, []string{first.Text, "d 4", "e 5", "f 6"}, sees(lineage.Filter{Window: lineage.Window{Last: 3}}))
+	require.Equal(t, []string{first.Text, "e 5", "f 6"}, sees(lineage.Filter{Window: lineage.Window{Last: 2}}), "it sees a part of what the other stands for")
+	require.Equal(t, []string{first.Text, "c 3", middle.Text}, sees(lineage.Filter{Keep: func(e *lineage.Entry) bool { return e.Position == 3 }}))
+	require.Equal(t, []string{"a 1", "b 2", middle.Text}, sees(lineage.Filter{Window: lineage.Window{To: 2}}))
+	require.Equal(t, []string{first.Text, middle.Text}, sees(lineage.Filter{Roles: []string{"nobody"}}))
+	require.Equal(t, []string{"a 1", "b 2", "c 3", "d 4", "e 5", "f 6"}, sees(lineage.Filter{}))
+
+	child, err := c.Fork(bg, lineage.ForkOptions{Sees: &lineage.Filter{Window: lineage.Window{Last: 1}}})
+	require.NoError(t, err)
+	entries, err := child.All(bg)
+	require.NoError(t, err)
+	require.Equal(t, []string{"system", "summary", "lineage:summary/" + first.ID.String()}, []string{entries[0].Role, entries[0].Name, entries[0].Origin.SourceID})
+	require.Equal(t, first.Content, entries[0].Content, "the same block")
+
+	whole := summarize(t, c, lineage.SummarizeOptions{Range: lineage.Window{To: 5}})
+	require.Equal(t, []string{whole.Text, "f 6"}, sees(lineage.Filter{Window: lineage.Window{Last: 1}}), "the one that says most")
 }

@@ -49,7 +49,7 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	if err != nil {
 		return nil, err
 	}
-	var replayed [][]structure.Usage
+	var replayed chosenSteps
 	if o.Replay != nil {
 		replayed, err = c.store.choose(ctx, state.Tip, Filter{Window: Window{From: position + 1}, Keep: o.Replay})
 		if err != nil {
@@ -75,7 +75,7 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 		if err != nil {
 			return err
 		}
-		goOnFrom(b, is, is.Tip, home, m.content, append(m.steps, replayed...), true)
+		goOnFrom(b, is, is.Tip, home, m.content, append(m.steps, replayed.usages()...), true)
 		return nil
 	})
 	if err != nil {

@@ -20,6 +20,8 @@ type ForkOptions struct {
 	// of them, which costs nothing. What it chooses has a history of its own but shares the
 	// content: it costs a reference for each entry kept. The entries of one span stay together.
 	// They have no source ids of the caller's: such an id is that of one message in its thread.
+	// Where the context has summaries of what the fork does not see, these come in its place: each is a
+	// system message named summary.
 	Sees *Filter
 	// Thread is the thread that the fork belongs to; the zero id is the thread of
 	// the context. A fork into another thread costs the same.
@@ -106,41 +108,10 @@ type Filter struct {
 	Keep func(*Entry) bool
 }
 
-// forkSome makes a fork that starts with a history of chosen entries.
-func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error) {
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := c.store.choose(ctx, forked(&state.Context, &o).At, *o.Sees)
-	if err != nil {
-		return nil, err
-	}
-	o.Empty = true
-	fork := forked(&state.Context, &o)
-	var made ContextID
-	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
-		is := b.NewContext(fork)
-		if made = is.ID; len(steps) == 0 {
-			return nil
-		}
-		home, _, err := c.store.home(ctx, is)
-		if err == nil {
-			goOnFrom(b, is, SpanRef{}, home, nil, steps, true)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Context{store: c.store, id: made}, nil
-}
-
 // choose returns the usages of a history that pass a filter, by span. They can be
 // added elsewhere: ids of the caller's stay with the originals.
-func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure.Usage, error) {
-	var usages [][]structure.Usage
-	var last SpanRef
+func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) (chosenSteps, error) {
+	var steps chosenSteps
 	for e, err := range s.History(ctx, at, f.Window) {
 		if err != nil {
 			return nil, err
@@ -149,13 +120,13 @@ func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) ([][]structure
 			continue
 		}
 		item := e.Item()
-		if e.Span != last {
-			usages, last = append(usages, nil), e.Span
+		if len(steps) == 0 || steps[len(steps)-1].position != e.Position {
+			steps = append(steps, chosenStep{position: e.Position})
 		}
-		n := len(usages) - 1
-		usages[n] = appendUsages(usages[n], &item, new(content.BlockOrigin))
+		last := &steps[len(steps)-1]
+		last.usages = appendUsages(last.usages, &item, new(content.BlockOrigin))
 	}
-	return usages, nil
+	return steps, nil
 }
 
 func (f *Filter) keeps(e *Entry) bool {
@@ -172,105 +143,4 @@ func (f *Filter) keeps(e *Entry) bool {
 		}
 	}
 	return f.Keep == nil || f.Keep(e)
-}
-
-// Return appends a subagent's result to its parent and returns the span there.
-// The result's origin leads back: its source id names this context and where it
-// stood, and its parent content is the last thing said here, unless they are set.
-func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return SpanRef{}, err
-	}
-	if state.Parent.IsZero() {
-		return SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "it has no parent to return to")
-	}
-	if result.Origin.SourceID == "" {
-		result.Origin.SourceID = contextSource(c.id, state.Tip)
-	}
-	if result.Origin.ParentID.IsZero() && !state.Tip.IsZero() {
-		entries, err := c.store.Span(ctx, state.Tip)
-		if err != nil {
-			return SpanRef{}, err
-		}
-		result.Origin.ParentID = entries[len(entries)-1].Content
-	}
-	parent := &Context{store: c.store, id: state.Parent}
-	spans, err := parent.Extend(ctx, result)
-	if err != nil {
-		return SpanRef{}, err
-	}
-	return spans[0], nil
-}
-
-// Send adds an entry of this context's store to the history of another context of that
-// store: one block, used in both. The usage there says where it came from.
-func (c *Context) Send(ctx context.Context, to *Context, e *Entry) (SpanRef, error) {
-	if err := c.store.sameStore(to); err != nil {
-		return SpanRef{}, err
-	}
-	item := e.Item()
-	item.CreatedAt = c.store.timestamp()
-	item.Origin.SourceID = contextSource(c.id, e.Span)
-	spans, err := to.Extend(ctx, item)
-	if err != nil {
-		return SpanRef{}, err
-	}
-	return spans[0], nil
-}
-
-// Say adds a message to this context and, as the same block, to another: what one
-// agent tells another. Both or neither get it. They must be of one store.
-func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here, there SpanRef, err error) {
-	if err := c.store.sameStore(to); err != nil {
-		return SpanRef{}, SpanRef{}, err
-	}
-	if to.id == c.id {
-		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
-	}
-	var ours, theirs material
-	err = c.store.change(ctx, func(b *write.Batch, t write.Try) error {
-		if err := ours.prepare(ctx, c.store, []Item{said}, true, b, t); err != nil {
-			return err
-		}
-		if t.Number == 0 {
-			heard.Body, heard.Reader, heard.Content, heard.parts = nil, nil, ours.usages[0].Content, ours.usages
-			if heard.Origin.SourceID == "" {
-				heard.Origin.SourceID = contextSource(c.id, SpanRef{})
-			}
-			if err := theirs.take(ctx, c.store, []Item{heard}, true, b.Time()); err != nil {
-				return err
-			}
-		}
-		from, err := c.store.engine.Context(ctx, c.id)
-		if err != nil {
-			return err
-		}
-		target, err := c.store.engine.Context(ctx, to.id)
-		if err != nil {
-			return err
-		}
-		home, own, err := c.store.home(ctx, &from.Context)
-		if err != nil {
-			return err
-		}
-		here = goOn(b, &from.Context, home, ours.content, ours.steps, t.Fresh || !own || from.Tip == target.Tip)[0]
-		if home, own, err = c.store.home(ctx, &target.Context); err != nil {
-			return err
-		}
-		there = goOn(b, &target.Context, home, nil, theirs.steps, t.Fresh || !own)[0]
-		return nil
-	})
-	if err != nil {
-		return SpanRef{}, SpanRef{}, takenSourceID(err, append(ours.steps, theirs.steps...))
-	}
-	return here, there, nil
-}
-
-// contextSource is the source id that leads to a context and a place in it.
-func contextSource(id ContextID, at SpanRef) string {
-	if at.IsZero() {
-		return "lineage:context/" + id.String()
-	}
-	return "lineage:context/" + id.String() + "@" + at.String()
 }

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -117,6 +118,10 @@ func (m *machine) subset(t *rapid.T) {
 
 func (m *machine) giveBack(t *rapid.T) {
 	c := m.pick(t, "context")
+	from := fmt.Sprint(c.id, c.tip())
+	if m.returned[from] {
+		t.Skip("it has returned a result from there")
+	}
 	says := []said{m.newSaid(t)}
 	ref, err := m.handle(t, c).Return(bg, itemsOf(says)[0])
 	parent := m.context(c.parent)
@@ -129,6 +134,7 @@ func (m *machine) giveBack(t *rapid.T) {
 		require.NoError(t, err)
 		m.bring(says...)
 		m.grow(parent, []lineage.SpanRef{ref}, [][]said{says})
+		m.returned[from] = true
 	}
 }
 

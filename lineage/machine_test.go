@@ -21,6 +21,8 @@ type machine struct {
 	s     *lineage.Store
 	dir   string // empty for a store in memory
 	clock func() time.Time
+	// returned are the contexts that have returned a result, with where they stood.
+	returned map[string]bool
 }
 
 // limits keep histories short enough to compare all of them after each step.
@@ -35,14 +37,14 @@ var largeText = strings.Repeat("large ", content.InlineLimit/6+1000)
 func newMachine(t *rapid.T) *machine {
 	dir, err := os.MkdirTemp("", "lineage")
 	require.NoError(t, err)
-	m := &machine{model: newModel(), dir: dir, clock: ticking()}
+	m := &machine{model: newModel(), dir: dir, clock: ticking(), returned: make(map[string]bool)}
 	m.open(t)
 	return m
 }
 
 // newMachineInMemory returns a machine that cannot be opened again.
 func newMachineInMemory(t *rapid.T) *machine {
-	m := &machine{model: newModel(), clock: ticking()}
+	m := &machine{model: newModel(), clock: ticking(), returned: make(map[string]bool)}
 	m.open(t)
 	return m
 }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -22,13 +22,16 @@ type Summarizer interface {
 	Summarize(ctx context.Context, passages []Passage) (SummaryText, error)
 }
 
-// Passage is a message, or an earlier summary, that is to be summarized.
+// Passage is a message or a part of one, or an earlier summary, that is to be summarized.
 type Passage struct {
 	Role, Name string
 	Text       string
-	// Absent is set where there is no text at hand, for it was erased, is large or is no
+	// Absent is set where there is no text at hand, for it was erased or is no
 	// text: Text tells of that in brackets.
 	Absent bool
+	// Continues is set where the text goes on that the passage before it has begun: a long one is
+	// divided.
+	Continues bool
 	// Summary is set for a summary of what came before.
 	Summary bool
 }
@@ -74,139 +77,14 @@ type SummarizeOptions struct {
 	// Whole summarizes from the start instead of from where the last summary of
 	// messages ends.
 	Whole bool
+	// Range, when it has From or To, is the part of the history to summarize, by positions, whatever
+	// was summarized before. Keep and Whole do not go with it.
+	Range Window
+	// MostAtOnce is how many bytes of text the summarizer gets at once. Default 1 MiB. Longer stretches are
+	// divided: the summarizer summarizes each part, and then these summaries.
+	MostAtOnce int
 	// Embed, when not nil, turns the text of the summary into a vector to keep with it.
 	Embed func(ctx context.Context, text string) ([]float32, error)
-}
-
-// Summarize makes a summary of what the context's history has gained since its
-// last one, or of summaries, and returns it. There being nothing new is ErrNotFound. The messages
-// stay: a summary only stands for them where Resolve has to save room. Two at the same
-// time do not wait for each other's model, and may both make one of what is new.
-func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
-	if by == nil {
-		return nil, fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
-	}
-	tip, err := c.Tip(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if o.Parts != nil {
-		return c.summarizeSummaries(ctx, by, o, tip)
-	}
-	length, err := c.store.Position(ctx, tip)
-	if err != nil {
-		return nil, err
-	}
-	var after uint64
-	if !o.Whole {
-		summaries, err := c.store.summariesOn(ctx, c.id, tip)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range summaries {
-			if s.Level == 0 {
-				after = max(after, s.Last)
-			}
-		}
-	}
-	if length < o.Keep || length-o.Keep <= after {
-		return nil, subjectError("context", c.id.String(), ErrNotFound, "nothing new to summarize")
-	}
-	var record structure.Summary
-	if record.From, err = c.store.At(ctx, tip, after); err != nil {
-		return nil, err
-	}
-	if record.To, err = c.store.At(ctx, tip, length-o.Keep); err != nil {
-		return nil, err
-	}
-	var passages []Passage
-	for e, err := range c.store.History(ctx, tip, Window{From: after + 1, To: length - o.Keep}) {
-		if err != nil {
-			return nil, err
-		}
-		passages = append(passages, passageOf(e))
-	}
-	return c.summarize(ctx, by, o.Embed, passages, record)
-}
-
-func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o SummarizeOptions, tip SpanRef) (*SummaryInfo, error) {
-	summaries, err := c.store.summariesOn(ctx, c.id, tip)
-	if err != nil {
-		return nil, err
-	}
-	var record structure.Summary
-	var passages []Passage
-	var last uint64
-	for i, id := range o.Parts {
-		at := slices.IndexFunc(summaries, func(s *SummaryInfo) bool { return s.ID == id })
-		if at < 0 {
-			return nil, subjectError("summary", id.String(), ErrNotFound, "on the history of context "+c.id.String())
-		}
-		s := summaries[at]
-		if i > 0 && s.First != last+1 {
-			return nil, subjectError("summary", id.String(), ErrInvalid, "it does not follow the one before it")
-		}
-		if i == 0 {
-			record.From = s.From
-		}
-		record.To, last = s.To, s.Last
-		record.Level = max(record.Level, s.Level+1)
-		record.Parts = append(record.Parts, id)
-		passages = append(passages, Passage{Role: "assistant", Text: s.Text, Summary: true})
-	}
-	if len(o.Parts) == 0 {
-		return nil, fmt.Errorf("summary of no summaries: %w", ErrInvalid)
-	}
-	return c.summarize(ctx, by, o.Embed, passages, record)
-}
-
-func passageOf(e *Entry) Passage {
-	p := Passage{Role: e.Role, Name: e.Name, Text: e.Text()}
-	switch {
-	case e.Kind == Document:
-		p.Role, p.Name = "document", e.Document
-	case e.Kind == Asset:
-		p.Role, p.Name = "asset", e.Filename
-	}
-	if e.Kind == Asset || e.Body == nil && e.said == nil {
-		p.Text, p.Absent = e.note(), true
-	}
-	return p
-}
-
-// summarize stores a summary of passages. The record says which spans they are of.
-func (c *Context) summarize(ctx context.Context, by Summarizer, embed func(context.Context, string) ([]float32, error), passages []Passage, record structure.Summary) (*SummaryInfo, error) {
-	text, err := by.Summarize(ctx, passages)
-	if err != nil {
-		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
-	}
-	if embed != nil {
-		vector, err := embed(ctx, text.Text)
-		if err != nil {
-			return nil, fmt.Errorf("embed summary of context %v: %w", c.id, err)
-		}
-		record.Embedding = encodeVector(vector)
-	}
-	item := Item{
-		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, Origin: Origin{Kind: content.OriginAssistant},
-	}
-	record.Context, record.Model = c.id, text.Model
-	var made *structure.Summary
-	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
-		item.CreatedAt = b.Time()
-		var block structure.Block
-		if err := c.store.block(ctx, &item, &block); err != nil {
-			return err
-		}
-		b.Adopt(&block)
-		record.Content = block.ID
-		made = b.Summary(record)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.store.summaryInfo(ctx, c.store.engine, made, c.store.runs(ctx))
 }
 
 // Summaries yields the summaries made from the context, oldest first.
@@ -223,6 +101,53 @@ func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] 
 			}
 		}
 	}
+}
+
+// FindSummaries yields the summaries whose text has all the words, in upper or lower case, of whatever contexts. It
+// reads all summaries of the store.
+func (s *Store) FindSummaries(ctx context.Context, words string) iter.Seq2[*SummaryInfo, error] {
+	wanted := strings.Fields(strings.ToLower(words))
+	return func(yield func(*SummaryInfo, error) bool) {
+		if len(wanted) == 0 {
+			return
+		}
+		in := func(contexts iter.Seq2[*Context, error]) bool {
+			for c, err := range contexts {
+				if err != nil {
+					return yield(nil, err)
+				}
+				for found, err := range c.Summaries(ctx) {
+					if err == nil && (found.Erased || !hasWords(found.Text, wanted)) {
+						continue
+					}
+					if !yield(found, err) || err != nil {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		for t, err := range s.Threads(ctx, ThreadQuery{}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !in(t.Contexts(ctx)) {
+				return
+			}
+		}
+		in(s.Contexts(ctx))
+	}
+}
+
+func hasWords(text string, wanted []string) bool {
+	text = strings.ToLower(text)
+	for _, word := range wanted {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
 }
 
 // EffectiveSummaries returns the summaries that stand for parts of the context's history, in the

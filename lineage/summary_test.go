@@ -2,10 +2,14 @@ package lineage_test
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -152,7 +156,7 @@ func TestPassages(t *testing.T) {
 		lineage.User(largeText), lineage.User("secret"))
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(bg, content.Sum([]byte("secret"))))
-	require.Equal(t, "tool:found,document:first,asset:[image/png,,user:[text/plain,,user:[erased]", summarize(t, c, lineage.SummarizeOptions{}).Text)
+	require.Equal(t, "tool:found,document:first,asset:[image/png,,"+strings.Repeat("user:large,", 2)+"user:[erased]", summarize(t, c, lineage.SummarizeOptions{}).Text)
 }
 
 func TestSummarizeTellsWhatIsSaid(t *testing.T) {
@@ -170,7 +174,7 @@ func TestSummarizeTellsWhatIsSaid(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []lineage.Passage{
 		{Role: "user", Name: "user", Text: "hello"}, {Role: "user", Name: "user", Text: "[erased]", Absent: true},
-		{Role: "user", Name: "user", Text: "[text/plain, 100000 bytes]", Absent: true},
+		{Role: "user", Name: "user", Text: strings.Repeat("long ", 13107)}, {Role: "user", Name: "user", Text: strings.Repeat("long ", 20_000-13107), Continues: true},
 	}, told)
 }
 
@@ -178,4 +182,92 @@ type summarizerFunc func([]lineage.Passage) (lineage.SummaryText, error)
 
 func (f summarizerFunc) Summarize(_ context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
 	return f(passages)
+}
+
+// feature: lineage/summary-range
+func TestSummarizeRange(t *testing.T) {
+	c := newContext(t, newStore(t), "a 1", "b 2", "c 3", "d 4")
+	middle := summarize(t, c, lineage.SummarizeOptions{Range: lineage.Window{From: 2, To: 3}})
+	require.Equal(t, "user:b,user:c", middle.Text)
+	require.Equal(t, []uint64{2, 3}, []uint64{middle.First, middle.Last})
+	again := summarize(t, c, lineage.SummarizeOptions{Range: lineage.Window{To: 2}})
+	require.Equal(t, []uint64{1, 2}, []uint64{again.First, again.Last})
+	require.Equal(t, "user:d", summarize(t, c, lineage.SummarizeOptions{}).Text, "what is new follows the last of them")
+	require.Equal(t, uint64(3), summarize(t, c, lineage.SummarizeOptions{Range: lineage.Window{From: 3}}).First)
+	for _, o := range []lineage.SummarizeOptions{
+		{Range: lineage.Window{From: 5}}, {Range: lineage.Window{From: 3, To: 2}}, {Range: lineage.Window{To: 9}}, {Range: lineage.Window{Last: 2}},
+		{Range: lineage.Window{To: 2}, Keep: 1}, {Range: lineage.Window{To: 2}, Whole: true}, {MostAtOnce: -1},
+	} {
+		_, err := c.Summarize(bg, echo{}, o)
+		require.ErrorIs(t, err, lineage.ErrInvalid)
+	}
+}
+
+// Whatever is summarized, the summarizer gets all of it, in bounded parts.
+//
+// feature: lineage/summary-range
+func TestSummarizeAnySize(t *testing.T) {
+	s := newStore(t)
+	rapid.Check(t, func(t *rapid.T) {
+		c, err := s.NewContext(bg, lineage.ContextOptions{})
+		require.NoError(t, err)
+		var all strings.Builder
+		for range rapid.IntRange(1, 6).Draw(t, "messages") {
+			unit := rapid.SampledFrom([]string{"two words", "two\nlines", "x", "\u6f22", "\U0001f389"}).Draw(t, "unit")
+			text := strings.Repeat(unit, rapid.SampledFrom([]int{1, 10, 20_000, 70_000}).Draw(t, "length"))
+			all.WriteString(text)
+			item := lineage.User(text)
+			if rapid.Bool().Draw(t, "JSON") {
+				item = jsonMessage("user", `{"role":"user","content":`+strconv.Quote(text)+`}`)
+			}
+			_, err := c.Extend(bg, item)
+			require.NoError(t, err)
+		}
+		most := rapid.SampledFrom([]int{1, 70_000, 200_000, 1 << 20}).Draw(t, "most")
+		var given strings.Builder
+		calls := 0
+		by := summarizerFunc(func(passages []lineage.Passage) (lineage.SummaryText, error) {
+			calls++
+			size := 0
+			for i, p := range passages {
+				require.False(t, p.Absent)
+				require.True(t, utf8.ValidString(p.Text), "cut in a character")
+				size += len(p.Text)
+				if !p.Summary {
+					given.WriteString(p.Text)
+					require.Equal(t, passages[0].Summary, p.Summary)
+				}
+				require.LessOrEqual(t, len(p.Text), content.InlineLimit)
+				require.True(t, i < 2 || size <= most, "%d bytes at once", size)
+			}
+			return lineage.SummaryText{Text: fmt.Sprintf("summary %d", calls)}, nil
+		})
+		made, err := c.Summarize(bg, by, lineage.SummarizeOptions{MostAtOnce: most})
+		require.NoError(t, err)
+		require.Equal(t, all.String(), given.String())
+		require.Equal(t, fmt.Sprintf("summary %d", calls), made.Text, "the last is of all the others")
+		require.Zero(t, made.Level)
+	})
+}
+
+// feature: lineage/summary-search
+func TestFindSummaries(t *testing.T) {
+	s := newStore(t)
+	alone := newContext(t, s, "alpha 1", "beta 2")
+	_, main := newThread(t, s)
+	say(t, main, "beta 1", "gamma 2")
+	one, two := summarize(t, alone, lineage.SummarizeOptions{}), summarize(t, main, lineage.SummarizeOptions{})
+	found := func(words string) (ids []structure.SummaryID) {
+		for _, i := range gathered(t, s.FindSummaries(bg, words)) {
+			ids = append(ids, i.ID)
+		}
+		return ids
+	}
+	require.ElementsMatch(t, []structure.SummaryID{one.ID, two.ID}, found("BETA user"))
+	require.Equal(t, []structure.SummaryID{one.ID}, found("beta alpha"))
+	require.Equal(t, []structure.SummaryID{two.ID}, found("gamma"))
+	require.Empty(t, found("alpha gamma"))
+	require.Empty(t, found(" "))
+	require.NoError(t, s.Erase(bg, one.Content))
+	require.Empty(t, found("alpha"))
 }

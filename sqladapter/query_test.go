@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
+// feature: storage/search-data
 func TestSearchText(t *testing.T) {
 	for data, want := range map[string]string{
 		`"plain"`: "plain",
@@ -19,9 +20,12 @@ func TestSearchText(t *testing.T) {
 		`{"role":"assistant","parts":[{"type":"tool-run","toolCallId":"t1","input":{"command":"grep","n":[1,"x"]},"output":"found","state":"done"}]}`:     "grep\n1\nx\nfound",
 		`{"role":"assistant","parts":[{"type":"reasoning","text":"because"},{"type":"file","mediaType":"image/png","url":"data:image/png;base64,AAAA"}]}`: "because",
 		`{"role":"user","content":"words"}`: "words",
-		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","content":"b"}]}`: "a\nb",
-		`{"other":"all","of":["it",{"is":"taken"}]}`:                                                  "all\nit\ntaken",
-		`{"text":"line\none"}`: "line\none",
+		`{"parts":[{"type":"source-url","sourceId":"s","url":"https://x","title":"A page"},{"type":"file","mediaType":"a/b","filename":"plan.pdf","url":"u"},{"type":"text","text":"t"}]}`: "A page\nplan.pdf\nt",
+		`{"parts":[{"data":{"city":"Lisbon","n":[1,null]},"type":"data-weather","id":"w"},{"type":"text","text":"t"},{"type":"data-flag","data":"on"}]}`:                                   "Lisbon\n1\nt\non",
+		`{"content":[{"type":"image","source":{"type":"base64","data":"AAAA"}},{"type":"input_audio","data":"BBBB"},{"type":7,"data":"CCCC"}]}`:                                            "",
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","content":"b"}]}`:                                                                                      "a\nb",
+		`{"other":"all","of":["it",{"is":"taken"}]}`: "all\nit\ntaken",
+		`{"text":"line\none"}`:                       "line\none",
 		// Messages of archives.
 		`{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]},"metadata":{"x":"no"}}`:                          "hi",
 		`{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`:                   "s\nhm",

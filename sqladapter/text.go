@@ -8,11 +8,16 @@ import (
 )
 
 // said are the keys of a message and of its parts under which is what somebody
-// wrote, a tool's input and output included. Everything else there is for programs.
+// wrote, a tool's input and output included, and names that people see. What a part of
+// application data holds is there, too. Everything else there is for programs.
 var said = map[string]bool{
 	"text": true, "content": true, "parts": true, "reasoning": true, "thinking": true, "input": true, "output": true, "args": true,
 	"arguments": true, "result": true, "errorText": true, "value": true, "thoughts": true, "think": true, "refusal": true,
+	"title": true, "filename": true,
 }
+
+// dataType begins the types of parts whose member data is the application's.
+const dataType = "data-"
 
 // searchText returns what a message says, for search: what is under the keys that
 // are for that, or all of its text where there are no such keys. Malformed JSON says
@@ -66,6 +71,8 @@ func (t *textReader) value(message bool) {
 		t.add(token.String())
 	case json.Delim:
 		t.depth++
+		var kind string
+		var data json.RawMessage
 		for t.decoder.More() {
 			if token == '[' {
 				t.value(message)
@@ -86,9 +93,22 @@ func (t *textReader) value(message bool) {
 				if t.decoder.Decode(&skipped) != nil {
 					return
 				}
+				switch name {
+				case "type":
+					_ = json.Unmarshal(skipped, &kind) // of another kind, it is none
+				case "data":
+					data = skipped
+				}
 			}
 		}
 		t.depth--
 		_, _ = t.decoder.Token() // the end that More saw
+		if data != nil && strings.HasPrefix(kind, dataType) {
+			rest := t.decoder
+			t.decoder = json.NewDecoder(bytes.NewReader(data))
+			t.decoder.UseNumber()
+			t.value(false)
+			t.decoder = rest
+		}
 	}
 }

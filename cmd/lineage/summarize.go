@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/summarize"
+	"github.com/lineage-store/lineage/structure"
 )
 
 type summarizeOptions struct {
@@ -18,6 +22,9 @@ type summarizeOptions struct {
 	keep      uint64
 	whole     bool
 	list      bool
+	span      string
+	of        []string
+	find      string
 	model     string
 	url       string
 	maxTokens int
@@ -31,12 +38,21 @@ func summarizeCommand(a *app) *cobra.Command {
 		Long: `Makes a summary of what a context has gained since its last one. The messages stay; 'lineage
 resolve --budget' puts the summary in their place where room is scarce. Sentences are picked without a network,
 unless --model names a model behind an OpenAI-compatible endpoint (--url or OPENAI_BASE_URL;
-the key is read from OPENAI_API_KEY). What is summarized is sent there.`,
+the key is read from OPENAI_API_KEY). What is summarized is sent there.
+
+--range summarizes any part of the history, and --of makes one summary of several that follow each
+other, one level above them. --list shows how many messages came after each summary, and --find
+lists the summaries of all contexts whose text has all of some words.`,
 		Example: `  lineage summarize --keep 1
-  lineage summarize && lineage summarize --list`,
+  lineage summarize && lineage summarize --list
+  lineage summarize --range 1-2
+  lineage summarize --find "lisbon train"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.context = arg(args, 0)
+			if o.find != "" {
+				return a.read(ctx, func(ctx context.Context, s *session) error { return findSummaries(ctx, s, o.find) })
+			}
 			if o.list {
 				return a.read(ctx, func(ctx context.Context, s *session) error { return listSummaries(ctx, s, o.context) })
 			}
@@ -46,6 +62,9 @@ the key is read from OPENAI_API_KEY). What is summarized is sent there.`,
 	f := c.Flags()
 	f.Uint64Var(&o.keep, "keep", 0, "leave the last so many messages out")
 	f.BoolVar(&o.whole, "whole", false, "summarize from the start, not from where the last summary ends")
+	f.StringVar(&o.span, "range", "", "summarize the messages from one position to another, as in 3-8, 3- or -8")
+	f.StringArrayVar(&o.of, "of", nil, "summarize summaries: the id of one, several times")
+	f.StringVar(&o.find, "find", "", "list the summaries that have these words instead")
 	f.BoolVar(&o.list, "list", false, "list the summaries there are instead")
 	f.StringVar(&o.model, "model", "", "the model that summarizes")
 	f.StringVar(&o.url, "url", "", "the endpoint it is behind, up to its version")
@@ -67,6 +86,8 @@ type summaryRecord struct {
 	Model     string    `json:"model,omitempty"`
 	Text      string    `json:"text"`
 	CreatedAt time.Time `json:"created_at"`
+	// Behind is how many messages came after what it stands for, in a list of a context's summaries.
+	Behind *uint64 `json:"behind,omitempty"`
 }
 
 func (*summaryRecord) recordType() string { return "summary" }
@@ -98,7 +119,21 @@ func runSummarize(ctx context.Context, s *session, o *summarizeOptions) error {
 	if err != nil {
 		return err
 	}
-	made, err := found.Context.Summarize(ctx, by, lineage.SummarizeOptions{Keep: o.keep, Whole: o.whole})
+	what := lineage.SummarizeOptions{Keep: o.keep, Whole: o.whole}
+	if what.Range, err = parseRange(o.span); err != nil {
+		return err
+	}
+	for _, text := range o.of {
+		id, err := structure.ParseID[structure.SummaryID](text)
+		if err != nil {
+			return usagef("--of %q: not the id of a summary", text)
+		}
+		what.Parts = append(what.Parts, id)
+	}
+	if len(o.of) > 0 && (o.span != "" || o.keep > 0 || o.whole) {
+		return usagef("--of summarizes summaries: it does not go with --range, --keep and --whole")
+	}
+	made, err := found.Context.Summarize(ctx, by, what)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return hint(err, "everything is summarized already; --whole summarizes it anew")
 	}
@@ -108,12 +143,44 @@ func runSummarize(ctx context.Context, s *session, o *summarizeOptions) error {
 	if s.json {
 		return s.emit(newSummaryRecord(made))
 	}
-	s.printSummary(made)
+	s.printSummary(made, "")
 	return nil
 }
 
-func (s *session) printSummary(i *lineage.SummaryInfo) {
+// parseRange reads FROM-TO, either of which may be missing.
+func parseRange(text string) (w lineage.Window, err error) {
+	if text == "" {
+		return w, nil
+	}
+	from, to, ok := strings.Cut(text, "-")
+	for _, end := range []struct {
+		text string
+		to   *uint64
+	}{{from, &w.From}, {to, &w.To}} {
+		if end.text == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(end.text, 10, 63)
+		if err != nil || n == 0 {
+			ok = false
+		}
+		*end.to = n
+	}
+	if !ok || from == "" && to == "" {
+		return w, usagef("--range %q: it is FROM-TO, by positions from 1", text)
+	}
+	return w, nil
+}
+
+// printSummary prints a summary, with a note behind its head.
+func (s *session) printSummary(i *lineage.SummaryInfo, note string) {
 	head := fmt.Sprintf("messages %d-%d", i.First, i.Last)
+	if i.Level > 0 {
+		head = fmt.Sprintf("%s, level %d", head, i.Level)
+	}
+	if note != "" {
+		head += ", " + note
+	}
 	s.printf("%s  %s\n", s.out.Paint(screen.Purple+";1", head), s.out.Paint(screen.Dim, screen.Line(i.Model)+"  "+screen.Time(i.CreatedAt)))
 	for _, line := range screen.Wrap(screen.Clean(i.Text), max(s.out.Width-4, 0)) {
 		s.printf("    %s\n", line)
@@ -125,8 +192,40 @@ func listSummaries(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
+	length, err := found.Context.Len(ctx)
+	if err != nil {
+		return err
+	}
 	count := 0
 	for i, err := range found.Context.Summaries(ctx) {
+		if err != nil {
+			return err
+		}
+		count++
+		behind := length - min(i.Last, length)
+		if s.json {
+			r := newSummaryRecord(i)
+			r.Behind = &behind
+			if err := s.emit(r); err != nil {
+				return err
+			}
+			continue
+		}
+		note := ""
+		if behind > 0 {
+			note = screen.Plural(int64(behind), "message") + " since"
+		}
+		s.printSummary(i, note)
+	}
+	if count == 0 {
+		s.note("no summaries of %s; 'lineage summarize' makes one", nameOf(found))
+	}
+	return nil
+}
+
+func findSummaries(ctx context.Context, s *session, words string) error {
+	count := 0
+	for i, err := range s.store.FindSummaries(ctx, words) {
 		if err != nil {
 			return err
 		}
@@ -137,10 +236,10 @@ func listSummaries(ctx context.Context, s *session, name string) error {
 			}
 			continue
 		}
-		s.printSummary(i)
+		s.printSummary(i, "context "+refs.Short(i.Context))
 	}
 	if count == 0 {
-		s.note("no summaries of %s; 'lineage summarize' makes one", nameOf(found))
+		s.note("no summary has all of these words")
 	}
 	return nil
 }

@@ -1,0 +1,319 @@
+package lineage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Return appends a subagent's result to its parent and returns the span there.
+// The result's origin leads back: its source id names this context and where it
+// stood, and its parent content is the last thing said here, unless they are set.
+//
+// A result is returned once: while the context stands where it did, returning the same again adds nothing and returns
+// the span of the first time. A result from a Reader is not compared.
+func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	if state.Parent.IsZero() {
+		return SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "it has no parent to return to")
+	}
+	if result.Origin.SourceID == "" {
+		result.Origin.SourceID = contextSource(c.id, state.Tip)
+	}
+	if result.Origin.ParentID.IsZero() && !state.Tip.IsZero() {
+		entries, err := c.store.Span(ctx, state.Tip)
+		if err != nil {
+			return SpanRef{}, err
+		}
+		result.Origin.ParentID = entries[len(entries)-1].Content
+	}
+	parent := &Context{store: c.store, id: state.Parent}
+	if result.Reader != nil {
+		spans, err := parent.Extend(ctx, result)
+		if err != nil {
+			return SpanRef{}, err
+		}
+		return spans[0], nil
+	}
+	for try := 0; ; try++ {
+		tip, err := parent.Tip(ctx)
+		if err != nil {
+			return SpanRef{}, err
+		}
+		returned, err := c.store.returned(ctx, tip, &result, state.Moved)
+		if err != nil || returned != nil {
+			return returned.span(), err
+		}
+		spans, err := parent.ExtendFrom(ctx, tip, result)
+		if errors.Is(err, ErrTipMoved) && try < mostReturns {
+			continue
+		}
+		if err != nil {
+			return SpanRef{}, err
+		}
+		return spans[0], nil
+	}
+}
+
+// mostReturns is how often a result is tried to be returned while others extend the parent.
+const mostReturns = 1000
+
+// returned returns the entry that was added to a history after a commit and is the same as a result, nil if there is
+// none. It reads backwards, in growing steps.
+func (s *Store) returned(ctx context.Context, tip SpanRef, result *Item, after uint64) (*Entry, error) {
+	last, err := s.Position(ctx, tip)
+	if err != nil {
+		return nil, err
+	}
+	for step := uint64(16); last > 0; step *= 2 {
+		first := uint64(1)
+		if last > step {
+			first = last - step + 1
+		}
+		entries, err := s.collect(ctx, tip, Window{From: first, To: last})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range slices.Backward(entries) {
+			if e.Commit < after {
+				return nil, nil
+			}
+			if e.Origin.SourceID != result.Origin.SourceID || e.Role != result.Role {
+				continue
+			}
+			if same, err := s.isSame(ctx, e, result); same || err != nil {
+				return e, err
+			}
+		}
+		last = first - 1
+	}
+	return nil, nil
+}
+
+// span returns the entry's span, the zero ref for none.
+func (e *Entry) span() SpanRef {
+	if e == nil {
+		return SpanRef{}
+	}
+	return e.Span
+}
+
+// isSame reports whether an entry has the content of an item.
+func (s *Store) isSame(ctx context.Context, e *Entry, item *Item) (bool, error) {
+	switch {
+	case !item.Content.IsZero():
+		return e.Content == item.Content, nil
+	case e.said == nil:
+		return e.Content == content.Sum(item.Body), nil
+	}
+	body, err := s.Original(ctx, e)
+	if errors.Is(err, ErrErased) {
+		return false, nil
+	}
+	return err == nil && string(body) == string(item.Body), err
+}
+
+// SummaryResult returns a result for Return that is built from the summaries of what the context itself has said since it
+// was forked: those that say most, in the order of the history. Without any it is ErrNotFound.
+func (c *Context) SummaryResult(ctx context.Context) (Item, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return Item{}, err
+	}
+	before, err := c.store.Position(ctx, state.Base)
+	if err != nil {
+		return Item{}, err
+	}
+	summaries, err := c.store.summariesOn(ctx, c.id, state.Tip)
+	if err != nil {
+		return Item{}, err
+	}
+	var texts []string
+	result := Item{Role: "assistant", Origin: Origin{Kind: content.OriginAssistant}}
+	for _, s := range widest(summaries) {
+		if s.Context == c.id && s.Last > before {
+			texts = append(texts, s.Text)
+			result.Origin.ModelID, result.Origin.ParentID = s.Model, s.Content
+		}
+	}
+	if len(texts) == 0 {
+		return Item{}, subjectError("context", c.id.String(), ErrNotFound, "no summaries of its own")
+	}
+	result.Body = []byte(strings.Join(texts, "\n\n"))
+	return result, nil
+}
+
+// widest returns summaries that do not overlap: of those that begin next the one that reaches furthest, and of these
+// the one made last.
+func widest(summaries []*SummaryInfo) (chain []*SummaryInfo) {
+	next := uint64(1)
+	for {
+		var best *SummaryInfo
+		for _, s := range summaries {
+			if s.First >= next && (best == nil || s.First < best.First || s.First == best.First && s.Last >= best.Last) {
+				best = s
+			}
+		}
+		if best == nil {
+			return chain
+		}
+		chain, next = append(chain, best), best.Last+1
+	}
+}
+
+// forkSome makes a fork that starts with a history of chosen entries.
+func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	at := forked(&state.Context, &o).At
+	chosen, err := c.store.choose(ctx, at, *o.Sees)
+	if err != nil {
+		return nil, err
+	}
+	summaries, err := c.store.summariesOn(ctx, c.id, at)
+	if err != nil {
+		return nil, err
+	}
+	o.Empty = true
+	fork := forked(&state.Context, &o)
+	var made ContextID
+	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		is := b.NewContext(fork)
+		if made = is.ID; len(chosen) == 0 && len(summaries) == 0 {
+			return nil
+		}
+		steps := chosen.with(summaries, b)
+		if len(steps) == 0 {
+			return nil
+		}
+		home, _, err := c.store.home(ctx, is)
+		if err == nil {
+			goOnFrom(b, is, SpanRef{}, home, nil, steps, true)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Context{store: c.store, id: made}, nil
+}
+
+// chosenSteps are steps of a history, with their positions.
+type chosenSteps []chosenStep
+
+type chosenStep struct {
+	position uint64
+	usages   []structure.Usage
+}
+
+// usages returns the steps as they are written.
+func (steps chosenSteps) usages() (all [][]structure.Usage) {
+	for _, s := range steps {
+		all = append(all, s.usages)
+	}
+	return all
+}
+
+// summarySource begins the source id of a message that is a summary of what a fork does not see.
+const summarySource = "lineage:summary/"
+
+// with returns the steps with messages that say the summaries of what is not among them, in its place.
+func (steps chosenSteps) with(summaries []*SummaryInfo, b *write.Batch) (all [][]structure.Usage) {
+	unseen := slices.DeleteFunc(slices.Clone(summaries), func(s *SummaryInfo) bool {
+		return slices.ContainsFunc(steps, func(step chosenStep) bool { return s.First <= step.position && step.position <= s.Last })
+	})
+	for _, s := range widest(unseen) {
+		for len(steps) > 0 && steps[0].position < s.First {
+			all, steps = append(all, steps[0].usages), steps[1:]
+		}
+		item := Item{
+			Kind: Message, Role: "system", Name: "summary", Content: s.Content, Type: content.TypeText, CreatedAt: b.Time(),
+			Origin: Origin{Kind: content.OriginAssistant, ModelID: s.Model, SourceID: fmt.Sprint(summarySource, s.ID)},
+		}
+		all = append(all, appendUsages(nil, &item, new(content.BlockOrigin)))
+	}
+	return append(all, steps.usages()...)
+}
+
+// Send adds an entry of this context's store to the history of another context of that
+// store: one block, used in both. The usage there says where it came from.
+func (c *Context) Send(ctx context.Context, to *Context, e *Entry) (SpanRef, error) {
+	if err := c.store.sameStore(to); err != nil {
+		return SpanRef{}, err
+	}
+	item := e.Item()
+	item.CreatedAt = c.store.timestamp()
+	item.Origin.SourceID = contextSource(c.id, e.Span)
+	spans, err := to.Extend(ctx, item)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	return spans[0], nil
+}
+
+// Say adds a message to this context and, as the same block, to another: what one
+// agent tells another. Both or neither get it. They must be of one store.
+func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here, there SpanRef, err error) {
+	if err := c.store.sameStore(to); err != nil {
+		return SpanRef{}, SpanRef{}, err
+	}
+	if to.id == c.id {
+		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
+	}
+	var ours, theirs material
+	err = c.store.change(ctx, func(b *write.Batch, t write.Try) error {
+		if err := ours.prepare(ctx, c.store, []Item{said}, true, b, t); err != nil {
+			return err
+		}
+		if t.Number == 0 {
+			heard.Body, heard.Reader, heard.Content, heard.parts = nil, nil, ours.usages[0].Content, ours.usages
+			if heard.Origin.SourceID == "" {
+				heard.Origin.SourceID = contextSource(c.id, SpanRef{})
+			}
+			if err := theirs.take(ctx, c.store, []Item{heard}, true, b.Time()); err != nil {
+				return err
+			}
+		}
+		from, err := c.store.engine.Context(ctx, c.id)
+		if err != nil {
+			return err
+		}
+		target, err := c.store.engine.Context(ctx, to.id)
+		if err != nil {
+			return err
+		}
+		home, own, err := c.store.home(ctx, &from.Context)
+		if err != nil {
+			return err
+		}
+		here = goOn(b, &from.Context, home, ours.content, ours.steps, t.Fresh || !own || from.Tip == target.Tip)[0]
+		if home, own, err = c.store.home(ctx, &target.Context); err != nil {
+			return err
+		}
+		there = goOn(b, &target.Context, home, nil, theirs.steps, t.Fresh || !own)[0]
+		return nil
+	})
+	if err != nil {
+		return SpanRef{}, SpanRef{}, takenSourceID(err, append(ours.steps, theirs.steps...))
+	}
+	return here, there, nil
+}
+
+// contextSource is the source id that leads to a context and a place in it.
+func contextSource(id ContextID, at SpanRef) string {
+	if at.IsZero() {
+		return "lineage:context/" + id.String()
+	}
+	return "lineage:context/" + id.String() + "@" + at.String()
+}

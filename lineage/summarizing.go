@@ -1,0 +1,292 @@
+package lineage
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Summarize makes a summary of what the context's history has gained since its
+// last one, of another part of it, or of summaries, and returns it. There being nothing new is
+// ErrNotFound. The messages stay: a summary only stands for them where Resolve has to save room. Two
+// at the same time do not wait for each other's model, and may both make one of what is new.
+func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
+	if by == nil {
+		return nil, fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
+	}
+	if o.MostAtOnce < 0 {
+		return nil, fmt.Errorf("summary of %d bytes at once: %w", o.MostAtOnce, ErrInvalid)
+	}
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Parts != nil {
+		return c.summarizeSummaries(ctx, by, o, tip)
+	}
+	after, last, err := c.toSummarize(ctx, tip, o)
+	if err != nil {
+		return nil, err
+	}
+	var record structure.Summary
+	if record.From, err = c.store.At(ctx, tip, after); err != nil {
+		return nil, err
+	}
+	if record.To, err = c.store.At(ctx, tip, last); err != nil {
+		return nil, err
+	}
+	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultAtOnce)}
+	for e, err := range c.store.History(ctx, tip, Window{From: after + 1, To: last}) {
+		if err == nil {
+			err = c.store.passages(ctx, e, batches.add)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c.summarize(ctx, batches, o, record)
+}
+
+// toSummarize returns the positions to summarize: those after one, up to another.
+func (c *Context) toSummarize(ctx context.Context, tip SpanRef, o SummarizeOptions) (after, last uint64, err error) {
+	length, err := c.store.Position(ctx, tip)
+	if err != nil {
+		return 0, 0, err
+	}
+	if r := o.Range; r != (Window{}) {
+		if o.Keep != 0 || o.Whole || r.Last != 0 || r.From > length || r.To > length || r.To != 0 && r.To < r.From {
+			return 0, 0, subjectError("context", c.id.String(), ErrInvalid, fmt.Sprintf("no range from %d to %d of %d messages to summarize", r.From, r.To, length))
+		}
+		if length == 0 {
+			return 0, 0, subjectError("context", c.id.String(), ErrNotFound, "nothing to summarize")
+		}
+		return max(r.From, 1) - 1, cmp.Or(r.To, length), nil
+	}
+	if !o.Whole {
+		summaries, err := c.store.summariesOn(ctx, c.id, tip)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, s := range summaries {
+			if s.Level == 0 {
+				after = max(after, s.Last)
+			}
+		}
+	}
+	if length < o.Keep || length-o.Keep <= after {
+		return 0, 0, subjectError("context", c.id.String(), ErrNotFound, "nothing new to summarize")
+	}
+	return after, length - o.Keep, nil
+}
+
+func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o SummarizeOptions, tip SpanRef) (*SummaryInfo, error) {
+	summaries, err := c.store.summariesOn(ctx, c.id, tip)
+	if err != nil {
+		return nil, err
+	}
+	var record structure.Summary
+	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultAtOnce)}
+	var last uint64
+	for i, id := range o.Parts {
+		at := slices.IndexFunc(summaries, func(s *SummaryInfo) bool { return s.ID == id })
+		if at < 0 {
+			return nil, subjectError("summary", id.String(), ErrNotFound, "on the history of context "+c.id.String())
+		}
+		s := summaries[at]
+		if i > 0 && s.First != last+1 {
+			return nil, subjectError("summary", id.String(), ErrInvalid, "it does not follow the one before it")
+		}
+		if i == 0 {
+			record.From = s.From
+		}
+		record.To, last = s.To, s.Last
+		record.Level = max(record.Level, s.Level+1)
+		record.Parts = append(record.Parts, id)
+		if err := batches.add(Passage{Role: "assistant", Text: s.Text, Summary: true}); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.Parts) == 0 {
+		return nil, fmt.Errorf("summary of no summaries: %w", ErrInvalid)
+	}
+	return c.summarize(ctx, batches, o, record)
+}
+
+// longestPassage is how long the text of a passage is. defaultAtOnce is how much text is summarized at once.
+const (
+	longestPassage = content.InlineLimit
+	defaultAtOnce  = 1 << 20
+)
+
+// passages calls add with the passages that an entry is: one, or several where its text is long.
+func (s *Store) passages(ctx context.Context, e *Entry, add func(Passage) error) error {
+	p := Passage{Role: e.Role, Name: e.Name, Text: e.Text()}
+	switch {
+	case e.Kind == Document:
+		p.Role, p.Name = "document", e.Document
+	case e.Kind == Asset:
+		p.Role, p.Name = "asset", e.Filename
+	}
+	var text io.Reader
+	switch {
+	case e.Kind == Asset || e.Erased && e.said == nil || e.said == nil && e.Body == nil && !isText(e.Type):
+		p.Text, p.Absent = e.note(), true
+	case e.said == nil && e.Body == nil:
+		body, err := s.Body(ctx, e.Content)
+		if err != nil {
+			return err
+		}
+		text = body
+	case e.said != nil:
+		said, err := s.Text(ctx, e)
+		if err != nil {
+			return err
+		}
+		p.Text = said
+	}
+	if text == nil && len(p.Text) <= longestPassage {
+		return add(p)
+	}
+	if text == nil {
+		text = strings.NewReader(p.Text)
+	}
+	for in := bufio.NewReaderSize(text, longestPassage); ; p.Continues = true {
+		part, err := in.Peek(longestPassage)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if err == nil {
+			part = part[:cutText(part)]
+		}
+		if len(part) == 0 {
+			return nil
+		}
+		p.Text = string(part)
+		if err := add(p); err != nil {
+			return err
+		}
+		if _, err := in.Discard(len(part)); err != nil {
+			return err
+		}
+	}
+}
+
+// isText reports whether content of a media type is for people to read.
+func isText(mediaType string) bool {
+	return strings.HasPrefix(mediaType, "text/") || mediaType == content.TypeJSON
+}
+
+// cutText returns where to cut a text: behind its last line, else word, in the second half, else between characters.
+func cutText(text []byte) int {
+	half := len(text) / 2
+	for _, end := range []string{"\n", " "} {
+		if at := strings.LastIndex(string(text[half:]), end); at >= 0 {
+			return half + at + len(end)
+		}
+	}
+	for at := len(text); at > len(text)-utf8.UTFMax && at > 1; at-- {
+		if utf8.RuneStart(text[at-1]) {
+			if r, size := utf8.DecodeRune(text[at-1:]); r != utf8.RuneError || size > 1 {
+				return len(text)
+			}
+			return at - 1
+		}
+	}
+	return len(text)
+}
+
+// batches summarizes passages in parts of bounded size, and then the summaries of the parts.
+type batches struct {
+	ctx      context.Context
+	by       Summarizer
+	most     int
+	passages []Passage
+	size     int
+	// above has the summaries of the parts, nil while there is one.
+	above *batches
+}
+
+// add adds a passage. It summarizes those before it, if there are too many.
+func (b *batches) add(p Passage) error {
+	// Two summaries at least are made one, so that there is an end.
+	fewest := 1
+	if len(b.passages) > 0 && b.passages[0].Summary {
+		fewest = 2
+	}
+	if len(b.passages) >= fewest && b.size+len(p.Text) > b.most {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	b.passages, b.size = append(b.passages, p), b.size+len(p.Text)
+	return nil
+}
+
+func (b *batches) flush() error {
+	made, err := b.by.Summarize(b.ctx, b.passages)
+	if err != nil {
+		return err
+	}
+	if b.above == nil {
+		b.above = &batches{ctx: b.ctx, by: b.by, most: b.most}
+	}
+	b.passages, b.size = nil, 0
+	return b.above.add(Passage{Role: "assistant", Text: made.Text, Summary: true})
+}
+
+// done returns the summary of everything.
+func (b *batches) done() (SummaryText, error) {
+	if b.above == nil {
+		return b.by.Summarize(b.ctx, b.passages)
+	}
+	if len(b.passages) > 0 {
+		if err := b.flush(); err != nil {
+			return SummaryText{}, err
+		}
+	}
+	return b.above.done()
+}
+
+// summarize stores a summary of passages. The record says which spans they are of.
+func (c *Context) summarize(ctx context.Context, of *batches, o SummarizeOptions, record structure.Summary) (*SummaryInfo, error) {
+	text, err := of.done()
+	if err != nil {
+		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
+	}
+	if o.Embed != nil {
+		vector, err := o.Embed(ctx, text.Text)
+		if err != nil {
+			return nil, fmt.Errorf("embed summary of context %v: %w", c.id, err)
+		}
+		record.Embedding = encodeVector(vector)
+	}
+	item := Item{
+		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, Origin: Origin{Kind: content.OriginAssistant},
+	}
+	record.Context, record.Model = c.id, text.Model
+	var made *structure.Summary
+	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		item.CreatedAt = b.Time()
+		var block structure.Block
+		if err := c.store.block(ctx, &item, &block); err != nil {
+			return err
+		}
+		b.Adopt(&block)
+		record.Content = block.ID
+		made = b.Summary(record)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.store.summaryInfo(ctx, c.store.engine, made, c.store.runs(ctx))
+}
