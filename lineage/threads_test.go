@@ -146,3 +146,25 @@ func TestSeesByTime(t *testing.T) {
 	require.Equal(t, []string{"10", "20"}, said(lineage.Filter{Until: at(30)}))
 	require.Equal(t, []string{"40"}, said(lineage.Filter{Since: at(21), Roles: []string{"assistant"}, Window: lineage.Window{Last: 2}}))
 }
+
+// A value in a list is found like a value by itself.
+func TestThreadsByValueInList(t *testing.T) {
+	s := newStore(t)
+	tagged := func(metadata string) lineage.ThreadID {
+		thread, err := s.CreateThread(bg, lineage.ThreadOptions{Metadata: []byte(metadata)})
+		require.NoError(t, err)
+		return thread.ID()
+	}
+	both, one := tagged(`{"tags":["support","billing","support",7],"other":["x"]}`), tagged(`{"tags":"support"}`)
+	tagged(`{"tags":{"support":"support"},"other":["support",["billing"]]}`)
+	found := func(value string) (ids []lineage.ThreadID) {
+		for _, l := range gathered(t, s.Threads(bg, lineage.ThreadQuery{Metadata: []lineage.MetadataIs{{Key: "tags", Value: []byte(value)}}})) {
+			ids = append(ids, l.ID())
+		}
+		return ids
+	}
+	require.ElementsMatch(t, []lineage.ThreadID{both, one}, found(`"support"`))
+	require.Equal(t, []lineage.ThreadID{both}, found(`"billing"`))
+	require.Equal(t, []lineage.ThreadID{both}, found(`7.0`))
+	require.Empty(t, found(`"x"`))
+}

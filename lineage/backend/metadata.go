@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -13,14 +14,14 @@ type MetadataIs struct {
 	// searched.
 	Key string
 	// Value is a string, number or bool as JSON. Numbers match by what they are, however
-	// they are written.
+	// they are written. A list has the values that are its elements.
 	Value json.RawMessage
 }
 
-// Scalar is a string, number or bool at the top of metadata. Equal values have equal forms.
+// Scalar is a string, number or bool at the top of metadata, or in a list there. Equal values have equal forms.
 type Scalar struct{ Key, Form string }
 
-// Scalars returns the strings, numbers and bools at the top of metadata, by their keys. Of
+// Scalars returns the strings, numbers and bools at the top of metadata and in lists there, by their keys, each once. Of
 // a key that is there several times the last counts, as for encoding/json.
 func Scalars(metadata []byte) []Scalar {
 	var object map[string]json.RawMessage
@@ -31,10 +32,20 @@ func Scalars(metadata []byte) []Scalar {
 	for key, value := range object {
 		if form, ok := scalarForm(value); ok {
 			all = append(all, Scalar{key, form})
+			continue
+		}
+		var list []json.RawMessage
+		if json.Unmarshal(value, &list) != nil {
+			continue
+		}
+		for _, element := range list {
+			if form, ok := scalarForm(element); ok {
+				all = append(all, Scalar{key, form})
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Scalar) int { return strings.Compare(a.Key, b.Key) })
-	return all
+	slices.SortFunc(all, func(a, b Scalar) int { return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Form, b.Form)) })
+	return slices.Compact(all)
 }
 
 // Scalar returns the value that is looked for; false if it is no string, number or bool.

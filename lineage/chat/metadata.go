@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,8 +11,8 @@ import (
 type MetadataFilter struct {
 	// Key is the path to the value: the keys of nested objects, with dots between.
 	Key string `json:"key"`
-	// Value is a string, number or bool that must be there, or nil: then there must
-	// be null or nothing.
+	// Value is a string, number or bool that must be there, by itself or in a list, or nil: then
+	// there must be null or nothing.
 	Value any `json:"value"`
 }
 
@@ -31,7 +32,14 @@ func (f MetadataFilter) Matches(metadata json.RawMessage) bool {
 		return f.Value == nil
 	}
 	wanted, err := json.Marshal(f.Value)
-	return err == nil && sameJSON(at, wanted)
+	if err != nil || f.Value == nil {
+		return false
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(at, &list) == nil {
+		return slices.ContainsFunc(list, func(element json.RawMessage) bool { return sameJSON(element, wanted) })
+	}
+	return sameJSON(at, wanted)
 }
 
 func (f MetadataFilter) check() error {

@@ -6,10 +6,10 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// hasMetadata looks for the last key of a path anywhere in the metadata.
+// hasMetadata looks for the value under the last key of a path, anywhere in the metadata, and in lists.
 func hasMetadata(parameter func() string) string {
-	return `EXISTS (SELECT 1 FROM json_tree(CASE WHEN json_valid("metadata") THEN "metadata" ELSE 'null' END) AS t WHERE t."key" = ` + parameter() +
-		` AND t."type" IN (` + parameter() + `, ` + parameter() + `) AND (t."atom" = ` + parameter() +
+	return `EXISTS (SELECT 1 FROM json_tree(CASE WHEN json_valid("metadata") THEN "metadata" ELSE 'null' END) AS t WHERE (t."key" = ` + parameter() +
+		` OR typeof(t."key") = 'integer') AND t."type" IN (` + parameter() + `, ` + parameter() + `) AND (t."atom" = ` + parameter() +
 		` OR t."atom" BETWEEN ` + parameter() + ` AND ` + parameter() + `))`
 }
 

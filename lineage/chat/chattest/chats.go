@@ -214,6 +214,8 @@ func testMetadataFilter(t *testing.T, s *store) {
 		"null":   `{"archived":null,"nested":7,"big":9007199254740993}`,
 		"quote":  `{"tag":"it's \"so\""}`,
 		"bare":   "",
+		"list":   `{"tags":["support","billing",2.50,true,null,["deep"]],"nested":{"tags":["inner"]},"archived":[false]}`,
+		"list 2": `{"tags":["support","support"]}`,
 	} {
 		c := chat.Chat{ID: id, UserID: "ada"}
 		if metadata != "" {
@@ -228,8 +230,8 @@ func testMetadataFilter(t *testing.T, s *store) {
 		want  []string
 	}{
 		{"archived", true, []string{"yes"}},
-		{"archived", false, []string{"no"}},
-		{"archived", nil, []string{"nested", "null", "quote", "bare"}},
+		{"archived", false, []string{"no", "list"}},
+		{"archived", nil, []string{"nested", "null", "quote", "bare", "list 2"}},
 		{"archived", "true", nil},
 		{"archived", 1, nil},
 		{"n", 1, []string{"yes"}},
@@ -249,6 +251,15 @@ func testMetadataFilter(t *testing.T, s *store) {
 		{"big", int64(9007199254740993), []string{"null"}},
 		{"big", int64(9007199254740992), nil},
 		{"missing", "v", nil},
+		{"tags", "support", []string{"list", "list 2"}},
+		{"tags", "billing", []string{"list"}},
+		{"tags", "Billing", nil},
+		{"tags", 2.5, []string{"list"}},
+		{"tags", true, []string{"list"}},
+		{"tags", "deep", nil},
+		{"tags", nil, []string{"yes", "no", "nested", "null", "quote", "bare"}},
+		{"nested.tags", "inner", []string{"list"}},
+		{"nested.tags", "support", nil},
 	} {
 		got := s.list(chat.ListOptions{Metadata: []chat.MetadataFilter{{Key: test.key, Value: test.value}}})
 		require.ElementsMatch(t, test.want, got, "%s = %v", test.key, test.value)
