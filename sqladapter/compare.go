@@ -348,8 +348,10 @@ func sameValue(want, got any, isJSON bool) bool {
 	if a == b || !isJSON {
 		return a == b
 	}
-	return chat.Message{Data: json.RawMessage(a)}.Same(chat.Message{Data: json.RawMessage(b)})
+	return sameJSON(json.RawMessage(a), json.RawMessage(b))
 }
+
+func sameJSON(a, b json.RawMessage) bool { return chat.Message{Data: a}.Same(chat.Message{Data: b}) }
 
 // comparedPage is how many ids are looked at together for rows that should not be
 // there.

@@ -95,6 +95,14 @@ func (v *view) chatID() any {
 	return chat.IDOfThread(v.record)
 }
 
+// metadata is that of the thread: chats has its value only, on some databases.
+func (v *view) metadata() any {
+	if v.record == nil {
+		return nil
+	}
+	return v.w.DB.bytesText(v.record.Metadata)
+}
+
 // look finds what the scope sees: all of it, or what changed contexts see that was
 // not there.
 func (v *view) look(ctx context.Context) error {
@@ -258,7 +266,7 @@ func (w *projection) grow(ctx context.Context, s *scope) error {
 func (v *view) writeChat(ctx context.Context) error {
 	b := &v.w.batch
 	if v.fresh {
-		b.add(tables.Scopes, v.key, v.chatID())
+		b.add(tables.Scopes, v.key, v.chatID(), v.metadata())
 	}
 	if v.record == nil {
 		return nil
@@ -282,7 +290,8 @@ func (v *view) writeChat(ctx context.Context) error {
 		b.add(tables.Chats, c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt)
 		return nil
 	}
-	b.after = append(b.after, exec(sqlOf[tables.Chats].update, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID))
+	b.after = append(b.after, exec(sqlOf[tables.Chats].update, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID),
+		exec(sqlOf[tables.Scopes].update, v.metadata(), v.key))
 	b.n++
 	return nil
 }
