@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // Chats returns the chats in the database. Any number of stores can be made for a
@@ -23,13 +24,12 @@ func (db *DB) Chats() chat.Store { return &chatStore{db: db} }
 type chatStore struct{ db *DB }
 
 var chatSQL = struct {
-	byID, userOf, insert, touch, hold, update, remove Statement
+	byID, userOf, touch, hold, update, remove         Statement
 	idsOfUser, messageCounts, branchCounts, titles    Statement
 	removeMessages, removeBranches, removeCheckpoints Statement
 }{
 	byID:   `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ?`,
 	userOf: `SELECT "userId" FROM "chats" WHERE "id" = ?`,
-	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
 	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" IN ({list})`,
 	update: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, ` +
@@ -67,17 +67,6 @@ func jsonText(b json.RawMessage) any {
 		return nil
 	}
 	return string(b)
-}
-
-func scanChat(rows *sql.Rows) (chat.Chat, error) {
-	var c chat.Chat
-	var title, metadata sql.NullString
-	err := rows.Scan(&c.ID, &c.UserID, &title, &metadata, &c.CreatedAt, &c.UpdatedAt)
-	c.Title = title.String
-	if metadata.Valid {
-		c.Metadata = json.RawMessage(metadata.String)
-	}
-	return c, err
 }
 
 // all scans every row of a query.
@@ -176,7 +165,7 @@ func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, cr
 			return errUnchanged
 		}
 		at := moment(c.CreatedAt)
-		_, err = conn.Exec(ctx, chatSQL.insert, c.ID, c.UserID, optional(c.Title), jsonText(c.Metadata), at, time.Now().UnixMilli())
+		_, err = conn.Exec(ctx, sqlOf[tables.Chats].insert, c.ID, c.UserID, optional(c.Title), jsonText(c.Metadata), at, time.Now().UnixMilli())
 		if err != nil {
 			return err
 		}

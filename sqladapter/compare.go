@@ -184,14 +184,6 @@ var (
 	projectedTables  = []*tables.Table{tables.Sets, tables.Spans, tables.Usages, tables.Contexts, tables.Values, tables.Users, tables.Blocks}
 )
 
-func messageRows(messages []chat.Message) [][]any {
-	rows := make([][]any, len(messages))
-	for i, m := range messages {
-		rows[i] = []any{m.ID, m.ChatID, optional(m.ParentID), m.Name, optional(m.Type), string(m.Data), m.CreatedAt}
-	}
-	return rows
-}
-
 var compareSQL = struct{ texts, rowTexts Statement }{
 	texts: `SELECT "messageId", "chatId", "name", "content" FROM "messages_fts" WHERE "messageId" IN ({list})`,
 	rowTexts: `SELECT f."messageId", f."chatId", f."name", f."content" FROM "lineage_messages" k ` +

@@ -17,7 +17,6 @@ import (
 
 var scopeSQL = struct {
 	reach, reachOf, moveReach, farthest Statement
-	branchesOf                          Statement
 	removeBranch, removeCheckpoint      Statement
 }{
 	reach:     `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ?`,
@@ -25,7 +24,6 @@ var scopeSQL = struct {
 	moveReach: `UPDATE "lineage_reach" SET "last_seq" = ?, "own" = ? WHERE "scope" = ? AND "run_id" = ?`,
 	farthest:  `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
 
-	branchesOf:       `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ?`,
 	removeBranch:     `DELETE FROM "branches" WHERE "id" = ?`,
 	removeCheckpoint: `DELETE FROM "checkpoints" WHERE "id" = ?`,
 }
@@ -411,28 +409,6 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 	}
 	e.add(&v.w.batch, l.last)
 	return nil
-}
-
-// entry is what a batch says of a run in a scope.
-type entry struct {
-	key, run  string
-	own, last uint64
-	had       bool
-}
-
-// add states in a batch how far the run is there.
-func (e *entry) add(b *batch, last uint64) {
-	if last == e.last {
-		return
-	}
-	e.last = last
-	if !e.had {
-		b.add(tables.Reach, e.key, e.run, last, int64(e.own))
-		e.had = true
-		return
-	}
-	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(e.own), e.key, e.run))
-	b.n++
 }
 
 func (v *view) addMessage(m chat.Message) error {
