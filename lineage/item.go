@@ -199,7 +199,7 @@ func (e *Entry) Contents() []ContentID {
 // note is what is said of a body that is not shown.
 func (e *Entry) note() string {
 	if e.Erased {
-		return "[erased]"
+		return form.Erased
 	}
 	return fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size)
 }

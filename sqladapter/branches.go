@@ -2,19 +2,19 @@ package sqladapter
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 var branchSQL = struct {
 	byID, byName, active, ofChat Statement
 	names                        Statement
-	insert, move                 Statement
+	move                         Statement
 	deactivate, activate         Statement
 }{
 	byID:   `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "id" = ? {kept:branches.chatId}`,
@@ -24,23 +24,13 @@ var branchSQL = struct {
 	ofChat: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
 		`WHERE "chatId" = ? {kept:branches.chatId} ORDER BY "createdAt", "id"`,
 	names:      `SELECT "name" FROM "branches" WHERE "chatId" = ? {kept:branches.chatId}`,
-	insert:     `INSERT INTO "branches" ("id", "chatId", "name", "headMessageId", "isActive", "createdAt") VALUES {rows:6}`,
 	move:       `UPDATE "branches" SET "headMessageId" = ? WHERE "id" = ?`,
 	deactivate: `UPDATE "branches" SET "isActive" = ? WHERE "chatId" = ? AND "isActive" = ?`,
 	activate:   `UPDATE "branches" SET "isActive" = ? WHERE "id" = ?`,
 }
 
-func scanBranch(rows *sql.Rows) (chat.Branch, error) {
-	var b chat.Branch
-	var head sql.NullString
-	err := rows.Scan(&b.ID, &b.ChatID, &b.Name, &head, &b.IsActive, &b.CreatedAt)
-	b.HeadMessageID = chat.Ref(head.String)
-	return b, err
-}
-
 func (c *Conn) insertBranch(ctx context.Context, b chat.Branch) error {
-	_, err := c.Exec(ctx, branchSQL.insert, b.ID, b.ChatID, b.Name, optional(b.HeadMessageID), b.IsActive, b.CreatedAt)
-	return err
+	return c.insert(ctx, sqlOf[tables.Branches].insert, [][]any{branchRow(&b)})
 }
 
 func (c *Conn) branch(ctx context.Context, id string) (*chat.Branch, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // Chats returns the chats in the database. Any number of stores can be made for a
@@ -23,14 +24,13 @@ func (db *DB) Chats() chat.Store { return &chatStore{db: db} }
 type chatStore struct{ db *DB }
 
 var chatSQL = struct {
-	byID, insert, touch, hold, update              Statement
+	byID, touch, hold, update                      Statement
 	idsOfUser, messageCounts, branchCounts, titles Statement
 	removeCheckpoints                              Statement
 }{
-	byID:   `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ? {kept:chats.id}`,
-	insert: `INSERT INTO "chats" ("id", "userId", "title", "metadata", "createdAt", "updatedAt") VALUES {rows:6}`,
-	touch:  `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ? {kept:chats.id}`,
-	hold:   `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" IN ({list})`,
+	byID:  `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" = ? {kept:chats.id}`,
+	touch: `UPDATE "chats" SET "updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ? {kept:chats.id}`,
+	hold:  `UPDATE "chats" SET "updatedAt" = "updatedAt" WHERE "id" IN ({list})`,
 	update: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, ` +
 		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 
@@ -62,17 +62,6 @@ func jsonText(b json.RawMessage) any {
 		return nil
 	}
 	return string(b)
-}
-
-func scanChat(rows *sql.Rows) (chat.Chat, error) {
-	var c chat.Chat
-	var title, metadata sql.NullString
-	err := rows.Scan(&c.ID, &c.UserID, &title, &metadata, &c.CreatedAt, &c.UpdatedAt)
-	c.Title = title.String
-	if metadata.Valid {
-		c.Metadata = json.RawMessage(metadata.String)
-	}
-	return c, err
 }
 
 // all scans every row of a query.
@@ -171,7 +160,7 @@ func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, cr
 			return errUnchanged
 		}
 		at := moment(c.CreatedAt)
-		_, err = conn.Exec(ctx, chatSQL.insert, c.ID, c.UserID, optional(c.Title), jsonText(c.Metadata), at, time.Now().UnixMilli())
+		_, err = conn.Exec(ctx, sqlOf[tables.Chats].insert, c.ID, c.UserID, optional(c.Title), jsonText(c.Metadata), at, time.Now().UnixMilli())
 		if err != nil {
 			return err
 		}

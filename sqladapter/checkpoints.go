@@ -2,29 +2,21 @@ package sqladapter
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"github.com/google/uuid"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 var checkpointSQL = struct {
-	byID, byName, ofChat, insert, move, remove Statement
+	byID, byName, ofChat, remove Statement
 }{
 	byID:   `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "id" = ? {kept:checkpoints.chatId}`,
 	byName: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? AND "name" = ? {kept:checkpoints.chatId}`,
 	ofChat: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? {kept:checkpoints.chatId} ORDER BY "createdAt" DESC, "id"`,
-	insert: `INSERT INTO "checkpoints" ("id", "chatId", "name", "messageId", "createdAt") VALUES {rows:5}`,
-	move:   `UPDATE "checkpoints" SET "messageId" = ?, "createdAt" = ? WHERE "id" = ?`,
 	remove: `DELETE FROM "checkpoints" WHERE "chatId" = ? AND "name" = ? {kept:checkpoints.chatId}`,
-}
-
-func scanCheckpoint(rows *sql.Rows) (chat.Checkpoint, error) {
-	var c chat.Checkpoint
-	err := rows.Scan(&c.ID, &c.ChatID, &c.Name, &c.MessageID, &c.CreatedAt)
-	return c, err
 }
 
 // CreateCheckpoint implements chat.Store.
@@ -52,7 +44,7 @@ func (s *chatStore) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (ch
 		}
 		if known != nil {
 			made.ID = known.ID
-			_, err = c.Exec(ctx, checkpointSQL.move, k.MessageID, k.CreatedAt, known.ID)
+			_, err = c.Exec(ctx, sqlOf[tables.Checkpoints].update, k.MessageID, k.CreatedAt, known.ID)
 			return err
 		}
 		if made.ID == "" {
@@ -74,8 +66,7 @@ func (s *chatStore) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (ch
 }
 
 func (c *Conn) insertCheckpoint(ctx context.Context, k chat.Checkpoint) error {
-	_, err := c.Exec(ctx, checkpointSQL.insert, k.ID, k.ChatID, k.Name, k.MessageID, k.CreatedAt)
-	return err
+	return c.insert(ctx, sqlOf[tables.Checkpoints].insert, [][]any{checkpointRow(&k)})
 }
 
 // Checkpoint implements chat.Store.

@@ -184,14 +184,6 @@ var (
 	projectedTables  = []*tables.Table{tables.Sets, tables.Spans, tables.Usages, tables.Contexts, tables.Values, tables.Users, tables.Blocks}
 )
 
-func messageRows(messages []chat.Message) [][]any {
-	rows := make([][]any, len(messages))
-	for i, m := range messages {
-		rows[i] = []any{m.ID, m.ChatID, optional(m.ParentID), m.Name, optional(m.Type), string(m.Data), m.CreatedAt}
-	}
-	return rows
-}
-
 var compareSQL = struct{ texts, rowTexts Statement }{
 	texts: `SELECT "messageId", "chatId", "name", "content" FROM "messages_fts" WHERE "messageId" IN ({list})`,
 	rowTexts: `SELECT f."messageId", f."chatId", f."name", f."content" FROM "lineage_messages" k ` +
@@ -348,8 +340,10 @@ func sameValue(want, got any, isJSON bool) bool {
 	if a == b || !isJSON {
 		return a == b
 	}
-	return chat.Message{Data: json.RawMessage(a)}.Same(chat.Message{Data: json.RawMessage(b)})
+	return sameJSON(json.RawMessage(a), json.RawMessage(b))
 }
+
+func sameJSON(a, b json.RawMessage) bool { return chat.Message{Data: a}.Same(chat.Message{Data: b}) }
 
 // comparedPage is how many ids are looked at together for rows that should not be
 // there.

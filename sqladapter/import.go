@@ -84,7 +84,7 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 		}
 		if len(chats) == 0 {
 			if contexts {
-				if _, err := db.importValues(ctx, store, "", o, func(err error) { report.problem(o, "", err) }); err != nil {
+				if _, err := db.importValues(ctx, store, "", "", o, func(err error) { report.problem(o, "", err) }); err != nil {
 					return report, err
 				}
 			}
@@ -107,9 +107,16 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 
 func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat, contexts bool, o ImportOptions, report *ImportReport) error {
 	problem := func(err error) { report.problem(o, c.ID, err) }
+	var said *saidReader
+	var err error
+	if contexts {
+		if said, err = db.saidReader(ctx, &c); err != nil {
+			return err
+		}
+	}
 	l := chat.Loading{Chat: c, Problem: problem}
 	var nodes []treeNode
-	err := db.Read(ctx, func(conn *Conn) error {
+	err = db.Read(ctx, func(conn *Conn) error {
 		rows, err := conn.Query(ctx, importSQL.links, c.ID)
 		if nodes, err = all(rows, err, scanNode); err != nil {
 			return err
@@ -124,18 +131,16 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 	if err != nil {
 		return err
 	}
-	if nodes, err = db.withoutReserved(ctx, nodes, &l); err != nil {
+	if said != nil {
+		l.Said = said.read
+	}
+	if nodes, err = db.withoutReserved(ctx, nodes, said, &l); err != nil {
 		return err
 	}
 	ordered, cut := treeOrder(nodes, func(id string, detail string) {
 		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: c.ID, Err: chat.ErrInvalid, Detail: detail})
 	})
 	l.Messages = db.messagesInOrder(ctx, ordered, cut)
-	if contexts {
-		if l.Said, err = db.saidReader(ctx, c.ID); err != nil {
-			return err
-		}
-	}
 	if err := c.Check(); err != nil {
 		problem(err)
 		return nil
@@ -147,10 +152,10 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 	changed := done.Changed
 	if contexts && err == nil {
 		var more bool
-		more, err = db.importContexts(ctx, store, c.ID, problem)
+		more, err = db.importContexts(ctx, store, c.ID, said.thread, problem)
 		changed = changed || more
 		if err == nil {
-			more, err = db.importValues(ctx, store, c.ID, o, problem)
+			more, err = db.importValues(ctx, store, c.ID, said.thread, o, problem)
 			changed = changed || more
 		}
 	}
@@ -166,8 +171,8 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 
 // withoutReserved leaves out the messages of turns in progress: assistant messages
 // without parts that nothing follows, which a program has made a branch's head and has
-// yet to fill. Such a branch ends before them.
-func (db *DB) withoutReserved(ctx context.Context, nodes []treeNode, l *chat.Loading) ([]treeNode, error) {
+// yet to fill. Such a branch ends before them. What a store said is no such message.
+func (db *DB) withoutReserved(ctx context.Context, nodes []treeNode, said *saidReader, l *chat.Loading) ([]treeNode, error) {
 	parents, continued := make(map[string]chat.Ref, len(nodes)), make(map[string]bool)
 	for _, n := range nodes {
 		parents[n.id] = chat.Ref(n.parent)
@@ -175,7 +180,7 @@ func (db *DB) withoutReserved(ctx context.Context, nodes []treeNode, l *chat.Loa
 	}
 	var heads []string
 	for _, b := range l.Branches {
-		if b.HeadMessageID != "" && !continued[string(b.HeadMessageID)] {
+		if b.HeadMessageID != "" && !continued[string(b.HeadMessageID)] && said.spanOf(string(b.HeadMessageID)) == "" {
 			heads = append(heads, string(b.HeadMessageID))
 		}
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 var importContextSQL = struct {
-	ofChat, messageAt Statement
+	ofThread, messageAt Statement
 }{
-	ofChat: `SELECT "id", "parent_context_id", "thread_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
-		`"overrides", "metadata", "created_at" FROM "contexts" WHERE "chat_id" = ? ORDER BY "created_at", "id"`,
+	ofThread: `SELECT "id", "parent_context_id", "thread_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
+		`"overrides", "metadata", "created_at" FROM "contexts" WHERE "thread_id" = ? ORDER BY "created_at", "id"`,
 	messageAt: `SELECT m."id" FROM "message_usages" u JOIN "messages" m ON m."id" = u."source_id" ` +
 		`WHERE u."span_id" = ? AND u."lookup" > 0 AND m."chatId" = ?`,
 }
@@ -48,10 +48,10 @@ func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
 
 // importContexts brings the contexts of a chat that is there, and reports whether
 // there was anything new.
-func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID string, problem func(error)) (changed bool, err error) {
+func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, thread string, problem func(error)) (changed bool, err error) {
 	var rows []storedContext
 	err = db.Read(ctx, func(c *Conn) error {
-		found, err := c.Query(ctx, importContextSQL.ofChat, chatID)
+		found, err := c.Query(ctx, importContextSQL.ofThread, thread)
 		rows, err = all(found, err, scanContext)
 		return err
 	})
@@ -86,10 +86,14 @@ func (db *DB) loadingContext(ctx context.Context, chatID string, row storedConte
 			return l, err
 		}
 	}
-	if l.Base, err = db.messageAt(ctx, chatID, row.thread.String, row.base); err != nil {
+	if l.Tip, err = db.messageAt(ctx, chatID, row.thread.String, row.tip); err != nil {
 		return l, err
 	}
-	if l.Tip, err = db.messageAt(ctx, chatID, row.thread.String, row.tip); err != nil {
+	l.Base, err = db.messageAt(ctx, chatID, row.thread.String, row.base)
+	if errors.Is(err, chat.ErrNotFound) {
+		l.Base, err = l.Tip, nil // it moved away from there, and no history of the chat has that any more
+	}
+	if err != nil {
 		return l, err
 	}
 	if row.prompt.Valid {

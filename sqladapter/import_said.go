@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -23,7 +25,7 @@ import (
 var saidSQL = struct {
 	threadOf, ownSpans, blocks Statement
 }{
-	threadOf: `SELECT "scope" FROM "lineage_scopes" WHERE "chat_id" = ?`,
+	threadOf: `SELECT "scope", "metadata" FROM "lineage_scopes" WHERE "scope" IN (?, ?) AND "chat_id" = ?`,
 	ownSpans: `SELECT u."source_id", u."span_id" FROM "lineage_reach" r ` +
 		`JOIN "spans" s ON s."run_id" = r."run_id" AND s."seq" <= r."last_seq" JOIN "message_usages" u ON u."span_id" = s."id" ` +
 		`WHERE r."scope" = ? AND r."own" > 0 AND (r."own" = 1 OR s."seq" < r."own") AND u."lookup" > 0 ORDER BY u."lookup"`,
@@ -31,24 +33,27 @@ var saidSQL = struct {
 		`CASE WHEN "size" <= ? THEN "body" END AS "body" FROM "content_blocks" WHERE "id" IN ({list})`,
 }
 
-// saidReader returns what reads what messages of a chat are made of.
-func (db *DB) saidReader(ctx context.Context, chatID string) (func(context.Context, []chat.Message) ([]*chat.Said, error), error) {
+// saidReader returns what reads what messages of a chat are made of. It gives the chat the metadata
+// that the store had, unless another program changed them.
+func (db *DB) saidReader(ctx context.Context, of *chat.Chat) (*saidReader, error) {
 	r := &saidReader{db: db, own: make(map[string]string)}
 	err := db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, saidSQL.threadOf, chatID)
-		thread, err := first(rows, err, scanString)
-		if err != nil || thread == nil {
+		var metadata sql.NullString
+		known, err := c.Get(ctx, saidSQL.threadOf, []any{of.ID, write.SourceThread(of.ID).String(), of.ID}, &r.thread, &metadata)
+		if err != nil || !known {
 			return err
 		}
-		r.thread = *thread
-		rows, err = c.Query(ctx, saidSQL.ownSpans, r.thread)
+		if is := json.RawMessage(metadata.String); metadata.Valid && sameJSON(db.cleanJSON(is), of.Metadata) {
+			of.Metadata = is
+		}
+		rows, err := c.Query(ctx, saidSQL.ownSpans, r.thread)
 		own, err := all(rows, err, scanLink)
 		for _, l := range own { // of versions the latest comes last
 			r.own[l.id] = l.parent
 		}
 		return err
 	})
-	return r.read, err
+	return r, err
 }
 
 type saidReader struct {
@@ -59,11 +64,14 @@ type saidReader struct {
 
 // spanOf returns the span that a message is, empty if it is none: another program added it.
 func (r *saidReader) spanOf(id string) string {
+	if r == nil || r.thread == "" {
+		return ""
+	}
 	if span, ok := r.own[id]; ok {
 		return span
 	}
-	span, ok := strings.CutPrefix(id, r.thread+"/")
-	if !ok || r.thread == "" {
+	span, _ := strings.CutPrefix(id, r.thread+"/")
+	if span == id {
 		return ""
 	}
 	return span

@@ -16,12 +16,11 @@ var importValueSQL = struct {
 }{
 	named: `SELECT "scope", "owner", "key", "value", "content_id", "set_at", "seen_span_id", '' AS "thread" FROM "lineage_values" ` +
 		`WHERE "scope" IN ('store', 'application', 'user') ORDER BY "commit_number", "id"`,
-	ofThread: `SELECT v."scope", v."owner", v."key", v."value", v."content_id", v."set_at", v."seen_span_id", s."scope" AS "thread" ` +
-		`FROM "lineage_scopes" s JOIN "lineage_values" v ON v."scope" = 'thread' AND v."owner" = s."scope" ` +
-		`WHERE s."chat_id" = ? ORDER BY v."commit_number", v."id"`,
+	ofThread: `SELECT "scope", "owner", "key", "value", "content_id", "set_at", "seen_span_id", "owner" AS "thread" FROM "lineage_values" ` +
+		`WHERE "scope" = 'thread' AND "owner" = ? ORDER BY "commit_number", "id"`,
 	ofContexts: `SELECT v."scope", v."owner", v."key", v."value", v."content_id", v."set_at", v."seen_span_id", c."thread_id" ` +
 		`FROM "contexts" c JOIN "lineage_values" v ON v."scope" = 'context' AND v."owner" = c."id" ` +
-		`WHERE c."chat_id" = ? ORDER BY v."commit_number", v."id"`,
+		`WHERE c."thread_id" = ? ORDER BY v."commit_number", v."id"`,
 }
 
 // storedValue is a row of lineage_values.
@@ -39,7 +38,7 @@ func scanValue(rows *sql.Rows) (v storedValue, err error) {
 
 // importValues brings the values of a chat and its contexts or, with no chat, of the store, of
 // applications and of users. It reports whether there was anything new.
-func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID string, o ImportOptions, problem func(error)) (changed bool, err error) {
+func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, thread string, o ImportOptions, problem func(error)) (changed bool, err error) {
 	var rows []storedValue
 	err = db.Read(ctx, func(c *Conn) error {
 		rows = nil
@@ -49,7 +48,7 @@ func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID str
 			}
 			var args []any
 			if chatID != "" {
-				args = []any{chatID}
+				args = []any{thread}
 			}
 			found, err := c.Query(ctx, s, args...)
 			some, err := all(found, err, scanValue)

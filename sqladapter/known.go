@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // What the database knows of a message beyond its row is in lineage_messages: what
@@ -119,11 +120,7 @@ func (c *Conn) insertMessages(ctx context.Context, messages []chat.Message) erro
 	if err != nil {
 		return err
 	}
-	rows := make([][]any, len(messages))
-	for i, m := range messages {
-		rows[i] = []any{m.ID, m.ChatID, optional(m.ParentID), m.Name, optional(m.Type), string(m.Data), m.CreatedAt}
-	}
-	if err := c.insert(ctx, messageSQL.insert, rows); err != nil {
+	if err := c.insert(ctx, sqlOf[tables.Messages].insert, messageRows(messages)); err != nil {
 		return err
 	}
 	if err := c.insertOrigins(ctx, messages); err != nil {

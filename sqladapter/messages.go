@@ -3,7 +3,6 @@ package sqladapter
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"iter"
 
@@ -11,7 +10,7 @@ import (
 )
 
 var messageSQL = struct {
-	byID, byIDs, chatsOf, children, chain, links, ofChat, insert Statement
+	byID, byIDs, chatsOf, children, chain, links, ofChat Statement
 }{
 	byID: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
@@ -30,7 +29,6 @@ var messageSQL = struct {
 	ofChat: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
 		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."chatId" = ? {kept:m.chatId}`,
-	insert: `INSERT INTO "messages" ("id", "chatId", "parentId", "name", "type", "data", "createdAt") VALUES {rows:7}`,
 }
 
 // chainStep is how much of a chain one statement walks.
@@ -38,16 +36,6 @@ const chainStep = 10_000
 
 // chainBatch is how many messages of a chain are read at once.
 const chainBatch = 200
-
-func scanMessage(rows *sql.Rows) (chat.Message, error) {
-	var m chat.Message
-	var parent, kind, user, model, source, derived sql.NullString
-	var data string
-	err := rows.Scan(&m.ID, &m.ChatID, &parent, &m.Name, &kind, &data, &m.CreatedAt, &user, &model, &source, &derived)
-	m.ParentID, m.Type, m.Data = chat.Ref(parent.String), kind.String, json.RawMessage(data)
-	m.Origin = chat.Origin{UserID: user.String, ModelID: model.String, SourceID: source.String, DerivedFrom: derived.String}
-	return m, err
-}
 
 // link is a message and its parent.
 type link struct{ id, parent string }

@@ -6,27 +6,16 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // Who said a message is in lineage_origins, where the message states it.
 
 var originSQL = struct {
-	insert, remove, removeOfChat Statement
+	remove, removeOfChat Statement
 }{
-	insert:       `INSERT INTO "lineage_origins" ("messageId", "userId", "modelId", "sourceId", "derivedFrom") VALUES {rows:5}`,
 	remove:       `DELETE FROM "lineage_origins" WHERE "messageId" IN ({list})`,
 	removeOfChat: `DELETE FROM "lineage_origins" WHERE "messageId" IN (SELECT m."id" {exactly} FROM "messages" m WHERE m."chatId" = ?)`,
-}
-
-// originRows returns the rows of the messages that state an origin.
-func originRows(messages []chat.Message) [][]any {
-	var rows [][]any
-	for _, m := range messages {
-		if o := m.Origin; o != (chat.Origin{}) {
-			rows = append(rows, []any{m.ID, optional(o.UserID), optional(o.ModelID), optional(o.SourceID), optional(o.DerivedFrom)})
-		}
-	}
-	return rows
 }
 
 // insertOrigins inserts the origins of messages that were added just now.
@@ -40,7 +29,7 @@ func (c *Conn) insertOrigins(ctx context.Context, messages []chat.Message) error
 			return err
 		}
 	}
-	return c.insert(ctx, originSQL.insert, originRows(messages))
+	return c.insert(ctx, sqlOf[tables.Origins].insert, originRows(messages))
 }
 
 // mustKnowSources refuses messages that were derived from a message that is not in the chat.

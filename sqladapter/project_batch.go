@@ -68,22 +68,6 @@ type step func(ctx context.Context, c *Conn) error
 // most is how many bytes of rows a transaction takes, about.
 const most = 8 << 20
 
-// tableSQL has the statements of a table.
-type tableSQL struct{ insert, rows, of, known, update, page, count Statement }
-
-// sqlOf has the statements of the tables of a projection.
-var sqlOf = statementsOf(tables.All)
-
-func statementsOf(list []*tables.Table) map[*tables.Table]tableSQL {
-	all := make(map[*tables.Table]tableSQL, len(list))
-	for _, t := range list {
-		all[t] = tableSQL{
-			Statement(t.Insert()), Statement(t.Select()), Statement(t.SelectOf()), Statement(t.Known()), Statement(t.Update()), Statement(t.Page()), Statement(t.Count()),
-		}
-	}
-	return all
-}
-
 var batchSQL = struct{ setParent Statement }{
 	setParent: `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
 }
@@ -249,4 +233,26 @@ func (c *Conn) has(ctx context.Context, known Statement, ids []string) (map[stri
 		}
 	}
 	return has, nil
+}
+
+// entry is what a batch says of a run in a scope.
+type entry struct {
+	key, run  string
+	own, last uint64
+	had       bool
+}
+
+// add states in a batch how far the run is there.
+func (e *entry) add(b *batch, last uint64) {
+	if last == e.last {
+		return
+	}
+	e.last = last
+	if !e.had {
+		b.add(tables.Reach, e.key, e.run, last, int64(e.own))
+		e.had = true
+		return
+	}
+	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(e.own), e.key, e.run))
+	b.n++
 }

@@ -329,14 +329,6 @@ func (v *view) writeNames(ctx context.Context) error {
 	return nil
 }
 
-func branchRow(b *chat.Branch) []any {
-	return []any{b.ID, b.ChatID, b.Name, optional(b.HeadMessageID), b.IsActive, b.CreatedAt}
-}
-
-func checkpointRow(c *chat.Checkpoint) []any {
-	return []any{c.ID, c.ChatID, c.Name, c.MessageID, c.CreatedAt}
-}
-
 // replaceNames makes the rows of a table of names what they should be. Old rows are by their
 // ids; the name is the third column.
 func (v *view) replaceNames(t *tables.Table, remove Statement, rows [][]any, old map[string][]any) {
@@ -415,11 +407,10 @@ func (v *view) writtenNames(ctx context.Context) (branches []chat.Branch, checkp
 	}
 	id := chat.IDOfThread(v.record)
 	err = v.w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, scopeSQL.branchesOf, id)
-		if branches, err = all(rows, err, scanBranch); err != nil {
+		if branches, err = c.branches(ctx, id); err != nil {
 			return err
 		}
-		rows, err = c.Query(ctx, checkpointSQL.ofChat, id)
+		rows, err := c.Query(ctx, checkpointSQL.ofChat, id)
 		checkpoints, err = all(rows, err, scanCheckpoint)
 		return err
 	})

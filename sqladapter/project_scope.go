@@ -17,7 +17,6 @@ import (
 
 var scopeSQL = struct {
 	reach, reachOf, moveReach, farthest Statement
-	branchesOf                          Statement
 	removeBranch, removeCheckpoint      Statement
 }{
 	reach:     `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ?`,
@@ -25,7 +24,6 @@ var scopeSQL = struct {
 	moveReach: `UPDATE "lineage_reach" SET "last_seq" = ?, "own" = ? WHERE "scope" = ? AND "run_id" = ?`,
 	farthest:  `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
 
-	branchesOf:       `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" WHERE "chatId" = ?`,
 	removeBranch:     `DELETE FROM "branches" WHERE "id" = ?`,
 	removeCheckpoint: `DELETE FROM "checkpoints" WHERE "id" = ?`,
 }
@@ -93,6 +91,14 @@ func (v *view) chatID() any {
 		return nil
 	}
 	return chat.IDOfThread(v.record)
+}
+
+// metadata is that of the thread: chats has its value only, on some databases.
+func (v *view) metadata() any {
+	if v.record == nil {
+		return nil
+	}
+	return v.w.DB.bytesText(v.record.Metadata)
 }
 
 // look finds what the scope sees: all of it, or what changed contexts see that was
@@ -258,7 +264,7 @@ func (w *projection) grow(ctx context.Context, s *scope) error {
 func (v *view) writeChat(ctx context.Context) error {
 	b := &v.w.batch
 	if v.fresh {
-		b.add(tables.Scopes, v.key, v.chatID())
+		b.add(tables.Scopes, v.key, v.chatID(), v.metadata())
 	}
 	if v.record == nil {
 		return nil
@@ -282,7 +288,8 @@ func (v *view) writeChat(ctx context.Context) error {
 		b.add(tables.Chats, c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt)
 		return nil
 	}
-	b.after = append(b.after, exec(sqlOf[tables.Chats].update, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID))
+	b.after = append(b.after, exec(sqlOf[tables.Chats].update, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID),
+		exec(sqlOf[tables.Scopes].update, v.metadata(), v.key))
 	b.n++
 	return nil
 }
@@ -402,28 +409,6 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 	}
 	e.add(&v.w.batch, l.last)
 	return nil
-}
-
-// entry is what a batch says of a run in a scope.
-type entry struct {
-	key, run  string
-	own, last uint64
-	had       bool
-}
-
-// add states in a batch how far the run is there.
-func (e *entry) add(b *batch, last uint64) {
-	if last == e.last {
-		return
-	}
-	e.last = last
-	if !e.had {
-		b.add(tables.Reach, e.key, e.run, last, int64(e.own))
-		e.had = true
-		return
-	}
-	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(e.own), e.key, e.run))
-	b.n++
 }
 
 func (v *view) addMessage(m chat.Message) error {

@@ -190,10 +190,40 @@ func (r *Reader) Original(ctx context.Context, m *Message) ([]byte, error) {
 	if m.Size() > MostMessage {
 		return nil, fmt.Errorf("%w: these have %d bytes", ErrMismatch, m.Size())
 	}
+	return r.join(ctx, m, func(p *Stored) ([]byte, error) { return r.Body(ctx, p) })
+}
+
+// Left returns what is left of a message of which something was erased: the JSON that it was given as,
+// with Erased for each text that was erased and null for any other value; nil if nothing is
+// left that was said.
+func (r *Reader) Left(ctx context.Context, m *Message) ([]byte, error) {
+	left := 0
+	body := func(p *Stored) ([]byte, error) {
+		b, err := r.Body(ctx, p)
+		switch {
+		case errors.Is(err, backend.ErrErased) && p.JSON:
+			return []byte("null"), nil
+		case errors.Is(err, backend.ErrErased):
+			return []byte(Erased), nil
+		}
+		left++
+		return b, err
+	}
+	if !m.formed || m.form == nil || m.Size() > MostMessage {
+		return nil, nil
+	}
+	whole, err := r.join(ctx, m, body)
+	if left == 0 {
+		return nil, err
+	}
+	return whole, err
+}
+
+// join puts a message with a form together.
+func (r *Reader) join(ctx context.Context, m *Message, body func(*Stored) ([]byte, error)) (_ []byte, err error) {
 	bodies := make([][]byte, len(m.Pieces))
 	for i := range m.Pieces {
-		var err error
-		if bodies[i], err = r.Body(ctx, &m.Pieces[i]); err != nil {
+		if bodies[i], err = body(&m.Pieces[i]); err != nil {
 			return nil, err
 		}
 	}

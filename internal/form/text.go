@@ -9,6 +9,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// Erased stands for a text that was erased.
+const Erased = "[erased]"
+
 // Text returns what a message says, for people and models to read: its texts, a line for each
 // call of a tool and for what came of it, and a note in brackets for files. Data is not said,
 // unless there is nothing else.
@@ -44,7 +47,7 @@ func (p *Stored) tell(b *strings.Builder) {
 	body := string(p.Body)
 	switch {
 	case p.Erased:
-		body = "[erased]"
+		body = Erased
 	case p.Kind == structure.FilePiece && !isAddress(body), p.Body == nil && p.Size > 0:
 		body = fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size)
 	case p.JSON && rawjson.IsString(p.Body):

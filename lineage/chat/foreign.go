@@ -98,7 +98,7 @@ func (s state) sees(ctx context.Context, t *structure.Thread, at structure.SpanR
 }
 
 // data returns what a span says as the JSON of a message: as it was given, if it is one
-// message of JSON, else as text and files. It is null if some of a message was erased.
+// message of JSON, else as text and files. What was erased is marked: see Message.Data.
 func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
 	type part struct {
 		Type      string `json:"type"`
@@ -108,7 +108,7 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 		URL       string `json:"url,omitempty"`
 	}
 	usages := step.Span.Usages
-	parts := []part{}
+	parts, erased := []part{}, 0
 	for i := 0; i < len(usages); i = form.End(usages, i) {
 		u := &usages[i]
 		mediaType := u.Type
@@ -126,20 +126,26 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 			parts = append(parts, part{Type: "file", MediaType: mediaType, Filename: name, URL: "lineage:content/" + u.Content.String()})
 			continue
 		}
-		body, err := r.body(ctx, step, i)
+		body, left, err := r.body(ctx, step, i)
 		if errors.Is(err, form.ErrMismatch) {
+			left = true
 			body, mediaType, err = r.pieces(ctx, step, i)
 		}
 		if err != nil {
 			return nil, err
 		}
 		switch {
+		case !left:
+			erased, body = erased+1, []byte(form.Erased)
 		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && json.Valid(body):
 			return body, nil
 		case mediaType == content.TypeJSON && json.Valid(body):
 			body = []byte(form.Text(body, u.Role))
 		}
 		parts = append(parts, part{Type: "text", Text: string(body)})
+	}
+	if erased == len(parts) {
+		return json.RawMessage("null"), nil
 	}
 	return json.Marshal(struct {
 		ID    string `json:"id"`

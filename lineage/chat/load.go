@@ -308,7 +308,8 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 	}
 	known, err := Tell(ctx, in.from, step.Span.Usages, step.Blocks, m.ID)
 	known.ChatID, known.ParentID = m.ChatID, m.ParentID
-	if same := m.Same(known) || string(known.Data) == "null"; same || err != nil || s.from.Said == nil {
+	erased := string(known.Data) == "null" || slices.ContainsFunc(step.Blocks, (*structure.Block).Gone)
+	if same := erased || m.Same(known); same || err != nil || s.from.Said == nil {
 		return same, err
 	}
 	// Databases do not keep all data as they are.

@@ -15,7 +15,8 @@ type Message struct {
 	Name string `json:"name"`
 	// Type is TypeMessage, another type, or empty.
 	Type string `json:"type,omitempty"`
-	// Data is any JSON. A message that was erased has null.
+	// Data is any JSON. In a message of which a part was erased, "[erased]" stands for a text and
+	// null for any other value. One of which nothing is left has null.
 	Data json.RawMessage `json:"data"`
 	// CreatedAt is in Unix milliseconds; 0 in a new message is now.
 	CreatedAt int64 `json:"createdAt"`

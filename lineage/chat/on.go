@@ -20,7 +20,7 @@ import (
 // such as an agent that uses the library, show too. Those without an id of their own, and
 // those that a thread shares with another, have ids that follow from the thread and the
 // span. An id that messages of several threads have leads to any of them where no chat is
-// named. Bodies that were erased read as null. It cannot search: see OnSearchable.
+// named. What was erased reads as Message.Data says. It cannot search: see OnSearchable.
 func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
 
 // OnSearchable is On with something to search the chats with. Package

@@ -132,21 +132,23 @@ func (r *reading) tell(ctx context.Context, step *backend.Step, id string) (Mess
 	return m, nil
 }
 
-// body returns what was given for the message that begins with usage i of a step, null if
-// some of it was erased. The caller may keep and change it.
-func (r *reading) body(ctx context.Context, step *backend.Step, i int) (json.RawMessage, error) {
+// body returns what was given for the message that begins with usage i of a step. If some of it
+// was erased, that is what is left, and left says whether anything is. The caller may keep and
+// change it.
+func (r *reading) body(ctx context.Context, step *backend.Step, i int) (body json.RawMessage, left bool, err error) {
 	m, err := r.messages.Message(ctx, step, i)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	body, err := r.messages.Original(ctx, m)
+	body, err = r.messages.Original(ctx, m)
 	if errors.Is(err, lineage.ErrErased) {
-		return json.RawMessage("null"), nil
+		body, err = r.messages.Left(ctx, m)
+		return body, body != nil, err
 	}
 	if err == nil && step.Span.Usages[i].Form.IsZero() {
 		body = bytes.Clone(body)
 	}
-	return body, err
+	return body, true, err
 }
 
 // kind is the metadata of a message's usage, which only messages of an unusual

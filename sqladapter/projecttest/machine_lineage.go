@@ -24,7 +24,7 @@ func (m *machine) keep(c *lineage.Context, err error) error {
 }
 
 func (m *machine) newThread(t *rapid.T) error {
-	thread, err := m.store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Title: "thread"})
+	thread, err := m.store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Title: "thread", Metadata: []byte(`{"b": 1.0, "a":[ ], "b":"\u00e9"}`)})
 	if err != nil {
 		return err
 	}

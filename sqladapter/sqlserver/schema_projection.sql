@@ -15,7 +15,8 @@ CREATE TABLE [lineage_projection] (
 -- What has been brought. A scope is a thread, or a context that is in none.
 CREATE TABLE [lineage_scopes] (
   [scope] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
-  [chat_id] NVARCHAR(MAX) -- of a thread
+  [chat_id] NVARCHAR(MAX), -- of a thread
+  [metadata] NVARCHAR(MAX) -- of that, as the store has it
 );
 
 -- Of each run that a scope sees, the last span that is here, and which messages of the

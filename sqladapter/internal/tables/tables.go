@@ -36,13 +36,13 @@ var (
 	Usages = New("message_usages", 1, "id content_id role created_at span_id place kind name revision content_type source_id metadata "+
 		"origin_kind origin_user_id origin_model_id origin_source_id origin_parent_id piece opaque form_id extras lookup metadata_id").of("span_id")
 	Contexts = New("contexts", 2, "id parent_context_id tip_span_id summary_text summary_embedding system_prompt_override model_override created_at "+
-		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata").of("chat_id")
+		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata")
 	Values = New("lineage_values", 1, "id scope owner key value content_id latest set_at commit_number seen_span_id")
 )
 
 // The tables that say what has been projected.
 var (
-	Scopes  = New("lineage_scopes", 1, "scope chat_id")
+	Scopes  = New("lineage_scopes", 2, "scope chat_id metadata")
 	Reach   = New("lineage_reach", 1, "scope run_id last_seq own")
 	Pins    = New("lineage_pins", 1, "id scope run_id seq")
 	Erased  = New("lineage_erased", 1, "content_id")

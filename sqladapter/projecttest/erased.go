@@ -1,0 +1,76 @@
+package projecttest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// testErasedPieces erases a part of a message and its metadata: no row has them any more, the
+// message says where something is missing, and what was left is found.
+func (s *suite) testErasedPieces(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "c", UserID: "ann", Keep: true})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = main.Extend(bg, lineage.Item{
+		Role: "user", Type: content.TypeJSON, SourceID: "m", Metadata: []byte(`{"title":"wombat"}`),
+		Body: []byte(`{"role":"user","content":[{"type":"text","text":"quagga one"},{"type":"text","text":"zebra two"},{"type":"file","filename":"wombat.pdf","file_data":"AAAA"}]}`),
+	})
+	require.NoError(t, err)
+	s.project(t, store, db)
+	everything := func() string {
+		var all strings.Builder
+		for _, rows := range dump(t, place, false) {
+			for _, row := range rows {
+				all.WriteString(row)
+			}
+		}
+		return strings.ToLower(all.String())
+	}
+	hex := func(text string) string { return fmt.Sprintf("%x", text) }
+	for _, text := range []string{"quagga", hex("quagga"), hex(`{"title":"wombat"}`), hex("wombat.pdf")} {
+		require.Contains(t, everything(), text)
+	}
+	entries, err := main.All(bg)
+	require.NoError(t, err)
+	for _, text := range []string{"quagga one", "wombat.pdf", `{"title":"wombat"}`} {
+		id := content.Sum([]byte(text))
+		require.Contains(t, entries[0].Contents(), id)
+		require.NoError(t, store.Erase(bg, id))
+	}
+	s.project(t, store, db)
+	for _, text := range []string{"quagga", "wombat"} {
+		require.NotContains(t, everything(), text)
+		require.NotContains(t, everything(), hex(text))
+	}
+	require.Equal(t, 3, count(t, place, `SELECT COUNT(*) FROM "content_blocks" WHERE "erased" = 1`))
+	m, err := db.Chats().Message(bg, "m")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"role":"user","content":[{"type":"text","text":"[erased]"},{"type":"text","text":"zebra two"},{"type":"file","filename":"[erased]","file_data":"AAAA"}]}`, string(m.Data))
+	found, err := db.Chats().SearchMessages(bg, "c", "zebra", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	require.Empty(t, differences(t, store, db))
+
+	other := newStore(t)
+	s.doImport(t, db, other)
+	is, err := chat.On(other).Message(bg, "m")
+	require.NoError(t, err)
+	require.JSONEq(t, string(m.Data), string(is.Data))
+	_, _, err = other.Put(bg, strings.NewReader("quagga one"), lineage.BlockOptions{Type: content.TypeText})
+	require.NoError(t, err)
+	is, err = chat.On(other).Message(bg, "m")
+	require.NoError(t, err)
+	require.Contains(t, string(is.Data), "quagga one", "the message knows what it is made of")
+}
