@@ -27,7 +27,9 @@ func TestLoose(t *testing.T) {
 			require.NoError(t, err)
 			defer db.Close()
 			s := db.Chats()
-			said := func(id string) chat.Message { return chat.Message{ID: id, ChatID: "sp1", Name: "user", Data: []byte(`"x"`)} }
+			said := func(id string) chat.Message {
+				return chat.Message{ID: id, ChatID: "sp1", Name: "user", Data: []byte(`"x"`)}
+			}
 
 			_, err = s.CreateChat(ctx, chat.Chat{ID: "sp1", UserID: "ada"})
 			require.NoError(t, err)
