@@ -35,7 +35,11 @@ func (c *Conn) insertBranch(ctx context.Context, b chat.Branch) error {
 
 func (c *Conn) branch(ctx context.Context, id string) (*chat.Branch, error) {
 	rows, err := c.Query(ctx, branchSQL.byID, id)
-	return first(rows, err, scanBranch)
+	found, err := first(rows, err, scanBranch)
+	if found == nil || found.ID != id {
+		return nil, err
+	}
+	return found, err
 }
 
 // mustBranch returns a branch of a chat.
@@ -80,7 +84,11 @@ func (c *Conn) createBranch(ctx context.Context, b chat.Branch) error {
 
 func (c *Conn) branchNamed(ctx context.Context, chatID, name string) (*chat.Branch, error) {
 	rows, err := c.Query(ctx, branchSQL.byName, chatID, name)
-	return first(rows, err, scanBranch)
+	found, err := first(rows, err, scanBranch)
+	if found == nil || found.Name != name || found.ChatID != chatID {
+		return nil, err
+	}
+	return found, err
 }
 
 // completeBranch checks a branch to be made and fills in what was left out.
@@ -108,7 +116,7 @@ func (s *chatStore) CreateBranch(ctx context.Context, b chat.Branch) (chat.Branc
 		return c.createBranch(ctx, b)
 	})
 	if err != nil {
-		return chat.Branch{}, err
+		return chat.Branch{}, s.db.storable(err, chat.SubjectBranch, b.Name)
 	}
 	return b, nil
 }

@@ -104,7 +104,11 @@ func scanString(rows *sql.Rows) (s string, err error) {
 
 func (c *Conn) chat(ctx context.Context, id string) (*chat.Chat, error) {
 	rows, err := c.Query(ctx, chatSQL.byID, id)
-	return first(rows, err, scanChat)
+	found, err := first(rows, err, scanChat)
+	if found == nil || found.ID != id { // of a database that compares loosely
+		return nil, err
+	}
+	return found, err
 }
 
 // touch states that a chat changed now. It keeps the chat from other changes until
@@ -112,6 +116,11 @@ func (c *Conn) chat(ctx context.Context, id string) (*chat.Chat, error) {
 func (c *Conn) touch(ctx context.Context, id string) error {
 	if !c.db.canHold(id) {
 		return noChat(id)
+	}
+	if c.db.limits.Loose {
+		if is, err := c.chat(ctx, id); err != nil || is == nil {
+			return cmp.Or(err, noChat(id))
+		}
 	}
 	now := time.Now().UnixMilli()
 	n, err := c.Exec(ctx, chatSQL.touch, now, now, id)

@@ -74,9 +74,17 @@ func shortened(id string) string {
 // shortenedTo returns the start of a text, without half a character at its end.
 func shortenedTo(s string, most int) string { return strings.ToValidUTF8(s[:most], "") }
 
-// storable says of an error that the database cannot keep a value what it is about.
+// storable says of an error that the database cannot keep a value, or takes it for another, what
+// it is about.
 func (db *DB) storable(err error, subject chat.Subject, id string) error {
-	if err != nil && db.dialect.Classify(err) == Unstorable {
+	if err == nil {
+		return nil
+	}
+	switch db.dialect.Classify(err) {
+	case Duplicate:
+		return &chat.Error{Subject: subject, ID: id, Err: chat.ErrExists, Detail: fmt.Sprintf(
+			"%s takes it, or something of its, for one that is there: it may compare without case or spaces at the end (%v)", db.dialect.Name(), err)}
+	case Unstorable:
 		return &chat.Error{Subject: subject, ID: id, Err: chat.ErrInvalid, Detail: fmt.Sprintf("%s cannot keep it: %v", db.dialect.Name(), err)}
 	}
 	return err

@@ -37,8 +37,7 @@ func (s *chatStore) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (ch
 		if err := c.mustMessage(ctx, k.ChatID, chat.Ref(k.MessageID)); err != nil {
 			return err
 		}
-		rows, err := c.Query(ctx, checkpointSQL.byName, k.ChatID, k.Name)
-		known, err := first(rows, err, scanCheckpoint)
+		known, err := c.checkpointNamed(ctx, k.ChatID, k.Name)
 		if err != nil {
 			return err
 		}
@@ -50,7 +49,7 @@ func (s *chatStore) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (ch
 		if made.ID == "" {
 			made.ID = uuid.NewString()
 		}
-		rows, err = c.Query(ctx, checkpointSQL.byID, made.ID)
+		rows, err := c.Query(ctx, checkpointSQL.byID, made.ID)
 		if known, err = first(rows, err, scanCheckpoint); err != nil {
 			return err
 		}
@@ -60,7 +59,7 @@ func (s *chatStore) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (ch
 		return c.insertCheckpoint(ctx, made)
 	})
 	if err != nil {
-		return chat.Checkpoint{}, err
+		return chat.Checkpoint{}, s.db.storable(err, chat.SubjectCheckpoint, k.Name)
 	}
 	return made, nil
 }
@@ -69,11 +68,19 @@ func (c *Conn) insertCheckpoint(ctx context.Context, k chat.Checkpoint) error {
 	return c.insert(ctx, sqlOf[tables.Checkpoints].insert, [][]any{checkpointRow(&k)})
 }
 
+func (c *Conn) checkpointNamed(ctx context.Context, chatID, name string) (*chat.Checkpoint, error) {
+	rows, err := c.Query(ctx, checkpointSQL.byName, chatID, name)
+	found, err := first(rows, err, scanCheckpoint)
+	if found == nil || found.Name != name || found.ChatID != chatID {
+		return nil, err
+	}
+	return found, err
+}
+
 // Checkpoint implements chat.Store.
 func (s *chatStore) Checkpoint(ctx context.Context, chatID, name string) (found *chat.Checkpoint, err error) {
 	err = s.db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, checkpointSQL.byName, chatID, name)
-		found, err = first(rows, err, scanCheckpoint)
+		found, err = c.checkpointNamed(ctx, chatID, name)
 		return err
 	})
 	return found, err
@@ -97,13 +104,14 @@ func (s *chatStore) DeleteCheckpoint(ctx context.Context, chatID, name string) e
 		} else if err != nil {
 			return err
 		}
-		if !s.db.canHold(name) {
+		known, err := c.checkpointNamed(ctx, chatID, name)
+		if err != nil {
+			return err
+		}
+		if known == nil {
 			return errUnchanged
 		}
-		n, err := c.Exec(ctx, checkpointSQL.remove, chatID, name)
-		if err == nil && n == 0 {
-			return errUnchanged
-		}
+		_, err = c.Exec(ctx, checkpointSQL.remove, chatID, name)
 		return err
 	})
 }

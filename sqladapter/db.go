@@ -145,6 +145,7 @@ func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int6
 	if err != nil {
 		return 0, err
 	}
+	args = c.db.arguments(args)
 	var result sql.Result
 	if prepared := c.prepared(ctx, text); prepared != nil {
 		result, err = prepared.ExecContext(ctx, args...)
@@ -155,6 +156,18 @@ func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int6
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+// arguments returns arguments as the driver is given them.
+func (db *DB) arguments(args []any) []any {
+	if db.syntax.Argument == nil {
+		return args
+	}
+	changed := make([]any, len(args))
+	for i, arg := range args {
+		changed[i] = db.syntax.Argument(arg)
+	}
+	return changed
 }
 
 // errNoMatch is the error of a query for a text that the database cannot hold: no row
@@ -180,6 +193,7 @@ func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sq
 			return nil, errNoMatch
 		}
 	}
+	args = c.db.arguments(args)
 	if prepared := c.prepared(ctx, text); prepared != nil {
 		return prepared.QueryContext(ctx, args...)
 	}

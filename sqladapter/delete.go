@@ -21,7 +21,7 @@ var deleteSQL = struct {
 	begin, end, pending                             Statement
 	references, branchReferences, pointReferences   Statement
 	branches, checkpoints, removeSome, removePoints Statement
-	texts, terms, someMessages                      Statement
+	texts, terms, known, someMessages               Statement
 	messages, removeBranches, row, checkpointCounts Statement
 }{
 	begin:   `INSERT INTO "lineage_deleting" ("chatId", "since") VALUES (?, ?)`,
@@ -39,9 +39,12 @@ var deleteSQL = struct {
 	checkpoints:  `SELECT "id" FROM "checkpoints" WHERE "chatId" = ? ORDER BY "id" {limit}`,
 	removeSome:   `DELETE FROM "branches" WHERE "id" IN ({list})`,
 	removePoints: `DELETE FROM "checkpoints" WHERE "id" IN ({list})`,
-	texts: `DELETE FROM "messages_fts" WHERE "rowid" IN ` +
-		`(SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}) AND "hasText" = 1)`,
-	terms:        `DELETE FROM "lineage_terms" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}))`,
+	texts: `DELETE FROM "messages_fts" WHERE "rowid" IN (SELECT "row" FROM ` +
+		`(SELECT "row", "hasText" FROM "lineage_messages" WHERE "chatId" = ? ORDER BY "rowid" {limit}) WHERE "hasText" = 1)`,
+	terms: `DELETE FROM "lineage_terms" WHERE "rowid" IN ` +
+		`(SELECT "row" FROM "lineage_messages" WHERE "chatId" = ? ORDER BY "rowid" {limit})`,
+	known: `DELETE FROM "lineage_messages" WHERE "rowid" IN ` +
+		`(SELECT "row" FROM "lineage_messages" WHERE "chatId" = ? ORDER BY "rowid" {limit})`,
 	someMessages: `DELETE FROM "messages" WHERE "id" IN ({list})`,
 
 	messages:       `DELETE FROM "messages" WHERE "chatId" = ?`,
@@ -53,6 +56,10 @@ var deleteSQL = struct {
 
 // deletePart is the most messages, branches or checkpoints that one transaction deletes.
 const deletePart = maxList
+
+// forgetPart is the most messages whose numbered rows of texts and terms one transaction deletes: each
+// statement that changes a full-text index makes it merge.
+const forgetPart = 5000
 
 // DeleteChat implements chat.Store.
 func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOptions) (deleted bool, err error) {
@@ -193,6 +200,19 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 			}
 		}
 	}
+	for n := int64(forgetPart); n == forgetPart && db.dialect.Search().Numbered; {
+		err := db.Write(ctx, func(c *Conn) (err error) {
+			for _, s := range []Statement{deleteSQL.texts, deleteSQL.terms, deleteSQL.known} {
+				if n, err = c.Exec(ctx, s, id, forgetPart); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	var ids []string
 	err := db.Read(ctx, func(c *Conn) (err error) {
 		ids, err = c.leavesFirst(ctx, id)
@@ -241,11 +261,7 @@ func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error)
 
 // deleteMessages deletes messages with what belongs to them.
 func (c *Conn) deleteMessages(ctx context.Context, ids []string) error {
-	statements := []Statement{originSQL.remove, knownSQL.remove, deleteSQL.someMessages}
-	if c.db.dialect.Search().Numbered {
-		statements = append([]Statement{deleteSQL.texts, deleteSQL.terms}, statements...)
-	}
-	for _, s := range statements {
+	for _, s := range []Statement{originSQL.remove, knownSQL.remove, deleteSQL.someMessages} {
 		if err := c.execAll(ctx, s, ids); err != nil {
 			return err
 		}

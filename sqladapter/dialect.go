@@ -51,6 +51,9 @@ type Limits struct {
 	// IDUnits and IDBytes are the most UTF-16 units and bytes of an id, name or user
 	// id.
 	IDUnits, IDBytes int
+	// Loose says that the database may take different ids for the same, by their case or
+	// spaces at their end.
+	Loose bool
 	// Prepared is how many statements are to be kept prepared. None where the driver
 	// does that.
 	Prepared int

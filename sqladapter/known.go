@@ -22,22 +22,22 @@ var knownSQL = struct {
 }{
 	counts: `SELECT (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?) AS "known", ` +
 		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?) AS "messages", ` +
-		`(SELECT COUNT(*) FROM "messages" m JOIN "lineage_messages" k ON k."messageId" = m."id" {exactly} {current:k} ` +
+		`(SELECT COUNT(*) FROM "messages" m JOIN "lineage_messages" k ON {same:m.id=k.messageId} {current:k} ` +
 		`WHERE m."chatId" = ?) AS "current"`,
 	depths: `SELECT "messageId", "depth" FROM "lineage_messages" WHERE "messageId" IN ({list})`,
 	unknown: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."chatId" IN ({list}) ` +
-		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k})`,
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE {same:m.id=k.messageId} {current:k})`,
 	versions: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."id" IN ({list})`,
 	behind: `SELECT m."chatId" {exactly} AS "chatId" FROM "messages" m ` +
-		`WHERE NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k}) ` +
+		`WHERE NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE {same:m.id=k.messageId} {current:k}) ` +
 		`UNION SELECT k."chatId" FROM "lineage_messages" k ` +
-		`WHERE NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId" {current:k})`,
+		`WHERE NOT EXISTS (SELECT 1 FROM "messages" m WHERE {same:m.id=k.messageId} {current:k})`,
 	behindOfUser: `SELECT m."chatId" {exactly} AS "chatId" FROM "chats" c JOIN "messages" m ON m."chatId" = c."id" WHERE c."userId" = ? ` +
-		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE k."messageId" = m."id" {exactly} {current:k}) ` +
-		`UNION SELECT k."chatId" FROM "chats" c JOIN "lineage_messages" k ON k."chatId" = c."id" {exactly} WHERE c."userId" = ? ` +
-		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = k."messageId" {current:k})`,
+		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE {same:m.id=k.messageId} {current:k}) ` +
+		`UNION SELECT k."chatId" FROM "chats" c JOIN "lineage_messages" k ON {same:c.id=k.chatId} WHERE c."userId" = ? ` +
+		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE {same:m.id=k.messageId} {current:k})`,
 	forgetGone: `DELETE FROM "lineage_messages" WHERE "chatId" IN ({list}) ` +
-		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId" {current:lineage_messages})`,
+		`AND NOT EXISTS (SELECT 1 FROM "messages" m WHERE {same:m.id=lineage_messages.messageId} {current:lineage_messages})`,
 	forget: `DELETE FROM "lineage_messages" WHERE "chatId" = ?`,
 	remove: `DELETE FROM "lineage_messages" WHERE "messageId" IN ({list})`,
 
@@ -192,7 +192,11 @@ func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[str
 			textRows = append(textRows, []any{row, m.ID, m.ChatID, m.Name, c.db.fitting(text)})
 			continue
 		}
-		known = append(known, []any{m.ID, m.ChatID, versions[m.ID], words, indexed[i].card})
+		card := any(indexed[i].card)
+		if c.db.syntax.Bytes != nil {
+			card = c.db.syntax.Bytes(indexed[i].card)
+		}
+		known = append(known, []any{m.ID, m.ChatID, versions[m.ID], words, card})
 		textRows = append(textRows, []any{m.ID, m.ChatID, m.Name, c.db.fitting(text)})
 	}
 	if err := c.insert(ctx, search.Known, known); err != nil {

@@ -14,10 +14,10 @@ var messageSQL = struct {
 }{
 	byID: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
-		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" = ? {kept:m.chatId}`,
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON {same:m.id=o.messageId} WHERE m."id" = ? {kept:m.chatId}`,
 	byIDs: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
-		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."id" IN ({list}) {kept:m.chatId}`,
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON {same:m.id=o.messageId} WHERE m."id" IN ({list}) {kept:m.chatId}`,
 	chatsOf:  `SELECT "id", "chatId" FROM "messages" WHERE "id" IN ({list}) {kept:messages.chatId}`,
 	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? {kept:messages.chatId} ORDER BY "id" {limit}`,
 	chain: `WITH {recursive} "chain" ("id", "parentId", "step") AS (` +
@@ -28,7 +28,7 @@ var messageSQL = struct {
 	links: `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
 	ofChat: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
-		`FROM "messages" m LEFT JOIN "lineage_origins" o ON o."messageId" = m."id" {exactly} WHERE m."chatId" = ? {kept:m.chatId}`,
+		`FROM "messages" m LEFT JOIN "lineage_origins" o ON {same:m.id=o.messageId} WHERE m."chatId" = ? {kept:m.chatId}`,
 }
 
 // chainStep is how much of a chain one statement walks.
@@ -50,7 +50,11 @@ func scanLink(rows *sql.Rows) (link, error) {
 
 func (c *Conn) message(ctx context.Context, id string) (*chat.Message, error) {
 	rows, err := c.Query(ctx, messageSQL.byID, id)
-	return first(rows, err, scanMessage)
+	found, err := first(rows, err, scanMessage)
+	if found == nil || found.ID != id {
+		return nil, err
+	}
+	return found, err
 }
 
 // messages returns messages by their ids.

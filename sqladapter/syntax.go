@@ -3,6 +3,7 @@ package sqladapter
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,8 +19,10 @@ import (
 //	{likes:c}     n times that column c is LIKE a parameter, each with AND before it
 //	{recursive}   the word that makes WITH recursive
 //	{unlimited}   what lifts the limit on recursion, at the end
-//	{exactly}     behind a column of a documented table that is compared with one of
-//	              ours: as ours compares
+//	{same:c=d}    that column c of a documented table is column d of ours, each as
+//	              alias.column
+//	{exactly}     behind a column of a documented table whose values are compared with
+//	              those of ours: as ours compare
 //	{version}     what is another text after a program overwrote the message m
 //	{current:k}   behind a condition: and what k knows is of the message m as it is
 //	{kept:c}      behind a condition: and the chat of column c, as alias.column, is not being
@@ -38,8 +41,16 @@ type Syntax struct {
 	// Fold, when not nil, changes identifiers.
 	Fold func(string) string
 	// Recursive, Unlimited, Exactly and Version stand for their marks. Version is empty
-	// where triggers delete what is known of a message that was overwritten.
-	Recursive, Unlimited, Exactly, Version string
+	// where triggers delete what is known of a message that was overwritten. Where there is
+	// Exactly, Loosely makes a column of ours compare as one of a documented table, so that its
+	// index can be used.
+	Recursive, Unlimited, Exactly, Loosely, Version string
+	// Key, when not nil, makes a parameter one that is compared with an id or a name.
+	Key func(parameter string) string
+	// Argument, when not nil, changes an argument to what the driver is given, and Bytes what
+	// Terms makes bytes of.
+	Argument func(any) any
+	Bytes    func([]byte) any
 	// Terms, when not nil, makes a parameter terms.
 	Terms func(parameter string) string
 	// Limit stands for its mark, made of a parameter.
@@ -66,7 +77,7 @@ func (x *Syntax) Render(s Statement, n int) (string, error) {
 		mark := rest[at]
 		rest = rest[at+1:]
 		if mark == '?' {
-			b.WriteString(parameter())
+			b.WriteString(x.compared(b.String(), parameter)())
 			continue
 		}
 		end := strings.IndexByte(rest, map[byte]byte{'"': '"', '\'': '\'', '{': '}'}[mark])
@@ -81,7 +92,7 @@ func (x *Syntax) Render(s Statement, n int) (string, error) {
 		case '\'':
 			b.WriteString("'" + word + "'")
 		default:
-			text, err := x.mark(word, n, parameter)
+			text, err := x.mark(word, n, b.String(), parameter)
 			if err != nil {
 				return "", fmt.Errorf("statement %q: %w", s, err)
 			}
@@ -99,9 +110,44 @@ func (x *Syntax) Identifier(name string) string {
 	return x.Quotes[0] + name + x.Quotes[1]
 }
 
-func (x *Syntax) mark(word string, n int, parameter func() string) (string, error) {
+// keyEnds are how the names of columns of ids and names end.
+var keyEnds = []string{"id", "Id", "name", "scope"}
+
+// compared returns how parameters are written behind a text. In a condition, behind an identifier
+// and an operator, or IN and a parenthesis, they are compared with it.
+func (x *Syntax) compared(before string, parameter func() string) func() string {
+	compared, isCompared := strings.CutSuffix(before, " IN (")
+	for _, operator := range []string{" = ", " < ", " > "} {
+		if !isCompared {
+			compared, isCompared = strings.CutSuffix(before, operator)
+		}
+	}
+	if x.Key == nil || !isCompared || !strings.Contains(before, "WHERE") || !slices.ContainsFunc(keyEnds, func(end string) bool { return strings.HasSuffix(compared, end+x.Quotes[1]) }) {
+		return parameter
+	}
+	return func() string { return x.Key(parameter()) }
+}
+
+// column returns a column, as alias.column. Aliases of one letter are not quoted.
+func (x *Syntax) column(name string) string {
+	alias, column, _ := strings.Cut(name, ".")
+	if len(alias) > 1 {
+		alias = x.Identifier(alias)
+	}
+	return alias + "." + x.Identifier(column)
+}
+
+func (x *Syntax) same(theirs, ours string) string {
+	if x.Exactly == "" {
+		return theirs + " = " + ours
+	}
+	return "(" + theirs + " = " + ours + " " + x.Loosely + " AND " + theirs + " " + x.Exactly + " = " + ours + ")"
+}
+
+func (x *Syntax) mark(word string, n int, before string, parameter func() string) (string, error) {
 	list := func(n int) string {
 		parameters := make([]string, n)
+		parameter := x.compared(before, parameter)
 		for i := range parameters {
 			parameters[i] = parameter()
 		}
@@ -126,13 +172,11 @@ func (x *Syntax) mark(word string, n int, parameter func() string) (string, erro
 			return "", nil
 		}
 		return "AND " + x.Identifier(argument) + "." + x.Identifier("version") + " = " + x.Version, nil
+	case "same":
+		theirs, ours, _ := strings.Cut(argument, "=")
+		return x.same(x.column(theirs), x.column(ours)), nil
 	case "kept":
-		alias, column, _ := strings.Cut(argument, ".")
-		if alias != "m" {
-			alias = x.Identifier(alias)
-		}
-		return "AND NOT EXISTS (SELECT 1 FROM " + x.Identifier("lineage_deleting") + " d WHERE d." + x.Identifier("chatId") + " = " +
-			alias + "." + x.Identifier(column) + " " + x.Exactly + ")", nil
+		return "AND NOT EXISTS (SELECT 1 FROM " + x.Identifier("lineage_deleting") + " d WHERE " + x.same(x.column(argument), x.column("d.chatId")) + ")", nil
 	case "likes":
 		var b strings.Builder
 		for range n {

@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -20,6 +21,12 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("JSON at its byte %d: %s", e.At, e.Why) }
+
+// Valid reports whether bytes are JSON, as json.Valid does, and several times as fast.
+func Valid(raw []byte) bool {
+	err := Check(raw)
+	return err == nil || errors.Is(err, ErrTooDeep) && json.Valid(raw)
+}
 
 // Check refuses a value that is not JSON, or nested too deeply. The other functions
 // expect a value that passed it. Bytes that are not Unicode pass in strings.

@@ -1,11 +1,11 @@
 package chat
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -39,7 +39,7 @@ func (u ChatUpdate) Check() error {
 			return err
 		}
 	}
-	if u.Metadata != nil && !json.Valid(u.Metadata) {
+	if u.Metadata != nil && !rawjson.Valid(u.Metadata) {
 		return fmt.Errorf("metadata of a chat is not JSON: %w", ErrInvalid)
 	}
 	return nil
@@ -82,7 +82,7 @@ func (m Message) Check() error {
 		return refuse(ErrOwnParent, "")
 	case m.Name == "":
 		return refuse(ErrInvalid, "no name")
-	case !json.Valid(m.Data):
+	case !rawjson.Valid(m.Data):
 		return refuse(ErrInvalid, "data is not JSON")
 	}
 	if err := checkText("name", m.Name); err != nil {

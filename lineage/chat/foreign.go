@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -137,9 +138,9 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 		switch {
 		case !left:
 			erased, body = erased+1, []byte(form.Erased)
-		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && json.Valid(body):
+		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && rawjson.Valid(body):
 			return body, nil
-		case mediaType == content.TypeJSON && json.Valid(body):
+		case mediaType == content.TypeJSON && rawjson.Valid(body):
 			body = []byte(form.Text(body, u.Role))
 		}
 		parts = append(parts, part{Type: "text", Text: string(body)})

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
@@ -13,13 +11,13 @@ func setMember(raw []byte, name string, value []byte) []byte {
 
 // isObject reports whether bytes, which may not be JSON, are an object.
 func isObject(data []byte) bool {
-	return json.Valid(data) && rawjson.IsObject(data[rawjson.SkipSpace(data, 0):])
+	return rawjson.Valid(data) && rawjson.IsObject(data[rawjson.SkipSpace(data, 0):])
 }
 
 // eachString calls yield with the text of every string in a value that is a value itself, not
 // a name. It finds none in what is not JSON.
 func eachString(raw []byte, yield func(string)) {
-	if json.Valid(raw) {
+	if rawjson.Valid(raw) {
 		walkStrings(raw[rawjson.SkipSpace(raw, 0):], yield)
 	}
 }

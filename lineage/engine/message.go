@@ -35,19 +35,33 @@ type UIMessage struct {
 // DecodeMessage reads a message from its stored form. The message does not
 // share data with the caller.
 func DecodeMessage(data []byte) (UIMessage, error) {
-	if !json.Valid(data) {
+	if !rawjson.Valid(data) {
 		return UIMessage{}, fmt.Errorf("%w: not JSON", ErrBadMessage)
 	}
 	return decodeMessage(bytes.Clone(data))
 }
 
+// decodeMessage reads a message from JSON, which becomes its own.
 func decodeMessage(raw []byte) (UIMessage, error) {
 	m := UIMessage{raw: raw}
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw[rawjson.SkipSpace(raw, 0):]) {
 		return UIMessage{}, fmt.Errorf("%w: not an object", ErrBadMessage)
 	}
-	for _, f := range m.names() {
-		value := rawjson.Last(raw, f.name)
+	var id, role, parts []byte
+	for member := range rawjson.Members(raw) {
+		switch member.Key {
+		case "id":
+			id = member.Value
+		case "role":
+			role = member.Value
+		case "metadata":
+			m.Metadata = member.Value
+		case "parts":
+			parts = member.Value
+		}
+	}
+	for i, value := range [][]byte{id, role} {
+		f := m.names()[i]
 		if value == nil || rawjson.IsNull(value) {
 			continue
 		}
@@ -56,8 +70,6 @@ func decodeMessage(raw []byte) (UIMessage, error) {
 			return UIMessage{}, fmt.Errorf("%w: %s is not a string", ErrBadMessage, f.name)
 		}
 	}
-	m.Metadata = rawjson.Last(raw, "metadata")
-	parts := rawjson.Last(raw, "parts")
 	if parts == nil || rawjson.IsNull(parts) {
 		return m, nil
 	}
@@ -78,7 +90,7 @@ func (m *UIMessage) names() []partField {
 
 // Encode returns the message in its stored form.
 func (m UIMessage) Encode() (json.RawMessage, error) {
-	if len(m.Metadata) > 0 && !json.Valid(m.Metadata) {
+	if len(m.Metadata) > 0 && !rawjson.Valid(m.Metadata) {
 		return nil, fmt.Errorf("%w: metadata is not JSON", ErrBadMessage)
 	}
 	if m.raw == nil {

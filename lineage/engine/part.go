@@ -135,7 +135,7 @@ func (p Part) encode() ([]byte, error) {
 			if value = *f.json; bytes.Equal(value, *was[i].json) {
 				continue
 			}
-			if len(value) > 0 && !json.Valid(value) {
+			if len(value) > 0 && !rawjson.Valid(value) {
 				return nil, fmt.Errorf("%w: part %s: %s is not JSON", ErrBadMessage, p.Type, f.name)
 			}
 		case f.name == "text" && p.raw == nil && (p.Type == PartText || p.Type == PartReasoning):

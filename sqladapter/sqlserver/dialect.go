@@ -3,6 +3,7 @@ package sqlserver
 import (
 	"context"
 	_ "embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,16 +44,29 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Quotes:    [2]string{"[", "]"},
 		Unlimited: "OPTION (MAXRECURSION 0)",
 		Exactly:   "COLLATE Latin1_General_BIN2",
+		Loosely:   "COLLATE DATABASE_DEFAULT",
+		Key:       func(parameter string) string { return "CAST(" + parameter + " AS NVARCHAR(4000))" },
+		Argument:  argument,
+		Bytes:     func(b []byte) any { return hex.EncodeToString(b) },
+		Terms:     func(parameter string) string { return "CONVERT(VARBINARY(MAX), " + parameter + ", 2)" },
 		Version:   version,
 		Limit:     func(limit string) string { return "OFFSET 0 ROWS FETCH NEXT " + limit + " ROWS ONLY" },
 		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 	}
 }
 
+// argument declares a text without its length, which would make each length a plan of its own.
+func argument(v any) any {
+	if s, ok := v.(string); ok {
+		return mssql.NVarCharMax(s)
+	}
+	return v
+}
+
 // Limits implements sqladapter.Dialect. A statement takes 2100 parameters, of which
 // the protocol uses some itself.
 func (Dialect) Limits() sqladapter.Limits {
-	return sqladapter.Limits{Parameters: 2000, Rows: 1000, IDUnits: 255}
+	return sqladapter.Limits{Parameters: 2000, Rows: 1000, IDUnits: 255, Loose: true}
 }
 
 // Migrations implements sqladapter.Dialect.

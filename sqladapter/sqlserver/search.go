@@ -8,12 +8,12 @@ import "github.com/lineage-store/lineage/sqladapter"
 func (Dialect) Search() sqladapter.SearchSyntax {
 	return sqladapter.SearchSyntax{
 		Unlinked: true,
-		Known:    `INSERT INTO "lineage_messages" ("messageId", "chatId", "version", "terms", "card") VALUES {rows:5}`,
+		Known:    `INSERT INTO "lineage_messages" ("messageId", "chatId", "version", "terms", "card") VALUES {rows:5t5}`,
 		Texts:    `INSERT INTO "messages_fts" ("messageId", "chatId", "name", "content") VALUES {rows:4}`,
 		Candidates: `SELECT "card" FROM "lineage_messages" WHERE "chatId" = ? AND ("terms" LIKE ? OR (1 = 1 {likes:terms})) ` +
-			`AND EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId")`,
+			`AND EXISTS (SELECT 1 FROM "messages" m WHERE {same:m.id=lineage_messages.messageId})`,
 		AllCandidates: `SELECT "chatId", "card" FROM "lineage_messages" WHERE ("terms" LIKE ? OR (1 = 1 {likes:terms})) ` +
-			`AND EXISTS (SELECT 1 FROM "messages" m WHERE m."id" {exactly} = "lineage_messages"."messageId")`,
+			`AND EXISTS (SELECT 1 FROM "messages" m WHERE {same:m.id=lineage_messages.messageId})`,
 		Condition: func(chatID string, _ bool, q sqladapter.Condition) ([]any, int) {
 			patterns := required(q)
 			args := []any{"% " + sqladapter.ManyTerms + " %"}

@@ -5,10 +5,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	mssql "github.com/microsoft/go-mssqldb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/sqladapter"
@@ -39,6 +41,38 @@ func TestStatements(t *testing.T) {
 		require.Empty(t, checkTSQL(most), "%s, with the most that it repeats", s.Name)
 	}
 	compareGolden(t, "statements.golden", golden.String())
+}
+
+var (
+	onColumn  = regexp.MustCompile(`\[\w+\] COLLATE`)
+	keyIsBare = regexp.MustCompile(`\[\w*([iI]d|name)\] (=|<|>|IN \() ?@p`)
+)
+
+// TestPlans proves that texts of any length are declared alike, and that conditions leave an
+// adopted table's columns as its indexes have them: each that changes the collation of a column
+// stands beside one that does not.
+func TestPlans(t *testing.T) {
+	syntax := sqlserver.Dialect{}.Syntax()
+	for _, length := range []int{0, 1, 255, 4000, 4001, 100_000} {
+		require.IsType(t, mssql.NVarCharMax(""), syntax.Argument(strings.Repeat("x", length)))
+		require.IsType(t, "", syntax.Bytes(make([]byte, length)))
+	}
+	for _, other := range []any{nil, int64(1), true, []byte("x")} {
+		require.Equal(t, other, syntax.Argument(other))
+	}
+	for _, s := range all(t) {
+		if s.OnlyNumbered() || strings.HasPrefix(s.Name, "dialect.") || s.Name == "blockSQL.unusedUsers" { // which reads all of them
+			continue
+		}
+		text, err := syntax.Render(s.Text, 2)
+		require.NoError(t, err)
+		_, condition, _ := strings.Cut(text, "WHERE")
+		require.Empty(t, keyIsBare.FindString(condition), "%s: a key is compared with a parameter of its own size: %s", s.Name, text)
+		loose := strings.Count(text, "COLLATE DATABASE_DEFAULT")
+		compared := len(onColumn.FindAllString(text, -1)) - loose - strings.Count(text, "SELECT m.[chatId] COLLATE") - strings.Count(text, "SELECT m.[id] COLLATE") -
+			3*strings.Count(text, "HASHBYTES")
+		require.LessOrEqual(t, compared, loose, "%s: %s", s.Name, text)
+	}
 }
 
 func all(t *testing.T) []statements.Statement {
