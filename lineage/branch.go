@@ -31,11 +31,10 @@ type BranchInfo struct {
 
 // Branches returns the thread's branches, oldest first.
 func (t *Thread) Branches(ctx context.Context) ([]BranchInfo, error) {
-	snapshot, err := t.store.engine.Snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer snapshot.Close()
+	return backend.AtOnce(ctx, t.store.engine, func(snapshot backend.Snapshot) ([]BranchInfo, error) { return t.branches(ctx, snapshot) })
+}
+
+func (t *Thread) branches(ctx context.Context, snapshot backend.Reader) ([]BranchInfo, error) {
 	thread, err := snapshot.Thread(ctx, t.id)
 	if err != nil {
 		return nil, err
@@ -72,11 +71,10 @@ func (t *Thread) branchInfo(ctx context.Context, r backend.Reader, b *structure.
 
 // Branch returns what is known of a branch: the active one if the name is empty.
 func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
-	snapshot, err := t.store.engine.Snapshot(ctx)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	defer snapshot.Close()
+	return backend.AtOnce(ctx, t.store.engine, func(snapshot backend.Snapshot) (BranchInfo, error) { return t.branch(ctx, snapshot, name) })
+}
+
+func (t *Thread) branch(ctx context.Context, snapshot backend.Reader, name string) (BranchInfo, error) {
 	thread, err := snapshot.Thread(ctx, t.id)
 	if err != nil {
 		return BranchInfo{}, err

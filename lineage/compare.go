@@ -12,11 +12,10 @@ import (
 // with that say the same, shared or not. It compares digests: it reads a few spans, not the
 // histories. Context.Digest compares across stores.
 func (s *Store) CommonPrefix(ctx context.Context, a, b SpanRef) (uint64, error) {
-	snapshot, err := s.engine.Snapshot(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer snapshot.Close()
+	return backend.AtOnce(ctx, s.engine, func(snapshot backend.Snapshot) (uint64, error) { return commonPrefix(ctx, snapshot, a, b) })
+}
+
+func commonPrefix(ctx context.Context, snapshot backend.Reader, a, b SpanRef) (uint64, error) {
 	runs := backend.Runs(ctx, snapshot)
 	common, err := structure.CommonAncestor(a, b, runs)
 	if err != nil {

@@ -102,11 +102,10 @@ func (s *Store) Entries(ctx context.Context, contexts ...*Context) iter.Seq2[*En
 // of them has. Every history begins at the start of its runs, so that the longest stretch of a
 // run covers all others.
 func (s *Store) longest(ctx context.Context, contexts []*Context) ([]SpanRef, error) {
-	snapshot, err := s.engine.Snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer snapshot.Close()
+	return backend.AtOnce(ctx, s.engine, func(snapshot backend.Snapshot) ([]SpanRef, error) { return s.longestIn(ctx, snapshot, contexts) })
+}
+
+func (s *Store) longestIn(ctx context.Context, snapshot backend.Reader, contexts []*Context) ([]SpanRef, error) {
 	runs := backend.Runs(ctx, snapshot)
 	var tips []SpanRef
 	place := make(map[structure.RunID]int) // in tips

@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -73,6 +74,9 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	defer stage.End()
 	u.tx = onEngine(stage, s.writer.On(stage))
 	if err := u.change(&Tx{u.tx}); err != nil {
+		if errors.Is(err, ErrExpired) { // the state went with the process that had the store open
+			err = fmt.Errorf("%w: %w", write.ErrPassed, err)
+		}
 		return err
 	}
 	if records, bytes := b.Size(); !stage.IsLarge() && (records > mostTxRecords || bytes > mostTxBytes) {

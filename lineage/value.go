@@ -102,24 +102,15 @@ func (v *Values) read(ctx context.Context, key string) (is backend.Value, err er
 	if v.owner.Scope != structure.ContextScope {
 		return v.store.engine.Value(ctx, v.key(key))
 	}
-	err = v.inherited(ctx, func(all *backend.ContextValues) error {
-		is, err = all.Value(key)
-		return err
-	})
-	return is, err
+	return backend.AtOnce(ctx, v.store.engine, func(from backend.Snapshot) (backend.Value, error) { return v.inherited(ctx, from).Value(key) })
 }
 
-// inherited shows do the values that are in force in a context.
-func (v *Values) inherited(ctx context.Context, do func(*backend.ContextValues) error) error {
-	from, err := v.store.engine.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
+// inherited returns the values that are in force in a context.
+func (v *Values) inherited(ctx context.Context, from backend.Reader) *backend.ContextValues {
 	if v.asOf {
-		return do(backend.NewContextValuesAt(ctx, from, v.owner.Context, v.at))
+		return backend.NewContextValuesAt(ctx, from, v.owner.Context, v.at)
 	}
-	return do(backend.NewContextValues(ctx, from, v.owner.Context))
+	return backend.NewContextValues(ctx, from, v.owner.Context)
 }
 
 // value returns a value as it is read, with its JSON wherever that is kept.
@@ -162,7 +153,11 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 		}
 		var err error
 		if v.owner.Scope == structure.ContextScope {
-			err = v.inherited(ctx, func(in *backend.ContextValues) error { return all(in.All(prefix, "")) })
+			var from backend.Snapshot
+			if from, err = v.store.engine.Snapshot(ctx); err == nil {
+				defer from.Close()
+				err = all(v.inherited(ctx, from).All(prefix, ""))
+			}
 		} else {
 			err = all(v.store.engine.Values(ctx, v.owner, prefix, ""))
 		}

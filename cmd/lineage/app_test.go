@@ -42,13 +42,14 @@ func newStore(t *testing.T) string {
 
 func TestALockedStoreIsWaitedFor(t *testing.T) {
 	dir := newStore(t)
-	holder, err := lineage.Open(t.Context(), dir, lineage.Options{})
+	holder, err := lineage.Open(t.Context(), dir, lineage.Options{NeverServe: true})
 	require.NoError(t, err)
 
 	got := runLine(t.Context(), "log", "--store", dir, "--wait", "0s")
 	require.Equal(t, exitLocked, got.code)
 	require.Contains(t, got.err, fmt.Sprintf("locked by process %d (", os.Getpid()))
-	require.Contains(t, got.err, fmt.Sprintf("hint: one process at a time can change a store: --wait 1m waits for process %d to end", os.Getpid()))
+	require.Contains(t, got.err, ": held by a process that cannot be reached (host ")
+	require.Contains(t, got.err, fmt.Sprintf("hint: that process does not share the store: --wait 1m waits for process %d to end", os.Getpid()))
 	for _, line := range []string{"restore", "salvage"} {
 		got := runLine(t.Context(), line, dir, filepath.Join(t.TempDir(), "new"))
 		require.Equal(t, exitLocked, got.code)
@@ -80,7 +81,7 @@ func TestInterruptsEndACommand(t *testing.T) {
 	require.Contains(t, got.err, "interrupted")
 
 	// Waiting for a lock ends too.
-	holder, err := lineage.Open(t.Context(), dir, lineage.Options{})
+	holder, err := lineage.Open(t.Context(), dir, lineage.Options{NeverServe: true})
 	require.NoError(t, err)
 	defer holder.Close()
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -155,6 +156,55 @@ func TestWatchHearsOfLaterChanges(t *testing.T) {
 	require.Equal(t, exitInterrupted, <-done)
 }
 
+func TestLogFollows(t *testing.T) {
+	dir := newStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &notifyingBuffer{wrote: make(chan string, 100)}
+	done := make(chan int)
+	go func() {
+		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- a.run(ctx, []string{"log", "-f", "--store", dir})
+	}()
+	require.Contains(t, <-out.wrote, "hello")
+	for _, text := range []string{"and more", "and the end"} {
+		require.Equal(t, 0, runLine(t.Context(), "append", text, "--store", dir).code)
+		require.Contains(t, <-out.wrote, text)
+	}
+	stop()
+	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, exitUsage, runLine(t.Context(), "log", "-f", ":1", "--store", dir).code)
+}
+
+// TestServe keeps a store open, which other commands use, and ends when nobody has used it for some
+// time.
+func TestServe(t *testing.T) {
+	dir := newStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan int)
+	go func() {
+		a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" })
+		done <- a.run(ctx, []string{"serve", "--store", dir})
+	}()
+	atWork(t, dir)
+	got := runLine(t.Context(), "info", "--json", "--store", dir)
+	require.Equal(t, 0, got.code, got.err)
+	var record infoRecord
+	require.NoError(t, json.Unmarshal([]byte(got.out), &record))
+	require.NotNil(t, record.Owner)
+	require.Equal(t, os.Getpid(), record.Owner.PID)
+	for _, line := range [][]string{
+		{"append", "more"}, {"gc", "--yes"}, {"pack"}, {"verify", "--deep"}, {"backup", filepath.Join(t.TempDir(), "copy")}, {"search", "more"},
+	} {
+		got := runLine(t.Context(), append(line, "--store", dir)...)
+		require.Equal(t, 0, got.code, "%v: %s", line, got.err)
+	}
+	stop()
+	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, 0, runLine(t.Context(), "serve", "--idle", "10ms", "--store", dir).code)
+}
+
 func TestProjectFollows(t *testing.T) {
 	dir := newStore(t)
 	db := "sqlite:" + filepath.Join(t.TempDir(), "chats.db")
@@ -172,9 +222,10 @@ func TestProjectFollows(t *testing.T) {
 		require.Contains(t, <-out.wrote, `"added":1`)
 		require.Equal(t, 0, runLine(t.Context(), "compare", db, "--store", dir).code)
 	}
-	// While somebody else has the store it waits, and hears of everything afterwards.
-	holder, err := lineage.Open(t.Context(), dir, lineage.Options{Wait: time.Minute})
+	// It hears at once of what a program does that keeps the store open.
+	holder, err := lineage.Open(t.Context(), dir, lineage.Options{})
 	require.NoError(t, err)
+	defer holder.Close()
 	for thread, err := range holder.Threads(t.Context(), lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		active, err := thread.Active(t.Context())
@@ -182,12 +233,9 @@ func TestProjectFollows(t *testing.T) {
 		for range 2 {
 			_, err = active.Extend(t.Context(), lineage.Item{Role: "user", Body: []byte("held")})
 			require.NoError(t, err)
+			require.Contains(t, <-out.wrote, `"added":1`)
 		}
 	}
-	time.Sleep(20 * time.Millisecond)
-	require.Empty(t, out.wrote)
-	require.NoError(t, holder.Close())
-	require.Contains(t, <-out.wrote, `"added":2`)
 	stop()
 	require.Equal(t, exitInterrupted, <-done)
 	require.Equal(t, 0, runLine(t.Context(), "compare", db, "--store", dir).code)

@@ -28,7 +28,7 @@ func groups() []group {
 			projectCommand, compareCommand,
 		}},
 		{"keep", "Keep house", []func(*app) *cobra.Command{
-			statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, salvageCommand,
+			serveCommand, statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, salvageCommand,
 		}},
 		{"program", "The program", []func(*app) *cobra.Command{
 			versionCommand, completionCommand,

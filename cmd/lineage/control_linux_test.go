@@ -112,6 +112,7 @@ var evilLines = map[string][]string{
 	"lineage provenance":         {"provenance :1", "provenance nonesuch-EVIL"},
 	"lineage reflog":             {"rewind :1 --in-place", "reflog", "reflog nonesuch-EVIL"},
 	"lineage watch":              {"watch --from 1 --follow=false"},
+	"lineage serve":              {"serve --idle 1ms"},
 	"lineage append":             {"append EVIL --role EVIL --name EVIL --model EVIL --id EVIL", "append EVIL --id EVIL", "append nonesuch-EVIL EVIL", "append --file nonesuch-EVIL", "append --jsonl ARCHIVE", "append --file ARCHIVE --asset EVIL --type text/EVIL"},
 	"lineage edit":               {"edit :1 EVIL", "edit nonesuch-EVIL EVIL", "edit :1 EVIL --replay EVIL"},
 	"lineage set":                {"set --model EVIL --system EVIL", "set --overrides EVIL"},

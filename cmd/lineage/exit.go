@@ -159,9 +159,9 @@ func hintOf(err error) string {
 func lockedHint(err error) string {
 	var locked *lineage.LockedError
 	if errors.As(err, &locked) && locked.PID != 0 {
-		return fmt.Sprintf("one process at a time can change a store: --wait 1m waits for process %d to end", locked.PID)
+		return fmt.Sprintf("that process does not share the store: --wait 1m waits for process %d to end", locked.PID)
 	}
-	return "one process at a time can change a store: --wait 1m waits for it"
+	return "that process does not share the store: --wait 1m waits for it"
 }
 
 // notWaited adds what to do about a locked store to the error of a command that --wait does

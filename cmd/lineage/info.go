@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -38,6 +40,36 @@ type infoRecord struct {
 	Thread string `json:"thread,omitempty"`
 	// Branch is its active branch.
 	Branch string `json:"branch,omitempty"`
+	// Owner is the process that has the store open, if it is another one, and Guests are the others
+	// that use the store through that process.
+	Owner  *processRecord  `json:"owner,omitempty"`
+	Guests []processRecord `json:"guests,omitempty"`
+}
+
+type processRecord struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+}
+
+func (p processRecord) String() string {
+	return fmt.Sprintf("process %d (%s)", p.PID, screen.Line(p.Command))
+}
+
+// processes fills in who else uses the store.
+func (r *infoRecord) processes(ctx context.Context, s *session) error {
+	all, err := s.store.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	if !all.Owns {
+		r.Owner = &processRecord{all.Owner.PID, all.Owner.Command}
+	}
+	for _, guest := range all.Guests {
+		if guest.PID != os.Getpid() {
+			r.Guests = append(r.Guests, processRecord{guest.PID, guest.Command})
+		}
+	}
+	return nil
 }
 
 func (*infoRecord) recordType() string { return "info" }
@@ -71,6 +103,9 @@ func runInfo(ctx context.Context, s *session) error {
 		}
 		r.Thread, r.Branch, title = s.thread.ID().String(), branch.Name, titleOf(info)
 	}
+	if err := r.processes(ctx, s); err != nil {
+		return err
+	}
 	if s.json {
 		return s.emit(&r)
 	}
@@ -85,6 +120,12 @@ func runInfo(ctx context.Context, s *session) error {
 	table.Row("on disk", screen.Bytes(int64(r.StoredBytes)))
 	if r.Thread != "" {
 		table.Row("current thread", title+", on branch "+r.Branch)
+	}
+	if r.Owner != nil {
+		table.Row("open in", r.Owner.String())
+	}
+	for _, guest := range r.Guests {
+		table.Row("used by", guest.String())
 	}
 	return table.Print()
 }

@@ -21,6 +21,7 @@ type logOptions struct {
 	to      uint64
 	roles   []string
 	oneline bool
+	follow  bool
 }
 
 func logCommand(a *app) *cobra.Command {
@@ -29,7 +30,8 @@ func logCommand(a *app) *cobra.Command {
 		Use:   "log [CONTEXT]",
 		Short: "Print a history, oldest message first",
 		Long: `Prints the history of a context, branch, checkpoint or message, oldest message first:
-that of the active branch unless another is named.`,
+that of the active branch unless another is named. With --follow it goes on with what is added to
+it, by any process, until it is interrupted.`,
 		Example: `  lineage log
   lineage log cheap --last 2
   lineage log start --json
@@ -46,6 +48,7 @@ that of the active branch unless another is named.`,
 	f.Uint64Var(&o.to, "to", 0, "only up to this position")
 	f.StringSliceVar(&o.roles, "role", nil, "only messages of these roles")
 	f.BoolVar(&o.oneline, "oneline", false, "a line for each message")
+	f.BoolVarP(&o.follow, "follow", "f", false, "wait for more")
 	return c
 }
 
@@ -53,14 +56,69 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.log(ctx, o) })
 	}
-	return a.read(ctx, func(ctx context.Context, s *session) error { return printLog(ctx, s, o) })
+	switch {
+	case o.follow && o.oneline:
+		return usagef("--follow: not with --oneline, which prints when it has read everything")
+	case o.follow && o.to != 0:
+		return usagef("--follow: not with --to")
+	case o.follow:
+		return a.open(ctx, openMode{follows: true}, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
+	}
+	return a.read(ctx, func(ctx context.Context, s *session) error {
+		found, err := s.position(ctx, o.at)
+		if err != nil {
+			return err
+		}
+		return printLog(ctx, s, o, found)
+	})
 }
 
-func printLog(ctx context.Context, s *session, o *logOptions) error {
+// followLog prints a history, and then what is added to it.
+func followLog(ctx context.Context, s *session, o *logOptions) error {
 	found, err := s.position(ctx, o.at)
 	if err != nil {
 		return err
 	}
+	if found.Context == nil || found.Moved {
+		return usagef("--follow: %s is a fixed position, to which nothing is added", found.Text)
+	}
+	if err := printLog(ctx, s, o, found); err != nil {
+		return err
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	parent := found.Span
+	for e, err := range found.Context.Watch(ctx, found.Span) {
+		if err != nil {
+			return err
+		}
+		if hasRole(e, o.roles) {
+			if err := s.printOne(ctx, e, parent, labels{}); err != nil {
+				return err
+			}
+		}
+		parent = e.Span
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printOne prints a message of a history as a record, or for people.
+func (s *session) printOne(ctx context.Context, e *lineage.Entry, parent lineage.SpanRef, l labels) error {
+	if !s.json {
+		return s.printEntry(ctx, e, l.painted(s.out, e.Span))
+	}
+	m, err := s.message(ctx, e, parent)
+	if err != nil {
+		return err
+	}
+	return s.emit(m)
+}
+
+func printLog(ctx context.Context, s *session, o *logOptions, found *refs.Ref) (err error) {
 	labels := labels{}
 	if !s.json && found.Thread != nil {
 		if labels, err = s.labels(ctx, found.Thread); err != nil {
@@ -75,24 +133,17 @@ func printLog(ctx context.Context, s *session, o *logOptions) error {
 			return nil
 		}
 		printed++
-		switch {
-		case s.json:
-			m, err := s.message(ctx, e, parent)
-			if err != nil {
-				return err
-			}
-			return s.emit(m)
-		case o.oneline:
-			text, err := s.preview(ctx, e)
-			if label := labels.plain(e.Span); label != "" {
-				text = "(" + label + ") " + text
-			}
-			table.Cells(screen.Cell{Text: fmt.Sprint(e.Position), Right: true, Style: screen.Dim},
-				screen.Cell{Text: shortEntry(e), Style: screen.Yellow},
-				screen.Cell{Text: speaker(e), Style: screen.OfRole(e.Role)}, screen.Cell{Text: text})
-			return err
+		if s.json || !o.oneline {
+			return s.printOne(ctx, e, parent, labels)
 		}
-		return s.printEntry(ctx, e, labels.painted(s.out, e.Span))
+		text, err := s.preview(ctx, e)
+		if label := labels.plain(e.Span); label != "" {
+			text = "(" + label + ") " + text
+		}
+		table.Cells(screen.Cell{Text: fmt.Sprint(e.Position), Right: true, Style: screen.Dim},
+			screen.Cell{Text: shortEntry(e), Style: screen.Yellow},
+			screen.Cell{Text: speaker(e), Style: screen.OfRole(e.Role)}, screen.Cell{Text: text})
+		return err
 	})
 	if err != nil {
 		return err
@@ -100,7 +151,7 @@ func printLog(ctx context.Context, s *session, o *logOptions) error {
 	if o.oneline && !s.json {
 		return table.Print()
 	}
-	if printed == 0 {
+	if printed == 0 && !o.follow {
 		s.note("no messages; 'lineage append TEXT' adds one")
 	}
 	return nil

@@ -43,7 +43,7 @@ processes can change the store meanwhile, and one that keeps it open all the tim
 	f := c.Flags()
 	f.BoolVar(&o.chatsOnly, "chats-only", false, "leave out the tables of content and structure")
 	f.BoolVar(&o.follow, "follow", false, "go on bringing what is new, until interrupted")
-	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow")
+	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow, where the store can only be read")
 	return c
 }
 
@@ -78,10 +78,6 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 	if o.interval <= 0 {
 		return usagef("--interval: has to be more than nothing")
 	}
-	dir, err := a.findStore(false)
-	if err != nil {
-		return err
-	}
 	var db *sqladapter.DB
 	defer func() {
 		if db != nil {
@@ -89,29 +85,27 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 		}
 	}()
 	runs := 0
-	project := func() error {
-		return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
-			if db == nil { // a store that cannot be opened makes no file
-				opened, err := openDB(ctx, o.dsn)
-				if err != nil {
-					return databaseHint(err)
-				}
-				db, a.keeps = opened, true
-			}
-			r, err := projectOnce(ctx, s, o, db)
+	project := func(ctx context.Context, s *session) error {
+		if db == nil { // a store that cannot be opened makes no file
+			opened, err := openDB(ctx, o.dsn)
 			if err != nil {
-				return err
+				return databaseHint(err)
 			}
-			if runs++; runs > 1 && r.From == r.To {
-				return nil // such as after a collection, which changes files only
-			}
-			return s.tellProjected(r)
-		})
+			db, a.keeps = opened, true
+		}
+		r, err := projectOnce(ctx, s, o, db)
+		if err != nil {
+			return err
+		}
+		if runs++; runs > 1 && r.From == r.To {
+			return nil // such as after a collection, which changes files only
+		}
+		return s.tellProjected(r)
 	}
 	if !o.follow {
-		return project()
+		return a.open(ctx, openMode{readOnly: true, noThread: true}, project)
 	}
-	return a.follow(ctx, dir, o.interval, project)
+	return a.follow(ctx, o.interval, project)
 }
 
 func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladapter.DB) (*projectedRecord, error) {

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,8 +31,8 @@ func watchCommand(a *app) *cobra.Command {
 given by --from, and goes on until it is interrupted, or with --follow=false up to the last
 commit there is. To go on later where it ended, give the number of its last commit and one.
 
-Other processes can change the store meanwhile: it is open only for moments, when its files have
-changed. A process that keeps the store open all the time is heard when it lets go.`,
+Other processes can use the store meanwhile. Where it cannot be opened for writing, it is read
+again whenever its files have changed.`,
 		Example: `  lineage watch --from 1 --follow=false
   lineage watch --from 1 --follow=false --json`,
 		Args: cobra.NoArgs,
@@ -39,7 +41,7 @@ changed. A process that keeps the store open all the time is heard when it lets 
 	f := c.Flags()
 	f.Uint64Var(&o.from, "from", 0, "the first commit to print; 0 is the next there will be")
 	f.BoolVar(&o.follow, "follow", true, "wait for more")
-	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes")
+	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, where the store can only be read")
 	return c
 }
 
@@ -93,32 +95,62 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 	if o.interval <= 0 {
 		return usagef("--interval: has to be more than nothing")
 	}
-	dir, err := a.findStore(false)
-	if err != nil {
-		return err
-	}
 	after := lineage.Cursor{Number: max(o.from, 1) - 1}
 	print := o.from > 0
-	look := func() error {
-		last, err := a.printChanges(ctx, dir, after, print)
+	look := func(ctx context.Context, s *session) error {
+		last, err := s.printChanges(ctx, after, print)
 		if err == nil {
 			after, print = last, true
 		}
 		return err
 	}
 	if !o.follow {
-		return look()
+		return a.open(ctx, openMode{readOnly: true, noThread: true}, look)
 	}
-	return a.follow(ctx, dir, o.interval, look)
+	return a.follow(ctx, o.interval, look)
 }
 
 // follow does something at once and whenever the store has changed, until it fails or
-// is interrupted. While another process has the store open, it waits.
-func (a *app) follow(ctx context.Context, dir string, interval time.Duration, do func() error) error {
+// is interrupted.
+func (a *app) follow(ctx context.Context, interval time.Duration, do func(context.Context, *session) error) error {
+	began := false
+	err := a.open(ctx, openMode{follows: true, noThread: true}, func(ctx context.Context, s *session) error {
+		began = true
+		for {
+			head, err := s.store.View().Head(ctx) // what changes from here on is seen the next time
+			if err == nil {
+				err = do(ctx, s)
+			}
+			if err := errors.Join(err, a.flush()); err != nil {
+				return err
+			}
+			if _, err := s.store.View().Wait(ctx, head); err != nil {
+				return err
+			}
+		}
+	})
+	if began || !onlyReadable(err) {
+		return err
+	}
+	return a.poll(ctx, interval, do)
+}
+
+// onlyReadable reports whether a store could not be opened because this process cannot write to it.
+func onlyReadable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrLocked)
+}
+
+// poll is follow for a store that can only be read: it is open for moments, when its files have
+// changed. While another process has it open, it waits.
+func (a *app) poll(ctx context.Context, interval time.Duration, do func(context.Context, *session) error) error {
+	dir, err := a.findStore(false)
+	if err != nil {
+		return err
+	}
 	for seen := ""; ; {
 		// What changes meanwhile is seen the next time.
 		if state := journalState(dir); state != seen {
-			err := do()
+			err := a.open(ctx, openMode{readOnly: true, noThread: true}, do)
 			if err == nil {
 				seen = state
 			} else if !errors.Is(err, lineage.ErrLocked) {
@@ -153,22 +185,18 @@ func journalState(dir string) string {
 
 // printChanges prints the commits behind a cursor, if they are to be printed, and returns the
 // last.
-func (a *app) printChanges(ctx context.Context, dir string, after lineage.Cursor, print bool) (last lineage.Cursor, err error) {
-	store, err := a.openStore(ctx, dir, openMode{readOnly: true})
-	if err != nil {
-		return after, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	if last, err = store.View().Head(ctx); err != nil || !print {
+func (s *session) printChanges(ctx context.Context, after lineage.Cursor, print bool) (last lineage.Cursor, err error) {
+	if last, err = s.store.View().Head(ctx); err != nil || !print {
 		return last, err
 	}
-	for c, err := range store.Changes(ctx, after) {
+	last = after
+	for c, err := range s.store.Changes(ctx, after) {
 		if err != nil {
 			return last, err
 		}
 		last = c.Commit
 		for i := range c.Events {
-			if err := a.printEvent(&c, &c.Events[i]); err != nil {
+			if err := s.printEvent(&c, &c.Events[i]); err != nil {
 				return last, err
 			}
 		}

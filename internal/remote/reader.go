@@ -135,6 +135,7 @@ func (s sequence[A, E]) batch(ctx context.Context, r *reader, w *wire, end []byt
 	case w.err != nil:
 	case end[0] == sequenceFails:
 		failure(w, &err)
+		err = r.fault(err, true)
 	case end[0] > sequenceFails:
 		w.fail("unknown end of a sequence")
 	}

@@ -100,8 +100,9 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 		}
 		if time.Since(begun) >= e.enough(wait, connectErr) {
 			var held *backend.LockedError
-			if errors.As(err, &held) {
-				held.Unreachable = !e.o.NeverConnect
+			if errors.As(err, &held) && !e.o.NeverConnect {
+				held.Unreachable = true
+				err = fmt.Errorf("open store %s: %w", e.dir, held)
 			}
 			return nil, err
 		}

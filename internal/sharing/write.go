@@ -189,7 +189,11 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (r backe
 		r, err = c.Collect(ctx, o)
 		return err
 	}
-	err = e.change(ctx, collect)
+	if o.DryRun {
+		_, err = do(ctx, e, func(h *handle) (struct{}, error) { return struct{}{}, collect(h) })
+	} else {
+		err = e.change(ctx, collect)
+	}
 	return r, err
 }
 

@@ -52,11 +52,13 @@ type reading struct {
 
 // read shows do the conversation as it is after one commit.
 func (c *Conversation) read(ctx context.Context, do func(*reading) error) error {
-	snapshot, err := c.store.View().Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer snapshot.Close()
+	_, err := backend.AtOnce(ctx, c.store.View(), func(snapshot backend.Snapshot) (struct{}, error) {
+		return struct{}{}, c.readFrom(ctx, snapshot, do)
+	})
+	return err
+}
+
+func (c *Conversation) readFrom(ctx context.Context, snapshot backend.Snapshot, do func(*reading) error) error {
 	r := &reading{Snapshot: snapshot, thread: c.thread.ID()}
 	r.runs = backend.Runs(ctx, snapshot)
 	thread, err := snapshot.Thread(ctx, r.thread)

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+)
+
+type serveOptions struct{ idle time.Duration }
+
+func serveCommand(a *app) *cobra.Command {
+	o := &serveOptions{}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Keep a store open for other processes",
+		Long: `Keeps a store open and serves the other processes of this user on this machine, until it is
+interrupted, or with --idle until nobody has used the store for some time.
+
+Nobody needs it: the first process that opens a store serves the others. With it they find the
+store open, and none of them has to take over when another one ends.`,
+		Example: `  lineage serve --idle 100ms`,
+		Args:    cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			return a.open(ctx, openMode{follows: true, noThread: true}, func(ctx context.Context, s *session) error { return serve(ctx, s, o) })
+		}),
+	}
+	c.Flags().DurationVar(&o.idle, "idle", 0, "end after so long without another process; 0 is never")
+	return c
+}
+
+// looksWhileIdle is how often the other processes are counted in the time after which serving ends.
+const looksWhileIdle = 10
+
+func serve(ctx context.Context, s *session, o *serveOptions) error {
+	if o.idle < 0 {
+		return usagef("--idle: has to be 0 or more")
+	}
+	s.note("serving %s", screen.Line(s.dir))
+	if o.idle == 0 {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	used := time.Now()
+	tick := time.NewTicker(min(max(o.idle/looksWhileIdle, time.Millisecond), time.Second))
+	defer tick.Stop()
+	for time.Since(used) < o.idle {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		all, err := s.store.Processes(ctx)
+		if err != nil {
+			return err
+		}
+		if !all.Owns || len(all.Guests) > 0 {
+			used = time.Now()
+		}
+	}
+	return nil
+}
