@@ -252,7 +252,7 @@ func (e *engines) do(ctx context.Context, name string, i int) (err error) {
 	case "rewind":
 		_, err = e.engine.Rewind(ctx, e.middle)
 	case "resolve":
-		_, err = e.engine.Resolve(ctx, engine.XMLRenderer{})
+		_, err = e.engine.Resolve(ctx, engine.ResolveOptions{Renderer: engine.XMLRenderer{}})
 	case "graph":
 		_, err = e.engine.Graph(ctx)
 	case "search":
