@@ -114,3 +114,43 @@ func TestChangedDuringSave(t *testing.T) {
 	require.Len(t, r.Messages, 1)
 	require.Equal(t, "uno", r.Messages[0].Text())
 }
+
+// A context of the chat's thread, such as a subagent's, is worked on once it has a name.
+//
+// feature: engine/any-branch
+func TestEngineOnContext(t *testing.T) {
+	ctx := context.Background()
+	store := newStore(t)
+	chats := chat.On(store)
+	e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, e.Set(engine.User("a task"), engine.AssistantText("I will ask.", "a1")))
+	_, err = e.Save(ctx)
+	require.NoError(t, err)
+	thread, err := store.FindThread(ctx, "c")
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	subagent, err := main.Fork(ctx, lineage.ForkOptions{Sees: &lineage.Filter{Roles: []string{"user"}}})
+	require.NoError(t, err)
+	require.NoError(t, thread.NameBranch(ctx, "helper", subagent))
+
+	helper, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada", Branch: "helper"})
+	require.NoError(t, err)
+	require.NoError(t, helper.Set(engine.AssistantText("found it", "h1")))
+	_, err = helper.Save(ctx)
+	require.NoError(t, err)
+	r, err := helper.Resolve(ctx, engine.ResolveOptions{})
+	require.NoError(t, err)
+	require.Len(t, r.Messages, 2)
+	require.Equal(t, []string{"a task", "found it"}, []string{r.Messages[0].Text(), r.Messages[1].Text()})
+	_, err = subagent.Return(ctx, lineage.Assistant("It is found."))
+	require.NoError(t, err)
+	r, err = e.Resolve(ctx, engine.ResolveOptions{})
+	require.NoError(t, err)
+	require.Len(t, r.Messages, 3)
+	require.Equal(t, "It is found.", r.Messages[2].Text())
+	active, err := chats.ActiveBranch(ctx, "c")
+	require.NoError(t, err)
+	require.Equal(t, "main", active.Name)
+}
