@@ -125,6 +125,10 @@ crash: tools ## Run the crash tests with ROUNDS random crashes each (default 300
 damage: tools ## Damage ROUNDS bytes (default 3000) of stores in every state, and read them
 	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine|OfAProjection)?$$' ./sqladapter/search ./cmd/lineage | $(BIN)/testsummary
 
+.PHONY: campaign-processes
+campaign-processes: tools ## Kill and replace processes that share a store, ROUNDS times (default 3000)
+	$(CAMPAIGN) -run 'TestAppliedOnce|TestManyGuests|TestTakingOver' ./internal/sharing | $(BIN)/testsummary
+
 .PHONY: campaign
 campaign: tools ## Run every test with ROUNDS random cases each (default 3000), for hours
 	$(CAMPAIGN) ./... | $(BIN)/testsummary

@@ -128,7 +128,7 @@ func (e *Engine) enough(wait time.Duration, why error) time.Duration {
 // goneOwner reports whether an error says that there is no owner to connect to now.
 func goneOwner(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSharing) || errors.Is(err, fs.ErrPermission) ||
-		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved)
+		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved)
 }
 
 // shared reports whether the directory may have a socket.
