@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -94,7 +95,9 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 	var ids []string
 	for _, of := range usages {
 		for i := range of {
-			ids = append(ids, of[i].Content.String())
+			for _, id := range of[i].Named(nil) {
+				ids = append(ids, id.String())
+			}
 		}
 	}
 	blocks, err := r.db.blocksUpTo(ctx, ids, content.InlineLimit)
@@ -131,23 +134,23 @@ func (r *saidReader) usages(ctx context.Context, spans []string) (map[string][]s
 	return usages, nil
 }
 
-// isSaid reports whether a message says what usages say.
+// isSaid reports whether a message says what usages say, and all of that is there.
 func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []structure.Usage, blocks map[string]*structure.Block) (bool, error) {
 	said := make([]*structure.Block, len(usages))
 	for i := range usages {
 		for _, id := range usages[i].Named(nil) {
-			if b := blocks[id.String()]; b != nil && b.Size > mostBody {
+			b := blocks[id.String()]
+			if b == nil || b.Size > mostBody || b.Body != nil && content.Sum(b.Body) != *id {
 				return false, nil
 			}
 		}
-		b := blocks[usages[i].Content.String()]
-		if b == nil {
+		if usages[i].Check() != nil || i == 0 && usages[i].Kind == structure.PartUsage {
 			return false, nil
 		}
-		said[i] = b
+		said[i] = blocks[usages[i].Content.String()]
 	}
 	told, err := chat.Tell(ctx, projectedContent{r.db}, usages, said, m.ID)
-	if errors.Is(err, ErrCorrupt) || errors.Is(err, lineage.ErrNotFound) {
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, form.ErrMismatch) {
 		return false, nil
 	}
 	db := r.db

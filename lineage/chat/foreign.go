@@ -128,7 +128,7 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 			continue
 		}
 		body, left, err := r.body(ctx, step, i)
-		if errors.Is(err, form.ErrMismatch) {
+		if errors.Is(err, form.ErrMismatch) && !r.exact {
 			left = true
 			body, mediaType, err = r.pieces(ctx, step, i)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -306,7 +307,8 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 	if err != nil {
 		return false, err
 	}
-	known, err := Tell(ctx, in.from, step.Span.Usages, step.Blocks, m.ID)
+	r := &reading{state: in, messages: form.NewReader(in.from)}
+	known, err := r.tell(ctx, step, m.ID)
 	known.ChatID, known.ParentID = m.ChatID, m.ParentID
 	erased := string(known.Data) == "null" || slices.ContainsFunc(step.Blocks, (*structure.Block).Gone)
 	if same := erased || m.Same(known); same || err != nil || s.from.Said == nil {

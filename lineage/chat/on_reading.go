@@ -21,6 +21,8 @@ type reading struct {
 	// home tells of each run met whether it belongs to the chat.
 	home     map[structure.RunID]bool
 	messages *form.Reader
+	// exact refuses messages whose form is damaged. Otherwise their pieces are told.
+	exact bool
 	// owned, when not nil, returns how many spans of a run may have ids of their own here.
 	owned func(context.Context, structure.RunID) (uint64, error)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
 )
 
 // testErasedPieces erases a part of a message and its metadata: no row has them any more, the
@@ -73,4 +74,54 @@ func (s *suite) testErasedPieces(t *testing.T) {
 	is, err = chat.On(other).Message(bg, "m")
 	require.NoError(t, err)
 	require.Contains(t, string(is.Data), "quagga one", "the message knows what it is made of")
+}
+
+// testImportDamaged imports messages of which rows other than their own were changed: they come as
+// their data say.
+func (s *suite) testImportDamaged(t *testing.T) {
+	store := newStore(t)
+	converse(t, chat.On(store), "c", say("m1", "one"), say("m2", "two"))
+	for _, damage := range []string{
+		`UPDATE message_usages SET opaque = 1`, `UPDATE message_usages SET piece = 'song'`, `UPDATE message_usages SET kind = 'part'`,
+		`UPDATE message_usages SET form_id = NULL`, `UPDATE message_usages SET extras = NULL`, `UPDATE message_usages SET content_id = NULL`,
+		`UPDATE message_usages SET form_id = content_id`, `UPDATE message_usages SET lookup = 0`, `UPDATE message_usages SET place = place + 7`,
+		`UPDATE message_usages SET source_id = 'm2'`, `UPDATE message_usages SET metadata_id = content_id, metadata = 'x'`,
+		`UPDATE content_blocks SET body = (SELECT body FROM content_blocks ORDER BY size DESC LIMIT 1)`, `UPDATE content_blocks SET erased = 1`, `DELETE FROM message_usages`,
+		`UPDATE lineage_reach SET own = 0`, `DELETE FROM lineage_scopes`,
+	} {
+		place := s.New(t)
+		db := s.open(t, place)
+		s.project(t, store, db)
+		exec(t, place, "%s", damage)
+		to := newStore(t)
+		_, err := sqladapter.Import(bg, db, to, sqladapter.ImportOptions{})
+		if err != nil {
+			require.ErrorIs(t, err, sqladapter.ErrCorrupt, damage)
+		} else {
+			want, got := chainOf(t, db.Chats(), "c", "main"), chainOf(t, chat.On(to), "c", "main")
+			require.Len(t, got, len(want), damage)
+			for i := range want {
+				id, data, _ := strings.Cut(want[i], " ")
+				gotID, gotData, _ := strings.Cut(got[i], " ")
+				require.Equal(t, id, gotID, damage)
+				require.JSONEq(t, data, gotData, damage)
+			}
+			for _, e := range readable(t, to) {
+				_, err := to.Original(bg, e)
+				require.NoError(t, err, damage)
+			}
+		}
+		require.NoError(t, db.Close())
+	}
+}
+
+// readable returns the entries of the chat "c".
+func readable(t *testing.T, store *lineage.Store) []*lineage.Entry {
+	thread, err := store.FindThread(bg, "c")
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	entries, err := main.All(bg)
+	require.NoError(t, err)
+	return entries
 }

@@ -79,6 +79,7 @@ func Run(t *testing.T, config Config) {
 		{"ImportRandom", s.testImportRandom},
 		{"Lossless", s.testLossless},
 		{"ErasedPieces", s.testErasedPieces},
+		{"ImportDamaged", s.testImportDamaged},
 		{"Diverged", s.testDiverged},
 		{"ImportLarge", s.testImportLarge},
 		{"ImportChanged", s.testImportChanged},
