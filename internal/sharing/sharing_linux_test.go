@@ -24,9 +24,10 @@ func TestMain(m *testing.M) {
 
 var normal = Options{Options: embedded.Options{Durability: backend.Normal}}
 
-// TestConformance runs the suite on an owner, on a guest whose owner closes while the guest has the
-// store open, and on what was a guest and became the owner.
+// TestConformance runs the suite on an owner, on a guest, and on what was a guest and became the
+// owner. That of internal/remote runs it over a connection in every run.
 func TestConformance(t *testing.T) {
+	campaign.Long(t)
 	for _, variant := range []struct {
 		name string
 		open func(ctx context.Context, dir string) (backend.Engine, error)
@@ -43,9 +44,6 @@ func TestConformance(t *testing.T) {
 		}},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
-			if variant.name != "guest" {
-				campaign.Long(t)
-			}
 			t.Parallel()
 			backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
 				dir := t.TempDir()
