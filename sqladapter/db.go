@@ -257,6 +257,20 @@ func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return fn(db.Reader()) })
 }
 
+// compact takes what is left of changed rows out of the database's files.
+func (db *DB) compact(ctx context.Context) error {
+	for _, s := range db.dialect.Search().Compact {
+		err := db.patiently(ctx, func() error {
+			_, err := db.pools.Write.ExecContext(ctx, string(s))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // patiently runs a function until no transaction is in its way and the connection
 // lasts, but not for ever.
 func (db *DB) patiently(ctx context.Context, fn func() error) error {

@@ -148,6 +148,9 @@ type SearchSyntax struct {
 	// Forget is run after chats were deleted or content was erased: full-text indexes
 	// may keep the words of deleted rows until then.
 	Forget []Statement
+	// Compact is run, outside of a transaction, after content was erased and the rows with
+	// it were changed: pages may keep bytes of what was in them until then.
+	Compact []Statement
 	// Candidates finds the cards of the messages of a chat that may match: a superset
 	// of those that do. AllCandidates finds those in any chat, each chat's id and card.
 	Candidates, AllCandidates Statement

@@ -333,6 +333,14 @@ func (w *projection) bring(ctx context.Context) error {
 			w.batch.before = append(w.batch.before, exec(s))
 		}
 	}
+	if len(todo.rewritten) > 0 {
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+		if err := w.DB.compact(ctx); err != nil { // then the window is done again
+			return err
+		}
+	}
 	w.batch.finish = true
 	return w.flush(ctx)
 }
