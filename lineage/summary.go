@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -103,23 +104,72 @@ func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] 
 	}
 }
 
-// FindSummaries yields the summaries whose text has all the words, in upper or lower case, of whatever contexts. It
-// reads all summaries of the store.
-func (s *Store) FindSummaries(ctx context.Context, words string) iter.Seq2[*SummaryInfo, error] {
+// FindSummaries yields the summaries whose text has all the words, in upper or lower case: of the contexts of
+// threads that pass a query, and of those outside threads if it has no filter. It reads all summaries of these.
+func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) iter.Seq2[*SummaryInfo, error] {
 	wanted := strings.Fields(strings.ToLower(words))
 	return func(yield func(*SummaryInfo, error) bool) {
 		if len(wanted) == 0 {
 			return
 		}
+		for found, err := range s.summaries(ctx, q) {
+			if err == nil && (found.Erased || !hasWords(found.Text, wanted)) {
+				continue
+			}
+			if !yield(found, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// MostNearest is how many summaries NearestSummaries returns at most.
+const MostNearest = 1000
+
+// NearSummary is a summary and how near it is.
+type NearSummary struct {
+	*SummaryInfo
+	// Similarity is the cosine of the angle between the vectors, from -1 to 1.
+	Similarity float64
+}
+
+// NearestSummaries returns the summaries whose embeddings are nearest to a vector, the nearest first. It looks where
+// FindSummaries does, at embeddings with as many numbers as the vector. The search is exact: it reads every embedding,
+// which suits up to about 100,000 summaries.
+func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []float32, limit int) ([]NearSummary, error) {
+	length := norm(vector)
+	if length == 0 || math.IsNaN(length) || math.IsInf(length, 0) || limit < 1 || limit > MostNearest {
+		return nil, fmt.Errorf("nearest summaries: %w: a vector of finite numbers that are not all 0, and a limit from 1 to %d", ErrInvalid, MostNearest)
+	}
+	var near []NearSummary
+	for found, err := range s.summaries(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		of := norm(found.Embedding)
+		if found.Erased || len(found.Embedding) != len(vector) || of == 0 || math.IsNaN(of) || math.IsInf(of, 0) {
+			continue
+		}
+		is := NearSummary{found, dot(found.Embedding, vector) / of / length}
+		at, _ := slices.BinarySearchFunc(near, is, func(a, b NearSummary) int { return cmp.Compare(b.Similarity, a.Similarity) })
+		if at < limit {
+			near = slices.Insert(near, at, is)
+			near = near[:min(len(near), limit)]
+		}
+	}
+	return near, nil
+}
+
+// summaries yields the summaries of the contexts of threads that pass a query, and of those outside threads if it has
+// no filter.
+func (s *Store) summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*SummaryInfo, error] {
+	return func(yield func(*SummaryInfo, error) bool) {
 		in := func(contexts iter.Seq2[*Context, error]) bool {
 			for c, err := range contexts {
 				if err != nil {
 					return yield(nil, err)
 				}
 				for found, err := range c.Summaries(ctx) {
-					if err == nil && (found.Erased || !hasWords(found.Text, wanted)) {
-						continue
-					}
 					if !yield(found, err) || err != nil {
 						return false
 					}
@@ -127,7 +177,7 @@ func (s *Store) FindSummaries(ctx context.Context, words string) iter.Seq2[*Summ
 			}
 			return true
 		}
-		for t, err := range s.Threads(ctx, ThreadQuery{}) {
+		for t, err := range s.Threads(ctx, q) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -136,7 +186,9 @@ func (s *Store) FindSummaries(ctx context.Context, words string) iter.Seq2[*Summ
 				return
 			}
 		}
-		in(s.Contexts(ctx))
+		if q.User == nil && q.SourcePrefix+q.TitlePrefix == "" && len(q.Metadata) == 0 && q.From.IsZero() && q.To.IsZero() {
+			in(s.Contexts(ctx))
+		}
 	}
 }
 

@@ -26,3 +26,13 @@ func decodeVector(b []byte) []float32 {
 	}
 	return v
 }
+
+func dot(a, b []float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+// norm returns the length of a vector.
+func norm(v []float32) float64 { return math.Sqrt(dot(v, v)) }

@@ -225,7 +225,7 @@ func listSummaries(ctx context.Context, s *session, name string) error {
 
 func findSummaries(ctx context.Context, s *session, words string) error {
 	count := 0
-	for i, err := range s.store.FindSummaries(ctx, words) {
+	for i, err := range s.store.FindSummaries(ctx, lineage.ThreadQuery{}, words) {
 		if err != nil {
 			return err
 		}
