@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -27,7 +28,7 @@ func watchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Print what happens in a store, as it happens",
-		Long: `Prints what every commit did, in order. It starts with what comes next, or at the commit
+		Long: `Prints what every commit did, in order, and how the messages begin that it added. It starts with what comes next, or at the commit
 given by --from, and goes on until it is interrupted, or with --follow=false up to the last
 commit there is. To go on later where it ended, give the number of its last commit and one.
 
@@ -199,6 +200,9 @@ func (s *session) printChanges(ctx context.Context, after lineage.Cursor, print 
 			if err := s.printEvent(&c, &c.Events[i]); err != nil {
 				return last, err
 			}
+			if err := s.printSaid(ctx, &c.Events[i]); err != nil {
+				return last, err
+			}
 		}
 	}
 	return last, nil
@@ -226,4 +230,38 @@ func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
 	}
 	a.printf("%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(c.Commit.Number))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
 	return nil
+}
+
+// maxSaid is how many of the messages of a commit are shown to a person.
+const maxSaid = 20
+
+// printSaid prints how the messages begin that a context was extended by, as far as they are still there.
+func (s *session) printSaid(ctx context.Context, e *lineage.Event) error {
+	if s.json || e.Kind != lineage.ContextExtended {
+		return nil
+	}
+	before, err := s.store.Position(ctx, e.From)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	for said, err := range s.store.History(ctx, e.Span, lineage.Window{From: before + 1, To: before + maxSaid}) {
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		begins, err := s.preview(ctx, said)
+		if err != nil {
+			return err
+		}
+		role := cmp.Or(said.Role, said.Kind.String())
+		s.printf("    %s  %s\n", s.out.Paint(screen.OfRole(role), screen.Line(role)), screen.Cut(begins, 200))
+	}
+	return nil
+}
+
+// ignoreNotFound returns nil for what was deleted since.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil
+	}
+	return err
 }
