@@ -144,10 +144,19 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 	if err != nil {
 		return nil, err
 	}
+	var root SpanRef // outside threads, others' first messages are not alternatives
+	if at.IsZero() && state.Thread.IsZero() && !state.Tip.IsZero() {
+		if root, err = c.store.At(ctx, state.Tip, 1); err != nil {
+			return nil, err
+		}
+	}
 	var found []Alternative
 	for span, err := range c.store.Follows(ctx, at) {
 		if err != nil {
 			return nil, err
+		}
+		if !root.IsZero() && span != root {
+			continue
 		}
 		run, err := c.store.engine.Run(ctx, span.Run)
 		if err != nil {

@@ -18,15 +18,18 @@ import (
 // there is continued when the database is opened, or when one of its ids is wanted.
 
 var deleteSQL = struct {
-	begin, end, pending                             Statement
+	begin, hold, end, pending, user                 Statement
 	references, branchReferences, pointReferences   Statement
 	branches, checkpoints, removeSome, removePoints Statement
 	texts, terms, known, someMessages               Statement
 	messages, removeBranches, row, checkpointCounts Statement
 }{
 	begin:   `INSERT INTO "lineage_deleting" ("chatId", "since") VALUES (?, ?)`,
+	hold:    `UPDATE "lineage_deleting" SET "since" = "since" WHERE "chatId" = ?`,
 	end:     `DELETE FROM "lineage_deleting" WHERE "chatId" = ?`,
 	pending: `SELECT "chatId" FROM "lineage_deleting" ORDER BY "since", "chatId"`,
+
+	user: `SELECT "userId" FROM "chats" WHERE "id" = ?`,
 
 	references: `SELECT m."id" FROM "messages" p JOIN "messages" m ON m."parentId" = p."id" ` +
 		`WHERE p."chatId" = ? AND m."chatId" <> p."chatId" ORDER BY m."id" {limit}`,
@@ -73,6 +76,13 @@ func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOpti
 		if is == nil {
 			if inParts, err = c.isBeingDeleted(ctx, id); err != nil {
 				return err
+			}
+			if inParts && o.UserID != "" {
+				user := ""
+				if _, err := c.Get(ctx, deleteSQL.user, []any{id}, &user); err != nil {
+					return err
+				}
+				inParts = user == o.UserID
 			}
 			deleted = inParts
 			return errUnchanged
@@ -181,13 +191,25 @@ func (db *DB) resumeDeletions(ctx context.Context) {
 	}
 }
 
-// finishDeletion deletes what is left of a chat that is being deleted.
+// finishDeletion deletes what is left of a chat that is being deleted. Others may do the same, and
+// make the chat anew when they are done: so each transaction holds the deletion, and there is nothing
+// to do where it is gone.
 func (db *DB) finishDeletion(ctx context.Context, id string) error {
+	over := false
+	step := func(do func(c *Conn) error) error {
+		return db.Write(ctx, func(c *Conn) error {
+			n, err := c.Exec(ctx, deleteSQL.hold, id)
+			if over = err == nil && n == 0; err != nil || over {
+				return cmp.Or(err, errUnchanged)
+			}
+			return do(c)
+		})
+	}
 	for _, part := range []struct{ list, remove Statement }{
 		{deleteSQL.checkpoints, deleteSQL.removePoints}, {deleteSQL.branches, deleteSQL.removeSome},
 	} {
-		for n := deletePart; n == deletePart; {
-			err := db.Write(ctx, func(c *Conn) error {
+		for n := deletePart; n == deletePart && !over; {
+			err := step(func(c *Conn) error {
 				rows, err := c.Query(ctx, part.list, id, deletePart)
 				ids, err := all(rows, err, scanString)
 				if n = len(ids); err != nil || n == 0 {
@@ -200,8 +222,8 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 			}
 		}
 	}
-	for n := int64(forgetPart); n == forgetPart && db.dialect.Search().Numbered; {
-		err := db.Write(ctx, func(c *Conn) (err error) {
+	for n := int64(forgetPart); n == forgetPart && !over && db.dialect.Search().Numbered; {
+		err := step(func(c *Conn) (err error) {
 			for _, s := range []Statement{deleteSQL.texts, deleteSQL.terms, deleteSQL.known} {
 				if n, err = c.Exec(ctx, s, id, forgetPart); err != nil {
 					return err
@@ -222,14 +244,11 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 		return err
 	}
 	for batch := range batches(ids, deletePart) {
-		if err := db.Write(ctx, func(c *Conn) error { return c.deleteMessages(ctx, batch) }); err != nil {
+		if err := step(func(c *Conn) error { return c.deleteMessages(ctx, batch) }); err != nil || over {
 			return err
 		}
 	}
-	return db.Write(ctx, func(c *Conn) error {
-		if there, err := c.isBeingDeleted(ctx, id); err != nil || !there { // another process was faster
-			return err
-		}
+	return step(func(c *Conn) error {
 		if err := c.deleteChat(ctx, id); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func (r *ImportReport) problem(o ImportOptions, chatID string, err error) {
 var importSQL = struct {
 	chatsAfter, links Statement
 }{
-	chatsAfter: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" > ? ORDER BY "id" {limit}`,
+	chatsAfter: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" > ? {kept:chats.id} ORDER BY "id" {limit}`,
 	links:      `SELECT "id", "parentId", "createdAt" FROM "messages" WHERE "chatId" = ?`,
 }
 

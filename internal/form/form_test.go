@@ -92,6 +92,8 @@ func TestPieces(t *testing.T) {
 			[]string{`data: {"text":"no","content":"` + long + `"}`, "text: yes", `data: {"text":"no"}`}},
 		{"what says nothing", "user", `{"id":"m 1","uuid":"a-b","createdAt":"Mon, 5 Jan 2026","content":"hi","usage":{"n":1.5,"tier":null,"requestId":"r_1"},"call_id":"c1"}`,
 			[]string{"data: m 1", "text: hi"}},
+		{"what is no time", "user", `{"content":"hi","update":"diagnosed with 2 of X","date":"Tue, 6 Jan 2026 10:00:00 GMT","lifetime":"all my life"}`,
+			[]string{"text: hi", "data: diagnosed with 2 of X", "data: all my life"}},
 		{"what says something", "user", `{"title":"Plan","content":"hi","metadata":{"files":[{"name":"x.pdf"}]},"logprobs":{"Secret plan":1},"ids":["a"],"tags":["b"]}`,
 			[]string{"data: Plan", "text: hi", `data: {"files":[{"name":"x.pdf"}]}`, `data: {"Secret plan":1}`, `data: ["b"]`}},
 		{"an image", "user", `{"content":[{"type":"image_url","image_url":{"url":"https://a/x.png","detail":"low"}},{"type":"text","text":"hi"}]}`, []string{"file: https://a/x.png", "text: hi"}},

@@ -30,7 +30,7 @@ func isQuiet(key string, quoted []byte) bool {
 	case namesID(key):
 		return len(text) <= mostID && isToken(text)
 	case namesTime(key):
-		return len(text) <= mostTime
+		return len(text) <= mostTime && isTime(text)
 	}
 	return false
 }
@@ -57,6 +57,35 @@ func hasEnd(s string, ends []string) bool {
 		}
 	}
 	return false
+}
+
+// timeWords are the words in times.
+var timeWords = setOf("t", "z", "utc", "gmt", "am", "pm", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+	"january", "february", "march", "april", "june", "july", "august", "september", "october", "november", "december",
+	"mon", "tue", "wed", "thu", "fri", "sat", "sun", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+// isTime reports whether a text has nothing but digits, the marks between them and the words of times.
+func isTime(text []byte) bool {
+	digits := false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		end := i
+		for end < len(text) && ('a' <= text[end]|0x20 && text[end]|0x20 <= 'z') {
+			end++
+		}
+		switch {
+		case end > i:
+			if !timeWords[strings.ToLower(string(text[i:end]))] {
+				return false
+			}
+			i = end - 1
+		case '0' <= c && c <= '9':
+			digits = true
+		case strings.IndexByte(" :.,+-/", c) < 0:
+			return false
+		}
+	}
+	return digits
 }
 
 // isToken reports whether a text is of visible ASCII without white space, as ids are.

@@ -43,7 +43,9 @@ func byCode(all ...method) map[uint8]method {
 // handle answers a request.
 func (x *exchange) handle() {
 	p := x.peer
-	defer p.handling.Done()
+	if !x.refused {
+		defer p.handling.Done()
+	}
 	if x.code != codeWait {
 		p.working <- struct{}{}
 		defer func() { <-p.working }()

@@ -339,8 +339,9 @@ func (p *peer) accept(m message) error {
 	}
 	x.ctx, x.cancel = context.WithCancelCause(base)
 	p.requests[m.id] = x
-	x.refused = p.leaving
-	p.handling.Add(1)
+	if x.refused = p.leaving; !x.refused { // nobody waits for the answer of one that is
+		p.handling.Add(1)
+	}
 	go x.handle()
 	return nil
 }
@@ -356,13 +357,22 @@ func (p *peer) drop(id uint64) {
 	delete(p.sequences, id)
 	delete(p.snapshots, id)
 	begun := p.holds == id && p.requests[id] == nil
+	counted := s != nil && !p.leaving
+	if counted {
+		p.handling.Add(1)
+	}
 	p.mu.Unlock()
 	if begun { // its other frames will not come
 		_ = p.link.conn.SetReadDeadline(time.Time{})
 		p.letGo(id)
 	}
 	if s != nil {
-		p.handling.Go(func() { s.end(context.Canceled) })
+		go func() {
+			s.end(context.Canceled)
+			if counted {
+				p.handling.Done()
+			}
+		}()
 	}
 	if snapshot != nil {
 		_ = snapshot.Close()

@@ -183,6 +183,9 @@ func (e *Engine) become(ctx context.Context) (*handle, error) {
 	h := &handle{done: make(chan struct{})}
 	o := e.o.Options
 	o.Wait, o.Waiting = 0, nil
+	if e.id != [16]byte{} {
+		o.MustExist = true // it was there
+	}
 	if !e.o.NeverServe && !o.ReadOnly {
 		o.Locked = func() error { return e.serve(h) }
 		o.Unlocking = func() {

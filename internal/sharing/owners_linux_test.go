@@ -151,7 +151,7 @@ func TestStoppedOwner(t *testing.T) {
 	e := open(t, dir, normal)
 	apply(t, e, "before")
 	c.stop(t)
-	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, 3*time.Second)
 	defer cancel()
 	begun := time.Now()
 	_, err := e.Apply(ctx, newThread("expired"), backend.Options{})

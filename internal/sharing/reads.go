@@ -282,7 +282,7 @@ func (e *Engine) Alternatives(ctx context.Context, id structure.SpanSetID) iter.
 	if own := e.owner.Load(); own != nil {
 		return own.Alternatives(ctx, id)
 	}
-	return counted(ctx, e, func(h *handle) iter.Seq2[structure.SpanRef, error] { return h.Alternatives(ctx, id) })
+	return distinct(ctx, e, func(h *handle) iter.Seq2[structure.SpanRef, error] { return h.Alternatives(ctx, id) }, func(s structure.SpanRef) structure.SpanRef { return s })
 }
 
 // Summaries implements backend.Reader.
@@ -290,7 +290,7 @@ func (e *Engine) Summaries(ctx context.Context, id structure.ContextID) iter.Seq
 	if own := e.owner.Load(); own != nil {
 		return own.Summaries(ctx, id)
 	}
-	return counted(ctx, e, func(h *handle) iter.Seq2[*structure.Summary, error] { return h.Summaries(ctx, id) })
+	return distinct(ctx, e, func(h *handle) iter.Seq2[*structure.Summary, error] { return h.Summaries(ctx, id) }, func(s *structure.Summary) structure.SummaryID { return s.ID })
 }
 
 // Reflog implements backend.Reader.
@@ -372,7 +372,7 @@ func (e *Engine) Where(ctx context.Context, id content.ID) iter.Seq2[structure.U
 	if own := e.owner.Load(); own != nil {
 		return own.Where(ctx, id)
 	}
-	return counted(ctx, e, func(h *handle) iter.Seq2[structure.UsageID, error] { return h.Where(ctx, id) })
+	return distinct(ctx, e, func(h *handle) iter.Seq2[structure.UsageID, error] { return h.Where(ctx, id) }, func(u structure.UsageID) structure.UsageID { return u })
 }
 
 // Stats implements backend.Reader.

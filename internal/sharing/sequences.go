@@ -89,6 +89,29 @@ func counted[T any](ctx context.Context, e *Engine, begin func(h *handle) iter.S
 	})
 }
 
+// distinct is resuming for a sequence whose elements differ by a key, and some of which may go
+// away meanwhile.
+func distinct[T any, K comparable](ctx context.Context, e *Engine, begin func(h *handle) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
+	all := resuming(ctx, e, nowhere{}, func(h *handle, _ nowhere) iter.Seq2[T, error] { return begin(h) }, func(T, int) (nowhere, func(T) bool) {
+		return nowhere{}, nil
+	})
+	return func(yield func(T, error) bool) {
+		yielded := make(map[K]struct{})
+		for v, err := range all {
+			if err == nil {
+				k := key(v)
+				if _, again := yielded[k]; again {
+					continue
+				}
+				yielded[k] = struct{}{}
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
 // Snapshot implements backend.Engine. It ends with the owner.
 func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	return do(ctx, e, func(h *handle) (backend.Snapshot, error) { return h.Snapshot(ctx) })
@@ -126,11 +149,26 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 // Verify implements backend.Engine.
 func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return func(yield func(backend.Finding, error) bool) {
-		h, err := e.handle(ctx)
-		if err != nil {
-			yield(backend.Finding{}, err)
-			return
+		for range mostTries {
+			h, err := e.handle(ctx)
+			if err != nil {
+				yield(backend.Finding{}, err)
+				return
+			}
+			found, again := false, false
+			for f, err := range h.Verify(ctx, o) {
+				if again = !found && e.lost(h, err); again { // nothing was reported: it begins anew
+					e.lose(h)
+					break
+				}
+				if found = true; !yield(f, err) {
+					return
+				}
+			}
+			if !again {
+				return
+			}
 		}
-		h.Verify(ctx, o)(yield)
+		yield(backend.Finding{}, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, mostTries, backend.ErrExpired))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/remote"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -77,7 +78,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		if unknownSession(err) && try < mostSessions {
 			continue // it was sent once only: the session was forgotten before
 		}
-		if !errors.Is(err, backend.ErrUncertain) {
+		if !errors.Is(err, backend.ErrUncertain) && !errors.Is(err, backend.ErrDiverged) {
 			e.sessions.give(one)
 		}
 		return r, err
@@ -119,13 +120,30 @@ func (e *Engine) applyOnce(ctx context.Context, c *structure.Commit, o backend.O
 		}
 		if err != nil {
 			e.failed(h, err)
-			if !sent && errors.Is(err, backend.ErrUncertain) && !errors.Is(err, backend.ErrReadOnly) && ctx.Err() == nil {
+			switch {
+			case sent: // what it says of this attempt says nothing of the first
+				if !refused(err) {
+					err = errors.Join(err, uncertain)
+				}
+			case errors.Is(err, remote.ErrPanicked) || errors.Is(err, backend.ErrReadOnly) || ctx.Err() != nil:
+			case errors.Is(err, backend.ErrUncertain), errors.Is(err, backend.ErrDiverged):
 				err = forgottenError{err}
 			}
 		}
 		return r, err
 	}
 	return backend.Receipt{}, errors.Join(fmt.Errorf("store %s: its owners went away %d times", e.dir, mostTries), uncertain)
+}
+
+// refused reports whether an error is what the engine says of a commit that it has not applied: an
+// engine that applied it before answers as it did then.
+func refused(err error) bool {
+	for _, why := range []error{backend.ErrTipMoved, backend.ErrConflict, backend.ErrExists, backend.ErrNotFound, backend.ErrInvalid, backend.ErrErased} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
 }
 
 // Outcome implements backend.Engine.

@@ -14,7 +14,7 @@ import (
 // attempt is a try to save.
 type attempt struct {
 	request chat.AppendRequest
-	// covers is the number of the last pending message that it would save.
+	// covers is the greatest number of the pending messages that it would save.
 	covers uint64
 }
 
@@ -144,13 +144,22 @@ func isRefusal(err error) bool {
 	return false
 }
 
+// latest returns the greatest number of pending messages. One that replaced another stands where that
+// did, and has a number of its own.
+func latest(pending []waiting) (number uint64) {
+	for _, w := range pending {
+		number = max(number, w.number)
+	}
+	return number
+}
+
 // attempt returns what to append where.
 func (e *Engine) attempt(ctx context.Context, p *plan, pending []waiting) (*attempt, error) {
 	said, err := e.concrete(ctx, p.at.HeadMessageID, pending)
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: pending[len(pending)-1].number}
+	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: latest(pending)}
 	l := line{after: p.at.HeadMessageID, fragments: said.fragments}
 	if len(p.known) > 0 || said.updates {
 		if l, err = e.line(ctx, p.at.HeadMessageID, said.fragments); err != nil {

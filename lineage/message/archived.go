@@ -43,7 +43,7 @@ func archived(f fields, given string) (message []byte, role string) {
 		default:
 			role = cmp.Or(roles[role], given, role)
 		}
-	case f["parentId"] != nil && f.has("role") && content != nil: // Open WebUI
+	case f["parentId"] != nil && f.has("role") && content != nil && !f.saysMore(): // Open WebUI
 		role = f.text("role")
 	default:
 		return nil, ""
@@ -52,6 +52,16 @@ func archived(f fields, given string) (message []byte, role string) {
 		content = []byte("null")
 	}
 	return new(object).textIf("role", role).textIf("name", name).raw("content", content).bytes(), role
+}
+
+// saysMore reports whether a message has what a provider's messages have beside their content.
+func (f fields) saysMore() bool {
+	for _, key := range [...]string{"tool_calls", "tool_call_id", "function_call", "parts", "reasoning_content"} {
+		if f[key] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // contentOrText returns the parts of a message that has its text once more, or that text.

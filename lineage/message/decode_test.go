@@ -67,6 +67,7 @@ func TestDecode(t *testing.T) {
 			"application/json", "", "assistant: reasoning hm | text a"},
 		{`{"id":"m","author":{"role":"tool","name":"python","metadata":{}},"create_time":1.5,"content":{"content_type":"execution_output","text":"3"},"weight":1.0,"recipient":"all"}`,
 			"application/json", "", "tool: result 3"},
+		{`{"id":"m","parentId":null,"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]}`, "application/json", "", "assistant: text  | call [call of look] {} #c1"},
 		{`{"id":"m","parentId":null,"childrenIds":["n"],"role":"assistant","content":"a","model":"x","timestamp":1}`, "application/json", "", "assistant: text a"},
 		{`{"messageId":"m","parentMessageId":"0","isCreatedByUser":true,"text":"a","sender":"User"}`, "application/json", "", "user: text a"},
 		{`{"messageId":"m","isCreatedByUser":false,"text":"","content":[{"type":"think","think":"hm"},{"type":"text","text":{"value":"a"}},{"type":"tool_call","tool_call":{"id":"c","name":"f","args":"{\"b\":1}","output":"d"}}]}`,

@@ -18,7 +18,7 @@ func (Dialect) Search() sqladapter.SearchSyntax {
 			`INSERT INTO "messages_fts" ("messages_fts") VALUES ('optimize')`,
 			`INSERT INTO "lineage_terms" ("lineage_terms") VALUES ('optimize')`,
 		},
-		Compact: []sqladapter.Statement{`VACUUM`},
+		Compact: []sqladapter.Statement{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`},
 		Candidates: `SELECT k."card" FROM "lineage_terms" t JOIN "lineage_messages" k ON k."row" = t."rowid" ` +
 			`WHERE t."lineage_terms" MATCH ? AND k."chatId" = ?`,
 		AllCandidates: `SELECT k."chatId", k."card" FROM "lineage_terms" t JOIN "lineage_messages" k ON k."row" = t."rowid" ` +

@@ -279,6 +279,15 @@ func testPending(t *testing.T, s *store) {
 	require.NoError(t, err)
 	c.save()
 	require.Equal(t, []string{"q1", "a1", "q2", "a2", "X", "z", "y", "last"}, s.on("c", "main"))
+	require.Empty(t, c.pendingTexts())
+
+	c.set(user("first"), user("second"))
+	first := c.Pending()[0]
+	n, err = c.Replace(with(first.ID), user("instead"))
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	c.save()
+	require.Empty(t, c.pendingTexts(), "what replaced another is saved with what was behind that")
 }
 
 // testContext removes and replaces context.
