@@ -113,7 +113,7 @@ func readSums(path string) (sums []byte, size int64, err error) {
 	}
 	size = int64(binary.LittleEndian.Uint64(b[8:]))
 	sums = b[sumsHeader:end]
-	if int64(len(sums)/4) != (size+sumsBlock-1)/sumsBlock {
+	if size < 0 || len(sums)%4 != 0 || int64(len(sums)/4) != size/sumsBlock+min(size%sumsBlock, 1) {
 		return nil, 0, nil
 	}
 	return sums, size, nil

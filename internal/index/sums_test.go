@@ -93,6 +93,8 @@ func FuzzReadSums(f *testing.F) {
 	f.Add(whole[:len(whole)-4], true)
 	f.Add([]byte{}, false)
 	f.Add([]byte(sumsMagic), true)
+	f.Add([]byte(sumsMagic+"\x01\x00\x00\x00\x00\x00\x00\x00"+"sums\x00\x00"), true)
+	f.Add([]byte(sumsMagic+"\xff\xff\xff\xff\xff\xff\xff\x7f"), true)
 	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
 		if sealed {
 			b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
