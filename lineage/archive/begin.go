@@ -113,6 +113,7 @@ type seen struct {
 	report Report
 	format string
 	file   string
+	title  string // of a conversation that is alone in the file and has none
 	read   int64
 }
 
@@ -127,7 +128,7 @@ func (s *seen) take(e event) {
 			s.report.Ignored = append(s.report.Ignored, e.ignored)
 		}
 	case e.format != "":
-		s.format, s.file = e.format, e.file
+		s.format, s.file, s.title = e.format, e.file, e.title
 		if !slices.Contains(s.report.Formats, e.format) {
 			s.report.Formats = append(s.report.Formats, e.format)
 		}

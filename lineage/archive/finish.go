@@ -39,6 +39,9 @@ func (l *loader) finishOpen() error {
 	is := l.archiveState(st, heads)
 	// An archive that says nothing of something leaves it as it is.
 	is.Title = firstOf(is.Title, was.Title)
+	if is.Title == "" && st.derived && l.inFile == 1 {
+		is.Title = l.title // which run it was
+	}
 	is.Model = firstOf(is.Model, was.Model)
 	is.Current = firstOf(is.Current, was.Current)
 	is.ForkedFrom = firstOf(is.ForkedFrom, was.ForkedFrom)

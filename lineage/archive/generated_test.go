@@ -275,13 +275,13 @@ func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 				}
 				text := string(write(t, all))
 				var want []string
-				for c, err := range archive.Read(context.Background(), archive.Stream("x", strings.NewReader(text)), archive.Options{}) {
+				for c, err := range archive.Read(context.Background(), archive.Stream("", strings.NewReader(text)), archive.Options{}) {
 					require.NoError(t, err)
 					require.Empty(t, c.Repairs)
 					want = append(want, shownConversation(t, c))
 				}
 				made := func() archive.Report {
-					report, err := archive.Import(context.Background(), s, archive.Stream("x", strings.NewReader(text)), o)
+					report, err := archive.Import(context.Background(), s, archive.Stream("", strings.NewReader(text)), o)
 					require.NoError(t, err)
 					require.Equal(t, []string{name}, report.Formats)
 					require.Empty(t, report.Skipped)

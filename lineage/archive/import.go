@@ -161,8 +161,10 @@ type event struct {
 	size         int64 // of the conversation, in the budget
 	damage       *Damage
 	ignored      string // a file of no known format
-	format, file string // what is read from here on
-	read         int64
+	// What is read from here on: file is the name of the file for reports, title its path
+	// for titles.
+	format, file, title string
+	read                int64
 }
 
 // readAhead is how many bytes of conversations wait to be stored.
@@ -215,7 +217,7 @@ func (r *reading) input(in *Input) error {
 		}
 		return context.Cause(r.ctx) // an empty file, if nothing else
 	}
-	if err := r.send(event{format: f.Name, file: in.place()}); err != nil {
+	if err := r.send(event{format: f.Name, file: in.place(), title: in.title()}); err != nil {
 		return err
 	}
 	said, reported := false, false

@@ -10,7 +10,9 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path"
 	"slices"
+	"strings"
 )
 
 // Input is one file of an archive, or several that a format reads together.
@@ -62,6 +64,18 @@ func (in *Input) Head() Head {
 // place returns the name that reports have for the input: that of the file it is in, also
 // when that is compressed.
 func (in *Input) place() string { return cmp.Or(in.at, in.Name) }
+
+// title returns the path of the file within the source, without its ending.
+func (in *Input) title() string {
+	if in.folder != "" || in.Name == "-" {
+		return ""
+	}
+	ext := path.Ext(in.Name)
+	if strings.ContainsFunc(strings.TrimPrefix(ext, "."), func(r rune) bool { return r < 'a' || r > 'z' }) {
+		ext = "" // of a version or a name
+	}
+	return strings.ToValidUTF8(strings.TrimSuffix(in.Name, ext), "\uFFFD")
+}
 
 // Open returns the input as it is, decompressed. It can be read once.
 func (in *Input) Open() io.Reader { return in.reader }

@@ -36,6 +36,7 @@ type loader struct {
 	met    map[uint64]uint32
 	copies map[uint64]uint64
 	number uint32 // of the file
+	inFile int    // conversations that the file had so far
 	// sessions tells by the id of a first message which conversation has it, for
 	// archives whose messages have the same ids in all conversations.
 	sessions map[string]string
@@ -78,6 +79,7 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 				return err
 			}
 			l.number++
+			l.inFile = 0
 			clear(l.copies)
 			l.take(e)
 		default:
@@ -211,7 +213,8 @@ func (l *loader) conversation(c *Conversation) error {
 	l.report.RepairedCount += c.repairedMore
 	l.report.SkippedCount += c.skippedMore
 	st := l.open
-	if st != nil && (st.derived || st.header.SourceID != l.options.Prefix+c.SourceID) {
+	if st == nil || st.derived || st.header.SourceID != l.options.Prefix+c.SourceID {
+		l.inFile++
 		if err := l.finishOpen(); err != nil {
 			return err
 		}
@@ -254,7 +257,7 @@ func (l *loader) conversation(c *Conversation) error {
 			}
 		}
 	}
-	if !c.More {
+	if !c.More && !(st.derived && l.inFile == 1) { // one that may be alone in its file waits for what follows
 		return l.finishOpen()
 	}
 	return nil

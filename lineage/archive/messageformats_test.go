@@ -586,7 +586,7 @@ func TestConversationWithoutID(t *testing.T) {
 		for _, n := range scores {
 			fmt.Fprintf(&lines, pair, n)
 		}
-		report, err := archive.Import(ctx, s, archive.Stream("in", strings.NewReader(lines.String())), archive.Options{})
+		report, err := archive.Import(ctx, s, archive.Stream("", strings.NewReader(lines.String())), archive.Options{})
 		require.NoError(t, err)
 		return report
 	}

@@ -37,7 +37,8 @@ type Source struct {
 func Path(path string) Source { return Source{path: path} }
 
 // Stream returns the source that reads what r holds, such as standard input. The
-// name, which may be empty, helps to tell the format and stands in reports. When the
+// name, which may be empty, helps to tell the format, stands in reports and is the title of a
+// conversation without one that is alone. When the
 // context of the reading ends while r has nothing to read yet, r is left waiting.
 func Stream(name string, r io.Reader) Source { return Source{name: name, stream: r} }
 

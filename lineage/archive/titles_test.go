@@ -1,0 +1,65 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// A conversation that is alone in its file and has neither an id nor a title is named after
+// the file: runs of an agent are told apart by nothing else.
+func TestFilesNameTheirRuns(t *testing.T) {
+	ctx := context.Background()
+	run := func(text string) []byte {
+		return []byte(`[{"role":"user","content":"` + text + `"},{"role":"assistant","content":"done"}]`)
+	}
+	pair := []byte(`{"messages":[{"role":"user","content":"x"}]}` + "\n" + `{"messages":[{"role":"user","content":"y"}]}` + "\n")
+	dir := t.TempDir()
+	for name, b := range map[string][]byte{
+		"a/task-1.json": run("one"), "a/task-2.v1.2": run("two"), "b/task-3.traj.gz": gzipped(t, run("three")),
+		"b/many.jsonl": pair, "c.zip": zipped(t, file{"d/task-4.json", run("four")}),
+		"chatgpt.json": chatGPTExport(t),
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+	}
+	s := storeIn(t)
+	titles := func() []string {
+		var titles []string
+		for thread, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
+			require.NoError(t, err)
+			info, err := thread.Info(ctx)
+			require.NoError(t, err)
+			titles = append(titles, info.Title)
+		}
+		return titles
+	}
+	_, err := archive.Import(ctx, s, archive.Path(dir), archive.Options{})
+	require.NoError(t, err)
+	first := titles()
+	require.Subset(t, first, []string{"a/task-1", "a/task-2.v1.2", "b/task-3", "c.zip/d/task-4", ""})
+	require.Len(t, first, 8)
+	require.NotContains(t, first, "chatgpt")
+	require.NotContains(t, first, "b/many")
+
+	// Under another name, or none, it is the same conversation and keeps its title.
+	head, err := s.View().Head(ctx)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "renamed.json")
+	require.NoError(t, os.WriteFile(path, run("one"), 0o600))
+	for _, src := range []archive.Source{archive.Path(path), archive.Stream("", bytes.NewReader(run("one"))), archive.Path(dir)} {
+		_, err = archive.Import(ctx, s, src, archive.Options{})
+		require.NoError(t, err)
+		again, err := s.View().Head(ctx)
+		require.NoError(t, err)
+		require.Equal(t, head, again)
+	}
+}
