@@ -6,7 +6,6 @@ package rawjson
 import (
 	"bytes"
 	"iter"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -173,14 +172,17 @@ func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 func IsArray(raw []byte) bool  { return len(raw) > 0 && raw[0] == '[' }
 func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
-// Text returns what a string value reads, with U+FFFD for what is not text. It
-// reports false for another value, whose text is empty.
+// Text returns what a string value reads, with U+FFFD for each byte that is not text, as
+// encoding/json has it. It reports false for another value, whose text is empty.
 func Text(raw []byte) (string, bool) {
 	if !IsString(raw) {
 		return "", false
 	}
 	b, _ := Unquote(raw)
-	return strings.ToValidUTF8(string(b), "\uFFFD"), true
+	if !utf8.Valid(b) {
+		return string([]rune(string(b))), true
+	}
+	return string(b), true
 }
 
 // Str is text for callers to whom no string is the empty one.
