@@ -106,15 +106,74 @@ func functionBody(t *testing.T, src, name string) string {
 	return src[set.Position(body.Lbrace).Offset+2 : set.Position(body.Rbrace).Offset]
 }
 
-// Tests that the documents name as proof are there.
+// The documents name tests as proof; all of them exist.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	tests := declaredTests(t)
-	for _, document := range []string{"README.md", "docs/design.md"} {
+	for _, document := range documents(t) {
 		named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`).FindAllString(read(t, document), -1)
 		for _, name := range named {
 			require.True(t, tests[name], "%s names %s", document, name)
 		}
 	}
+}
+
+// Every link of a document that is not an address leads to a file of the repository, and to a heading in it.
+func TestLinksOfDocuments(t *testing.T) {
+	links := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, document := range documents(t) {
+		for _, link := range links.FindAllStringSubmatch(outsideCode(read(t, document)), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			path, anchor, found := strings.Cut(link[1], "#")
+			target := document
+			if path != "" {
+				target = filepath.Join(filepath.Dir(document), path)
+			}
+			require.FileExists(t, filepath.Join(root, target), "%s links to %s", document, link[1])
+			if found {
+				require.Contains(t, anchors(read(t, target)), anchor, "%s links to %s", document, link[1])
+			}
+		}
+	}
+}
+
+// The README leads to every document.
+func TestReadmeListsTheDocuments(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, document := range documents(t) {
+		if document != "README.md" {
+			require.Contains(t, readme, "]("+filepath.ToSlash(document)+")")
+		}
+	}
+}
+
+// documents returns the paths of the README and of the files in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for i, path := range paths {
+		paths[i], err = filepath.Rel(root, path)
+		require.NoError(t, err)
+	}
+	return append(paths, "README.md")
+}
+
+// anchors returns the anchors that a host of repositories gives the headings of a document.
+func anchors(document string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(outsideCode(document), -1) {
+		kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return all
+}
+
+// outsideCode returns a document without its fenced blocks.
+func outsideCode(document string) string {
+	return regexp.MustCompile("(?sm)^```.*?^```$").ReplaceAllString(document, "")
 }
 
 // declaredTests returns the names of the module's tests, benchmarks and fuzz
