@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // Return appends a subagent's result to its parent and returns the span there.
 // The result's origin leads back: its source id names this context and where it
 // stood, and its parent content is the last thing said here, unless they are set.
+//
+// The zero item returns the summaries of what the context itself has said since it was forked: those that say most,
+// in the order of the history. Without any the error is ErrNotFound.
 //
 // A result is returned once: while the context stands where it did, returning the same again adds nothing and returns
 // the span of the first time. A result from a Reader is not compared.
@@ -25,6 +30,11 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 	}
 	if state.Parent.IsZero() {
 		return SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "it has no parent to return to")
+	}
+	if result.isNothing() {
+		if result, err = c.summarized(ctx, &state); err != nil {
+			return SpanRef{}, err
+		}
 	}
 	if result.Origin.SourceID == "" {
 		result.Origin.SourceID = contextSource(c.id, state.Tip)
@@ -122,13 +132,8 @@ func (s *Store) isSame(ctx context.Context, e *Entry, item *Item) (bool, error) 
 	return err == nil && string(body) == string(item.Body), err
 }
 
-// SummaryResult returns a result for Return that is built from the summaries of what the context itself has said since it
-// was forked: those that say most, in the order of the history. Without any it is ErrNotFound.
-func (c *Context) SummaryResult(ctx context.Context) (Item, error) {
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return Item{}, err
-	}
+// summarized returns a result that is made of the summaries of what the context itself has said since it was forked.
+func (c *Context) summarized(ctx context.Context, state *backend.Context) (Item, error) {
 	before, err := c.store.Position(ctx, state.Base)
 	if err != nil {
 		return Item{}, err
@@ -246,68 +251,29 @@ func (steps chosenSteps) with(summaries []*SummaryInfo, b *write.Batch) (all [][
 	return append(all, steps.usages()...)
 }
 
-// Send adds an entry of this context's store to the history of another context of that
-// store: one block, used in both. The usage there says where it came from.
-func (c *Context) Send(ctx context.Context, to *Context, e *Entry) (SpanRef, error) {
+// Send adds an item to the history of another context of the same store. Its origin leads back to this context: to
+// the span of the entry that the item was made from (Entry.Item), else to where this context stands. Such an item
+// is the same content, used in both histories, and said now. Within Store.Update one commit adds a message here and
+// sends it.
+func (c *Context) Send(ctx context.Context, to *Context, item Item) (SpanRef, error) {
 	if err := c.store.sameStore(to); err != nil {
 		return SpanRef{}, err
 	}
-	item := e.Item()
-	item.CreatedAt = c.store.timestamp()
-	item.Origin.SourceID = contextSource(c.id, e.Span)
+	at := item.at
+	if at.IsZero() {
+		var err error
+		if at, err = c.Tip(ctx); err != nil {
+			return SpanRef{}, err
+		}
+	} else {
+		item.CreatedAt = time.Time{}
+	}
+	item.Origin.SourceID = contextSource(c.id, at)
 	spans, err := to.Extend(ctx, item)
 	if err != nil {
 		return SpanRef{}, err
 	}
 	return spans[0], nil
-}
-
-// Say adds a message to this context and, as the same block, to another: what one
-// agent tells another. Both or neither get it. They must be of one store.
-func (c *Context) Say(ctx context.Context, to *Context, said, heard Item) (here, there SpanRef, err error) {
-	if err := c.store.sameStore(to); err != nil {
-		return SpanRef{}, SpanRef{}, err
-	}
-	if to.id == c.id {
-		return SpanRef{}, SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "a context cannot talk to itself")
-	}
-	var ours, theirs material
-	err = c.store.change(ctx, func(b *write.Batch, t write.Try) error {
-		if err := ours.prepare(ctx, c.store, []Item{said}, true, b, t); err != nil {
-			return err
-		}
-		if t.Number == 0 {
-			heard.Body, heard.Reader, heard.Content, heard.parts = nil, nil, ours.usages[0].Content, ours.usages
-			if heard.Origin.SourceID == "" {
-				heard.Origin.SourceID = contextSource(c.id, SpanRef{})
-			}
-			if err := theirs.take(ctx, c.store, []Item{heard}, true, b.Time()); err != nil {
-				return err
-			}
-		}
-		from, err := c.store.engine.Context(ctx, c.id)
-		if err != nil {
-			return err
-		}
-		target, err := c.store.engine.Context(ctx, to.id)
-		if err != nil {
-			return err
-		}
-		home, own, err := c.store.home(ctx, &from.Context)
-		if err != nil {
-			return err
-		}
-		here = goOn(b, &from.Context, home, ours.content, ours.steps, t.Fresh || !own || from.Tip == target.Tip)[0]
-		if home, own, err = c.store.home(ctx, &target.Context); err != nil {
-			return err
-		}
-		there = goOn(b, &target.Context, home, nil, theirs.steps, t.Fresh || !own)[0]
-		return nil
-	})
-	if err != nil {
-		return SpanRef{}, SpanRef{}, takenSourceID(err, append(ours.steps, theirs.steps...))
-	}
-	return here, there, nil
 }
 
 // contextSource is the source id that leads to a context and a place in it.

@@ -65,7 +65,7 @@ func TestSendSharesTheBlock(t *testing.T) {
 	before, err := s.Stats(bg)
 	require.NoError(t, err)
 	sent := lastEntry(t, from)
-	_, err = from.Send(bg, to, sent)
+	_, err = from.Send(bg, to, sent.Item())
 	require.NoError(t, err)
 	after, err := s.Stats(bg)
 	require.NoError(t, err)
@@ -77,11 +77,39 @@ func TestSendSharesTheBlock(t *testing.T) {
 	require.Empty(t, lastEntry(t, from).Origin.SourceID, "the original's origin stays")
 }
 
-func TestSay(t *testing.T) {
+// tellOther adds a message to a context and sends it to another, in one commit, with the role and name of heard.
+func tellOther(s *lineage.Store, from, to *lineage.Context, said, heard lineage.Item) (here, there lineage.SpanRef, err error) {
+	err = s.Update(bg, func(tx *lineage.Tx) error {
+		from, err := tx.Context(bg, from.ID())
+		if err != nil {
+			return err
+		}
+		to, err := tx.Context(bg, to.ID())
+		if err != nil {
+			return err
+		}
+		spans, err := from.Extend(bg, said)
+		if err != nil {
+			return err
+		}
+		here = spans[0]
+		entries, err := tx.Span(bg, here)
+		if err != nil {
+			return err
+		}
+		item := entries[0].Item()
+		item.Role, item.Name, item.Origin = heard.Role, heard.Name, heard.Origin
+		there, err = from.Send(bg, to, item)
+		return err
+	})
+	return here, there, err
+}
+
+func TestTellOther(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s, "shared")
 	b := fork(t, a) // both stand at the same span
-	here, there, err := a.Say(bg, b, lineage.Assistant("hello"), lineage.Item{Role: "user", Name: "a"})
+	here, there, err := tellOther(s, a, b, lineage.Assistant("hello"), lineage.Item{Role: "user", Name: "a"})
 	require.NoError(t, err)
 	require.Equal(t, here, tip(t, a))
 	require.Equal(t, there, tip(t, b))
@@ -147,7 +175,7 @@ func TestAlternatives(t *testing.T) {
 
 	say(t, small, "and more")
 	require.True(t, lastEntry(t, small).Set.IsZero())
-	require.NoError(t, small.Back(bg, 1))
+	back(t, small, 1)
 	require.Len(t, gathered(t, s.View().Alternatives(bg, set)), 2)
 
 	require.ErrorIs(t, c.Choose(bg, empty), lineage.ErrInvalid)
@@ -402,19 +430,16 @@ func TestSummaryResult(t *testing.T) {
 	summarize(t, parent, lineage.SummarizeOptions{})
 	child := fork(t, parent)
 	say(t, child, "c 3", "d 4")
-	_, err := child.SummaryResult(bg)
+	_, err := child.Return(bg, lineage.Item{})
 	require.ErrorIs(t, err, lineage.ErrNotFound, "the parent's are not its own")
 	one := summarize(t, child, lineage.SummarizeOptions{Keep: 1})
 	two := summarize(t, child, lineage.SummarizeOptions{})
-	result, err := child.SummaryResult(bg)
+	_, err = child.Return(bg, lineage.Item{})
 	require.NoError(t, err)
-	require.Equal(t, one.Text+"\n\n"+two.Text, string(result.Body))
+	require.Equal(t, one.Text+"\n\n"+two.Text, lastEntry(t, parent).Text())
 	above, err := child.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{one.ID, two.ID}})
 	require.NoError(t, err)
-	result, err = child.SummaryResult(bg)
-	require.NoError(t, err)
-	require.Equal(t, above.Text, string(result.Body))
-	_, err = child.Return(bg, result)
+	_, err = child.Return(bg, lineage.Item{})
 	require.NoError(t, err)
 	said := lastEntry(t, parent)
 	require.Equal(t, []string{above.Text, "terse"}, []string{said.Text(), said.Origin.ModelID})

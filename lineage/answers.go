@@ -181,11 +181,11 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 
 // measureAnswer finds out which model an alternative is of and what it took.
 func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Time) error {
-	author, err := s.Author(ctx, a.Entry)
+	origin, _, err := s.Author(ctx, a.Entry)
 	if err != nil {
 		return err
 	}
-	a.Model = author.Origin.ModelID
+	a.Model = origin.ModelID
 	first := a.Entry.Position
 	last := a.Entry
 	estimate := 0

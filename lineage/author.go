@@ -8,32 +8,23 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Author tells who added an entry to a history.
-type Author struct {
-	// Context is the context that it was added through; zero when that cannot be
-	// told, as for a history that was imported.
-	Context ContextID
-	// Origin is that of the entry. If the entry states no user, the user is that of the
-	// thread that the entry was added to. If the answer of a model states no model, the model is
-	// the one now in force in Context or, if Context is zero or was deleted, in all contexts of
-	// the thread. A program that changes the model of a context should therefore state it
-	// with each message (Item.From).
-	Origin Origin
-	Commit uint64
-}
-
-// Author returns who added an entry: the context that stood at its span after the
-// commit that brought it, and the origin of this usage with what follows from its thread
-// and context.
-func (s *Store) Author(ctx context.Context, e *Entry) (Author, error) {
+// Author returns who added an entry, and the context that it was added through: the one that stood at
+// its span after the commit that brought it, zero where that cannot be told, as for a history that was
+// imported.
+//
+// The origin is that of the entry. If the entry states no user, the user is that of the
+// thread that the entry was added to. If the answer of a model states no model, the model is
+// the one now in force in the context or, if that is not known or was deleted, in all contexts of
+// the thread. A program that changes the model of a context should therefore state it
+// with each message (Item.From).
+func (s *Store) Author(ctx context.Context, e *Entry) (Origin, ContextID, error) {
 	said := newAuthorship(ctx, s, s.engine)
-	author := Author{Commit: e.Commit}
-	var err error
-	if author.Context, err = said.context(e); err != nil {
-		return Author{}, err
+	through, err := said.context(e)
+	if err != nil {
+		return Origin{}, ContextID{}, err
 	}
-	author.Origin, err = said.origin(e)
-	return author, err
+	origin, err := said.origin(e)
+	return origin, through, err
 }
 
 // authorship finds out who added entries. It keeps what it looked up.

@@ -44,29 +44,3 @@ func (s *Store) Damage() error {
 func Restore(ctx context.Context, from, dir string, o RestoreOptions) (backend.BackupReport, error) {
 	return embedded.Restore(ctx, from, dir, o)
 }
-
-// SalvageOptions configure a salvage.
-type SalvageOptions = embedded.SalvageOptions
-
-// SalvageReport tells what a salvage found.
-type SalvageReport = embedded.SalvageReport
-
-// Loss is a part of a store's files that cannot be read.
-type Loss = embedded.Loss
-
-// SalvageNote is what a message says that stands in the place of one that is lost.
-const SalvageNote = embedded.SalvageNote
-
-// Salvage makes a new store, in a directory that is new or empty, of everything that
-// can be read in the journal of a damaged one that nobody has open. That one is not
-// changed, and its index is not needed. Commits behind damage are there as well: where
-// a message is lost and later ones of its history are not, a note stands in its place
-// (SalvageNote, of the role system), and content that is lost reads as erased. What was
-// deleted or erased by a commit that is lost may be there again. The new store is
-// another one: its commits have other numbers.
-//
-// Damage is no error but part of the report. A directory that holds anything is refused
-// with ErrExists, and a store that was written by a newer program with backend.ErrNewerFormat.
-func Salvage(ctx context.Context, from, dir string, o SalvageOptions) (SalvageReport, error) {
-	return embedded.Salvage(ctx, from, dir, o)
-}

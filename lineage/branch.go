@@ -137,14 +137,12 @@ type BranchOptions struct {
 // there is one. A source id that is the text of a context's id is that id.
 func SourceBranch(sourceID string) ContextID { return write.SourceBranch(sourceID) }
 
-// CreateBranch makes a branch. A name or source id that is taken is ErrExists.
+// CreateBranch makes a branch. A name or source id that is taken is ErrExists. With an empty name it gets one that
+// follows from the active branch's: main-v2 of main, the next is main-v3. ContextInfo.Branch tells it.
+//
+// It goes back without losing anything: with At and Switch it goes on from an earlier span, such as a checkpoint's, and
+// what came after stays on the branches that have it. Context.MoveTo moves a branch itself.
 func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions) (*Context, error) {
-	return t.createBranch(ctx, func(context.Context, string) (string, error) { return name, nil }, o)
-}
-
-// createBranch makes a branch under the name that choose returns for the active
-// branch's.
-func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Context, active string) (string, error), o BranchOptions) (*Context, error) {
 	if o.From != nil {
 		if err := t.store.sameStore(o.From); err != nil {
 			return nil, err
@@ -166,16 +164,12 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 				return err
 			}
 		}
-		active, err := t.nameOf(ctx, thread.Active)
-		if err != nil {
-			return err
-		}
-		name, err := choose(ctx, active)
-		if err != nil {
-			return err
-		}
-		if err := checkBranchName(name); err != nil {
-			return err
+		name := name
+		if name == "" {
+			var err error
+			if name, err = t.nextName(ctx, thread.Active); err != nil {
+				return err
+			}
 		}
 		fork := forked(&parent.Context, &ForkOptions{At: o.At, Empty: o.Empty, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
 		fork.CreatedAt = o.CreatedAt
@@ -200,13 +194,12 @@ func (t *Thread) createBranch(ctx context.Context, choose func(ctx context.Conte
 	return &Context{store: t.store, id: made}, nil
 }
 
-// NameBranch makes a branch of a context of the thread that has no name, such as Fork and
-// Edit return: it is the context itself that gets the name, with its history, overrides
-// and reflog. From then on it is deleted with its branch. A name that is taken, and a
-// context that is a branch already, are ErrExists; RenameBranch changes a name.
+// NameBranch gives a context of the thread a name, which makes it a branch, or another name if it is one: it is the
+// context itself that gets the name, such as Fork and Edit return, with its history, overrides and reflog. From then on
+// it is deleted with its branch. A name that another branch has is ErrExists.
 func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error {
-	if err := checkBranchName(name); err != nil {
-		return err
+	if name == "" {
+		return fmt.Errorf("branch without a name: %w", ErrInvalid)
 	}
 	if err := t.store.sameStore(c); err != nil {
 		return err
@@ -221,19 +214,17 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 		}
 		// It stays so until the commit, which restates the thread as all do that name
 		// contexts. A context that is deleted meanwhile the engine does not let it name.
-		if err := t.store.requireUnnamed(ctx, t.id, c.id, ErrExists); err != nil {
+		was, err := backend.BranchOf(ctx, t.store.engine, t.id, c.id)
+		switch {
+		case err != nil:
 			return err
+		case was == nil:
+			b.Branch(t.id, name, "", c.id, b.Time())
+		case was.Name != name:
+			b.RenameBranch(was, name)
 		}
-		b.Branch(t.id, name, "", c.id, b.Time())
 		return nil
 	})
-}
-
-func checkBranchName(name string) error {
-	if name == "" {
-		return fmt.Errorf("branch without a name: %w", ErrInvalid)
-	}
-	return nil
 }
 
 // requireUnnamed refuses a context of a thread that is a branch.
@@ -245,18 +236,14 @@ func (s *Store) requireUnnamed(ctx context.Context, thread ThreadID, id ContextI
 	return err
 }
 
-// nameOf returns the name of the branch that a context is.
-func (t *Thread) nameOf(ctx context.Context, id ContextID) (string, error) {
-	b, err := backend.BranchOf(ctx, t.store.engine, t.id, id)
-	if err != nil || b == nil {
-		return MainBranch, err
+// nextName returns the automatic name of a branch that is made beside the active one: see structure.VersionName.
+func (t *Thread) nextName(ctx context.Context, active ContextID) (string, error) {
+	current := MainBranch
+	if b, err := backend.BranchOf(ctx, t.store.engine, t.id, active); err != nil {
+		return "", err
+	} else if b != nil {
+		current = b.Name
 	}
-	return b.Name, nil
-}
-
-// nextName returns the automatic name of a branch made from one: see
-// structure.VersionName.
-func (t *Thread) nextName(ctx context.Context, current string) (string, error) {
 	taken := func(name string) (bool, error) {
 		_, err := t.store.engine.Branch(ctx, t.id, name)
 		if isNotFound(err) {
@@ -282,40 +269,6 @@ func (t *Thread) nextName(ctx context.Context, current string) (string, error) {
 	return structure.VersionName(stem, count, taken)
 }
 
-// Rewind makes a branch at a span, such as a checkpoint's, and switches to it. What came
-// after the span stays on the branches that have it. Context.MoveTo moves a branch itself.
-func (t *Thread) Rewind(ctx context.Context, to SpanRef) (BranchInfo, error) {
-	return t.automatic(ctx, BranchOptions{At: to, Empty: to.IsZero(), Switch: true})
-}
-
-// Aside makes a branch where the active one stands, for a question on the side,
-// and does not switch to it.
-func (t *Thread) Aside(ctx context.Context) (BranchInfo, error) {
-	active, err := t.Active(ctx)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	if tip, err := active.Tip(ctx); err != nil {
-		return BranchInfo{}, err
-	} else if tip.IsZero() {
-		return BranchInfo{}, t.noMessages()
-	}
-	return t.automatic(ctx, BranchOptions{})
-}
-
-func (t *Thread) automatic(ctx context.Context, o BranchOptions) (BranchInfo, error) {
-	var name string
-	_, err := t.createBranch(ctx, func(ctx context.Context, active string) (next string, err error) {
-		next, err = t.nextName(ctx, active)
-		name = next
-		return next, err
-	}, o)
-	if err != nil {
-		return BranchInfo{}, err
-	}
-	return t.Branch(ctx, name)
-}
-
 func (t *Thread) noActive() error {
 	return subjectError("thread", t.id.String(), ErrNotFound, "it has no active branch")
 }
@@ -330,20 +283,6 @@ func (t *Thread) Switch(ctx context.Context, name string) error {
 		is, err := t.store.engine.Branch(ctx, t.id, name)
 		if err == nil {
 			thread.Active = is.Context
-		}
-		return err
-	})
-}
-
-// RenameBranch gives a branch another name.
-func (t *Thread) RenameBranch(ctx context.Context, name, newName string) error {
-	if err := checkBranchName(newName); err != nil {
-		return err
-	}
-	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
-		is, err := t.store.engine.Branch(ctx, t.id, name)
-		if err == nil && name != newName {
-			b.RenameBranch(is, newName)
 		}
 		return err
 	})

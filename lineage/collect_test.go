@@ -197,7 +197,7 @@ func talkAndDelete(t *testing.T, s *lineage.Store, choose *rand.Rand, rounds int
 				return nil
 			}
 			n := choose.IntN(len(on.said) + 1)
-			if !stillGood(t, c.Back(bg, uint64(n))) {
+			if !stillGood(t, goBack(c, uint64(n))) {
 				return nil
 			}
 			on.said = slices.Clone(on.said[:len(on.said)-n])
@@ -280,7 +280,7 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	say(t, branch, secret("message")+" on a branch")
 	prompt := secret("prompt")
 	require.NoError(t, setOverrides(branch, lineage.Overrides{SystemPrompt: &prompt}))
-	require.NoError(t, branch.Back(bg, 2))
+	back(t, branch, 2)
 	say(t, branch, secret("message")+" after all")
 	tellValues(t, s, thread, c)
 	return thread
@@ -439,7 +439,7 @@ func TestUnusedContentIsKept(t *testing.T) {
 func TestCollectReflog(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one", "two")
-	require.NoError(t, c.Back(bg, 1))
+	back(t, c, 1)
 	left, err := c.Tip(bg)
 	require.NoError(t, err)
 	_, err = s.Collect(bg, lineage.CollectOptions{})
@@ -599,14 +599,12 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 			return c, err
 		},
 		"replace": func(t *testing.T, text string) (*lineage.Context, error) {
-			tip, err := c.Tip(bg)
-			require.NoError(t, err)
-			_, err = c.ReplaceAfter(bg, tip, spans[0], "test", lineage.User(text))
+			_, err = replaceAfter(s, c, tip(t, c), spans[0], lineage.User(text))
 			return c, err
 		},
 		"say": func(t *testing.T, text string) (*lineage.Context, error) {
 			_, to := newThread(t, s)
-			_, _, err := c.Say(bg, to, lineage.Assistant(text), lineage.User(""))
+			_, _, err := tellOther(s, c, to, lineage.Assistant(text), lineage.User(""))
 			return to, err
 		},
 		"edit": func(_ *testing.T, text string) (*lineage.Context, error) {

@@ -44,6 +44,8 @@ func (c *Context) ID() ContextID { return c.id }
 type ContextInfo struct {
 	ID     ContextID
 	Thread ThreadID // zero outside of threads
+	// Branch is the name of the branch that it is, if any.
+	Branch string
 	// Parent is the context it was forked or spawned from, else zero.
 	Parent ContextID
 	// Base is where it started; Tip is where it stands.
@@ -102,7 +104,17 @@ func (c *Context) Info(ctx context.Context) (ContextInfo, error) {
 	if err != nil {
 		return ContextInfo{}, err
 	}
-	return contextInfo(&state), nil
+	info := contextInfo(&state)
+	if !state.Thread.IsZero() {
+		b, err := backend.BranchOf(ctx, c.store.engine, state.Thread, c.id)
+		if err != nil {
+			return ContextInfo{}, err
+		}
+		if b != nil {
+			info.Branch = b.Name
+		}
+	}
+	return info, nil
 }
 
 // Tip returns where the context stands; the zero ref while it is empty.

@@ -1,7 +1,6 @@
 package lineage_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -147,7 +146,7 @@ func TestUpdatedAtCountsMessages(t *testing.T) {
 	}
 	say(t, main, "one")
 	later("a message")
-	aside, err := thread.Aside(bg)
+	aside, err := aside(thread)
 	require.NoError(t, err)
 	later("a branch")
 	c, err := s.Context(bg, aside.Context)
@@ -207,7 +206,7 @@ func TestThreadUpdate(t *testing.T) {
 func TestFindBySourceID(t *testing.T) {
 	s := newStore(t)
 	thread, main := newThread(t, s)
-	_, err := main.ExtendTogether(bg, lineage.User("one").WithID("q1"), lineage.User("two").WithID("q2"))
+	_, err := main.Extend(bg, lineage.Together(lineage.User("one").WithID("q1"), lineage.User("two").WithID("q2"))...)
 	require.NoError(t, err)
 	e, err := thread.Find(bg, "q2")
 	require.NoError(t, err)
@@ -226,56 +225,6 @@ func TestFindBySourceID(t *testing.T) {
 	e, err = thread.Find(bg, "q1")
 	require.NoError(t, err)
 	require.Equal(t, "one", e.Text(), "copies do not take the original's id")
-}
-
-func TestFindOnAHistory(t *testing.T) {
-	s := newStore(t)
-	thread, main := newThread(t, s)
-	say(t, main, "hello")
-	spans, err := main.Extend(bg, lineage.User("one").WithID("q1"), lineage.User("two").WithID("q2"))
-	require.NoError(t, err)
-	side := fork(t, main)
-	_, err = side.Extend(bg, lineage.User("three").WithID("q3"))
-	require.NoError(t, err)
-	edited, err := main.Edit(bg, spans[0], lineage.User("one, again"), lineage.EditOptions{Replay: func(*lineage.Entry) bool { return true }})
-	require.NoError(t, err)
-	_, err = main.Merge(bg, side)
-	require.NoError(t, err)
-	require.Equal(t, []string{"hello", "one", "two", "three"}, texts(t, main))
-	require.Equal(t, []string{"hello", "one, again", "two"}, texts(t, edited))
-	otherThread, _ := newThread(t, s)
-	away, err := main.Fork(bg, lineage.ForkOptions{Thread: otherThread.ID()})
-	require.NoError(t, err)
-
-	for _, test := range []struct {
-		name  string
-		in    *lineage.Context
-		found []string
-	}{
-		{"main", main, []string{"q1", "q2"}}, // it has a copy of q3
-		{"side", side, []string{"q1", "q2", "q3"}},
-		{"edited", edited, nil}, // it has copies
-		{"in another thread", away, nil},
-		{"in no thread", newContext(t, s, "one"), nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			for _, id := range []string{"q1", "q2", "q3", "q4"} {
-				e, err := test.in.Find(bg, id)
-				if slices.Contains(test.found, id) {
-					require.NoError(t, err)
-					require.Equal(t, id, e.SourceID)
-					require.NoError(t, fork(t, test.in).MoveTo(bg, e.Span, "rewind"))
-					continue
-				}
-				require.ErrorIs(t, err, lineage.ErrNotFound)
-				require.ErrorContains(t, err, id)
-			}
-		})
-	}
-	_, err = main.Find(bg, "q3")
-	require.ErrorContains(t, err, main.ID().String())
-	_, err = thread.Find(bg, "q3")
-	require.NoError(t, err)
 }
 
 // feature: lineage/context
@@ -422,7 +371,7 @@ func TestProtectedBranchHandsNothingDown(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)
 	require.NoError(t, setOverrides(c, lineage.Overrides{Model: pointer("large")}))
-	require.NoError(t, thread.RenameBranch(bg, lineage.MainBranch, "only"))
+	require.NoError(t, renameBranch(thread, lineage.MainBranch, "only"))
 	elsewhere, _ := newThread(t, s)
 	heir, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
 	require.NoError(t, err)

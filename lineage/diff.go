@@ -6,17 +6,11 @@ import (
 	"strings"
 )
 
-// DiffLine is a line of a difference between two texts.
-type DiffLine struct {
-	// Op is ' ' for a line of both, '-' for one of the first text and '+' for one of the second.
-	Op byte
-	// Text is the line without its end.
-	Text string
-}
-
-// DiffRevisions compares two revisions of a document on the context's history, line by line. A number that
+// DiffRevisions compares two revisions of a document on the context's history, line by line: it returns the lines of both, in
+// order and without their ends, with ' ' before a line of both, '-' before one of the first and '+' before one of
+// the second. A number that
 // the history does not have is ErrNotFound; a body beyond MostText is ErrTooLarge.
-func (c *Context) DiffRevisions(ctx context.Context, document string, from, to uint64) ([]DiffLine, error) {
+func (c *Context) DiffRevisions(ctx context.Context, document string, from, to uint64) ([]string, error) {
 	revisions, err := c.Revisions(ctx, document)
 	if err != nil {
 		return nil, err
@@ -57,10 +51,10 @@ func linesOf(text string) []string {
 const mostDiffers = 1000
 
 // diffLines returns what turns one list of lines into another, by the algorithm of Myers.
-func diffLines(a, b []string) (diff []DiffLine) {
-	add := func(op byte, lines []string) {
+func diffLines(a, b []string) (diff []string) {
+	add := func(op string, lines []string) {
 		for _, line := range lines {
-			diff = append(diff, DiffLine{op, line})
+			diff = append(diff, op+line)
 		}
 	}
 	begin := 0
@@ -71,21 +65,21 @@ func diffLines(a, b []string) (diff []DiffLine) {
 	for end < len(a)-begin && end < len(b)-begin && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
 	}
-	add(' ', a[:begin])
+	add(" ", a[:begin])
 	a, tail, b := a[begin:len(a)-end], a[len(a)-end:], b[begin:len(b)-end]
 	if path, ok := shortestEdit(a, b); ok {
 		x, y := 0, 0
 		for _, at := range path { // the places at which the lists agree
-			add('-', a[x:at[0]])
-			add('+', b[y:at[1]])
-			add(' ', a[at[0]:at[0]+1])
+			add("-", a[x:at[0]])
+			add("+", b[y:at[1]])
+			add(" ", a[at[0]:at[0]+1])
 			x, y = at[0]+1, at[1]+1
 		}
 		a, b = a[x:], b[y:]
 	}
-	add('-', a)
-	add('+', b)
-	add(' ', tail)
+	add("-", a)
+	add("+", b)
+	add(" ", tail)
 	return diff
 }
 

@@ -70,8 +70,8 @@
 // # Changing and going back
 //
 // [Context.Extend] adds to a history and [Context.Fork] makes another one, of a subagent too.
-// [Thread.Rewind] begins a branch at an earlier span. [Context.MoveTo] moves a context itself,
-// back or elsewhere, [Context.Back] by a number of spans, and [Context.Undo] takes the last move
+// [Thread.CreateBranch] goes back without losing anything: it begins a branch at an earlier span.
+// [Context.MoveTo] moves a context itself, back or elsewhere, and [Context.Undo] takes the last move
 // back. [Thread.Update] and [Context.Update] change what is kept with a thread or context.
 // [Store.Update] makes several changes one commit.
 //
@@ -82,7 +82,7 @@
 // A call of a tool and its result are messages of JSON, as an API has them: Type
 // application/json and the body {"content": …, "tool_calls": […]} or
 // {"tool_call_id": …, "content": …}. Package message reads those of many formats, and writes
-// a history in the format of another. [Context.ExtendTogether] makes one step of both.
+// a history in the format of another. [Together] makes one step of both.
 //
 // # Errors
 //

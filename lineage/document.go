@@ -125,7 +125,7 @@ func hasDocuments(items []Item) bool {
 }
 
 // extendRevised is extend for items with revisions of documents, which depend on the history.
-func (c *Context) extendRevised(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
+func (c *Context) extendRevised(ctx context.Context, items []Item, expected *SpanRef) ([]SpanRef, error) {
 	items = slices.Clone(items)
 	for i := range items {
 		item := &items[i]
@@ -153,7 +153,7 @@ func (c *Context) extendRevised(ctx context.Context, items []Item, together bool
 		if err != nil {
 			return nil, err
 		}
-		spans, err := c.extend(ctx, revised, together, &tip)
+		spans, err := c.extend(ctx, revised, &tip)
 		if errors.Is(err, ErrTipMoved) && expected == nil && try < mostRevised {
 			continue
 		}

@@ -34,7 +34,7 @@ func TestRevisions(t *testing.T) {
 	c := newContext(t, newStore(t), "q")
 	_, err := c.Extend(bg, revision("plan", 0, "one"), revision("notes", 0, "n"), revision("plan", 0, "two"))
 	require.NoError(t, err)
-	_, err = c.ExtendTogether(bg, lineage.User("look"), revision("plan", 5, "five"))
+	_, err = c.Extend(bg, lineage.Together(lineage.User("look"), revision("plan", 5, "five"))...)
 	require.NoError(t, err)
 	_, err = c.Extend(bg, lineage.Item{Kind: lineage.Document, Document: "plan", Reader: strings.NewReader("six")}, revision("plan", 2, "two"))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestRevisions(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Extend(bg, revision("plan", 8, "eight"))
 	require.NoError(t, err)
-	require.NoError(t, c.Back(bg, 8))
+	back(t, c, 8)
 	_, err = c.Extend(bg, revision("plan", 1, "from the start"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"plan 1 from the start"}, numbersOf(t, c, "plan"))
@@ -137,7 +137,7 @@ func TestDiffRevisions(t *testing.T) {
 	diff := func(from, to uint64) string {
 		lines, err := c.DiffRevisions(bg, "plan", from, to)
 		require.NoError(t, err)
-		return shownDiff(lines)
+		return strings.Join(lines, "|")
 	}
 	require.Equal(t, " a|-b|+B| c|+d", diff(1, 2))
 	require.Equal(t, "-a|-b|-c", diff(1, 3))
@@ -161,13 +161,13 @@ func TestDiffRevisions(t *testing.T) {
 		var old, is []string
 		differ := 0
 		for _, line := range lines {
-			if line.Op != '+' {
-				old = append(old, line.Text)
+			if line[0] != '+' {
+				old = append(old, line[1:])
 			}
-			if line.Op != '-' {
-				is = append(is, line.Text)
+			if line[0] != '-' {
+				is = append(is, line[1:])
 			}
-			if line.Op != ' ' {
+			if line[0] != ' ' {
 				differ++
 			}
 		}
@@ -189,14 +189,6 @@ func TestDiffRevisions(t *testing.T) {
 	lines, err := c.DiffRevisions(bg, "large", 1, 2)
 	require.NoError(t, err)
 	require.Len(t, lines, 400_000)
-}
-
-func shownDiff(lines []lineage.DiffLine) string {
-	var out []string
-	for _, line := range lines {
-		out = append(out, string(line.Op)+line.Text)
-	}
-	return strings.Join(out, "|")
 }
 
 // longestCommon returns the length of the longest common subsequence.

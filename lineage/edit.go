@@ -66,7 +66,7 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 		return nil, err
 	}
 	err = c.store.change(ctx, func(b *write.Batch, t write.Try) error {
-		if err := m.prepare(ctx, c.store, items, true, b, t); err != nil {
+		if err := m.prepare(ctx, c.store, items, b, t); err != nil {
 			return err
 		}
 		is := b.NewContext(made)
@@ -119,7 +119,7 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 		edited.Origin.ParentID = old.Content
 	}
 	items[at] = edited
-	return items, nil
+	return Together(items...), nil
 }
 
 func inherit(s *string, from string) {

@@ -58,21 +58,19 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			return err
 		}, lineage.ErrExists, "q1"},
 		{"message that exists, said", func() error {
-			_, _, err := main.Say(bg, elsewhere, lineage.User("again").WithID("q1"), lineage.User(""))
+			_, _, err := tellOther(s, main, elsewhere, lineage.User("again").WithID("q1"), lineage.User(""))
 			return err
 		}, lineage.ErrExists, "q1"},
 		{"context", func() error { _, err := s.Context(bg, noContext); return err }, lineage.ErrNotFound, noContext.String()},
 		{"branch", func() error { _, err := thread.On(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
 		{"branch info", func() error { _, err := thread.Branch(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
 		{"switch", func() error { return thread.Switch(bg, "missing") }, lineage.ErrNotFound, "missing"},
-		{"rename", func() error { return thread.RenameBranch(bg, "missing", "other") }, lineage.ErrNotFound, "missing"},
-		{"rename to a name taken", func() error { return thread.RenameBranch(bg, "main", "taken") }, lineage.ErrExists, "taken"},
-		{"rename to nothing", func() error { return thread.RenameBranch(bg, "taken", "") }, lineage.ErrInvalid, "name"},
+		{"rename", func() error { return renameBranch(thread, "missing", "other") }, lineage.ErrNotFound, "missing"},
+		{"rename to a name taken", func() error { return renameBranch(thread, "main", "taken") }, lineage.ErrExists, "taken"},
+		{"rename to nothing", func() error { return renameBranch(thread, "taken", "") }, lineage.ErrInvalid, "name"},
 		{"branch that exists", func() error { _, err := thread.CreateBranch(bg, "taken", lineage.BranchOptions{}); return err }, lineage.ErrExists, "taken"},
-		{"branch without a name", func() error { _, err := thread.CreateBranch(bg, "", lineage.BranchOptions{}); return err }, lineage.ErrInvalid, "name"},
 		{"name that is taken", func() error { return thread.NameBranch(bg, "taken", unnamed) }, lineage.ErrExists, "taken"},
 		{"name without a name", func() error { return thread.NameBranch(bg, "", unnamed) }, lineage.ErrInvalid, "name"},
-		{"name what has a name", func() error { return thread.NameBranch(bg, "new", main) }, lineage.ErrExists, "main"},
 		{"name what is of no thread", func() error { return thread.NameBranch(bg, "new", elsewhere) }, lineage.ErrInvalid, elsewhere.ID().String()},
 		{"name what was deleted", func() error { return thread.NameBranch(bg, "new", deleted) }, lineage.ErrNotFound, deleted.ID().String()},
 		{"delete branch", func() error { return thread.DeleteBranch(bg, "missing") }, lineage.ErrNotFound, "missing"},
@@ -84,11 +82,10 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{At: nowhere})
 			return err
 		}, lineage.ErrNotFound, nowhere.String()},
-		{"rewind nowhere", func() error { _, err := thread.Rewind(bg, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
+		{"rewind nowhere", func() error { _, err := rewind(thread, nowhere); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork nowhere", func() error { _, err := main.Fork(bg, lineage.ForkOptions{At: nowhere}); return err }, lineage.ErrNotFound, nowhere.String()},
 		{"fork into no thread", func() error { _, err := main.Fork(bg, lineage.ForkOptions{Thread: noThread}); return err }, lineage.ErrNotFound, noThread.String()},
 		{"move nowhere", func() error { return main.MoveTo(bg, nowhere, "") }, lineage.ErrNotFound, nowhere.String()},
-		{"back too far", func() error { return main.Back(bg, 2) }, lineage.ErrInvalid, main.ID().String()},
 		{"undo", func() error { return main.Undo(bg) }, lineage.ErrNotFound, main.ID().String()},
 		{"edit elsewhere", func() error {
 			_, err := main.Edit(bg, tip(t, elsewhere), lineage.User(""), lineage.EditOptions{})
@@ -102,17 +99,13 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"empty span", func() error { _, err := s.Span(bg, lineage.SpanRef{}); return err }, lineage.ErrNotFound, "empty"},
 		{"position beyond the end", func() error { _, err := s.At(bg, tip(t, main), 2); return err }, lineage.ErrNotFound, tip(t, main).String()},
 		{"merge into itself", func() error { _, err := main.Merge(bg, main); return err }, lineage.ErrInvalid, main.ID().String()},
-		{"say to itself", func() error {
-			_, _, err := main.Say(bg, main, lineage.User(""), lineage.User(""))
-			return err
-		}, lineage.ErrInvalid, main.ID().String()},
 		{"return without a parent", func() error { _, err := main.Return(bg, lineage.User("")); return err }, lineage.ErrInvalid, main.ID().String()},
 		{"no alternatives", func() error { _, err := main.Alternatives(bg); return err }, lineage.ErrInvalid, "alternatives"},
 		{"choose no alternative", func() error { return main.Choose(bg, elsewhere) }, lineage.ErrInvalid, elsewhere.ID().String()},
 		{"tip moved", func() error { _, err := main.ExtendFrom(bg, lineage.SpanRef{}, lineage.User("")); return err }, lineage.ErrTipMoved, main.ID().String()},
 		{"tip moved, as a conflict", func() error { _, err := main.ExtendFrom(bg, nowhere, lineage.User("")); return err }, lineage.ErrConflict, nowhere.String()},
 		{"content", func() error { _, err := s.Body(bg, noContent); return err }, lineage.ErrNotFound, noContent.String()},
-		{"reference", func() error { _, err := main.Extend(bg, lineage.Reference("user", noContent)); return err }, lineage.ErrNotFound, noContent.String()},
+		{"reference", func() error { _, err := main.Extend(bg, lineage.Item{Role: "user", Content: noContent}); return err }, lineage.ErrNotFound, noContent.String()},
 		{"provenance", func() error { _, err := s.Provenance(bg, noContent); return err }, lineage.ErrNotFound, noContent.String()},
 		{"role", func() error { _, err := main.Extend(bg, lineage.Item{}); return err }, lineage.ErrInvalid, "role"},
 		{"document", func() error { _, err := main.Extend(bg, lineage.Item{Kind: lineage.Document}); return err }, lineage.ErrInvalid, "document"},
@@ -122,7 +115,10 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			_, err := main.Extend(bg, lineage.Item{Role: "user", Body: []byte{}, Reader: strings.NewReader("")})
 			return err
 		}, lineage.ErrInvalid, "more than one"},
-		{"nothing together", func() error { _, err := main.ExtendTogether(bg); return err }, lineage.ErrInvalid, "no items"},
+		{"joins nothing", func() error {
+			_, err := main.Extend(bg, lineage.Together(lineage.User("a"), lineage.User("b"))[1])
+			return err
+		}, lineage.ErrInvalid, "another item begins"},
 		{"summary", func() error { return main.DeleteSummary(bg, noSummary) }, lineage.ErrNotFound, noSummary.String()},
 		{"summary of missing summaries", func() error {
 			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})
@@ -137,7 +133,6 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			_, err := main.Summarize(bg, nil, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})
 			return err
 		}, lineage.ErrInvalid, "no summarizer"},
-		{"reference to nothing", func() error { _, err := main.Extend(bg, lineage.Reference("user", lineage.ContentID{})); return err }, lineage.ErrInvalid, "no content"},
 		{"negative budget", func() error { _, err := main.Resolve(bg, lineage.ResolveOptions{Budget: -1}); return err }, lineage.ErrInvalid, "-1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -196,14 +191,11 @@ func TestNoMessages(t *testing.T) {
 	_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{})
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	require.ErrorContains(t, err, "no messages in conversation")
-	_, err = thread.Aside(bg)
-	require.ErrorIs(t, err, lineage.ErrInvalid)
-	require.ErrorContains(t, err, "no messages in conversation")
 }
 
 func TestOnlyBranchIsProtected(t *testing.T) {
 	thread, _ := newThread(t, newStore(t))
-	require.NoError(t, thread.RenameBranch(bg, "main", "first"))
+	require.NoError(t, renameBranch(thread, "main", "first"))
 	err := thread.DeleteBranch(bg, "first")
 	require.ErrorIs(t, err, lineage.ErrProtected)
 	require.ErrorContains(t, err, "first")
@@ -360,7 +352,7 @@ func TestCancelledChangesNothing(t *testing.T) {
 		"extend":    func() error { _, err := c.Extend(ctx, lineage.User("two")); return err },
 		"large":     func() error { _, err := c.Extend(ctx, lineage.User(largeText)); return err },
 		"fork":      func() error { _, err := c.Fork(ctx, lineage.ForkOptions{}); return err },
-		"aside":     func() error { _, err := thread.Aside(ctx); return err },
+		"aside":     func() error { _, err := thread.CreateBranch(ctx, "", lineage.BranchOptions{}); return err },
 		"all":       func() error { _, err := c.All(ctx); return err },
 		"watch":     func() error { _, err := gather(s.Watch(ctx, lineage.Cursor{})); return err },
 		"watch one": func() error { _, err := gather(c.Watch(ctx, lineage.SpanRef{})); return err },

@@ -8,8 +8,8 @@ import (
 )
 
 // What one agent tells another is one block of content, used in the histories of
-// both.
-func ExampleContext_Say() {
+// both. Both get it in one commit.
+func ExampleContext_Send() {
 	ctx := context.Background()
 	store, done := exampleStore()
 	defer done()
@@ -18,10 +18,27 @@ func ExampleContext_Say() {
 	coder, err := store.NewContext(ctx, lineage.ContextOptions{})
 	must(err)
 
-	_, _, err = planner.Say(ctx, coder, lineage.Assistant("Sort the list."), lineage.Item{Role: "user", Name: "planner"})
-	must(err)
-	_, _, err = coder.Say(ctx, planner, lineage.Assistant("Done."), lineage.Item{Role: "user", Name: "coder"})
-	must(err)
+	tell := func(name string, from, to lineage.ContextID, text string) {
+		must(store.Update(ctx, func(tx *lineage.Tx) error {
+			here, err := tx.Context(ctx, from)
+			if err != nil {
+				return err
+			}
+			there, err := tx.Context(ctx, to)
+			if err != nil {
+				return err
+			}
+			if _, err := here.Extend(ctx, lineage.Assistant(text)); err != nil {
+				return err
+			}
+			heard := lineage.User(text)
+			heard.Name = name
+			_, err = here.Send(ctx, there, heard)
+			return err
+		}))
+	}
+	tell("planner", planner.ID(), coder.ID(), "Sort the list.")
+	tell("coder", coder.ID(), planner.ID(), "Done.")
 
 	for e, err := range coder.Entries(ctx, lineage.Window{}) {
 		must(err)

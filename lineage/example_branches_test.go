@@ -21,21 +21,24 @@ func ExampleThread() {
 	_, err = thread.SetCheckpoint(ctx, "named", lineage.CheckpointOptions{})
 	must(err)
 
-	aside, err := thread.Aside(ctx) // for a question on the side; main stays active
+	nameOf := func(c *lineage.Context) string {
+		info, err := c.Info(ctx)
+		must(err)
+		return info.Branch
+	}
+	aside, err := thread.CreateBranch(ctx, "", lineage.BranchOptions{}) // for a question on the side; main stays active
 	must(err)
-	fmt.Println("aside:", aside.Name)
-	rewound, err := thread.Rewind(ctx, spans[0]) // try again from there
+	fmt.Println("aside:", nameOf(aside))
+	retry, err := thread.CreateBranch(ctx, "", lineage.BranchOptions{At: spans[0], Switch: true}) // try again from there
 	must(err)
-	fmt.Println("rewound:", rewound.Name)
-	retry, err := thread.Active(ctx)
-	must(err)
+	fmt.Println("rewound:", nameOf(retry))
 	_, err = retry.Extend(ctx, lineage.Assistant("Felix."))
 	must(err)
 	named, err := thread.Checkpoint(ctx, "named")
 	must(err)
-	restored, err := thread.Rewind(ctx, named.Span)
+	restored, err := thread.CreateBranch(ctx, "", lineage.BranchOptions{At: named.Span, Switch: true})
 	must(err)
-	fmt.Println("restored:", restored.Name)
+	fmt.Println("restored:", nameOf(restored))
 	must(thread.Switch(ctx, lineage.MainBranch))
 
 	branches, err := thread.Branches(ctx)

@@ -10,18 +10,17 @@ import (
 
 // Documents, with their revisions, and assets stand in a history beside messages.
 // feature: lineage/asset
-func ExampleContext_ExtendTogether() {
+func ExampleTogether() {
 	ctx := context.Background()
 	store, done := exampleStore()
 	defer done()
 	chat, err := store.NewContext(ctx, lineage.ContextOptions{})
 	must(err)
-	draft, err := chat.ExtendTogether(ctx,
-		lineage.User("Here are my draft and a photo."),
+	draft, err := chat.Extend(ctx, lineage.Together(lineage.User("Here are my draft and a photo."),
 		lineage.Item{Kind: lineage.Document, Document: "essay", Revision: 1, Type: content.TypeMarkdown, Body: []byte("# Essay")},
-		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})
+		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})...)
 	must(err)
-	entries, err := store.Span(ctx, draft)
+	entries, err := store.Span(ctx, draft[0])
 	must(err)
 	_, err = chat.Extend(ctx, lineage.Item{
 		Kind: lineage.Document, Document: "essay", Revision: 2, Type: content.TypeMarkdown, Body: []byte("# A better essay"),

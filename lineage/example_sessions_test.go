@@ -110,12 +110,12 @@ func (s Sessions) AppendEvent(ctx context.Context, k SessionKey, e Event) error 
 // setState sets the values that a change of state consists of. Nil deletes.
 func setState(ctx context.Context, tx *lineage.Tx, k SessionKey, thread *lineage.Thread, delta map[string]any) error {
 	for key, value := range delta {
-		values := thread.Values()
+		values := tx.Values(lineage.Owner{Thread: thread.ID()})
 		switch scope, rest, _ := strings.Cut(key, ":"); scope {
 		case "app":
-			values, key = tx.AppValues(k.App), rest
+			values, key = tx.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: k.App}), rest
 		case "user":
-			values, key = tx.UserValues(userOf(k)), rest
+			values, key = tx.Values(lineage.Owner{Scope: lineage.UserScope, Name: userOf(k)}), rest
 		case "temp":
 			continue
 		}
@@ -181,7 +181,7 @@ func (s Sessions) session(ctx context.Context, k SessionKey, thread *lineage.Thr
 	}
 	session := &Session{SessionKey: k, State: make(map[string]any), UpdatedAt: info.UpdatedAt}
 	for prefix, values := range map[string]*lineage.Values{
-		"": thread.Values(), "user:": s.Store.UserValues(userOf(k)), "app:": s.Store.AppValues(k.App),
+		"": s.Store.Values(lineage.Owner{Thread: thread.ID()}), "user:": s.Store.Values(lineage.Owner{Scope: lineage.UserScope, Name: userOf(k)}), "app:": s.Store.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: k.App}),
 	} {
 		for v, err := range values.All(ctx, "") {
 			if err != nil {

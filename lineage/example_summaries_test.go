@@ -36,14 +36,17 @@ func ExampleContext_Resolve() {
 	for _, part := range resolved.Parts {
 		fmt.Println(part.Text())
 	}
-	behind, summary, err := chat.Behind(ctx)
+	summaries, err := chat.EffectiveSummaries(ctx)
+	must(err)
+	summary := summaries[0]
+	length, err := chat.Len(ctx)
 	must(err)
 	expanded := 0
 	for _, err := range store.History(ctx, summary.To, lineage.Window{From: summary.First, To: summary.Last}) {
 		must(err)
 		expanded++
 	}
-	fmt.Println(resolved.Omitted, "omitted,", behind, "since the summary,", expanded, "expanded")
+	fmt.Println(resolved.Omitted, "omitted,", length-summary.Last, "since the summary,", expanded, "expanded")
 	// Output:
 	// (18 messages about the weather)
 	// On day 18 of the journey it rained.

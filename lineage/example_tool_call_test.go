@@ -11,7 +11,7 @@ import (
 
 // A call of a tool and its result are one step of the history, so that a model is never
 // sent one without the other.
-func ExampleContext_ExtendTogether_toolCall() {
+func ExampleTogether_toolCall() {
 	ctx := context.Background()
 	store, done := exampleStore()
 	defer done()
@@ -24,7 +24,7 @@ func ExampleContext_ExtendTogether_toolCall() {
 		`{"content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"multiply","arguments":"[6,7]"}}]}`)}
 	result := lineage.ToolResult("multiply", "42")
 	result.Metadata = []byte(`{"tool_call_id":"call_1"}`)
-	_, err = c.ExtendTogether(ctx, call, result)
+	_, err = c.Extend(ctx, lineage.Together(call, result)...)
 	must(err)
 	_, err = c.Extend(ctx, lineage.Assistant("It is 42."))
 	must(err)

@@ -11,39 +11,29 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Extend adds items to the history of the context, each as a span of its own,
+// Extend adds items to the history of the context, each as a span of its own (but see Together),
 // all or none of them, and returns the spans in order. Its cost does not depend
 // on the history, the store or the number of forks; only the first revision of a document that a
 // context gets makes it read the history.
 func (c *Context) Extend(ctx context.Context, items ...Item) ([]SpanRef, error) {
-	return c.add(ctx, items, false, nil)
+	return c.add(ctx, items, nil)
 }
 
 // ExtendFrom is Extend for a caller that must not add after something it has not
 // seen: unless the context stands at tip, nothing is added and the error matches
 // ErrTipMoved.
 func (c *Context) ExtendFrom(ctx context.Context, tip SpanRef, items ...Item) ([]SpanRef, error) {
-	return c.add(ctx, items, false, &tip)
+	return c.add(ctx, items, &tip)
 }
 
-// ExtendTogether adds the items as one span: one step of the history with several
-// usages, such as a message and the files that came with it.
-func (c *Context) ExtendTogether(ctx context.Context, items ...Item) (SpanRef, error) {
-	spans, err := c.add(ctx, items, true, nil)
-	if err != nil {
-		return SpanRef{}, err
-	}
-	return spans[0], nil
-}
-
-func (c *Context) add(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
+func (c *Context) add(ctx context.Context, items []Item, expected *SpanRef) ([]SpanRef, error) {
 	switch {
-	case len(items) == 0 && !together:
+	case len(items) == 0:
 		return nil, nil
 	case hasDocuments(items):
-		return c.extendRevised(ctx, items, together, expected)
+		return c.extendRevised(ctx, items, expected)
 	}
-	return c.extend(ctx, items, together, expected)
+	return c.extend(ctx, items, expected)
 }
 
 // extension adds material to a context.
@@ -57,19 +47,19 @@ type extension struct {
 	spans    []SpanRef
 }
 
-func (c *Context) extend(ctx context.Context, items []Item, together bool, expected *SpanRef) ([]SpanRef, error) {
+func (c *Context) extend(ctx context.Context, items []Item, expected *SpanRef) ([]SpanRef, error) {
 	s := c.store
 	e := s.extensions.Get().(*extension)
 	e.context, e.expected = c, expected
 	b := s.writer.Batch()
 	defer s.writer.Release(b)
 	// The items themselves are not kept, so that they need no memory that outlives the call.
-	err := e.take(ctx, s, items, together, b.Time())
+	err := e.take(ctx, s, items, b.Time())
 	if err == nil {
 		_, err = s.writer.Do(ctx, b, e)
 		for try := 1; write.Gone(err) && repeatable(items) && try < mostTaken; try++ {
 			b.Reset(s.writer.Now())
-			if err = e.take(ctx, s, items, together, b.Time()); err == nil {
+			if err = e.take(ctx, s, items, b.Time()); err == nil {
 				_, err = s.writer.Do(ctx, b, e)
 			}
 		}

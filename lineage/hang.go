@@ -10,29 +10,16 @@ import (
 )
 
 // Hang adds items one after another behind any span of the store, each as a span of its
-// own; the zero span begins a history. All or none of them are added. No context moves. The
+// own (but see Together); the zero span begins a history. All or none of them are added. No context moves. The
 // new spans belong to the thread, which keeps all of its messages from then on: see
 // ThreadOptions.Keep.
-func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) ([]SpanRef, error) {
+func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans []SpanRef, err error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return t.hang(ctx, parent, items, false)
-}
-
-// HangTogether is Hang for items that become one span: see Context.ExtendTogether.
-func (t *Thread) HangTogether(ctx context.Context, parent SpanRef, items ...Item) (SpanRef, error) {
-	spans, err := t.hang(ctx, parent, items, true)
-	if err != nil {
-		return SpanRef{}, err
-	}
-	return spans[0], nil
-}
-
-func (t *Thread) hang(ctx context.Context, parent SpanRef, items []Item, together bool) (spans []SpanRef, err error) {
 	var m material
 	err = t.store.change(ctx, func(b *write.Batch, try write.Try) error {
-		if err := m.prepare(ctx, t.store, items, together, b, try); err != nil {
+		if err := m.prepare(ctx, t.store, items, b, try); err != nil {
 			return err
 		}
 		thread, err := t.store.engine.Thread(ctx, t.id)
@@ -89,29 +76,6 @@ func (t *Thread) Spans(ctx context.Context) iter.Seq2[*Entry, error] {
 				if !yield(entry, err) || err != nil {
 					return
 				}
-			}
-		}
-	}
-}
-
-// Found is a message that was added to a thread with a source id.
-type Found struct {
-	Thread ThreadID
-	Span   SpanRef
-}
-
-// Find yields the messages that were added with a source id, to whichever threads, in no
-// particular order. Thread.Find looks in one thread.
-func (s *Store) Find(ctx context.Context, sourceID string) iter.Seq2[Found, error] {
-	return func(yield func(Found, error) bool) {
-		var last ThreadID
-		for found, err := range s.engine.Find(ctx, sourceID, ThreadID{}, backend.Found{}) {
-			if err == nil && found.Home.Thread == last {
-				continue // an earlier version
-			}
-			last = found.Home.Thread
-			if !yield(Found{Thread: last, Span: found.Span}, err) || err != nil {
-				return
 			}
 		}
 	}

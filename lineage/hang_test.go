@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -66,8 +67,7 @@ func TestHang(t *testing.T) {
 			there, err = a.Hang(bg, theirs[0], lineage.User("behind what is theirs"))
 			require.NoError(t, err)
 			require.NotEqual(t, theirs[0].Run, there[0].Run)
-			together, err := a.HangTogether(bg, root[0], lineage.User("see"), lineage.Item{Kind: lineage.Asset, Filename: "a", Body: []byte{1}})
-			both = []lineage.SpanRef{together}
+			both, err = a.Hang(bg, root[0], lineage.Together(lineage.User("see"), lineage.Item{Kind: lineage.Asset, Filename: "a", Body: []byte{1}})...)
 			return err
 		}))
 		require.ErrorIs(t, with(func(find func(string) *lineage.Thread) error {
@@ -107,7 +107,7 @@ func TestHang(t *testing.T) {
 			require.ElementsMatch(t, []lineage.SpanRef{two[0], aside[0]}, gathered(t, s.Follows(bg, one[0])))
 			require.Empty(t, gathered(t, s.Follows(bg, two[1])))
 			require.ElementsMatch(t, []lineage.SpanRef{one[0], root[0], theirs[0]}, gathered(t, s.Follows(bg, lineage.SpanRef{})))
-			require.ElementsMatch(t, []lineage.Found{{Thread: a.ID(), Span: one[0]}, {Thread: other.ID(), Span: theirs[0]}}, gathered(t, s.Find(bg, "m")))
+			require.ElementsMatch(t, []lineage.SpanRef{one[0], theirs[0]}, foundAnywhere(t, s, "m"))
 		}
 		check()
 		_, err = s.Collect(bg, lineage.CollectOptions{KeepUnused: -1})
@@ -116,7 +116,7 @@ func TestHang(t *testing.T) {
 		require.NoError(t, a.Delete(bg))
 		_, err = s.Collect(bg, lineage.CollectOptions{KeepUnused: -1})
 		require.NoError(t, err)
-		require.Equal(t, []lineage.Found{{Thread: other.ID(), Span: theirs[0]}}, gathered(t, s.Find(bg, "m")))
+		require.Equal(t, []lineage.SpanRef{theirs[0]}, foundAnywhere(t, s, "m"))
 		_, err = s.Span(bg, aside[0])
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		requireSound(t, s)
@@ -211,7 +211,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 
 		a, err := s.FindThread(bg, "a")
 		require.NoError(t, err)
-		require.NoError(t, a.RenameBranch(bg, "side", "renamed"))
+		require.NoError(t, renameBranch(a, "side", "renamed"))
 		b, err := a.Branch(bg, "renamed")
 		require.NoError(t, err)
 		require.Equal(t, "an id", b.SourceID)
@@ -245,15 +245,8 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 	tries := 0
 	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
 		tries++
-		for f, err := range tx.Find(bg, "m") {
-			require.NoError(t, err)
-			require.NotZero(t, f)
-			break
-		}
-		for _, err := range tx.Find(bg, "new") {
-			require.NoError(t, err)
-			require.Equal(t, 2, tries, "it was added meanwhile")
-		}
+		require.NotEmpty(t, foundAnywhere(t, tx.Store, "m"))
+		require.Len(t, foundAnywhere(t, tx.Store, "new"), tries-1, "it was added meanwhile")
 		if tries == 1 {
 			thread, err := s.FindThread(bg, "1")
 			require.NoError(t, err)
@@ -262,17 +255,22 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 		}
 		own, err := tx.CreateThread(bg, lineage.ThreadOptions{Keep: true})
 		require.NoError(t, err)
-		_, err = own.Hang(bg, lineage.SpanRef{}, lineage.User("own").WithID("new"))
+		spans, err := own.Hang(bg, lineage.SpanRef{}, lineage.User("own").WithID("new"))
 		require.NoError(t, err)
-		var in []lineage.ThreadID
-		for f, err := range tx.Find(bg, "new") {
-			require.NoError(t, err)
-			in = append(in, f.Thread)
-		}
-		require.Contains(t, in, own.ID())
+		in := foundAnywhere(t, tx.Store, "new")
+		require.Contains(t, in, spans[0])
 		require.Len(t, in, tries)
 		return nil
 	}))
 	require.Equal(t, 2, tries)
-	require.Len(t, gathered(t, s.Find(bg, "m")), 2000)
+	require.Len(t, foundAnywhere(t, s, "m"), 2000)
+}
+
+// foundAnywhere returns the spans of the messages with a source id, in whatever thread.
+func foundAnywhere(t testing.TB, s *lineage.Store, sourceID string) (spans []lineage.SpanRef) {
+	t.Helper()
+	for _, f := range gathered(t, s.View().Find(bg, sourceID, lineage.ThreadID{}, backend.Found{})) {
+		spans = append(spans, f.Span)
+	}
+	return spans
 }

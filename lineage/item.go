@@ -37,19 +37,21 @@ type Item struct {
 	Body    []byte
 	Reader  io.Reader
 	Content ContentID
-	// reference is set where Content must be: an item without any of the three is empty.
-	reference bool
 	// parts are the usages of the entry that the item was made from, if its Content is still
 	// that entry's.
 	parts []structure.Usage
+	// at is the span of that entry.
+	at SpanRef
+	// joins is set where the item belongs to the span of the item before it.
+	joins bool
 
 	// Type is the media type. Default: text/plain for a message or document,
 	// application/octet-stream for an asset, or what Content was stored with.
 	Type string
 	// Origin is who brought it. Its Kind defaults to what the role says.
 	Origin Origin
-	// SourceID is an id of the caller's choice, unique in the thread: see
-	// Thread.Find and Context.Find. Metadata is JSON of the caller's, kept byte for byte.
+	// SourceID is an id of the caller's choice, unique in the thread: see Thread.Find.
+	// Metadata is JSON of the caller's, kept byte for byte.
 	SourceID string
 	Metadata []byte
 	// CreatedAt defaults to now.
@@ -72,8 +74,15 @@ func ToolResult(tool, text string) Item {
 	return i
 }
 
-// Reference returns a message whose content the store has. The zero id is none.
-func Reference(role string, id ContentID) Item { return Item{Role: role, Content: id, reference: true} }
+// Together returns the items as they are added as one span: one step of the history with several
+// usages, such as a message and the files that came with it.
+func Together(items ...Item) []Item {
+	items = slices.Clone(items)
+	for i := range items {
+		items[i].joins = i > 0
+	}
+	return items
+}
 
 func textMessage(role, text string) Item { return Item{Role: role, Body: []byte(text)} }
 
@@ -138,7 +147,7 @@ type Entry struct {
 
 // Piece is a part of a message: a text, a call of a tool, what came of one, a file.
 type Piece struct {
-	Kind PieceKind
+	Kind structure.Piece
 	// Tool is the tool that was called.
 	Tool    string
 	Content ContentID
@@ -148,9 +157,6 @@ type Piece struct {
 	Body   []byte
 	Erased bool
 }
-
-// PieceKind tells what a piece of a message is.
-type PieceKind = structure.Piece
 
 // The kinds of piece.
 const (
@@ -204,11 +210,16 @@ func (e *Entry) note() string {
 	return fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size)
 }
 
+// isNothing reports whether an item says nothing at all.
+func (i *Item) isNothing() bool {
+	return i.Kind == 0 && i.Role == "" && i.Body == nil && i.Reader == nil && i.Content.IsZero()
+}
+
 // Item returns what would add the same content in the same use elsewhere.
 func (e *Entry) Item() Item {
 	return Item{
 		Kind: e.Kind, Role: e.Role, Name: e.Name, Document: e.Document, Revision: e.Revision, Filename: e.Filename,
-		Content: e.Content, Type: e.Type, Origin: e.Origin, Metadata: e.Metadata, CreatedAt: e.CreatedAt, parts: e.parts,
+		Content: e.Content, Type: e.Type, Origin: e.Origin, Metadata: e.Metadata, CreatedAt: e.CreatedAt, parts: e.parts, at: e.Span,
 	}
 }
 
@@ -231,8 +242,6 @@ func (i *Item) check(now time.Time) error {
 	switch {
 	case sources > 1:
 		return errSeveralBodies
-	case sources == 0 && i.reference:
-		return fmt.Errorf("reference to no content: %w", ErrInvalid)
 	case sources == 0:
 		i.Body = []byte{}
 	}

@@ -46,10 +46,10 @@ func (m *machine) extendFrom(t *rapid.T) {
 
 func (m *machine) extendTogether(t *rapid.T) {
 	c, says := m.pick(t, "context"), m.newSays(t)
-	ref, err := m.handle(t, c).ExtendTogether(bg, itemsOf(says)...)
+	refs, err := m.handle(t, c).Extend(bg, lineage.Together(itemsOf(says)...)...)
 	require.NoError(t, err)
 	m.bring(says...)
-	m.grow(c, []lineage.SpanRef{ref}, [][]said{says})
+	m.grow(c, refs, [][]said{says})
 }
 
 func (m *machine) fork(t *rapid.T) {
@@ -156,7 +156,7 @@ func (m *machine) send(t *rapid.T) {
 	m.places++
 	u := says[i]
 	u.place, u.merged = m.places, false
-	ref, err := m.handle(t, from).Send(bg, m.handle(t, to), entries[i])
+	ref, err := m.handle(t, from).Send(bg, m.handle(t, to), entries[i].Item())
 	require.NoError(t, err)
 	m.grow(to, []lineage.SpanRef{ref}, [][]said{{u}})
 }
@@ -169,7 +169,7 @@ func (m *machine) say(t *rapid.T) {
 	u := m.newSaid(t)
 	m.places++
 	heard := said{kind: lineage.Message, role: "user", name: "user", text: u.text, place: m.places}
-	here, there, err := m.handle(t, from).Say(bg, m.handle(t, to), itemsOf([]said{u})[0], lineage.Item{Role: "user"})
+	here, there, err := tellOther(m.s, m.handle(t, from), m.handle(t, to), itemsOf([]said{u})[0], lineage.Item{Role: "user"})
 	require.NoError(t, err)
 	m.bring(u)
 	m.grow(from, []lineage.SpanRef{here}, [][]said{{u}})
@@ -295,13 +295,9 @@ func (m *machine) moveTo(t *rapid.T) {
 }
 
 func (m *machine) back(t *rapid.T) {
-	c, n := m.pick(t, "context"), rapid.IntRange(0, 4).Draw(t, "n")
-	err := m.handle(t, c).Back(bg, uint64(n))
-	if n > len(c.history) {
-		require.ErrorIs(t, err, lineage.ErrInvalid)
-		return
-	}
-	require.NoError(t, err)
+	c := m.pick(t, "context")
+	n := rapid.IntRange(0, min(4, len(c.history))).Draw(t, "n")
+	back(t, m.handle(t, c), uint64(n))
 	c.move(c.history[:len(c.history)-n], "rewind")
 }
 

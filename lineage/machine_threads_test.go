@@ -91,7 +91,7 @@ func (m *machine) createBranch(t *rapid.T) {
 func (m *machine) rewindThread(t *rapid.T) {
 	m.mayAdd(t, 1)
 	thread, to := m.pickThread(t), m.pickRef(t)
-	b, err := m.thread(t, thread).Rewind(bg, to)
+	b, err := rewind(m.thread(t, thread), to)
 	require.NoError(t, err)
 	m.switched(t, thread, b, m.spans[to])
 }
@@ -108,11 +108,7 @@ func (m *machine) aside(t *rapid.T) {
 	m.mayAdd(t, 1)
 	thread := m.pickThread(t)
 	active := m.context(thread.active)
-	b, err := m.thread(t, thread).Aside(bg)
-	if len(active.history) == 0 {
-		require.ErrorIs(t, err, lineage.ErrInvalid)
-		return
-	}
+	b, err := aside(m.thread(t, thread))
 	require.NoError(t, err)
 	require.Equal(t, thread.automaticName(), b.Name)
 	require.False(t, b.Active)
@@ -141,22 +137,23 @@ func (m *machine) nameBranch(t *rapid.T) {
 	case c.thread != thread.id:
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 		require.ErrorContains(t, err, c.id.String())
-	case m.isBranch(c.id):
-		require.ErrorIs(t, err, lineage.ErrExists)
-		require.ErrorContains(t, err, c.id.String())
-	case thread.branch(name) != nil:
+	case thread.branch(name) != nil && thread.branch(name).context != c.id:
 		require.ErrorIs(t, err, lineage.ErrExists)
 		require.ErrorContains(t, err, name)
 	default:
 		require.NoError(t, err)
-		thread.branches = append(thread.branches, modelBranch{name, c.id})
+		if i := slices.IndexFunc(thread.branches, func(b modelBranch) bool { return b.context == c.id }); i >= 0 {
+			thread.branches[i].name = name
+		} else {
+			thread.branches = append(thread.branches, modelBranch{name, c.id})
+		}
 	}
 }
 
 func (m *machine) renameBranch(t *rapid.T) {
 	thread := m.pickThread(t)
 	from, to := m.pickName(t, thread), m.pickName(t, thread)
-	err := m.thread(t, thread).RenameBranch(bg, from, to)
+	err := renameBranch(m.thread(t, thread), from, to)
 	b := thread.branch(from)
 	switch {
 	case b == nil:
@@ -231,7 +228,7 @@ func (m *machine) restore(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	b, err := m.thread(t, thread).Rewind(bg, at.Span)
+	b, err := rewind(m.thread(t, thread), at.Span)
 	require.NoError(t, err)
 	m.switched(t, thread, b, m.spans[thread.checkpoints[i].span])
 }

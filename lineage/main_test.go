@@ -152,3 +152,20 @@ func numbered(prefix string, n int) []string {
 }
 
 func pointer(s string) *string { return &s }
+
+// back moves a context back by some spans.
+func back(t require.TestingT, c *lineage.Context, n uint64) { require.NoError(t, goBack(c, n)) }
+
+func goBack(c *lineage.Context, n uint64) error {
+	entries, err := gather(c.Entries(bg, lineage.Window{}))
+	if err != nil {
+		return err
+	}
+	var to lineage.SpanRef
+	for _, e := range entries {
+		if e.Position+n <= entries[len(entries)-1].Position {
+			to = e.Span
+		}
+	}
+	return c.MoveTo(bg, to, "rewind")
+}

@@ -24,6 +24,7 @@ type material struct {
 	blocks  []structure.Block
 	usages  []structure.Usage
 	origins []content.BlockOrigin
+	starts  []int // of the steps, among the usages
 }
 
 // mostKept is how many items there may have been for the memory to be used again.
@@ -40,14 +41,14 @@ func (m *material) clear() bool {
 
 // prepare takes the items when a change is tried first, and again where a collection took
 // pieces of a body after it was uploaded.
-func (m *material) prepare(ctx context.Context, s *Store, items []Item, together bool, b *write.Batch, t write.Try) error {
+func (m *material) prepare(ctx context.Context, s *Store, items []Item, b *write.Batch, t write.Try) error {
 	switch {
 	case t.Taken("source id"):
 		return t.Err
 	case write.Gone(t.Err) && !repeatable(items):
 		return t.Err
 	case t.Number == 0 || write.Gone(t.Err):
-		return m.take(ctx, s, items, together, b.Time())
+		return m.take(ctx, s, items, b.Time())
 	}
 	return nil
 }
@@ -57,19 +58,19 @@ func repeatable(items []Item) bool {
 	return !slices.ContainsFunc(items, func(i Item) bool { return i.Reader != nil })
 }
 
-// take turns items into content and usages: a step for each, or together in one.
+// take turns items into content and usages: a step for each that does not join the one before it.
 // Large bodies are uploaded on the way. It leaves with each usage only what differs
 // from the block that the same commit offers: if the store turns out to have the
 // block, the engine gives the usage what the offered one said.
-func (m *material) take(ctx context.Context, s *Store, items []Item, together bool, now time.Time) error {
-	if together && len(items) == 0 {
-		return fmt.Errorf("span of no items: %w", ErrInvalid)
+func (m *material) take(ctx context.Context, s *Store, items []Item, now time.Time) error {
+	if len(items) > 0 && items[0].joins {
+		return fmt.Errorf("item of a span that another item begins: %w", ErrInvalid)
 	}
 	if s.inTransaction() && !repeatable(items) {
 		return errReaderInside
 	}
 	n := len(items)
-	m.content, m.steps, m.usages = m.content[:0], m.steps[:0], m.usages[:0]
+	m.content, m.steps, m.starts, m.usages = m.content[:0], m.steps[:0], m.starts[:0], m.usages[:0]
 	// Blocks and origins are pointed at and must not move.
 	m.blocks, m.usages, m.origins = slices.Grow(m.blocks[:0], n), slices.Grow(m.usages, n), slices.Grow(m.origins[:0], n)
 	for i := range items {
@@ -79,6 +80,9 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, together bo
 		}
 		m.origins = append(m.origins, content.BlockOrigin{})
 		first := len(m.usages)
+		if !item.joins {
+			m.starts = append(m.starts, first)
+		}
 		var err error
 		switch {
 		case !item.Content.IsZero():
@@ -101,7 +105,13 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, together bo
 		}
 		m.notItsOwnParent(first)
 	}
-	m.steps = stepsOf(m.steps, m.usages, together)
+	for i, start := range m.starts {
+		end := len(m.usages)
+		if i+1 < len(m.starts) {
+			end = m.starts[i+1]
+		}
+		m.steps = append(m.steps, m.usages[start:end:end])
+	}
 	m.leaveToBlocks()
 	return nil
 }
@@ -119,19 +129,6 @@ func (m *material) notItsOwnParent(i int) {
 			b.Origin.ParentID = ContentID{}
 		}
 	}
-}
-
-// stepsOf appends the usages by step: all in one, or a step for each usage with its parts.
-func stepsOf(steps [][]structure.Usage, usages []structure.Usage, together bool) [][]structure.Usage {
-	for i := 0; i < len(usages); {
-		end := len(usages)
-		if !together {
-			end = form.End(usages, i)
-		}
-		steps = append(steps, usages[i:end:end])
-		i = end
-	}
-	return steps
 }
 
 // message takes a message of JSON. One that is too large to be taken apart is stored whole.

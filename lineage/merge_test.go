@@ -43,7 +43,7 @@ func TestMergeAppendIsIdempotent(t *testing.T) {
 	require.Empty(t, merge(t, c, b))
 
 	// What a rewind takes away can be merged again.
-	require.NoError(t, a.Back(bg, 1))
+	back(t, a, 1)
 	require.Len(t, merge(t, a, b), 1)
 	require.Equal(t, []string{"one", "two", "a", "b1", "b2", "b3"}, texts(t, a))
 }
@@ -59,7 +59,7 @@ func TestMergeSaysEqualMessagesAgain(t *testing.T) {
 func TestMergeKeepsStepsTogether(t *testing.T) {
 	s := newStore(t)
 	a, b := newContext(t, s), newContext(t, s)
-	_, err := b.ExtendTogether(bg, lineage.User("look"), lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Body: []byte("PNG")})
+	_, err := b.Extend(bg, lineage.Together(lineage.User("look"), lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Body: []byte("PNG")})...)
 	require.NoError(t, err)
 	require.Len(t, merge(t, a, b), 1)
 	entries, err := a.All(bg)

@@ -192,7 +192,7 @@ func (m *machine) checkCopies(t *rapid.T, other *lineage.Store) {
 		h, err := other.NewContext(bg, lineage.ContextOptions{})
 		require.NoError(t, err)
 		for _, s := range c.history {
-			_, err := h.ExtendTogether(bg, itemsOf(s.says)...)
+			_, err := h.Extend(bg, lineage.Together(itemsOf(s.says)...)...)
 			require.NoError(t, err)
 		}
 		there, err := h.Digest(bg)

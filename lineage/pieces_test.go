@@ -95,7 +95,7 @@ func TestPiecesOfAMessage(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
 	asset := lineage.Item{Kind: lineage.Asset, Filename: "a.bin", Body: []byte("bytes")}
-	_, err := c.ExtendTogether(bg, message("assistant", agentTurn), asset, message("tool", `{"content":"more"}`))
+	_, err := c.Extend(bg, lineage.Together(message("assistant", agentTurn), asset, message("tool", `{"content":"more"}`))...)
 	require.NoError(t, err)
 	entries, err := c.All(bg)
 	require.NoError(t, err)
@@ -105,12 +105,12 @@ func TestPiecesOfAMessage(t *testing.T) {
 	require.Equal(t, content.TypeJSON, e.Type)
 	require.Equal(t, content.Sum([]byte("hi")), e.Content)
 	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← found", e.Text())
-	var kinds []lineage.PieceKind
+	var kinds []structure.Piece
 	for _, p := range e.Pieces {
 		kinds = append(kinds, p.Kind)
 		require.Equal(t, content.Sum(p.Body), p.Content)
 	}
-	require.Equal(t, []lineage.PieceKind{lineage.ReasoningPiece, lineage.TextPiece, lineage.InputPiece, lineage.OutputPiece}, kinds)
+	require.Equal(t, []structure.Piece{lineage.ReasoningPiece, lineage.TextPiece, lineage.InputPiece, lineage.OutputPiece}, kinds)
 	require.Equal(t, "look", e.Pieces[2].Tool)
 	require.Equal(t, []int{0, 4, 5}, []int{e.Index, entries[1].Index, entries[2].Index})
 	require.Equal(t, "bytes", string(entries[1].Body))
@@ -154,14 +154,14 @@ func TestPiecesStayTogether(t *testing.T) {
 	entries, err := c.All(bg)
 	require.NoError(t, err)
 	for _, e := range entries {
-		_, err := c.Send(bg, sent, e)
+		_, err := c.Send(bg, sent, e.Item())
 		require.NoError(t, err)
 	}
 	merged := newContext(t, s)
 	_, err = merged.Merge(bg, c)
 	require.NoError(t, err)
 	said, heard := newContext(t, s), newContext(t, s)
-	_, _, err = said.Say(bg, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
+	_, _, err = tellOther(s, said, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
 	require.NoError(t, err)
 	require.Equal(t, []string{agentTurn}, bodies(heard))
 	for _, copied := range []*lineage.Context{subset, sent, merged} {
@@ -263,7 +263,7 @@ func TestNameOfCaller(t *testing.T) {
 func TestPassedOn(t *testing.T) {
 	s := newStore(t)
 	tool, person, alone := newContext(t, s), newContext(t, s), newContext(t, s, "found")
-	_, _, err := tool.Say(bg, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
+	_, _, err := tellOther(s, tool, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
 	require.NoError(t, err)
 	want, err := alone.Digest(bg)
 	require.NoError(t, err)

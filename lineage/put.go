@@ -46,8 +46,11 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 		return content.Block{}, false, err
 	}
 	if len(receipt.Known) > 0 {
-		block, err = s.Block(ctx, is.ID)
-		return block, true, err
+		blocks, err := s.engine.Blocks(ctx, []ContentID{is.ID})
+		if err != nil {
+			return content.Block{}, false, err
+		}
+		return blocks[0].Block, true, nil
 	}
 	return is.Block, false, nil
 }
@@ -80,15 +83,6 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 	}
 	*b = *is
 	return nil
-}
-
-// Block returns what is recorded of a content block, without its body.
-func (s *Store) Block(ctx context.Context, id ContentID) (content.Block, error) {
-	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
-	if err != nil {
-		return content.Block{}, err
-	}
-	return blocks[0].Block, nil
 }
 
 // Body opens a body for reading, which checks what it returns. Pieces are checked as they are

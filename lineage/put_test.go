@@ -215,7 +215,7 @@ func TestEraseAndStoreAgain(t *testing.T) {
 		require.False(t, has[0])
 		for _, read := range []func() error{
 			func() error { _, err := s.Body(bg, id); return err },
-			func() error { _, err := s.Block(bg, id); return err },
+			func() error { _, err := s.Provenance(bg, id); return err },
 		} {
 			require.ErrorIs(t, read(), lineage.ErrErased)
 			require.ErrorContains(t, read(), id.String())
@@ -249,7 +249,7 @@ func TestItemKeepsWhatItIsGiven(t *testing.T) {
 		Role: "assistant", Name: "planner", Body: []byte(`{"a": 1}`), Type: content.TypeJSON, Metadata: []byte(`{"tokens" : 3}`), SourceID: "m1",
 		Origin: lineage.Origin{Kind: content.OriginImport, UserID: "ada", ModelID: "large", SourceID: "https://example.com"},
 	}
-	_, err := c.Extend(bg, item, lineage.Reference("user", content.Sum(item.Body)), lineage.Item{Role: "developer"})
+	_, err := c.Extend(bg, item, lineage.Item{Role: "user", Content: content.Sum(item.Body)}, lineage.Item{Role: "developer"})
 	require.NoError(t, err)
 	entries, err := c.All(bg)
 	require.NoError(t, err)

@@ -47,33 +47,6 @@ func (c *Context) collect(ctx context.Context, w Window) ([]*Entry, error) {
 	return c.store.collect(ctx, tip, w)
 }
 
-// Find returns the entry that was added to the context's thread with a source id, if it
-// is on the context's history. One that is only elsewhere in the thread, after an edit
-// say, is ErrNotFound. What the history has from another thread is found by its source id
-// in that thread only.
-func (c *Context) Find(ctx context.Context, sourceID string) (*Entry, error) {
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return nil, err
-	}
-	if state.Thread.IsZero() {
-		return nil, subjectError("message", sourceID, ErrNotFound, "context "+c.id.String()+" is in no thread")
-	}
-	thread := &Thread{store: c.store, id: state.Thread}
-	e, err := thread.Find(ctx, sourceID)
-	if err != nil {
-		return nil, err
-	}
-	on, err := structure.IsAncestor(e.Span, state.Tip, c.store.runs(ctx))
-	if err != nil {
-		return nil, err
-	}
-	if !on {
-		return nil, subjectError("message", sourceID, ErrNotFound, "on the history of context "+c.id.String())
-	}
-	return e, nil
-}
-
 // Len returns how many spans the history has.
 func (c *Context) Len(ctx context.Context) (uint64, error) {
 	tip, err := c.Tip(ctx)

@@ -62,8 +62,8 @@ func TestResolveTextIsWhatIsCounted(t *testing.T) {
 	s := newStore(t)
 	long := strings.Repeat("a tool says a lot ", 10_000) // more than comes along with a history
 	c := newContext(t, s)
-	_, err := c.ExtendTogether(bg, lineage.User("look"),
-		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})
+	_, err := c.Extend(bg, lineage.Together(lineage.User("look"),
+		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})...)
 	require.NoError(t, err)
 	_, err = c.Extend(bg, lineage.User("secret"), lineage.ToolResult("read", long),
 		lineage.Item{Kind: lineage.Document, Document: "plan", Body: []byte(long + "!")})
@@ -241,7 +241,7 @@ func TestResolveKeepsTogether(t *testing.T) {
 		}
 	}
 	// A chain that does not fit is left out to its end.
-	require.NoError(t, c.Back(bg, 2))
+	back(t, c, 2)
 	require.Empty(t, resolve(t, c, lineage.ResolveOptions{Last: 2}).Parts)
 	r := resolve(t, c, lineage.ResolveOptions{Budget: 20, Tokens: bytesAreTokens})
 	require.Empty(t, r.Parts)
@@ -293,7 +293,7 @@ func TestResolvePromptBeyondTheBudget(t *testing.T) {
 
 func TestResolveStepsWhole(t *testing.T) {
 	c := newContext(t, newStore(t))
-	_, err := c.ExtendTogether(bg, lineage.User("12345"), lineage.User("67890"))
+	_, err := c.Extend(bg, lineage.Together(lineage.User("12345"), lineage.User("67890"))...)
 	require.NoError(t, err)
 	require.Empty(t, resolve(t, c, lineage.ResolveOptions{Budget: 17, Tokens: bytesAreTokens}).Parts)
 	require.Len(t, resolve(t, c, lineage.ResolveOptions{Budget: 18, Tokens: bytesAreTokens}).Parts, 2)
@@ -463,7 +463,7 @@ func TestResolveLatestRevisions(t *testing.T) {
 	c := newContext(t, newStore(t))
 	_, err := c.Extend(bg, lineage.User("q"), revision("plan", 1, "p1"), revision("notes", 1, "n1"), lineage.User("r"), revision("plan", 2, "p2"))
 	require.NoError(t, err)
-	_, err = c.ExtendTogether(bg, lineage.User("s"), revision("plan", 3, "p3"), revision("notes", 2, "n2"), revision("notes", 1, "n1"))
+	_, err = c.Extend(bg, lineage.Together(lineage.User("s"), revision("plan", 3, "p3"), revision("notes", 2, "n2"), revision("notes", 1, "n1"))...)
 	require.NoError(t, err)
 	r := resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens})
 	require.Equal(t, []string{"q", "r", "s", "p3", "n2"}, partsOf(r))
@@ -477,11 +477,11 @@ func TestResolveLatestRevisions(t *testing.T) {
 
 func forkAt(t *testing.T, c *lineage.Context, position uint64) *lineage.Context {
 	t.Helper()
-	back := fork(t, c)
-	length, err := back.Len(bg)
+	earlier := fork(t, c)
+	length, err := earlier.Len(bg)
 	require.NoError(t, err)
-	require.NoError(t, back.Back(bg, length-position))
-	return back
+	back(t, earlier, length-position)
+	return earlier
 }
 
 func TestEstimateTokens(t *testing.T) {

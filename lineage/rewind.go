@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"time"
 
@@ -19,30 +18,16 @@ type Move struct {
 
 // MoveTo makes the context stand at another span, such as an earlier one of its history, or
 // any in the store; the zero ref empties it. Where it stood is kept in its reflog under the reason,
-// so that the move can be undone.
+// so that the move can be undone. What replaces the end of a history is a move and an Extend, in one Store.Update.
 func (c *Context) MoveTo(ctx context.Context, to SpanRef, reason string) error {
 	return c.move(ctx, reason, func(SpanRef) (SpanRef, error) { return to, nil })
-}
-
-// Back rewinds the context by n spans.
-func (c *Context) Back(ctx context.Context, n uint64) error {
-	return c.move(ctx, "rewind", func(tip SpanRef) (SpanRef, error) {
-		at, err := c.store.Position(ctx, tip)
-		if err != nil {
-			return SpanRef{}, err
-		}
-		if n > at {
-			return SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, fmt.Sprintf("it has %d spans, not %d", at, n))
-		}
-		return c.store.At(ctx, tip, at-n)
-	})
 }
 
 // Undo takes the last move in the reflog back: the context stands where it stood before
 // that move, and what it was extended by since is no longer on its history. The undoing
 // is itself such a move, so that undoing twice leads back. Going forward is no move and
 // is not undone by itself, be it by extending, by a merge that appends or by choosing an
-// alternative straight ahead: Back goes back from there.
+// alternative straight ahead: MoveTo goes back from there.
 func (c *Context) Undo(ctx context.Context) error {
 	return c.move(ctx, "undo", func(SpanRef) (SpanRef, error) {
 		var last *structure.Reflog

@@ -30,7 +30,7 @@ func TestUndoPassesOverWhatWentForward(t *testing.T) {
 
 	require.NoError(t, c.Choose(bg, first))
 	require.ErrorIs(t, c.Undo(bg), lineage.ErrNotFound, "it went straight ahead")
-	require.NoError(t, c.Back(bg, 1))
+	back(t, c, 1)
 	require.NoError(t, c.Choose(bg, second))
 	say(t, c, "thanks")
 	require.Equal(t, []string{"rewind"}, reasons(t, c))

@@ -22,12 +22,8 @@ var takingContexts = []takingContext{
 	{"send", func(c, other *lineage.Context) error {
 		entries, err := c.Last(bg, 1)
 		if err == nil {
-			_, err = c.Send(bg, other, entries[0])
+			_, err = c.Send(bg, other, entries[0].Item())
 		}
-		return err
-	}},
-	{"say", func(c, other *lineage.Context) error {
-		_, _, err := c.Say(bg, other, lineage.Assistant("go"), lineage.Item{Role: "user"})
 		return err
 	}},
 }
@@ -47,12 +43,6 @@ func TestContextOfAnotherStore(t *testing.T) {
 
 	operations := append(takingContexts,
 		takingContext{"choose", func(c, other *lineage.Context) error { return c.Choose(bg, other) }},
-		takingContext{"entries", func(c, other *lineage.Context) error {
-			for _, err := range s.Entries(bg, c, other) {
-				return err
-			}
-			return nil
-		}},
 	)
 	head, err := s.View().Head(bg)
 	require.NoError(t, err)
@@ -109,5 +99,4 @@ func TestContextOfTheSameEngine(t *testing.T) {
 	require.NoError(t, err)
 	say(t, filled, "two")
 	require.NoError(t, c.Choose(bg, filled))
-	require.Len(t, gathered(t, also.Entries(bg, c, other)), 2)
 }

@@ -65,7 +65,7 @@ func (c *crowd) operations(t testing.TB) []operation {
 	return []operation{
 		{"create a thread", func() { _, err = c.CreateThread(bg, lineage.ThreadOptions{SourceID: "mine"}); must(err) }},
 		{"find a thread", func() { _, err = c.FindThread(bg, "mine"); must(err) }},
-		{"ensure a thread", func() { _, _, err = c.EnsureThread(bg, lineage.ThreadOptions{SourceID: "mine"}); must(err) }},
+		{"ensure a thread", func() { _, err = c.CreateThread(bg, lineage.ThreadOptions{SourceID: "mine", Reuse: true}); must(err) }},
 		{"list threads", func() { c.page(t, lineage.ThreadQuery{}) }},
 		{"list threads of a user", func() { nobody := "nobody"; c.page(t, lineage.ThreadQuery{User: &nobody}) }},
 		{"list threads by their titles", func() { c.page(t, lineage.ThreadQuery{TitlePrefix: "none"}) }},
@@ -84,10 +84,10 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"undo", func() { must(on("mine").Undo(bg)) }},
 		{"move", func() { must(on("mine").MoveTo(bg, c.first, "test")) }},
 		{"set overrides", func() { model := "m"; must(setOverrides(on("mine"), lineage.Overrides{Model: &model})) }},
-		{"rename a branch", func() { must(c.thread.RenameBranch(bg, "mine", "ours")) }},
+		{"rename a branch", func() { must(renameBranch(c.thread, "mine", "ours")) }},
 		{"delete the active branch", func() { must(c.thread.DeleteBranch(bg, "ours")) }},
-		{"aside", func() { _, err = c.thread.Aside(bg); must(err) }},
-		{"rewind to a new branch", func() { _, err = c.thread.Rewind(bg, c.first); must(err) }},
+		{"aside", func() { _, err = aside(c.thread); must(err) }},
+		{"rewind to a new branch", func() { _, err = rewind(c.thread, c.first); must(err) }},
 		{"delete another branch", func() { must(c.thread.DeleteBranch(bg, "main-v3")) }},
 		{"checkpoint", func() { _, err = c.thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{}); must(err) }},
 		{"move a checkpoint", func() { _, err = c.thread.SetCheckpoint(bg, "here", lineage.CheckpointOptions{At: c.first}); must(err) }},
@@ -95,7 +95,7 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"restore", func() {
 			at, err := c.thread.Checkpoint(bg, "here")
 			must(err)
-			_, err = c.thread.Rewind(bg, at.Span)
+			_, err = rewind(c.thread, at.Span)
 			must(err)
 		}},
 		{"delete a checkpoint", func() { must(c.thread.DeleteCheckpoint(bg, "here")) }},
@@ -106,7 +106,7 @@ func (c *crowd) operations(t testing.TB) []operation {
 		{"delete a context", func() { must(fork.Delete(bg)) }},
 		{"make a context alone", func() { alone, err = c.NewContext(bg, lineage.ContextOptions{}); must(err) }},
 		{"delete a context alone", func() { must(alone.Delete(bg)) }},
-		{"rename main", func() { must(c.thread.RenameBranch(bg, "main", "was main")) }},
+		{"rename main", func() { must(renameBranch(c.thread, "main", "was main")) }},
 		{"delete a branch without main", func() { must(c.thread.Switch(bg, "named")); must(c.thread.DeleteBranch(bg, "named")) }},
 		{"delete who has children", func() { must(c.thread.DeleteBranch(bg, "was main")) }},
 	}

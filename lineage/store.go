@@ -31,6 +31,8 @@ type (
 	Origin = content.Origin
 	// ContentID identifies a content block.
 	ContentID = content.ID
+	// Owner is what a value belongs to.
+	Owner = structure.Owner
 	// VerifyOptions say how thoroughly to check.
 	VerifyOptions = backend.VerifyOptions
 )
@@ -179,6 +181,3 @@ func (s *Store) change(ctx context.Context, fill func(b *write.Batch, t write.Tr
 	_, err := s.writer.Make(ctx, fill)
 	return err
 }
-
-// timestamp returns the time for a change, with the precision that is kept.
-func (s *Store) timestamp() time.Time { return write.Kept(s.writer.Now()) }

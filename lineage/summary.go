@@ -65,7 +65,10 @@ type SummaryInfo struct {
 	Parts     []structure.SummaryID
 	Model     string
 	Embedding []float32
-	CreatedAt time.Time
+	// Similarity, where NearestSummaries found the summary, is the cosine of the angle between its embedding and the
+	// vector, from -1 to 1.
+	Similarity float64
+	CreatedAt  time.Time
 }
 
 // SummarizeOptions say what is summarized.
@@ -126,22 +129,15 @@ func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) 
 // MostNearest is how many summaries NearestSummaries returns at most.
 const MostNearest = 1000
 
-// NearSummary is a summary and how near it is.
-type NearSummary struct {
-	*SummaryInfo
-	// Similarity is the cosine of the angle between the vectors, from -1 to 1.
-	Similarity float64
-}
-
 // NearestSummaries returns the summaries whose embeddings are nearest to a vector, the nearest first. It looks where
 // FindSummaries does, at embeddings with as many numbers as the vector. The search is exact: it reads every embedding,
 // which suits up to about 100,000 summaries.
-func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []float32, limit int) ([]NearSummary, error) {
+func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []float32, limit int) ([]*SummaryInfo, error) {
 	length := norm(vector)
 	if length == 0 || math.IsNaN(length) || math.IsInf(length, 0) || limit < 1 || limit > MostNearest {
 		return nil, fmt.Errorf("nearest summaries: %w: a vector of finite numbers that are not all 0, and a limit from 1 to %d", ErrInvalid, MostNearest)
 	}
-	var near []NearSummary
+	var near []*SummaryInfo
 	for found, err := range s.summaries(ctx, q) {
 		if err != nil {
 			return nil, err
@@ -150,10 +146,10 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []fl
 		if found.Erased || len(found.Embedding) != len(vector) || of == 0 || math.IsNaN(of) || math.IsInf(of, 0) {
 			continue
 		}
-		is := NearSummary{found, dot(found.Embedding, vector) / of / length}
-		at, _ := slices.BinarySearchFunc(near, is, func(a, b NearSummary) int { return cmp.Compare(b.Similarity, a.Similarity) })
+		found.Similarity = dot(found.Embedding, vector) / of / length
+		at, _ := slices.BinarySearchFunc(near, found, func(a, b *SummaryInfo) int { return cmp.Compare(b.Similarity, a.Similarity) })
 		if at < limit {
-			near = slices.Insert(near, at, is)
+			near = slices.Insert(near, at, found)
 			near = near[:min(len(near), limit)]
 		}
 	}
@@ -203,7 +199,8 @@ func hasWords(text string, wanted []string) bool {
 }
 
 // EffectiveSummaries returns the summaries that stand for parts of the context's history, in the
-// order of where these begin: its own, and those of the contexts that it was forked from.
+// order of where these begin: its own, and those of the contexts that it was forked from. What the history has after
+// the Last of all of them is not summarized yet.
 func (c *Context) EffectiveSummaries(ctx context.Context) ([]*SummaryInfo, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -218,33 +215,6 @@ func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) err
 		b.DeleteSummary(c.id, id)
 		return nil
 	})
-}
-
-// Behind returns how many spans the context's history has after the last that any
-// of its summaries covers, and that summary, nil when there is none.
-func (c *Context) Behind(ctx context.Context) (uint64, *SummaryInfo, error) {
-	tip, err := c.Tip(ctx)
-	if err != nil {
-		return 0, nil, err
-	}
-	length, err := c.store.Position(ctx, tip)
-	if err != nil {
-		return 0, nil, err
-	}
-	summaries, err := c.store.summariesOn(ctx, c.id, tip)
-	if err != nil {
-		return 0, nil, err
-	}
-	var latest *SummaryInfo
-	for _, s := range summaries {
-		if latest == nil || s.Last >= latest.Last {
-			latest = s
-		}
-	}
-	if latest == nil {
-		return length, nil, nil
-	}
-	return length - latest.Last, latest, nil
 }
 
 func (s *Store) summaryInfo(ctx context.Context, from backend.Reader, r *structure.Summary, runs structure.RunLookup) (*SummaryInfo, error) {

@@ -3,6 +3,7 @@ package lineage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -27,8 +28,11 @@ type ThreadOptions struct {
 	// SourceID is an id of the caller's choice, unique in the store: see
 	// Store.FindThread.
 	SourceID string
-	UserID   string
-	Title    string
+	// Reuse returns the thread that has the source id already, as it is, where there is one. Of several callers at
+	// the same time one makes it.
+	Reuse  bool
+	UserID string
+	Title  string
 	// Metadata is JSON of the caller's, kept byte for byte.
 	Metadata []byte
 	// Overrides are those of the main branch.
@@ -65,14 +69,23 @@ type ThreadInfo struct {
 func (t *Thread) ID() ThreadID { return t.id }
 
 // CreateThread makes a thread with an empty, active main branch. A source id that
-// is taken is ErrExists.
+// is taken is ErrExists, unless ThreadOptions.Reuse is set.
 func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
 	}
+	if o.Reuse && o.SourceID == "" {
+		return nil, fmt.Errorf("thread to reuse without a source id: %w", ErrInvalid)
+	}
 	var made *structure.Thread
 	err := s.change(ctx, func(b *write.Batch, t write.Try) error {
-		if t.Taken("thread") {
+		if o.Reuse {
+			is, err := s.engine.Thread(ctx, write.SourceThread(o.SourceID))
+			if made = is; !isNotFound(err) {
+				return err
+			}
+		}
+		if t.Taken("thread") && !o.Reuse {
 			return t.Err
 		}
 		made = b.NewThread(write.Thread{
@@ -191,15 +204,18 @@ func (s *Store) forgetGone(ctx context.Context, t *structure.Thread) error {
 }
 
 // Delete takes the thread out of the store with its branches, contexts and
-// checkpoints. What other threads share with it stays theirs; what they do not
-// leaves the store's files with the next Collect.
-func (t *Thread) Delete(ctx context.Context) error {
-	return t.DeleteIf(ctx, func(*ThreadInfo) error { return nil })
-}
-
-// DeleteIf is Delete unless may refuses the thread as it is then, with an error that is
-// returned. It may be called more than once if others change the thread meanwhile.
-func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) error {
+// checkpoints, unless one of the functions given refuses the thread as it is then, with an error that is returned.
+// Such a function may be called more than once if others change the thread meanwhile. What other threads share with it
+// stays theirs; what they do not leaves the store's files with the next Collect.
+func (t *Thread) Delete(ctx context.Context, refuse ...func(*ThreadInfo) error) error {
+	may := func(is *structure.Thread) error {
+		for _, refused := range refuse {
+			if err := refused(threadInfo(is)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	all := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
 		return from.Contexts(ctx, t.id, structure.ContextID{})
 	}
@@ -208,7 +224,7 @@ func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) erro
 		if err != nil {
 			return err
 		}
-		return may(threadInfo(is))
+		return may(is)
 	}
 	return t.store.bequeath(ctx, all, t.id, mayNow, func() error {
 		return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
@@ -218,7 +234,7 @@ func (t *Thread) DeleteIf(ctx context.Context, may func(*ThreadInfo) error) erro
 			}
 			b.ExpectThread(t.id, was)
 			b.DeleteThread(t.id)
-			return may(threadInfo(was))
+			return may(was)
 		})
 	})
 }
@@ -230,7 +246,7 @@ func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
 }
 
 // Find returns the entry that was added to the thread with a source id, on whichever
-// history of it. Context.Find looks on one.
+// history of it. Store.View finds one in any thread.
 func (t *Thread) Find(ctx context.Context, sourceID string) (*Entry, error) {
 	if _, err := t.store.engine.Thread(ctx, t.id); err != nil {
 		return nil, err

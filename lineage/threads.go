@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -47,25 +46,6 @@ func infoOf(l backend.ThreadListing) ThreadInfo {
 	info := *threadInfo(l.Thread)
 	info.UpdatedAt, info.LastMessage = l.Updated(), l.LastMessage
 	return info
-}
-
-// EnsureThread returns the thread that was made with the source id of the options, and makes
-// it with these options if there is none. Of several callers at the same time one makes it.
-func (s *Store) EnsureThread(ctx context.Context, o ThreadOptions) (t *Thread, created bool, err error) {
-	if o.SourceID == "" {
-		return nil, false, subjectError("thread", "", ErrInvalid, "no source id")
-	}
-	for ctx.Err() == nil {
-		t, err = s.FindThread(ctx, o.SourceID)
-		if !isNotFound(err) {
-			return t, false, err
-		}
-		t, err = s.CreateThread(ctx, o)
-		if !errors.Is(err, ErrExists) {
-			return t, err == nil, err
-		}
-	}
-	return nil, false, context.Cause(ctx)
 }
 
 // Contexts yields the contexts that belong to no thread, oldest first. Those of threads are

@@ -81,30 +81,37 @@ func TestThreads(t *testing.T) {
 	require.Equal(t, []string{"Gamma", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
 }
 
-func TestEnsureThread(t *testing.T) {
+func TestReuseThread(t *testing.T) {
 	s := newStore(t)
-	_, _, err := s.EnsureThread(bg, lineage.ThreadOptions{})
+	_, err := s.CreateThread(bg, lineage.ThreadOptions{Reuse: true})
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	const callers = 16
-	ids, made := make([]lineage.ThreadID, callers), make([]bool, callers)
+	ids := make([]lineage.ThreadID, callers)
 	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() {
-			th, created, err := s.EnsureThread(bg, lineage.ThreadOptions{SourceID: "one", Title: fmt.Sprint(i)})
+			th, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "one", Reuse: true, Title: fmt.Sprint(i)})
 			if err == nil {
-				ids[i], made[i] = th.ID(), created
+				ids[i] = th.ID()
 			}
 		})
 	}
 	all.Wait()
-	count := 0
 	for i := range callers {
 		require.Equal(t, write.SourceThread("one"), ids[i])
-		if made[i] {
-			count++
-		}
 	}
-	require.Equal(t, 1, count)
+	require.Len(t, gathered(t, s.Threads(bg, lineage.ThreadQuery{})), 1)
+	found, err := s.FindThread(bg, "one")
+	require.NoError(t, err)
+	was, err := found.Info(bg)
+	require.NoError(t, err)
+	_, err = s.CreateThread(bg, lineage.ThreadOptions{SourceID: "one", Reuse: true, Title: "another"})
+	require.NoError(t, err)
+	is, err := found.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, was, is)
+	_, err = s.CreateThread(bg, lineage.ThreadOptions{SourceID: "one"})
+	require.ErrorIs(t, err, lineage.ErrExists)
 }
 
 // feature: lineage/contexts-alone

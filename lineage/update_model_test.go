@@ -39,7 +39,7 @@ func (s txStep) do(in *lineage.Store) error {
 		return err
 	}
 	if s.kind == "set" {
-		return in.UserValues("u").Set(bg, s.name, []byte(s.text))
+		return in.Values(lineage.Owner{Scope: lineage.UserScope, Name: "u"}).Set(bg, s.name, []byte(s.text))
 	}
 	th, err := in.FindThread(bg, s.thread)
 	if err != nil {
@@ -67,27 +67,25 @@ func (s txStep) do(in *lineage.Store) error {
 	case "switch":
 		err = th.Switch(bg, s.name)
 	case "rename":
-		err = th.RenameBranch(bg, s.branch, s.name)
+		err = renameBranch(th, s.branch, s.name)
 	case "checkpoint":
 		_, err = th.SetCheckpoint(bg, s.name, lineage.CheckpointOptions{At: at})
 	case "uncheckpoint":
 		err = th.DeleteCheckpoint(bg, s.name)
 	case "set in thread":
-		err = th.Values().Set(bg, s.name, []byte(s.text))
+		err = in.Values(lineage.Owner{Thread: th.ID()}).Set(bg, s.name, []byte(s.text))
 	case "set in context":
-		err = c.Values().Set(bg, s.name, []byte(s.text))
+		err = in.Values(lineage.Owner{Context: c.ID()}).Set(bg, s.name, []byte(s.text))
 	case "unset in context":
-		err = c.Values().Delete(bg, s.name)
+		err = in.Values(lineage.Owner{Context: c.ID()}).Delete(bg, s.name)
 	case "move":
 		err = c.MoveTo(bg, at, s.text)
 	case "hang":
 		_, err = th.Hang(bg, at, lineage.User(s.text))
 	case "replace":
-		tip, tipErr := c.Tip(bg)
-		if tipErr != nil {
-			return tipErr
+		if err = c.MoveTo(bg, at, s.text); err == nil {
+			_, err = c.Extend(bg, lineage.User(s.text))
 		}
-		_, err = c.ReplaceAfter(bg, tip, at, s.text, lineage.User(s.text))
 	case "touch nothing":
 		err = th.Update(bg, func(*lineage.ThreadInfo) error { return nil })
 	case "merge":
@@ -125,7 +123,7 @@ func described(t require.TestingT, s *lineage.Store) []string {
 			say("value %s %s: %s", of, is.Key, is.JSON)
 		}
 	}
-	values("user", s.UserValues("u"))
+	values("user", s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "u"}))
 	for _, id := range []string{"a", "b"} {
 		th, err := s.FindThread(bg, id)
 		if errors.Is(err, lineage.ErrNotFound) {
@@ -135,7 +133,7 @@ func described(t require.TestingT, s *lineage.Store) []string {
 		info, err := th.Info(bg)
 		require.NoError(t, err)
 		say("thread %s %s keeps %v", id, info.Title, info.Keeps)
-		values(id, th.Values())
+		values(id, s.Values(lineage.Owner{Thread: th.ID()}))
 		branches, err := th.Branches(bg)
 		require.NoError(t, err)
 		for _, b := range branches {
@@ -150,7 +148,7 @@ func described(t require.TestingT, s *lineage.Store) []string {
 				require.NoError(t, err)
 				say("move %s/%s %s", id, b.Name, m.Reason)
 			}
-			values(id+"/"+b.Name, c.Values())
+			values(id+"/"+b.Name, s.Values(lineage.Owner{Context: c.ID()}))
 		}
 		checkpoints, err := th.Checkpoints(bg)
 		require.NoError(t, err)

@@ -238,7 +238,7 @@ func TestUpdateRefuses(t *testing.T) {
 			return err
 		},
 		"summary": func(_ *lineage.Tx, _ *lineage.Thread, main *lineage.Context) error {
-			_, _, err := main.Behind(ctx)
+			_, err := main.EffectiveSummaries(ctx)
 			return err
 		},
 		"list of threads": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {

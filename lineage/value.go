@@ -28,6 +28,15 @@ type Value struct {
 	Commit uint64
 }
 
+// The scopes of values.
+const (
+	StoreScope       = structure.StoreScope
+	ApplicationScope = structure.ApplicationScope
+	UserScope        = structure.UserScope
+	ThreadScope      = structure.ThreadScope
+	ContextScope     = structure.ContextScope
+)
+
 // Values are the named values of one owner: the store, an application, a user, a thread or a
 // context. They are a part of the store like messages: changed in commits, seen by watchers,
 // collected, and carried by bundles. Those of a thread or context are deleted with it,
@@ -44,38 +53,24 @@ type Values struct {
 	at   SpanRef
 }
 
-// Values returns the values of the store itself.
-func (s *Store) Values() *Values {
-	return &Values{store: s, owner: structure.Owner{Scope: structure.StoreScope}}
+// Values returns the values of an owner: of the store itself, an application, a user, a thread or a context, which are
+// those that it inherits, too. The scope of a thread or context need not be said.
+func (s *Store) Values(of Owner) *Values {
+	switch {
+	case of.Scope != 0:
+	case !of.Thread.IsZero():
+		of.Scope = ThreadScope
+	case !of.Context.IsZero():
+		of.Scope = ContextScope
+	}
+	return &Values{store: s, owner: of}
 }
 
-// AppValues returns the values of an application.
-func (s *Store) AppValues(app string) *Values {
-	return &Values{store: s, owner: structure.Owner{Scope: structure.ApplicationScope, Name: app}}
-}
-
-// UserValues returns the values of a user.
-func (s *Store) UserValues(user string) *Values {
-	return &Values{store: s, owner: structure.Owner{Scope: structure.UserScope, Name: user}}
-}
-
-// Values returns the values of the thread.
-func (t *Thread) Values() *Values {
-	return &Values{store: t.store, owner: structure.Owner{Scope: structure.ThreadScope, Thread: t.id}}
-}
-
-// Values returns the values of the context, and those that it inherits.
-func (c *Context) Values() *Values {
-	return &Values{store: c.store, owner: structure.Owner{Scope: structure.ContextScope, Context: c.id}}
-}
-
-// ValuesAt returns the values of the context as they were when a span of its history was
+// At returns the values of a context as they were when a span of its history was
 // said: those that a fork at the span inherits. They cannot be set. A collection takes old
 // values that nothing inherits.
-func (c *Context) ValuesAt(span SpanRef) *Values {
-	v := c.Values()
-	v.asOf, v.at = true, span
-	return v
+func (v *Values) At(span SpanRef) *Values {
+	return &Values{store: v.store, owner: v.owner, asOf: true, at: span}
 }
 
 func (v *Values) key(key string) structure.ValueKey {
@@ -99,7 +94,7 @@ func (v *Values) Get(ctx context.Context, key string) (Value, error) {
 }
 
 func (v *Values) read(ctx context.Context, key string) (is backend.Value, err error) {
-	if v.owner.Scope != structure.ContextScope {
+	if v.owner.Scope != ContextScope {
 		return v.store.engine.Value(ctx, v.key(key))
 	}
 	return backend.AtOnce(ctx, v.store.engine, func(from backend.Snapshot) (backend.Value, error) { return v.inherited(ctx, from).Value(key) })
@@ -152,7 +147,7 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 			return nil
 		}
 		var err error
-		if v.owner.Scope == structure.ContextScope {
+		if v.owner.Scope == ContextScope {
 			var from backend.Snapshot
 			if from, err = v.store.engine.Snapshot(ctx); err == nil {
 				defer from.Close()
@@ -216,20 +211,20 @@ func (v *Values) set(ctx context.Context, key string, fill func(context.Context,
 	if v.asOf {
 		return subjectError("value", v.key(key).Name(), ErrInvalid, "values of the past cannot be set")
 	}
-	if v.owner.Scope == structure.ContextScope {
+	if v.owner.Scope == ContextScope {
 		defer v.store.writer.Lock(v.owner.Context).Unlock()
 	}
 	return v.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		var incarnation uint64
 		var seen SpanRef
 		switch v.owner.Scope {
-		case structure.ThreadScope:
+		case ThreadScope:
 			thread, err := v.store.engine.Thread(ctx, v.owner.Thread)
 			if err != nil {
 				return err
 			}
 			incarnation = thread.Incarnation
-		case structure.ContextScope:
+		case ContextScope:
 			c, err := v.store.engine.Context(ctx, v.owner.Context)
 			if err != nil {
 				return err

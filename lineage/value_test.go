@@ -28,8 +28,8 @@ func TestValuesOfEachScope(t *testing.T) {
 	s := newStore(t)
 	thread, main := newThread(t, s)
 	scopes := map[string]*lineage.Values{
-		"store": s.Values(), "app": s.AppValues("a\"b"), "other app": s.AppValues("c"), "user": s.UserValues("ada"),
-		"thread": thread.Values(), "context": main.Values(),
+		"store": s.Values(lineage.Owner{Scope: lineage.StoreScope}), "app": s.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: "a\"b"}), "other app": s.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: "c"}), "user": s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}),
+		"thread": s.Values(lineage.Owner{Thread: thread.ID()}), "context": s.Values(lineage.Owner{Context: main.ID()}),
 	}
 	for name, v := range scopes {
 		require.Empty(t, valueOf(t, v, "k"))
@@ -67,7 +67,7 @@ func TestValuesOfEachScope(t *testing.T) {
 func TestValuesOfForks(t *testing.T) {
 	s := newStore(t)
 	_, main := newThread(t, s)
-	v := main.Values()
+	v := s.Values(lineage.Owner{Context: main.ID()})
 	require.NoError(t, v.Set(bg, "k", []byte("1")))
 	one := say(t, main, "one")
 	require.NoError(t, v.Set(bg, "k", []byte("2")))
@@ -80,35 +80,35 @@ func TestValuesOfForks(t *testing.T) {
 		return c
 	}
 	first, second := at(one), at(two)
-	require.Equal(t, "1", valueOf(t, first.Values(), "k"))
-	require.Equal(t, "1", valueOf(t, main.ValuesAt(one), "k"))
-	require.Empty(t, valueOf(t, first.Values(), "later"))
-	require.Equal(t, "2", valueOf(t, second.Values(), "k"))
-	require.Equal(t, "2", valueOf(t, main.ValuesAt(two), "later"))
+	require.Equal(t, "1", valueOf(t, s.Values(lineage.Owner{Context: first.ID()}), "k"))
+	require.Equal(t, "1", valueOf(t, s.Values(lineage.Owner{Context: main.ID()}).At(one), "k"))
+	require.Empty(t, valueOf(t, s.Values(lineage.Owner{Context: first.ID()}), "later"))
+	require.Equal(t, "2", valueOf(t, s.Values(lineage.Owner{Context: second.ID()}), "k"))
+	require.Equal(t, "2", valueOf(t, s.Values(lineage.Owner{Context: main.ID()}).At(two), "later"))
 	require.Empty(t, valueOf(t, v, "k"))
-	require.ErrorIs(t, main.ValuesAt(one).Set(bg, "k", []byte("3")), lineage.ErrInvalid)
+	require.ErrorIs(t, s.Values(lineage.Owner{Context: main.ID()}).At(one).Set(bg, "k", []byte("3")), lineage.ErrInvalid)
 
-	require.NoError(t, second.Values().Delete(bg, "k"))
-	require.Empty(t, valueOf(t, second.Values(), "k"))
-	require.NoError(t, second.Values().Set(bg, "own", []byte("3")))
+	require.NoError(t, s.Values(lineage.Owner{Context: second.ID()}).Delete(bg, "k"))
+	require.Empty(t, valueOf(t, s.Values(lineage.Owner{Context: second.ID()}), "k"))
+	require.NoError(t, s.Values(lineage.Owner{Context: second.ID()}).Set(bg, "own", []byte("3")))
 	var keys []string
-	for is, err := range second.Values().All(bg, "") {
+	for is, err := range s.Values(lineage.Owner{Context: second.ID()}).All(bg, "") {
 		require.NoError(t, err)
 		keys = append(keys, is.Key)
 	}
 	require.Equal(t, []string{"later", "own"}, keys)
-	require.NoError(t, main.Back(bg, 2))
+	back(t, main, 2)
 	require.Equal(t, "2", valueOf(t, v, "later"), "moving back moves no values")
 }
 
 func TestLargeValue(t *testing.T) {
 	s := newStore(t)
-	v := s.UserValues("ada")
+	v := s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"})
 	large := strconv.Quote(strings.Repeat("x", 300_000))
 	require.NoError(t, v.Set(bg, "k", []byte(large)))
 	require.Equal(t, large, valueOf(t, v, "k"))
 	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
-		return tx.UserValues("ada").Set(bg, "l", []byte(large))
+		return tx.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}).Set(bg, "l", []byte(large))
 	}))
 	require.Equal(t, large, valueOf(t, v, "l"))
 }
@@ -126,7 +126,7 @@ func TestValuesInTransactions(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.Extend(bg, lineage.User("event"))
 		require.NoError(t, err)
-		for _, v := range []*lineage.Values{tx.Values(), tx.AppValues("app"), tx.UserValues("ada"), th.Values(), c.Values()} {
+		for _, v := range []*lineage.Values{tx.Values(lineage.Owner{Scope: lineage.StoreScope}), tx.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: "app"}), tx.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), tx.Values(lineage.Owner{Thread: th.ID()}), tx.Values(lineage.Owner{Context: c.ID()})} {
 			require.Empty(t, valueOf(t, v, "k"))
 			require.NoError(t, v.Set(bg, "k", []byte("1")))
 			require.Equal(t, "1", valueOf(t, v, "k"))
@@ -139,10 +139,10 @@ func TestValuesInTransactions(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, before+1, head(t, s))
-	require.Equal(t, "1", valueOf(t, main.Values(), "k"))
+	require.Equal(t, "1", valueOf(t, s.Values(lineage.Owner{Context: main.ID()}), "k"))
 
 	counter := func(ctx context.Context, tx *lineage.Tx) error {
-		v, n := tx.UserValues("ada"), 0
+		v, n := tx.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), 0
 		if is, err := v.Get(ctx, "n"); err == nil {
 			n, _ = strconv.Atoi(string(is.JSON))
 		}
@@ -159,26 +159,26 @@ func TestValuesInTransactions(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.Equal(t, "200", valueOf(t, s.UserValues("ada"), "n"))
+	require.Equal(t, "200", valueOf(t, s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), "n"))
 }
 
 func TestValuesGoWithTheirOwner(t *testing.T) {
 	s := newStore(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "t"})
 	require.NoError(t, err)
-	require.NoError(t, thread.Values().Set(bg, "k", []byte("1")))
-	require.NoError(t, s.UserValues("ada").Set(bg, "k", []byte("1")))
+	require.NoError(t, s.Values(lineage.Owner{Thread: thread.ID()}).Set(bg, "k", []byte("1")))
+	require.NoError(t, s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}).Set(bg, "k", []byte("1")))
 	require.NoError(t, thread.Delete(bg))
 	thread, err = s.CreateThread(bg, lineage.ThreadOptions{SourceID: "t"})
 	require.NoError(t, err)
-	require.Empty(t, valueOf(t, thread.Values(), "k"))
-	require.Equal(t, "1", valueOf(t, s.UserValues("ada"), "k"))
+	require.Empty(t, valueOf(t, s.Values(lineage.Owner{Thread: thread.ID()}), "k"))
+	require.Equal(t, "1", valueOf(t, s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), "k"))
 }
 
 func TestValueEvents(t *testing.T) {
 	s := newStore(t)
-	require.NoError(t, s.UserValues("ada").Set(bg, "k", []byte("1")))
-	require.NoError(t, s.UserValues("ada").Delete(bg, "k"))
+	require.NoError(t, s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}).Set(bg, "k", []byte("1")))
+	require.NoError(t, s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}).Delete(bg, "k"))
 	var events []string
 	for c, err := range s.Watch(bg, lineage.Cursor{}) {
 		require.NoError(t, err)

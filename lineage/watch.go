@@ -48,11 +48,11 @@ type Event struct {
 	Kind       EventKind
 	Thread     ThreadID
 	Context    ContextID
-	Parent     ContextID       // of a context created
-	Span       SpanRef         // where the context or checkpoint stands, the set is offered or the summary ends
-	From       SpanRef         // what the context had before, see above
-	Name       string          // of a branch or checkpoint; the reason of a move; the key of a value
-	Owner      structure.Owner // what a value belongs to
+	Parent     ContextID // of a context created
+	Span       SpanRef   // where the context or checkpoint stands, the set is offered or the summary ends
+	From       SpanRef   // what the context had before, see above
+	Name       string    // of a branch or checkpoint; the reason of a move; the key of a value
+	Owner      Owner     // what a value belongs to
 	Content    ContentID
 	Checkpoint structure.CheckpointID
 	Summary    structure.SummaryID

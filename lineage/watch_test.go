@@ -43,7 +43,7 @@ func TestEvents(t *testing.T) {
 	from := head(t, s) + 1
 	say(t, main, "two")
 	f := fork(t, main)
-	require.NoError(t, main.Back(bg, 1))
+	back(t, main, 1)
 	_, err := thread.SetCheckpoint(bg, "c", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	require.NoError(t, thread.DeleteCheckpoint(bg, "c"))
@@ -53,7 +53,7 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, s.Erase(bg, content.Sum([]byte("two"))))
 	_, err = main.Alternatives(bg, lineage.Overrides{})
 	require.NoError(t, err)
-	b, err := thread.Aside(bg)
+	b, err := aside(thread)
 	require.NoError(t, err)
 	require.NoError(t, thread.DeleteBranch(bg, b.Name))
 	require.NoError(t, thread.Delete(bg))
@@ -263,7 +263,7 @@ func TestExtendedFrom(t *testing.T) {
 	require.NoError(t, err)
 	want = append(want, extended(f, three[0], forked[1]))
 
-	here, there, err := c.Say(bg, f, lineage.User("said"), lineage.User("heard"))
+	here, there, err := tellOther(s, c, f, lineage.User("said"), lineage.User("heard"))
 	require.NoError(t, err)
 	want = append(want, extended(c, more[1], here), extended(f, forked[1], there))
 
@@ -354,7 +354,7 @@ func TestWatchContext(t *testing.T) {
 	_, err := c.Extend(bg, lineage.User("four"), lineage.User("five"))
 	require.NoError(t, err)
 	requireNext(t, next, "four", "five")
-	_, err = c.ExtendTogether(bg, lineage.User("six"), lineage.User("seven"))
+	_, err = c.Extend(bg, lineage.Together(lineage.User("six"), lineage.User("seven"))...)
 	require.NoError(t, err)
 	requireNext(t, next, "six", "seven")
 	offered, err := c.Alternatives(bg, lineage.Overrides{})
@@ -376,7 +376,7 @@ func TestWatchContextThatIsMoved(t *testing.T) {
 	at := tip(t, c)
 	next := watching(t, c, lineage.SpanRef{})
 	requireNext(t, next, "one", "two")
-	require.NoError(t, c.Back(bg, 1))
+	back(t, c, 1)
 	_, err := next()
 	require.ErrorIs(t, err, lineage.ErrTipMoved)
 	var moved *lineage.TipError
@@ -410,7 +410,7 @@ func TestWatchContextThatWentAnotherWay(t *testing.T) {
 			break
 		}
 		if seen = append(seen, e.Text()); e.Text() == "two" {
-			require.NoError(t, c.Back(bg, 1))
+			back(t, c, 1)
 			say(t, c, "another", "and more")
 		}
 	}
@@ -423,7 +423,7 @@ func TestWatchContextMovedThereAndBack(t *testing.T) {
 	for e, err := range c.Watch(bg, lineage.SpanRef{}) {
 		require.NoError(t, err)
 		if e.Text() == "two" {
-			require.NoError(t, c.Back(bg, 1))
+			back(t, c, 1)
 			require.NoError(t, c.Undo(bg))
 			say(t, c, "three")
 		}

@@ -189,13 +189,10 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 }
 
 func appendTo(ctx context.Context, c *lineage.Context, items []lineage.Item, after *lineage.SpanRef, together bool) ([]lineage.SpanRef, error) {
-	switch {
-	case together && after != nil:
-		return nil, usagef("--together and --after cannot be given both")
-	case together:
-		ref, err := c.ExtendTogether(ctx, items...)
-		return []lineage.SpanRef{ref}, err
-	case after != nil:
+	if together {
+		items = lineage.Together(items...)
+	}
+	if after != nil {
 		return c.ExtendFrom(ctx, *after, items...)
 	}
 	return c.Extend(ctx, items...)

@@ -27,7 +27,7 @@ func runAside(ctx context.Context, s *session, text string) error {
 	if err != nil {
 		return err
 	}
-	b, err := t.Aside(ctx)
+	b, err := branchAt(ctx, t, lineage.BranchOptions{})
 	if err != nil {
 		return err
 	}

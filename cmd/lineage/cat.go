@@ -37,10 +37,11 @@ func runCat(ctx context.Context, s *session, name string) error {
 	if e != nil {
 		id = e.Content
 	}
-	block, err := s.store.Block(ctx, id)
+	blocks, err := s.store.View().Blocks(ctx, []content.ID{id})
 	if err != nil {
 		return err
 	}
+	block := blocks[0]
 	if s.json {
 		created := block.CreatedAt.UTC()
 		return s.emit(&contentRecord{

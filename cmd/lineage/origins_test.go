@@ -195,9 +195,9 @@ func requireOrigins(t *testing.T, s *lineage.Store) lineage.ContentID {
 	}
 	require.Len(t, found, 3)
 	author := func(text string) lineage.Origin {
-		a, err := s.Author(t.Context(), found[text])
+		a, _, err := s.Author(t.Context(), found[text])
 		require.NoError(t, err)
-		return a.Origin
+		return a
 	}
 	require.Equal(t, lineage.Origin{Kind: content.OriginUser, UserID: "ada"}, author(question), "it is the user of the thread who asked")
 	require.Equal(t, content.BlockOrigin{Kind: content.OriginAssistant}.By(answered), author(answer))
@@ -206,19 +206,16 @@ func requireOrigins(t *testing.T, s *lineage.Store) lineage.ContentID {
 	if _, inForm := strings.CutPrefix(found[answer].Text(), "{"); parent != content.Sum([]byte(answer)) || !inForm {
 		require.Equal(t, found[answer].Content, parent)
 	}
-	var contexts []*lineage.Context
+	byUser, byModel := make(map[string]int), make(map[string]int)
 	for thread, err := range s.Threads(t.Context(), lineage.ThreadQuery{}) {
 		require.NoError(t, err)
-		for c, err := range thread.Contexts(t.Context()) {
+		for e, err := range thread.Spans(t.Context()) {
 			require.NoError(t, err)
-			contexts = append(contexts, c)
+			a, _, err := s.Author(t.Context(), e)
+			require.NoError(t, err)
+			byUser[a.UserID]++
+			byModel[a.ModelID]++
 		}
-	}
-	byUser, byModel := make(map[string]int), make(map[string]int)
-	for e, err := range s.Entries(t.Context(), contexts...) {
-		require.NoError(t, err)
-		byUser[e.Origin.UserID]++
-		byModel[e.Origin.ModelID]++
 	}
 	require.NotZero(t, byModel["large"])
 	require.Equal(t, byModel["large"], byUser["bob"])
@@ -238,11 +235,11 @@ func TestOriginsOfAnArchive(t *testing.T) {
 		require.NoError(t, err)
 		for e, err := range thread.Spans(t.Context()) {
 			require.NoError(t, err)
-			a, err := s.Author(t.Context(), e)
+			a, _, err := s.Author(t.Context(), e)
 			require.NoError(t, err)
-			require.Equal(t, "ada", a.Origin.UserID)
+			require.Equal(t, "ada", a.UserID)
 			if e.Role == "assistant" {
-				require.Equal(t, "large", a.Origin.ModelID)
+				require.Equal(t, "large", a.ModelID)
 			}
 		}
 	}

@@ -21,14 +21,14 @@ func TestProjectingAForkAmongMany(t *testing.T) {
 		require.NoError(t, err)
 		main, err := thread.Active(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, main.Values().Set(t.Context(), "k", []byte("1")))
+		require.NoError(t, store.Values(lineage.Owner{Context: main.ID()}).Set(t.Context(), "k", []byte("1")))
 		_, err = main.Extend(t.Context(), lineage.User("hello"))
 		require.NoError(t, err)
 		for range forks {
 			_, err = main.Fork(t.Context(), lineage.ForkOptions{})
 			require.NoError(t, err)
 		}
-		require.NoError(t, main.Values().Set(t.Context(), "k", []byte("2")))
+		require.NoError(t, store.Values(lineage.Owner{Context: main.ID()}).Set(t.Context(), "k", []byte("2")))
 		counting := backendtest.NewCounting(write.Of(store).Engine())
 		projector := &sqladapter.Projector{Store: lineage.New(counting), DB: db}
 		_, err = projector.Run(t.Context())

@@ -34,7 +34,7 @@ func runRename(ctx context.Context, s *session, name, newName string) error {
 	if err != nil {
 		return err
 	}
-	if err := home.RenameBranch(ctx, found.Branch, newName); err != nil {
+	if err := home.NameBranch(ctx, newName, found.Context); err != nil {
 		return err
 	}
 	b, err := home.Branch(ctx, newName)

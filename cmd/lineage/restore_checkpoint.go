@@ -44,7 +44,7 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 		if err != nil {
 			return err
 		}
-		b, err := t.Rewind(ctx, at.Span)
+		b, err := branchAt(ctx, t, lineage.BranchOptions{At: at.Span, Switch: true})
 		if err != nil {
 			return err
 		}

@@ -36,6 +36,19 @@ takes back.`,
 	return c
 }
 
+// branchAt makes a branch with an automatic name.
+func branchAt(ctx context.Context, t *lineage.Thread, o lineage.BranchOptions) (lineage.BranchInfo, error) {
+	made, err := t.CreateBranch(ctx, "", o)
+	if err != nil {
+		return lineage.BranchInfo{}, err
+	}
+	info, err := made.Info(ctx)
+	if err != nil {
+		return lineage.BranchInfo{}, err
+	}
+	return t.Branch(ctx, info.Branch)
+}
+
 func runRewind(ctx context.Context, a *app, o *rewindOptions) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.rewind(ctx, o) })
@@ -50,7 +63,7 @@ func runRewind(ctx context.Context, a *app, o *rewindOptions) error {
 			return err
 		}
 		if !o.inPlace {
-			b, err := home.Rewind(ctx, found.Span)
+			b, err := branchAt(ctx, home, lineage.BranchOptions{At: found.Span, Empty: found.Span.IsZero(), Switch: true})
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/internal/embedded"
 )
 
 func salvageCommand(a *app) *cobra.Command {
@@ -65,7 +65,7 @@ func (*lossRecord) recordType() string { return "loss" }
 func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	line := a.progress("salvaging", screen.Bytes)
 	var failure error
-	lost := func(l lineage.Loss) {
+	lost := func(l embedded.Loss) {
 		line.Done()
 		if a.json {
 			if err := a.emit(&lossRecord{File: l.File, Offset: l.Offset, Length: l.Length, Problem: l.What}); failure == nil {
@@ -75,7 +75,7 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 		}
 		a.printf("lost: %s\n", screen.Line(l.String()))
 	}
-	r, err := lineage.Salvage(ctx, from, dir, lineage.SalvageOptions{Lost: lost, Progress: line.Show})
+	r, err := embedded.Salvage(ctx, from, dir, embedded.SalvageOptions{Lost: lost, Progress: line.Show})
 	line.Done()
 	if err != nil {
 		return notWaited(err)
@@ -101,7 +101,7 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 }
 
 // salvageOutcome says that something is lost.
-func salvageOutcome(r *lineage.SalvageReport) error {
+func salvageOutcome(r *embedded.SalvageReport) error {
 	if r.Whole() {
 		return nil
 	}
@@ -112,7 +112,7 @@ func salvageOutcome(r *lineage.SalvageReport) error {
 	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w", screen.Plural(int64(r.Losses), "part"), lost, errPartial)
 }
 
-func (a *app) printSalvaged(dir string, r *lineage.SalvageReport) {
+func (a *app) printSalvaged(dir string, r *embedded.SalvageReport) {
 	a.printf("salvaged %s into %s\n", screen.Plural(int64(r.Commits), "commit"), dir)
 	for _, part := range []struct {
 		n           uint64

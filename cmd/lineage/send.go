@@ -43,7 +43,7 @@ func runSend(ctx context.Context, s *session, message, context string) error {
 			return err
 		}
 	}
-	ref, err := source.Send(ctx, to.Context, e)
+	ref, err := source.Send(ctx, to.Context, e.Item())
 	if err != nil {
 		return err
 	}

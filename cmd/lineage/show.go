@@ -101,11 +101,11 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		if err != nil {
 			return err
 		}
-		author, err := s.store.Author(ctx, e)
+		author, through, err := s.store.Author(ctx, e)
 		if err != nil {
 			return err
 		}
-		m.Origin = newOrigin(author.Origin)
+		m.Origin = newOrigin(author)
 		if s.json {
 			if err := s.emit(m); err != nil {
 				return err
@@ -129,8 +129,8 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			row("source", m.Origin.Source)
 			row("derived from", m.Origin.DerivedFrom)
 		}
-		if !author.Context.IsZero() {
-			row("added by", "context "+author.Context.String())
+		if !through.IsZero() {
+			row("added by", "context "+through.String())
 		}
 		row("source id", m.SourceID)
 		row("span set", m.SpanSet)

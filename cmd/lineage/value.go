@@ -167,30 +167,31 @@ func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values,
 	case o.at != "" && o.context == "":
 		return nil, usagef("--at needs --context")
 	case o.user != "":
-		return s.store.UserValues(o.user), nil
+		return s.store.Values(lineage.Owner{Scope: lineage.UserScope, Name: o.user}), nil
 	case o.app != "":
-		return s.store.AppValues(o.app), nil
+		return s.store.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: o.app}), nil
 	case o.ofStore:
-		return s.store.Values(), nil
+		return s.store.Values(lineage.Owner{Scope: lineage.StoreScope}), nil
 	case o.context == "":
 		t, err := s.needThread()
 		if err != nil {
 			return nil, err
 		}
-		return t.Values(), nil
+		return s.store.Values(lineage.Owner{Thread: t.ID()}), nil
 	}
 	found, err := s.context(ctx, o.context)
 	if err != nil {
 		return nil, err
 	}
+	values := s.store.Values(lineage.Owner{Context: found.Context.ID()})
 	if o.at == "" {
-		return found.Context.Values(), nil
+		return values, nil
 	}
 	at, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return nil, err
 	}
-	return found.Context.ValuesAt(at.Span), nil
+	return values.At(at.Span), nil
 }
 
 func runValueList(ctx context.Context, s *session, o *valueOptions, prefix string) error {

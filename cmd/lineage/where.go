@@ -29,7 +29,7 @@ func runWhere(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.store.Block(ctx, id); err != nil {
+	if _, err := s.store.View().Blocks(ctx, []lineage.ContentID{id}); err != nil {
 		return err
 	}
 	table := screen.NewTable(s.out, "MESSAGE", "POSITION", "WHEN", "ROLE", "ORIGIN")

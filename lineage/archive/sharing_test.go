@@ -41,9 +41,9 @@ func everything(t testing.TB, s *lineage.Store, sourceID string) string {
 		fmt.Fprintf(&b, "%+v %s\n", state, state.Metadata)
 		for e, err := range c.Entries(ctx, lineage.Window{}) {
 			require.NoError(t, err)
-			block, err := s.Block(ctx, e.Content)
+			blocks, err := s.Provenance(ctx, e.Content)
 			require.NoError(t, err)
-			fmt.Fprintf(&b, "%+v %s %s %+v %v\n", e, e.Metadata, e.Body, block.Origin, block.CreatedAt)
+			fmt.Fprintf(&b, "%+v %s %s %+v %v\n", e, e.Metadata, e.Body, blocks[0].Origin, blocks[0].CreatedAt)
 		}
 	}
 	return b.String()

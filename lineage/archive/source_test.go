@@ -430,9 +430,9 @@ func TestProgressAndOptions(t *testing.T) {
 	for _, id := range []string{"msg-001", "msg-002"} {
 		e := found(t, s, "work:conv-001", id)
 		require.Empty(t, e.Origin.UserID, "it is that of the thread")
-		author, err := s.Author(ctx, e)
+		author, _, err := s.Author(ctx, e)
 		require.NoError(t, err)
-		require.Equal(t, "ada", author.Origin.UserID)
+		require.Equal(t, "ada", author.UserID)
 	}
 }
 
@@ -585,7 +585,7 @@ func TestUserOfTheArchive(t *testing.T) {
 	s := storeIn(t)
 	importText(t, s, "", `[{"uuid":"c","name":"n","account":{"uuid":"acc-1"},"chat_messages":[{"uuid":"m","sender":"human","text":"hi","created_at":"2025-01-01T00:00:00Z"}]}]`,
 		archive.Options{UserID: "ada"})
-	author, err := s.Author(ctx, found(t, s, "c", "m"))
+	author, _, err := s.Author(ctx, found(t, s, "c", "m"))
 	require.NoError(t, err)
-	require.Equal(t, "acc-1", author.Origin.UserID)
+	require.Equal(t, "acc-1", author.UserID)
 }

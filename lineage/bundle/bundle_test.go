@@ -206,15 +206,23 @@ func TestForward(t *testing.T) {
 	requireSame(t, a, b)
 }
 
+// back takes the last message of a context back.
+func back(t *testing.T, c *lineage.Context) {
+	t.Helper()
+	entries, err := c.Last(bg, 2)
+	require.NoError(t, err)
+	require.NoError(t, c.MoveTo(bg, entries[0].Span, "rewind"))
+}
+
 func TestRewound(t *testing.T) {
 	a, b, main := copies(t)
-	require.NoError(t, on(t, a, main).Back(bg, 1))
+	back(t, on(t, a, main))
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
 	requireSame(t, a, b)
 	// The other way round too: ours was rewound, theirs knows nothing of it.
 	a, b, main = copies(t)
-	require.NoError(t, on(t, b, main).Back(bg, 1))
+	back(t, on(t, b, main))
 	bringAgain(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
 }

@@ -145,7 +145,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"together": func(t *rapid.T) {
-			_, err := m.context(t).ExtendTogether(bg, m.item(t), m.item(t))
+			_, err := m.context(t).Extend(bg, lineage.Together(m.item(t), m.item(t))...)
 			ok(t, err)
 		},
 		"fork": func(t *rapid.T) {
@@ -212,7 +212,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			th := m.thread(t)
 			c, err := th.Active(bg)
 			require.NoError(t, err)
-			_, err = th.Rewind(bg, position(t, c))
+			to := position(t, c)
+			_, err = th.CreateBranch(bg, "", lineage.BranchOptions{At: to, Empty: to.IsZero(), Switch: true})
 			ok(t, err)
 		},
 		"update": func(t *rapid.T) {

@@ -39,7 +39,7 @@ func TestThreadsAreChats(t *testing.T) {
 	require.NoError(t, err)
 	_, err = main.Extend(background, lineage.User("hello"), lineage.Assistant("hi").WithID("mine"))
 	require.NoError(t, err)
-	_, err = main.ExtendTogether(background, lineage.User("see this"), lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: []byte{1}})
+	_, err = main.Extend(background, lineage.Together(lineage.User("see this"), lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: []byte{1}})...)
 	require.NoError(t, err)
 
 	chats := chat.On(store)
@@ -107,7 +107,9 @@ func TestChatsAreThreads(t *testing.T) {
 	require.NoError(t, err)
 	_, err = main.Extend(background, lineage.User("three"))
 	require.NoError(t, err)
-	require.NoError(t, thread.RenameBranch(background, "side", "renamed"))
+	named, err := thread.On(background, "side")
+	require.NoError(t, err)
+	require.NoError(t, thread.NameBranch(background, "renamed", named))
 
 	messages := collect(t, chats.Messages(background, "c"))
 	require.Len(t, messages, 3)

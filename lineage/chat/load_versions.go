@@ -243,7 +243,7 @@ func (s *loading) addVersion(
 	if err != nil {
 		return structure.SpanRef{}, err
 	}
-	return thread.HangTogether(ctx, parent, item)
+	return hung(thread.Hang(ctx, parent, item))
 }
 
 // originOf returns the origin of a new version. What it was derived from may have a new version,
@@ -278,5 +278,13 @@ func (s *loading) sayAgain(ctx context.Context, thread *lineage.Thread, after, w
 	for i, e := range entries {
 		items[i] = e.Item().WithID(e.SourceID)
 	}
-	return thread.HangTogether(ctx, after, items...)
+	return hung(thread.Hang(ctx, after, lineage.Together(items...)...))
+}
+
+// hung returns the one span that was hung.
+func hung(spans []structure.SpanRef, err error) (structure.SpanRef, error) {
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	return spans[0], nil
 }

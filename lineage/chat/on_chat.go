@@ -262,7 +262,7 @@ func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (b
 	}
 	t, err := s.store.Thread(ctx, is.ID)
 	if err == nil {
-		err = t.DeleteIf(ctx, func(t *lineage.ThreadInfo) error {
+		err = t.Delete(ctx, func(t *lineage.ThreadInfo) error {
 			if o.UserID != "" && o.UserID != t.UserID {
 				return errNotTheirs
 			}

@@ -51,9 +51,13 @@ func TestOpenThreadOfOthers(t *testing.T) {
 	require.NoError(t, err)
 	spans, err := active.Extend(bg, lineage.User("a"), lineage.User("b"))
 	require.NoError(t, err)
-	rewound, err := thread.Rewind(bg, spans[0])
+	_, err = thread.CreateBranch(bg, "", lineage.BranchOptions{At: spans[0], Switch: true})
 	require.NoError(t, err)
-	require.NoError(t, thread.RenameBranch(bg, conversation.Main, "trunk"))
+	rewound, err := thread.Branch(bg, "")
+	require.NoError(t, err)
+	named, err := thread.On(bg, conversation.Main)
+	require.NoError(t, err)
+	require.NoError(t, thread.NameBranch(bg, "trunk", named))
 
 	c := open(t, s)
 	require.Equal(t, []string{"a"}, said(t, c))
@@ -310,9 +314,9 @@ func TestSetMessages(t *testing.T) {
 	require.NoError(t, active.Undo(bg))
 	require.Equal(t, []string{"a", "b", "c"}, said(t, c))
 	set("a")
-	set("a", "d") // only adds, and can be undone all the same
+	set("a", "d") // only adds, which is no move
 	require.NoError(t, active.Undo(bg))
-	require.Equal(t, []string{"a"}, said(t, c))
+	require.Equal(t, []string{"a", "b", "c"}, said(t, c))
 
 	require.NoError(t, c.SetMessages(bg, nil))
 	require.Empty(t, said(t, c))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -23,7 +24,7 @@ func (c *Conversation) AddMessage(ctx context.Context, m Message) error {
 
 // SetMessages makes these the messages of the current branch. The messages that the
 // two lists begin with alike stay shared with other branches. What the branch said
-// before is in the reflog of its context, so that Undo there takes it back.
+// before is in the reflog of its context, so that Undo there takes it back, unless the list only continues it.
 func (c *Conversation) SetMessages(ctx context.Context, messages []Message) error {
 	c.changing.RLock()
 	defer c.changing.RUnlock()
@@ -43,11 +44,36 @@ func (c *Conversation) SetMessages(ctx context.Context, messages []Message) erro
 					return err
 				}
 			}
-			_, err = current.ReplaceAfter(ctx, tip, after, "set messages", items...)
+			err = c.replaceAfter(ctx, current.ID(), tip, after, items)
 			if !errors.Is(err, lineage.ErrTipMoved) {
 				return err
 			}
 		}
+	})
+}
+
+// replaceAfter makes the history of a context, which must end at tip, go on with items after a span of it.
+func (c *Conversation) replaceAfter(ctx context.Context, id lineage.ContextID, tip, after lineage.SpanRef, items []lineage.Item) error {
+	return c.store.Update(ctx, func(tx *lineage.Tx) error {
+		write.Of(tx.Store).Engine().(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
+		current, err := tx.Context(ctx, id)
+		if err != nil {
+			return err
+		}
+		is, err := current.Tip(ctx)
+		if err != nil {
+			return err
+		}
+		if is != tip {
+			return &lineage.TipError{Context: id, Expected: tip, Actual: is}
+		}
+		if after != tip {
+			if err := current.MoveTo(ctx, after, "set messages"); err != nil {
+				return err
+			}
+		}
+		_, err = current.Extend(ctx, items...)
+		return err
 	})
 }
 

@@ -47,7 +47,9 @@ func TestBranchesChangedBesideTheEngine(t *testing.T) {
 	thread, err := store.FindThread(ctx, "c")
 	require.NoError(t, err)
 
-	require.NoError(t, thread.RenameBranch(ctx, "main-v2", "renamed"))
+	named, err := thread.On(ctx, "main-v2")
+	require.NoError(t, err)
+	require.NoError(t, thread.NameBranch(ctx, "renamed", named))
 	require.NoError(t, save(e, "two"))
 	require.Equal(t, "renamed", e.Branch())
 	_, err = thread.CreateBranch(ctx, "main-v2", lineage.BranchOptions{})

@@ -114,18 +114,20 @@ func (s *suite) testFollows(t *testing.T) {
 	require.NoError(t, err)
 	at, err := a.Find(bg, "m2")
 	if err == nil {
-		_, err = a.Rewind(bg, at.Span)
+		_, err = a.CreateBranch(bg, "", lineage.BranchOptions{At: at.Span, Switch: true})
 	}
 	if errors.Is(err, lineage.ErrNotFound) {
 		c, err := a.Active(bg)
 		require.NoError(t, err)
 		entries, err := c.All(bg)
 		require.NoError(t, err)
-		_, err = a.Rewind(bg, entries[1].Span)
+		_, err = a.CreateBranch(bg, "", lineage.BranchOptions{At: entries[1].Span, Switch: true})
 		require.NoError(t, err)
 	}
 	same()
-	require.NoError(t, a.RenameBranch(bg, "main", "trunk"))
+	named, err := a.On(bg, "main")
+	require.NoError(t, err)
+	require.NoError(t, a.NameBranch(bg, "trunk", named))
 	_, err = a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{})
 	require.NoError(t, err)
 	same()

@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // testLossless takes stores through a database into an empty store, which then says the same:
@@ -83,7 +84,7 @@ func told(t require.TestingT, store *lineage.Store, messages bool) []string {
 		require.NoError(t, err)
 		thread, err := store.FindThread(bg, info.ID)
 		if errors.Is(err, lineage.ErrNotFound) {
-			id, failed := lineage.ParseThreadID(info.ID)
+			id, failed := structure.ParseID[lineage.ThreadID](info.ID)
 			require.NoError(t, failed)
 			thread, err = store.Thread(bg, id)
 		}

@@ -51,13 +51,13 @@ func (m *machine) setValue(t *rapid.T) error {
 		if err != nil {
 			return err
 		}
-		owners := []*lineage.Values{in.Values(), in.Values(), tx.Values(), tx.UserValues("ada"), tx.AppValues("app")}
+		owners := []*lineage.Values{tx.Values(lineage.Owner{Context: in.ID()}), tx.Values(lineage.Owner{Context: in.ID()}), tx.Values(lineage.Owner{Scope: lineage.StoreScope}), tx.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), tx.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: "app"})}
 		if !info.Thread.IsZero() {
 			thread, err := tx.Thread(bg, info.Thread)
 			if err != nil {
 				return err
 			}
-			owners = append(owners, thread.Values())
+			owners = append(owners, tx.Values(lineage.Owner{Thread: thread.ID()}))
 		}
 		for _, of := range owners {
 			key := rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key")
@@ -184,7 +184,7 @@ func (m *machine) extendTogether(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.ExtendTogether(bg, m.items(t)...)
+	_, err = c.Extend(bg, lineage.Together(m.items(t)...)...)
 	return err
 }
 
@@ -341,7 +341,7 @@ func (m *machine) send(t *rapid.T) error {
 	if err != nil || len(last) == 0 {
 		return err
 	}
-	_, err = c.Send(bg, to, last[len(last)-1])
+	_, err = c.Send(bg, to, last[len(last)-1].Item())
 	return err
 }
 
@@ -410,7 +410,7 @@ func (m *machine) aside(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = thread.Aside(bg)
+	_, err = thread.CreateBranch(bg, "", lineage.BranchOptions{})
 	return err
 }
 
@@ -427,7 +427,7 @@ func (m *machine) rewind(t *rapid.T) error {
 	if err != nil || at.IsZero() {
 		return err
 	}
-	_, err = thread.Rewind(bg, at)
+	_, err = thread.CreateBranch(bg, "", lineage.BranchOptions{At: at, Switch: true})
 	return err
 }
 
@@ -447,7 +447,7 @@ func (m *machine) restore(t *rapid.T) error {
 	}
 	at, err := thread.Checkpoint(bg, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
 	if err == nil {
-		_, err = thread.Rewind(bg, at.Span)
+		_, err = thread.CreateBranch(bg, "", lineage.BranchOptions{At: at.Span, Switch: true})
 	}
 	return err
 }
@@ -495,7 +495,11 @@ func (m *machine) rename(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	return thread.RenameBranch(bg, name, fmt.Sprintf("r%d", rapid.IntRange(0, 3).Draw(t, "name")))
+	branch, err := thread.On(bg, name)
+	if err != nil {
+		return err
+	}
+	return thread.NameBranch(bg, fmt.Sprintf("r%d", rapid.IntRange(0, 3).Draw(t, "name")), branch)
 }
 
 func (m *machine) dropBranch(t *rapid.T) error {

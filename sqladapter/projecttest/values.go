@@ -23,15 +23,15 @@ func allValues(t *testing.T, store *lineage.Store, source string) map[string]str
 			found[fmt.Sprintf("%s: %s at %d", name, v.Key, at)] = string(v.JSON)
 		}
 	}
-	read("store", store.Values())
-	read("app", store.AppValues("app"))
-	read("ada", store.UserValues("ada"))
+	read("store", store.Values(lineage.Owner{Scope: lineage.StoreScope}))
+	read("app", store.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: "app"}))
+	read("ada", store.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}))
 	thread, err := store.FindThread(bg, source)
 	require.NoError(t, err)
-	read("thread", thread.Values())
+	read("thread", store.Values(lineage.Owner{Thread: thread.ID()}))
 	for c, err := range thread.Contexts(bg) {
 		require.NoError(t, err)
-		read(c.ID().String(), c.Values())
+		read(c.ID().String(), store.Values(lineage.Owner{Context: c.ID()}))
 	}
 	return found
 }
@@ -66,30 +66,30 @@ func (s *suite) testValues(t *testing.T) {
 	}
 	large := `"` + strings.Repeat("large ", 20_000) + `"`
 	for name, of := range map[string]*lineage.Values{
-		"store": store.Values(), "app": store.AppValues("app"), "ada": store.UserValues("ada"), "thread": thread.Values(),
+		"store": store.Values(lineage.Owner{Scope: lineage.StoreScope}), "app": store.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: "app"}), "ada": store.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), "thread": store.Values(lineage.Owner{Thread: thread.ID()}),
 	} {
 		set(of, "k", `{"of": "`+name+`",  "n": 1.0}`)
 		set(of, "gone", "1")
 		require.NoError(t, of.Delete(bg, "gone"))
 	}
-	set(thread.Values(), "large", large)
+	set(store.Values(lineage.Owner{Thread: thread.ID()}), "large", large)
 	rows(5, `1 = 1`)
 
-	set(main.Values(), "k", `"first"`)
-	set(main.Values(), "hidden", `"first"`)
+	set(store.Values(lineage.Owner{Context: main.ID()}), "k", `"first"`)
+	set(store.Values(lineage.Owner{Context: main.ID()}), "hidden", `"first"`)
 	say(main, "one")
 	fork, err := main.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
-	set(main.Values(), "k", `"second"`)
+	set(store.Values(lineage.Owner{Context: main.ID()}), "k", `"second"`)
 	rows(2, `"scope" = 'context' AND "latest" = 1`)
 	rows(1, `"latest" = 0`)
 	say(fork, "on the fork")
 	below, err := fork.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
-	require.NoError(t, below.Values().Delete(bg, "hidden"))
-	set(main.Values(), "hidden", `"second"`)
+	require.NoError(t, store.Values(lineage.Owner{Context: below.ID()}).Delete(bg, "hidden"))
+	set(store.Values(lineage.Owner{Context: main.ID()}), "hidden", `"second"`)
 	rows(2, `"latest" = 0`)
-	v, err := below.Values().Get(bg, "k")
+	v, err := store.Values(lineage.Owner{Context: below.ID()}).Get(bg, "k")
 	require.NoError(t, err)
 	require.Equal(t, `"first"`, string(v.JSON))
 
@@ -102,9 +102,9 @@ func (s *suite) testValues(t *testing.T) {
 	now, err := other.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, now, "importing again adds nothing")
-	set(fork.Values(), "k", `"own"`)
-	set(store.Values(), "k", `"changed"`)
-	require.NoError(t, thread.Values().Delete(bg, "large"))
+	set(store.Values(lineage.Owner{Context: fork.ID()}), "k", `"own"`)
+	set(store.Values(lineage.Owner{Scope: lineage.StoreScope}), "k", `"changed"`)
+	require.NoError(t, store.Values(lineage.Owner{Thread: thread.ID()}).Delete(bg, "large"))
 	s.project(t, store, db)
 	s.doImport(t, db, other)
 	want := allValues(t, store, "a")
@@ -123,11 +123,11 @@ func (s *suite) testValues(t *testing.T) {
 	rows(2, `"latest" = 0`)
 	require.NoError(t, fork.Delete(bg))
 	rows(0, `"latest" = 0`)
-	set(store.UserValues("ada"), "large", large)
+	set(store.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), "large", large)
 	rows(1, `"content_id" IS NOT NULL AND "value" IS NOT NULL`)
 	require.NoError(t, store.Erase(bg, content.Sum([]byte(large))))
 	rows(1, `"content_id" IS NOT NULL AND "value" IS NULL`)
-	set(store.UserValues("ada"), "large", large)
+	set(store.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), "large", large)
 	rows(1, `"content_id" IS NOT NULL AND "value" IS NOT NULL`)
 	require.NoError(t, thread.Delete(bg))
 	rows(0, `"scope" IN ('thread', 'context')`)

@@ -165,7 +165,11 @@ func undo(dir string, id lineage.ContextID) error {
 	if err != nil {
 		return err
 	}
-	return c.Back(bg, 1)
+	entries, err := c.Last(bg, 2)
+	if err != nil {
+		return err
+	}
+	return c.MoveTo(bg, entries[0].Span, "undo")
 }
 
 func TestSearchesWhileOthersWrite(t *testing.T) {

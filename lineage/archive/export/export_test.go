@@ -107,10 +107,10 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	extend(t, retry, lineage.Assistant("Directed acyclic graph."), structured("assistant", blocks), structured("user", results))
 	extend(t, main, structured("assistant", uiMessage), structured("user", gptContent), structured("assistant", codexItem),
 		structured("tool", `{"unknown":["shape"]}`))
-	_, err = main.ExtendTogether(bg, lineage.User(hostile),
+	_, err = main.Extend(bg, lineage.Together(lineage.User(hostile),
 		lineage.Item{Kind: lineage.Asset, Filename: "a\"b.png", Type: "image/png", Body: []byte(onePixel)},
 		lineage.Item{Kind: lineage.Asset, Filename: "evil.svg", Type: "image/svg+xml", Body: []byte("<svg onload=alert(1)>")},
-		lineage.Item{Kind: lineage.Document, Document: "notes.md", Revision: 2, Body: []byte("# Notes\n\n- one")})
+		lineage.Item{Kind: lineage.Document, Document: "notes.md", Revision: 2, Body: []byte("# Notes\n\n- one")})...)
 	require.NoError(t, err)
 	_, err = thread.CreateBranch(bg, "aside", lineage.BranchOptions{Empty: true})
 	require.NoError(t, err)
@@ -123,7 +123,9 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	// One that no branch names, off a branch's line.
 	anonymous, err := retry.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
-	require.NoError(t, anonymous.Back(bg, 1))
+	said, err := anonymous.Last(bg, 2)
+	require.NoError(t, err)
+	require.NoError(t, anonymous.MoveTo(bg, said[0].Span, "rewind"))
 	extend(t, anonymous, lineage.User("Or this?"))
 	return s, thread
 }

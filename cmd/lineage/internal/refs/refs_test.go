@@ -47,7 +47,7 @@ func TestNamesAreFoundAndStepsTaken(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, want, found.Span, name)
 	}
-	require.NoError(t, main.Back(ctx, 2))
+	require.NoError(t, main.MoveTo(ctx, spans[0], "rewind"))
 	found, err := r.Find(ctx, "main@{-1}")
 	require.NoError(t, err)
 	require.Equal(t, spans[2], found.Span)
