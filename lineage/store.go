@@ -56,7 +56,8 @@ type Options struct {
 	// are packed in the background, some at a time, and those that were left from before
 	// once the store has been open for a second.
 	NoPacking bool
-	// ReadOnly opens a store without writing to it, damaged ones included.
+	// ReadOnly refuses changes through this store. Where the files cannot be written, or the journal is damaged, they
+	// are only read; otherwise this process may have the store open for others, who change it.
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
 	MustExist bool

@@ -176,35 +176,6 @@ func TestLogFollows(t *testing.T) {
 	require.Equal(t, exitUsage, runLine(t.Context(), "log", "-f", ":1", "--store", dir).code)
 }
 
-// TestServe keeps a store open, which other commands use, and ends when nobody has used it for some
-// time.
-func TestServe(t *testing.T) {
-	dir := newStore(t)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	done := make(chan int)
-	go func() {
-		a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"serve", "--store", dir})
-	}()
-	atWork(t, dir)
-	got := runLine(t.Context(), "info", "--json", "--store", dir)
-	require.Equal(t, 0, got.code, got.err)
-	var record infoRecord
-	require.NoError(t, json.Unmarshal([]byte(got.out), &record))
-	require.NotNil(t, record.Owner)
-	require.Equal(t, os.Getpid(), record.Owner.PID)
-	for _, line := range [][]string{
-		{"append", "more"}, {"gc", "--yes"}, {"pack"}, {"verify", "--deep"}, {"backup", filepath.Join(t.TempDir(), "copy")}, {"search", "more"},
-	} {
-		got := runLine(t.Context(), append(line, "--store", dir)...)
-		require.Equal(t, 0, got.code, "%v: %s", line, got.err)
-	}
-	stop()
-	require.Equal(t, exitInterrupted, <-done)
-	require.Equal(t, 0, runLine(t.Context(), "serve", "--idle", "10ms", "--store", dir).code)
-}
-
 func TestProjectFollows(t *testing.T) {
 	dir := newStore(t)
 	db := "sqlite:" + filepath.Join(t.TempDir(), "chats.db")

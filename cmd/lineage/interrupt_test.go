@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -160,22 +159,6 @@ func TestSignalsEndCommands(t *testing.T) {
 			})
 		}
 	}
-}
-
-// atWork waits until a process has a store open. It does not open the store itself: then it
-// would be the owner for a while, and the process its guest.
-func atWork(t *testing.T, dir string) {
-	t.Helper()
-	lock, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_RDWR, 0)
-	require.NoError(t, err)
-	defer lock.Close()
-	require.Eventually(t, func() bool {
-		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			err = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
-		}
-		return errors.Is(err, syscall.EWOULDBLOCK)
-	}, soon, 5*time.Millisecond)
 }
 
 // A process that waits for more input with the store open ends when it is interrupted.

@@ -44,20 +44,16 @@ func runRepair(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	// Whoever has the store open is told apart before the index is touched; a store
-	// whose index cannot be opened is opened all the same.
-	store, err := a.openStore(ctx, dir, openMode{readOnly: true})
+	unlock, err := embedded.Lock(ctx, dir, a.wait)
 	if err != nil {
-		return err
-	}
-	if err := store.Close(); err != nil {
 		return err
 	}
 	restore, err := setIndexAside(dir)
-	if err != nil {
+	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
-	if store, err = a.openStore(ctx, dir, openMode{}); err != nil {
+	store, err := a.openStore(ctx, dir, openMode{})
+	if err != nil {
 		return errors.Join(err, restore())
 	}
 	defer store.Close()

@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -138,7 +137,7 @@ func (a *app) follow(ctx context.Context, interval time.Duration, do func(contex
 
 // onlyReadable reports whether a store could not be opened because this process cannot write to it.
 func onlyReadable(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrLocked)
+	return vfs.IsUnwritable(err) || errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrLocked)
 }
 
 // poll is follow for a store that can only be read: it is open for moments, when its files have

@@ -29,7 +29,9 @@ import (
 const (
 	journalDir = "journal"
 	indexFile  = "index.bolt"
-	lockFile   = "LOCK"
+	// LockFile is locked by the process that has the store open. Its time is when another one
+	// last asked for the lock and did not get it.
+	LockFile = "LOCK"
 	// SocketFile is where the process that holds the lock serves others. A name that begins so
 	// is one that is being made.
 	SocketFile = "SOCKET"
@@ -268,7 +270,7 @@ func (e *Engine) mustExist() bool { return e.opt.MustExist || e.opt.ReadOnly }
 
 // hasLock reports whether there is a lock file: another process may be making the store.
 func (e *Engine) hasLock() bool {
-	_, err := os.Lstat(filepath.Join(e.dir, lockFile))
+	_, err := os.Lstat(filepath.Join(e.dir, LockFile))
 	return err == nil
 }
 
@@ -304,7 +306,7 @@ func (e *Engine) exists() (bool, error) {
 		return false, err
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name != journalDir && name != lockFile && !strings.HasPrefix(name, indexFile) && !strings.HasPrefix(name, SocketFile) {
+		if name := entry.Name(); name != journalDir && name != LockFile && !strings.HasPrefix(name, indexFile) && !strings.HasPrefix(name, SocketFile) {
 			return false, fmt.Errorf("the directory holds %q and is not a store: %w", entry.Name(), backend.ErrExists)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -38,7 +37,7 @@ var errWouldBlock = errors.New("held by another")
 
 // lockDir locks a store. With shared, nothing is written where the file is there.
 func lockDir(dir string, shared bool) (*dirLock, error) {
-	f, err := openLock(filepath.Join(dir, lockFile), shared)
+	f, err := openLock(filepath.Join(dir, LockFile), shared)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +48,9 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 	if err := tryLock(f, shared); err != nil {
 		defer f.Close()
 		if errors.Is(err, errWouldBlock) {
+			if !shared {
+				touch(f) // readers see it, and can let go
+			}
 			return nil, lockedBy(dir, f)
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
@@ -84,17 +86,14 @@ func (e *Engine) waitForLock(ctx context.Context) (*dirLock, error) {
 	}
 }
 
-// openLock opens the file, or makes it. A reader who may not make one has none: who
-// could write here would have made it.
+// openLock opens the file, or makes it. A reader makes none: its file may be closed to the user
+// of the store.
 func openLock(name string, shared bool) (*os.File, error) {
-	if shared {
-		f, err := vfs.OpenFile(name, os.O_RDONLY)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return f, err
-		}
+	if !shared {
+		return vfs.OpenFile(name, os.O_RDWR|os.O_CREATE)
 	}
-	f, err := vfs.OpenFile(name, os.O_RDWR|os.O_CREATE)
-	if shared && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+	f, err := vfs.OpenFile(name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return f, err

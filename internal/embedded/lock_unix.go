@@ -5,6 +5,7 @@ package embedded
 import (
 	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,4 +25,10 @@ func tryLock(f *os.File, shared bool) error {
 			return err
 		}
 	}
+}
+
+// touch sets the time of a file.
+func touch(f *os.File) {
+	now := unix.NsecToTimeval(time.Now().UnixNano())
+	_ = unix.Futimes(int(f.Fd()), []unix.Timeval{now, now})
 }

@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/windows"
 )
@@ -20,4 +21,10 @@ func tryLock(f *os.File, shared bool) error {
 		return errWouldBlock
 	}
 	return err
+}
+
+// touch sets the time of a file.
+func touch(f *os.File) {
+	now := time.Now()
+	_ = os.Chtimes(f.Name(), now, now)
 }

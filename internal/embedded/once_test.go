@@ -183,6 +183,53 @@ func TestSessionsAreBounded(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
+// A session that was not used for long is forgotten, whether or not the store was opened since. Its
+// client is told that nothing is known.
+func TestSessionsAge(t *testing.T) {
+	dir := t.TempDir()
+	now := time.UnixMilli(1)
+	reopened := func() *Engine {
+		e, err := Open(background, dir, Options{NoPacking: true})
+		require.NoError(t, err)
+		e.sessions.now = func() time.Time { return now }
+		for _, s := range e.sessions.known {
+			s.used = now
+		}
+		return e
+	}
+	e := reopened()
+	apply := func(session, sequence uint64) {
+		t.Helper()
+		head, err := e.Head(background)
+		require.NoError(t, err)
+		_, err = e.Apply(background, asked(fmt.Sprint(session, "-", sequence)), backend.Options{
+			Once: &backend.Once{Session: sessionID(session), Since: head, Sequence: sequence}, Durability: backend.Normal,
+		})
+		require.NoError(t, err)
+	}
+	apply(0, 1)
+	apply(1, 1)
+	now = now.Add(sessionAge)
+	apply(1, 2)
+	require.Len(t, e.sessions.known, 2, "not longer ago than that")
+	require.NoError(t, e.Close())
+	e = reopened()
+	defer func() { require.NoError(t, e.Close()) }()
+	now = now.Add(sessionAge)
+	apply(1, 3)
+	require.Len(t, e.sessions.known, 2, "it may have been used until the store was opened")
+	now = now.Add(1)
+	apply(1, 4)
+	require.Len(t, e.sessions.known, 1)
+	require.Equal(t, 1, e.sessions.order.Len())
+	_, err := request(e, 0, 1)
+	require.ErrorIs(t, err, backend.ErrUncertain)
+	receipt, err := request(e, 1, 1)
+	require.NoError(t, err)
+	require.True(t, receipt.Repeated)
+	requireSound(t, e)
+}
+
 // What was applied so that power loss can take it, and is sent again so that it cannot, is
 // durable when the second answer comes.
 func TestOnceAgainIsDurable(t *testing.T) {
@@ -226,6 +273,7 @@ func TestSessionEntry(t *testing.T) {
 	for id, want := range x.known {
 		got, err := decodeSession(id, entries[string(key(tableOnce, id[:]))])
 		require.NoError(t, err)
+		got.used, got.place = want.used, want.place // of this process
 		require.Equal(t, want, got)
 		for cut := range entries[string(key(tableOnce, id[:]))] {
 			_, _ = decodeSession(id, entries[string(key(tableOnce, id[:]))][:cut]) // does not panic

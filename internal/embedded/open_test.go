@@ -93,7 +93,7 @@ func TestLockSaysNothing(t *testing.T) {
 	e := fill(t, dir, Options{}, 1)
 	defer e.Close()
 	for _, text := range []string{"", "nonsense", "{"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, LockFile), []byte(text), 0o600))
 		_, err := Open(background, dir, Options{})
 		var locked *backend.LockedError
 		require.ErrorAs(t, err, &locked)
@@ -164,7 +164,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == lockFile {
+		if err != nil || d.IsDir() || d.Name() == LockFile {
 			return err
 		}
 		b, err := os.ReadFile(path)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/logline"
@@ -187,6 +188,17 @@ func listJournal(store string) (names []string, facts []manifestFact, m *manifes
 		return nil, nil, nil, cmp.Or(err, error(&backend.CorruptError{File: dir, What: "all files of the journal are missing"}))
 	}
 	return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)
+}
+
+// Lock keeps all other processes out of a store until unlock is called. It waits for one that has
+// it open.
+func Lock(ctx context.Context, dir string, wait time.Duration) (unlock func() error, err error) {
+	e := &Engine{dir: dir, opt: Options{Wait: wait}}
+	l, err := e.waitForLock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", dir, err)
+	}
+	return l.release, nil
 }
 
 // lockSource keeps others from changing a store that is copied.

@@ -1,20 +1,27 @@
 package embedded
 
 import (
+	"cmp"
+	"container/list"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// mostSessions is the largest number of sessions that are remembered. Beyond it, the session
-// with the oldest last request is forgotten.
-const mostSessions = 1024
+// A session is forgotten when its client says so. The one with the oldest last request is forgotten
+// as well where there are more than mostSessions, or when that request was longer ago than
+// sessionAge.
+const (
+	mostSessions = 1024
+	sessionAge   = 10 * time.Minute
+)
 
 // sessions knows which requests were applied. Frames name their requests, but packs do not, so
 // sessions are kept in the index. The horizon stands for sessions that were forgotten. The
@@ -22,6 +29,9 @@ const mostSessions = 1024
 type sessions struct {
 	known map[[16]byte]*session
 	last  map[uint64]*session // by the number of their last commit
+	// order has the sessions in the order of their last requests.
+	order *list.List
+	now   func() time.Time
 	// horizon is a commit at or after the first commit of every session that was forgotten. So
 	// an unknown session that began at the horizon or later has applied nothing.
 	horizon uint64
@@ -37,18 +47,41 @@ type session struct {
 	first    uint64 // its first commit that is known
 	last     uint64 // its last commit, and the sequence of that
 	sequence uint64
-	highest  uint64            // sequence
-	applied  map[uint64]uint64 // sequence → commit, within the window of the highest
+	highest  uint64 // sequence
+	// applied has the requests within the window of the highest, by their sequence.
+	applied []appliedRequest
+	used    time.Time     // when it was last used in this process, or read
+	place   *list.Element // in sessions.order
+}
+
+type appliedRequest struct{ sequence, commit uint64 }
+
+func bySequence(r appliedRequest, sequence uint64) int { return cmp.Compare(r.sequence, sequence) }
+
+// add notes the commit of a request.
+func (s *session) add(sequence, commit uint64) {
+	s.highest = max(s.highest, sequence)
+	at, known := slices.BinarySearchFunc(s.applied, sequence, bySequence)
+	if known {
+		s.applied[at].commit = commit
+	} else {
+		s.applied = slices.Insert(s.applied, at, appliedRequest{sequence, commit})
+	}
+	old := 0
+	for s.highest-s.applied[old].sequence >= backend.OnceWindow {
+		old++
+	}
+	s.applied = slices.Delete(s.applied, 0, old)
 }
 
 func newSessions() sessions {
-	return sessions{known: make(map[[16]byte]*session), last: make(map[uint64]*session)}
+	return sessions{known: make(map[[16]byte]*session), last: make(map[uint64]*session), order: list.New(), now: time.Now}
 }
 
 // find returns the commit of a request, 0 if it was not applied.
 func (s *session) find(sequence uint64) (uint64, error) {
-	if number, ok := s.applied[sequence]; ok {
-		return number, nil
+	if at, ok := slices.BinarySearchFunc(s.applied, sequence, bySequence); ok {
+		return s.applied[at].commit, nil
 	}
 	if !s.whole || s.highest >= backend.OnceWindow && sequence <= s.highest-backend.OnceWindow {
 		return 0, uncertain(s.id, sequence)
@@ -118,27 +151,20 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 	s := x.known[id]
 	if s == nil || first {
 		if s != nil {
-			delete(x.last, s.last)
+			x.remove(s)
 		}
-		s = &session{id: id, whole: first, first: number, applied: make(map[uint64]uint64)}
+		s = &session{id: id, whole: first, first: number}
 		x.known[id] = s
+		s.place = x.order.PushBack(s)
 	}
 	delete(x.last, s.last)
 	x.last[number] = s
 	s.last, s.sequence = number, sequence
-	s.highest = max(s.highest, sequence)
-	s.applied[sequence] = number
-	if len(s.applied) > 1 {
-		maps.DeleteFunc(s.applied, func(other, _ uint64) bool { return s.highest-other >= backend.OnceWindow })
-	}
+	s.add(sequence, number)
+	s.used = x.now()
+	x.order.MoveToBack(s.place)
 	put(key(tableOnce, id[:]), s.encode())
-	if len(x.known) > mostSessions {
-		oldest := s
-		for _, other := range x.known {
-			if other.last < oldest.last {
-				oldest = other
-			}
-		}
+	for oldest := x.oldest(); len(x.known) > mostSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
 		x.forget(oldest.id, put)
 	}
 	x.putHorizon(put)
@@ -152,10 +178,17 @@ func (x *sessions) putHorizon(put func(key, value []byte)) {
 	}
 }
 
+func (x *sessions) oldest() *session { return x.order.Front().Value.(*session) }
+
+func (x *sessions) remove(s *session) {
+	delete(x.known, s.id)
+	delete(x.last, s.last)
+	x.order.Remove(s.place)
+}
+
 func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
 	s := x.known[id]
-	delete(x.known, id)
-	delete(x.last, s.last)
+	x.remove(s)
 	if x.horizon < s.first {
 		x.horizon, x.changed = s.first, true
 	}
@@ -168,14 +201,14 @@ func (s *session) encode() []byte {
 	if s.whole {
 		head |= 1
 	}
-	b := binary.AppendUvarint(nil, head)
+	b := binary.AppendUvarint(make([]byte, 0, 24+6*len(s.applied)), head)
 	b = binary.AppendUvarint(b, s.last-s.first)
 	b = binary.AppendUvarint(b, s.sequence)
 	var before uint64
-	for _, sequence := range slices.Sorted(maps.Keys(s.applied)) {
-		b = binary.AppendUvarint(b, sequence-before)
-		b = binary.AppendUvarint(b, s.applied[sequence]-s.first)
-		before = sequence
+	for _, r := range s.applied {
+		b = binary.AppendUvarint(b, r.sequence-before)
+		b = binary.AppendUvarint(b, r.commit-s.first)
+		before = r.sequence
 	}
 	return b
 }
@@ -183,12 +216,13 @@ func (s *session) encode() []byte {
 func decodeSession(id [16]byte, b []byte) (*session, error) {
 	v := varints{rest: b}
 	head := v.next()
-	s := &session{id: id, whole: head&1 != 0, first: head >> 1, applied: make(map[uint64]uint64)}
+	s := &session{id: id, whole: head&1 != 0, first: head >> 1}
 	s.last = s.first + v.next()
 	s.sequence = v.next()
+	var sequence uint64
 	for v.err() == nil && len(v.rest) > 0 {
-		s.highest += v.next()
-		s.applied[s.highest] = s.first + v.next()
+		sequence += v.next()
+		s.add(sequence, s.first+v.next())
 	}
 	return s, v.err()
 }
@@ -210,12 +244,16 @@ func (e *Engine) loadSessions(state index.State) error {
 			var one *session
 			id := [16]byte(entry.Key[1:])
 			if one, err = decodeSession(id, entry.Value); err == nil {
+				one.used = e.sessions.now()
 				e.sessions.known[id], e.sessions.last[one.last] = one, one
 			}
 		}
 		if err != nil {
 			e.sessions.horizon, e.sessions.changed = state.Number, true
 		}
+	}
+	for _, one := range slices.SortedFunc(maps.Values(e.sessions.known), func(a, b *session) int { return cmp.Compare(a.last, b.last) }) {
+		one.place = e.sessions.order.PushBack(one)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -19,13 +20,14 @@ type ClientOptions struct {
 	Opening func(done, total int64)
 	// Durability of commits that ask for none. Default Full: that of the server does not count.
 	Durability backend.Durability
-	// Grace is for how long a commit whose context has ended waits for what became of it.
-	// Default 1 s.
+	// Grace is for how long a commit whose context has ended waits for what became of it, and
+	// Close for calls. Default 1 s.
 	Grace time.Duration
 	Clock Clock
 }
 
-// grace is for how long a commit that was cancelled waits for its answer.
+// grace is for how long a commit that was cancelled waits for its answer, and a client that closes
+// for its calls.
 const grace = time.Second
 
 // Client is the engine at the other end of a connection. It is safe for concurrent use.
@@ -37,7 +39,6 @@ type Client struct {
 
 	slots chan struct{} // requests that have no answer, waits excepted
 	waits chan struct{}
-	large chan struct{} // a request of several frames
 
 	mu      sync.Mutex
 	last    uint64 // number of a request
@@ -80,11 +81,11 @@ func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, erro
 	}
 	c := &Client{
 		o: o, link: newLink(conn, 0), pending: make(map[uint64]*pending),
-		slots: make(chan struct{}, maxRequests), waits: make(chan struct{}, maxWaits), large: make(chan struct{}, 1),
+		slots: make(chan struct{}, maxRequests), waits: make(chan struct{}, maxWaits),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.reader.client = c
-	in := newInbox(conn, func(kind, uint64, int, int) error { return nil })
+	in := newInbox(conn, admission{})
 	stop := context.AfterFunc(ctx, func() { c.link.breaks(context.Cause(ctx)) })
 	err := c.greet(in)
 	if !stop() && err == nil {
@@ -196,12 +197,15 @@ func (c *Client) Guests(ctx context.Context) ([]Process, error) {
 // Done returns what is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Close implements backend.Engine: it ends the connection. The store stays with its owner.
+// Close implements backend.Engine: it ends the connection. The store stays with its owner. Calls
+// have as long as a commit that was cancelled to be answered.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
 	close(c.closing)
+	late := time.AfterFunc(c.o.Grace, func() { c.link.breaks(backend.ErrClosed) })
+	defer late.Stop()
 	c.calls.Lock()
 	c.link.breaks(backend.ErrClosed)
 	<-c.done
@@ -255,12 +259,30 @@ func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 		return nil, err
 	}
 	defer func() { <-slots }()
-	if len(a.body.b) > maxFrame {
-		if err := take(ctx, c.large); err != nil {
-			return nil, err
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		w, err := c.try(ctx, a)
+		if !errors.Is(err, ErrBusy) {
+			return w, err
 		}
-		defer func() { <-c.large }()
+		a.sent = false
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-c.closing:
+			return nil, errClosed
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
+}
+
+// Pauses before a request is sent again that the server had no room for.
+const (
+	shortPause = 2 * time.Millisecond
+	longPause  = 100 * time.Millisecond
+)
+
+// try sends a request once.
+func (c *Client) try(ctx context.Context, a *ask) (*wire, error) {
 	p := &pending{answer: make(chan message, 1)}
 	if a.progress != nil {
 		p.progress = make(chan howFar, 1)

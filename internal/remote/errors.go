@@ -17,6 +17,8 @@ var (
 	ErrDisconnected = errors.New("disconnected")
 	// ErrMoved is returned by a server that is closing. What was asked for was not done.
 	ErrMoved = errors.New("the process that served the store is closing it")
+	// ErrBusy is returned by a server that has no room for a request. It was not done.
+	ErrBusy = errors.New("the process that serves the store has no room for the request now")
 	// ErrVersion is returned when the other side speaks another version of the protocol.
 	ErrVersion = errors.New("another version of the protocol")
 	// ErrPanicked is returned for a request that made the server panic.
@@ -55,6 +57,7 @@ var sentinels = []error{
 	structure.ErrMalformed,
 	ErrDisconnected,
 	ErrMoved,
+	ErrBusy,
 	ErrPanicked,
 	ErrMalformed,
 	context.Canceled,

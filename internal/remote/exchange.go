@@ -19,8 +19,10 @@ type exchange struct {
 	body    []byte
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	refused bool // the server is closing
-	dropped bool // nobody waits for the answer; Peer.mu guards it
+	held    *held // the bytes of the request; nil where it was refused
+	refused error // why nothing is done
+	counted bool  // in peer.handling
+	dropped bool  // nobody waits for the answer; Peer.mu guards it
 	on      target
 	told    time.Duration // when progress was last reported
 }
@@ -43,7 +45,7 @@ func byCode(all ...method) map[uint8]method {
 // handle answers a request.
 func (x *exchange) handle() {
 	p := x.peer
-	if !x.refused {
+	if x.counted {
 		defer p.handling.Done()
 	}
 	if x.code != codeWait {
@@ -58,7 +60,9 @@ func (x *exchange) handle() {
 	}
 	x.body = nil
 	x.cancel(nil)
-	p.letGo(x.id)
+	if x.held != nil {
+		p.server.budget.give(x.held)
+	}
 	p.mu.Lock()
 	delete(p.requests, x.id)
 	if x.code == codeWait {
@@ -87,8 +91,8 @@ func (x *exchange) work(out *wire) (err error) {
 			}
 		}
 	}()
-	if x.refused {
-		return ErrMoved
+	if x.refused != nil {
+		return x.refused
 	}
 	in := &wire{b: x.body[1:], reading: true}
 	var on, deadline uint64

@@ -53,9 +53,11 @@ const (
 
 // message is a whole message.
 type message struct {
-	kind kind
-	id   uint64
-	body []byte
+	kind    kind
+	id      uint64
+	body    []byte
+	size    int  // of the payloads that were announced
+	refused bool // the body was not kept
 }
 
 // newBody returns a buffer to write the body of a message into, with room for the header.
@@ -74,7 +76,7 @@ func newLink(conn net.Conn, timeout time.Duration) *link {
 	return &link{conn: conn, timeout: timeout, turn: make(chan struct{}, 1)}
 }
 
-// send writes a message whose body was begun by newBody. An error that is not of the context
+// send writes a message whose body was begun by newBody, and leaves it as it was. An error that is not of the context
 // ended the connection. sent reports whether anything was written.
 func (l *link) send(ctx context.Context, k kind, id uint64, body []byte) (sent bool, err error) {
 	if len(body)-headerSize > maxMessage {
@@ -82,15 +84,18 @@ func (l *link) send(ctx context.Context, k kind, id uint64, body []byte) (sent b
 	}
 	for {
 		n := min(len(body)-headerSize, maxFrame)
+		var before [headerSize]byte // of a later frame: the end of the one before
+		copy(before[:], body)
 		is := k
 		if n < len(body)-headerSize {
 			is |= more
 		}
-		// The bytes before the payload were sent with the frame before.
 		binary.LittleEndian.PutUint32(body, uint32(n))
 		body[4] = byte(is)
 		binary.LittleEndian.PutUint64(body[5:], id)
-		if err := l.write(ctx, body[:headerSize+n]); err != nil {
+		err := l.write(ctx, body[:headerSize+n])
+		copy(body, before[:])
+		if err != nil {
 			return sent, err
 		}
 		sent = true
@@ -185,17 +190,27 @@ func (l *link) breaks(why error) {
 	_ = l.conn.Close()
 }
 
+// admission decides which messages are kept. The zero value keeps all.
+type admission struct {
+	// admit is asked before the payload of a frame is read, with what the message has so far, and
+	// reports whether to keep it. A message that is not kept is received without its body.
+	admit func(m *message, n int) bool
+	// partial is called with whether frames are missing of any message.
+	partial func(bool) error
+	// dropped is called for a message of which no more will come.
+	dropped func(m *message)
+}
+
 // inbox reads messages, and puts together those of several frames.
 type inbox struct {
+	admission
 	r *bufio.Reader
 	// begun are messages of which frames are missing. A cancel drops one.
 	begun map[uint64]*message
-	// admit is asked before the payload of a frame is read, with what the message has so far.
-	admit func(k kind, id uint64, sofar, n int) error
 }
 
-func newInbox(r io.Reader, admit func(k kind, id uint64, sofar, n int) error) *inbox {
-	return &inbox{r: bufio.NewReaderSize(r, readStep), begun: make(map[uint64]*message), admit: admit}
+func newInbox(r io.Reader, a admission) *inbox {
+	return &inbox{r: bufio.NewReaderSize(r, readStep), begun: make(map[uint64]*message), admission: a}
 }
 
 // next returns the next whole message. Its body is the caller's.
@@ -209,9 +224,11 @@ func (in *inbox) next() (message, error) {
 		k := kind(header[4])
 		id := binary.LittleEndian.Uint64(header[5:])
 		m := in.begun[id]
-		if k == cancel {
+		if k == cancel && m != nil {
+			if err := in.drop(m); err != nil {
+				return message{}, err
+			}
 			m = nil
-			delete(in.begun, id)
 		}
 		switch {
 		case n > maxFrame || k&^more < hello || k&^more > cancel:
@@ -221,23 +238,54 @@ func (in *inbox) next() (message, error) {
 		case m.kind != k&^more:
 			return message{}, fmt.Errorf("%w: frame of kind %d within a message of kind %d", ErrMalformed, k, m.kind)
 		}
-		if len(m.body)+int(n) > maxMessage || k&more != 0 && n == 0 {
+		if m.size += int(n); m.size > maxMessage || k&more != 0 && n == 0 {
 			return message{}, fmt.Errorf("%w: message of more than %d bytes, or of empty frames", ErrMalformed, maxMessage)
 		}
-		if err := in.admit(m.kind, id, len(m.body), int(n)); err != nil {
-			return message{}, err
-		}
-		if err := in.read(m, int(n)); err != nil {
+		if err := in.receive(m, int(n), k&more != 0); err != nil {
 			return message{}, err
 		}
 		if k&more == 0 {
-			if len(in.begun) > 0 {
-				delete(in.begun, id)
-			}
 			return *m, nil
 		}
-		in.begun[id] = m
 	}
+}
+
+// receive adds the payload of a frame to a message, unless that is not kept.
+func (in *inbox) receive(m *message, n int, goesOn bool) error {
+	if !m.refused && in.admit != nil && !in.admit(m, n) {
+		m.refused, m.body = true, nil
+	}
+	if was := in.begun[m.id] != nil; goesOn != was {
+		if goesOn {
+			in.begun[m.id] = m
+		} else {
+			delete(in.begun, m.id)
+		}
+		if err := in.tellPartial(); err != nil {
+			return err
+		}
+	}
+	if m.refused {
+		_, err := io.CopyN(io.Discard, in.r, int64(n))
+		return err
+	}
+	return in.read(m, n)
+}
+
+// drop forgets a message that was cancelled before all of it came.
+func (in *inbox) drop(m *message) error {
+	delete(in.begun, m.id)
+	if in.dropped != nil {
+		in.dropped(m)
+	}
+	return in.tellPartial()
+}
+
+func (in *inbox) tellPartial() error {
+	if in.partial == nil {
+		return nil
+	}
+	return in.partial(len(in.begun) > 0)
 }
 
 // read adds n bytes to a message. Memory is taken as they come.

@@ -31,6 +31,9 @@ const (
 	closingTimeout = time.Second
 	// progressInterval is the least time between two reports of progress.
 	progressInterval = 100 * time.Millisecond
+	// heartbeat is the most time between two messages to a client that waits for the store to
+	// be opened.
+	heartbeat = time.Second
 )
 
 // Limits on what a client has at a server at once. A client keeps to them; the connection of
@@ -56,9 +59,7 @@ type Server struct {
 	closing bool
 	peers   map[*peer]struct{}
 	serving sync.WaitGroup // connections
-	// large is held by the one message of several frames that is being received: memory for
-	// large commits is taken for one at a time.
-	large chan struct{}
+	budget  budget
 }
 
 // NewServer returns a server. Connections wait until Open is called.
@@ -75,7 +76,7 @@ func NewServer(o ServerOptions) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{o: o, peers: make(map[*peer]struct{}), turn: make(chan struct{}), large: make(chan struct{}, 1)}
+	return &Server{o: o, peers: make(map[*peer]struct{}), turn: make(chan struct{})}
 }
 
 // Progress says how much of the store was read while it is opened. Clients that connect are
@@ -182,11 +183,16 @@ func (s *Server) awaitEngine(p *peer) (backend.Engine, error) {
 				return nil, err
 			}
 		}
+		alive := make(chan struct{})
+		stop := s.o.Clock.AfterFunc(heartbeat, func() { close(alive) })
 		select {
 		case <-turn:
+		case <-alive:
 		case <-p.ctx.Done():
+			stop()
 			return nil, context.Cause(p.ctx)
 		}
+		stop()
 	}
 }
 
@@ -204,6 +210,8 @@ type peer struct {
 	cancelCommits context.CancelCauseFunc
 	working       chan struct{}
 	handling      sync.WaitGroup
+	held          map[uint64]*held // messages that are being received
+	bytes         int              // of requests, as the budget counts them; its lock guards it
 
 	mu        sync.Mutex
 	leaving   bool
@@ -211,15 +219,15 @@ type peer struct {
 	waits     int
 	sequences map[uint64]*stream
 	snapshots map[uint64]backend.Snapshot
-	holds     uint64 // the request that holds Server.large; 0 for none
 }
 
 func newPeer(s *Server, conn net.Conn) *peer {
 	p := &peer{
 		server: s, link: newLink(conn, s.o.WriteTimeout), working: make(chan struct{}, maxWorking),
 		requests: make(map[uint64]*exchange), sequences: make(map[uint64]*stream), snapshots: make(map[uint64]backend.Snapshot),
+		held: make(map[uint64]*held),
 	}
-	p.inbox = newInbox(conn, p.admit)
+	p.inbox = newInbox(conn, p.admission())
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	p.commits, p.cancelCommits = context.WithCancelCause(context.Background())
 	return p
@@ -269,64 +277,24 @@ func (p *peer) serve() (err error) {
 
 var errEnded = errors.New("the connection has ended")
 
-// admit is asked before a frame is received. A message of several frames waits for its turn.
-func (p *peer) admit(_ kind, id uint64, sofar, _ int) error {
-	if sofar == 0 {
-		return nil
-	}
-	p.mu.Lock()
-	holds := p.holds
-	p.mu.Unlock()
-	if holds == id {
-		return p.link.conn.SetReadDeadline(time.Now().Add(p.server.o.WriteTimeout))
-	}
-	if holds != 0 {
-		return fmt.Errorf("%w: two large messages at once", ErrMalformed)
-	}
-	select {
-	case p.server.large <- struct{}{}:
-	case <-p.ctx.Done():
-		return context.Cause(p.ctx)
-	}
-	p.mu.Lock()
-	p.holds = id
-	p.mu.Unlock()
-	return p.link.conn.SetReadDeadline(time.Now().Add(p.server.o.WriteTimeout))
-}
-
-// letGo lets another large message be received, if a request holds the turn.
-func (p *peer) letGo(id uint64) {
-	p.mu.Lock()
-	holds := p.holds == id && id != 0
-	if holds {
-		p.holds = 0
-	}
-	p.mu.Unlock()
-	if holds {
-		<-p.server.large
-	}
-}
-
 // accept begins to work on a request.
 func (p *peer) accept(m message) error {
-	p.mu.Lock()
-	large := p.holds == m.id
-	p.mu.Unlock()
-	if large {
-		if err := p.link.conn.SetReadDeadline(time.Time{}); err != nil {
-			return err
-		}
-	}
-	if len(m.body) == 0 {
+	x := &exchange{peer: p, id: m.id, body: m.body, held: p.received(m)}
+	switch {
+	case m.refused:
+		x.refused = ErrBusy
+	case len(m.body) == 0:
 		return fmt.Errorf("%w: empty request", ErrMalformed)
+	default:
+		x.code = m.body[0]
 	}
-	x := &exchange{peer: p, id: m.id, code: m.body[0], body: m.body}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	isWait := x.code == codeWait
 	switch {
 	case p.requests[m.id] != nil || p.sequences[m.id] != nil || p.snapshots[m.id] != nil || m.id == 0:
 		return fmt.Errorf("%w: the number of a request is taken", ErrMalformed)
+	case m.refused && len(p.requests) < maxRequests+maxWaits: // it may be of either kind
 	case isWait && p.waits >= maxWaits, !isWait && len(p.requests)-p.waits >= maxRequests:
 		return fmt.Errorf("%w: too many requests at once", ErrMalformed)
 	}
@@ -339,7 +307,10 @@ func (p *peer) accept(m message) error {
 	}
 	x.ctx, x.cancel = context.WithCancelCause(base)
 	p.requests[m.id] = x
-	if x.refused = p.leaving; !x.refused { // nobody waits for the answer of one that is
+	if p.leaving { // nobody waits for the answer
+		x.refused = ErrMoved
+	} else {
+		x.counted = true
 		p.handling.Add(1)
 	}
 	go x.handle()
@@ -356,16 +327,11 @@ func (p *peer) drop(id uint64) {
 	s, snapshot := p.sequences[id], p.snapshots[id]
 	delete(p.sequences, id)
 	delete(p.snapshots, id)
-	begun := p.holds == id && p.requests[id] == nil
 	counted := s != nil && !p.leaving
 	if counted {
 		p.handling.Add(1)
 	}
 	p.mu.Unlock()
-	if begun { // its other frames will not come
-		_ = p.link.conn.SetReadDeadline(time.Time{})
-		p.letGo(id)
-	}
 	if s != nil {
 		go func() {
 			s.end(context.Canceled)
@@ -395,13 +361,14 @@ func (p *peer) leave() {
 func (p *peer) end() {
 	p.mu.Lock()
 	p.leaving = true
-	holds := p.holds
 	p.mu.Unlock()
 	p.cancel(ErrDisconnected)
 	p.cancelCommits(ErrDisconnected)
 	p.endSequences(ErrDisconnected)
 	p.handling.Wait()
-	p.letGo(holds)
+	for _, h := range p.held {
+		p.server.budget.give(h)
+	}
 	p.mu.Lock()
 	snapshots := p.snapshots
 	p.snapshots = nil

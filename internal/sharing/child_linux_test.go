@@ -108,7 +108,11 @@ type child struct {
 
 func start(t testing.TB, do string) *child {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	return startCommand(t, exec.Command(os.Args[0]), do)
+}
+
+func startCommand(t testing.TB, cmd *exec.Cmd, do string) *child {
+	t.Helper()
 	cmd.Env = append(os.Environ(), childVariable+"="+do)
 	cmd.Stderr = os.Stderr
 	input, in, err := os.Pipe() // which Wait does not close

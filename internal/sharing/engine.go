@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/remote"
@@ -26,6 +27,8 @@ type Engine struct {
 	now   atomic.Pointer[handle]
 	owner atomic.Pointer[embedded.Engine]
 	told  atomic.Bool // Options.Waiting was called
+	// gaveWay is when this process last gave the store up as a reader, for one that writes.
+	gaveWay atomic.Pointer[time.Time]
 
 	closed atomic.Bool
 	ctx    context.Context // ends when the engine is closed
@@ -33,11 +36,11 @@ type Engine struct {
 
 	mu     sync.Mutex
 	search *search
-	going  sync.WaitGroup // searches, and handles that are being closed
+	damage error          // of the last handle
+	going  sync.WaitGroup // searches, what watches handles, and handles that are being closed
 
 	sessions sessions
 	id       [16]byte
-	damage   error
 }
 
 // search is the search for the next handle. Operations wait for it together.
@@ -68,12 +71,11 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	if is, ok := h.Engine.(backend.Identified); ok {
 		e.id = is.StoreID()
 	}
-	if is, ok := h.Engine.(backend.Impaired); ok {
-		e.damage = is.Damage()
-	}
 	if e.is, err = os.Stat(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), h.close())
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.set(h)
 	return e, nil
 }
@@ -85,9 +87,30 @@ func Same(a, b backend.Engine) bool {
 	return ok && also && os.SameFile(x.is, y.is)
 }
 
+// set makes a handle the one that operations are done on. The lock is held.
 func (e *Engine) set(h *handle) {
+	e.damage = nil
+	if is, ok := h.Engine.(backend.Impaired); ok {
+		e.damage = is.Damage()
+	}
 	e.now.Store(h)
 	e.owner.Store(h.own)
+	if h.client != nil {
+		e.going.Go(func() { e.succeed(h) })
+	}
+}
+
+// succeed finds the next owner when that of a guest goes away, also where no operation needs one:
+// whatever process is left takes over.
+func (e *Engine) succeed(h *handle) {
+	<-h.client.Done() // at the latest when the handle is closed
+	e.lose(h)
+	for s := e.searching(); s != nil; s = e.searching() {
+		<-s.done
+		if !errors.Is(s.err, backend.ErrLocked) {
+			return
+		}
+	}
 }
 
 // Close implements backend.Engine. Guests of this process find another owner.
@@ -101,6 +124,7 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	var err error
 	if h != nil {
+		e.sessions.end(h)
 		err = h.close()
 	}
 	e.going.Wait()
@@ -216,7 +240,7 @@ func (e *Engine) lost(h *handle, err error) bool {
 // failed gives up the engine of an owner that takes no commits any more, because its disk failed
 // or a commit panicked: guests, and this process, go on with another.
 func (e *Engine) failed(h *handle, err error) {
-	if h.own != nil && !e.o.ReadOnly && errors.Is(err, backend.ErrReadOnly) {
+	if h.own != nil && !h.reads && errors.Is(err, backend.ErrReadOnly) {
 		e.lose(h)
 	}
 }
@@ -268,5 +292,9 @@ func (e *Engine) Role(ctx context.Context) (Role, error) {
 // StoreID implements backend.Identified.
 func (e *Engine) StoreID() [16]byte { return e.id }
 
-// Damage implements backend.Impaired.
-func (e *Engine) Damage() error { return e.damage }
+// Damage implements backend.Impaired. It is that of the store as it was last opened.
+func (e *Engine) Damage() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.damage
+}

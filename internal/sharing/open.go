@@ -15,6 +15,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/remote"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -54,6 +55,7 @@ const (
 type handle struct {
 	backend.Engine
 	own    *embedded.Engine // nil for a guest
+	reads  bool             // own only reads, and shares the lock with other readers
 	server *remote.Server   // of an owner that serves; else nil
 	listen *listener
 	client *remote.Client // nil for an owner
@@ -80,11 +82,12 @@ func (h *handle) close() error {
 	return h.err
 }
 
-// find makes this process a guest of the owner, or the owner, and tries until a time.
+// find makes this process a guest of the owner, or the owner. It tries for as long as wait and
+// enough say since it last heard of an owner that opens the store.
 func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) {
 	begun := time.Now()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		h, connectErr := e.connect(ctx)
+		h, connectErr := e.connect(ctx, func() { begun = time.Now() })
 		if connectErr == nil {
 			return h, nil
 		}
@@ -140,8 +143,9 @@ func (e *Engine) shared() bool {
 	return local(e.dir)
 }
 
-// connect makes this process a guest.
-func (e *Engine) connect(ctx context.Context) (*handle, error) {
+// connect makes this process a guest. It calls alive whenever the owner says that it is opening
+// the store.
+func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	if e.o.NeverConnect {
 		return nil, errNoSharing
 	}
@@ -164,6 +168,7 @@ func (e *Engine) connect(ctx context.Context) (*handle, error) {
 		Durability: e.o.Durability,
 		Opening: func(done, total int64) {
 			silent.Reset(handshake)
+			alive()
 			if e.o.Progress != nil {
 				e.o.Progress(done, total)
 			}
@@ -178,28 +183,55 @@ func (e *Engine) connect(ctx context.Context) (*handle, error) {
 // errSilent is why a connection is given up on which the owner says nothing.
 var errSilent = fmt.Errorf("the process that has the store open does not answer: %w", remote.ErrDisconnected)
 
-// become makes this process the owner.
+// become makes this process the owner. Where the store cannot be written, a reader opens it
+// without.
 func (e *Engine) become(ctx context.Context) (*handle, error) {
+	err := e.mayOwn()
+	if err == nil {
+		var h *handle
+		if h, err = e.own(ctx); err == nil {
+			return h, nil
+		}
+	}
+	if e.o.ReadOnly && vfs.IsUnwritable(err) || e.o.ReadOnly && errors.Is(err, backend.ErrCorrupt) {
+		return e.read(ctx)
+	}
+	return nil, err
+}
+
+// mayOwn refuses stores of other users: files that this process makes there may be closed to
+// them. Where a store is not shared, only the file system decides.
+func (e *Engine) mayOwn() error {
+	if user, ok := userOf(filepath.Join(e.dir, journalDir)); ok && user != os.Geteuid() && e.shared() {
+		return fmt.Errorf("open store %s: it belongs to user %d, who alone can change it while no process of theirs has it open: %w", e.dir, user, fs.ErrPermission)
+	}
+	return nil
+}
+
+// own opens the store and serves it.
+func (e *Engine) own(ctx context.Context) (*handle, error) {
 	h := &handle{done: make(chan struct{})}
 	o := e.o.Options
 	o.Wait, o.Waiting = 0, nil
-	if e.id != [16]byte{} {
-		o.MustExist = true // it was there
-	}
-	if !e.o.NeverServe && !o.ReadOnly {
-		o.Locked = func() error { return e.serve(h) }
-		o.Unlocking = func() {
-			if h.listen != nil {
-				h.listen.remove()
-			}
+	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // then it was there
+	o.ReadOnly = false
+	o.Locked = func() error {
+		if err := e.mayOwn(); err != nil || e.o.NeverServe {
+			return err
 		}
-		o.Progress = func(done, total int64) {
-			if h.server != nil {
-				h.server.Progress(done, total)
-			}
-			if e.o.Progress != nil {
-				e.o.Progress(done, total)
-			}
+		return e.serve(h)
+	}
+	o.Unlocking = func() {
+		if h.listen != nil {
+			h.listen.remove()
+		}
+	}
+	o.Progress = func(done, total int64) {
+		if h.server != nil {
+			h.server.Progress(done, total)
+		}
+		if e.o.Progress != nil {
+			e.o.Progress(done, total)
 		}
 	}
 	own, err := embedded.Open(ctx, e.dir, o)
@@ -235,7 +267,7 @@ func (s served) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 // serve makes the socket, on which guests are told how far opening the store is. The lock is held.
 // A directory that cannot have a socket has none.
 func (e *Engine) serve(h *handle) error {
-	if !e.shared() || !isOurs(e.dir) {
+	if !e.shared() {
 		return nil
 	}
 	l, err := listen(e.dir)

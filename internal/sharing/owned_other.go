@@ -2,4 +2,4 @@
 
 package sharing
 
-func isOurs(string) bool { return false }
+func userOf(string) (int, bool) { return 0, false }

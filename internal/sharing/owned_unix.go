@@ -4,18 +4,18 @@ package sharing
 
 import (
 	"os"
-	"path/filepath"
 	"syscall"
 )
 
-// isOurs reports whether a store belongs to the user of this process. One that is not there yet
-// will.
-func isOurs(dir string) bool {
-	for _, name := range []string{filepath.Join(dir, "journal"), dir} {
-		if info, err := os.Lstat(name); err == nil {
-			is, ok := info.Sys().(*syscall.Stat_t)
-			return ok && int(is.Uid) == os.Geteuid()
-		}
+// userOf returns the user to whom a file belongs, if there is one.
+func userOf(name string) (int, bool) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return 0, false
 	}
-	return true
+	is, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(is.Uid), true
 }

@@ -409,6 +409,35 @@ func TestClosingUnderReaders(t *testing.T) {
 	require.NoError(t, <-waiting)
 }
 
+// TestGivingUpUnderReaders has an owner give the store up in the middle of its own sequences, as it
+// does when its disk fails. They go on behind their last element.
+func TestGivingUpUnderReaders(t *testing.T) {
+	const n = 100
+	e := open(t, t.TempDir(), normal)
+	history(t, e, n)
+	for _, once := range []bool{true, false} { // or after every few elements
+		want := make(map[string][]string)
+		for name, all := range sequencesOf(e, e, n) {
+			for s, err := range all {
+				require.NoError(t, err)
+				want[name] = append(want[name], s)
+			}
+		}
+		for name, all := range sequencesOf(e, e, n) {
+			var got []string
+			for s, err := range all {
+				require.NoError(t, err, name)
+				if got = append(got, s); len(got) == 20 || !once && len(got)%30 == 0 {
+					if h := e.now.Load(); h != nil {
+						e.lose(h)
+					}
+				}
+			}
+			require.Equal(t, want[name], got, name)
+		}
+	}
+}
+
 // faultyFS is the system's files, whose syncs fail while it says so.
 type faultyFS struct {
 	vfs.FS

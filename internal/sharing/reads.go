@@ -33,9 +33,6 @@ func (e *Engine) Thread(ctx context.Context, id structure.ThreadID) (*structure.
 
 // Threads implements backend.Reader.
 func (e *Engine) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Threads(ctx, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
 		return h.Threads(ctx, after)
 	}, func(last *structure.Thread) structure.ThreadID { return last.ID })
@@ -43,9 +40,6 @@ func (e *Engine) Threads(ctx context.Context, after structure.ThreadID) iter.Seq
 
 // ThreadsEnding implements backend.Reader.
 func (e *Engine) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.ThreadsEnding(ctx, end)
-	}
 	return ordered(ctx, e, func(h *handle) iter.Seq2[*structure.Thread, error] { return h.ThreadsEnding(ctx, end) }, func(v, last *structure.Thread) bool { return v.ID.Compare(last.ID) > 0 })
 }
 
@@ -61,9 +55,6 @@ func (e *Engine) LastMessage(ctx context.Context, home structure.Home) (time.Tim
 
 // ListThreads implements backend.Reader.
 func (e *Engine) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.ListThreads(ctx, q)
-	}
 	return paged(ctx, e, q, func(h *handle, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
 		return h.ListThreads(ctx, q)
 	}, func(last backend.ThreadListing) backend.ThreadQuery {
@@ -85,9 +76,6 @@ func (e *Engine) Context(ctx context.Context, id structure.ContextID) (backend.C
 
 // Contexts implements backend.Reader.
 func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Contexts(ctx, thread, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after structure.ContextID) iter.Seq2[backend.Context, error] {
 		return h.Contexts(ctx, thread, after)
 	}, func(last backend.Context) structure.ContextID { return last.ID })
@@ -95,9 +83,6 @@ func (e *Engine) Contexts(ctx context.Context, thread structure.ThreadID, after 
 
 // ContextsAlone implements backend.Reader.
 func (e *Engine) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.ContextsAlone(ctx, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after structure.ContextID) iter.Seq2[backend.Context, error] {
 		return h.ContextsAlone(ctx, after)
 	}, func(last backend.Context) structure.ContextID { return last.ID })
@@ -105,9 +90,6 @@ func (e *Engine) ContextsAlone(ctx context.Context, after structure.ContextID) i
 
 // Children implements backend.Reader.
 func (e *Engine) Children(ctx context.Context, parent structure.ContextID, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Children(ctx, parent, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after structure.ContextID) iter.Seq2[backend.Context, error] {
 		return h.Children(ctx, parent, after)
 	}, func(last backend.Context) structure.ContextID { return last.ID })
@@ -125,9 +107,6 @@ func (e *Engine) Branch(ctx context.Context, thread structure.ThreadID, name str
 
 // Branches implements backend.Reader.
 func (e *Engine) Branches(ctx context.Context, thread structure.ThreadID, prefix string, after string) iter.Seq2[*structure.Branch, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Branches(ctx, thread, prefix, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after string) iter.Seq2[*structure.Branch, error] {
 		return h.Branches(ctx, thread, prefix, after)
 	}, func(last *structure.Branch) string { return last.Name })
@@ -135,17 +114,11 @@ func (e *Engine) Branches(ctx context.Context, thread structure.ThreadID, prefix
 
 // BranchesOf implements backend.Reader.
 func (e *Engine) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.BranchesOf(ctx, thread, id)
-	}
 	return ordered(ctx, e, func(h *handle) iter.Seq2[*structure.Branch, error] { return h.BranchesOf(ctx, thread, id) }, func(v, last *structure.Branch) bool { return v.Name > last.Name })
 }
 
 // BranchesBySource implements backend.Reader.
 func (e *Engine) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.BranchesBySource(ctx, sourceID, thread)
-	}
 	return ordered(ctx, e, func(h *handle) iter.Seq2[*structure.Branch, error] { return h.BranchesBySource(ctx, sourceID, thread) }, func(v, last *structure.Branch) bool { return v.Thread.Compare(last.Thread) > 0 })
 }
 
@@ -161,9 +134,6 @@ func (e *Engine) Checkpoint(ctx context.Context, thread structure.ThreadID, name
 
 // Checkpoints implements backend.Reader.
 func (e *Engine) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Checkpoints(ctx, thread, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after string) iter.Seq2[*structure.Checkpoint, error] {
 		return h.Checkpoints(ctx, thread, after)
 	}, func(last *structure.Checkpoint) string { return last.Name })
@@ -171,9 +141,6 @@ func (e *Engine) Checkpoints(ctx context.Context, thread structure.ThreadID, aft
 
 // CheckpointsBySource implements backend.Reader.
 func (e *Engine) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.CheckpointsBySource(ctx, sourceID, thread)
-	}
 	return ordered(ctx, e, func(h *handle) iter.Seq2[*structure.Checkpoint, error] {
 		return h.CheckpointsBySource(ctx, sourceID, thread)
 	}, func(v, last *structure.Checkpoint) bool { return v.Thread.Compare(last.Thread) > 0 })
@@ -181,9 +148,6 @@ func (e *Engine) CheckpointsBySource(ctx context.Context, sourceID string, threa
 
 // Find implements backend.Reader.
 func (e *Engine) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Find(ctx, sourceID, thread, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after backend.Found) iter.Seq2[backend.Found, error] {
 		return h.Find(ctx, sourceID, thread, after)
 	}, func(last backend.Found) backend.Found { return last })
@@ -211,9 +175,6 @@ func (e *Engine) Ancestry(ctx context.Context, id structure.RunID, limit int) ([
 
 // RunsOf implements backend.Reader.
 func (e *Engine) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.RunsOf(ctx, thread, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
 		return h.RunsOf(ctx, thread, after)
 	}, func(last structure.RunInfo) structure.RunID { return last.ID })
@@ -221,9 +182,6 @@ func (e *Engine) RunsOf(ctx context.Context, thread structure.ThreadID, after st
 
 // Forks implements backend.Reader.
 func (e *Engine) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Forks(ctx, run)
-	}
 	return ordered(ctx, e, func(h *handle) iter.Seq2[structure.RunInfo, error] { return h.Forks(ctx, run) }, func(v, last structure.RunInfo) bool {
 		return cmp.Or(cmp.Compare(v.Parent.Seq, last.Parent.Seq), v.ID.Compare(last.ID)) > 0
 	})
@@ -231,9 +189,6 @@ func (e *Engine) Forks(ctx context.Context, run structure.RunID) iter.Seq2[struc
 
 // ForksAt implements backend.Reader.
 func (e *Engine) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.ForksAt(ctx, at)
-	}
 	return ordered(ctx, e, func(h *handle) iter.Seq2[structure.RunInfo, error] { return h.ForksAt(ctx, at) }, func(v, last structure.RunInfo) bool { return v.ID.Compare(last.ID) > 0 })
 }
 
@@ -249,9 +204,6 @@ func (e *Engine) Last(ctx context.Context, run structure.RunID) (structure.SpanR
 
 // Path implements backend.Reader.
 func (e *Engine) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Path(ctx, tip, w, o)
-	}
 	return paged(ctx, e, w, func(h *handle, w structure.Window) iter.Seq2[*backend.Step, error] { return h.Path(ctx, tip, w, o) }, func(last *backend.Step) structure.Window {
 		return structure.Window{From: last.Position + 1, To: w.To}
 	})
@@ -279,25 +231,16 @@ func (e *Engine) SpanSet(ctx context.Context, id structure.SpanSetID) (*structur
 
 // Alternatives implements backend.Reader.
 func (e *Engine) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Alternatives(ctx, id)
-	}
 	return distinct(ctx, e, func(h *handle) iter.Seq2[structure.SpanRef, error] { return h.Alternatives(ctx, id) }, func(s structure.SpanRef) structure.SpanRef { return s })
 }
 
 // Summaries implements backend.Reader.
 func (e *Engine) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Summaries(ctx, id)
-	}
 	return distinct(ctx, e, func(h *handle) iter.Seq2[*structure.Summary, error] { return h.Summaries(ctx, id) }, func(s *structure.Summary) structure.SummaryID { return s.ID })
 }
 
 // Reflog implements backend.Reader.
 func (e *Engine) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Reflog(ctx, id)
-	}
 	return counted(ctx, e, func(h *handle) iter.Seq2[*structure.Reflog, error] { return h.Reflog(ctx, id) })
 }
 
@@ -313,9 +256,6 @@ func (e *Engine) Value(ctx context.Context, key structure.ValueKey) (backend.Val
 
 // Values implements backend.Reader.
 func (e *Engine) Values(ctx context.Context, owner structure.Owner, prefix string, after string) iter.Seq2[backend.Value, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Values(ctx, owner, prefix, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after string) iter.Seq2[backend.Value, error] {
 		return h.Values(ctx, owner, prefix, after)
 	}, func(last backend.Value) string { return last.Key })
@@ -323,17 +263,11 @@ func (e *Engine) Values(ctx context.Context, owner structure.Owner, prefix strin
 
 // ValueHistory implements backend.Reader.
 func (e *Engine) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.ValueHistory(ctx, key)
-	}
 	return ordered(ctx, e, func(h *handle) iter.Seq2[backend.Value, error] { return h.ValueHistory(ctx, key) }, func(v, last backend.Value) bool { return v.Commit < last.Commit })
 }
 
 // ValueOwners implements backend.Reader.
 func (e *Engine) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.ValueOwners(ctx, scope, after)
-	}
 	return paged(ctx, e, after, func(h *handle, after string) iter.Seq2[string, error] { return h.ValueOwners(ctx, scope, after) }, func(last string) string { return last })
 }
 
@@ -369,9 +303,6 @@ func (e *Engine) Chunks(ctx context.Context, keys []content.Key) ([][]byte, erro
 
 // Where implements backend.Reader.
 func (e *Engine) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Where(ctx, id)
-	}
 	return distinct(ctx, e, func(h *handle) iter.Seq2[structure.UsageID, error] { return h.Where(ctx, id) }, func(u structure.UsageID) structure.UsageID { return u })
 }
 

@@ -17,8 +17,8 @@ func (e *Engine) gaveUp(own *embedded.Engine, err error) bool {
 	return err != nil && errors.Is(err, backend.ErrClosed) && !e.closed.Load() && e.owner.Load() != own
 }
 
-// resuming yields a sequence of a guest. Where its owner goes away, or ended a sequence that was
-// not read for long, it begins another one from a place that again returns, given the last of the
+// resuming yields a sequence. Where its owner goes away or gives the store up, or ended a sequence
+// of a guest that was not read for long, it begins another one from a place that again returns, given the last of the
 // elements that were yielded and their number. Of that sequence the first elements for which
 // again's function reports true are left out.
 func resuming[T, A any](ctx context.Context, e *Engine, from A, begin func(h *handle, from A) iter.Seq2[T, error], again func(last T, n int) (A, func(T) bool)) iter.Seq2[T, error] {
@@ -92,18 +92,30 @@ func counted[T any](ctx context.Context, e *Engine, begin func(h *handle) iter.S
 // distinct is resuming for a sequence whose elements differ by a key, and some of which may go
 // away meanwhile.
 func distinct[T any, K comparable](ctx context.Context, e *Engine, begin func(h *handle) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
-	all := resuming(ctx, e, nowhere{}, func(h *handle, _ nowhere) iter.Seq2[T, error] { return begin(h) }, func(T, int) (nowhere, func(T) bool) {
-		return nowhere{}, nil
-	})
 	return func(yield func(T, error) bool) {
-		yielded := make(map[K]struct{})
-		for v, err := range all {
+		var yielded []K
+		var known map[K]struct{} // yielded, when the sequence begins again
+		again := false
+		begins := func(h *handle, _ nowhere) iter.Seq2[T, error] {
+			if again = len(yielded) > 0; again {
+				if known == nil {
+					known = make(map[K]struct{}, len(yielded))
+				}
+				for _, k := range yielded[len(known):] {
+					known[k] = struct{}{}
+				}
+			}
+			return begin(h)
+		}
+		for v, err := range resuming(ctx, e, nowhere{}, begins, func(T, int) (nowhere, func(T) bool) { return nowhere{}, nil }) {
 			if err == nil {
 				k := key(v)
-				if _, again := yielded[k]; again {
-					continue
+				if again {
+					if _, is := known[k]; is {
+						continue
+					}
 				}
-				yielded[k] = struct{}{}
+				yielded = append(yielded, k)
 			}
 			if !yield(v, err) {
 				return
@@ -122,9 +134,6 @@ func (e *Engine) Recent() backend.Reader { return e }
 
 // Feed implements backend.Engine.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
-	if own := e.owner.Load(); own != nil {
-		return own.Feed(ctx, after)
-	}
 	head, err := e.Head(ctx)
 	if err != nil {
 		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }

@@ -18,6 +18,8 @@ import (
 // Only the process that holds the lock of the store touches either.
 const newSocket = embedded.SocketFile + ".new"
 
+const journalDir = "journal"
+
 // errNoSharing is returned where a directory cannot have a socket.
 var errNoSharing = errors.New("this directory cannot be shared between processes")
 
@@ -127,13 +129,29 @@ func mayConnect(conn *net.UnixConn) error {
 }
 
 // mayTrust refuses owners of other users: anybody who can write to a directory can make a socket
-// there.
-func mayTrust(conn *net.UnixConn) error {
+// there. Root is a guest of the user to whom the store belongs.
+func mayTrust(dir string, conn *net.UnixConn) error {
 	user, err := peerUser(conn)
-	if err == nil && user != os.Geteuid() && os.Geteuid() != 0 {
-		err = fmt.Errorf("the store is served by another user (%d): %w", user, fs.ErrPermission)
+	if err != nil {
+		return err
 	}
-	return err
+	return mayServe(dir, user, os.Geteuid())
+}
+
+// mayServe refuses a user as the owner of a store whom another user must not trust.
+func mayServe(dir string, owner, guest int) error {
+	if guest == 0 {
+		for _, name := range []string{filepath.Join(dir, journalDir), dir} {
+			if user, ok := userOf(name); ok {
+				guest = user
+				break
+			}
+		}
+	}
+	if owner != guest {
+		return fmt.Errorf("the store is served by another user (%d): %w", owner, fs.ErrPermission)
+	}
+	return nil
 }
 
 // dial connects to the socket of a directory.
@@ -145,7 +163,7 @@ func dial(dir string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := mayTrust(conn); err != nil {
+	if err := mayTrust(dir, conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil

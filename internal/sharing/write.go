@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/remote"
@@ -47,9 +48,27 @@ func (s *sessions) give(one *backend.Once) {
 	s.free = append(s.free, one)
 }
 
+// goodbye is for how long a guest that closes waits until its sessions are forgotten. The owner
+// forgets them anyway, later.
+const goodbye = time.Second / 2
+
+// end has the sessions forgotten whose requests are all answered.
+func (s *sessions) end(h *handle) {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.free {
+		if h.Forget(ctx, one.Session) != nil {
+			return
+		}
+	}
+	s.free = nil
+}
+
 // Apply implements backend.Engine. A commit of a guest is sent again where its answer is lost.
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
-	if h := e.now.Load(); h != nil && h.own != nil {
+	if h := e.now.Load(); h != nil && h.own != nil && !e.o.ReadOnly {
 		r, err := h.own.Apply(ctx, c, o)
 		if err == nil {
 			return r, nil
@@ -168,7 +187,7 @@ func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (added i
 // change does what changes the store, and can be done twice.
 func (e *Engine) change(ctx context.Context, op func(h *handle) error) error {
 	_, err := do(ctx, e, func(h *handle) (struct{}, error) {
-		if e.o.ReadOnly && h.own == nil {
+		if e.o.ReadOnly {
 			return struct{}{}, errReadOnly
 		}
 		err := op(h)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // ErrNotRegular is returned when a name in a store leads to something else than the
@@ -108,3 +109,14 @@ func notRegular(name string, mode fs.FileMode, want string) error {
 
 // NotSocket returns the error for what has the name of a socket of a store, and is none.
 func NotSocket(path string, mode fs.FileMode) error { return notRegular(path, mode, "a socket") }
+
+// IsUnwritable reports whether an error says that files cannot be written: by this user, on this
+// medium, or because it is full.
+func IsUnwritable(err error) bool {
+	for _, why := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,226 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// TestBudget takes and gives bytes of many messages. What is kept never exceeds the budget by more
+// than one message, and one message alone is always taken.
+func TestBudget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := new(budget)
+		peers := make([]*peer, rapid.IntRange(1, 12).Draw(t, "peers"))
+		for i := range peers {
+			peers[i] = new(peer)
+		}
+		all := make(map[*held]bool)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			if len(all) > 0 && rapid.IntRange(0, 3).Draw(t, "give") == 0 {
+				for h := range all {
+					b.give(h)
+					delete(all, h)
+					break
+				}
+			} else {
+				h := &held{peer: rapid.SampledFrom(peers).Draw(t, "peer")}
+				alone := len(all) == 0
+				n := rapid.IntRange(1, 2*peerBytes).Draw(t, "bytes")
+				if b.take(h, n) {
+					all[h] = true
+					require.Equal(t, n, h.bytes)
+				} else {
+					require.False(t, alone)
+				}
+			}
+			of, sum := make(map[*peer]int), 0
+			for h := range all {
+				if h != b.large {
+					sum += h.bytes
+					of[h.peer] += h.bytes
+				}
+			}
+			require.Equal(t, sum, b.used)
+			require.LessOrEqual(t, sum, totalBytes)
+			for p, n := range of {
+				require.Equal(t, n, p.bytes)
+				require.LessOrEqual(t, n, peerBytes)
+			}
+		}
+		for h := range all {
+			b.give(h)
+		}
+		require.Zero(t, b.used)
+		require.Nil(t, b.large)
+	})
+}
+
+// raw is a connection to a server, on which a test writes frames itself.
+func raw(t *testing.T, s *Server) (*link, *inbox) {
+	near, far := net.Pipe()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(far) })
+	t.Cleanup(func() {
+		_ = near.Close()
+		serving.Wait()
+	})
+	require.NoError(t, greet(near))
+	l, in := newLink(near, 0), newInbox(near, admission{})
+	w, who := newBody(), Process{PID: 1}
+	process(w, &who)
+	_, err := l.send(background, hello, 0, w.b)
+	require.NoError(t, err)
+	m, err := in.next()
+	require.NoError(t, err)
+	require.Equal(t, welcome, m.kind)
+	return l, in
+}
+
+// TestUnfinishedMessages sends the first frames of many messages. The server keeps no more than its
+// budget, refuses the others once they are whole, and goes on.
+func TestUnfinishedMessages(t *testing.T) {
+	s := NewServer(ServerOptions{})
+	s.Open(memory(t))
+	defer s.Close()
+	l, in := raw(t, s)
+	const n = 3 * peerBytes / maxFrame
+	payload := make([]byte, maxFrame)
+	for id := range uint64(n) {
+		require.NoError(t, l.write(background, frame(request|more, id+1, payload)))
+		s.budget.mu.Lock()
+		used, large := s.budget.used, 0
+		if s.budget.large != nil {
+			large = s.budget.large.bytes
+		}
+		s.budget.mu.Unlock()
+		require.LessOrEqual(t, used, peerBytes)
+		require.LessOrEqual(t, large, maxFrame+messageBytes)
+	}
+	busy := 0
+	for id := range uint64(n) {
+		require.NoError(t, l.write(background, frame(request, id+1, []byte{0})))
+		m, err := in.next()
+		require.NoError(t, err)
+		require.Equal(t, failed, m.kind)
+		require.Equal(t, id+1, m.id)
+		if _, err = read(m); errors.Is(err, ErrBusy) {
+			busy++
+		}
+	}
+	require.GreaterOrEqual(t, busy, n-peerBytes/maxFrame-1)
+	require.Less(t, busy, n)
+	s.budget.mu.Lock()
+	defer s.budget.mu.Unlock()
+	require.Zero(t, s.budget.used)
+	require.Nil(t, s.budget.large)
+}
+
+// TestCancelledInTheMiddle cancels a large message of which not all was sent, while another one is
+// under way.
+func TestCancelledInTheMiddle(t *testing.T) {
+	s := NewServer(ServerOptions{})
+	s.Open(memory(t))
+	defer s.Close()
+	l, in := raw(t, s)
+	payload := make([]byte, maxFrame)
+	payload[0] = 0xff // no method has this number
+	for _, f := range [][]byte{frame(request|more, 1, payload), frame(request|more, 2, payload), frame(cancel, 1, nil), frame(request, 2, payload)} {
+		require.NoError(t, l.write(background, f))
+	}
+	m, err := in.next()
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), m.id)
+	_, err = read(m)
+	require.ErrorIs(t, err, ErrMalformed)
+	require.NotErrorIs(t, err, ErrBusy)
+}
+
+// TestBusyIsSentAgain sends more at once than the server keeps: all of it is done.
+func TestBusyIsSentAgain(t *testing.T) {
+	c := serve(t, memory(t), socketPipe, ServerOptions{}, ClientOptions{Durability: backend.Normal})
+	defer c.Close()
+	other := &peer{server: c.server}
+	first, second := &held{peer: other}, &held{peer: other}
+	require.True(t, c.server.budget.take(first, totalBytes)) // alone, so it may
+	require.Equal(t, first, c.server.budget.large)
+	for used := 0; used < totalBytes; used += peerBytes {
+		require.True(t, c.server.budget.take(&held{peer: new(peer)}, peerBytes))
+	}
+	require.False(t, c.server.budget.take(second, 1))
+	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+	defer cancel()
+	_, err := c.Apply(ctx, saying("refused"), backend.Options{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, backend.ErrUncertain, "it was refused")
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Apply(background, saying("kept"), backend.Options{})
+		done <- err
+	}()
+	c.server.budget.give(first)
+	require.NoError(t, <-done)
+}
+
+// TestHeartbeat connects to a server that opens its store for long, and says nothing of how far it
+// is. The client hears that it is alive.
+func TestHeartbeat(t *testing.T) {
+	clock := newTestClock()
+	s := NewServer(ServerOptions{Clock: clock})
+	near, far := net.Pipe()
+	var all sync.WaitGroup
+	all.Go(func() { _ = s.Serve(far) })
+	heard := make(chan struct{}, 100)
+	all.Go(func() {
+		c, err := Connect(background, near, ClientOptions{Opening: func(_, _ int64) { heard <- struct{}{} }})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = c.Close()
+	})
+	for range 5 {
+		for more := true; more; {
+			select {
+			case <-heard:
+				more = false
+			default:
+				clock.advance(heartbeat)
+			}
+		}
+	}
+	s.Open(memory(t))
+	all.Wait()
+	s.Close()
+}
+
+// TestCloseEndsCalls closes a client while the server works on what it asked for, and goes on.
+func TestCloseEndsCalls(t *testing.T) {
+	e := &wrapped{Engine: memory(t)}
+	begun, finish := make(chan struct{}), make(chan struct{})
+	e.thread = func(context.Context) (*structure.Thread, error) {
+		close(begun)
+		<-finish // whatever its context says
+		return nil, nil
+	}
+	c := serve(t, e, socketPipe, ServerOptions{}, ClientOptions{Grace: time.Millisecond})
+	asked := make(chan error, 1)
+	go func() {
+		_, err := c.Thread(background, structure.ThreadID{})
+		asked <- err
+	}()
+	<-begun
+	require.NoError(t, c.Client.Close())
+	require.ErrorIs(t, <-asked, backend.ErrClosed)
+	close(finish)
+	require.NoError(t, c.Close())
+}

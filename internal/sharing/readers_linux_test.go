@@ -1,0 +1,222 @@
+package sharing
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+func readOnly() Options {
+	o := normal
+	o.ReadOnly = true
+	return o
+}
+
+// TestReaderOwns opens a store for reading that nobody has open: it keeps nobody out, and writes
+// nothing itself.
+func TestReaderOwns(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Open(background, dir, readOnly())
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	writer := open(t, dir, normal)
+	apply(t, writer, "one")
+	require.NoError(t, writer.Close())
+
+	reader := open(t, dir, readOnly())
+	require.NotNil(t, reader.owner.Load())
+	second, third := open(t, dir, normal), open(t, dir, readOnly())
+	apply(t, second, "two")
+	require.Equal(t, map[string]int{"one": 1, "two": 1}, threads(t, reader))
+	require.NoError(t, reader.Close())
+	apply(t, second, "three") // third may own the store now
+	for _, e := range []*Engine{reader, third} {
+		_, err = e.Apply(background, newThread("none"), backend.Options{})
+		require.Error(t, err)
+		_, err = e.Upload(background, nil)
+		require.Error(t, err)
+	}
+	_, err = third.Apply(background, newThread("none"), backend.Options{})
+	require.ErrorIs(t, err, backend.ErrReadOnly)
+	require.Equal(t, map[string]int{"one": 1, "two": 1, "three": 1}, threads(t, third))
+}
+
+// damage makes the first commit of a store unreadable, so that it opens for reading only.
+func damage(t *testing.T, dir string) {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(dir, journalDir, "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	b, err := os.ReadFile(all[0])
+	require.NoError(t, err)
+	at := bytes.LastIndex(b, []byte("in the middle"))
+	require.Positive(t, at)
+	b[at] ^= 1
+	require.NoError(t, os.WriteFile(all[0], b, 0o600))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "index.bolt")))
+}
+
+// TestReaderGivesWay reads a store that cannot be opened for writing, again and again. A process
+// that wants the lock gets it.
+func TestReaderGivesWay(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, normal)
+	for _, name := range []string{"first", "in the middle", "last"} {
+		apply(t, e, name)
+	}
+	require.NoError(t, e.Close())
+	damage(t, dir)
+	_, err := Open(background, dir, normal)
+	require.ErrorIs(t, err, backend.ErrCorrupt)
+
+	reader := open(t, dir, readOnly())
+	require.ErrorIs(t, reader.Damage(), backend.ErrCorrupt)
+	snapshot, err := reader.Snapshot(background)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(background)
+	defer stop()
+	read := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := reader.Head(background); err != nil {
+				read <- err
+				return
+			}
+		}
+		read <- nil
+	}()
+	_, err = embedded.Open(background, dir, embedded.Options{Wait: time.Minute})
+	require.ErrorIs(t, err, backend.ErrCorrupt, "it got the lock")
+	_, err = snapshot.Head(background)
+	require.ErrorIs(t, err, backend.ErrExpired)
+	_, err = reader.Head(background)
+	require.NoError(t, err, "the reader opens it again")
+	stop()
+	require.NoError(t, <-read)
+	require.ErrorIs(t, reader.Damage(), backend.ErrCorrupt)
+}
+
+// TestIdleGuestTakesOver kills the owner of a guest that does nothing.
+func TestIdleGuestTakesOver(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "hold "+dir)
+	require.Equal(t, "ready true", c.line(t))
+	e := open(t, dir, normal)
+	require.Nil(t, e.owner.Load())
+	c.kill(t)
+	require.Eventually(t, func() bool { return e.owner.Load() != nil }, time.Minute, time.Millisecond)
+}
+
+// TestCloseBesideAStoppedOwner closes a guest whose owner answers nothing.
+func TestCloseBesideAStoppedOwner(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "hold "+dir)
+	require.Equal(t, "ready true", c.line(t))
+	e := open(t, dir, normal)
+	apply(t, e, "one") // it has a session to forget
+	c.stop(t)
+	asked := make(chan error, 2)
+	go func() {
+		_, err := e.Head(background)
+		asked <- err
+	}()
+	go func() {
+		_, err := e.Apply(background, newThread("two"), backend.Options{})
+		asked <- err
+	}()
+	require.NoError(t, e.Close())
+	require.Error(t, <-asked)
+	require.Error(t, <-asked)
+	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
+	c.finish(t)
+}
+
+// TestWhomToTrust asks who may serve a store.
+func TestWhomToTrust(t *testing.T) {
+	dir := t.TempDir()
+	me := os.Geteuid()
+	require.NoError(t, mayServe(dir, me, me))
+	require.NoError(t, mayServe(dir, me, 0), "root trusts the user of the store")
+	require.ErrorIs(t, mayServe(dir, me+1, me), fs.ErrPermission)
+	require.ErrorIs(t, mayServe(dir, me+1, 0), fs.ErrPermission)
+	require.ErrorIs(t, mayServe(filepath.Join(dir, "none"), 4711, 0), fs.ErrPermission)
+}
+
+// someone is a user who is not root.
+const someone = 4711
+
+// TestRootBesideAnotherUser has root use the store of another user: as a guest, and for reading.
+func TestRootBesideAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	base := t.TempDir()
+	for _, dir := range []string{base, filepath.Dir(base)} {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	program := filepath.Join(base, "child")
+	require.NoError(t, copyFile(os.Args[0], program))
+	dir := filepath.Join(base, "store")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Chown(dir, someone, someone))
+	begin := func() *child {
+		cmd := exec.Command(program)
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
+		c := startCommand(t, cmd, "hold "+dir)
+		require.Equal(t, "ready true", c.line(t))
+		return c
+	}
+	c := begin()
+	guest := open(t, dir, normal)
+	require.Nil(t, guest.owner.Load())
+	apply(t, guest, "as a guest")
+	c.finish(t)
+	_, err := guest.Apply(background, newThread("as the owner"), backend.Options{})
+	require.ErrorIs(t, err, fs.ErrPermission)
+	_, err = Open(background, dir, normal)
+	require.ErrorIs(t, err, fs.ErrPermission)
+
+	reader := open(t, dir, readOnly())
+	require.True(t, reader.now.Load().reads)
+	require.Equal(t, map[string]int{"as a guest": 1}, threads(t, reader))
+	c = begin() // the reader gives way
+	require.Equal(t, map[string]int{"as a guest": 1}, threads(t, reader))
+	require.Nil(t, reader.owner.Load())
+	apply(t, guest, "again")
+	c.finish(t)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			user, _ := userOf(path)
+			require.Equal(t, someone, user, path)
+		}
+		return err
+	}))
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	return out.Close()
+}
