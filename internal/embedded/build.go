@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -56,8 +57,6 @@ func (b *builder) put(key, value []byte) {
 	b.batch = append(b.batch, index.Entry{Key: key, Value: value})
 }
 
-var present = []byte{} // the value of keys that only have to be there
-
 // putRecord adds an entry of a record. It was part of a commit that could be written, or
 // read.
 func (b *builder) putRecord(key []byte, r structure.Record) {
@@ -69,15 +68,15 @@ func (b *builder) putRecord(key []byte, r structure.Record) {
 // entries adds the entries that do not depend on where the commit is written.
 func (b *builder) entries(records int) error {
 	for id, t := range b.Threads.All() {
-		k := b.slab.key(tableThread, id[:])
+		k := b.slab.key(keys.TableThread, id[:])
 		switch {
 		case t.Now == nil:
 			b.put(k, nil)
-			b.put(threadEndKey(id), nil)
+			b.put(keys.ThreadEnd(id), nil)
 			b.texts(t.Was, nil)
 			continue
 		case t.Was == nil:
-			b.put(threadEndKey(id), present)
+			b.put(keys.ThreadEnd(id), keys.Present)
 		}
 		b.texts(t.Was, t.Now)
 		b.putRecord(k, t.Now)
@@ -92,22 +91,22 @@ func (b *builder) entries(records int) error {
 	}
 	b.names()
 	for id, info := range b.Runs.All() {
-		if err := b.requireGone(structure.KindRun, id.String(), tableRun, id[:]); err != nil {
+		if err := b.requireGone(structure.KindRun, id.String(), keys.TableRun, id[:]); err != nil {
 			return err
 		}
 		b.run(id, info)
 	}
 	for _, run := range b.Cuts {
-		b.put(b.slab.key(tableCut, run[:]), present)
+		b.put(b.slab.key(keys.TableCut, run[:]), keys.Present)
 	}
 	for id, s := range b.Sets.All() {
-		if err := b.requireGone(structure.KindSpanSet, id.String(), tableSpanSet, id[:]); err != nil {
+		if err := b.requireGone(structure.KindSpanSet, id.String(), keys.TableSpanSet, id[:]); err != nil {
 			return err
 		}
-		b.putRecord(b.slab.key(tableSpanSet, id[:]), s)
+		b.putRecord(b.slab.key(keys.TableSpanSet, id[:]), s)
 	}
 	for l, span := range b.Lookups.All() {
-		b.put(lookupKey(l), appendRef(nil, span))
+		b.put(keys.Lookup(l), keys.AppendRef(nil, span))
 	}
 	b.notes()
 	if err := b.values(); err != nil {
@@ -130,7 +129,7 @@ func (b *builder) context(id structure.ContextID, c *judge.ContextChange, record
 	switch stated := (*statedContext)(c.Stated); {
 	case stated == nil:
 	case !c.Made: // known before
-		k, start := b.slab.key(tableContext, id[:]), b.slab.begin()
+		k, start := b.slab.key(keys.TableContext, id[:]), b.slab.begin()
 		b.slab.buf = stated.append(b.slab.buf)
 		b.put(k, b.slab.end(start))
 	case records == 1 && c.Was == nil: // so nothing else here looks for them
@@ -144,11 +143,11 @@ func (b *builder) context(id structure.ContextID, c *judge.ContextChange, record
 
 // contextGone takes out a context with what hangs on it.
 func (b *builder) contextGone(c *backend.Context) error {
-	b.put(b.slab.key(tableContext, c.ID[:]), nil)
-	b.put(b.slab.key(tableTip, c.ID[:]), nil)
-	b.put(b.slab.key(tableMember, c.Thread[:], c.ID[:]), nil)
+	b.put(b.slab.key(keys.TableContext, c.ID[:]), nil)
+	b.put(b.slab.key(keys.TableTip, c.ID[:]), nil)
+	b.put(b.slab.key(keys.TableMember, c.Thread[:], c.ID[:]), nil)
 	if !c.Parent.IsZero() {
-		b.put(b.slab.key(tableChild, c.Parent[:], c.ID[:]), nil)
+		b.put(b.slab.key(keys.TableChild, c.Parent[:], c.ID[:]), nil)
 	}
 	gone, err := b.engine.state.entriesOf(c.ID)
 	b.batch = append(b.batch, gone...)
@@ -181,11 +180,11 @@ func (c *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
 		}
 		put(index.Entry{Key: memory[start:end:end], Value: memory[end:len(memory):len(memory)]})
 	}
-	entry(tableMember, c.Thread[:], nil)
+	entry(keys.TableMember, c.Thread[:], nil)
 	if !c.Parent.IsZero() {
-		entry(tableChild, c.Parent[:], nil)
+		entry(keys.TableChild, c.Parent[:], nil)
 	}
-	entry(tableContext, nil, c.append)
+	entry(keys.TableContext, nil, c.append)
 	return memory
 }
 
@@ -193,14 +192,14 @@ func (c *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
 func (c *statedContext) Count() int { return 3 }
 
 func (b *builder) tip(id structure.ContextID, at judge.Tip) {
-	k, start := b.slab.key(tableTip, id[:]), b.slab.begin()
-	b.slab.buf = appendTip(b.slab.buf, at)
+	k, start := b.slab.key(keys.TableTip, id[:]), b.slab.begin()
+	b.slab.buf = keys.AppendTip(b.slab.buf, at)
 	b.put(k, b.slab.end(start))
 }
 
 // texts changes the entries by which a thread is found by how its source id and title begin.
 func (b *builder) texts(was, is *structure.Thread) {
-	for _, of := range [...]func(*structure.Thread) []byte{sourceTextKey, titleTextKey} {
+	for _, of := range [...]func(*structure.Thread) []byte{keys.SourceText, keys.TitleText} {
 		from, to := of(was), of(is)
 		if bytes.Equal(from, to) {
 			continue
@@ -209,7 +208,7 @@ func (b *builder) texts(was, is *structure.Thread) {
 			b.put(from, nil)
 		}
 		if to != nil {
-			b.put(to, present)
+			b.put(to, keys.Present)
 		}
 	}
 }
@@ -231,7 +230,7 @@ func (b *builder) messages() error {
 		}
 		b.last = append(b.last, lastOf{home, at})
 		start := b.slab.begin()
-		b.slab.buf = appendMessageKey(b.slab.buf, home)
+		b.slab.buf = keys.AppendMessage(b.slab.buf, home)
 		k := b.slab.end(start)
 		start = b.slab.begin()
 		b.slab.buf = binary.AppendVarint(b.slab.buf, at)
@@ -245,35 +244,35 @@ func (b *builder) names() {
 		was, is := change.Was, change.Now
 		moved := was == nil || is == nil || was.Context != is.Context
 		if was != nil && moved {
-			b.put(namedKey(n.Thread, was.Context, n.Name), nil)
+			b.put(keys.Named(n.Thread, was.Context, n.Name), nil)
 		}
 		if is != nil && moved {
-			b.put(namedKey(n.Thread, is.Context, n.Name), present)
+			b.put(keys.Named(n.Thread, is.Context, n.Name), keys.Present)
 		}
-		if k := branchKey(n.Thread, n.Name); is != nil {
+		if k := keys.Branch(n.Thread, n.Name); is != nil {
 			b.putRecord(k, is)
 		} else {
 			b.put(k, nil)
 		}
 	}
 	for n, change := range b.Checkpoints.All() {
-		if k := checkpointKey(n.Thread, n.Name); change.Now != nil {
+		if k := keys.Checkpoint(n.Thread, n.Name); change.Now != nil {
 			b.putRecord(k, change.Now)
 		} else {
 			b.put(k, nil)
 		}
 	}
 	for from, name := range b.BranchSources.All() {
-		b.named(tableBranchFrom, from, name)
+		b.named(keys.TableBranchFrom, from, name)
 	}
 	for from, name := range b.CheckpointSources.All() {
-		b.named(tablePointFrom, from, name)
+		b.named(keys.TablePointFrom, from, name)
 	}
 }
 
 // named adds the entry of what has a source id now.
 func (b *builder) named(table byte, from judge.Source, name string) {
-	k := sourceKey(table, from.ID, from.Thread[:]...)
+	k := keys.Source(table, from.ID, from.Thread[:]...)
 	if name == "" {
 		b.put(k, nil)
 	} else {
@@ -300,35 +299,35 @@ func (b *builder) requireGone(kind structure.Kind, id string, table byte, of []b
 }
 
 func (b *builder) run(id structure.RunID, info structure.RunInfo) {
-	k, start := b.slab.key(tableRun, id[:]), b.slab.begin()
-	b.slab.buf = appendRun(b.slab.buf, info)
+	k, start := b.slab.key(keys.TableRun, id[:]), b.slab.begin()
+	b.slab.buf = keys.AppendRun(b.slab.buf, info)
 	b.put(k, b.slab.end(start))
-	b.put(b.slab.key(tableFork, info.Parent.Run[:], be64(info.Parent.Seq), id[:]), present)
+	b.put(b.slab.key(keys.TableFork, info.Parent.Run[:], keys.Uint64(info.Parent.Seq), id[:]), keys.Present)
 	if thread := info.Home.Thread; !thread.IsZero() {
-		b.put(b.slab.key(tableHome, thread[:], id[:]), present)
+		b.put(b.slab.key(keys.TableHome, thread[:], id[:]), keys.Present)
 	}
 }
 
 func (b *builder) notes() {
 	for at := range b.SummariesGone.All() {
-		b.put(b.slab.key(tableSummary, at.Context[:], be64(at.Commit), be64(at.Record)), nil)
+		b.put(b.slab.key(keys.TableSummary, at.Context[:], keys.Uint64(at.Commit), keys.Uint64(at.Record)), nil)
 	}
 	for _, s := range b.Summaries {
 		if s.Is != nil {
-			b.putRecord(b.slab.key(tableSummary, s.Is.Context[:], be64(b.number), be64(uint64(s.Record))), s.Is)
+			b.putRecord(b.slab.key(keys.TableSummary, s.Is.Context[:], keys.Uint64(b.number), keys.Uint64(uint64(s.Record))), s.Is)
 		}
 	}
 	for _, r := range b.Reflog {
 		if r.Is != nil {
-			b.putRecord(b.slab.key(tableReflog, r.Is.Context[:], be64(b.number), be64(uint64(r.Record))), r.Is)
+			b.putRecord(b.slab.key(keys.TableReflog, r.Is.Context[:], keys.Uint64(b.number), keys.Uint64(uint64(r.Record))), r.Is)
 		}
 	}
 }
 
 func (b *builder) erasures() error {
 	for id, erased := range b.Erased.All() {
-		if k := b.slab.key(tableErased, id[:]); erased {
-			b.put(k, present)
+		if k := b.slab.key(keys.TableErased, id[:]); erased {
+			b.put(k, keys.Present)
 		} else {
 			b.put(k, nil)
 		}
@@ -349,4 +348,32 @@ func (b *builder) erasures() error {
 		}
 	}
 	return nil
+}
+
+// slab hands out keys and values from large allocations.
+type slab struct{ buf []byte }
+
+const (
+	slabSize = 64 << 10
+	slabRoom = 512 // what a key or value usually fits in
+)
+
+// begin starts a key or value; its parts are appended to the slab's buf and end
+// returns it.
+func (s *slab) begin() int {
+	if cap(s.buf)-len(s.buf) < slabRoom {
+		s.buf = make([]byte, 0, slabSize)
+	}
+	return len(s.buf)
+}
+
+func (s *slab) end(start int) []byte { return s.buf[start:len(s.buf):len(s.buf)] }
+
+func (s *slab) key(table byte, parts ...[]byte) []byte {
+	start := s.begin()
+	s.buf = append(s.buf, table)
+	for _, p := range parts {
+		s.buf = append(s.buf, p...)
+	}
+	return s.end(start)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -291,7 +292,7 @@ func (c *collection) change(is, will *index.Snapshot) error {
 	}
 	return p.flush(func() {
 		e := c.engine
-		e.counts = e.counts.since(countersOf(is.State().Counts), countersOf(will.State().Counts))
+		e.counts = e.counts.Since(keys.CountersOf(is.State().Counts), keys.CountersOf(will.State().Counts))
 		e.current.forget()
 	}, pendingEntry(c.live))
 }

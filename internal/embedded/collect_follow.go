@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -79,7 +80,7 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 		}
 		return m.spans(r.From, r.To)
 	case *structure.Value:
-		return m.keepValue(valueKey(r.ValueKey, c.Number), r)
+		return m.keepValue(keys.Value(r.ValueKey, c.Number), r)
 	case *structure.Deletion:
 		if r.Subject == structure.KindBlock {
 			m.live.erased[r.Content] = struct{}{}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -26,7 +27,7 @@ func hashValue(key []byte) uint64 {
 }
 
 func (l *liveSet) value(key structure.ValueKey, commit uint64) bool {
-	return l.values.has(hashValue(valueKey(key, commit)))
+	return l.values.has(hashValue(keys.Value(key, commit)))
 }
 
 // keepValue marks the record of a value under a key of the index.
@@ -42,7 +43,7 @@ func (m *marker) keepValue(key []byte, v *structure.Value) error {
 func (m *marker) values() error {
 	var history []byte // prefix of the keys of the value at hand
 	settled := false   // the rest of them is old and was replaced before that
-	for e, err := range m.view.entries(m.ctx, key(tableValue)) {
+	for e, err := range m.view.entries(m.ctx, keys.Of(keys.TableValue)) {
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (m *marker) inherit(c *structure.Context) error {
 func (m *marker) inForce(from inherited) error {
 	var history []byte
 	found := false
-	for e, err := range m.view.entries(m.ctx, ownerPrefix(structure.Owner{Scope: structure.ContextScope, Context: from.context})) {
+	for e, err := range m.view.entries(m.ctx, keys.Owner(structure.Owner{Scope: structure.ContextScope, Context: from.context})) {
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -19,7 +20,7 @@ func (e *Engine) identify(b *builder, f journal.Frame) (id, since uint64) {
 		return e.id, e.since
 	}
 	e.id, e.since = f.ID, f.Number
-	b.put(b.slab.key(tableID, be64(f.Number)), binary.LittleEndian.AppendUint64(nil, f.ID))
+	b.put(b.slab.key(keys.TableID, keys.Uint64(f.Number)), binary.LittleEndian.AppendUint64(nil, f.ID))
 	return e.id, e.since
 }
 
@@ -28,7 +29,7 @@ func (v view) idOf(number uint64) (uint64, error) {
 	if s := v.index.State(); number >= s.Since {
 		return s.ID, nil
 	}
-	entry, ok, err := v.index.Last(key(tableID), key(tableID, be64(number+1)))
+	entry, ok, err := v.index.Last(keys.Of(keys.TableID), keys.Of(keys.TableID, keys.Uint64(number+1)))
 	if err == nil && (!ok || len(entry.Value) != 8) {
 		err = &backend.CorruptError{File: v.engine.indexPath(), What: fmt.Sprintf("the id of commit %d is missing; to repair: %s", number, backend.RebuildIndex)}
 	}
@@ -70,9 +71,9 @@ func (v view) common(c backend.Cursor) (backend.Cursor, error) {
 	if head := v.index.State(); c.ID == head.ID {
 		return cursorOf(head), nil
 	}
-	prefix := key(tableID)
+	prefix := keys.Of(keys.TableID)
 	known := false
-	for entry, err := range v.index.Scan(prefix, prefixEnd(prefix)) {
+	for entry, err := range v.index.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return backend.Cursor{}, err
 		}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -97,7 +98,7 @@ type Engine struct {
 	// while a commit is being made, and stays so where one panics.
 	write        sync.Mutex
 	halfway      bool
-	counts       counters
+	counts       keys.Counters
 	state        judgeView
 	judge        judge.Judge
 	id, since    uint64 // of the last commit, and the first commit that has the id
@@ -317,7 +318,7 @@ func (e *Engine) replay(ctx context.Context) error {
 	if state.Number > 0 && state.Store != e.journal.StoreID() {
 		return errForeignIndex
 	}
-	e.counts = countersOf(state.Counts)
+	e.counts = keys.CountersOf(state.Counts)
 	e.id, e.since = state.ID, state.Since
 	if err := e.loadSessions(state); err != nil {
 		return err

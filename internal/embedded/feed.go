@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -76,7 +77,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	if hidden := v.index.below.hidden; hidden != nil {
 		hidden.live.leave(c)
 	}
-	if countersOf(e.index.State().Counts).erased == 0 {
+	if keys.CountersOf(e.index.State().Counts).Erased == 0 {
 		return c, nil
 	}
 	for _, r := range c.Records {
@@ -84,7 +85,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		if !ok {
 			continue
 		}
-		if _, erased, err := e.index.Get(key(tableErased, b.ID[:])); err != nil {
+		if _, erased, err := e.index.Get(keys.Of(keys.TableErased, b.ID[:])); err != nil {
 			return nil, err
 		} else if erased {
 			b.Body = nil
@@ -103,12 +104,12 @@ func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	if packed || err != nil {
 		return p, err
 	}
-	entry, ok, err := s.Last(key(tableCommit), key(tableCommit, be64(number+1)))
+	entry, ok, err := s.Last(keys.Of(keys.TableCommit), keys.Of(keys.TableCommit, keys.Uint64(number+1)))
 	if err != nil || !ok {
 		return e.journal.Find(number), err
 	}
-	v := varints{rest: entry.Value}
-	return readPosition(&v), v.err()
+	v := keys.Varints{Rest: entry.Value}
+	return keys.ReadPosition(&v), v.Err()
 }
 
 // frameFault says which frame an error in decoding a commit is about.

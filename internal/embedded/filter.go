@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -125,7 +126,7 @@ func (e *Engine) growFilter() {
 	if f := e.filter.ready.Load(); f != nil && f.room > 0 || e.filter.next.Load() != nil {
 		return
 	}
-	keys := e.counts.blocks + e.counts.erased + e.counts.chunks + e.counts.contexts
+	keys := e.counts.Blocks + e.counts.Erased + e.counts.Chunks + e.counts.Contexts
 	f := newFilter(2 * keys)
 	f.room -= int64(keys)
 	if keys == 0 {
@@ -150,8 +151,8 @@ func (e *Engine) growFilter() {
 
 // fillFilter adds the keys that a snapshot has.
 func (e *Engine) fillFilter(f *filter, s view) error {
-	for _, table := range []byte{tableBlock, tableChunk, tableContext} {
-		for entry, err := range s.index.Scan(key(table), prefixEnd(key(table))) {
+	for _, table := range []byte{keys.TableBlock, keys.TableChunk, keys.TableContext} {
+		for entry, err := range s.index.Scan(keys.Of(table), keys.PrefixEnd(keys.Of(table))) {
 			if err == nil && e.closed.Load() {
 				err = backend.ErrClosed
 			}
@@ -159,7 +160,7 @@ func (e *Engine) fillFilter(f *filter, s view) error {
 				return err
 			}
 			k := [16]byte(entry.Key[1:])
-			if table != tableContext {
+			if table != keys.TableContext {
 				k = contentKey(journal.Fingerprint(k[:]))
 			}
 			f.add(k[:])

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -11,7 +12,7 @@ import (
 func (s *judgeView) list(prefix []byte, take func(rest, value []byte) error) error {
 	snapshot := s.engine.index.Snapshot()
 	defer snapshot.Close()
-	for e, err := range snapshot.Scan(prefix, prefixEnd(prefix)) {
+	for e, err := range snapshot.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err == nil {
 			s.scanned++
 			err = take(e.Key[len(prefix):], e.Value)
@@ -26,7 +27,7 @@ func (s *judgeView) list(prefix []byte, take func(rest, value []byte) error) err
 // listed returns the records under a prefix.
 func listed[R structure.Record](s *judgeView, kind structure.Kind, prefix []byte) (all []R, err error) {
 	err = s.list(prefix, func(_, value []byte) error {
-		r, err := decodeRecord[R](kind, value, "")
+		r, err := keys.Record[R](kind, value, "")
 		all = append(all, r)
 		return err
 	})
@@ -35,7 +36,7 @@ func listed[R structure.Record](s *judgeView, kind structure.Kind, prefix []byte
 
 // Members implements judge.View. They are about to go, so nothing of them is remembered.
 func (s *judgeView) Members(id structure.ThreadID) (all []*backend.Context, err error) {
-	err = s.list(key(tableMember, id[:]), func(rest, _ []byte) error {
+	err = s.list(keys.Of(keys.TableMember, id[:]), func(rest, _ []byte) error {
 		c, err := readContext(s, structure.ContextID(rest))
 		all = append(all, &c)
 		return err
@@ -45,17 +46,17 @@ func (s *judgeView) Members(id structure.ThreadID) (all []*backend.Context, err 
 
 // Branches implements judge.View.
 func (s *judgeView) Branches(id structure.ThreadID) ([]*structure.Branch, error) {
-	return listed[*structure.Branch](s, structure.KindBranch, key(tableBranch, id[:]))
+	return listed[*structure.Branch](s, structure.KindBranch, keys.Of(keys.TableBranch, id[:]))
 }
 
 // Checkpoints implements judge.View.
 func (s *judgeView) Checkpoints(id structure.ThreadID) ([]*structure.Checkpoint, error) {
-	return listed[*structure.Checkpoint](s, structure.KindCheckpoint, key(tableCheckpoint, id[:]))
+	return listed[*structure.Checkpoint](s, structure.KindCheckpoint, keys.Of(keys.TableCheckpoint, id[:]))
 }
 
 // NamesOf implements judge.View.
 func (s *judgeView) NamesOf(thread structure.ThreadID, id structure.ContextID) (names []string, err error) {
-	err = s.list(namedKey(thread, id, ""), func(rest, _ []byte) error {
+	err = s.list(keys.Named(thread, id, ""), func(rest, _ []byte) error {
 		names = append(names, string(rest))
 		return nil
 	})
@@ -64,10 +65,10 @@ func (s *judgeView) NamesOf(thread structure.ThreadID, id structure.ContextID) (
 
 // Summaries implements judge.View.
 func (s *judgeView) Summaries(id structure.ContextID) (all []judge.SummaryAt, err error) {
-	err = s.list(key(tableSummary, id[:]), func(rest, value []byte) error {
-		r, err := decodeRecord[*structure.Summary](structure.KindSummary, value, "")
+	err = s.list(keys.Of(keys.TableSummary, id[:]), func(rest, value []byte) error {
+		r, err := keys.Record[*structure.Summary](structure.KindSummary, value, "")
 		if err == nil {
-			all = append(all, judge.SummaryAt{ID: r.ID, Context: id, Commit: be64value(rest), Record: be64value(rest[8:])})
+			all = append(all, judge.SummaryAt{ID: r.ID, Context: id, Commit: keys.ReadUint64(rest), Record: keys.ReadUint64(rest[8:])})
 		}
 		return err
 	})
@@ -76,8 +77,8 @@ func (s *judgeView) Summaries(id structure.ContextID) (all []judge.SummaryAt, er
 
 // entriesOf returns the keys of what hangs on a context.
 func (s *judgeView) entriesOf(id structure.ContextID) (all []index.Entry, err error) {
-	for _, table := range []byte{tableSummary, tableReflog} {
-		found, err := s.keysUnder(key(table, id[:]))
+	for _, table := range []byte{keys.TableSummary, keys.TableReflog} {
+		found, err := s.keysUnder(keys.Of(table, id[:]))
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func (s *judgeView) entriesOf(id structure.ContextID) (all []index.Entry, err er
 
 // valuesOf returns the keys of everything that was said of the values of an owner.
 func (s *judgeView) valuesOf(owner structure.Owner) ([]index.Entry, error) {
-	return s.keysUnder(ownerPrefix(owner))
+	return s.keysUnder(keys.Owner(owner))
 }
 
 // keysUnder returns the keys under a prefix, without values.

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -55,12 +56,12 @@ func stored[R structure.Record](s *judgeView, kind structure.Kind, table byte, p
 	if err != nil || !ok {
 		return r, err
 	}
-	return decodeRecord[R](kind, v, "")
+	return keys.Record[R](kind, v, "")
 }
 
 // Thread implements judge.View.
 func (s *judgeView) Thread(id structure.ThreadID) (*structure.Thread, error) {
-	return stored[*structure.Thread](s, structure.KindThread, tableThread, id[:])
+	return stored[*structure.Thread](s, structure.KindThread, keys.TableThread, id[:])
 }
 
 // Context implements judge.View. A context that a commit looks at is likely used again.
@@ -68,7 +69,7 @@ func (s *judgeView) Context(id structure.ContextID) (*backend.Context, error) {
 	if c, ok := s.engine.current.keep(id); ok {
 		return c, nil
 	}
-	v, ok, err := s.look(tableContext, id[:])
+	v, ok, err := s.look(keys.TableContext, id[:])
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -99,11 +100,11 @@ func (s *judgeView) Run(id structure.RunID) (structure.RunInfo, bool, error) {
 	if !s.replay && s.engine.isNewRun(id) {
 		return structure.RunInfo{}, false, nil
 	}
-	v, ok, err := s.look(tableRun, id[:])
+	v, ok, err := s.look(keys.TableRun, id[:])
 	if err != nil || !ok {
 		return structure.RunInfo{}, false, err
 	}
-	info, err := readRun(id, v)
+	info, err := keys.ReadRun(id, v)
 	if err == nil {
 		s.engine.runs.set(id, info)
 	}
@@ -120,7 +121,7 @@ func (s *judgeView) End(id structure.RunID) (end judge.End, there bool, err erro
 	if err != nil || !ok {
 		return end, false, err
 	}
-	end.Closed, err = s.has(tableCut, id[:])
+	end.Closed, err = s.has(keys.TableCut, id[:])
 	if end.Closed = end.Closed || s.engine.barrier.Load().refuses(id); err != nil || end.Closed {
 		return end, true, err
 	}
@@ -141,7 +142,7 @@ func (s *judgeView) HasSpan(r structure.SpanRef) (bool, error) {
 	if end, ok := s.engine.current.ends.get(r.Run); ok && r.Seq != 0 && r.Seq <= end.Seq {
 		return true, nil
 	}
-	s.key = append(append(s.key[:0], tableSpan), r.Run[:]...)
+	s.key = append(append(s.key[:0], keys.TableSpan), r.Run[:]...)
 	s.key = binary.BigEndian.AppendUint64(s.key, r.Seq)
 	_, ok, err := s.Get(s.key)
 	return ok, err
@@ -162,11 +163,13 @@ func (s *judgeView) Digest(r structure.SpanRef) (structure.Digest, error) {
 }
 
 // HasSet implements judge.View.
-func (s *judgeView) HasSet(id structure.SpanSetID) (bool, error) { return s.has(tableSpanSet, id[:]) }
+func (s *judgeView) HasSet(id structure.SpanSetID) (bool, error) {
+	return s.has(keys.TableSpanSet, id[:])
+}
 
 // HasLookup implements judge.View.
 func (s *judgeView) HasLookup(l judge.Lookup) (bool, error) {
-	_, ok, err := s.Get(lookupKey(l))
+	_, ok, err := s.Get(keys.Lookup(l))
 	return ok, err
 }
 
@@ -181,49 +184,51 @@ func (s *judgeView) Find(sourceID string, thread structure.ThreadID) iter.Seq2[b
 
 // Branch implements judge.View.
 func (s *judgeView) Branch(n judge.Name) (*structure.Branch, error) {
-	return stored[*structure.Branch](s, structure.KindBranch, tableBranch, n.Thread[:], []byte(n.Name))
+	return stored[*structure.Branch](s, structure.KindBranch, keys.TableBranch, n.Thread[:], []byte(n.Name))
 }
 
 // Checkpoint implements judge.View.
 func (s *judgeView) Checkpoint(n judge.Name) (*structure.Checkpoint, error) {
-	return stored[*structure.Checkpoint](s, structure.KindCheckpoint, tableCheckpoint, n.Thread[:], []byte(n.Name))
+	return stored[*structure.Checkpoint](s, structure.KindCheckpoint, keys.TableCheckpoint, n.Thread[:], []byte(n.Name))
 }
 
 // BranchFrom implements judge.View.
 func (s *judgeView) BranchFrom(from judge.Source) (string, error) {
-	return s.nameFrom(tableBranchFrom, from)
+	return s.nameFrom(keys.TableBranchFrom, from)
 }
 
 // CheckpointFrom implements judge.View.
 func (s *judgeView) CheckpointFrom(from judge.Source) (string, error) {
-	return s.nameFrom(tablePointFrom, from)
+	return s.nameFrom(keys.TablePointFrom, from)
 }
 
 func (s *judgeView) nameFrom(table byte, from judge.Source) (string, error) {
-	name, _, err := s.Get(sourceKey(table, from.ID, from.Thread[:]...))
+	name, _, err := s.Get(keys.Source(table, from.ID, from.Thread[:]...))
 	return string(name), err
 }
 
 // Block implements judge.View.
 func (s *judgeView) Block(id content.ID) (size int64, known bool, err error) {
-	v, ok, err := s.look(tableBlock, id[:hashPrefix])
+	v, ok, err := s.look(keys.TableBlock, id[:keys.HashPrefix])
 	if err != nil || !ok {
 		return 0, false, err
 	}
-	p, err := readPlace(v)
-	return p.size, err == nil, err
+	p, err := keys.ReadPlace(v)
+	return p.Size, err == nil, err
 }
 
 // Erased implements judge.View.
 func (s *judgeView) Erased(id content.ID) (bool, error) {
-	if s.engine.counts.erased == 0 {
+	if s.engine.counts.Erased == 0 {
 		return false, nil
 	}
-	return s.has(tableErased, id[:])
+	return s.has(keys.TableErased, id[:])
 }
 
 // HasChunk implements judge.View.
-func (s *judgeView) HasChunk(k content.Key) (bool, error) { return s.has(tableChunk, k[:hashPrefix]) }
+func (s *judgeView) HasChunk(k content.Key) (bool, error) {
+	return s.has(keys.TableChunk, k[:keys.HashPrefix])
+}
 
 // Chunks implements judge.View.
 func (s *judgeView) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {

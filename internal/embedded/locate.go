@@ -4,30 +4,28 @@ import (
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// commitEvery is how often a commit's position is kept, to find others from.
-const commitEvery = 256
-
 // locate adds the entries that say where things are, now that the frame is
 // written at f with its records at the offsets.
 func (b *builder) locate(f journal.Frame, offsets []int) {
 	b.below = b.engine.below.Load()
-	if b.packed = f.Position.Segment <= b.below.last; b.number%commitEvery == 1 && !b.packed {
-		k, start := b.slab.key(tableCommit, be64(b.number)), b.slab.begin()
-		b.slab.buf = appendPosition(b.slab.buf, f.Position)
+	if b.packed = f.Position.Segment <= b.below.last; b.number%keys.CommitEvery == 1 && !b.packed {
+		k, start := b.slab.key(keys.TableCommit, keys.Uint64(b.number)), b.slab.begin()
+		b.slab.buf = keys.AppendPosition(b.slab.buf, f.Position)
 		b.put(k, b.slab.end(start))
 	}
 	for id, is := range b.Blocks.All() {
 		at := f.PayloadOffset + int64(offsets[is.Record])
-		b.object(b.slab.key(tableBlock, id[:hashPrefix]), place{frame: f.Position, record: at, size: is.Size})
+		b.object(b.slab.key(keys.TableBlock, id[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: is.Size})
 	}
 	for k, is := range b.Chunks.All() {
 		at := f.PayloadOffset + int64(offsets[is.Record])
-		b.object(b.slab.key(tableChunk, k[:hashPrefix]), place{frame: f.Position, record: at, size: int64(len(is.Bytes))})
+		b.object(b.slab.key(keys.TableChunk, k[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: int64(len(is.Bytes))})
 	}
 	usages := uint32(0)
 	for _, s := range b.Spans.All() {
@@ -36,24 +34,24 @@ func (b *builder) locate(f journal.Frame, offsets []int) {
 	}
 }
 
-func (b *builder) object(k []byte, p place) {
-	if b.packed && p.size <= content.InlineLimit {
+func (b *builder) object(k []byte, p keys.Place) {
+	if b.packed && p.Size <= content.InlineLimit {
 		b.below.places.set(contentStart(k), foundPlace{p, b.number})
 		return
 	}
 	start := b.slab.begin()
-	b.slab.buf = p.append(b.slab.buf)
+	b.slab.buf = p.Append(b.slab.buf)
 	b.put(k, b.slab.end(start))
 }
 
 // span adds the entries of a span that has so many usages before it in the commit.
 func (b *builder) span(s judge.Span, frame journal.Position, usages uint32) {
-	if !b.packed || s.Ref.Seq%digestEvery == 0 {
+	if !b.packed || s.Ref.Seq%keys.DigestEvery == 0 {
 		b.spanPlace(s, frame)
 	}
 	if !s.Set.IsZero() {
-		k, start := b.slab.key(tableAlternative, s.Set[:], be64(b.number), be64(uint64(s.Record))), b.slab.begin()
-		b.slab.buf = appendRef(b.slab.buf, s.Ref)
+		k, start := b.slab.key(keys.TableAlternative, s.Set[:], keys.Uint64(b.number), keys.Uint64(uint64(s.Record))), b.slab.begin()
+		b.slab.buf = keys.AppendRef(b.slab.buf, s.Ref)
 		b.put(k, b.slab.end(start))
 	}
 	for i := range s.Usages {
@@ -72,13 +70,13 @@ func (b *builder) span(s judge.Span, frame journal.Position, usages uint32) {
 
 func (b *builder) spanPlace(s judge.Span, frame journal.Position) {
 	start := b.slab.begin()
-	b.slab.buf = append(b.slab.buf, tableSpan)
+	b.slab.buf = append(b.slab.buf, keys.TableSpan)
 	b.slab.buf = append(b.slab.buf, s.Ref.Run[:]...)
 	b.slab.buf = binary.BigEndian.AppendUint64(b.slab.buf, s.Ref.Seq)
 	k := b.slab.end(start)
 	start = b.slab.begin()
-	b.slab.buf = appendPosition(b.slab.buf, frame)
-	if s.Ref.Seq%digestEvery == 0 {
+	b.slab.buf = keys.AppendPosition(b.slab.buf, frame)
+	if s.Ref.Seq%keys.DigestEvery == 0 {
 		b.slab.buf = append(b.slab.buf, s.Digest[:]...)
 	}
 	b.put(k, b.slab.end(start))
@@ -87,8 +85,8 @@ func (b *builder) spanPlace(s judge.Span, frame journal.Position) {
 // usage adds the entry of a usage, by the commit that it came with and its place
 // among the usages there.
 func (b *builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
-	k := b.slab.key(tableUsage, id[:hashPrefix], be64(commit), binary.BigEndian.AppendUint32(nil, place))
+	k := b.slab.key(keys.TableUsage, id[:keys.HashPrefix], keys.Uint64(commit), binary.BigEndian.AppendUint32(nil, place))
 	start := b.slab.begin()
-	b.slab.buf = binary.AppendUvarint(appendRef(b.slab.buf, u.Span), uint64(u.Index))
+	b.slab.buf = binary.AppendUvarint(keys.AppendRef(b.slab.buf, u.Span), uint64(u.Index))
 	b.put(k, b.slab.end(start))
 }

@@ -3,45 +3,15 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"iter"
 	"slices"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// Keys of named values end with the commit, the latest first. Names and keys of values
-// have no NUL, so one ends them and they sort as they should.
-
-// ownerPrefix begins the keys of the values of an owner.
-func ownerPrefix(o structure.Owner) []byte {
-	k := make([]byte, 0, 64)
-	k = append(k, tableValue, byte(o.Scope))
-	switch o.Scope {
-	case structure.ApplicationScope, structure.UserScope:
-		k = append(append(k, o.Name...), 0)
-	case structure.ThreadScope:
-		k = append(k, o.Thread[:]...)
-	case structure.ContextScope:
-		k = append(k, o.Context[:]...)
-	}
-	return k
-}
-
-// historyPrefix begins the keys of what was said of a value.
-func historyPrefix(key structure.ValueKey) []byte {
-	return append(append(ownerPrefix(key.Owner), key.Key...), 0)
-}
-
-func valueKey(key structure.ValueKey, commit uint64) []byte {
-	return binary.BigEndian.AppendUint64(historyPrefix(key), ^commit)
-}
-
-// valueCommit returns the commit of a key of the table.
-func valueCommit(k []byte) uint64 { return ^be64value(k[len(k)-8:]) }
 
 // scanner reads ranges of the index: the engine's own, or as of a commit.
 type scanner interface {
@@ -51,22 +21,22 @@ type scanner interface {
 // latestValue returns the number of the commit that set or deleted a value last, 0 if none
 // did, and the record.
 func latestValue(state scanner, key structure.ValueKey) (commit uint64, record []byte, err error) {
-	prefix := historyPrefix(key)
-	for e, err := range state.Scan(prefix, prefixEnd(prefix)) {
+	prefix := keys.History(key)
+	for e, err := range state.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return 0, nil, err
 		}
-		return valueCommit(e.Key), e.Value, nil
+		return keys.ValueCommit(e.Key), e.Value, nil
 	}
 	return 0, nil, nil
 }
 
 func readValue(e index.Entry) (backend.Value, error) {
-	v, err := decodeRecord[*structure.Value](structure.KindValue, e.Value, "")
+	v, err := keys.Record[*structure.Value](structure.KindValue, e.Value, "")
 	if err != nil {
 		return backend.Value{}, err
 	}
-	return backend.Value{Value: *v, Commit: valueCommit(e.Key)}, nil
+	return backend.Value{Value: *v, Commit: keys.ValueCommit(e.Key)}, nil
 }
 
 // Value implements backend.Reader.
@@ -83,7 +53,7 @@ func (v view) Value(_ context.Context, key structure.ValueKey) (backend.Value, e
 	if err != nil {
 		return backend.Value{}, err
 	}
-	return readValue(index.Entry{Key: valueKey(key, commit), Value: record})
+	return readValue(index.Entry{Key: keys.Value(key, commit), Value: record})
 }
 
 // Values implements backend.Reader.
@@ -92,15 +62,15 @@ func (v view) Values(ctx context.Context, owner structure.Owner, prefix, after s
 		if !owner.Valid() || strings.IndexByte(prefix, 0) >= 0 {
 			return // no key begins so
 		}
-		from := append(ownerPrefix(owner), prefix...)
-		to := prefixEnd(from)
+		from := append(keys.Owner(owner), prefix...)
+		to := keys.PrefixEnd(from)
 		if after, _, _ = strings.Cut(after, "\x00"); after != "" {
-			behind := prefixEnd(historyPrefix(structure.ValueKey{Owner: owner, Key: after}))
+			behind := keys.PrefixEnd(keys.History(structure.ValueKey{Owner: owner, Key: after}))
 			from = slices.MaxFunc([][]byte{from, behind}, bytes.Compare)
 		}
 		v.skipping(ctx, from, to, func(e index.Entry) ([]byte, bool) {
 			is, err := readValue(e)
-			return prefixEnd(e.Key[:len(e.Key)-8]), yield(is, err) && err == nil
+			return keys.PrefixEnd(e.Key[:len(e.Key)-8]), yield(is, err) && err == nil
 		}, func(err error) { yield(backend.Value{}, err) })
 	}
 }
@@ -130,7 +100,7 @@ func (v view) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq
 		if !key.Owner.Valid() {
 			return
 		}
-		for e, err := range v.entries(ctx, historyPrefix(key)) {
+		for e, err := range v.entries(ctx, keys.History(key)) {
 			var was backend.Value
 			if err == nil {
 				was, err = readValue(e)
@@ -148,14 +118,14 @@ func (v view) ValueOwners(ctx context.Context, scope structure.Scope, after stri
 		if scope != structure.ApplicationScope && scope != structure.UserScope {
 			return
 		}
-		from := []byte{tableValue, byte(scope)}
-		to := prefixEnd(from)
+		from := []byte{keys.TableValue, byte(scope)}
+		to := keys.PrefixEnd(from)
 		if after, _, _ = strings.Cut(after, "\x00"); after != "" {
-			from = prefixEnd(ownerPrefix(structure.Owner{Scope: scope, Name: after}))
+			from = keys.PrefixEnd(keys.Owner(structure.Owner{Scope: scope, Name: after}))
 		}
 		v.skipping(ctx, from, to, func(e index.Entry) ([]byte, bool) {
 			name := string(e.Key[2 : 2+bytes.IndexByte(e.Key[2:], 0)])
-			return prefixEnd(ownerPrefix(structure.Owner{Scope: scope, Name: name})), yield(name, nil)
+			return keys.PrefixEnd(keys.Owner(structure.Owner{Scope: scope, Name: name})), yield(name, nil)
 		}, func(err error) { yield("", err) })
 	}
 }
@@ -171,7 +141,7 @@ func (b *builder) values() error {
 		b.batch = append(b.batch, gone...)
 	}
 	for key, v := range b.Values.All() {
-		b.putRecord(valueKey(key, b.number), v)
+		b.putRecord(keys.Value(key, b.number), v)
 	}
 	return nil
 }

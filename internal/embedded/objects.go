@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -29,7 +30,7 @@ func (v view) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block,
 
 // block reads a block where its record stands and checks it against its id.
 func (v view) block(r *journal.Reader, id content.ID) (*structure.Block, error) {
-	object, p, ok, err := v.index.object(r, blockKey(id))
+	object, p, ok, err := v.index.object(r, keys.Block(id))
 	if err == nil && !ok {
 		return nil, &backend.SubjectError{Subject: "block", ID: id.String(), Err: backend.ErrNotFound}
 	}
@@ -50,7 +51,7 @@ func (v view) block(r *journal.Reader, id content.ID) (*structure.Block, error) 
 
 // description returns what is left of a block that was erased.
 func (v view) description(id content.ID) (*structure.Block, error) {
-	object, p, ok, err := v.index.object(v.newReader(), blockKey(id))
+	object, p, ok, err := v.index.object(v.newReader(), keys.Block(id))
 	if err != nil {
 		return nil, fmt.Errorf("block %v: %w", id, err)
 	}
@@ -81,7 +82,7 @@ func (v view) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) 
 }
 
 func (v view) chunk(r *journal.Reader, k content.Key) ([]byte, error) {
-	object, p, ok, err := v.index.object(r, chunkKey(k))
+	object, p, ok, err := v.index.object(r, keys.Chunk(k))
 	if err != nil {
 		return nil, fmt.Errorf("chunk %v: %w", k, err)
 	}
@@ -97,15 +98,15 @@ func (v view) chunk(r *journal.Reader, k content.Key) ([]byte, error) {
 
 // readObject reads the record that an index value points at. The caller compares
 // what it finds with what it wanted.
-func readObject(r *journal.Reader, value []byte) (structure.Record, place, error) {
-	p, err := readPlace(value)
+func readObject(r *journal.Reader, value []byte) (structure.Record, keys.Place, error) {
+	p, err := keys.ReadPlace(value)
 	if err != nil {
 		return nil, p, err
 	}
-	object, err := r.Object(p.frame, p.record, p.size)
+	object, err := r.Object(p.Frame, p.Record, p.Size)
 	return object, p, err
 }
 
-func (e *Engine) corrupt(p place, what string) error {
-	return &backend.CorruptError{File: e.journal.SegmentName(p.frame.Segment), Offset: p.record, What: what}
+func (e *Engine) corrupt(p keys.Place, what string) error {
+	return &backend.CorruptError{File: e.journal.SegmentName(p.Frame.Segment), Offset: p.Record, What: what}
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -122,7 +123,7 @@ func (v view) requireSpan(r structure.SpanRef) error {
 	if r.IsZero() {
 		return nil
 	}
-	_, ok, err := v.index.Get(spanKey(r))
+	_, ok, err := v.index.Get(keys.Span(r))
 	if err == nil && !ok {
 		err = &backend.SubjectError{Subject: "span", ID: r.String(), Err: backend.ErrNotFound}
 	}
@@ -133,7 +134,7 @@ func (v view) runs() structure.RunLookup {
 	return func(id structure.RunID) (structure.RunInfo, error) { return readRunInfo(v.index, id) }
 }
 
-func (v view) anyErased() bool { return countersOf(v.index.State().Counts).erased > 0 }
+func (v view) anyErased() bool { return keys.CountersOf(v.index.State().Counts).Erased > 0 }
 
 // Digest implements backend.Reader.
 func (v view) Digest(_ context.Context, r structure.SpanRef) (structure.Digest, error) {
@@ -165,7 +166,7 @@ func (v view) computeDigest(r structure.SpanRef) (structure.Digest, error) {
 		return structure.Digest{}, nil
 	}
 	var d structure.Digest
-	first := r.Seq - r.Seq%digestEvery
+	first := r.Seq - r.Seq%keys.DigestEvery
 	if first == 0 {
 		run, err := readRunInfo(v.index, r.Run)
 		if err != nil {
@@ -173,15 +174,15 @@ func (v view) computeDigest(r structure.SpanRef) (structure.Digest, error) {
 		}
 		d = run.Digest
 	} else {
-		value, ok, err := v.index.Get(spanKey(structure.SpanRef{Run: r.Run, Seq: first}))
+		value, ok, err := v.index.Get(keys.Span(structure.SpanRef{Run: r.Run, Seq: first}))
 		if err != nil {
 			return d, err
 		}
-		p, err := readSpanPlace(value)
+		p, err := keys.ReadSpanPlace(value)
 		if !ok || err != nil {
 			return d, v.missingSpan(structure.SpanRef{Run: r.Run, Seq: first})
 		}
-		d = p.digest
+		d = p.Digest
 	}
 	if first == r.Seq {
 		return d, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -47,7 +48,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		barrier.passed(c)
 		barrier.said(b.Effects)
 	}
-	e.counts = e.counts.plus(&b.Counts)
+	e.counts = e.counts.Plus(&b.Counts)
 	id, since := e.identify(b, f)
 	var later index.Maker
 	if b.later != nil {
@@ -57,7 +58,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	e.current.mu.Lock()
 	many := e.index.ApplyMade(index.State{
 		Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
-		Counts: e.counts.values(),
+		Counts: e.counts.Values(),
 	}, b.batch, later)
 	e.current.take(b.Effects, (*backend.Context)(b.later))
 	e.current.mu.Unlock()
@@ -97,11 +98,11 @@ func (s *stock) HasBlock(id content.ID) (bool, error) {
 	if e.filter.lacksContent(id[:]) {
 		return false, nil
 	}
-	_, ok, err := e.known(blockKey(id))
+	_, ok, err := e.known(keys.Block(id))
 	if err != nil || !ok {
 		return ok, err
 	}
-	_, erased, err := e.index.Get(key(tableErased, id[:]))
+	_, erased, err := e.index.Get(keys.Of(keys.TableErased, id[:]))
 	return ok && !erased, err
 }
 
@@ -111,6 +112,6 @@ func (s *stock) HasChunk(k content.Key) (bool, error) {
 	if e.filter.lacksContent(k[:]) {
 		return false, nil
 	}
-	_, ok, err := e.known(chunkKey(k))
+	_, ok, err := e.known(keys.Chunk(k))
 	return ok, err
 }

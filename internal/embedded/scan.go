@@ -1,13 +1,14 @@
 package embedded
 
 import (
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // readContext returns a context with its tip as the state has it.
 func readContext(state kv, id structure.ContextID) (backend.Context, error) {
-	v, ok, err := state.Get(key(tableContext, id[:]))
+	v, ok, err := state.Get(keys.Of(keys.TableContext, id[:]))
 	if err != nil {
 		return backend.Context{}, err
 	}
@@ -20,22 +21,22 @@ func readContext(state kv, id structure.ContextID) (backend.Context, error) {
 // contextOf returns a context, given its value: as it was stated, and where it
 // stands since.
 func contextOf(state kv, id structure.ContextID, value []byte) (c backend.Context, err error) {
-	v := varints{rest: value}
-	c.Moved, c.MovedAt = v.next(), int64(v.next())
-	if err := v.err(); err != nil {
+	v := keys.Varints{Rest: value}
+	c.Moved, c.MovedAt = v.Next(), int64(v.Next())
+	if err := v.Err(); err != nil {
 		return c, err
 	}
-	r, err := decodeRecord[*structure.Context](structure.KindContext, v.rest, id.String())
+	r, err := keys.Record[*structure.Context](structure.KindContext, v.Rest, id.String())
 	if err != nil {
 		return c, err
 	}
 	c.Context = *r
-	moved, ok, err := state.Get(key(tableTip, id[:]))
+	moved, ok, err := state.Get(keys.Of(keys.TableTip, id[:]))
 	if err != nil {
 		return c, err
 	}
 	if ok {
-		is, err := readTip(moved)
+		is, err := keys.ReadTip(moved)
 		if err != nil {
 			return c, err
 		}
@@ -45,12 +46,22 @@ func contextOf(state kv, id structure.ContextID, value []byte) (c backend.Contex
 }
 
 func readRunInfo(state kv, id structure.RunID) (structure.RunInfo, error) {
-	v, ok, err := state.Get(key(tableRun, id[:]))
+	v, ok, err := state.Get(keys.Of(keys.TableRun, id[:]))
 	if err != nil {
 		return structure.RunInfo{}, err
 	}
 	if !ok {
 		return structure.RunInfo{}, &backend.SubjectError{Subject: "run", ID: id.String(), Err: backend.ErrNotFound}
 	}
-	return readRun(id, v)
+	return keys.ReadRun(id, v)
 }
+
+// kv is how the index is read, with the packs below it.
+type kv interface {
+	Get(key []byte) ([]byte, bool, error)
+}
+
+var (
+	_ kv = (*judgeView)(nil)
+	_ kv = (*catalog)(nil)
+)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -131,7 +132,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 	if len(s.applied) > 1 {
 		maps.DeleteFunc(s.applied, func(other, _ uint64) bool { return s.highest-other >= backend.OnceWindow })
 	}
-	put(key(tableOnce, id[:]), s.encode())
+	put(keys.Of(keys.TableOnce, id[:]), s.encode())
 	if len(x.known) > mostSessions {
 		oldest := s
 		for _, other := range x.known {
@@ -147,7 +148,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 // putHorizon writes the horizon if the index has an older one.
 func (x *sessions) putHorizon(put func(key, value []byte)) {
 	if x.changed {
-		put(key(tableOnce), binary.AppendUvarint(nil, x.horizon))
+		put(keys.Of(keys.TableOnce), binary.AppendUvarint(nil, x.horizon))
 		x.changed = false
 	}
 }
@@ -159,7 +160,7 @@ func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
 	if x.horizon < s.first {
 		x.horizon, x.changed = s.first, true
 	}
-	put(key(tableOnce, id[:]), nil)
+	put(keys.Of(keys.TableOnce, id[:]), nil)
 }
 
 // encode returns the session's entry in the index.
@@ -181,16 +182,16 @@ func (s *session) encode() []byte {
 }
 
 func decodeSession(id [16]byte, b []byte) (*session, error) {
-	v := varints{rest: b}
-	head := v.next()
+	v := keys.Varints{Rest: b}
+	head := v.Next()
 	s := &session{id: id, whole: head&1 != 0, first: head >> 1, applied: make(map[uint64]uint64)}
-	s.last = s.first + v.next()
-	s.sequence = v.next()
-	for v.err() == nil && len(v.rest) > 0 {
-		s.highest += v.next()
-		s.applied[s.highest] = s.first + v.next()
+	s.last = s.first + v.Next()
+	s.sequence = v.Next()
+	for v.Err() == nil && len(v.Rest) > 0 {
+		s.highest += v.Next()
+		s.applied[s.highest] = s.first + v.Next()
 	}
-	return s, v.err()
+	return s, v.Err()
 }
 
 // loadSessions reads the sessions from the index. Those that cannot be read are forgotten.
@@ -198,14 +199,14 @@ func (e *Engine) loadSessions(state index.State) error {
 	e.sessions = newSessions()
 	s := e.index.Snapshot()
 	defer s.Close()
-	for entry, err := range s.Scan(key(tableOnce), prefixEnd(key(tableOnce))) {
+	for entry, err := range s.Scan(keys.Of(keys.TableOnce), keys.PrefixEnd(keys.Of(keys.TableOnce))) {
 		if err != nil {
 			return err
 		}
 		if len(entry.Key) == 1 {
-			v := varints{rest: entry.Value}
-			e.sessions.horizon = max(e.sessions.horizon, v.next())
-			err = v.err()
+			v := keys.Varints{Rest: entry.Value}
+			e.sessions.horizon = max(e.sessions.horizon, v.Next())
+			err = v.Err()
 		} else if len(entry.Key) == 17 {
 			var one *session
 			id := [16]byte(entry.Key[1:])
@@ -226,7 +227,7 @@ func (e *Engine) saveHorizon(batch []index.Entry) {
 	e.sessions.putHorizon(func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
 	if len(batch) > 0 {
 		state := e.index.State()
-		state.Counts = e.counts.values()
+		state.Counts = e.counts.Values()
 		e.index.Apply(state, batch)
 	}
 }

@@ -3,98 +3,32 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"iter"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
-	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// sourceKey is the key under which the name of a branch or checkpoint is found by its source
-// id and thread. Without a thread it is the prefix of the keys for all threads.
-func sourceKey(table byte, sourceID string, thread ...byte) []byte {
-	sum := sha256.Sum256([]byte(sourceID))
-	return key(table, sum[:hashPrefix], thread)
-}
-
-const (
-	// sourcePrefix is the number of bytes of the hash of a source id that begin a lookup key.
-	// The rest of the key tells source ids apart that share them.
-	sourcePrefix = 8
-	homeKeySize  = 1 + sourcePrefix + hashPrefix
-)
-
-// lookupPrefix is the prefix of the keys of the usages that have a source id, in all homes.
-func lookupPrefix(sourceID string) []byte {
-	sum := sha256.Sum256([]byte(sourceID))
-	k := make([]byte, 0, homeKeySize+9)
-	return append(append(k, tableLookup), sum[:sourcePrefix]...)
-}
-
-// homeKey is the prefix of the keys of the usages that have a source id in a home. It is the
-// key of lookup 1. Greater lookups follow, the greatest first.
-func homeKey(home structure.Home, sourceID string) []byte {
-	k := lookupPrefix(sourceID)
-	of := make([]byte, 0, 128)
-	of = append(of, home.Thread[:]...)
-	of = binary.BigEndian.AppendUint64(of, home.Incarnation)
-	of = append(of, sourceID...)
-	sum := sha256.Sum256(of)
-	return append(k, sum[:hashPrefix]...)
-}
-
-// lookupKey is the key of a lookup.
-func lookupKey(l judge.Lookup) []byte { return appendNumber(homeKey(l.Home, l.SourceID), l.Number) }
-
-// smallNumber is the greatest number that takes one byte in a key.
-const smallNumber = 240
-
-// appendNumber appends a number so that greater numbers sort first. 1 takes no bytes.
-func appendNumber(k []byte, number uint64) []byte {
-	switch {
-	case number <= 1:
-		return k
-	case number <= smallNumber:
-		return append(k, 0xff-byte(number))
-	}
-	return binary.BigEndian.AppendUint64(append(k, 0), ^number)
-}
-
-// numberOf is the inverse of appendNumber. It returns 0 for bytes that appendNumber does
-// not write.
-func numberOf(b []byte) uint64 {
-	switch len(b) {
-	case 0:
-		return 1
-	case 1:
-		return uint64(0xff - b[0])
-	case 9:
-		return ^binary.BigEndian.Uint64(b[1:])
-	}
-	return 0
-}
-
 // BranchesBySource implements backend.Reader.
 func (v view) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return bySource(ctx, v, tableBranchFrom, sourceID, thread, v.Branch)
+	return bySource(ctx, v, keys.TableBranchFrom, sourceID, thread, v.Branch)
 }
 
 // CheckpointsBySource implements backend.Reader.
 func (v view) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return bySource(ctx, v, tablePointFrom, sourceID, thread, v.Checkpoint)
+	return bySource(ctx, v, keys.TablePointFrom, sourceID, thread, v.Checkpoint)
 }
 
 // bySource yields the branches or checkpoints that have a source id in a thread, or in all
 // threads.
 func bySource[R any](ctx context.Context, v view, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
-	all := sourceKey(table, sourceID)
+	all := keys.Source(table, sourceID)
 	prefix := all
 	if !thread.IsZero() {
-		prefix = sourceKey(table, sourceID, thread[:]...)
+		prefix = keys.Source(table, sourceID, thread[:]...)
 	}
 	return readings(v.entries(ctx, prefix), func(e index.Entry) (R, error) {
 		return named(ctx, structure.ThreadID(e.Key[len(all):]), string(e.Value))
@@ -103,11 +37,11 @@ func bySource[R any](ctx context.Context, v view, table byte, sourceID string, t
 
 // homeOf returns the current home of a thread, if there is such a thread.
 func homeOf(state kv, id structure.ThreadID) (structure.Home, bool, error) {
-	v, ok, err := state.Get(key(tableThread, id[:]))
+	v, ok, err := state.Get(keys.Of(keys.TableThread, id[:]))
 	if err != nil || !ok {
 		return structure.Home{}, false, err
 	}
-	t, err := decodeRecord[*structure.Thread](structure.KindThread, v, "")
+	t, err := keys.Record[*structure.Thread](structure.KindThread, v, "")
 	if err != nil {
 		return structure.Home{}, false, err
 	}
@@ -153,21 +87,21 @@ func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 
 // everywhere finds those of all threads, one home after another.
 func (f *finder) everywhere(after backend.Found) error {
-	prefix := lookupPrefix(f.sourceID)
+	prefix := keys.Lookups(f.sourceID)
 	from := prefix
 	if after.Lookup != 0 {
-		from = homeKey(after.Home, f.sourceID)
+		from = keys.LookupsIn(after.Home, f.sourceID)
 	}
 	for from != nil && !f.done {
-		e, ok, err := f.first(from, prefixEnd(prefix))
+		e, ok, err := f.first(from, keys.PrefixEnd(prefix))
 		if err != nil || !ok {
 			return err
 		}
-		at := e.Key[:min(homeKeySize, len(e.Key))]
+		at := e.Key[:min(keys.LookupsInSize, len(e.Key))]
 		if err := f.entry(at, e.Value, after); err != nil {
 			return err
 		}
-		from = prefixEnd(at)
+		from = keys.PrefixEnd(at)
 	}
 	return nil
 }
@@ -186,13 +120,13 @@ func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
 // entry finds those of a home, given the prefix of its keys and the value of one of them.
 // Another source id can share the prefix.
 func (f *finder) entry(at, value []byte, after backend.Found) error {
-	values := varints{rest: value}
-	ref := readRef(&values)
-	if err := values.err(); err != nil {
+	values := keys.Varints{Rest: value}
+	ref := keys.ReadRef(&values)
+	if err := values.Err(); err != nil {
 		return err
 	}
 	run, err := readRunInfo(f.view.index, ref.Run)
-	if err != nil || !bytes.Equal(at, homeKey(run.Home, f.sourceID)) {
+	if err != nil || !bytes.Equal(at, keys.LookupsIn(run.Home, f.sourceID)) {
 		return err
 	}
 	is, ok, err := homeOf(f.view.index, run.Home.Thread)
@@ -210,14 +144,14 @@ func (f *finder) home(is structure.Home, after backend.Found) error {
 	if after.Lookup == 1 {
 		return nil
 	}
-	prefix := homeKey(is, f.sourceID)
+	prefix := keys.LookupsIn(is, f.sourceID)
 	behind := prefix
 	if after.Lookup != 0 {
-		behind = appendNumber(bytes.Clone(prefix), after.Lookup)
+		behind = keys.AppendNumber(bytes.Clone(prefix), after.Lookup)
 	}
 	for e, err := range f.view.entriesAfter(f.ctx, prefix, behind) {
 		if err == nil {
-			err = f.found(is, numberOf(e.Key[len(prefix):]), e.Value)
+			err = f.found(is, keys.NumberOf(e.Key[len(prefix):]), e.Value)
 		}
 		if err != nil || f.done {
 			return err
@@ -231,9 +165,9 @@ func (f *finder) home(is structure.Home, after backend.Found) error {
 }
 
 func (f *finder) found(is structure.Home, number uint64, value []byte) error {
-	values := varints{rest: value}
-	found := backend.Found{Home: is, Lookup: number, Span: readRef(&values)}
-	if err := values.err(); err != nil {
+	values := keys.Varints{Rest: value}
+	found := backend.Found{Home: is, Lookup: number, Span: keys.ReadRef(&values)}
+	if err := values.Err(); err != nil {
 		return err
 	}
 	f.done = !f.yield(found, nil)
@@ -250,7 +184,7 @@ func (v view) RunsOf(ctx context.Context, thread structure.ThreadID, after struc
 		if err != nil || !ok {
 			return
 		}
-		prefix := key(tableHome, thread[:])
+		prefix := keys.Of(keys.TableHome, thread[:])
 		for r, err := range v.runsUnder(ctx, prefix, slices.Concat(prefix, after[:])) {
 			if err == nil && r.Home != is {
 				continue // of an earlier thread of the same id

@@ -1,9 +1,9 @@
 package embedded
 
 import (
-	"encoding/binary"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -204,7 +204,7 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 	if s.packed.Has(ref.Seq) {
 		return s.packed.Position(ref.Seq)
 	}
-	key := spanKey(ref)
+	key := keys.Span(ref)
 	if !near {
 		s.cursor = nil
 		value, ok, err := s.view.index.Snapshot.Get(key)
@@ -214,7 +214,7 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 		return s.place(ref, value, ok)
 	}
 	if s.cursor == nil {
-		s.cursor, s.ahead = s.view.index.Cursor(key, prefixEnd(key[:len(key)-8])), index.Entry{}
+		s.cursor, s.ahead = s.view.index.Cursor(key, keys.PrefixEnd(key[:len(key)-8])), index.Entry{}
 	} else {
 		s.cursor.Skip(key)
 	}
@@ -233,8 +233,8 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 // place reads what the index has for a span, or looks into the packs below it.
 func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journal.Position, error) {
 	if ok {
-		p, err := readSpanPlace(value)
-		return p.frame, err
+		p, err := keys.ReadSpanPlace(value)
+		return p.Frame, err
 	}
 	c := s.view.index
 	found, err := c.below.spansAt(c.engine, c.files, ref, c.after())
@@ -248,5 +248,3 @@ func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journa
 	}
 	return found.Position(ref.Seq)
 }
-
-func be64value(b []byte) uint64 { return binary.BigEndian.Uint64(b) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -46,7 +47,7 @@ type lister struct {
 	work  int  // how many places were sought and threads read
 
 	first orderBound
-	lists [][]orderFilter // a thread must be in one list of each element
+	lists [][]keys.OrderFilter // a thread must be in one list of each element
 
 	changed map[structure.ThreadID]struct{} // since the last fold
 	recent  []backend.ThreadListing         // those of them that are still to be listed, in order
@@ -67,7 +68,7 @@ func (l *lister) list() error {
 	for _, by := range []struct {
 		table byte
 		text  string
-	}{{tableFrom, l.q.SourcePrefix}, {tableTitle, backend.FoldCase(l.q.TitlePrefix)}} {
+	}{{keys.TableFrom, l.q.SourcePrefix}, {keys.TableTitle, backend.FoldCase(l.q.TitlePrefix)}} {
 		if by.text == "" {
 			continue
 		}
@@ -130,14 +131,14 @@ func (l *lister) begin() {
 		l.first = orderBound{q.After, true}
 	}
 	if q.User != nil && *q.User != "" {
-		l.lists = append(l.lists, []orderFilter{userFilter(*q.User)})
+		l.lists = append(l.lists, []keys.OrderFilter{keys.UserFilter(*q.User)})
 	}
 	for _, m := range q.Metadata {
 		s, _ := m.Scalar()
-		l.lists = append(l.lists, []orderFilter{scalarFilter(s), filterMore})
+		l.lists = append(l.lists, []keys.OrderFilter{keys.ScalarFilter(s), keys.FilterMore})
 	}
 	if len(l.lists) == 0 {
-		l.lists = [][]orderFilter{{filterAll}}
+		l.lists = [][]keys.OrderFilter{{keys.FilterAll}}
 	}
 }
 
@@ -177,28 +178,28 @@ func (l *lister) next(from orderBound) (at backend.PageToken, ok bool, err error
 }
 
 // seek returns the first place from a bound on that is in one of some lists.
-func (l *lister) seek(lists []orderFilter, from orderBound) (first backend.PageToken, found bool, err error) {
+func (l *lister) seek(lists []keys.OrderFilter, from orderBound) (first backend.PageToken, found bool, err error) {
 	for _, f := range lists {
 		l.work++
-		k := orderKey(f, from.at)
+		k := keys.Order(f, from.at)
 		var e index.Entry
 		var ok bool
 		if l.q.Oldest {
 			if from.behind {
 				k = append(k, 0)
 			}
-			to := prefixEnd(key(tableOrder, f[:]))
+			to := keys.PrefixEnd(keys.Of(keys.TableOrder, f[:]))
 			if !l.q.To.IsZero() {
-				to = append(orderKey(f, backend.PageToken{Updated: backend.OrderTime(l.q.To), Thread: lastThread}), 0)
+				to = append(keys.Order(f, backend.PageToken{Updated: backend.OrderTime(l.q.To), Thread: lastThread}), 0)
 			}
 			e, ok, err = l.index.FirstDerived(k, to)
 		} else {
 			if !from.behind {
 				k = append(k, 0)
 			}
-			low := key(tableOrder, f[:])
+			low := keys.Of(keys.TableOrder, f[:])
 			if !l.q.From.IsZero() {
-				low = orderKey(f, backend.PageToken{Updated: backend.OrderTime(l.q.From)})
+				low = keys.Order(f, backend.PageToken{Updated: backend.OrderTime(l.q.From)})
 			}
 			e, ok, err = l.index.LastDerived(low, k)
 		}
@@ -208,7 +209,7 @@ func (l *lister) seek(lists []orderFilter, from orderBound) (first backend.PageT
 		if !ok {
 			continue
 		}
-		if at := orderPlace(e.Key); !found || l.before(at, first) {
+		if at := keys.OrderPlace(e.Key); !found || l.before(at, first) {
 			first, found = at, true
 		}
 	}
@@ -239,7 +240,7 @@ func (l *lister) recentlyChanged() error {
 func (l *lister) byText(table byte, text string) (few bool, err error) {
 	n := 0
 	var ids []structure.ThreadID
-	for e, err := range l.entries(l.ctx, textPrefix(table, text)) {
+	for e, err := range l.entries(l.ctx, keys.TextPrefix(table, text)) {
 		if err != nil {
 			return false, err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -78,17 +79,7 @@ func record[R structure.Record](state kv, k []byte, kind structure.Kind, id stri
 	if !ok {
 		return none, &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrNotFound}
 	}
-	return decodeRecord[R](kind, b, id)
-}
-
-// decodeRecord returns a record that shares no memory with the index.
-func decodeRecord[R structure.Record](kind structure.Kind, b []byte, id string) (R, error) {
-	r, err := structure.UnmarshalRecord(kind, bytes.Clone(b))
-	if err != nil {
-		var none R
-		return none, fmt.Errorf("%v %s: %w", kind, id, err)
-	}
-	return r.(R), nil
+	return keys.Record[R](kind, b, id)
 }
 
 // readings yields what is read from entries. An error ends it.
@@ -109,7 +100,7 @@ func readings[R any](entries iter.Seq2[index.Entry, error], read func(index.Entr
 // records yields the records under a prefix whose keys are greater than after.
 func records[R structure.Record](ctx context.Context, v view, prefix, after []byte, kind structure.Kind) iter.Seq2[R, error] {
 	return readings(v.entriesAfter(ctx, prefix, after), func(e index.Entry) (R, error) {
-		return decodeRecord[R](kind, e.Value, "")
+		return keys.Record[R](kind, e.Value, "")
 	})
 }
 
@@ -126,7 +117,7 @@ func (v view) entriesAfter(ctx context.Context, prefix, after []byte) iter.Seq2[
 		from = append(bytes.Clone(after), 0) // the least key that is greater
 	}
 	return func(yield func(index.Entry, error) bool) {
-		for e, err := range v.index.Scan(from, prefixEnd(prefix)) {
+		for e, err := range v.index.Scan(from, keys.PrefixEnd(prefix)) {
 			if err == nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -139,17 +130,17 @@ func (v view) entriesAfter(ctx context.Context, prefix, after []byte) iter.Seq2[
 
 // Thread implements backend.Reader.
 func (v view) Thread(_ context.Context, id structure.ThreadID) (*structure.Thread, error) {
-	return record[*structure.Thread](v.index, key(tableThread, id[:]), structure.KindThread, id.String())
+	return record[*structure.Thread](v.index, keys.Of(keys.TableThread, id[:]), structure.KindThread, id.String())
 }
 
 // Threads implements backend.Reader.
 func (v view) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
-	return records[*structure.Thread](ctx, v, key(tableThread), key(tableThread, after[:]), structure.KindThread)
+	return records[*structure.Thread](ctx, v, keys.Of(keys.TableThread), keys.Of(keys.TableThread, after[:]), structure.KindThread)
 }
 
 // ThreadsEnding implements backend.Reader.
 func (v view) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
-	prefix := key(tableThreadEnd, end[:])
+	prefix := keys.Of(keys.TableThreadEnd, end[:])
 	return readings(v.entries(ctx, prefix), func(e index.Entry) (*structure.Thread, error) {
 		var id structure.ThreadID
 		copy(id[copy(id[:], e.Key[len(prefix):]):], end[:])
@@ -165,19 +156,19 @@ func (v view) Context(_ context.Context, id structure.ContextID) (backend.Contex
 // Contexts implements backend.Reader.
 func (v view) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	if thread.IsZero() {
-		return v.contexts(ctx, key(tableContext), after)
+		return v.contexts(ctx, keys.Of(keys.TableContext), after)
 	}
-	return v.contexts(ctx, key(tableMember, thread[:]), after)
+	return v.contexts(ctx, keys.Of(keys.TableMember, thread[:]), after)
 }
 
 // ContextsAlone implements backend.Reader.
 func (v view) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return v.contexts(ctx, key(tableMember, make([]byte, len(structure.ThreadID{}))), after)
+	return v.contexts(ctx, keys.Of(keys.TableMember, make([]byte, len(structure.ThreadID{}))), after)
 }
 
 // Children implements backend.Reader.
 func (v view) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return v.contexts(ctx, key(tableChild, parent[:]), after)
+	return v.contexts(ctx, keys.Of(keys.TableChild, parent[:]), after)
 }
 
 // contexts yields the contexts whose ids end the keys under a prefix, after one of them.
@@ -189,17 +180,17 @@ func (v view) contexts(ctx context.Context, prefix []byte, after structure.Conte
 
 // Branch implements backend.Reader.
 func (v view) Branch(_ context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
-	return record[*structure.Branch](v.index, branchKey(thread, name), structure.KindBranch, fmt.Sprintf("%q", name))
+	return record[*structure.Branch](v.index, keys.Branch(thread, name), structure.KindBranch, fmt.Sprintf("%q", name))
 }
 
 // Branches implements backend.Reader.
 func (v view) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
-	return records[*structure.Branch](ctx, v, branchKey(thread, prefix), branchKey(thread, after), structure.KindBranch)
+	return records[*structure.Branch](ctx, v, keys.Branch(thread, prefix), keys.Branch(thread, after), structure.KindBranch)
 }
 
 // BranchesOf implements backend.Reader.
 func (v view) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
-	prefix := namedKey(thread, id, "")
+	prefix := keys.Named(thread, id, "")
 	return readings(v.entries(ctx, prefix), func(e index.Entry) (*structure.Branch, error) {
 		return v.Branch(ctx, thread, string(e.Key[len(prefix):]))
 	})
@@ -207,35 +198,35 @@ func (v view) BranchesOf(ctx context.Context, thread structure.ThreadID, id stru
 
 // Checkpoint implements backend.Reader.
 func (v view) Checkpoint(_ context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
-	return record[*structure.Checkpoint](v.index, checkpointKey(thread, name), structure.KindCheckpoint, fmt.Sprintf("%q", name))
+	return record[*structure.Checkpoint](v.index, keys.Checkpoint(thread, name), structure.KindCheckpoint, fmt.Sprintf("%q", name))
 }
 
 // Checkpoints implements backend.Reader.
 func (v view) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
-	return records[*structure.Checkpoint](ctx, v, key(tableCheckpoint, thread[:]), key(tableCheckpoint, thread[:], []byte(after)), structure.KindCheckpoint)
+	return records[*structure.Checkpoint](ctx, v, keys.Of(keys.TableCheckpoint, thread[:]), keys.Of(keys.TableCheckpoint, thread[:], []byte(after)), structure.KindCheckpoint)
 }
 
 // SpanSet implements backend.Reader.
 func (v view) SpanSet(_ context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
-	return record[*structure.SpanSet](v.index, key(tableSpanSet, id[:]), structure.KindSpanSet, id.String())
+	return record[*structure.SpanSet](v.index, keys.Of(keys.TableSpanSet, id[:]), structure.KindSpanSet, id.String())
 }
 
 // Alternatives implements backend.Reader.
 func (v view) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
-	return readings(v.entries(ctx, key(tableAlternative, id[:])), func(e index.Entry) (structure.SpanRef, error) {
-		values := varints{rest: e.Value}
-		return readRef(&values), values.err()
+	return readings(v.entries(ctx, keys.Of(keys.TableAlternative, id[:])), func(e index.Entry) (structure.SpanRef, error) {
+		values := keys.Varints{Rest: e.Value}
+		return keys.ReadRef(&values), values.Err()
 	})
 }
 
 // Summaries implements backend.Reader.
 func (v view) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
-	return records[*structure.Summary](ctx, v, key(tableSummary, id[:]), nil, structure.KindSummary)
+	return records[*structure.Summary](ctx, v, keys.Of(keys.TableSummary, id[:]), nil, structure.KindSummary)
 }
 
 // Reflog implements backend.Reader.
 func (v view) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
-	return records[*structure.Reflog](ctx, v, key(tableReflog, id[:]), nil, structure.KindReflog)
+	return records[*structure.Reflog](ctx, v, keys.Of(keys.TableReflog, id[:]), nil, structure.KindReflog)
 }
 
 // Run implements backend.Reader.
@@ -267,12 +258,12 @@ func (v view) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]st
 
 // Forks implements backend.Reader.
 func (v view) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	return v.runsUnder(ctx, key(tableFork, run[:]), nil)
+	return v.runsUnder(ctx, keys.Of(keys.TableFork, run[:]), nil)
 }
 
 // ForksAt implements backend.Reader.
 func (v view) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
-	return v.runsUnder(ctx, key(tableFork, at.Run[:], be64(at.Seq)), nil)
+	return v.runsUnder(ctx, keys.Of(keys.TableFork, at.Run[:], keys.Uint64(at.Seq)), nil)
 }
 
 // runsUnder yields the runs whose ids end the keys that are under a prefix and greater than after.
@@ -298,7 +289,7 @@ func (v view) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		_, ok, err := v.index.Get(blockKey(id))
+		_, ok, err := v.index.Get(keys.Block(id))
 		if err == nil && ok {
 			ok, err = v.notErased(id)
 		}
@@ -314,13 +305,13 @@ func (v view) notErased(id content.ID) (bool, error) {
 	if !v.anyErased() {
 		return true, nil
 	}
-	_, erased, err := v.index.Get(key(tableErased, id[:]))
+	_, erased, err := v.index.Get(keys.Of(keys.TableErased, id[:]))
 	return !erased, err
 }
 
 // Stats implements backend.Reader.
 func (v view) Stats(context.Context) (backend.Stats, error) {
-	s := countersOf(v.index.State().Counts).stats()
+	s := keys.CountersOf(v.index.State().Counts).Stats()
 	ofIndex, ofOthers, err := v.engine.fileSizes()
 	if err != nil {
 		return backend.Stats{}, fmt.Errorf("stats: %w", err)

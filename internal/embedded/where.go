@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -43,18 +44,18 @@ func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usag
 			}
 			return true
 		}
-		prefix := key(tableUsage, id[:hashPrefix])
+		prefix := keys.Of(keys.TableUsage, id[:keys.HashPrefix])
 		for e, err := range v.entries(ctx, prefix) {
 			if err != nil {
 				fail(err)
 				return
 			}
-			if !yieldOwn(be64value(e.Key[len(prefix):])) {
+			if !yieldOwn(keys.ReadUint64(e.Key[len(prefix):])) {
 				return
 			}
-			values := varints{rest: e.Value}
-			u := structure.UsageID{Span: readRef(&values), Index: int(values.next())}
-			if err := values.err(); !yield(u, err) || err != nil {
+			values := keys.Varints{Rest: e.Value}
+			u := structure.UsageID{Span: keys.ReadRef(&values), Index: int(values.Next())}
+			if err := values.Err(); !yield(u, err) || err != nil {
 				return
 			}
 		}
@@ -65,21 +66,21 @@ func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usag
 // ownUsages returns the usages of a block in the commit that it was stored with,
 // without those behind a barrier.
 func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, err error) {
-	value, ok, err := state.Get(blockKey(id))
+	value, ok, err := state.Get(keys.Block(id))
 	if err != nil || !ok {
 		return nil, err
 	}
-	p, err := readPlace(value)
+	p, err := keys.ReadPlace(value)
 	if err != nil {
 		return nil, err
 	}
 	r := v.newReader()
-	frame, err := r.Frame(p.frame)
+	frame, err := r.Frame(p.Frame)
 	if err != nil {
 		return nil, err
 	}
 	corrupt := func(err error) error {
-		return &backend.CorruptError{File: r.Name(), Offset: p.frame.Offset, What: err.Error()}
+		return &backend.CorruptError{File: r.Name(), Offset: p.Frame.Offset, What: err.Error()}
 	}
 	d, err := structure.NewDecoder(frame.Payload)
 	if err != nil {
@@ -108,7 +109,7 @@ func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, 
 // collection has them still to take out of the journal.
 func (v view) present(usages []usage) (there []usage, err error) {
 	for _, u := range usages {
-		_, ok, err := v.index.Get(spanKey(u.Span))
+		_, ok, err := v.index.Get(keys.Span(u.Span))
 		if err != nil {
 			return nil, err
 		}
