@@ -140,7 +140,7 @@ func (c *collection) size() uint64 {
 func (c *collection) mark() error {
 	s := c.engine.latest()
 	defer s.Close()
-	c.marker = newMarker(c.ctx, view{engine: c.engine, index: s}, c.opt)
+	c.marker = newMarker(c.ctx, s.viewed(), c.opt)
 	if err := c.marker.roots(); err != nil {
 		return err
 	}
@@ -232,14 +232,12 @@ func (c *collection) raise() (*catalog, error) {
 func (c *collection) follow() error {
 	s := c.engine.latest()
 	defer s.Close()
-	return c.marker.follow(view{engine: c.engine, index: s})
+	return c.marker.follow(s.viewed())
 }
 
 // forgetRecent makes everything be looked up anew. The lock on writing is held.
 func (e *Engine) forgetRecent() {
-	e.current.forget()
-	e.runs.clear()
-	e.digests.clear()
+	e.cache.Forget()
 }
 
 // prune makes the index that the journal will have, and changes the one in use into it.
@@ -293,7 +291,7 @@ func (c *collection) change(is, will *index.Snapshot) error {
 	return p.flush(func() {
 		e := c.engine
 		e.counts = e.counts.Since(keys.CountersOf(is.State().Counts), keys.CountersOf(will.State().Counts))
-		e.current.forget()
+		e.cache.ForgetCurrent()
 	}, pendingEntry(c.live))
 }
 
@@ -349,7 +347,7 @@ func (c *collection) rewrite(s journal.SegmentInfo) error {
 			}
 		},
 	})
-	c.engine.frames.clear()
+	c.engine.frames.Clear()
 	if err != nil {
 		return err
 	}

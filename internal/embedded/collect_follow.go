@@ -11,7 +11,7 @@ import (
 // the next collection.
 func (m *marker) follow(v view) error {
 	from := m.live.until
-	m.view, m.live.until = v, v.index.State().Number
+	m.view, m.live.until = v, v.Index.State().Number
 	for f, err := range v.commitsFrom(from+1, m.live.until) {
 		if err != nil {
 			return err
@@ -113,9 +113,9 @@ func (m *marker) followSpan(s *structure.Span) error {
 
 // revive marks what spans use that were dead when the journal was passed over.
 func (m *marker) revive(s revival) error {
-	spans, reading := m.view.newSpanReader(), structure.Reading{}
+	spans, reading := m.view.NewSpanReader(), structure.Reading{}
 	for seq := s.after + 1; seq <= s.last; seq++ {
-		if err := spans.read(structure.SpanRef{Run: s.run, Seq: seq}, s.last, &reading); err != nil {
+		if err := spans.Read(structure.SpanRef{Run: s.run, Seq: seq}, s.last, &reading); err != nil {
 			return err
 		}
 		if err := m.followSpan(&reading.Span); err != nil {

@@ -22,7 +22,7 @@ type commitFrame struct {
 
 // commits yields the commits of the journal up to a number, without what is hidden from the view.
 func (v view) commits(until uint64) iter.Seq2[commitFrame, error] {
-	return v.engine.commitsAt(journal.Position{}, 1, until, v.index.below.hidden)
+	return v.at.engine.commitsAt(journal.Position{}, 1, until, v.at.below.hidden)
 }
 
 // commitsFrom yields the commits from one number up to another.
@@ -30,11 +30,11 @@ func (v view) commitsFrom(from, until uint64) iter.Seq2[commitFrame, error] {
 	if from > until {
 		return func(func(commitFrame, error) bool) {}
 	}
-	start, err := v.engine.commitPosition(from)
+	start, err := v.at.engine.commitPosition(from)
 	if err != nil {
 		return func(yield func(commitFrame, error) bool) { yield(commitFrame{}, err) }
 	}
-	return v.engine.commitsAt(start, from, until, v.index.below.hidden)
+	return v.at.engine.commitsAt(start, from, until, v.at.below.hidden)
 }
 
 func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {
@@ -216,7 +216,7 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 func (p *pruning) message(will index.Entry) index.Entry {
 	home := keys.HomeOfMessage(will.Key)
 	e := p.engine
-	e.current.messages.forget(home)
+	e.cache.ForgetMessage(home)
 	b := e.barrier.Load()
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -46,7 +47,7 @@ type revival struct {
 
 func newMarker(ctx context.Context, v view, o backend.CollectOptions) *marker {
 	return &marker{
-		ctx: ctx, engine: v.engine, view: v, live: newLiveSet(), opt: o,
+		ctx: ctx, engine: v.at.engine, view: v, live: newLiveSet(), opt: o,
 		trees: make(map[content.ID]content.Root), inherited: make(map[inherited]struct{}), runs: make(map[structure.RunID]structure.RunInfo),
 	}
 }
@@ -61,7 +62,7 @@ func (m *marker) span(r structure.SpanRef) error {
 		if m.scanned {
 			m.revived = append(m.revived, revival{r.Run, was.live, r.Seq})
 			if !seen {
-				last, err := m.view.index.lastSpan(r.Run)
+				last, err := m.view.LastSpan(r.Run)
 				if err != nil {
 					return err
 				}
@@ -72,7 +73,7 @@ func (m *marker) span(r structure.SpanRef) error {
 		if seen {
 			return nil
 		}
-		run, err := readRunInfo(m.view.index, r.Run)
+		run, err := read.Run(m.view.Index, r.Run)
 		if err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ func (m *marker) spans(refs ...structure.SpanRef) error {
 
 // roots marks all that is reached from what has a name or an id of its own.
 func (m *marker) roots() error {
-	m.live.until = m.view.index.State().Number
+	m.live.until = m.view.Index.State().Number
 	if err := m.values(); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (m *marker) roots() error {
 		{keys.TableThread, m.threadRoot}, {keys.TableContext, m.contextRoot}, {keys.TableCheckpoint, m.checkpointRoot},
 		{keys.TableSummary, m.summaryRoot}, {keys.TableReflog, m.reflogRoot}, {keys.TableErased, m.erasedRoot},
 	} {
-		for e, err := range m.view.entries(m.ctx, keys.Of(table.letter)) {
+		for e, err := range m.view.Entries(m.ctx, keys.Of(table.letter)) {
 			if err == nil {
 				err = table.mark(e)
 			}
@@ -133,7 +134,7 @@ func (m *marker) kept(t *structure.Thread) error {
 		if err != nil {
 			return err
 		}
-		last, err := m.view.index.lastSpan(run.ID)
+		last, err := m.view.LastSpan(run.ID)
 		if err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (m *marker) kept(t *structure.Thread) error {
 }
 
 func (m *marker) contextRoot(e index.Entry) error {
-	c, err := readContext(m.view.index, structure.ContextID(e.Key[1:]))
+	c, err := read.Context(m.view.Index, structure.ContextID(e.Key[1:]))
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (m *marker) set(id structure.SpanSetID) error {
 	if has(m.live.sets, id) {
 		return nil
 	}
-	s, err := record[*structure.SpanSet](m.view.index, keys.Of(keys.TableSpanSet, id[:]), structure.KindSpanSet, id.String())
+	s, err := read.Record[*structure.SpanSet](m.view.Index, keys.Of(keys.TableSpanSet, id[:]), structure.KindSpanSet, id.String())
 	if err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (m *marker) alternatives() error {
 	prefix := keys.Of(keys.TableAlternative)
 	for again := true; again; {
 		again = false
-		for e, err := range m.view.entries(m.ctx, prefix) {
+		for e, err := range m.view.Entries(m.ctx, prefix) {
 			if err != nil {
 				return err
 			}

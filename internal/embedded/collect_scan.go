@@ -145,9 +145,9 @@ func (m *marker) unused() error {
 
 // findStored finds where the blocks stand that were erased at any time.
 func (m *marker) findStored() error {
-	r := m.view.newReader()
+	r := m.view.Commits.NewReader()
 	for id := range m.live.stored {
-		value, ok, err := m.view.index.Get(keys.Block(id))
+		value, ok, err := m.view.Index.Get(keys.Block(id))
 		if err != nil {
 			return err
 		}

@@ -21,9 +21,9 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 // feed yields the commits after a cursor, up to a number. Their records are of the view's
 // files, and the content that was erased is that of now.
 func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.Seq2[*structure.Commit, error] {
-	e := v.engine
+	e := v.at.engine
 	return func(yield func(*structure.Commit, error) bool) {
-		if err := v.requireAt(after); err != nil {
+		if err := v.RequireAt(after); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -36,12 +36,12 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 			yield(nil, err)
 			return
 		}
-		id, err := v.idOf(from)
+		id, err := v.IDOf(from)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		for f, err := range v.files.Frames(start) {
+		for f, err := range v.at.files.Frames(start) {
 			var c *structure.Commit
 			switch {
 			case err != nil:
@@ -68,13 +68,13 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 
 // decode returns the commit of a frame, without the bodies that were erased and without what is hidden from the view.
 func (v view) decode(f journal.Frame) (*structure.Commit, error) {
-	e := v.engine
+	e := v.at.engine
 	c, err := structure.DecodeCommit(f.Payload)
 	if err != nil {
 		return nil, e.frameFault(f, err)
 	}
 	c.Number = f.Number
-	if hidden := v.index.below.hidden; hidden != nil {
+	if hidden := v.at.below.hidden; hidden != nil {
 		hidden.live.leave(c)
 	}
 	if keys.CountersOf(e.index.State().Counts).Erased == 0 {

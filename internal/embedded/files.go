@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -40,7 +41,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		Logger:       e.opt.Logger,
 		Yield:        e.giveWay(),
 		Early:        keys.Early,
-		Derive:       deriveOrder,
+		Derive:       read.Derive,
 		// A checkpoint begins only after commits, so the journal is there.
 		Durable: func(number uint64) error { return e.journal.Sync(number) },
 	})

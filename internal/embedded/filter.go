@@ -141,7 +141,7 @@ func (e *Engine) growFilter() {
 	s := e.now()
 	go func() {
 		defer e.end()
-		defer s.release()
+		defer s.Close()
 		if err := e.fillFilter(f, s); err == nil {
 			e.filter.ready.Store(f)
 		}
@@ -152,7 +152,7 @@ func (e *Engine) growFilter() {
 // fillFilter adds the keys that a snapshot has.
 func (e *Engine) fillFilter(f *filter, s view) error {
 	for _, table := range []byte{keys.TableBlock, keys.TableChunk, keys.TableContext} {
-		for entry, err := range s.index.Scan(keys.Of(table), keys.PrefixEnd(keys.Of(table))) {
+		for entry, err := range s.Index.Scan(keys.Of(table), keys.PrefixEnd(keys.Of(table))) {
 			if err == nil && e.closed.Load() {
 				err = backend.ErrClosed
 			}
@@ -166,7 +166,7 @@ func (e *Engine) fillFilter(f *filter, s view) error {
 			f.add(k[:])
 		}
 	}
-	for print, err := range s.files.Fingerprints(s.index.below.last) {
+	for print, err := range s.at.files.Fingerprints(s.at.below.last) {
 		if err == nil && e.closed.Load() {
 			err = backend.ErrClosed
 		}

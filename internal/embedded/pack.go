@@ -63,7 +63,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 				}
 			},
 		})
-		e.frames.clear()
+		e.frames.Clear()
 		if p.damaged && errors.Is(err, backend.ErrCorrupt) {
 			e.opt.Logger.Warn("damaged pack is left as it is", "err", err) // the others are packed
 			continue

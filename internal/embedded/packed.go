@@ -9,6 +9,8 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/embedded/recent"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/structure"
@@ -28,7 +30,7 @@ type layer struct {
 	number uint64   // no commit that packs answer for is later
 	// places are where content was found lately: looking again would mean reading and
 	// hashing it again.
-	places *sharedRecent[contentStart, foundPlace]
+	places *recent.Shared[contentStart, foundPlace]
 }
 
 // contentStart is a table and the start of a hash.
@@ -44,7 +46,15 @@ type foundPlace struct {
 }
 
 func newLayer(last uint32, number uint64, hidden *barrier) *layer {
-	return &layer{last: last, number: number, hidden: hidden, places: newSharedRecent[contentStart, foundPlace](contentStart.place)}
+	return &layer{last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place)}
+}
+
+// Has implements entries.Below.
+func (l *layer) Has(p journal.Position) bool { return p.Segment <= l.last }
+
+// Found implements entries.Below.
+func (l *layer) Found(key []byte, p keys.Place, commit uint64) {
+	l.places.Set(contentStart(key), foundPlace{p, commit})
 }
 
 // mostPlace is behind every place of a run.
@@ -59,15 +69,15 @@ type catalog struct {
 	engine *Engine
 	files  *journal.View // nil for the journal as it is at each read
 	below  *layer
+	view   read.View // which reads from the catalog
 }
-
-// latest returns the catalog as of now, to be closed.
-func (e *Engine) latest() *catalog { return e.catalog(e.index.Snapshot(), nil) }
 
 // catalog returns a catalog over a snapshot that was just taken. What left the
 // index before was in packs before.
 func (e *Engine) catalog(s *index.Snapshot, files *journal.View) *catalog {
-	return &catalog{Snapshot: s, engine: e, files: files, below: e.below.Load()}
+	c := &catalog{Snapshot: s, engine: e, files: files, below: e.below.Load()}
+	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &e.frames, Digests: e.cache}
+	return c
 }
 
 // Get returns the value of a key, which must not be changed.
@@ -129,7 +139,7 @@ func (l *layer) content(e *Engine, files *journal.View, key []byte, before uint6
 	if l.last == 0 || l.hidden != nil && l.hidden.dead(key, nil) || e.filter.lacksContent(key[1:]) {
 		return p, nil, false, nil
 	}
-	if at, ok := l.places.get(start); ok && at.commit < before {
+	if at, ok := l.places.Get(start); ok && at.commit < before {
 		return at.Place, nil, true, nil
 	}
 	files, release := e.in(files)
@@ -150,20 +160,20 @@ func (l *layer) content(e *Engine, files *journal.View, key []byte, before uint6
 		p.Size = int64(len(r.Bytes))
 	}
 	if before > l.number { // what was found is the last of all
-		l.places.set(start, foundPlace{p, f.Commit})
+		l.places.Set(start, foundPlace{p, f.Commit})
 	}
 	return p, f.Record, true, nil
 }
 
-// object reads the block or chunk under a key. The caller compares what it gets
+// Object reads the block or chunk under a key. The caller compares what it gets
 // with what it wanted.
-func (c *catalog) object(reader *journal.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
+func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
 	value, ok, err := c.Snapshot.Get(key)
 	if err != nil {
 		return nil, keys.Place{}, false, err
 	}
 	if ok {
-		r, p, err := readObject(reader, value)
+		r, p, err := read.ReadObject(reader, value)
 		return r, p, true, err
 	}
 	p, r, ok, err := c.below.content(c.engine, c.files, key, c.after())
@@ -270,8 +280,8 @@ func (l *layer) end(e *Engine, files *journal.View, run structure.RunID, before 
 	return 0, nil
 }
 
-// lastSpan returns the last span of a run, or the zero ref of an empty one.
-func (c *catalog) lastSpan(run structure.RunID) (structure.SpanRef, error) {
+// LastSpan returns the last span of a run, or the zero ref of an empty one.
+func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 	prefix := keys.Of(keys.TableSpan, run[:])
 	e, ok, err := c.Last(prefix, keys.PrefixEnd(prefix))
 	if err != nil {

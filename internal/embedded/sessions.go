@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
@@ -79,8 +80,8 @@ func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
 		return at, err
 	}
 	v := e.now()
-	defer v.release()
-	return v.at(number)
+	defer v.Close()
+	return v.At(number)
 }
 
 // onceWrite returns the trailer fields that name a commit's session.
@@ -96,20 +97,20 @@ func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 }
 
 // request notes which request a commit is, as its frame says.
-func (e *Engine) request(b *builder, f journal.Frame) {
+func (e *Engine) request(b *entries.Builder, f journal.Frame) {
 	o := f.Once
 	switch {
 	case f.Packed: // it may have been one
 		for id := range e.sessions.known {
-			e.sessions.forget(id, b.put)
+			e.sessions.forget(id, b.Put)
 		}
 		e.sessions.horizon, e.sessions.changed = max(e.sessions.horizon, f.Number), true
 	case o == nil:
 	case o.Back == 0:
-		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.put)
+		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.Put)
 	default:
 		if s := e.sessions.last[f.Number-o.Back]; s != nil {
-			e.sessions.note(f.Number, s.id, s.sequence+1+uint64(o.Step), false, b.put)
+			e.sessions.note(f.Number, s.id, s.sequence+1+uint64(o.Step), false, b.Put)
 		}
 	}
 }

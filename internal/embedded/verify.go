@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -116,7 +117,7 @@ func (v *verifier) run() error {
 	if err := v.order(snapshot.Snapshot); err != nil {
 		return err
 	}
-	return v.trees(view{engine: v.engine, index: fresh})
+	return v.trees(fresh.viewed())
 }
 
 // pin returns the state to compare with the journal. While a collection has taken
@@ -449,7 +450,7 @@ func (v *verifier) indexFinding(k []byte, problem string) backend.Finding {
 
 // trees reads every body that was cut into chunks and compares it with its id.
 func (v *verifier) trees(state view) error {
-	for e, err := range state.index.Scan(keys.Of(keys.TableBlock), keys.PrefixEnd(keys.Of(keys.TableBlock))) {
+	for e, err := range state.Index.Scan(keys.Of(keys.TableBlock), keys.PrefixEnd(keys.Of(keys.TableBlock))) {
 		if err != nil {
 			return err
 		}
@@ -460,7 +461,7 @@ func (v *verifier) trees(state view) error {
 		if p.Size <= content.InlineLimit {
 			continue
 		}
-		object, _, err := readObject(state.newReader(), e.Value)
+		object, _, err := read.ReadObject(state.Commits.NewReader(), e.Value)
 		b, ok := object.(*structure.Block)
 		if err == nil && ok && b.Tree.Size > 0 {
 			err = v.tree(state, b)
@@ -480,7 +481,7 @@ func (v *verifier) trees(state view) error {
 }
 
 func (v *verifier) tree(state view, b *structure.Block) error {
-	if ok, err := state.notErased(b.ID); err != nil || !ok {
+	if ok, err := state.NotErased(b.ID); err != nil || !ok {
 		return err
 	}
 	h := content.NewHasher()

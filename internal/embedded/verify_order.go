@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -17,7 +18,7 @@ func (v *verifier) order(used *index.Snapshot) error {
 		return nil
 	}
 	changed := make(map[structure.ThreadID]bool)
-	for _, id := range changedThreads(used.Changed) {
+	for _, id := range read.ChangedThreads(used.Changed) {
 		changed[id] = true
 	}
 	from, to := []byte{keys.TableOrder}, keys.PrefixEnd([]byte{keys.TableOrder})
@@ -39,7 +40,7 @@ func (v *verifier) order(used *index.Snapshot) error {
 			if changed[id] {
 				continue
 			}
-			is, ok, err := listingOf(used, id)
+			is, ok, err := read.Listing(used, id)
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ func (v *verifier) order(used *index.Snapshot) error {
 		if changed[id] {
 			continue
 		}
-		is, _, err := listingOf(used, id)
+		is, _, err := read.Listing(used, id)
 		if err != nil {
 			return err
 		}

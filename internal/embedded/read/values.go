@@ -1,4 +1,4 @@
-package embedded
+package read
 
 import (
 	"bytes"
@@ -13,14 +13,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// scanner reads ranges of the index: the engine's own, or as of a commit.
-type scanner interface {
-	Scan(from, to []byte) iter.Seq2[index.Entry, error]
-}
-
-// latestValue returns the number of the commit that set or deleted a value last, 0 if none
+// LatestValue returns the number of the commit that set or deleted a value last, 0 if none
 // did, and the record.
-func latestValue(state scanner, key structure.ValueKey) (commit uint64, record []byte, err error) {
+func LatestValue(state Scanner, key structure.ValueKey) (commit uint64, record []byte, err error) {
 	prefix := keys.History(key)
 	for e, err := range state.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
@@ -31,7 +26,7 @@ func latestValue(state scanner, key structure.ValueKey) (commit uint64, record [
 	return 0, nil, nil
 }
 
-func readValue(e index.Entry) (backend.Value, error) {
+func ReadValue(e index.Entry) (backend.Value, error) {
 	v, err := keys.Record[*structure.Value](structure.KindValue, e.Value, "")
 	if err != nil {
 		return backend.Value{}, err
@@ -40,12 +35,12 @@ func readValue(e index.Entry) (backend.Value, error) {
 }
 
 // Value implements backend.Reader.
-func (v view) Value(_ context.Context, key structure.ValueKey) (backend.Value, error) {
+func (v *View) Value(_ context.Context, key structure.ValueKey) (backend.Value, error) {
 	var commit uint64
 	var record []byte
 	var err error
 	if key.Owner.Valid() {
-		commit, record, err = latestValue(v.index, key)
+		commit, record, err = LatestValue(v.Index, key)
 	}
 	if err == nil && commit == 0 {
 		err = &backend.SubjectError{Subject: structure.KindValue.String(), ID: key.Name(), Err: backend.ErrNotFound}
@@ -53,11 +48,11 @@ func (v view) Value(_ context.Context, key structure.ValueKey) (backend.Value, e
 	if err != nil {
 		return backend.Value{}, err
 	}
-	return readValue(index.Entry{Key: keys.Value(key, commit), Value: record})
+	return ReadValue(index.Entry{Key: keys.Value(key, commit), Value: record})
 }
 
 // Values implements backend.Reader.
-func (v view) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
+func (v *View) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
 	return func(yield func(backend.Value, error) bool) {
 		if !owner.Valid() || strings.IndexByte(prefix, 0) >= 0 {
 			return // no key begins so
@@ -69,7 +64,7 @@ func (v view) Values(ctx context.Context, owner structure.Owner, prefix, after s
 			from = slices.MaxFunc([][]byte{from, behind}, bytes.Compare)
 		}
 		v.skipping(ctx, from, to, func(e index.Entry) ([]byte, bool) {
-			is, err := readValue(e)
+			is, err := ReadValue(e)
 			return keys.PrefixEnd(e.Key[:len(e.Key)-8]), yield(is, err) && err == nil
 		}, func(err error) { yield(backend.Value{}, err) })
 	}
@@ -77,10 +72,10 @@ func (v view) Values(ctx context.Context, owner structure.Owner, prefix, after s
 
 // skipping calls take with the first entry of a range, and then with the first entry of what
 // take returns is left of it, until that says to stop.
-func (v view) skipping(ctx context.Context, from, to []byte, take func(index.Entry) ([]byte, bool), fail func(error)) {
+func (v *View) skipping(ctx context.Context, from, to []byte, take func(index.Entry) ([]byte, bool), fail func(error)) {
 	for more := true; more; {
 		more = false
-		for e, err := range v.index.Scan(from, to) {
+		for e, err := range v.Index.Scan(from, to) {
 			if err == nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -95,15 +90,15 @@ func (v view) skipping(ctx context.Context, from, to []byte, take func(index.Ent
 }
 
 // ValueHistory implements backend.Reader.
-func (v view) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
+func (v *View) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
 	return func(yield func(backend.Value, error) bool) {
 		if !key.Owner.Valid() {
 			return
 		}
-		for e, err := range v.entries(ctx, keys.History(key)) {
+		for e, err := range v.Entries(ctx, keys.History(key)) {
 			var was backend.Value
 			if err == nil {
-				was, err = readValue(e)
+				was, err = ReadValue(e)
 			}
 			if !yield(was, err) || err != nil {
 				return
@@ -113,7 +108,7 @@ func (v view) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq
 }
 
 // ValueOwners implements backend.Reader.
-func (v view) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
+func (v *View) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if scope != structure.ApplicationScope && scope != structure.UserScope {
 			return
@@ -128,20 +123,4 @@ func (v view) ValueOwners(ctx context.Context, scope structure.Scope, after stri
 			return keys.PrefixEnd(keys.Owner(structure.Owner{Scope: scope, Name: name})), yield(name, nil)
 		}, func(err error) { yield("", err) })
 	}
-}
-
-// values adds the entries of values that were set, and takes out those of threads that were
-// deleted.
-func (b *builder) values() error {
-	for _, id := range b.ThreadsGone {
-		gone, err := b.engine.state.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id})
-		if err != nil {
-			return err
-		}
-		b.batch = append(b.batch, gone...)
-	}
-	for key, v := range b.Values.All() {
-		b.putRecord(keys.Value(key, b.number), v)
-	}
-	return nil
 }

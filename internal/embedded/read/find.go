@@ -1,4 +1,4 @@
-package embedded
+package read
 
 import (
 	"bytes"
@@ -13,30 +13,30 @@ import (
 )
 
 // BranchesBySource implements backend.Reader.
-func (v view) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+func (v *View) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
 	return bySource(ctx, v, keys.TableBranchFrom, sourceID, thread, v.Branch)
 }
 
 // CheckpointsBySource implements backend.Reader.
-func (v view) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+func (v *View) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
 	return bySource(ctx, v, keys.TablePointFrom, sourceID, thread, v.Checkpoint)
 }
 
 // bySource yields the branches or checkpoints that have a source id in a thread, or in all
 // threads.
-func bySource[R any](ctx context.Context, v view, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
+func bySource[R any](ctx context.Context, v *View, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
 	all := keys.Source(table, sourceID)
 	prefix := all
 	if !thread.IsZero() {
 		prefix = keys.Source(table, sourceID, thread[:]...)
 	}
-	return readings(v.entries(ctx, prefix), func(e index.Entry) (R, error) {
+	return Readings(v.Entries(ctx, prefix), func(e index.Entry) (R, error) {
 		return named(ctx, structure.ThreadID(e.Key[len(all):]), string(e.Value))
 	})
 }
 
 // homeOf returns the current home of a thread, if there is such a thread.
-func homeOf(state kv, id structure.ThreadID) (structure.Home, bool, error) {
+func homeOf(state Getter, id structure.ThreadID) (structure.Home, bool, error) {
 	v, ok, err := state.Get(keys.Of(keys.TableThread, id[:]))
 	if err != nil || !ok {
 		return structure.Home{}, false, err
@@ -49,7 +49,7 @@ func homeOf(state kv, id structure.ThreadID) (structure.Home, bool, error) {
 }
 
 // Find implements backend.Reader.
-func (v view) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+func (v *View) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
 	return func(yield func(backend.Found, error) bool) {
 		f := finder{ctx: ctx, view: v, sourceID: sourceID, yield: yield}
 		var err error
@@ -70,7 +70,7 @@ func (v view) Find(ctx context.Context, sourceID string, thread structure.Thread
 // finder looks for the usages that have a source id.
 type finder struct {
 	ctx      context.Context
-	view     view
+	view     *View
 	sourceID string
 	yield    func(backend.Found, error) bool
 	done     bool
@@ -78,7 +78,7 @@ type finder struct {
 
 // in finds those of a thread.
 func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
-	is, ok, err := homeOf(f.view.index, thread)
+	is, ok, err := homeOf(f.view.Index, thread)
 	if err != nil || !ok {
 		return err
 	}
@@ -111,7 +111,7 @@ func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
 	if f.ctx.Err() != nil {
 		return index.Entry{}, false, context.Cause(f.ctx)
 	}
-	for e, err := range f.view.index.Scan(from, to) {
+	for e, err := range f.view.Index.Scan(from, to) {
 		return index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)}, err == nil, err
 	}
 	return index.Entry{}, false, nil
@@ -125,11 +125,11 @@ func (f *finder) entry(at, value []byte, after backend.Found) error {
 	if err := values.Err(); err != nil {
 		return err
 	}
-	run, err := readRunInfo(f.view.index, ref.Run)
+	run, err := Run(f.view.Index, ref.Run)
 	if err != nil || !bytes.Equal(at, keys.LookupsIn(run.Home, f.sourceID)) {
 		return err
 	}
-	is, ok, err := homeOf(f.view.index, run.Home.Thread)
+	is, ok, err := homeOf(f.view.Index, run.Home.Thread)
 	if err != nil || !ok || is != run.Home {
 		return err
 	}
@@ -157,7 +157,7 @@ func (f *finder) home(is structure.Home, after backend.Found) error {
 			return err
 		}
 	}
-	value, ok, err := f.view.index.Get(prefix)
+	value, ok, err := f.view.Index.Get(prefix)
 	if err != nil || !ok {
 		return err
 	}
@@ -175,9 +175,9 @@ func (f *finder) found(is structure.Home, number uint64, value []byte) error {
 }
 
 // RunsOf implements backend.Reader.
-func (v view) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+func (v *View) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
 	return func(yield func(structure.RunInfo, error) bool) {
-		is, ok, err := homeOf(v.index, thread)
+		is, ok, err := homeOf(v.Index, thread)
 		if err != nil {
 			yield(structure.RunInfo{}, err)
 		}

@@ -1,4 +1,4 @@
-package embedded
+package read
 
 import (
 	"encoding/binary"
@@ -12,19 +12,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// deriveOrder derives the entries of the threads that a fold brings.
-func deriveOrder(f *index.Folding) error {
+// Derive derives the entries of the threads that a fold brings.
+func Derive(f *index.Folding) error {
 	last := structure.ThreadID{}
-	for _, id := range changedThreads(f.Changed) {
+	for _, id := range ChangedThreads(f.Changed) {
 		if id == last {
 			continue
 		}
 		last = id
-		was, wasThere, err := listingOf(getter(f.Before), id)
+		was, wasThere, err := Listing(GetterFunc(f.Before), id)
 		if err != nil {
 			return err
 		}
-		is, isThere, err := listingOf(getter(f.After), id)
+		is, isThere, err := Listing(GetterFunc(f.After), id)
 		if err != nil {
 			return err
 		}
@@ -42,14 +42,14 @@ func deriveOrder(f *index.Folding) error {
 	return nil
 }
 
-// getter is a kv that is a function.
-type getter func(key []byte) ([]byte, bool, error)
+// GetterFunc is a Getter that is a function.
+type GetterFunc func(key []byte) ([]byte, bool, error)
 
-// Get implements kv.
-func (g getter) Get(key []byte) ([]byte, bool, error) { return g(key) }
+// Get implements Getter.
+func (g GetterFunc) Get(key []byte) ([]byte, bool, error) { return g(key) }
 
-// listingOf returns a thread with the time of its last message, if it is there.
-func listingOf(state kv, id structure.ThreadID) (l backend.ThreadListing, ok bool, err error) {
+// Listing returns a thread with the time of its last message, if it is there.
+func Listing(state Getter, id structure.ThreadID) (l backend.ThreadListing, ok bool, err error) {
 	v, ok, err := state.Get(keys.Of(keys.TableThread, id[:]))
 	if err != nil || !ok {
 		return l, false, err
@@ -57,15 +57,15 @@ func listingOf(state kv, id structure.ThreadID) (l backend.ThreadListing, ok boo
 	if l.Thread, err = keys.Record[*structure.Thread](structure.KindThread, v, id.String()); err != nil {
 		return l, false, err
 	}
-	at, said, err := lastMessage(state, l.Home())
+	at, said, err := LastMessage(state, l.Home())
 	if said {
 		l.LastMessage = time.UnixMilli(at).UTC()
 	}
 	return l, err == nil, err
 }
 
-// lastMessage returns the time of the last message of a home, if it has one.
-func lastMessage(state kv, home structure.Home) (at int64, ok bool, err error) {
+// LastMessage returns the time of the last message of a home, if it has one.
+func LastMessage(state Getter, home structure.Home) (at int64, ok bool, err error) {
 	v, ok, err := state.Get(keys.AppendMessage(nil, home))
 	if err != nil || !ok {
 		return 0, false, err
@@ -77,9 +77,9 @@ func lastMessage(state kv, home structure.Home) (at int64, ok bool, err error) {
 	return at, true, nil
 }
 
-// changedThreads returns the threads whose entries may have changed, given what does, in
+// ChangedThreads returns the threads whose entries may have changed, given what does, in
 // order and some of them twice.
-func changedThreads(changed func(prefix []byte) iter.Seq[index.Entry]) (ids []structure.ThreadID) {
+func ChangedThreads(changed func(prefix []byte) iter.Seq[index.Entry]) (ids []structure.ThreadID) {
 	for _, table := range []byte{keys.TableThread, keys.TableMessage} {
 		for e := range changed([]byte{table}) {
 			ids = append(ids, structure.ThreadID(e.Key[1:1+len(structure.ThreadID{})]))

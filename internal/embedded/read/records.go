@@ -1,4 +1,4 @@
-package embedded
+package read
 
 import (
 	"github.com/lineage-store/lineage/internal/embedded/keys"
@@ -6,8 +6,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// readContext returns a context with its tip as the state has it.
-func readContext(state kv, id structure.ContextID) (backend.Context, error) {
+// Context returns a context with its tip as the state has it.
+func Context(state Getter, id structure.ContextID) (backend.Context, error) {
 	v, ok, err := state.Get(keys.Of(keys.TableContext, id[:]))
 	if err != nil {
 		return backend.Context{}, err
@@ -15,12 +15,12 @@ func readContext(state kv, id structure.ContextID) (backend.Context, error) {
 	if !ok {
 		return backend.Context{}, &backend.SubjectError{Subject: "context", ID: id.String(), Err: backend.ErrNotFound}
 	}
-	return contextOf(state, id, v)
+	return ContextOf(state, id, v)
 }
 
-// contextOf returns a context, given its value: as it was stated, and where it
+// ContextOf returns a context, given its value: as it was stated, and where it
 // stands since.
-func contextOf(state kv, id structure.ContextID, value []byte) (c backend.Context, err error) {
+func ContextOf(state Getter, id structure.ContextID, value []byte) (c backend.Context, err error) {
 	v := keys.Varints{Rest: value}
 	c.Moved, c.MovedAt = v.Next(), int64(v.Next())
 	if err := v.Err(); err != nil {
@@ -45,7 +45,7 @@ func contextOf(state kv, id structure.ContextID, value []byte) (c backend.Contex
 	return c, nil
 }
 
-func readRunInfo(state kv, id structure.RunID) (structure.RunInfo, error) {
+func Run(state Getter, id structure.RunID) (structure.RunInfo, error) {
 	v, ok, err := state.Get(keys.Of(keys.TableRun, id[:]))
 	if err != nil {
 		return structure.RunInfo{}, err
@@ -55,13 +55,3 @@ func readRunInfo(state kv, id structure.RunID) (structure.RunInfo, error) {
 	}
 	return keys.ReadRun(id, v)
 }
-
-// kv is how the index is read, with the packs below it.
-type kv interface {
-	Get(key []byte) ([]byte, bool, error)
-}
-
-var (
-	_ kv = (*judgeView)(nil)
-	_ kv = (*catalog)(nil)
-)

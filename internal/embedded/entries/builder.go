@@ -1,49 +1,56 @@
-package embedded
+package entries
 
 import (
 	"bytes"
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// builder turns what a commit changes into index entries, the same for a commit that is
+// Builder turns what a commit changes into index entries, the same for a commit that is
 // new and for one that is replayed.
 //
 // Work comes in two steps, because the place of a commit is known only once it is written:
 // entries may fail and changes nothing outside; locate cannot fail.
-type builder struct {
+type Builder struct {
 	*judge.Effects
-	engine *Engine
+	state  *State
 	number uint64
 
-	slab  slab
-	batch []index.Entry
+	slab slab
+	// Batch has the entries of the commit.
+	Batch []index.Entry
 	later *statedContext // makes the rest of the entries; nil when there are no more
 	last  []lastOf       // the times of last messages that the commit changed or looked up
 
-	// below is the packs below the index, and packed whether the commit is in one of
-	// them and found there.
-	below  *layer
-	packed bool
+	below Below // which has the commit; nil if the index is to have all of it
 }
 
-// begin makes the engine's builder ready for a commit. The lock on writing is held, or
-// the store is being opened.
-func (b *builder) begin(e *Engine, number uint64, effects *judge.Effects) {
-	b.engine, b.number, b.Effects, b.later = e, number, effects, nil
+// Below finds in packs what the index then has no entries for.
+type Below interface {
+	// Has reports whether packs have the commit at a position.
+	Has(journal.Position) bool
+	// Found notes where a block or chunk of a commit is, by its key.
+	Found(key []byte, p keys.Place, commit uint64)
+}
+
+// Begin makes the builder ready for a commit, given its effects in a state.
+func (b *Builder) Begin(s *State, effects *judge.Effects) {
+	b.state, b.number, b.Effects, b.later = s, s.number, effects, nil
 	b.slab.buf = b.slab.buf[:0] // the index copies what it is given
-	if cap(b.batch) > 1<<12 {
-		b.batch = nil // do not hold on to the largest commit ever
+	if cap(b.Batch) > 1<<12 {
+		b.Batch = nil // do not hold on to the largest commit ever
 	}
-	if len(b.batch) > 64 {
-		clear(b.batch) // of a few it may hold on to what they were
+	if len(b.Batch) > 64 {
+		clear(b.Batch) // of a few it may hold on to what they were
 	}
-	b.batch, b.last = b.batch[:0], b.last[:0]
+	b.Batch, b.last = b.Batch[:0], b.last[:0]
 }
 
 // lastOf is the time of the last message of a home, in Unix milliseconds.
@@ -52,31 +59,39 @@ type lastOf struct {
 	at   int64
 }
 
-// put adds an entry; a nil value deletes the key.
-func (b *builder) put(key, value []byte) {
-	b.batch = append(b.batch, index.Entry{Key: key, Value: value})
+// Later returns what makes the rest of the entries, nil when there are no more.
+func (b *Builder) Later() index.Maker {
+	if b.later == nil {
+		return nil
+	}
+	return b.later
+}
+
+// Put adds an entry; a nil value deletes the key.
+func (b *Builder) Put(key, value []byte) {
+	b.Batch = append(b.Batch, index.Entry{Key: key, Value: value})
 }
 
 // putRecord adds an entry of a record. It was part of a commit that could be written, or
 // read.
-func (b *builder) putRecord(key []byte, r structure.Record) {
+func (b *Builder) putRecord(key []byte, r structure.Record) {
 	start := b.slab.begin()
 	b.slab.buf, _ = structure.AppendRecord(b.slab.buf, r)
-	b.put(key, b.slab.end(start))
+	b.Put(key, b.slab.end(start))
 }
 
-// entries adds the entries that do not depend on where the commit is written.
-func (b *builder) entries(records int) error {
+// Entries adds the entries that do not depend on where the commit is written.
+func (b *Builder) Entries(records int) error {
 	for id, t := range b.Threads.All() {
 		k := b.slab.key(keys.TableThread, id[:])
 		switch {
 		case t.Now == nil:
-			b.put(k, nil)
-			b.put(keys.ThreadEnd(id), nil)
+			b.Put(k, nil)
+			b.Put(keys.ThreadEnd(id), nil)
 			b.texts(t.Was, nil)
 			continue
 		case t.Was == nil:
-			b.put(keys.ThreadEnd(id), keys.Present)
+			b.Put(keys.ThreadEnd(id), keys.Present)
 		}
 		b.texts(t.Was, t.Now)
 		b.putRecord(k, t.Now)
@@ -97,7 +112,7 @@ func (b *builder) entries(records int) error {
 		b.run(id, info)
 	}
 	for _, run := range b.Cuts {
-		b.put(b.slab.key(keys.TableCut, run[:]), keys.Present)
+		b.Put(b.slab.key(keys.TableCut, run[:]), keys.Present)
 	}
 	for id, s := range b.Sets.All() {
 		if err := b.requireGone(structure.KindSpanSet, id.String(), keys.TableSpanSet, id[:]); err != nil {
@@ -106,7 +121,7 @@ func (b *builder) entries(records int) error {
 		b.putRecord(b.slab.key(keys.TableSpanSet, id[:]), s)
 	}
 	for l, span := range b.Lookups.All() {
-		b.put(keys.Lookup(l), keys.AppendRef(nil, span))
+		b.Put(keys.Lookup(l), keys.AppendRef(nil, span))
 	}
 	b.notes()
 	if err := b.values(); err != nil {
@@ -120,7 +135,7 @@ func (b *builder) entries(records int) error {
 
 // context adds the entries of a context that was stated or deleted. Its tip comes after
 // them.
-func (b *builder) context(id structure.ContextID, c *judge.ContextChange, records int) error {
+func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, records int) error {
 	if c.Gone() {
 		if err := b.contextGone(c.Was); err != nil {
 			return err
@@ -131,26 +146,26 @@ func (b *builder) context(id structure.ContextID, c *judge.ContextChange, record
 	case !c.Made: // known before
 		k, start := b.slab.key(keys.TableContext, id[:]), b.slab.begin()
 		b.slab.buf = stated.append(b.slab.buf)
-		b.put(k, b.slab.end(start))
+		b.Put(k, b.slab.end(start))
 	case records == 1 && c.Was == nil: // so nothing else here looks for them
 		b.later = stated
 	default:
 		b.slab.begin()
-		b.slab.buf = stated.Make(b.slab.buf, func(e index.Entry) { b.put(e.Key, e.Value) })
+		b.slab.buf = stated.Make(b.slab.buf, func(e index.Entry) { b.Put(e.Key, e.Value) })
 	}
 	return nil
 }
 
 // contextGone takes out a context with what hangs on it.
-func (b *builder) contextGone(c *backend.Context) error {
-	b.put(b.slab.key(keys.TableContext, c.ID[:]), nil)
-	b.put(b.slab.key(keys.TableTip, c.ID[:]), nil)
-	b.put(b.slab.key(keys.TableMember, c.Thread[:], c.ID[:]), nil)
+func (b *Builder) contextGone(c *backend.Context) error {
+	b.Put(b.slab.key(keys.TableContext, c.ID[:]), nil)
+	b.Put(b.slab.key(keys.TableTip, c.ID[:]), nil)
+	b.Put(b.slab.key(keys.TableMember, c.Thread[:], c.ID[:]), nil)
 	if !c.Parent.IsZero() {
-		b.put(b.slab.key(keys.TableChild, c.Parent[:], c.ID[:]), nil)
+		b.Put(b.slab.key(keys.TableChild, c.Parent[:], c.ID[:]), nil)
 	}
-	gone, err := b.engine.state.entriesOf(c.ID)
-	b.batch = append(b.batch, gone...)
+	gone, err := b.state.entriesOf(c.ID)
+	b.Batch = append(b.Batch, gone...)
 	return err
 }
 
@@ -191,36 +206,36 @@ func (c *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
 // Count implements index.Maker.
 func (c *statedContext) Count() int { return 3 }
 
-func (b *builder) tip(id structure.ContextID, at judge.Tip) {
+func (b *Builder) tip(id structure.ContextID, at judge.Tip) {
 	k, start := b.slab.key(keys.TableTip, id[:]), b.slab.begin()
 	b.slab.buf = keys.AppendTip(b.slab.buf, at)
-	b.put(k, b.slab.end(start))
+	b.Put(k, b.slab.end(start))
 }
 
 // texts changes the entries by which a thread is found by how its source id and title begin.
-func (b *builder) texts(was, is *structure.Thread) {
+func (b *Builder) texts(was, is *structure.Thread) {
 	for _, of := range [...]func(*structure.Thread) []byte{keys.SourceText, keys.TitleText} {
 		from, to := of(was), of(is)
 		if bytes.Equal(from, to) {
 			continue
 		}
 		if from != nil {
-			b.put(from, nil)
+			b.Put(from, nil)
 		}
 		if to != nil {
-			b.put(to, keys.Present)
+			b.Put(to, keys.Present)
 		}
 	}
 }
 
 // messages adds the entries of the homes whose last message is a later one now. Of messages
 // that are said in the same millisecond only the first adds one.
-func (b *builder) messages() error {
+func (b *Builder) messages() error {
 	for home, at := range b.LastMessages.All() {
-		is, known := b.engine.current.messages.get(home)
+		is, known := b.state.Cache.messages.Get(home)
 		if !known {
 			var err error
-			if is, known, err = lastMessage(&b.engine.state, home); err != nil {
+			if is, known, err = read.LastMessage(b.state, home); err != nil {
 				return err
 			}
 		}
@@ -234,32 +249,32 @@ func (b *builder) messages() error {
 		k := b.slab.end(start)
 		start = b.slab.begin()
 		b.slab.buf = binary.AppendVarint(b.slab.buf, at)
-		b.put(k, b.slab.end(start))
+		b.Put(k, b.slab.end(start))
 	}
 	return nil
 }
 
-func (b *builder) names() {
+func (b *Builder) names() {
 	for n, change := range b.Branches.All() {
 		was, is := change.Was, change.Now
 		moved := was == nil || is == nil || was.Context != is.Context
 		if was != nil && moved {
-			b.put(keys.Named(n.Thread, was.Context, n.Name), nil)
+			b.Put(keys.Named(n.Thread, was.Context, n.Name), nil)
 		}
 		if is != nil && moved {
-			b.put(keys.Named(n.Thread, is.Context, n.Name), keys.Present)
+			b.Put(keys.Named(n.Thread, is.Context, n.Name), keys.Present)
 		}
 		if k := keys.Branch(n.Thread, n.Name); is != nil {
 			b.putRecord(k, is)
 		} else {
-			b.put(k, nil)
+			b.Put(k, nil)
 		}
 	}
 	for n, change := range b.Checkpoints.All() {
 		if k := keys.Checkpoint(n.Thread, n.Name); change.Now != nil {
 			b.putRecord(k, change.Now)
 		} else {
-			b.put(k, nil)
+			b.Put(k, nil)
 		}
 	}
 	for from, name := range b.BranchSources.All() {
@@ -271,46 +286,41 @@ func (b *builder) names() {
 }
 
 // named adds the entry of what has a source id now.
-func (b *builder) named(table byte, from judge.Source, name string) {
+func (b *Builder) named(table byte, from judge.Source, name string) {
 	k := keys.Source(table, from.ID, from.Thread[:]...)
 	if name == "" {
-		b.put(k, nil)
+		b.Put(k, nil)
 	} else {
-		b.put(k, []byte(name))
+		b.Put(k, []byte(name))
 	}
 }
 
 // requireGone refuses the id of something dead that a collection has not yet deleted from the index: the entries of the
 // two could not be told apart.
-func (b *builder) requireGone(kind structure.Kind, id string, table byte, of []byte) error {
-	barrier := b.engine.barrier.Load()
-	if barrier == nil || b.engine.state.replay {
+func (b *Builder) requireGone(kind structure.Kind, id string, table byte, of []byte) error {
+	if b.state.replay || !b.state.Source.Collecting() {
 		return nil
 	}
-	k := b.slab.key(table, of)
-	if !barrier.dead(k, nil) {
-		return nil
-	}
-	_, there, err := b.engine.index.Get(k)
+	there, err := b.state.Source.Deleting(b.slab.key(table, of))
 	if err == nil && there {
 		err = &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrConflict, Detail: "a collection deletes what had the id"}
 	}
 	return err
 }
 
-func (b *builder) run(id structure.RunID, info structure.RunInfo) {
+func (b *Builder) run(id structure.RunID, info structure.RunInfo) {
 	k, start := b.slab.key(keys.TableRun, id[:]), b.slab.begin()
 	b.slab.buf = keys.AppendRun(b.slab.buf, info)
-	b.put(k, b.slab.end(start))
-	b.put(b.slab.key(keys.TableFork, info.Parent.Run[:], keys.Uint64(info.Parent.Seq), id[:]), keys.Present)
+	b.Put(k, b.slab.end(start))
+	b.Put(b.slab.key(keys.TableFork, info.Parent.Run[:], keys.Uint64(info.Parent.Seq), id[:]), keys.Present)
 	if thread := info.Home.Thread; !thread.IsZero() {
-		b.put(b.slab.key(keys.TableHome, thread[:], id[:]), keys.Present)
+		b.Put(b.slab.key(keys.TableHome, thread[:], id[:]), keys.Present)
 	}
 }
 
-func (b *builder) notes() {
+func (b *Builder) notes() {
 	for at := range b.SummariesGone.All() {
-		b.put(b.slab.key(keys.TableSummary, at.Context[:], keys.Uint64(at.Commit), keys.Uint64(at.Record)), nil)
+		b.Put(b.slab.key(keys.TableSummary, at.Context[:], keys.Uint64(at.Commit), keys.Uint64(at.Record)), nil)
 	}
 	for _, s := range b.Summaries {
 		if s.Is != nil {
@@ -324,27 +334,23 @@ func (b *builder) notes() {
 	}
 }
 
-func (b *builder) erasures() error {
+func (b *Builder) erasures() error {
 	for id, erased := range b.Erased.All() {
 		if k := b.slab.key(keys.TableErased, id[:]); erased {
-			b.put(k, keys.Present)
+			b.Put(k, keys.Present)
 		} else {
-			b.put(k, nil)
+			b.Put(k, nil)
 		}
 	}
 	// The usages of a block in the commit that it was stored with were found there as
 	// long as that was its place. Now they get entries.
-	behind := b.engine.barrier.Load()
-	if behind != nil && b.number <= behind.live.until && b.engine.below.Load().hidden == nil {
-		behind = nil // it was not there yet, and the index still has what is dead
-	}
 	for _, id := range b.Revived {
-		own, err := view{engine: b.engine}.ownUsages(&b.engine.state, id, behind)
+		own, err := b.state.Source.OwnUsages(b.state, id, b.number)
 		if err != nil {
 			return err
 		}
 		for _, u := range own {
-			b.usage(id, u.commit, u.place, u.UsageID)
+			b.usage(id, u.Commit, u.Place, u.UsageID)
 		}
 	}
 	return nil
@@ -376,4 +382,20 @@ func (s *slab) key(table byte, parts ...[]byte) []byte {
 		s.buf = append(s.buf, p...)
 	}
 	return s.end(start)
+}
+
+// values adds the entries of values that were set, and takes out those of threads that were
+// deleted.
+func (b *Builder) values() error {
+	for _, id := range b.ThreadsGone {
+		gone, err := b.state.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id})
+		if err != nil {
+			return err
+		}
+		b.Batch = append(b.Batch, gone...)
+	}
+	for key, v := range b.Values.All() {
+		b.putRecord(keys.Value(key, b.number), v)
+	}
+	return nil
 }

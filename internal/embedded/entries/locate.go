@@ -1,4 +1,4 @@
-package embedded
+package entries
 
 import (
 	"encoding/binary"
@@ -10,14 +10,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// locate adds the entries that say where things are, now that the frame is
-// written at f with its records at the offsets.
-func (b *builder) locate(f journal.Frame, offsets []int) {
-	b.below = b.engine.below.Load()
-	if b.packed = f.Position.Segment <= b.below.last; b.number%keys.CommitEvery == 1 && !b.packed {
+// Locate adds the entries that say where things are, now that the frame is
+// written at f with its records at the offsets. below may be nil.
+func (b *Builder) Locate(f journal.Frame, offsets []int, below Below) {
+	if b.below = below; below != nil && !below.Has(f.Position) {
+		b.below = nil
+	}
+	if b.number%keys.CommitEvery == 1 && b.below == nil {
 		k, start := b.slab.key(keys.TableCommit, keys.Uint64(b.number)), b.slab.begin()
 		b.slab.buf = keys.AppendPosition(b.slab.buf, f.Position)
-		b.put(k, b.slab.end(start))
+		b.Put(k, b.slab.end(start))
 	}
 	for id, is := range b.Blocks.All() {
 		at := f.PayloadOffset + int64(offsets[is.Record])
@@ -34,25 +36,25 @@ func (b *builder) locate(f journal.Frame, offsets []int) {
 	}
 }
 
-func (b *builder) object(k []byte, p keys.Place) {
-	if b.packed && p.Size <= content.InlineLimit {
-		b.below.places.set(contentStart(k), foundPlace{p, b.number})
+func (b *Builder) object(k []byte, p keys.Place) {
+	if b.below != nil && p.Size <= content.InlineLimit {
+		b.below.Found(k, p, b.number)
 		return
 	}
 	start := b.slab.begin()
 	b.slab.buf = p.Append(b.slab.buf)
-	b.put(k, b.slab.end(start))
+	b.Put(k, b.slab.end(start))
 }
 
 // span adds the entries of a span that has so many usages before it in the commit.
-func (b *builder) span(s judge.Span, frame journal.Position, usages uint32) {
-	if !b.packed || s.Ref.Seq%keys.DigestEvery == 0 {
+func (b *Builder) span(s judge.Span, frame journal.Position, usages uint32) {
+	if b.below == nil || s.Ref.Seq%keys.DigestEvery == 0 {
 		b.spanPlace(s, frame)
 	}
 	if !s.Set.IsZero() {
 		k, start := b.slab.key(keys.TableAlternative, s.Set[:], keys.Uint64(b.number), keys.Uint64(uint64(s.Record))), b.slab.begin()
 		b.slab.buf = keys.AppendRef(b.slab.buf, s.Ref)
-		b.put(k, b.slab.end(start))
+		b.Put(k, b.slab.end(start))
 	}
 	for i := range s.Usages {
 		u := &s.Usages[i]
@@ -68,7 +70,7 @@ func (b *builder) span(s judge.Span, frame journal.Position, usages uint32) {
 	}
 }
 
-func (b *builder) spanPlace(s judge.Span, frame journal.Position) {
+func (b *Builder) spanPlace(s judge.Span, frame journal.Position) {
 	start := b.slab.begin()
 	b.slab.buf = append(b.slab.buf, keys.TableSpan)
 	b.slab.buf = append(b.slab.buf, s.Ref.Run[:]...)
@@ -79,14 +81,14 @@ func (b *builder) spanPlace(s judge.Span, frame journal.Position) {
 	if s.Ref.Seq%keys.DigestEvery == 0 {
 		b.slab.buf = append(b.slab.buf, s.Digest[:]...)
 	}
-	b.put(k, b.slab.end(start))
+	b.Put(k, b.slab.end(start))
 }
 
 // usage adds the entry of a usage, by the commit that it came with and its place
 // among the usages there.
-func (b *builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
+func (b *Builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
 	k := b.slab.key(keys.TableUsage, id[:keys.HashPrefix], keys.Uint64(commit), binary.BigEndian.AppendUint32(nil, place))
 	start := b.slab.begin()
 	b.slab.buf = binary.AppendUvarint(keys.AppendRef(b.slab.buf, u.Span), uint64(u.Index))
-	b.put(k, b.slab.end(start))
+	b.Put(k, b.slab.end(start))
 }

@@ -1,7 +1,8 @@
-package embedded
+package entries
 
 import (
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -9,12 +10,10 @@ import (
 )
 
 // list calls take with the rest of each key under a prefix, and its value.
-func (s *judgeView) list(prefix []byte, take func(rest, value []byte) error) error {
-	snapshot := s.engine.index.Snapshot()
-	defer snapshot.Close()
-	for e, err := range snapshot.Scan(prefix, keys.PrefixEnd(prefix)) {
+func (s *State) list(prefix []byte, take func(rest, value []byte) error) error {
+	for e, err := range s.Source.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err == nil {
-			s.scanned++
+			s.Scanned++
 			err = take(e.Key[len(prefix):], e.Value)
 		}
 		if err != nil {
@@ -25,7 +24,7 @@ func (s *judgeView) list(prefix []byte, take func(rest, value []byte) error) err
 }
 
 // listed returns the records under a prefix.
-func listed[R structure.Record](s *judgeView, kind structure.Kind, prefix []byte) (all []R, err error) {
+func listed[R structure.Record](s *State, kind structure.Kind, prefix []byte) (all []R, err error) {
 	err = s.list(prefix, func(_, value []byte) error {
 		r, err := keys.Record[R](kind, value, "")
 		all = append(all, r)
@@ -35,9 +34,9 @@ func listed[R structure.Record](s *judgeView, kind structure.Kind, prefix []byte
 }
 
 // Members implements judge.View. They are about to go, so nothing of them is remembered.
-func (s *judgeView) Members(id structure.ThreadID) (all []*backend.Context, err error) {
+func (s *State) Members(id structure.ThreadID) (all []*backend.Context, err error) {
 	err = s.list(keys.Of(keys.TableMember, id[:]), func(rest, _ []byte) error {
-		c, err := readContext(s, structure.ContextID(rest))
+		c, err := read.Context(s, structure.ContextID(rest))
 		all = append(all, &c)
 		return err
 	})
@@ -45,17 +44,17 @@ func (s *judgeView) Members(id structure.ThreadID) (all []*backend.Context, err 
 }
 
 // Branches implements judge.View.
-func (s *judgeView) Branches(id structure.ThreadID) ([]*structure.Branch, error) {
+func (s *State) Branches(id structure.ThreadID) ([]*structure.Branch, error) {
 	return listed[*structure.Branch](s, structure.KindBranch, keys.Of(keys.TableBranch, id[:]))
 }
 
 // Checkpoints implements judge.View.
-func (s *judgeView) Checkpoints(id structure.ThreadID) ([]*structure.Checkpoint, error) {
+func (s *State) Checkpoints(id structure.ThreadID) ([]*structure.Checkpoint, error) {
 	return listed[*structure.Checkpoint](s, structure.KindCheckpoint, keys.Of(keys.TableCheckpoint, id[:]))
 }
 
 // NamesOf implements judge.View.
-func (s *judgeView) NamesOf(thread structure.ThreadID, id structure.ContextID) (names []string, err error) {
+func (s *State) NamesOf(thread structure.ThreadID, id structure.ContextID) (names []string, err error) {
 	err = s.list(keys.Named(thread, id, ""), func(rest, _ []byte) error {
 		names = append(names, string(rest))
 		return nil
@@ -64,7 +63,7 @@ func (s *judgeView) NamesOf(thread structure.ThreadID, id structure.ContextID) (
 }
 
 // Summaries implements judge.View.
-func (s *judgeView) Summaries(id structure.ContextID) (all []judge.SummaryAt, err error) {
+func (s *State) Summaries(id structure.ContextID) (all []judge.SummaryAt, err error) {
 	err = s.list(keys.Of(keys.TableSummary, id[:]), func(rest, value []byte) error {
 		r, err := keys.Record[*structure.Summary](structure.KindSummary, value, "")
 		if err == nil {
@@ -76,7 +75,7 @@ func (s *judgeView) Summaries(id structure.ContextID) (all []judge.SummaryAt, er
 }
 
 // entriesOf returns the keys of what hangs on a context.
-func (s *judgeView) entriesOf(id structure.ContextID) (all []index.Entry, err error) {
+func (s *State) entriesOf(id structure.ContextID) (all []index.Entry, err error) {
 	for _, table := range []byte{keys.TableSummary, keys.TableReflog} {
 		found, err := s.keysUnder(keys.Of(table, id[:]))
 		if err != nil {
@@ -89,12 +88,12 @@ func (s *judgeView) entriesOf(id structure.ContextID) (all []index.Entry, err er
 }
 
 // valuesOf returns the keys of everything that was said of the values of an owner.
-func (s *judgeView) valuesOf(owner structure.Owner) ([]index.Entry, error) {
+func (s *State) valuesOf(owner structure.Owner) ([]index.Entry, error) {
 	return s.keysUnder(keys.Owner(owner))
 }
 
 // keysUnder returns the keys under a prefix, without values.
-func (s *judgeView) keysUnder(prefix []byte) (all []index.Entry, err error) {
+func (s *State) keysUnder(prefix []byte) (all []index.Entry, err error) {
 	err = s.list(prefix, func(rest, _ []byte) error {
 		all = append(all, index.Entry{Key: append(prefix[:len(prefix):len(prefix)], rest...)})
 		return nil
