@@ -31,7 +31,7 @@ var makers = []maker{
 	{"internal/pack/", "reads and writes records of packs"},
 	{"internal/embedded/collect_", "rewrites commits without what was collected"},
 	{"internal/embedded/engine.go", "reads commits of the journal"},
-	{"internal/embedded/values.go", "reads records of the index"},
+	{"internal/embedded/keys/codec.go", "reads records of the index"},
 	{"internal/embedded/upload.go", "is the engine's own Upload"},
 	{"internal/remote/", "carries records and commits between processes"},
 	{"internal/sharing/", "passes commits on to the owner of a store"},

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/internal/yielding"
@@ -286,7 +287,7 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 		}
 	}
 	number := e.index.Number() + 1
-	e.state.begin(number, false)
+	e.state.Begin(number, false)
 	if err := judge.Expect(&e.state, t.o); err != nil {
 		return at, err
 	}
@@ -299,7 +300,7 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 		}
 	}
 	if len(p.Commit.Records) == 0 {
-		return cursorOf(e.index.State()), nil // all of it is known content
+		return read.CursorOf(e.index.State()), nil // all of it is known content
 	}
 	e.growFilter()
 	p.Commit.Number = number
@@ -311,7 +312,7 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 	if err != nil {
 		return at, err
 	}
-	e.builder.locate(frame, t.offsets)
+	e.builder.Locate(frame, t.offsets, e.below.Load())
 	e.request(&e.builder, frame)
 	e.publish(&p.Commit, frame)
 	if frame.Position.Offset == journal.FirstOffset { // it sealed the segment before

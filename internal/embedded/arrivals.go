@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -54,7 +55,7 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 			return backend.Cursor{}, fmt.Errorf("store: %w", backend.ErrClosed)
 		}
 		if e.index.Number() > after.Number {
-			return cursorOf(e.index.State()), nil
+			return read.CursorOf(e.index.State()), nil
 		}
 		select {
 		case <-arrived:

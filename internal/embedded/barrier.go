@@ -3,6 +3,7 @@ package embedded
 import (
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -104,17 +105,17 @@ func (b *barrier) set(id structure.SpanSetID) bool {
 // dead reports whether an index entry is of something dead.
 func (b *barrier) dead(key, value []byte) bool {
 	switch key[0] {
-	case tableBlock, tableChunk:
+	case keys.TableBlock, keys.TableChunk:
 		return b.content(key[1:])
-	case tableRun:
+	case keys.TableRun:
 		return b.run(structure.RunID(key[1:]))
-	case tableSpan:
-		return b.span(structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: be64value(key[17:])})
-	case tableSpanSet:
+	case keys.TableSpan:
+		return b.span(structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: keys.ReadUint64(key[17:])})
+	case keys.TableSpanSet:
 		return b.set(structure.SpanSetID(key[1:]))
-	case tableLookup:
-		v := varints{rest: value}
-		return b.span(readRef(&v))
+	case keys.TableLookup:
+		v := keys.Varints{Rest: value}
+		return b.span(keys.ReadRef(&v))
 	}
 	return false
 }

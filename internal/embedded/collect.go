@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -139,7 +140,7 @@ func (c *collection) size() uint64 {
 func (c *collection) mark() error {
 	s := c.engine.latest()
 	defer s.Close()
-	c.marker = newMarker(c.ctx, view{engine: c.engine, index: s}, c.opt)
+	c.marker = newMarker(c.ctx, s.viewed(), c.opt)
 	if err := c.marker.roots(); err != nil {
 		return err
 	}
@@ -231,14 +232,12 @@ func (c *collection) raise() (*catalog, error) {
 func (c *collection) follow() error {
 	s := c.engine.latest()
 	defer s.Close()
-	return c.marker.follow(view{engine: c.engine, index: s})
+	return c.marker.follow(s.viewed())
 }
 
 // forgetRecent makes everything be looked up anew. The lock on writing is held.
 func (e *Engine) forgetRecent() {
-	e.current.forget()
-	e.runs.clear()
-	e.digests.clear()
+	e.cache.Forget()
 }
 
 // prune makes the index that the journal will have, and changes the one in use into it.
@@ -291,8 +290,8 @@ func (c *collection) change(is, will *index.Snapshot) error {
 	}
 	return p.flush(func() {
 		e := c.engine
-		e.counts = e.counts.since(countersOf(is.State().Counts), countersOf(will.State().Counts))
-		e.current.forget()
+		e.counts = e.counts.Since(keys.CountersOf(is.State().Counts), keys.CountersOf(will.State().Counts))
+		e.cache.ForgetCurrent()
 	}, pendingEntry(c.live))
 }
 
@@ -348,7 +347,7 @@ func (c *collection) rewrite(s journal.SegmentInfo) error {
 			}
 		},
 	})
-	c.engine.frames.clear()
+	c.engine.frames.Clear()
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -10,7 +11,7 @@ import (
 // the next collection.
 func (m *marker) follow(v view) error {
 	from := m.live.until
-	m.view, m.live.until = v, v.index.State().Number
+	m.view, m.live.until = v, v.Index.State().Number
 	for f, err := range v.commitsFrom(from+1, m.live.until) {
 		if err != nil {
 			return err
@@ -79,7 +80,7 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 		}
 		return m.spans(r.From, r.To)
 	case *structure.Value:
-		return m.keepValue(valueKey(r.ValueKey, c.Number), r)
+		return m.keepValue(keys.Value(r.ValueKey, c.Number), r)
 	case *structure.Deletion:
 		if r.Subject == structure.KindBlock {
 			m.live.erased[r.Content] = struct{}{}
@@ -112,9 +113,9 @@ func (m *marker) followSpan(s *structure.Span) error {
 
 // revive marks what spans use that were dead when the journal was passed over.
 func (m *marker) revive(s revival) error {
-	spans, reading := m.view.newSpanReader(), structure.Reading{}
+	spans, reading := m.view.NewSpanReader(), structure.Reading{}
 	for seq := s.after + 1; seq <= s.last; seq++ {
-		if err := spans.read(structure.SpanRef{Run: s.run, Seq: seq}, s.last, &reading); err != nil {
+		if err := spans.Read(structure.SpanRef{Run: s.run, Seq: seq}, s.last, &reading); err != nil {
 			return err
 		}
 		if err := m.followSpan(&reading.Span); err != nil {

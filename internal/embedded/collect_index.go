@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/structure"
@@ -21,7 +22,7 @@ type commitFrame struct {
 
 // commits yields the commits of the journal up to a number, without what is hidden from the view.
 func (v view) commits(until uint64) iter.Seq2[commitFrame, error] {
-	return v.engine.commitsAt(journal.Position{}, 1, until, v.index.below.hidden)
+	return v.at.engine.commitsAt(journal.Position{}, 1, until, v.at.below.hidden)
 }
 
 // commitsFrom yields the commits from one number up to another.
@@ -29,11 +30,11 @@ func (v view) commitsFrom(from, until uint64) iter.Seq2[commitFrame, error] {
 	if from > until {
 		return func(func(commitFrame, error) bool) {}
 	}
-	start, err := v.engine.commitPosition(from)
+	start, err := v.at.engine.commitPosition(from)
 	if err != nil {
 		return func(yield func(commitFrame, error) bool) { yield(commitFrame{}, err) }
 	}
-	return v.engine.commitsAt(start, from, until, v.index.below.hidden)
+	return v.at.engine.commitsAt(start, from, until, v.at.below.hidden)
 }
 
 func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {
@@ -156,10 +157,10 @@ func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
 	// Packs do not say which requests their commits were, and a fold derives the order. What
 	// is pending is said at the end.
-	if k[0] == tableOnce || k[0] == tableOrder || k[0] == tablePending {
+	if k[0] == keys.TableOnce || k[0] == keys.TableOrder || k[0] == keys.TablePending {
 		return nil
 	}
-	if k[0] != tableReflog && k[0] != tableSummary {
+	if k[0] != keys.TableReflog && k[0] != keys.TableSummary {
 		p.changes = append(p.changes, change)
 	} else if list := k[:len(k)-8]; len(p.lists) == 0 || !bytes.Equal(p.lists[len(p.lists)-1], list) {
 		p.lists = append(p.lists, list)
@@ -181,7 +182,7 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 	defer e.write.Unlock()
 	var batch []index.Entry
 	for _, change := range p.changes {
-		if change[1].Key[0] == tableMessage {
+		if change[1].Key[0] == keys.TableMessage {
 			batch = append(batch, p.message(change[1]))
 			continue
 		}
@@ -205,7 +206,7 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 	p.changes, p.lists = p.changes[:0], p.lists[:0]
 	count()
 	state := e.index.State()
-	state.Counts = e.counts.values()
+	state.Counts = e.counts.Values()
 	e.index.Apply(state, append(batch, more...))
 	return nil
 }
@@ -213,9 +214,9 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 // message returns the entry of a last message, given that of what lived when the barrier was
 // put up: later messages may be older than one that is dead.
 func (p *pruning) message(will index.Entry) index.Entry {
-	home := homeOfMessage(will.Key)
+	home := keys.HomeOfMessage(will.Key)
 	e := p.engine
-	e.current.messages.forget(home)
+	e.cache.ForgetMessage(home)
 	b := e.barrier.Load()
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -230,14 +231,14 @@ func (p *pruning) message(will index.Entry) index.Entry {
 // there of the ones to be.
 func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry, err error) {
 	there := make(map[string]int)
-	for e, err := range now.Scan(prefix, prefixEnd(prefix)) {
+	for e, err := range now.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}
 		there[string(e.Value)]++
 		batch = append(batch, index.Entry{Key: e.Key})
 	}
-	for e, err := range p.will.Scan(prefix, prefixEnd(prefix)) {
+	for e, err := range p.will.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -45,7 +47,7 @@ type revival struct {
 
 func newMarker(ctx context.Context, v view, o backend.CollectOptions) *marker {
 	return &marker{
-		ctx: ctx, engine: v.engine, view: v, live: newLiveSet(), opt: o,
+		ctx: ctx, engine: v.at.engine, view: v, live: newLiveSet(), opt: o,
 		trees: make(map[content.ID]content.Root), inherited: make(map[inherited]struct{}), runs: make(map[structure.RunID]structure.RunInfo),
 	}
 }
@@ -60,7 +62,7 @@ func (m *marker) span(r structure.SpanRef) error {
 		if m.scanned {
 			m.revived = append(m.revived, revival{r.Run, was.live, r.Seq})
 			if !seen {
-				last, err := m.view.index.lastSpan(r.Run)
+				last, err := m.view.LastSpan(r.Run)
 				if err != nil {
 					return err
 				}
@@ -71,7 +73,7 @@ func (m *marker) span(r structure.SpanRef) error {
 		if seen {
 			return nil
 		}
-		run, err := readRunInfo(m.view.index, r.Run)
+		run, err := read.Run(m.view.Index, r.Run)
 		if err != nil {
 			return err
 		}
@@ -91,7 +93,7 @@ func (m *marker) spans(refs ...structure.SpanRef) error {
 
 // roots marks all that is reached from what has a name or an id of its own.
 func (m *marker) roots() error {
-	m.live.until = m.view.index.State().Number
+	m.live.until = m.view.Index.State().Number
 	if err := m.values(); err != nil {
 		return err
 	}
@@ -99,10 +101,10 @@ func (m *marker) roots() error {
 		letter byte
 		mark   func(index.Entry) error
 	}{
-		{tableThread, m.threadRoot}, {tableContext, m.contextRoot}, {tableCheckpoint, m.checkpointRoot},
-		{tableSummary, m.summaryRoot}, {tableReflog, m.reflogRoot}, {tableErased, m.erasedRoot},
+		{keys.TableThread, m.threadRoot}, {keys.TableContext, m.contextRoot}, {keys.TableCheckpoint, m.checkpointRoot},
+		{keys.TableSummary, m.summaryRoot}, {keys.TableReflog, m.reflogRoot}, {keys.TableErased, m.erasedRoot},
 	} {
-		for e, err := range m.view.entries(m.ctx, key(table.letter)) {
+		for e, err := range m.view.Entries(m.ctx, keys.Of(table.letter)) {
 			if err == nil {
 				err = table.mark(e)
 			}
@@ -115,7 +117,7 @@ func (m *marker) roots() error {
 }
 
 func (m *marker) threadRoot(e index.Entry) error {
-	t, err := decodeRecord[*structure.Thread](structure.KindThread, e.Value, "")
+	t, err := keys.Record[*structure.Thread](structure.KindThread, e.Value, "")
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (m *marker) kept(t *structure.Thread) error {
 		if err != nil {
 			return err
 		}
-		last, err := m.view.index.lastSpan(run.ID)
+		last, err := m.view.LastSpan(run.ID)
 		if err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func (m *marker) kept(t *structure.Thread) error {
 }
 
 func (m *marker) contextRoot(e index.Entry) error {
-	c, err := readContext(m.view.index, structure.ContextID(e.Key[1:]))
+	c, err := read.Context(m.view.Index, structure.ContextID(e.Key[1:]))
 	if err != nil {
 		return err
 	}
@@ -169,7 +171,7 @@ func (m *marker) contextRoot(e index.Entry) error {
 }
 
 func (m *marker) checkpointRoot(e index.Entry) error {
-	c, err := decodeRecord[*structure.Checkpoint](structure.KindCheckpoint, e.Value, "")
+	c, err := keys.Record[*structure.Checkpoint](structure.KindCheckpoint, e.Value, "")
 	if err != nil {
 		return err
 	}
@@ -179,7 +181,7 @@ func (m *marker) checkpointRoot(e index.Entry) error {
 
 // summaryRoot marks what a summary stands for: it can be asked for in full.
 func (m *marker) summaryRoot(e index.Entry) error {
-	s, err := decodeRecord[*structure.Summary](structure.KindSummary, e.Value, "")
+	s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
 	if err != nil {
 		return err
 	}
@@ -195,9 +197,9 @@ func (m *marker) summary(s *structure.Summary) error {
 }
 
 func (m *marker) reflogRoot(e index.Entry) error {
-	r, err := decodeRecord[*structure.Reflog](structure.KindReflog, e.Value, "")
+	r, err := keys.Record[*structure.Reflog](structure.KindReflog, e.Value, "")
 	if err == nil && !has(m.live.reflog, r.Context) {
-		m.live.reflog[r.Context] = be64value(e.Key[1+len(r.Context):])
+		m.live.reflog[r.Context] = keys.ReadUint64(e.Key[1+len(r.Context):])
 	}
 	if err != nil || r.At.Before(m.before(m.opt.KeepReflog)) {
 		return err
@@ -219,7 +221,7 @@ func (m *marker) set(id structure.SpanSetID) error {
 	if has(m.live.sets, id) {
 		return nil
 	}
-	s, err := record[*structure.SpanSet](m.view.index, key(tableSpanSet, id[:]), structure.KindSpanSet, id.String())
+	s, err := read.Record[*structure.SpanSet](m.view.Index, keys.Of(keys.TableSpanSet, id[:]), structure.KindSpanSet, id.String())
 	if err != nil {
 		return err
 	}
@@ -229,10 +231,10 @@ func (m *marker) set(id structure.SpanSetID) error {
 
 // alternatives marks the sets of live spans, which may bring others to life.
 func (m *marker) alternatives() error {
-	prefix := key(tableAlternative)
+	prefix := keys.Of(keys.TableAlternative)
 	for again := true; again; {
 		again = false
-		for e, err := range m.view.entries(m.ctx, prefix) {
+		for e, err := range m.view.Entries(m.ctx, prefix) {
 			if err != nil {
 				return err
 			}
@@ -240,9 +242,9 @@ func (m *marker) alternatives() error {
 			if has(m.live.sets, id) {
 				continue
 			}
-			values := varints{rest: e.Value}
-			ref := readRef(&values)
-			if err := values.err(); err != nil {
+			values := keys.Varints{Rest: e.Value}
+			ref := keys.ReadRef(&values)
+			if err := values.Err(); err != nil {
 				return err
 			}
 			if m.live.span(ref) {

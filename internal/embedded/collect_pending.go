@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -41,7 +42,7 @@ func (e *Engine) pendingPath() string { return filepath.Join(e.dir, journalDir, 
 
 // pendingEntry says which collection the index accounts for, by its last commit.
 func pendingEntry(l *liveSet) index.Entry {
-	return index.Entry{Key: key(tablePending), Value: binary.AppendUvarint(nil, l.until)}
+	return index.Entry{Key: keys.Of(keys.TablePending), Value: binary.AppendUvarint(nil, l.until)}
 }
 
 // savePending makes a collection pending. An error does not mean that it is not, unless taken is false.
@@ -83,8 +84,8 @@ func (e *Engine) takeDown() {
 	defer e.write.Unlock()
 	e.putUp(nil)
 	state := e.index.State()
-	state.Counts = e.counts.values()
-	e.index.Apply(state, []index.Entry{{Key: key(tablePending)}})
+	state.Counts = e.counts.Values()
+	e.index.Apply(state, []index.Entry{{Key: keys.Of(keys.TablePending)}})
 }
 
 // endPending ends the pending collection: the journal is what its filter leaves of it, and so is the index.
@@ -132,7 +133,7 @@ func (e *Engine) openPending() error {
 	if err != nil {
 		return err
 	}
-	value, counts, err := e.index.Get(key(tablePending))
+	value, counts, err := e.index.Get(keys.Of(keys.TablePending))
 	if err != nil {
 		return err
 	}

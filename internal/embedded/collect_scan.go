@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -144,9 +145,9 @@ func (m *marker) unused() error {
 
 // findStored finds where the blocks stand that were erased at any time.
 func (m *marker) findStored() error {
-	r := m.view.newReader()
+	r := m.view.Commits.NewReader()
 	for id := range m.live.stored {
-		value, ok, err := m.view.index.Get(blockKey(id))
+		value, ok, err := m.view.Index.Get(keys.Block(id))
 		if err != nil {
 			return err
 		}
@@ -154,11 +155,11 @@ func (m *marker) findStored() error {
 			delete(m.live.stored, id)
 			continue
 		}
-		p, err := readPlace(value)
+		p, err := keys.ReadPlace(value)
 		if err != nil {
 			return err
 		}
-		frame, err := r.Frame(p.frame)
+		frame, err := r.Frame(p.Frame)
 		if err != nil {
 			return err
 		}

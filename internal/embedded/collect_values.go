@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"errors"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -26,7 +28,7 @@ func hashValue(key []byte) uint64 {
 }
 
 func (l *liveSet) value(key structure.ValueKey, commit uint64) bool {
-	return l.values.has(hashValue(valueKey(key, commit)))
+	return l.values.has(hashValue(keys.Value(key, commit)))
 }
 
 // keepValue marks the record of a value under a key of the index.
@@ -42,7 +44,7 @@ func (m *marker) keepValue(key []byte, v *structure.Value) error {
 func (m *marker) values() error {
 	var history []byte // prefix of the keys of the value at hand
 	settled := false   // the rest of them is old and was replaced before that
-	for e, err := range m.view.entries(m.ctx, key(tableValue)) {
+	for e, err := range m.view.Entries(m.ctx, keys.Of(keys.TableValue)) {
 		if err != nil {
 			return err
 		}
@@ -53,7 +55,7 @@ func (m *marker) values() error {
 		if settled {
 			continue
 		}
-		v, err := readValue(e)
+		v, err := read.ReadValue(e)
 		if err != nil {
 			return err
 		}
@@ -72,7 +74,7 @@ func (m *marker) inherit(c *structure.Context) error {
 	}
 	for from := (inherited{c.Parent, c.Base}); !from.context.IsZero() && !has(m.inherited, from); {
 		m.inherited[from] = struct{}{}
-		above, err := readContext(m.view.index, from.context)
+		above, err := read.Context(m.view.Index, from.context)
 		if errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}
@@ -94,7 +96,7 @@ func (m *marker) inherit(c *structure.Context) error {
 func (m *marker) inForce(from inherited) error {
 	var history []byte
 	found := false
-	for e, err := range m.view.entries(m.ctx, ownerPrefix(structure.Owner{Scope: structure.ContextScope, Context: from.context})) {
+	for e, err := range m.view.Entries(m.ctx, keys.Owner(structure.Owner{Scope: structure.ContextScope, Context: from.context})) {
 		if err != nil {
 			return err
 		}
@@ -112,7 +114,7 @@ func (m *marker) inForce(from inherited) error {
 }
 
 func (m *marker) keepInForce(e index.Entry, at structure.SpanRef) (bool, error) {
-	v, err := readValue(e)
+	v, err := read.ReadValue(e)
 	if err != nil {
 		return false, err
 	}
@@ -128,7 +130,7 @@ func (m *marker) run(id structure.RunID) (structure.RunInfo, error) {
 	if run, ok := m.runs[id]; ok {
 		return run, nil
 	}
-	run, err := readRunInfo(m.view.index, id)
+	run, err := read.Run(m.view.Index, id)
 	if err == nil {
 		m.runs[id] = run
 	}

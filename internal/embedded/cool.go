@@ -5,8 +5,8 @@ package embedded
 // stays: the index, and of each pack its table and its base.
 func (e *Engine) Cool() {
 	e.journal.Cool()
-	e.frames.clear()
-	e.below.Load().places.clear()
+	e.frames.Clear()
+	e.below.Load().places.Clear()
 	e.write.Lock()
 	defer e.write.Unlock()
 	e.forgetRecent()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -69,7 +70,7 @@ func newcomers(t *testing.T, before, after []byte) (come []index.Entry) {
 		require.NoError(t, err)
 		was, _, err := old.Get(e.Key)
 		require.NoError(t, err)
-		if early(e.Key) && was == nil {
+		if keys.Early(e.Key) && was == nil {
 			come = append(come, index.Entry{Key: bytes.Clone(e.Key), Value: append([]byte{}, e.Value...)})
 		}
 	}

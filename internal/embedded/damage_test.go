@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -171,7 +172,7 @@ func TestVerifyFindsWrongEntries(t *testing.T) {
 		require.NoError(t, err)
 		wrong := state
 		wrong.Counts[0]++
-		db.Apply(wrong, []index.Entry{tables[tableThread][0]})
+		db.Apply(wrong, []index.Entry{tables[keys.TableThread][0]})
 		require.NoError(t, db.Close())
 		found := findings(t, reopen(t, dir, Options{}), true)
 		require.Len(t, found, 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -66,7 +67,7 @@ func TestReplayOverEarlyEntries(t *testing.T) {
 	s := db.Snapshot()
 	for entry, err := range s.Scan(nil, nil) {
 		require.NoError(t, err)
-		if early(entry.Key) {
+		if keys.Early(entry.Key) {
 			entries = append(entries, entry)
 		}
 	}

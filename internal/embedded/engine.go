@@ -16,6 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -99,23 +102,18 @@ type Engine struct {
 	// while a commit is being made, and stays so where one panics.
 	write        sync.Mutex
 	halfway      bool
-	counts       counters
-	state        judgeView
+	counts       keys.Counters
+	state        entries.State
 	judge        judge.Judge
 	id, since    uint64 // of the last commit, and the first commit that has the id
 	sessions     sessions
-	builder      builder
+	builder      entries.Builder
 	madeContexts madeIDs
 	madeRuns     madeIDs
 	line         line
 	closed       atomic.Bool
 
-	// What was used lately. runs is what is known of those that others were forked from,
-	// for who has the lock on writing; digests are those of spans that others were forked
-	// from or that were asked for.
-	current current
-	runs    recent[structure.RunID, structure.RunInfo]
-	digests *sharedRecent[structure.SpanRef, structure.Digest]
+	cache *entries.Cache // the writer is who has the lock on writing
 
 	// barrier is there from when a collection knows what is dead until it is gone.
 	barrier atomic.Pointer[barrier]
@@ -139,7 +137,7 @@ type Engine struct {
 		wait   sync.WaitGroup
 	}
 
-	frames   frameCache
+	frames   read.FrameCache
 	filter   storeFilter
 	arrivals arrivals
 	// files is held for reading by calls, which use the files. Close takes it for good,
@@ -189,11 +187,10 @@ func newEngine(dir string) *Engine {
 	e := &Engine{
 		dir:      dir,
 		sessions: newSessions(),
-		current:  newCurrent(),
-		runs:     recentByID[structure.RunID, structure.RunInfo](),
-		digests:  newSharedRecent[structure.SpanRef, structure.Digest](placeOfSpan),
+		cache:    entries.NewCache(),
 	}
-	e.reads.engine, e.state.engine = e, e
+	e.reads.engine = e
+	e.state.Source, e.state.Cache = (*source)(e), e.cache
 	e.below.Store(newLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
 	return e
@@ -319,7 +316,7 @@ func (e *Engine) replay(ctx context.Context) error {
 	if state.Number > 0 && state.Store != e.journal.StoreID() {
 		return errForeignIndex
 	}
-	e.counts = countersOf(state.Counts)
+	e.counts = keys.CountersOf(state.Counts)
 	e.id, e.since = state.ID, state.Since
 	if err := e.loadSessions(state); err != nil {
 		return err
@@ -405,7 +402,7 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 	if err := e.decide(context.Background(), c, true); err != nil {
 		return err
 	}
-	e.builder.locate(f, offsets)
+	e.builder.Locate(f, offsets, e.below.Load())
 	e.request(&e.builder, f)
 	e.publish(c, f)
 	return nil

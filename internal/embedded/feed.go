@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -20,9 +21,9 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 // feed yields the commits after a cursor, up to a number. Their records are of the view's
 // files, and the content that was erased is that of now.
 func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.Seq2[*structure.Commit, error] {
-	e := v.engine
+	e := v.at.engine
 	return func(yield func(*structure.Commit, error) bool) {
-		if err := v.requireAt(after); err != nil {
+		if err := v.RequireAt(after); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -35,12 +36,12 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 			yield(nil, err)
 			return
 		}
-		id, err := v.idOf(from)
+		id, err := v.IDOf(from)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		for f, err := range v.files.Frames(start) {
+		for f, err := range v.at.files.Frames(start) {
 			var c *structure.Commit
 			switch {
 			case err != nil:
@@ -67,16 +68,16 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 
 // decode returns the commit of a frame, without the bodies that were erased and without what is hidden from the view.
 func (v view) decode(f journal.Frame) (*structure.Commit, error) {
-	e := v.engine
+	e := v.at.engine
 	c, err := structure.DecodeCommit(f.Payload)
 	if err != nil {
 		return nil, e.frameFault(f, err)
 	}
 	c.Number = f.Number
-	if hidden := v.index.below.hidden; hidden != nil {
+	if hidden := v.at.below.hidden; hidden != nil {
 		hidden.live.leave(c)
 	}
-	if countersOf(e.index.State().Counts).erased == 0 {
+	if keys.CountersOf(e.index.State().Counts).Erased == 0 {
 		return c, nil
 	}
 	for _, r := range c.Records {
@@ -84,7 +85,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		if !ok {
 			continue
 		}
-		if _, erased, err := e.index.Get(key(tableErased, b.ID[:])); err != nil {
+		if _, erased, err := e.index.Get(keys.Of(keys.TableErased, b.ID[:])); err != nil {
 			return nil, err
 		} else if erased {
 			b.Body = nil
@@ -103,12 +104,12 @@ func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	if packed || err != nil {
 		return p, err
 	}
-	entry, ok, err := s.Last(key(tableCommit), key(tableCommit, be64(number+1)))
+	entry, ok, err := s.Last(keys.Of(keys.TableCommit), keys.Of(keys.TableCommit, keys.Uint64(number+1)))
 	if err != nil || !ok {
 		return e.journal.Find(number), err
 	}
-	v := varints{rest: entry.Value}
-	return readPosition(&v), v.err()
+	v := keys.Varints{Rest: entry.Value}
+	return keys.ReadPosition(&v), v.Err()
 }
 
 // frameFault says which frame an error in decoding a commit is about.

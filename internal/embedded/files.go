@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -38,8 +40,8 @@ func (e *Engine) openIndex(without bool) (err error) {
 		InMemory:     e.opt.InMemory,
 		Logger:       e.opt.Logger,
 		Yield:        e.giveWay(),
-		Early:        early,
-		Derive:       deriveOrder,
+		Early:        keys.Early,
+		Derive:       read.Derive,
 		// A checkpoint begins only after commits, so the journal is there.
 		Durable: func(number uint64) error { return e.journal.Sync(number) },
 	})
@@ -102,7 +104,7 @@ func (e *Engine) abandonIndex() error {
 	if e.index != nil {
 		_ = e.index.Close() // it may well fail, and nothing of it is needed
 	}
-	e.index, e.journal, e.counts = nil, nil, counters{}
+	e.index, e.journal, e.counts = nil, nil, keys.Counters{}
 	e.forgetRecent() // it was of that index
 	if e.opt.ReadOnly || e.opt.InMemory {
 		return nil

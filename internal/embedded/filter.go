@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -125,7 +126,7 @@ func (e *Engine) growFilter() {
 	if f := e.filter.ready.Load(); f != nil && f.room > 0 || e.filter.next.Load() != nil {
 		return
 	}
-	keys := e.counts.blocks + e.counts.erased + e.counts.chunks + e.counts.contexts
+	keys := e.counts.Blocks + e.counts.Erased + e.counts.Chunks + e.counts.Contexts
 	f := newFilter(2 * keys)
 	f.room -= int64(keys)
 	if keys == 0 {
@@ -140,7 +141,7 @@ func (e *Engine) growFilter() {
 	s := e.now()
 	go func() {
 		defer e.end()
-		defer s.release()
+		defer s.Close()
 		if err := e.fillFilter(f, s); err == nil {
 			e.filter.ready.Store(f)
 		}
@@ -150,8 +151,8 @@ func (e *Engine) growFilter() {
 
 // fillFilter adds the keys that a snapshot has.
 func (e *Engine) fillFilter(f *filter, s view) error {
-	for _, table := range []byte{tableBlock, tableChunk, tableContext} {
-		for entry, err := range s.index.Scan(key(table), prefixEnd(key(table))) {
+	for _, table := range []byte{keys.TableBlock, keys.TableChunk, keys.TableContext} {
+		for entry, err := range s.Index.Scan(keys.Of(table), keys.PrefixEnd(keys.Of(table))) {
 			if err == nil && e.closed.Load() {
 				err = backend.ErrClosed
 			}
@@ -159,13 +160,13 @@ func (e *Engine) fillFilter(f *filter, s view) error {
 				return err
 			}
 			k := [16]byte(entry.Key[1:])
-			if table != tableContext {
+			if table != keys.TableContext {
 				k = contentKey(journal.Fingerprint(k[:]))
 			}
 			f.add(k[:])
 		}
 	}
-	for print, err := range s.files.Fingerprints(s.index.below.last) {
+	for print, err := range s.at.files.Fingerprints(s.at.below.last) {
 		if err == nil && e.closed.Load() {
 			err = backend.ErrClosed
 		}

@@ -36,7 +36,7 @@ func (n *keyed) judge(c *structure.Commit, o backend.Options) {
 	e.write.Lock()
 	defer e.write.Unlock()
 	number := e.index.Number() + 1
-	e.state.begin(number, false)
+	e.state.Begin(number, false)
 	own := judge.Case{Commit: c}
 	view := judgetest.Named{View: &e.state, Keys: judge.Keys(own, o)}
 	view.Fail = func(k judge.Key) { n.t.Errorf("%+v is not named by %v", k, c.Records) }
@@ -77,7 +77,7 @@ func TestUnnamedKeysAreNoticed(t *testing.T) {
 	th := &structure.Thread{ID: structure.NewID[structure.ThreadID]()}
 	var failed []string
 	view := judgetest.Named{View: &e.state, Fail: func(k judge.Key) { failed = append(failed, fmt.Sprint(k.Kind)) }}
-	e.state.begin(1, false)
+	e.state.Begin(1, false)
 	var j judge.Judge
 	_, err = j.Judge(background, judge.Case{Commit: &structure.Commit{Records: []structure.Record{th}}, View: &view})
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -53,7 +54,7 @@ func (h *held) release(why error) {
 	h.mu.Lock()
 	if h.gone == nil {
 		h.gone = why
-		h.view.release()
+		h.view.Close()
 	}
 	h.mu.Unlock()
 	h.engine.holds.mu.Lock()
@@ -85,8 +86,8 @@ func (r *reads) hold() (h *held, letGo func(), err error) {
 	return h, func() { h.release(errReleased) }, nil
 }
 
-// read answers one question.
-func read[T any](r *reads, fn func(view) (T, error)) (T, error) {
+// answer answers one question.
+func answer[T any](r *reads, fn func(view) (T, error)) (T, error) {
 	var none T
 	if h := r.fixed; h != nil {
 		h.mu.RLock()
@@ -101,7 +102,7 @@ func read[T any](r *reads, fn func(view) (T, error)) (T, error) {
 	}
 	defer r.engine.end()
 	v := r.engine.now()
-	defer v.release()
+	defer v.Close()
 	return fn(v)
 }
 
@@ -158,12 +159,12 @@ func (e *Engine) Head(context.Context) (backend.Cursor, error) {
 		return backend.Cursor{}, err
 	}
 	defer e.end()
-	return cursorOf(e.index.State()), nil
+	return read.CursorOf(e.index.State()), nil
 }
 
 // Context implements backend.Reader. It is the most frequent read, and mostly needs no view.
 func (e *Engine) Context(ctx context.Context, id structure.ContextID) (c backend.Context, err error) {
-	if !e.closed.Load() && e.current.context(id, &c) { // no file is needed
+	if !e.closed.Load() && e.cache.Context(id, &c) { // no file is needed
 		return c, nil
 	}
 	return e.reads.Context(ctx, id)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -170,7 +171,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, receipt.Repeated)
 		require.Equal(t, head, e.index.Number())
-		require.Equal(t, mostSessions+1, entriesOf(t, e)[tableOnce], "forgotten sessions free their entries")
+		require.Equal(t, mostSessions+1, entriesOf(t, e)[keys.TableOnce], "forgotten sessions free their entries")
 		require.NoError(t, e.Close())
 		e, err = Open(background, dir, Options{})
 		require.NoError(t, err)
@@ -178,7 +179,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	for n := range uint64(mostSessions + 10) {
 		require.NoError(t, e.Forget(background, sessionID(n)))
 	}
-	require.Equal(t, 1, entriesOf(t, e)[tableOnce], "the horizon")
+	require.Equal(t, 1, entriesOf(t, e)[keys.TableOnce], "the horizon")
 	requireSound(t, e)
 	require.NoError(t, e.Close())
 }
@@ -271,12 +272,12 @@ func TestSessionEntry(t *testing.T) {
 		x.note(number, sessionID(n%4), n/4*2+n%3, n < 4 && n != 2, put)
 	}
 	for id, want := range x.known {
-		got, err := decodeSession(id, entries[string(key(tableOnce, id[:]))])
+		got, err := decodeSession(id, entries[string(keys.Of(keys.TableOnce, id[:]))])
 		require.NoError(t, err)
 		got.used, got.place = want.used, want.place // of this process
 		require.Equal(t, want, got)
-		for cut := range entries[string(key(tableOnce, id[:]))] {
-			_, _ = decodeSession(id, entries[string(key(tableOnce, id[:]))][:cut]) // does not panic
+		for cut := range entries[string(keys.Of(keys.TableOnce, id[:]))] {
+			_, _ = decodeSession(id, entries[string(keys.Of(keys.TableOnce, id[:]))][:cut]) // does not panic
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -62,7 +63,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 				}
 			},
 		})
-		e.frames.clear()
+		e.frames.Clear()
 		if p.damaged && errors.Is(err, backend.ErrCorrupt) {
 			e.opt.Logger.Warn("damaged pack is left as it is", "err", err) // the others are packed
 			continue
@@ -176,6 +177,6 @@ func (e *Engine) indexIsSpare() bool {
 
 // isSmall reports whether the store is of the size of those whose index can be spared.
 func (e *Engine) isSmall() bool {
-	c := countersOf(e.index.State().Counts)
-	return c.spans+c.contexts+c.threads <= spareSpans
+	c := keys.CountersOf(e.index.State().Counts)
+	return c.Spans+c.Contexts+c.Threads <= spareSpans
 }

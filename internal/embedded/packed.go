@@ -8,6 +8,9 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/embedded/recent"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/structure"
@@ -27,23 +30,31 @@ type layer struct {
 	number uint64   // no commit that packs answer for is later
 	// places are where content was found lately: looking again would mean reading and
 	// hashing it again.
-	places *sharedRecent[contentStart, foundPlace]
+	places *recent.Shared[contentStart, foundPlace]
 }
 
 // contentStart is a table and the start of a hash.
-type contentStart [1 + hashPrefix]byte
+type contentStart [1 + keys.HashPrefix]byte
 
 // place is a number of the hash's own.
 func (s contentStart) place() uint64 { return binary.LittleEndian.Uint64(s[1:]) }
 
 // foundPlace is where content stands, and the commit that brought it.
 type foundPlace struct {
-	place
+	keys.Place
 	commit uint64
 }
 
 func newLayer(last uint32, number uint64, hidden *barrier) *layer {
-	return &layer{last: last, number: number, hidden: hidden, places: newSharedRecent[contentStart, foundPlace](contentStart.place)}
+	return &layer{last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place)}
+}
+
+// Has implements entries.Below.
+func (l *layer) Has(p journal.Position) bool { return p.Segment <= l.last }
+
+// Found implements entries.Below.
+func (l *layer) Found(key []byte, p keys.Place, commit uint64) {
+	l.places.Set(contentStart(key), foundPlace{p, commit})
 }
 
 // mostPlace is behind every place of a run.
@@ -58,15 +69,15 @@ type catalog struct {
 	engine *Engine
 	files  *journal.View // nil for the journal as it is at each read
 	below  *layer
+	view   read.View // which reads from the catalog
 }
-
-// latest returns the catalog as of now, to be closed.
-func (e *Engine) latest() *catalog { return e.catalog(e.index.Snapshot(), nil) }
 
 // catalog returns a catalog over a snapshot that was just taken. What left the
 // index before was in packs before.
 func (e *Engine) catalog(s *index.Snapshot, files *journal.View) *catalog {
-	return &catalog{Snapshot: s, engine: e, files: files, below: e.below.Load()}
+	c := &catalog{Snapshot: s, engine: e, files: files, below: e.below.Load()}
+	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &e.frames, Digests: e.cache}
+	return c
 }
 
 // Get returns the value of a key, which must not be changed.
@@ -106,16 +117,16 @@ func (l *layer) get(e *Engine, files *journal.View, key []byte, before uint64) (
 		return nil, false, nil
 	}
 	switch key[0] {
-	case tableBlock, tableChunk:
+	case keys.TableBlock, keys.TableChunk:
 		p, _, ok, err := l.content(e, files, key, before)
 		if err != nil || !ok {
 			return nil, false, err
 		}
-		return p.append(nil), true, nil
-	case tableSpan:
-		ref := structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: be64value(key[17:])}
+		return p.Append(nil), true, nil
+	case keys.TableSpan:
+		ref := structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: keys.ReadUint64(key[17:])}
 		for s, err := range l.spans(e, files, ref.Run, ref.Seq, ref.Seq, before) {
-			return appendPosition(nil, s.frame), err == nil, err
+			return keys.AppendPosition(nil, s.frame), err == nil, err
 		}
 	}
 	return nil, false, nil
@@ -123,51 +134,51 @@ func (l *layer) get(e *Engine, files *journal.View, key []byte, before uint64) (
 
 // content finds a block or chunk by its key in the index. The record is returned
 // where finding it meant reading it.
-func (l *layer) content(e *Engine, files *journal.View, key []byte, before uint64) (p place, r structure.Record, ok bool, err error) {
+func (l *layer) content(e *Engine, files *journal.View, key []byte, before uint64) (p keys.Place, r structure.Record, ok bool, err error) {
 	start := contentStart(key)
 	if l.last == 0 || l.hidden != nil && l.hidden.dead(key, nil) || e.filter.lacksContent(key[1:]) {
 		return p, nil, false, nil
 	}
-	if at, ok := l.places.get(start); ok && at.commit < before {
-		return at.place, nil, true, nil
+	if at, ok := l.places.Get(start); ok && at.commit < before {
+		return at.Place, nil, true, nil
 	}
 	files, release := e.in(files)
 	defer release()
 	kind := structure.KindBlock
-	if key[0] == tableChunk {
+	if key[0] == keys.TableChunk {
 		kind = structure.KindChunk
 	}
 	f, ok, err := files.Find(l.last, kind, key[1:], before)
 	if err != nil || !ok {
 		return p, nil, false, err
 	}
-	p = place{frame: f.Frame, record: f.Offset}
+	p = keys.Place{Frame: f.Frame, Record: f.Offset}
 	switch r := f.Record.(type) {
 	case *structure.Block:
-		p.size = r.Size
+		p.Size = r.Size
 	case *structure.Chunk:
-		p.size = int64(len(r.Bytes))
+		p.Size = int64(len(r.Bytes))
 	}
 	if before > l.number { // what was found is the last of all
-		l.places.set(start, foundPlace{p, f.Commit})
+		l.places.Set(start, foundPlace{p, f.Commit})
 	}
 	return p, f.Record, true, nil
 }
 
-// object reads the block or chunk under a key. The caller compares what it gets
+// Object reads the block or chunk under a key. The caller compares what it gets
 // with what it wanted.
-func (c *catalog) object(reader *journal.Reader, key []byte) (structure.Record, place, bool, error) {
+func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
 	value, ok, err := c.Snapshot.Get(key)
 	if err != nil {
-		return nil, place{}, false, err
+		return nil, keys.Place{}, false, err
 	}
 	if ok {
-		r, p, err := readObject(reader, value)
+		r, p, err := read.ReadObject(reader, value)
 		return r, p, true, err
 	}
 	p, r, ok, err := c.below.content(c.engine, c.files, key, c.after())
 	if err == nil && ok && r == nil {
-		r, err = reader.Object(p.frame, p.record, p.size)
+		r, err = reader.Object(p.Frame, p.Record, p.Size)
 	}
 	return r, p, ok, err
 }
@@ -269,21 +280,21 @@ func (l *layer) end(e *Engine, files *journal.View, run structure.RunID, before 
 	return 0, nil
 }
 
-// lastSpan returns the last span of a run, or the zero ref of an empty one.
-func (c *catalog) lastSpan(run structure.RunID) (structure.SpanRef, error) {
-	prefix := key(tableSpan, run[:])
-	e, ok, err := c.Last(prefix, prefixEnd(prefix))
+// LastSpan returns the last span of a run, or the zero ref of an empty one.
+func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
+	prefix := keys.Of(keys.TableSpan, run[:])
+	e, ok, err := c.Last(prefix, keys.PrefixEnd(prefix))
 	if err != nil {
 		return structure.SpanRef{}, err
 	}
 	last := uint64(0)
 	if ok {
-		p, err := readSpanPlace(e.Value)
+		p, err := keys.ReadSpanPlace(e.Value)
 		if err != nil {
 			return structure.SpanRef{}, err
 		}
-		last = be64value(e.Key[len(prefix):])
-		if p.frame.Segment > c.below.last {
+		last = keys.ReadUint64(e.Key[len(prefix):])
+		if p.Frame.Segment > c.below.last {
 			return structure.SpanRef{Run: run, Seq: last}, nil
 		}
 	}
@@ -298,26 +309,26 @@ func (c *catalog) lastSpan(run structure.RunID) (structure.SpanRef, error) {
 // a segment find what they hold.
 func inPacks(key, value []byte, last uint32) bool {
 	switch key[0] {
-	case tableBlock, tableChunk:
-		p, err := readPlace(value)
-		return err == nil && p.frame.Segment <= last && p.size <= content.InlineLimit
-	case tableSpan:
-		p, err := readSpanPlace(value)
-		return err == nil && p.frame.Segment <= last && be64value(key[17:])%digestEvery != 0
-	case tableCommit:
-		v := varints{rest: value}
-		p := readPosition(&v)
-		return v.err() == nil && p.Segment <= last
+	case keys.TableBlock, keys.TableChunk:
+		p, err := keys.ReadPlace(value)
+		return err == nil && p.Frame.Segment <= last && p.Size <= content.InlineLimit
+	case keys.TableSpan:
+		p, err := keys.ReadSpanPlace(value)
+		return err == nil && p.Frame.Segment <= last && keys.ReadUint64(key[17:])%keys.DigestEvery != 0
+	case keys.TableCommit:
+		v := keys.Varints{Rest: value}
+		p := keys.ReadPosition(&v)
+		return v.Err() == nil && p.Segment <= last
 	}
 	return false
 }
 
 // packedTables are the tables of which entries are left to packs.
-var packedTables = []byte{tableBlock, tableCommit, tableSpan, tableChunk}
+var packedTables = []byte{keys.TableBlock, keys.TableCommit, keys.TableSpan, keys.TableChunk}
 
 // packedEntry says up to which segment packs find what the index does not have.
 func packedEntry(last uint32) index.Entry {
-	return index.Entry{Key: key(tablePacked), Value: binary.AppendUvarint(nil, uint64(last))}
+	return index.Entry{Key: keys.Of(keys.TablePacked), Value: binary.AppendUvarint(nil, uint64(last))}
 }
 
 var errPacks = errors.New("the index counts on packs that are not there")
@@ -335,13 +346,13 @@ func (e *Engine) openPacks() error {
 		e.beginWith(last)
 		return nil
 	}
-	value, ok, err := e.index.Get(key(tablePacked))
+	value, ok, err := e.index.Get(keys.Of(keys.TablePacked))
 	if err != nil || !ok {
 		return err
 	}
-	values := varints{rest: value}
-	last := uint32(values.next())
-	if values.bad || last > v.Packed() && e.damage == nil {
+	values := keys.Varints{Rest: value}
+	last := uint32(values.Next())
+	if values.Bad || last > v.Packed() && e.damage == nil {
 		return errPacks
 	}
 	e.below.Store(newLayer(last, e.index.State().Number, e.below.Load().hidden))
@@ -437,11 +448,11 @@ func (e *Engine) matchesPacks(l *layer, k, value []byte) (bool, error) {
 	if !inPacks(k, value, l.last) {
 		return false, nil
 	}
-	if k[0] == tableCommit {
+	if k[0] == keys.TableCommit {
 		v := e.journal.View()
 		defer v.Release()
-		p, ok, err := v.Commit(l.last, be64value(k[1:]))
-		return ok && bytes.Equal(appendPosition(nil, p), value), err
+		p, ok, err := v.Commit(l.last, keys.ReadUint64(k[1:]))
+		return ok && bytes.Equal(keys.AppendPosition(nil, p), value), err
 	}
 	is, ok, err := l.get(e, nil, k, anyCommit)
 	return ok && bytes.Equal(is, value), err

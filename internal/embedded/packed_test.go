@@ -14,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/logline"
@@ -78,9 +79,9 @@ func TestEntriesLeaveTheIndex(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 600)
 	before := entriesOf(t, e)
-	require.Equal(t, 600, before[tableBlock])
-	require.Equal(t, 600, before[tableSpan])
-	require.Equal(t, 3, before[tableCommit])
+	require.Equal(t, 600, before[keys.TableBlock])
+	require.Equal(t, 600, before[keys.TableSpan])
+	require.Equal(t, 3, before[keys.TableCommit])
 	s, err := e.Snapshot(background)
 	require.NoError(t, err)
 	_, err = e.Pack(background, backend.PackOptions{All: true})
@@ -94,16 +95,16 @@ func TestEntriesLeaveTheIndex(t *testing.T) {
 		t.Helper()
 		requireTalk(t, e, 700)
 		is := entriesOf(t, e)
-		require.Equal(t, 700-packed, is[tableBlock])
-		require.Equal(t, 700-packed+packed/digestEvery, is[tableSpan])
-		require.Equal(t, 1, is[tablePacked])
-		require.Equal(t, before[tableRun], is[tableRun])
+		require.Equal(t, 700-packed, is[keys.TableBlock])
+		require.Equal(t, 700-packed+packed/keys.DigestEvery, is[keys.TableSpan])
+		require.Equal(t, 1, is[keys.TablePacked])
+		require.Equal(t, before[keys.TableRun], is[keys.TableRun])
 		requireSound(t, e)
 	}
 	check(600)
 	_, err = e.Pack(background, backend.PackOptions{All: true})
 	require.NoError(t, err)
-	require.Zero(t, entriesOf(t, e)[tableCommit])
+	require.Zero(t, entriesOf(t, e)[keys.TableCommit])
 	check(700)
 	requireTalk(t, s, 600)
 	require.NoError(t, s.Close())
@@ -137,7 +138,7 @@ func TestEntriesTwice(t *testing.T) {
 				e.index.Apply(e.index.State(), []index.Entry{packedEntry(last)})
 				e.below.Store(newLayer(last, e.index.State().Number, nil))
 				err := e.index.Drop(ctx, packedTables, func(key, value []byte) bool {
-					if key[0] == tableCommit {
+					if key[0] == keys.TableCommit {
 						cancel()
 					}
 					return inPacks(key, value, last)
@@ -159,7 +160,7 @@ func TestEntriesTwice(t *testing.T) {
 			require.NoError(t, err)
 			requireTalk(t, e, 301)
 			requireSound(t, e)
-			require.Zero(t, entriesOf(t, e)[tableBlock])
+			require.Zero(t, entriesOf(t, e)[keys.TableBlock])
 		})
 	}
 }
@@ -168,7 +169,7 @@ func TestEntriesTwice(t *testing.T) {
 func TestWrongEntryAbovePacks(t *testing.T) {
 	e := openPacked(t, t.TempDir(), 100)
 	defer e.Close()
-	k := blockKey(content.Sum([]byte("message 3 of a conversation that goes on and on")))
+	k := keys.Block(content.Sum([]byte("message 3 of a conversation that goes on and on")))
 	was, ok, err := e.index.Get(k)
 	require.NoError(t, err)
 	require.True(t, ok)
@@ -184,10 +185,10 @@ func TestWrongEntryAbovePacks(t *testing.T) {
 	}
 	e.index.Apply(e.index.State(), []index.Entry{{Key: k, Value: was}})
 	require.Zero(t, findings())
-	p, err := readPlace(was)
+	p, err := keys.ReadPlace(was)
 	require.NoError(t, err)
-	p.record++
-	e.index.Apply(e.index.State(), []index.Entry{{Key: k, Value: p.append(nil)}})
+	p.Record++
+	e.index.Apply(e.index.State(), []index.Entry{{Key: k, Value: p.Append(nil)}})
 	require.Equal(t, 1, findings())
 }
 
@@ -247,10 +248,10 @@ func TestDamagedFinding(t *testing.T) {
 		for _, f := range findings(t, e, true) {
 			require.Equal(t, "journal", f.Subject) // of the parity
 		}
-		require.Equal(t, 300, entriesOf(t, e)[tableBlock])
+		require.Equal(t, 300, entriesOf(t, e)[keys.TableBlock])
 		_, err = e.Pack(background, backend.PackOptions{})
 		require.NoError(t, err)
-		require.Zero(t, entriesOf(t, e)[tableBlock])
+		require.Zero(t, entriesOf(t, e)[keys.TableBlock])
 		requireTalk(t, e, 300)
 		requireSound(t, e)
 		require.NoError(t, e.Close())
@@ -323,7 +324,7 @@ func TestUnlistedUntilItGrows(t *testing.T) {
 	_, err = files.Findable(0)
 	files.Release()
 	require.ErrorIs(t, err, journal.ErrUnlisted)
-	require.Equal(t, 50, entriesOf(t, e)[tableBlock])
+	require.Equal(t, 50, entriesOf(t, e)[keys.TableBlock])
 	requireTalk(t, e, 50)
 	requireSound(t, e)
 	require.NoError(t, e.Close())
@@ -340,7 +341,7 @@ func TestUnlistedUntilItGrows(t *testing.T) {
 	_, err = e.Pack(background, backend.PackOptions{})
 	require.NoError(t, err)
 	is := entriesOf(t, e)
-	require.Less(t, is[tableBlock], 2000, "of the last segment only")
+	require.Less(t, is[keys.TableBlock], 2000, "of the last segment only")
 	requireTalk(t, e, n)
 	requireSound(t, e)
 }
@@ -352,7 +353,7 @@ func TestCollectFromPacks(t *testing.T) {
 	e := openPacked(t, dir, 200)
 	_, err := e.Pack(background, backend.PackOptions{All: true})
 	require.NoError(t, err)
-	require.Zero(t, entriesOf(t, e)[tableBlock])
+	require.Zero(t, entriesOf(t, e)[keys.TableBlock])
 	was, err := e.Snapshot(background)
 	require.NoError(t, err)
 	gone := &structure.Commit{}

@@ -22,17 +22,17 @@ func TestDigestOfAForkIsKept(t *testing.T) {
 		require.NoError(t, w.extend())
 	}
 	at := structure.SpanRef{Run: w.at.Run, Seq: 7}
-	_, known := e.knownDigest(at)
+	_, known := e.cache.Digest(at)
 	require.False(t, known)
 	v := e.now()
-	want, err := v.computeDigest(at)
-	v.release()
+	want, err := v.ComputeDigest(at)
+	v.Close()
 	require.NoError(t, err)
 	_, err = e.Apply(context.Background(), &structure.Commit{Records: []structure.Record{
 		&structure.Run{ID: structure.NewID[structure.RunID](), Parent: at},
 	}}, backend.Options{})
 	require.NoError(t, err)
-	got, known := e.knownDigest(at)
+	got, known := e.cache.Digest(at)
 	require.True(t, known)
 	require.Equal(t, want, got)
 }

@@ -2,8 +2,13 @@ package embedded
 
 import (
 	"context"
+	"encoding/binary"
+	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -14,21 +19,20 @@ import (
 // decide judges a commit and prepares the entries that it makes. The lock on writing is
 // held, or the store is being opened.
 func (e *Engine) decide(ctx context.Context, c *structure.Commit, replay bool) error {
-	e.state.begin(c.Number, replay)
+	e.state.Begin(c.Number, replay)
 	effects, err := e.judge.Judge(ctx, judge.Case{Commit: c, View: &e.state, Replay: replay, WholeTrees: e.collected.Load()})
 	if err != nil {
 		return err
 	}
-	e.builder.begin(e, c.Number, effects)
-	return e.builder.entries(len(c.Records))
+	e.builder.Begin(&e.state, effects)
+	return e.builder.Entries(len(c.Records))
 }
 
 // publish makes a written commit visible.
 func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	b := &e.builder
 	e.filter.addContents(c)
-	for id, info := range b.Runs.All() {
-		e.runs.set(id, info)
+	for id := range b.Runs.All() {
 		if made, ok := structure.Made(id); ok {
 			e.madeRuns.add(made)
 		}
@@ -47,40 +51,78 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		barrier.passed(c)
 		barrier.said(b.Effects)
 	}
-	e.counts = e.counts.plus(&b.Counts)
+	e.counts = e.counts.Plus(&b.Counts)
 	id, since := e.identify(b, f)
-	var later index.Maker
-	if b.later != nil {
-		later = b.later
-	}
-	// A reader that sees the commit's number finds contexts as the commit leaves them.
-	e.current.mu.Lock()
-	many := e.index.ApplyMade(index.State{
-		Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
-		Counts: e.counts.values(),
-	}, b.batch, later)
-	e.current.take(b.Effects, (*backend.Context)(b.later))
-	e.current.mu.Unlock()
-	for _, m := range b.last {
-		e.current.messages.set(m.home, m.at)
-	}
+	var many bool
+	e.cache.Apply(b, func() {
+		many = e.index.ApplyMade(index.State{
+			Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
+			Counts: e.counts.Values(),
+		}, b.Batch, b.Later())
+	})
 	if many {
 		e.index.Settle()
 	}
 	e.arrivals.announce()
 }
 
-// isNew reports that no context has the id. It may return false for an id that is new. The
-// filter has no ids that were made in this process after opening. The lock on writing is held.
-func (e *Engine) isNew(id structure.ContextID) bool {
+// source is the state of an engine for new commits. The lock on writing is held, or the store is
+// being opened.
+type source Engine
+
+var _ entries.Source = (*source)(nil)
+
+func (s *source) Get(key []byte) ([]byte, bool, error) { return (*Engine)(s).known(key) }
+
+func (s *source) GetBefore(key []byte, number uint64) ([]byte, bool, error) {
+	return (*Engine)(s).get(key, number)
+}
+
+func (s *source) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+	return func(yield func(index.Entry, error) bool) {
+		snapshot := s.index.Snapshot()
+		defer snapshot.Close()
+		snapshot.Scan(from, to)(yield)
+	}
+}
+
+func (s *source) View() *read.View { return (*Engine)(s).now().View }
+
+func (s *source) AnyErased() bool { return s.counts.Erased > 0 }
+
+func (s *source) Collecting() bool { return s.barrier.Load() != nil }
+
+func (s *source) Closed(run structure.RunID) bool { return s.barrier.Load().refuses(run) }
+
+func (s *source) Deleting(key []byte) (bool, error) {
+	if b := s.barrier.Load(); b == nil || !b.dead(key, nil) {
+		return false, nil
+	}
+	_, there, err := s.index.Get(key)
+	return there, err
+}
+
+func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
+	var hidden func(structure.SpanRef) bool
+	if b := s.barrier.Load(); b != nil && (number > b.live.until || s.below.Load().hidden != nil) {
+		hidden = b.span // otherwise it was not there yet, and the index still has what is dead
+	}
+	latest := (*Engine)(s).latest()
+	defer latest.Close()
+	return latest.view.OwnUsages(state, id, hidden)
+}
+
+// NewContext implements entries.Source. The filter has no ids that were made in this process after
+// opening.
+func (e *source) NewContext(id structure.ContextID) bool {
 	if made, ok := structure.Made(id); ok {
 		return e.madeContexts.isNew(made)
 	}
 	return e.filter.lacks(id[:])
 }
 
-// isNewRun is isNew for runs. The filter has no runs.
-func (e *Engine) isNewRun(id structure.RunID) bool {
+// NewRun implements entries.Source. The filter has no runs.
+func (e *source) NewRun(id structure.RunID) bool {
 	made, ok := structure.Made(id)
 	return ok && e.madeRuns.isNew(made)
 }
@@ -97,11 +139,11 @@ func (s *stock) HasBlock(id content.ID) (bool, error) {
 	if e.filter.lacksContent(id[:]) {
 		return false, nil
 	}
-	_, ok, err := e.known(blockKey(id))
+	_, ok, err := e.known(keys.Block(id))
 	if err != nil || !ok {
 		return ok, err
 	}
-	_, erased, err := e.index.Get(key(tableErased, id[:]))
+	_, erased, err := e.index.Get(keys.Of(keys.TableErased, id[:]))
 	return ok && !erased, err
 }
 
@@ -111,6 +153,27 @@ func (s *stock) HasChunk(k content.Key) (bool, error) {
 	if e.filter.lacksContent(k[:]) {
 		return false, nil
 	}
-	_, ok, err := e.known(chunkKey(k))
+	_, ok, err := e.known(keys.Chunk(k))
 	return ok, err
+}
+
+// identify returns the id of a commit, and the first commit that has it, given the state before
+// it. An id that begins gets an entry.
+func (e *Engine) identify(b *entries.Builder, f journal.Frame) (id, since uint64) {
+	if f.ID == 0 || f.ID == e.id {
+		return e.id, e.since
+	}
+	e.id, e.since = f.ID, f.Number
+	b.Put(keys.Of(keys.TableID, keys.Uint64(f.Number)), binary.LittleEndian.AppendUint64(nil, f.ID))
+	return e.id, e.since
+}
+
+// follows is RequireAt for the latest state. It mostly needs no look into the index.
+func (e *Engine) follows(c backend.Cursor) error {
+	if s := e.index.State(); c.ID == s.ID && s.Since <= c.Number && c.Number <= s.Number || c.Number == 0 || c.ID == 0 {
+		return nil
+	}
+	v := e.now()
+	defer v.Close()
+	return v.RequireAt(c)
 }

@@ -19,17 +19,17 @@ type reads struct {
 
 // Head implements backend.Reader.
 func (r *reads) Head(ctx context.Context) (backend.Cursor, error) {
-	return read(r, func(v view) (backend.Cursor, error) { return v.Head(ctx) })
+	return answer(r, func(v view) (backend.Cursor, error) { return v.Head(ctx) })
 }
 
 // Context implements backend.Reader.
 func (r *reads) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
-	return read(r, func(v view) (backend.Context, error) { return v.Context(ctx, id) })
+	return answer(r, func(v view) (backend.Context, error) { return v.Context(ctx, id) })
 }
 
 // Thread implements backend.Reader.
 func (r *reads) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
-	return read(r, func(v view) (*structure.Thread, error) { return v.Thread(ctx, id) })
+	return answer(r, func(v view) (*structure.Thread, error) { return v.Thread(ctx, id) })
 }
 
 // Threads implements backend.Reader.
@@ -49,7 +49,7 @@ func (r *reads) Contexts(ctx context.Context, thread structure.ThreadID, after s
 
 // LastMessage implements backend.Reader.
 func (r *reads) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
-	return read(r, func(v view) (time.Time, error) { return v.LastMessage(ctx, home) })
+	return answer(r, func(v view) (time.Time, error) { return v.LastMessage(ctx, home) })
 }
 
 // ListThreads implements backend.Reader.
@@ -69,7 +69,7 @@ func (r *reads) Children(ctx context.Context, parent, after structure.ContextID)
 
 // Branch implements backend.Reader.
 func (r *reads) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
-	return read(r, func(v view) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
+	return answer(r, func(v view) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
 }
 
 // Branches implements backend.Reader.
@@ -84,7 +84,7 @@ func (r *reads) BranchesOf(ctx context.Context, thread structure.ThreadID, id st
 
 // Checkpoint implements backend.Reader.
 func (r *reads) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
-	return read(r, func(v view) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
+	return answer(r, func(v view) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
 }
 
 // Checkpoints implements backend.Reader.
@@ -94,12 +94,12 @@ func (r *reads) Checkpoints(ctx context.Context, thread structure.ThreadID, afte
 
 // Run implements backend.Reader.
 func (r *reads) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
-	return read(r, func(v view) (structure.RunInfo, error) { return v.Run(ctx, id) })
+	return answer(r, func(v view) (structure.RunInfo, error) { return v.Run(ctx, id) })
 }
 
 // Ancestry implements backend.Reader.
 func (r *reads) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
-	return read(r, func(v view) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
+	return answer(r, func(v view) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
 }
 
 // Forks implements backend.Reader.
@@ -114,7 +114,7 @@ func (r *reads) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[str
 
 // Last implements backend.Reader.
 func (r *reads) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
-	return read(r, func(v view) (structure.SpanRef, error) { return v.Last(ctx, run) })
+	return answer(r, func(v view) (structure.SpanRef, error) { return v.Last(ctx, run) })
 }
 
 // Path implements backend.Reader.
@@ -124,7 +124,7 @@ func (r *reads) Path(ctx context.Context, tip structure.SpanRef, w structure.Win
 
 // Digest implements backend.Reader.
 func (r *reads) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
-	return read(r, func(v view) (structure.Digest, error) { return v.Digest(ctx, tip) })
+	return answer(r, func(v view) (structure.Digest, error) { return v.Digest(ctx, tip) })
 }
 
 // Find implements backend.Reader.
@@ -151,7 +151,7 @@ func (r *reads) CheckpointsBySource(ctx context.Context, sourceID string, thread
 
 // Value implements backend.Reader.
 func (r *reads) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
-	return read(r, func(v view) (backend.Value, error) { return v.Value(ctx, key) })
+	return answer(r, func(v view) (backend.Value, error) { return v.Value(ctx, key) })
 }
 
 // Values implements backend.Reader.
@@ -171,7 +171,7 @@ func (r *reads) ValueOwners(ctx context.Context, scope structure.Scope, after st
 
 // SpanSet implements backend.Reader.
 func (r *reads) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
-	return read(r, func(v view) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
+	return answer(r, func(v view) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
 }
 
 // Alternatives implements backend.Reader.
@@ -191,17 +191,17 @@ func (r *reads) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*s
 
 // Has implements backend.Reader.
 func (r *reads) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
-	return read(r, func(v view) ([]bool, error) { return v.Has(ctx, ids) })
+	return answer(r, func(v view) ([]bool, error) { return v.Has(ctx, ids) })
 }
 
 // Blocks implements backend.Reader.
 func (r *reads) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
-	return read(r, func(v view) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
+	return answer(r, func(v view) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
 }
 
 // Chunks implements backend.Reader.
 func (r *reads) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
-	return read(r, func(v view) ([][]byte, error) { return v.Chunks(ctx, keys) })
+	return answer(r, func(v view) ([][]byte, error) { return v.Chunks(ctx, keys) })
 }
 
 // Where implements backend.Reader.
@@ -211,5 +211,5 @@ func (r *reads) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Us
 
 // Stats implements backend.Reader.
 func (r *reads) Stats(ctx context.Context) (backend.Stats, error) {
-	return read(r, func(v view) (backend.Stats, error) { return v.Stats(ctx) })
+	return answer(r, func(v view) (backend.Stats, error) { return v.Stats(ctx) })
 }

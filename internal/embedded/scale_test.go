@@ -41,10 +41,10 @@ func newScaled(t *testing.T, n int) *scaled {
 // cost applies a commit and returns how many entries it scanned and changed.
 func (s *scaled) cost(records ...structure.Record) int {
 	s.t.Helper()
-	before := s.state.scanned
+	before := s.state.Scanned
 	_, err := s.Apply(background, &structure.Commit{Records: records}, backend.Options{})
 	require.NoError(s.t, err)
-	return int(s.state.scanned-before) + len(s.builder.batch)
+	return int(s.state.Scanned-before) + len(s.builder.Batch)
 }
 
 func (s *scaled) deleteBranch(i int) []structure.Record {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -111,8 +113,8 @@ func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
 		return at, err
 	}
 	v := e.now()
-	defer v.release()
-	return v.at(number)
+	defer v.Close()
+	return v.At(number)
 }
 
 // onceWrite returns the trailer fields that name a commit's session.
@@ -128,20 +130,20 @@ func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 }
 
 // request notes which request a commit is, as its frame says.
-func (e *Engine) request(b *builder, f journal.Frame) {
+func (e *Engine) request(b *entries.Builder, f journal.Frame) {
 	o := f.Once
 	switch {
 	case f.Packed: // it may have been one
 		for id := range e.sessions.known {
-			e.sessions.forget(id, b.put)
+			e.sessions.forget(id, b.Put)
 		}
 		e.sessions.horizon, e.sessions.changed = max(e.sessions.horizon, f.Number), true
 	case o == nil:
 	case o.Back == 0:
-		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.put)
+		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.Put)
 	default:
 		if s := e.sessions.last[f.Number-o.Back]; s != nil {
-			e.sessions.note(f.Number, s.id, s.sequence+1+uint64(o.Step), false, b.put)
+			e.sessions.note(f.Number, s.id, s.sequence+1+uint64(o.Step), false, b.Put)
 		}
 	}
 }
@@ -163,7 +165,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 	s.add(sequence, number)
 	s.used = x.now()
 	x.order.MoveToBack(s.place)
-	put(key(tableOnce, id[:]), s.encode())
+	put(keys.Of(keys.TableOnce, id[:]), s.encode())
 	for oldest := x.oldest(); len(x.known) > mostSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
 		x.forget(oldest.id, put)
 	}
@@ -173,7 +175,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 // putHorizon writes the horizon if the index has an older one.
 func (x *sessions) putHorizon(put func(key, value []byte)) {
 	if x.changed {
-		put(key(tableOnce), binary.AppendUvarint(nil, x.horizon))
+		put(keys.Of(keys.TableOnce), binary.AppendUvarint(nil, x.horizon))
 		x.changed = false
 	}
 }
@@ -192,7 +194,7 @@ func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
 	if x.horizon < s.first {
 		x.horizon, x.changed = s.first, true
 	}
-	put(key(tableOnce, id[:]), nil)
+	put(keys.Of(keys.TableOnce, id[:]), nil)
 }
 
 // encode returns the session's entry in the index.
@@ -214,17 +216,17 @@ func (s *session) encode() []byte {
 }
 
 func decodeSession(id [16]byte, b []byte) (*session, error) {
-	v := varints{rest: b}
-	head := v.next()
+	v := keys.Varints{Rest: b}
+	head := v.Next()
 	s := &session{id: id, whole: head&1 != 0, first: head >> 1}
-	s.last = s.first + v.next()
-	s.sequence = v.next()
+	s.last = s.first + v.Next()
+	s.sequence = v.Next()
 	var sequence uint64
-	for v.err() == nil && len(v.rest) > 0 {
-		sequence += v.next()
-		s.add(sequence, s.first+v.next())
+	for v.Err() == nil && len(v.Rest) > 0 {
+		sequence += v.Next()
+		s.add(sequence, s.first+v.Next())
 	}
-	return s, v.err()
+	return s, v.Err()
 }
 
 // loadSessions reads the sessions from the index. Those that cannot be read are forgotten.
@@ -232,14 +234,14 @@ func (e *Engine) loadSessions(state index.State) error {
 	e.sessions = newSessions()
 	s := e.index.Snapshot()
 	defer s.Close()
-	for entry, err := range s.Scan(key(tableOnce), prefixEnd(key(tableOnce))) {
+	for entry, err := range s.Scan(keys.Of(keys.TableOnce), keys.PrefixEnd(keys.Of(keys.TableOnce))) {
 		if err != nil {
 			return err
 		}
 		if len(entry.Key) == 1 {
-			v := varints{rest: entry.Value}
-			e.sessions.horizon = max(e.sessions.horizon, v.next())
-			err = v.err()
+			v := keys.Varints{Rest: entry.Value}
+			e.sessions.horizon = max(e.sessions.horizon, v.Next())
+			err = v.Err()
 		} else if len(entry.Key) == 17 {
 			var one *session
 			id := [16]byte(entry.Key[1:])
@@ -264,7 +266,7 @@ func (e *Engine) saveHorizon(batch []index.Entry) {
 	e.sessions.putHorizon(func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
 	if len(batch) > 0 {
 		state := e.index.State()
-		state.Counts = e.counts.values()
+		state.Counts = e.counts.Values()
 		e.index.Apply(state, batch)
 	}
 }

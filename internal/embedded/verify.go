@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -115,7 +117,7 @@ func (v *verifier) run() error {
 	if err := v.order(snapshot.Snapshot); err != nil {
 		return err
 	}
-	return v.trees(view{engine: v.engine, index: fresh})
+	return v.trees(fresh.viewed())
 }
 
 // pin returns the state to compare with the journal. While a collection has taken
@@ -398,7 +400,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 		}
 		var problem string
 		packed := false
-		if order < 0 && u.Key[0] == tablePacked || order > 0 && f.Key[0] == tablePacked {
+		if order < 0 && u.Key[0] == keys.TablePacked || order > 0 && f.Key[0] == keys.TablePacked {
 			packed = true // entries are being left to packs right now
 		} else if order < 0 {
 			var err error
@@ -411,15 +413,15 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			least = f.Key
 		}
 		switch {
-		case least[0] == tableOnce: // packs do not say which requests their commits were
-		case least[0] == tableOrder: // see verifier.order
-		case least[0] == tablePending: // the journal does not say what is pending
+		case least[0] == keys.TableOnce: // packs do not say which requests their commits were
+		case least[0] == keys.TableOrder: // see verifier.order
+		case least[0] == keys.TablePending: // the journal does not say what is pending
 		case packed: // it is still to leave the index
 		case order < 0:
 			problem = "entry that the journal does not account for"
 		case order > 0:
 			problem = "entry is missing"
-		case !bytes.Equal(u.Value, f.Value) && u.Key[0] != tablePacked:
+		case !bytes.Equal(u.Value, f.Value) && u.Key[0] != keys.TablePacked:
 			problem = "entry differs from what the journal says"
 		}
 		if problem != "" {
@@ -448,18 +450,18 @@ func (v *verifier) indexFinding(k []byte, problem string) backend.Finding {
 
 // trees reads every body that was cut into chunks and compares it with its id.
 func (v *verifier) trees(state view) error {
-	for e, err := range state.index.Scan(key(tableBlock), prefixEnd(key(tableBlock))) {
+	for e, err := range state.Index.Scan(keys.Of(keys.TableBlock), keys.PrefixEnd(keys.Of(keys.TableBlock))) {
 		if err != nil {
 			return err
 		}
-		p, err := readPlace(e.Value)
+		p, err := keys.ReadPlace(e.Value)
 		if err != nil {
 			return err
 		}
-		if p.size <= content.InlineLimit {
+		if p.Size <= content.InlineLimit {
 			continue
 		}
-		object, _, err := readObject(state.newReader(), e.Value)
+		object, _, err := read.ReadObject(state.Commits.NewReader(), e.Value)
 		b, ok := object.(*structure.Block)
 		if err == nil && ok && b.Tree.Size > 0 {
 			err = v.tree(state, b)
@@ -469,7 +471,7 @@ func (v *verifier) trees(state view) error {
 		}
 		if err != nil {
 			if err := v.found(backend.Finding{
-				Subject: "block", ID: fmt.Sprintf("%x…", e.Key[1:]), File: v.engine.journal.SegmentName(p.frame.Segment), Offset: p.record, Problem: err.Error(),
+				Subject: "block", ID: fmt.Sprintf("%x…", e.Key[1:]), File: v.engine.journal.SegmentName(p.Frame.Segment), Offset: p.Record, Problem: err.Error(),
 			}); err != nil {
 				return err
 			}
@@ -479,7 +481,7 @@ func (v *verifier) trees(state view) error {
 }
 
 func (v *verifier) tree(state view, b *structure.Block) error {
-	if ok, err := state.notErased(b.ID); err != nil || !ok {
+	if ok, err := state.NotErased(b.ID); err != nil || !ok {
 		return err
 	}
 	h := content.NewHasher()

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -16,10 +18,10 @@ func (v *verifier) order(used *index.Snapshot) error {
 		return nil
 	}
 	changed := make(map[structure.ThreadID]bool)
-	for _, id := range changedThreads(used.Changed) {
+	for _, id := range read.ChangedThreads(used.Changed) {
 		changed[id] = true
 	}
-	from, to := []byte{tableOrder}, prefixEnd([]byte{tableOrder})
+	from, to := []byte{keys.TableOrder}, keys.PrefixEnd([]byte{keys.TableOrder})
 	for {
 		e, ok, err := used.FirstDerived(from, to)
 		if err != nil {
@@ -33,16 +35,16 @@ func (v *verifier) order(used *index.Snapshot) error {
 			return err
 		}
 		problem := "entry that the journal does not account for"
-		if len(e.Key) == orderKeySize {
-			id := orderPlace(e.Key).Thread
+		if len(e.Key) == keys.OrderKeySize {
+			id := keys.OrderPlace(e.Key).Thread
 			if changed[id] {
 				continue
 			}
-			is, ok, err := listingOf(used, id)
+			is, ok, err := read.Listing(used, id)
 			if err != nil {
 				return err
 			}
-			if ok && slices.ContainsFunc(orderKeys(is), func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
+			if ok && slices.ContainsFunc(keys.Orders(is), func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
 				if len(e.Value) == 0 {
 					continue
 				}
@@ -53,7 +55,7 @@ func (v *verifier) order(used *index.Snapshot) error {
 			return err
 		}
 	}
-	for e, err := range used.Scan([]byte{tableThread}, prefixEnd([]byte{tableThread})) {
+	for e, err := range used.Scan([]byte{keys.TableThread}, keys.PrefixEnd([]byte{keys.TableThread})) {
 		if err != nil {
 			return err
 		}
@@ -61,11 +63,11 @@ func (v *verifier) order(used *index.Snapshot) error {
 		if changed[id] {
 			continue
 		}
-		is, _, err := listingOf(used, id)
+		is, _, err := read.Listing(used, id)
 		if err != nil {
 			return err
 		}
-		for _, k := range orderKeys(is) {
+		for _, k := range keys.Orders(is) {
 			if _, ok, err := used.FirstDerived(k, append(k[:len(k):len(k)], 0)); err != nil {
 				return err
 			} else if !ok {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -178,14 +179,14 @@ func TestLargeFrameIsKept(t *testing.T) {
 	g.say(t, 500, 100, run)
 	last := structure.Window{Last: 5}
 	require.NoError(t, g.window(g.engine, run, structure.Window{}, false))
-	require.Zero(t, g.engine.frames.bytes, "all of it was wanted")
+	require.Zero(t, g.engine.frames.Size(), "all of it was wanted")
 	for s, err := range g.engine.Path(context.Background(), structure.SpanRef{Run: run, Seq: 100}, last, backend.PathOptions{Bodies: true}) {
 		require.NoError(t, err)
 		clear(s.Blocks[0].Body)
 		clear(s.Span.Usages[0].Metadata)
 	}
 	require.NoError(t, g.window(g.engine, run, last, false))
-	require.Equal(t, 1, g.engine.frames.recent.Len())
+	require.Equal(t, 1, g.engine.frames.Len())
 
 	// Nothing of it is read again: the file may be damaged by now, which whoever
 	// reads all of it finds.
@@ -200,9 +201,9 @@ func TestLargeFrameIsKept(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	require.NoError(t, g.window(g.engine, run, last, false))
-	g.engine.frames.clear()
+	g.engine.frames.Clear()
 	require.ErrorIs(t, g.window(g.engine, run, last, false), backend.ErrCorrupt)
-	require.Zero(t, g.engine.frames.bytes)
+	require.Zero(t, g.engine.frames.Size())
 }
 
 func TestFrameCacheIsBounded(t *testing.T) {
@@ -214,13 +215,12 @@ func TestFrameCacheIsBounded(t *testing.T) {
 	}
 	for from := uint64(1); from <= 3000; from += 50 {
 		require.NoError(t, g.window(g.engine, run, structure.Window{From: from, To: from + 3}, true))
-		require.LessOrEqual(t, g.engine.frames.bytes, mostCached)
+		require.LessOrEqual(t, g.engine.frames.Size(), read.MostCached)
 	}
-	require.Greater(t, g.engine.frames.bytes, mostCached/2)
-	require.Equal(t, g.engine.frames.recent.Len(), len(g.engine.frames.items))
+	require.Greater(t, g.engine.frames.Size(), read.MostCached/2)
 	_, err := g.engine.Pack(context.Background(), backend.PackOptions{All: true})
 	require.NoError(t, err)
-	require.Zero(t, g.engine.frames.bytes)
+	require.Zero(t, g.engine.frames.Size())
 	require.NoError(t, g.window(g.engine, run, structure.Window{Last: 3}, true))
 }
 
@@ -265,34 +265,6 @@ func TestWindowsMeanwhile(t *testing.T) {
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-}
-
-// Guessing where the next span stands goes on while it is right, and is given up
-// where several runs take turns.
-func TestGuess(t *testing.T) {
-	var alone guess
-	right := 0
-	for range 100 {
-		if alone.worth() {
-			alone.was(true)
-			right++
-		} else {
-			alone.saw(true)
-		}
-	}
-	require.Equal(t, 99, right)
-
-	var turns guess
-	wrong := 0
-	for i := range 10_000 {
-		if turns.worth() {
-			turns.was(false)
-			wrong++
-		} else {
-			turns.saw(i%50 != 0)
-		}
-	}
-	require.Less(t, wrong, 10)
 }
 
 // A window allocates for what it returns, not for the frame that it stands in.

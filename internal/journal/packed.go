@@ -196,3 +196,6 @@ func (v *View) NewCheck(segment uint32) (*Check, error) {
 	}
 	return s.pack.NewCheck()
 }
+
+// PackedSpans are the spans of a commit in a pack.
+type PackedSpans = pack.Spans

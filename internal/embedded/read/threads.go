@@ -1,4 +1,4 @@
-package embedded
+package read
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // LastMessage implements backend.ThreadReader.
-func (v view) LastMessage(_ context.Context, home structure.Home) (time.Time, error) {
-	at, ok, err := lastMessage(v.index, home)
+func (v *View) LastMessage(_ context.Context, home structure.Home) (time.Time, error) {
+	at, ok, err := LastMessage(v.Index, home)
 	if err != nil || !ok {
 		return time.Time{}, err
 	}
@@ -22,9 +23,9 @@ func (v view) LastMessage(_ context.Context, home structure.Home) (time.Time, er
 }
 
 // ListThreads implements backend.ThreadReader.
-func (v view) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
+func (v *View) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
 	return func(yield func(backend.ThreadListing, error) bool) {
-		l := lister{view: v, ctx: ctx, q: q, yield: yield}
+		l := lister{View: v, ctx: ctx, q: q, yield: yield}
 		err := q.Check()
 		if err == nil {
 			err = l.list()
@@ -38,15 +39,14 @@ func (v view) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[
 // lister lists the threads that pass a query. The order of the listing is that of PageToken,
 // or its reverse.
 type lister struct {
-	view
+	*View
 	ctx   context.Context
 	q     backend.ThreadQuery
 	yield func(backend.ThreadListing, error) bool
 	done  bool // the caller wants no more
-	work  int  // how many places were sought and threads read
 
 	first orderBound
-	lists [][]orderFilter // a thread must be in one list of each element
+	lists [][]keys.OrderFilter // a thread must be in one list of each element
 
 	changed map[structure.ThreadID]struct{} // since the last fold
 	recent  []backend.ThreadListing         // those of them that are still to be listed, in order
@@ -58,16 +58,16 @@ type orderBound struct {
 	behind bool
 }
 
-// manyChanged is how many threads may change before a listing has them folded, to be
+// ManyChanged is how many threads may change before a listing has them folded, to be
 // cheaper the next time.
-const manyChanged = 4096
+const ManyChanged = 4096
 
 func (l *lister) list() error {
 	l.begin()
 	for _, by := range []struct {
 		table byte
 		text  string
-	}{{tableFrom, l.q.SourcePrefix}, {tableTitle, backend.FoldCase(l.q.TitlePrefix)}} {
+	}{{keys.TableFrom, l.q.SourcePrefix}, {keys.TableTitle, backend.FoldCase(l.q.TitlePrefix)}} {
 		if by.text == "" {
 			continue
 		}
@@ -94,8 +94,7 @@ func (l *lister) list() error {
 		if _, changed := l.changed[next.Thread]; changed {
 			continue
 		}
-		l.work++
-		is, ok, err := listingOf(l.index, next.Thread)
+		is, ok, err := Listing(l.Index, next.Thread)
 		if err != nil {
 			return err
 		}
@@ -130,14 +129,14 @@ func (l *lister) begin() {
 		l.first = orderBound{q.After, true}
 	}
 	if q.User != nil && *q.User != "" {
-		l.lists = append(l.lists, []orderFilter{userFilter(*q.User)})
+		l.lists = append(l.lists, []keys.OrderFilter{keys.UserFilter(*q.User)})
 	}
 	for _, m := range q.Metadata {
 		s, _ := m.Scalar()
-		l.lists = append(l.lists, []orderFilter{scalarFilter(s), filterMore})
+		l.lists = append(l.lists, []keys.OrderFilter{keys.ScalarFilter(s), keys.FilterMore})
 	}
 	if len(l.lists) == 0 {
-		l.lists = [][]orderFilter{{filterAll}}
+		l.lists = [][]keys.OrderFilter{{keys.FilterAll}}
 	}
 }
 
@@ -177,30 +176,29 @@ func (l *lister) next(from orderBound) (at backend.PageToken, ok bool, err error
 }
 
 // seek returns the first place from a bound on that is in one of some lists.
-func (l *lister) seek(lists []orderFilter, from orderBound) (first backend.PageToken, found bool, err error) {
+func (l *lister) seek(lists []keys.OrderFilter, from orderBound) (first backend.PageToken, found bool, err error) {
 	for _, f := range lists {
-		l.work++
-		k := orderKey(f, from.at)
+		k := keys.Order(f, from.at)
 		var e index.Entry
 		var ok bool
 		if l.q.Oldest {
 			if from.behind {
 				k = append(k, 0)
 			}
-			to := prefixEnd(key(tableOrder, f[:]))
+			to := keys.PrefixEnd(keys.Of(keys.TableOrder, f[:]))
 			if !l.q.To.IsZero() {
-				to = append(orderKey(f, backend.PageToken{Updated: backend.OrderTime(l.q.To), Thread: lastThread}), 0)
+				to = append(keys.Order(f, backend.PageToken{Updated: backend.OrderTime(l.q.To), Thread: lastThread}), 0)
 			}
-			e, ok, err = l.index.FirstDerived(k, to)
+			e, ok, err = l.Index.FirstDerived(k, to)
 		} else {
 			if !from.behind {
 				k = append(k, 0)
 			}
-			low := key(tableOrder, f[:])
+			low := keys.Of(keys.TableOrder, f[:])
 			if !l.q.From.IsZero() {
-				low = orderKey(f, backend.PageToken{Updated: backend.OrderTime(l.q.From)})
+				low = keys.Order(f, backend.PageToken{Updated: backend.OrderTime(l.q.From)})
 			}
-			e, ok, err = l.index.LastDerived(low, k)
+			e, ok, err = l.Index.LastDerived(low, k)
 		}
 		if err != nil {
 			return first, false, err
@@ -208,7 +206,7 @@ func (l *lister) seek(lists []orderFilter, from orderBound) (first backend.PageT
 		if !ok {
 			continue
 		}
-		if at := orderPlace(e.Key); !found || l.before(at, first) {
+		if at := keys.OrderPlace(e.Key); !found || l.before(at, first) {
 			first, found = at, true
 		}
 	}
@@ -217,7 +215,7 @@ func (l *lister) seek(lists []orderFilter, from orderBound) (first backend.PageT
 
 // recentlyChanged reads the threads that changed since the last fold.
 func (l *lister) recentlyChanged() error {
-	ids := slices.Compact(changedThreads(l.index.Changed))
+	ids := slices.Compact(ChangedThreads(l.Index.Changed))
 	l.changed = make(map[structure.ThreadID]struct{}, len(ids))
 	for i, id := range ids {
 		if i%256 == 0 && l.ctx.Err() != nil {
@@ -229,8 +227,8 @@ func (l *lister) recentlyChanged() error {
 		}
 	}
 	l.sort()
-	if len(ids) > manyChanged && l.index.State().Number == l.engine.index.Number() {
-		l.engine.index.Fold()
+	if len(ids) > ManyChanged {
+		l.Index.ManyChanged()
 	}
 	return nil
 }
@@ -239,7 +237,7 @@ func (l *lister) recentlyChanged() error {
 func (l *lister) byText(table byte, text string) (few bool, err error) {
 	n := 0
 	var ids []structure.ThreadID
-	for e, err := range l.entries(l.ctx, textPrefix(table, text)) {
+	for e, err := range l.Entries(l.ctx, keys.TextPrefix(table, text)) {
 		if err != nil {
 			return false, err
 		}
@@ -260,8 +258,7 @@ func (l *lister) byText(table byte, text string) (few bool, err error) {
 
 // consider adds a thread to recent if it is to be listed.
 func (l *lister) consider(id structure.ThreadID) error {
-	l.work++
-	is, ok, err := listingOf(l.index, id)
+	is, ok, err := Listing(l.Index, id)
 	if err == nil && ok && l.includes(is.Token()) && l.q.Matches(is) {
 		l.recent = append(l.recent, is)
 	}

@@ -1,4 +1,4 @@
-package embedded
+package recent
 
 import (
 	"testing"
@@ -10,41 +10,41 @@ import (
 // What is remembered is what was put last, or nothing.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := recent[int, string]{place: func(k int) uint64 { return uint64(k) * 5 }}
+		r := Table[int, string]{Place: func(k int) uint64 { return uint64(k) * 5 }}
 		is := map[int]string{}
 		keys := rapid.IntRange(0, 600)
 		t.Repeat(map[string]func(*rapid.T){
 			"set": func(t *rapid.T) {
 				for range rapid.IntRange(1, 100).Draw(t, "times") {
 					k, v := keys.Draw(t, "key"), rapid.StringN(1, 3, 3).Draw(t, "value")
-					r.set(k, v)
+					r.Set(k, v)
 					is[k] = v
-					got, ok := r.get(k)
+					got, ok := r.Get(k)
 					require.True(t, ok)
 					require.Equal(t, v, got)
 				}
 			},
 			"forget": func(t *rapid.T) {
 				k := keys.Draw(t, "key")
-				r.forget(k)
+				r.Forget(k)
 				delete(is, k)
 			},
 			"keep": func(t *rapid.T) {
 				k := keys.Draw(t, "key")
-				a, has := r.get(k)
-				b, kept := r.keep(k)
+				a, has := r.Get(k)
+				b, kept := r.Keep(k)
 				require.Equal(t, a, b)
 				require.Equal(t, has, kept)
 			},
 			"clear": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
-					r.clear()
+					r.Clear()
 					clear(is)
 				}
 			},
 			"": func(t *rapid.T) {
 				for k := range 601 {
-					if v, ok := r.get(k); ok {
+					if v, ok := r.Get(k); ok {
 						require.Equal(t, is[k], v)
 					}
 				}
@@ -55,13 +55,13 @@ func TestRecent(t *testing.T) {
 
 // Keys that follow each other do not drive each other out.
 func TestRecentHoldsNeighbours(t *testing.T) {
-	r := recent[int, int]{place: func(k int) uint64 { return uint64(k) }}
-	for k := range 2 * mostRecent {
-		r.set(k, k)
+	r := Table[int, int]{Place: func(k int) uint64 { return uint64(k) }}
+	for k := range 2 * most {
+		r.Set(k, k)
 	}
-	for k := mostRecent; k < 2*mostRecent; k++ {
-		_, ok := r.get(k)
+	for k := most; k < 2*most; k++ {
+		_, ok := r.Get(k)
 		require.True(t, ok, k)
 	}
-	require.LessOrEqual(t, 2*len(r.sets), mostRecent)
+	require.LessOrEqual(t, 2*len(r.sets), most)
 }

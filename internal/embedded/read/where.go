@@ -1,30 +1,31 @@
-package embedded
+package read
 
 import (
 	"context"
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// usage is a usage with the commit that it came with and its place among the
+// Usage is a usage with the commit that it came with and its place among the
 // usages there.
-type usage struct {
+type Usage struct {
 	structure.UsageID
-	commit uint64
-	place  uint32
+	Commit uint64
+	Place  uint32
 }
 
 // Where implements backend.Reader. The usages that came in the block's own commit
 // are found there; the others are in a table, by commit. Some of those are older
 // when the block was erased and stored anew.
-func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
+func (v *View) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
 	return func(yield func(structure.UsageID, error) bool) {
 		fail := func(err error) { yield(structure.UsageID{}, err) }
-		own, err := v.ownUsages(v.index, id, nil)
-		if err == nil && v.engine.barrier.Load() != nil {
+		own, err := v.OwnUsages(v.Index, id, nil)
+		if err == nil && v.Commits.Collecting() {
 			own, err = v.present(own)
 		}
 		if err != nil {
@@ -32,7 +33,7 @@ func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usag
 			return
 		}
 		yieldOwn := func(until uint64) bool {
-			for ; len(own) > 0 && own[0].commit < until; own = own[1:] {
+			for ; len(own) > 0 && own[0].Commit < until; own = own[1:] {
 				if ctx.Err() != nil {
 					fail(context.Cause(ctx))
 					return false
@@ -43,18 +44,18 @@ func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usag
 			}
 			return true
 		}
-		prefix := key(tableUsage, id[:hashPrefix])
-		for e, err := range v.entries(ctx, prefix) {
+		prefix := keys.Of(keys.TableUsage, id[:keys.HashPrefix])
+		for e, err := range v.Entries(ctx, prefix) {
 			if err != nil {
 				fail(err)
 				return
 			}
-			if !yieldOwn(be64value(e.Key[len(prefix):])) {
+			if !yieldOwn(keys.ReadUint64(e.Key[len(prefix):])) {
 				return
 			}
-			values := varints{rest: e.Value}
-			u := structure.UsageID{Span: readRef(&values), Index: int(values.next())}
-			if err := values.err(); !yield(u, err) || err != nil {
+			values := keys.Varints{Rest: e.Value}
+			u := structure.UsageID{Span: keys.ReadRef(&values), Index: int(values.Next())}
+			if err := values.Err(); !yield(u, err) || err != nil {
 				return
 			}
 		}
@@ -62,24 +63,24 @@ func (v view) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usag
 	}
 }
 
-// ownUsages returns the usages of a block in the commit that it was stored with,
-// without those behind a barrier.
-func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, err error) {
-	value, ok, err := state.Get(blockKey(id))
+// OwnUsages returns the usages of a block in the commit that it was stored with, without
+// those in spans that are hidden. A nil function hides none.
+func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.SpanRef) bool) (own []Usage, err error) {
+	value, ok, err := state.Get(keys.Block(id))
 	if err != nil || !ok {
 		return nil, err
 	}
-	p, err := readPlace(value)
+	p, err := keys.ReadPlace(value)
 	if err != nil {
 		return nil, err
 	}
-	r := v.newReader()
-	frame, err := r.Frame(p.frame)
+	r := v.Commits.NewReader()
+	frame, err := r.Frame(p.Frame)
 	if err != nil {
 		return nil, err
 	}
 	corrupt := func(err error) error {
-		return &backend.CorruptError{File: r.Name(), Offset: p.frame.Offset, What: err.Error()}
+		return &backend.CorruptError{File: r.Name(), Offset: p.Frame.Offset, What: err.Error()}
 	}
 	d, err := structure.NewDecoder(frame.Payload)
 	if err != nil {
@@ -91,12 +92,12 @@ func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, 
 			return nil, corrupt(err)
 		}
 		s, ok := record.(*structure.Span)
-		if !ok || behind != nil && behind.span(s.Ref) {
+		if !ok || hidden != nil && hidden(s.Ref) {
 			continue
 		}
 		for i := range s.Usages {
 			if s.Usages[i].Content == id || s.Usages[i].MetadataContent == id {
-				own = append(own, usage{structure.UsageID{Span: s.Ref, Index: i}, frame.Number, place})
+				own = append(own, Usage{structure.UsageID{Span: s.Ref, Index: i}, frame.Number, place})
 			}
 			place++
 		}
@@ -106,9 +107,9 @@ func (v view) ownUsages(state kv, id content.ID, behind *barrier) (own []usage, 
 
 // present leaves out the usages in spans that the state does not have: a
 // collection has them still to take out of the journal.
-func (v view) present(usages []usage) (there []usage, err error) {
+func (v *View) present(usages []Usage) (there []Usage, err error) {
 	for _, u := range usages {
-		_, ok, err := v.index.Get(spanKey(u.Span))
+		_, ok, err := v.Index.Get(keys.Span(u.Span))
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package embedded
+package read
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // Path implements backend.Reader.
-func (v view) Path(ctx context.Context, at structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+func (v *View) Path(ctx context.Context, at structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
 	return func(yield func(*backend.Step, error) bool) {
 		fail := func(err error) { yield(nil, err) }
 		if err := v.requireSpan(at); err != nil {
@@ -55,9 +56,9 @@ type stepMemory struct {
 	blocks  [1]*structure.Block
 }
 
-func (v view) newPathReader(o backend.PathOptions) *pathReader {
+func (v *View) newPathReader(o backend.PathOptions) *pathReader {
 	return &pathReader{
-		spans: v.newSpanReader(), bodies: o.Bodies, erasures: o.Bodies && v.anyErased(), passing: o.Passing, memory: &stepMemory{},
+		spans: v.NewSpanReader(), bodies: o.Bodies, erasures: o.Bodies && v.anyErased(), passing: o.Passing, memory: &stepMemory{},
 	}
 }
 
@@ -67,7 +68,7 @@ func (r *pathReader) step(s structure.Segment, seq uint64) (*backend.Step, error
 		r.memory = &stepMemory{}
 	}
 	m := r.memory
-	if err := r.spans.read(structure.SpanRef{Run: s.Run.ID, Seq: seq}, s.Last, &m.reading); err != nil {
+	if err := r.spans.Read(structure.SpanRef{Run: s.Run.ID, Seq: seq}, s.Last, &m.reading); err != nil {
 		return nil, err
 	}
 	m.step = backend.Step{Position: s.Run.Position(seq), Commit: r.spans.number, Span: &m.reading.Span}
@@ -89,9 +90,9 @@ func (r *pathReader) step(s structure.Segment, seq uint64) (*backend.Step, error
 
 // body returns the block of a usage: the one that stands in the commit, or what is
 // stored elsewhere. Of an erased block nothing but its description is left.
-func (v view) body(id content.ID, found *structure.Block, erasures bool) (*structure.Block, error) {
+func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*structure.Block, error) {
 	if erasures {
-		if ok, err := v.notErased(id); err != nil {
+		if ok, err := v.NotErased(id); err != nil {
 			return nil, err
 		} else if !ok {
 			if found == nil {
@@ -103,7 +104,7 @@ func (v view) body(id content.ID, found *structure.Block, erasures bool) (*struc
 	if found != nil && !found.Gone() {
 		return found, nil
 	}
-	b, err := v.block(v.newReader(), id)
+	b, err := v.block(v.Commits.NewReader(), id)
 	if err != nil || found == nil {
 		return b, err
 	}
@@ -114,81 +115,76 @@ func (v view) body(id content.ID, found *structure.Block, erasures bool) (*struc
 	return &own, nil
 }
 
-func (v view) missingSpan(ref structure.SpanRef) error {
-	return &backend.CorruptError{File: v.engine.indexPath(), What: fmt.Sprintf("span %v is missing; to repair: %s", ref, backend.RebuildIndex)}
+func (v *View) missingSpan(ref structure.SpanRef) error {
+	return &backend.CorruptError{File: v.Index.Name(), What: fmt.Sprintf("span %v is missing; to repair: %s", ref, backend.RebuildIndex)}
 }
 
-func (v view) requireSpan(r structure.SpanRef) error {
+func (v *View) requireSpan(r structure.SpanRef) error {
 	if r.IsZero() {
 		return nil
 	}
-	_, ok, err := v.index.Get(spanKey(r))
+	_, ok, err := v.Index.Get(keys.Span(r))
 	if err == nil && !ok {
 		err = &backend.SubjectError{Subject: "span", ID: r.String(), Err: backend.ErrNotFound}
 	}
 	return err
 }
 
-func (v view) runs() structure.RunLookup {
-	return func(id structure.RunID) (structure.RunInfo, error) { return readRunInfo(v.index, id) }
+func (v *View) runs() structure.RunLookup {
+	return func(id structure.RunID) (structure.RunInfo, error) { return Run(v.Index, id) }
 }
 
-func (v view) anyErased() bool { return countersOf(v.index.State().Counts).erased > 0 }
+func (v *View) anyErased() bool { return keys.CountersOf(v.Index.State().Counts).Erased > 0 }
 
 // Digest implements backend.Reader.
-func (v view) Digest(_ context.Context, r structure.SpanRef) (structure.Digest, error) {
+func (v *View) Digest(_ context.Context, r structure.SpanRef) (structure.Digest, error) {
 	if err := v.requireSpan(r); err != nil || r.IsZero() {
 		return structure.Digest{}, err
 	}
-	if d, ok := v.engine.knownDigest(r); ok {
+	if v.Digests == nil {
+		return v.ComputeDigest(r)
+	}
+	if d, ok := v.Digests.Digest(r); ok {
 		return d, nil
 	}
-	d, err := v.computeDigest(r)
+	d, err := v.ComputeDigest(r)
 	if err == nil {
-		v.engine.digests.set(r, d)
+		v.Digests.SetDigest(r, d)
 	}
 	return d, err
 }
 
-// knownDigest returns the digest of a span when it is at hand.
-func (e *Engine) knownDigest(r structure.SpanRef) (structure.Digest, bool) {
-	if end, ok := e.current.end(r.Run); ok && end.Seq == r.Seq && r.Seq != 0 {
-		return end.Digest, true
-	}
-	return e.digests.get(r)
-}
-
-// computeDigest computes the digest of a span that the journal holds from the
+// ComputeDigest computes the digest of a span that the journal holds from the
 // last one kept before it.
-func (v view) computeDigest(r structure.SpanRef) (structure.Digest, error) {
+func (v *View) ComputeDigest(r structure.SpanRef) (structure.Digest, error) {
 	if r.IsZero() {
 		return structure.Digest{}, nil
 	}
 	var d structure.Digest
-	first := r.Seq - r.Seq%digestEvery
+	first := r.Seq - r.Seq%keys.DigestEvery
 	if first == 0 {
-		run, err := readRunInfo(v.index, r.Run)
+		run, err := Run(v.Index, r.Run)
 		if err != nil {
 			return d, err
 		}
 		d = run.Digest
 	} else {
-		value, ok, err := v.index.Get(spanKey(structure.SpanRef{Run: r.Run, Seq: first}))
+		value, ok, err := v.Index.Get(keys.Span(structure.SpanRef{Run: r.Run, Seq: first}))
 		if err != nil {
 			return d, err
 		}
-		p, err := readSpanPlace(value)
+		p, err := keys.ReadSpanPlace(value)
 		if !ok || err != nil {
 			return d, v.missingSpan(structure.SpanRef{Run: r.Run, Seq: first})
 		}
-		d = p.digest
+		d = p.Digest
 	}
 	if first == r.Seq {
 		return d, nil
 	}
-	spans, reading := v.newSpanReader(), structure.Reading{}
+	spans, reading := v.NewSpanReader(), structure.Reading{}
 	for seq := first + 1; seq <= r.Seq; seq++ {
-		if err := spans.read(structure.SpanRef{Run: r.Run, Seq: seq}, r.Seq, &reading); err != nil {
+		if err := spans.Read(structure.SpanRef{Run: r.Run, Seq: seq}, r.Seq, &reading); err != nil {
 			return d, err
 		}
 		d = structure.NextDigest(d, reading.Span.Usages)

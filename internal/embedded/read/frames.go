@@ -1,4 +1,4 @@
-package embedded
+package read
 
 import (
 	"container/list"
@@ -12,16 +12,16 @@ const (
 	// leastCached is how large a payload is that is worth keeping: a smaller one is
 	// read again in little time.
 	leastCached = 8 << 10
-	// mostCached is how many bytes of frames are kept, layouts included. A larger
+	// MostCached is how many bytes of frames are kept, layouts included. A larger
 	// frame is kept alone.
-	mostCached = 8 << 20
+	MostCached = 8 << 20
 )
 
-// frameCache keeps large frames that little was read of: whoever reads the end of
+// FrameCache keeps large frames that little was read of: whoever reads the end of
 // a history wants it again, and checking and laying out all of a frame for a few
 // messages costs more than they do. What is in it was checked, does not change, and
 // is never handed out: readers copy what they take. It is safe for concurrent use.
-type frameCache struct {
+type FrameCache struct {
 	mu     sync.Mutex
 	items  map[frameKey]*list.Element
 	recent list.List // of *cachedFrame, the latest first
@@ -42,7 +42,10 @@ type cachedFrame struct {
 	layout *structure.Layout
 }
 
-func (c *frameCache) get(k frameKey) *cachedFrame {
+func (c *FrameCache) get(k frameKey) *cachedFrame {
+	if c == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.items[k]
@@ -53,7 +56,7 @@ func (c *frameCache) get(k frameKey) *cachedFrame {
 	return e.Value.(*cachedFrame)
 }
 
-func (c *frameCache) put(k frameKey, f *cachedFrame) {
+func (c *FrameCache) put(k frameKey, f *cachedFrame) {
 	f.key = k
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,23 +68,37 @@ func (c *frameCache) put(k frameKey, f *cachedFrame) {
 	}
 	c.items[k] = c.recent.PushFront(f)
 	c.bytes += f.layout.Size()
-	for c.bytes > mostCached && c.recent.Len() > 1 {
+	for c.bytes > MostCached && c.recent.Len() > 1 {
 		c.drop(c.recent.Back())
 	}
 }
 
-func (c *frameCache) drop(e *list.Element) {
+func (c *FrameCache) drop(e *list.Element) {
 	f := e.Value.(*cachedFrame)
 	c.recent.Remove(e)
 	delete(c.items, f.key)
 	c.bytes -= f.layout.Size()
 }
 
-// clear lets go of everything, as when files were replaced: nobody reads what was
+// Clear lets go of everything, as when files were replaced: nobody reads what was
 // in them much longer, and what was erased is not to stay.
-func (c *frameCache) clear() {
+func (c *FrameCache) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.items, c.bytes = nil, 0
 	c.recent.Init()
+}
+
+// Len returns the number of frames.
+func (c *FrameCache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recent.Len()
+}
+
+// Size returns how many bytes the frames take.
+func (c *FrameCache) Size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
 }

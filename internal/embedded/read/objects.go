@@ -1,19 +1,19 @@
-package embedded
+package read
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // Blocks implements backend.Reader.
-func (v view) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+func (v *View) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
 	out := make([]*structure.Block, len(ids))
-	r := v.newReader()
+	r := v.Commits.NewReader()
 	for i, id := range ids {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -28,12 +28,12 @@ func (v view) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block,
 }
 
 // block reads a block where its record stands and checks it against its id.
-func (v view) block(r *journal.Reader, id content.ID) (*structure.Block, error) {
-	object, p, ok, err := v.index.object(r, blockKey(id))
+func (v *View) block(r Reader, id content.ID) (*structure.Block, error) {
+	object, p, ok, err := v.object(r, keys.Block(id))
 	if err == nil && !ok {
 		return nil, &backend.SubjectError{Subject: "block", ID: id.String(), Err: backend.ErrNotFound}
 	}
-	if ok, erasedErr := v.notErased(id); erasedErr != nil {
+	if ok, erasedErr := v.NotErased(id); erasedErr != nil {
 		return nil, erasedErr
 	} else if !ok {
 		return nil, &backend.SubjectError{Subject: "block", ID: id.String(), Err: backend.ErrErased}
@@ -43,14 +43,14 @@ func (v view) block(r *journal.Reader, id content.ID) (*structure.Block, error) 
 	}
 	b, ok := object.(*structure.Block)
 	if !ok || b.ID != id {
-		return nil, fmt.Errorf("block %v: %w", id, v.engine.corrupt(p, "another block stands there"))
+		return nil, fmt.Errorf("block %v: %w", id, v.corrupt(p, "another block stands there"))
 	}
 	return b, nil
 }
 
 // description returns what is left of a block that was erased.
-func (v view) description(id content.ID) (*structure.Block, error) {
-	object, p, ok, err := v.index.object(v.newReader(), blockKey(id))
+func (v *View) description(id content.ID) (*structure.Block, error) {
+	object, p, ok, err := v.object(v.Commits.NewReader(), keys.Block(id))
 	if err != nil {
 		return nil, fmt.Errorf("block %v: %w", id, err)
 	}
@@ -59,15 +59,15 @@ func (v view) description(id content.ID) (*structure.Block, error) {
 	}
 	b, ok := object.(*structure.Block)
 	if !ok || b.ID != id {
-		return nil, fmt.Errorf("block %v: %w", id, v.engine.corrupt(p, "another block stands there"))
+		return nil, fmt.Errorf("block %v: %w", id, v.corrupt(p, "another block stands there"))
 	}
 	return structure.Described(b.Block), nil
 }
 
 // Chunks implements backend.Reader.
-func (v view) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+func (v *View) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
 	out := make([][]byte, len(keys))
-	r := v.newReader()
+	r := v.Commits.NewReader()
 	for i, k := range keys {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -80,8 +80,8 @@ func (v view) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) 
 	return out, nil
 }
 
-func (v view) chunk(r *journal.Reader, k content.Key) ([]byte, error) {
-	object, p, ok, err := v.index.object(r, chunkKey(k))
+func (v *View) chunk(r Reader, k content.Key) ([]byte, error) {
+	object, p, ok, err := v.object(r, keys.Chunk(k))
 	if err != nil {
 		return nil, fmt.Errorf("chunk %v: %w", k, err)
 	}
@@ -90,22 +90,36 @@ func (v view) chunk(r *journal.Reader, k content.Key) ([]byte, error) {
 	}
 	c, ok := object.(*structure.Chunk)
 	if !ok || c.Key != k {
-		return nil, fmt.Errorf("chunk %v: %w", k, v.engine.corrupt(p, "another chunk stands there"))
+		return nil, fmt.Errorf("chunk %v: %w", k, v.corrupt(p, "another chunk stands there"))
 	}
 	return c.Bytes, nil
 }
 
-// readObject reads the record that an index value points at. The caller compares
+// ReadObject reads the record that an index value points at. The caller compares
 // what it finds with what it wanted.
-func readObject(r *journal.Reader, value []byte) (structure.Record, place, error) {
-	p, err := readPlace(value)
+func ReadObject(r Reader, value []byte) (structure.Record, keys.Place, error) {
+	p, err := keys.ReadPlace(value)
 	if err != nil {
 		return nil, p, err
 	}
-	object, err := r.Object(p.frame, p.record, p.size)
+	object, err := r.Object(p.Frame, p.Record, p.Size)
 	return object, p, err
 }
 
-func (e *Engine) corrupt(p place, what string) error {
-	return &backend.CorruptError{File: e.journal.SegmentName(p.frame.Segment), Offset: p.record, What: what}
+// object reads the block or chunk under a key. The caller compares what it gets with what it
+// wanted.
+func (v *View) object(r Reader, key []byte) (structure.Record, keys.Place, bool, error) {
+	if v.Packs != nil {
+		return v.Packs.Object(r, key)
+	}
+	value, ok, err := v.Index.Get(key)
+	if err != nil || !ok {
+		return nil, keys.Place{}, false, err
+	}
+	object, p, err := ReadObject(r, value)
+	return object, p, true, err
+}
+
+func (v *View) corrupt(p keys.Place, what string) error {
+	return &backend.CorruptError{File: v.Commits.FileOf(p.Frame), Offset: p.Record, What: what}
 }

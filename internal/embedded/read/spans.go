@@ -1,9 +1,9 @@
-package embedded
+package read
 
 import (
-	"encoding/binary"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -24,8 +24,8 @@ type spansOfCommit interface {
 // follow each other in a commit, and commits that follow each other in the journal,
 // need no lookup in the index.
 type spanReader struct {
-	view   view
-	reader *journal.Reader
+	view   *View
+	reader Reader
 	places spanPlaces
 
 	// The commit at hand:
@@ -41,12 +41,12 @@ type spanReader struct {
 	guess  guess
 }
 
-func (v view) newSpanReader() *spanReader {
-	return &spanReader{view: v, reader: v.newReader(), places: spanPlaces{view: v}}
+func (v *View) NewSpanReader() *spanReader {
+	return &spanReader{view: v, reader: v.Commits.NewReader(), places: spanPlaces{view: v}}
 }
 
-// read reads a span, after which others of its run up to last are likely wanted.
-func (r *spanReader) read(ref structure.SpanRef, last uint64, into *structure.Reading) error {
+// Read reads a span, after which others of its run up to last are likely wanted.
+func (r *spanReader) Read(ref structure.SpanRef, last uint64, into *structure.Reading) error {
 	if r.spans == nil || r.next >= r.spans.Len() || r.spans.Ref(r.next) != ref {
 		if err := r.find(ref, last); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (r *spanReader) load(p journal.Position, ref structure.SpanRef, last uint64
 		r.next = packed.Find(ref)
 		return nil
 	}
-	if c := r.view.engine.frames.get(frameKey{file, p}); c != nil {
+	if c := r.view.Frames.get(frameKey{file, p}); c != nil {
 		r.number, r.end, r.spans, r.shared, r.small = c.number, c.end, c.layout, true, false
 		r.next = c.layout.Find(ref)
 		return nil
@@ -141,9 +141,9 @@ func (r *spanReader) loadFrame(p journal.Position, ref structure.SpanRef, last u
 	for i := r.next + 1; i < r.layout.Len() && ref.Seq+uint64(wanted) <= last && r.layout.Ref(i).Seq == ref.Seq+uint64(wanted); i++ {
 		wanted++
 	}
-	if 2*wanted < r.layout.Len() {
+	if 2*wanted < r.layout.Len() && r.view.Frames != nil {
 		c := &cachedFrame{number: r.number, end: r.end, layout: r.layout.Clone()}
-		r.view.engine.frames.put(frameKey{file, p}, c)
+		r.view.Frames.put(frameKey{file, p}, c)
 		r.spans, r.shared = c.layout, true
 	}
 	return nil
@@ -184,9 +184,9 @@ func (g *guess) was(right bool) {
 
 // spanPlaces looks up where spans of a run stand, most of them in order.
 type spanPlaces struct {
-	view   view
+	view   *View
 	last   structure.SpanRef
-	cursor *index.Cursor // set once several were asked for
+	cursor Cursor        // set once several were asked for
 	ahead  index.Entry   // what it read last: where packs hold some, it may lie ahead
 	packed journal.Spans // of the last run, in the pack that was looked into last
 }
@@ -204,17 +204,17 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 	if s.packed.Has(ref.Seq) {
 		return s.packed.Position(ref.Seq)
 	}
-	key := spanKey(ref)
+	key := keys.Span(ref)
 	if !near {
 		s.cursor = nil
-		value, ok, err := s.view.index.Snapshot.Get(key)
+		value, ok, err := s.own(key)
 		if err != nil {
 			return journal.Position{}, err
 		}
 		return s.place(ref, value, ok)
 	}
 	if s.cursor == nil {
-		s.cursor, s.ahead = s.view.index.Cursor(key, prefixEnd(key[:len(key)-8])), index.Entry{}
+		s.cursor, s.ahead = s.view.Index.Cursor(key, keys.PrefixEnd(key[:len(key)-8])), index.Entry{}
 	} else {
 		s.cursor.Skip(key)
 	}
@@ -230,23 +230,31 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 	return s.place(ref, s.ahead.Value, string(s.ahead.Key) == string(key))
 }
 
+// own returns what the index itself has.
+func (s *spanPlaces) own(key []byte) ([]byte, bool, error) {
+	if s.view.Packs != nil {
+		return s.view.Packs.Own(key)
+	}
+	return s.view.Index.Get(key)
+}
+
 // place reads what the index has for a span, or looks into the packs below it.
 func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journal.Position, error) {
 	if ok {
-		p, err := readSpanPlace(value)
-		return p.frame, err
+		p, err := keys.ReadSpanPlace(value)
+		return p.Frame, err
 	}
-	c := s.view.index
-	found, err := c.below.spansAt(c.engine, c.files, ref, c.after())
+	if s.view.Packs == nil {
+		return journal.Position{}, s.view.missingSpan(ref)
+	}
+	found, keep, err := s.view.Packs.SpansAt(ref)
 	switch {
 	case err != nil:
 		return journal.Position{}, err
 	case found.RunSpans == nil:
 		return journal.Position{}, s.view.missingSpan(ref)
-	case c.files != nil: // which keeps the pack open
+	case keep:
 		s.packed = found
 	}
 	return found.Position(ref.Seq)
 }
-
-func be64value(b []byte) uint64 { return binary.BigEndian.Uint64(b) }

@@ -1,0 +1,132 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// view is the engine's state as of one commit.
+type view struct {
+	*read.View
+	at *catalog
+}
+
+// now returns a view of the latest state, to be closed. What it reads stays as it is, even
+// where the journal is rewritten meanwhile.
+func (e *Engine) now() view {
+	for {
+		files := e.journal.View()
+		v := e.catalog(e.index.Snapshot(), files).viewed()
+		if files.Current() {
+			return v
+		}
+		v.Close()
+	}
+}
+
+// latest returns the catalog of the latest state, to be closed. It reads the journal as it is
+// at each read.
+func (e *Engine) latest() *catalog { return e.catalog(e.index.Snapshot(), nil) }
+
+// Stats adds to what the index counts the sizes of files.
+func (v view) Stats(context.Context) (backend.Stats, error) {
+	s := keys.CountersOf(v.at.State().Counts).Stats()
+	e := v.at.engine
+	ofIndex, ofOthers, err := e.fileSizes()
+	if err != nil {
+		return backend.Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	s.IndexBytes, s.OtherBytes = uint64(ofIndex), uint64(ofOthers)
+	for _, segment := range e.journal.Segments() {
+		s.StoredBytes += uint64(segment.Bytes)
+		if !segment.Packed {
+			s.UnpackedBytes += uint64(segment.Bytes)
+		}
+	}
+	s.StoredBytes += s.IndexBytes + s.OtherBytes
+	return s, nil
+}
+
+// viewed returns the view that reads from the catalog.
+func (c *catalog) viewed() view { return view{&c.view, c} }
+
+// Close releases what the catalog reads.
+func (c *catalog) Close() {
+	c.Snapshot.Close()
+	if c.files != nil {
+		c.files.Release()
+	}
+}
+
+// Name implements read.Index.
+func (c *catalog) Name() string { return c.engine.indexPath() }
+
+// Cursor implements read.Index.
+func (c *catalog) Cursor(from, to []byte) read.Cursor { return c.Snapshot.Cursor(from, to) }
+
+// ManyChanged implements read.Index.
+func (c *catalog) ManyChanged() {
+	if c.State().Number == c.engine.index.Number() {
+		c.engine.index.Fold()
+	}
+}
+
+// NewReader implements read.Commits.
+func (c *catalog) NewReader() read.Reader { return c.newReader() }
+
+func (c *catalog) newReader() *journal.Reader {
+	if c.files == nil {
+		return c.engine.journal.NewReader()
+	}
+	return c.files.NewReader()
+}
+
+// FileOf implements read.Commits.
+func (c *catalog) FileOf(p journal.Position) string { return c.engine.journal.SegmentName(p.Segment) }
+
+// Damage implements read.Commits.
+func (c *catalog) Damage() error { return c.engine.damage }
+
+// Collecting implements read.Commits.
+func (c *catalog) Collecting() bool { return c.engine.barrier.Load() != nil }
+
+// Own implements read.Packs.
+func (c *catalog) Own(key []byte) ([]byte, bool, error) { return c.Snapshot.Get(key) }
+
+// SpansAt implements read.Packs.
+func (c *catalog) SpansAt(ref structure.SpanRef) (found journal.Spans, keep bool, err error) {
+	found, err = c.below.spansAt(c.engine, c.files, ref, c.after())
+	return found, c.files != nil, err // which keeps the pack open
+}
+
+// snapshot is a view that its user closes.
+type snapshot struct{ reads }
+
+// Snapshot implements backend.Engine.
+func (e *Engine) Snapshot(context.Context) (backend.Snapshot, error) {
+	h, err := e.hold()
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{reads{engine: e, fixed: h}}, nil
+}
+
+// Close implements backend.Snapshot.
+func (s *snapshot) Close() error {
+	s.fixed.release(errReleased)
+	return nil
+}
+
+var (
+	_ read.Index   = (*catalog)(nil)
+	_ read.Commits = (*catalog)(nil)
+	_ read.Packs   = (*catalog)(nil)
+	_ read.Digests = (*entries.Cache)(nil)
+)

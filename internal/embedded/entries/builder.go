@@ -1,0 +1,401 @@
+package entries
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Builder turns what a commit changes into index entries, the same for a commit that is
+// new and for one that is replayed.
+//
+// Work comes in two steps, because the place of a commit is known only once it is written:
+// entries may fail and changes nothing outside; locate cannot fail.
+type Builder struct {
+	*judge.Effects
+	state  *State
+	number uint64
+
+	slab slab
+	// Batch has the entries of the commit.
+	Batch []index.Entry
+	later *statedContext // makes the rest of the entries; nil when there are no more
+	last  []lastOf       // the times of last messages that the commit changed or looked up
+
+	below Below // which has the commit; nil if the index is to have all of it
+}
+
+// Below finds in packs what the index then has no entries for.
+type Below interface {
+	// Has reports whether packs have the commit at a position.
+	Has(journal.Position) bool
+	// Found notes where a block or chunk of a commit is, by its key.
+	Found(key []byte, p keys.Place, commit uint64)
+}
+
+// Begin makes the builder ready for a commit, given its effects in a state.
+func (b *Builder) Begin(s *State, effects *judge.Effects) {
+	b.state, b.number, b.Effects, b.later = s, s.number, effects, nil
+	b.slab.buf = b.slab.buf[:0] // the index copies what it is given
+	if cap(b.Batch) > 1<<12 {
+		b.Batch = nil // do not hold on to the largest commit ever
+	}
+	if len(b.Batch) > 64 {
+		clear(b.Batch) // of a few it may hold on to what they were
+	}
+	b.Batch, b.last = b.Batch[:0], b.last[:0]
+}
+
+// lastOf is the time of the last message of a home, in Unix milliseconds.
+type lastOf struct {
+	home structure.Home
+	at   int64
+}
+
+// Later returns what makes the rest of the entries, nil when there are no more.
+func (b *Builder) Later() index.Maker {
+	if b.later == nil {
+		return nil
+	}
+	return b.later
+}
+
+// Put adds an entry; a nil value deletes the key.
+func (b *Builder) Put(key, value []byte) {
+	b.Batch = append(b.Batch, index.Entry{Key: key, Value: value})
+}
+
+// putRecord adds an entry of a record. It was part of a commit that could be written, or
+// read.
+func (b *Builder) putRecord(key []byte, r structure.Record) {
+	start := b.slab.begin()
+	b.slab.buf, _ = structure.AppendRecord(b.slab.buf, r)
+	b.Put(key, b.slab.end(start))
+}
+
+// Entries adds the entries that do not depend on where the commit is written.
+func (b *Builder) Entries(records int) error {
+	for id, t := range b.Threads.All() {
+		k := b.slab.key(keys.TableThread, id[:])
+		switch {
+		case t.Now == nil:
+			b.Put(k, nil)
+			b.Put(keys.ThreadEnd(id), nil)
+			b.texts(t.Was, nil)
+			continue
+		case t.Was == nil:
+			b.Put(keys.ThreadEnd(id), keys.Present)
+		}
+		b.texts(t.Was, t.Now)
+		b.putRecord(k, t.Now)
+	}
+	for id, c := range b.Contexts.All() {
+		if err := b.context(id, &c, records); err != nil {
+			return err
+		}
+	}
+	for id, at := range b.Tips.All() {
+		b.tip(id, at)
+	}
+	b.names()
+	for id, info := range b.Runs.All() {
+		if err := b.requireGone(structure.KindRun, id.String(), keys.TableRun, id[:]); err != nil {
+			return err
+		}
+		b.run(id, info)
+	}
+	for _, run := range b.Cuts {
+		b.Put(b.slab.key(keys.TableCut, run[:]), keys.Present)
+	}
+	for id, s := range b.Sets.All() {
+		if err := b.requireGone(structure.KindSpanSet, id.String(), keys.TableSpanSet, id[:]); err != nil {
+			return err
+		}
+		b.putRecord(b.slab.key(keys.TableSpanSet, id[:]), s)
+	}
+	for l, span := range b.Lookups.All() {
+		b.Put(keys.Lookup(l), keys.AppendRef(nil, span))
+	}
+	b.notes()
+	if err := b.values(); err != nil {
+		return err
+	}
+	if err := b.erasures(); err != nil {
+		return err
+	}
+	return b.messages()
+}
+
+// context adds the entries of a context that was stated or deleted. Its tip comes after
+// them.
+func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, records int) error {
+	if c.Gone() {
+		if err := b.contextGone(c.Was); err != nil {
+			return err
+		}
+	}
+	switch stated := (*statedContext)(c.Stated); {
+	case stated == nil:
+	case !c.Made: // known before
+		k, start := b.slab.key(keys.TableContext, id[:]), b.slab.begin()
+		b.slab.buf = stated.append(b.slab.buf)
+		b.Put(k, b.slab.end(start))
+	case records == 1 && c.Was == nil: // so nothing else here looks for them
+		b.later = stated
+	default:
+		b.slab.begin()
+		b.slab.buf = stated.Make(b.slab.buf, func(e index.Entry) { b.Put(e.Key, e.Value) })
+	}
+	return nil
+}
+
+// contextGone takes out a context with what hangs on it.
+func (b *Builder) contextGone(c *backend.Context) error {
+	b.Put(b.slab.key(keys.TableContext, c.ID[:]), nil)
+	b.Put(b.slab.key(keys.TableTip, c.ID[:]), nil)
+	b.Put(b.slab.key(keys.TableMember, c.Thread[:], c.ID[:]), nil)
+	if !c.Parent.IsZero() {
+		b.Put(b.slab.key(keys.TableChild, c.Parent[:], c.ID[:]), nil)
+	}
+	gone, err := b.state.entriesOf(c.ID)
+	b.Batch = append(b.Batch, gone...)
+	return err
+}
+
+// statedContext makes the entries of a context that is new, as it was stated.
+type statedContext backend.Context
+
+// append writes the value of a context as it was stated: since when it stands where its
+// record lets it stand, and the record.
+func (c *statedContext) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, c.Moved)
+	dst = binary.AppendUvarint(dst, uint64(c.MovedAt))
+	// It was part of a commit that could be written, or read.
+	dst, _ = structure.AppendRecord(dst, &c.Context)
+	return dst
+}
+
+// Make implements index.Maker.
+func (c *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
+	entry := func(table byte, of []byte, value func([]byte) []byte) {
+		start := len(memory)
+		memory = append(memory, table)
+		memory = append(memory, of...)
+		memory = append(memory, c.ID[:]...)
+		end := len(memory)
+		if value != nil {
+			memory = value(memory)
+		}
+		put(index.Entry{Key: memory[start:end:end], Value: memory[end:len(memory):len(memory)]})
+	}
+	entry(keys.TableMember, c.Thread[:], nil)
+	if !c.Parent.IsZero() {
+		entry(keys.TableChild, c.Parent[:], nil)
+	}
+	entry(keys.TableContext, nil, c.append)
+	return memory
+}
+
+// Count implements index.Maker.
+func (c *statedContext) Count() int { return 3 }
+
+func (b *Builder) tip(id structure.ContextID, at judge.Tip) {
+	k, start := b.slab.key(keys.TableTip, id[:]), b.slab.begin()
+	b.slab.buf = keys.AppendTip(b.slab.buf, at)
+	b.Put(k, b.slab.end(start))
+}
+
+// texts changes the entries by which a thread is found by how its source id and title begin.
+func (b *Builder) texts(was, is *structure.Thread) {
+	for _, of := range [...]func(*structure.Thread) []byte{keys.SourceText, keys.TitleText} {
+		from, to := of(was), of(is)
+		if bytes.Equal(from, to) {
+			continue
+		}
+		if from != nil {
+			b.Put(from, nil)
+		}
+		if to != nil {
+			b.Put(to, keys.Present)
+		}
+	}
+}
+
+// messages adds the entries of the homes whose last message is a later one now. Of messages
+// that are said in the same millisecond only the first adds one.
+func (b *Builder) messages() error {
+	for home, at := range b.LastMessages.All() {
+		is, known := b.state.Cache.messages.Get(home)
+		if !known {
+			var err error
+			if is, known, err = read.LastMessage(b.state, home); err != nil {
+				return err
+			}
+		}
+		if known && is >= at {
+			b.last = append(b.last, lastOf{home, is})
+			continue
+		}
+		b.last = append(b.last, lastOf{home, at})
+		start := b.slab.begin()
+		b.slab.buf = keys.AppendMessage(b.slab.buf, home)
+		k := b.slab.end(start)
+		start = b.slab.begin()
+		b.slab.buf = binary.AppendVarint(b.slab.buf, at)
+		b.Put(k, b.slab.end(start))
+	}
+	return nil
+}
+
+func (b *Builder) names() {
+	for n, change := range b.Branches.All() {
+		was, is := change.Was, change.Now
+		moved := was == nil || is == nil || was.Context != is.Context
+		if was != nil && moved {
+			b.Put(keys.Named(n.Thread, was.Context, n.Name), nil)
+		}
+		if is != nil && moved {
+			b.Put(keys.Named(n.Thread, is.Context, n.Name), keys.Present)
+		}
+		if k := keys.Branch(n.Thread, n.Name); is != nil {
+			b.putRecord(k, is)
+		} else {
+			b.Put(k, nil)
+		}
+	}
+	for n, change := range b.Checkpoints.All() {
+		if k := keys.Checkpoint(n.Thread, n.Name); change.Now != nil {
+			b.putRecord(k, change.Now)
+		} else {
+			b.Put(k, nil)
+		}
+	}
+	for from, name := range b.BranchSources.All() {
+		b.named(keys.TableBranchFrom, from, name)
+	}
+	for from, name := range b.CheckpointSources.All() {
+		b.named(keys.TablePointFrom, from, name)
+	}
+}
+
+// named adds the entry of what has a source id now.
+func (b *Builder) named(table byte, from judge.Source, name string) {
+	k := keys.Source(table, from.ID, from.Thread[:]...)
+	if name == "" {
+		b.Put(k, nil)
+	} else {
+		b.Put(k, []byte(name))
+	}
+}
+
+// requireGone refuses the id of something dead that a collection has not yet deleted from the index: the entries of the
+// two could not be told apart.
+func (b *Builder) requireGone(kind structure.Kind, id string, table byte, of []byte) error {
+	if b.state.replay || !b.state.Source.Collecting() {
+		return nil
+	}
+	there, err := b.state.Source.Deleting(b.slab.key(table, of))
+	if err == nil && there {
+		err = &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrConflict, Detail: "a collection deletes what had the id"}
+	}
+	return err
+}
+
+func (b *Builder) run(id structure.RunID, info structure.RunInfo) {
+	k, start := b.slab.key(keys.TableRun, id[:]), b.slab.begin()
+	b.slab.buf = keys.AppendRun(b.slab.buf, info)
+	b.Put(k, b.slab.end(start))
+	b.Put(b.slab.key(keys.TableFork, info.Parent.Run[:], keys.Uint64(info.Parent.Seq), id[:]), keys.Present)
+	if thread := info.Home.Thread; !thread.IsZero() {
+		b.Put(b.slab.key(keys.TableHome, thread[:], id[:]), keys.Present)
+	}
+}
+
+func (b *Builder) notes() {
+	for at := range b.SummariesGone.All() {
+		b.Put(b.slab.key(keys.TableSummary, at.Context[:], keys.Uint64(at.Commit), keys.Uint64(at.Record)), nil)
+	}
+	for _, s := range b.Summaries {
+		if s.Is != nil {
+			b.putRecord(b.slab.key(keys.TableSummary, s.Is.Context[:], keys.Uint64(b.number), keys.Uint64(uint64(s.Record))), s.Is)
+		}
+	}
+	for _, r := range b.Reflog {
+		if r.Is != nil {
+			b.putRecord(b.slab.key(keys.TableReflog, r.Is.Context[:], keys.Uint64(b.number), keys.Uint64(uint64(r.Record))), r.Is)
+		}
+	}
+}
+
+func (b *Builder) erasures() error {
+	for id, erased := range b.Erased.All() {
+		if k := b.slab.key(keys.TableErased, id[:]); erased {
+			b.Put(k, keys.Present)
+		} else {
+			b.Put(k, nil)
+		}
+	}
+	// The usages of a block in the commit that it was stored with were found there as
+	// long as that was its place. Now they get entries.
+	for _, id := range b.Revived {
+		own, err := b.state.Source.OwnUsages(b.state, id, b.number)
+		if err != nil {
+			return err
+		}
+		for _, u := range own {
+			b.usage(id, u.Commit, u.Place, u.UsageID)
+		}
+	}
+	return nil
+}
+
+// slab hands out keys and values from large allocations.
+type slab struct{ buf []byte }
+
+const (
+	slabSize = 64 << 10
+	slabRoom = 512 // what a key or value usually fits in
+)
+
+// begin starts a key or value; its parts are appended to the slab's buf and end
+// returns it.
+func (s *slab) begin() int {
+	if cap(s.buf)-len(s.buf) < slabRoom {
+		s.buf = make([]byte, 0, slabSize)
+	}
+	return len(s.buf)
+}
+
+func (s *slab) end(start int) []byte { return s.buf[start:len(s.buf):len(s.buf)] }
+
+func (s *slab) key(table byte, parts ...[]byte) []byte {
+	start := s.begin()
+	s.buf = append(s.buf, table)
+	for _, p := range parts {
+		s.buf = append(s.buf, p...)
+	}
+	return s.end(start)
+}
+
+// values adds the entries of values that were set, and takes out those of threads that were
+// deleted.
+func (b *Builder) values() error {
+	for _, id := range b.ThreadsGone {
+		gone, err := b.state.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id})
+		if err != nil {
+			return err
+		}
+		b.Batch = append(b.Batch, gone...)
+	}
+	for key, v := range b.Values.All() {
+		b.putRecord(keys.Value(key, b.number), v)
+	}
+	return nil
+}

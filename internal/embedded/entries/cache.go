@@ -1,0 +1,154 @@
+package entries
+
+import (
+	"sync"
+
+	"github.com/lineage-store/lineage/internal/embedded/recent"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Cache holds the current state of contexts and runs that were used recently. The writer changes
+// it, and may read it without mu. Others get copies, because entries are changed in place.
+type Cache struct {
+	mu       sync.Mutex
+	ends     recent.Table[structure.RunID, judge.End]
+	contexts recent.Table[structure.ContextID, liveContext]
+
+	// For the writer only: times of last messages, and runs that others were forked from.
+	messages recent.Table[structure.Home, int64]
+	runs     recent.Table[structure.RunID, structure.RunInfo]
+	// digests are those of spans that others were forked from or that were asked for.
+	digests *recent.Shared[structure.SpanRef, structure.Digest]
+}
+
+type liveContext struct {
+	*backend.Context
+	// shared is set when another goroutine makes index entries from the context later. It
+	// must not be changed in place.
+	shared bool
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache {
+	return &Cache{
+		ends:     recent.ByID[structure.RunID, judge.End](),
+		contexts: recent.ByID[structure.ContextID, liveContext](),
+		messages: recent.Table[structure.Home, int64]{Place: func(h structure.Home) uint64 { return recent.PlaceOfID(h.Thread) }},
+		runs:     recent.ByID[structure.RunID, structure.RunInfo](),
+		digests:  recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan),
+	}
+}
+
+// Context copies a context to to, if it is cached.
+func (c *Cache) Context(id structure.ContextID, to *backend.Context) bool {
+	c.mu.Lock()
+	is, ok := c.contexts.Get(id)
+	if ok {
+		*to = *is.Context
+	}
+	c.mu.Unlock()
+	return ok
+}
+
+// Digest returns the digest of a span, if it is cached.
+func (c *Cache) Digest(r structure.SpanRef) (structure.Digest, bool) {
+	if end, ok := c.end(r.Run); ok && end.Seq == r.Seq && r.Seq != 0 {
+		return end.Digest, true
+	}
+	return c.digests.Get(r)
+}
+
+// SetDigest caches the digest of a span.
+func (c *Cache) SetDigest(r structure.SpanRef, d structure.Digest) { c.digests.Set(r, d) }
+
+// end returns where a run ends, if that is known.
+func (c *Cache) end(run structure.RunID) (judge.End, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ends.Get(run)
+}
+
+// keep returns a context that is going to be used again. For the writer.
+func (c *Cache) keep(id structure.ContextID) (*backend.Context, bool) {
+	is, ok := c.contexts.First(id)
+	if !ok {
+		c.mu.Lock()
+		is, ok = c.contexts.Keep(id)
+		c.mu.Unlock()
+	}
+	return is.Context, ok
+}
+
+// add caches a context that was looked up. For the writer.
+func (c *Cache) add(is *backend.Context) {
+	c.mu.Lock()
+	c.contexts.Set(is.ID, liveContext{Context: is})
+	c.mu.Unlock()
+}
+
+// Apply brings the cache up to date with a commit. It calls publish, which makes the commit
+// visible, so that a reader that sees the commit finds contexts as the commit leaves them. The
+// index entries of a context that is the only record are made later. For the writer.
+func (c *Cache) Apply(b *Builder, publish func()) {
+	f, shared := b.Effects, (*backend.Context)(b.later)
+	for id, info := range f.Runs.All() {
+		c.runs.Set(id, info)
+	}
+	c.mu.Lock()
+	publish()
+	for run, end := range f.Ends.All() {
+		c.ends.Set(run, end)
+	}
+	for _, run := range f.Cuts {
+		c.ends.Forget(run)
+	}
+	for id, change := range f.Contexts.All() {
+		if change.Stated == nil {
+			c.contexts.Forget(id)
+		} else {
+			c.contexts.Set(id, liveContext{change.Stated, change.Stated == shared})
+		}
+	}
+	for id, at := range f.Tips.All() {
+		c.move(id, at)
+	}
+	c.mu.Unlock()
+	for _, m := range b.last {
+		c.messages.Set(m.home, m.at)
+	}
+}
+
+// move sets the tip of a context, if it is cached.
+func (c *Cache) move(id structure.ContextID, to judge.Tip) {
+	is, ok := c.contexts.Get(id)
+	if !ok {
+		return
+	}
+	if is.shared {
+		own := *is.Context
+		is = liveContext{Context: &own}
+		c.contexts.Set(id, is)
+	}
+	is.Tip, is.Moved, is.MovedAt = to.Span, to.Commit, to.At
+}
+
+// Forget empties the cache. For the writer.
+func (c *Cache) Forget() {
+	c.ForgetCurrent()
+	c.runs.Clear()
+	c.digests.Clear()
+}
+
+// ForgetCurrent forgets all that later commits may have changed. For the writer.
+func (c *Cache) ForgetCurrent() {
+	c.mu.Lock()
+	c.ends.Clear()
+	c.contexts.Clear()
+	c.messages.Clear()
+	c.mu.Unlock()
+}
+
+// ForgetMessage forgets the time of the last message of a home. For the writer.
+func (c *Cache) ForgetMessage(home structure.Home) { c.messages.Forget(home) }

@@ -1,0 +1,265 @@
+package entries
+
+import (
+	"context"
+	"encoding/binary"
+	"iter"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// State is the latest state of a store as the judge sees it: what is cached, and its entries. It
+// belongs to the writer.
+type State struct {
+	Source Source
+	Cache  *Cache
+	number uint64 // of the commit that is judged
+	replay bool
+
+	key     []byte // of the lookup at hand
+	Scanned uint64 // entries that were listed
+}
+
+// Source is what an engine knows of its latest state. The writer calls it.
+type Source interface {
+	// Get returns an entry that new commits may build on.
+	Get(key []byte) ([]byte, bool, error)
+	// GetBefore returns an entry for the replay of a commit. It may return what a later commit
+	// has put only where keys.Early is true.
+	GetBefore(key []byte, number uint64) ([]byte, bool, error)
+	// Scan yields the entries that are in the index itself.
+	read.Scanner
+	// View returns a view of the state, to be closed.
+	View() *read.View
+
+	// NewContext and NewRun report that there is certainly nothing of the id.
+	NewContext(structure.ContextID) bool
+	NewRun(structure.RunID) bool
+	// AnyErased reports whether there may be content that is erased.
+	AnyErased() bool
+
+	// Collecting reports whether a collection deletes entries at this time, Closed whether it
+	// deletes the end of a run, and Deleting whether it still has to delete the entry of a key.
+	Collecting() bool
+	Closed(structure.RunID) bool
+	Deleting(key []byte) (bool, error)
+	// OwnUsages is read.View.OwnUsages in a state, for a commit of this number.
+	OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error)
+}
+
+var _ judge.View = (*State)(nil)
+
+// Begin makes the state that before a commit.
+func (s *State) Begin(number uint64, replay bool) { s.number, s.replay = number, replay }
+
+// Get reads the index. In replay it finds nothing that came later.
+func (s *State) Get(key []byte) ([]byte, bool, error) {
+	if s.replay {
+		return s.Source.GetBefore(key, s.number)
+	}
+	return s.Source.Get(key)
+}
+
+// look is Get for a table and the parts of a key.
+func (s *State) look(table byte, parts ...[]byte) ([]byte, bool, error) {
+	s.key = append(s.key[:0], table)
+	for _, p := range parts {
+		s.key = append(s.key, p...)
+	}
+	return s.Get(s.key)
+}
+
+func (s *State) has(table byte, parts ...[]byte) (bool, error) {
+	_, ok, err := s.look(table, parts...)
+	return ok, err
+}
+
+// stored returns the record under a key, nil if there is none.
+func stored[R structure.Record](s *State, kind structure.Kind, table byte, parts ...[]byte) (r R, err error) {
+	v, ok, err := s.look(table, parts...)
+	if err != nil || !ok {
+		return r, err
+	}
+	return keys.Record[R](kind, v, "")
+}
+
+// Thread implements judge.View.
+func (s *State) Thread(id structure.ThreadID) (*structure.Thread, error) {
+	return stored[*structure.Thread](s, structure.KindThread, keys.TableThread, id[:])
+}
+
+// Context implements judge.View. A context that a commit looks at is likely used again.
+func (s *State) Context(id structure.ContextID) (*backend.Context, error) {
+	if c, ok := s.Cache.keep(id); ok {
+		return c, nil
+	}
+	v, ok, err := s.look(keys.TableContext, id[:])
+	if err != nil || !ok {
+		return nil, err
+	}
+	c, err := read.ContextOf(s, id, v)
+	if err != nil {
+		return nil, err
+	}
+	s.Cache.add(&c)
+	return &c, nil
+}
+
+// Fresh implements judge.View.
+func (s *State) Fresh(id structure.ContextID) bool { return !s.replay && s.Source.NewContext(id) }
+
+// Value implements judge.View.
+func (s *State) Value(key structure.ValueKey) (uint64, error) {
+	commit, _, err := read.LatestValue(s.Source, key)
+	return commit, err
+}
+
+// Run implements judge.View.
+func (s *State) Run(id structure.RunID) (structure.RunInfo, bool, error) {
+	if info, ok := s.Cache.runs.Get(id); ok {
+		return info, true, nil
+	}
+	if !s.replay && s.Source.NewRun(id) {
+		return structure.RunInfo{}, false, nil
+	}
+	v, ok, err := s.look(keys.TableRun, id[:])
+	if err != nil || !ok {
+		return structure.RunInfo{}, false, err
+	}
+	info, err := keys.ReadRun(id, v)
+	if err == nil {
+		s.Cache.runs.Set(id, info)
+	}
+	return info, err == nil, err
+}
+
+// End implements judge.View. It is not asked in replay, when the index may have spans that
+// come later.
+func (s *State) End(id structure.RunID) (end judge.End, there bool, err error) {
+	if end, ok := s.Cache.ends.Get(id); ok {
+		return end, true, nil
+	}
+	run, ok, err := s.Run(id)
+	if err != nil || !ok {
+		return end, false, err
+	}
+	end.Closed, err = s.has(keys.TableCut, id[:])
+	if end.Closed = end.Closed || s.Source.Closed(id); err != nil || end.Closed {
+		return end, true, err
+	}
+	v := s.Source.View()
+	last, err := v.LastSpan(id)
+	v.Close()
+	if err != nil {
+		return end, true, err
+	}
+	if end.Seq, end.Digest = last.Seq, run.Digest; last.Seq > 0 {
+		end.Digest, err = s.Digest(last)
+	}
+	return end, true, err
+}
+
+// HasSpan implements judge.View.
+func (s *State) HasSpan(r structure.SpanRef) (bool, error) {
+	if end, ok := s.Cache.ends.Get(r.Run); ok && r.Seq != 0 && r.Seq <= end.Seq {
+		return true, nil
+	}
+	s.key = append(append(s.key[:0], keys.TableSpan), r.Run[:]...)
+	s.key = binary.BigEndian.AppendUint64(s.key, r.Seq)
+	_, ok, err := s.Get(s.key)
+	return ok, err
+}
+
+// Digest implements judge.View.
+func (s *State) Digest(r structure.SpanRef) (structure.Digest, error) {
+	if d, ok := s.Cache.Digest(r); ok {
+		return d, nil
+	}
+	v := s.Source.View()
+	defer v.Close()
+	d, err := v.ComputeDigest(r)
+	if err == nil {
+		s.Cache.SetDigest(r, d) // where one run starts, others will
+	}
+	return d, err
+}
+
+// HasSet implements judge.View.
+func (s *State) HasSet(id structure.SpanSetID) (bool, error) {
+	return s.has(keys.TableSpanSet, id[:])
+}
+
+// HasLookup implements judge.View.
+func (s *State) HasLookup(l judge.Lookup) (bool, error) {
+	_, ok, err := s.Get(keys.Lookup(l))
+	return ok, err
+}
+
+// Find implements judge.View.
+func (s *State) Find(sourceID string, thread structure.ThreadID) iter.Seq2[backend.Found, error] {
+	return func(yield func(backend.Found, error) bool) {
+		v := s.Source.View()
+		defer v.Close()
+		v.Find(context.Background(), sourceID, thread, backend.Found{})(yield)
+	}
+}
+
+// Branch implements judge.View.
+func (s *State) Branch(n judge.Name) (*structure.Branch, error) {
+	return stored[*structure.Branch](s, structure.KindBranch, keys.TableBranch, n.Thread[:], []byte(n.Name))
+}
+
+// Checkpoint implements judge.View.
+func (s *State) Checkpoint(n judge.Name) (*structure.Checkpoint, error) {
+	return stored[*structure.Checkpoint](s, structure.KindCheckpoint, keys.TableCheckpoint, n.Thread[:], []byte(n.Name))
+}
+
+// BranchFrom implements judge.View.
+func (s *State) BranchFrom(from judge.Source) (string, error) {
+	return s.nameFrom(keys.TableBranchFrom, from)
+}
+
+// CheckpointFrom implements judge.View.
+func (s *State) CheckpointFrom(from judge.Source) (string, error) {
+	return s.nameFrom(keys.TablePointFrom, from)
+}
+
+func (s *State) nameFrom(table byte, from judge.Source) (string, error) {
+	name, _, err := s.Get(keys.Source(table, from.ID, from.Thread[:]...))
+	return string(name), err
+}
+
+// Block implements judge.View.
+func (s *State) Block(id content.ID) (size int64, known bool, err error) {
+	v, ok, err := s.look(keys.TableBlock, id[:keys.HashPrefix])
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	p, err := keys.ReadPlace(v)
+	return p.Size, err == nil, err
+}
+
+// Erased implements judge.View.
+func (s *State) Erased(id content.ID) (bool, error) {
+	if !s.Source.AnyErased() {
+		return false, nil
+	}
+	return s.has(keys.TableErased, id[:])
+}
+
+// HasChunk implements judge.View.
+func (s *State) HasChunk(k content.Key) (bool, error) {
+	return s.has(keys.TableChunk, k[:keys.HashPrefix])
+}
+
+// Chunks implements judge.View.
+func (s *State) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	v := s.Source.View()
+	defer v.Close()
+	return v.Chunks(ctx, keys)
+}

@@ -1,0 +1,131 @@
+// Package keys defines the entries that an engine keeps in an ordered map of bytes, for reads and
+// for judging commits: the keys of its tables and the encodings of their values. All of it follows
+// from the commits. An engine that stores the same entries shares how they are written (package
+// entries) and how they are read (package read).
+package keys
+
+import (
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// The tables of the index. A key is the table's letter and then, in order:
+const (
+	TableLookup      = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number unless it is 1 → span
+	TableBranch      = 'b' // thread, name → branch record
+	TableBranchFrom  = 'B' // start of the hash of a source id, thread → name of the branch
+	TableContext     = 'c' // context → since which commit it stands where its record says, the record
+	TableChild       = 'd' // parent context, context → nothing
+	TableErased      = 'e' // content id → nothing
+	TableFork        = 'f' // parent run, place, run → nothing
+	TableID          = 'i' // number of a commit → id of the commits from there on
+	TableSpanSet     = 'g' // span set → span set record
+	TableAlternative = 'G' // span set, commit, place in the commit → span
+	TableBlock       = 'h' // start of the content id → where its record is
+	TableOnce        = 'o' // session → its last requests; nothing → the horizon, see sessions
+	TableCheckpoint  = 'k' // thread, name → checkpoint record
+	TablePointFrom   = 'K' // start of the hash of a source id, thread → name of the checkpoint
+	TableReflog      = 'l' // context, commit, place in the commit → reflog record
+	TableSummary     = 'm' // context, commit, place in the commit → summary record
+	TableCommit      = 'n' // number of a commit, for some → position of its frame
+	TableHome        = 'O' // thread, run that belongs to it → nothing
+	TableTip         = 'p' // context that has moved → tip
+	TableCut         = 'q' // run that lost its end → nothing
+	TableRun         = 'r' // run → parent, depth, digest
+	TableSpan        = 's' // run, place → position of the frame, sometimes digest
+	TableThread      = 't' // thread → thread record
+	TableThreadEnd   = 'T' // last four bytes of a thread's id, the others → nothing
+	TableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
+	TablePacked      = 'P' // nothing → segment up to which packs find what is not here
+	TablePending     = 'z' // nothing → last commit that the pending collection filters, if the index accounts for that
+	TableValue       = 'V' // scope, owner, key, NUL, commit (the latest first) → value record; names of owners end with NUL
+	TableMessage     = 'v' // thread, incarnation → time of the last message
+	TableOrder       = 'A' // filter, time of the last update, thread → nothing; derived from the other tables
+	TableFrom        = 'S' // start of a source id, thread → nothing
+	TableTitle       = 'Y' // start of a title without upper case, thread → nothing
+	TableNamed       = 'w' // thread, context, name → nothing: the branch of that name is the context
+	TableMember      = 'x' // thread, context → nothing
+	TableChunk       = 'y' // start of the chunk key → where its record is
+)
+
+// Early reports whether an entry may be in the index before the index's state accounts for
+// it: replaying it looks at nothing of the same table.
+func Early(key []byte) bool {
+	switch key[0] {
+	case TableLookup, TableHome, TableFork, TableAlternative, TableBlock, TableCommit, TableRun, TableSpan, TableUsage, TableChunk:
+		return true
+	}
+	return false
+}
+
+// HashPrefix is how much of a hash keys use. Finding two contents that share so
+// much takes 2^64 attempts, and what is read is checked against the whole.
+const HashPrefix = 16
+
+// Of returns the key of a table with parts, or the prefix of keys that begin so. It has room for
+// 8 more bytes.
+func Of(table byte, parts ...[]byte) []byte {
+	n := 1
+	for _, p := range parts {
+		n += len(p)
+	}
+	k := append(make([]byte, 0, n+8), table)
+	for _, p := range parts {
+		k = append(k, p...)
+	}
+	return k
+}
+
+// Branch is the key of a branch, or the prefix of the branches whose names begin so.
+func Branch(thread structure.ThreadID, name string) []byte {
+	return Of(TableBranch, thread[:], []byte(name))
+}
+
+// Checkpoint is the key of a checkpoint.
+func Checkpoint(thread structure.ThreadID, name string) []byte {
+	return Of(TableCheckpoint, thread[:], []byte(name))
+}
+
+// Named is the key of a name of a context. Without the name it is the prefix of all its names.
+func Named(thread structure.ThreadID, context structure.ContextID, name string) []byte {
+	return Of(TableNamed, thread[:], context[:], []byte(name))
+}
+
+// ThreadEnd is the key by which a thread is found by the end of its id.
+func ThreadEnd(id structure.ThreadID) []byte {
+	return Of(TableThreadEnd, id[len(id)-backend.IDEnd:], id[:len(id)-backend.IDEnd])
+}
+
+// Uint64 returns a number so that numbers sort as keys.
+func Uint64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
+
+// Block is the key of a block.
+func Block(id content.ID) []byte { return Of(TableBlock, id[:HashPrefix]) }
+
+// Chunk is the key of a chunk.
+func Chunk(k content.Key) []byte { return Of(TableChunk, k[:HashPrefix]) }
+
+// Span is the key of a span.
+func Span(r structure.SpanRef) []byte {
+	return binary.BigEndian.AppendUint64(Of(TableSpan, r.Run[:]), r.Seq)
+}
+
+// PrefixEnd returns the first key after all that start with the prefix.
+func PrefixEnd(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}
+
+// Present is the value of keys that only have to be there.
+var Present = []byte{}
+
+// ReadUint64 is the inverse of Uint64.
+func ReadUint64(b []byte) uint64 { return binary.BigEndian.Uint64(b) }

@@ -1,0 +1,74 @@
+package keys
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Source is the key under which the name of a branch or checkpoint is found by its source
+// id and thread. Without a thread it is the prefix of the keys for all threads.
+func Source(table byte, sourceID string, thread ...byte) []byte {
+	sum := sha256.Sum256([]byte(sourceID))
+	return Of(table, sum[:HashPrefix], thread)
+}
+
+const (
+	// sourcePrefix is the number of bytes of the hash of a source id that begin a lookup key.
+	// The rest of the key tells source ids apart that share them.
+	sourcePrefix = 8
+	// LookupsInSize is the size of what LookupsIn returns.
+	LookupsInSize = 1 + sourcePrefix + HashPrefix
+)
+
+// Lookups is the prefix of the keys of the usages that have a source id, in all homes.
+func Lookups(sourceID string) []byte {
+	sum := sha256.Sum256([]byte(sourceID))
+	k := make([]byte, 0, LookupsInSize+9)
+	return append(append(k, TableLookup), sum[:sourcePrefix]...)
+}
+
+// LookupsIn is the prefix of the keys of the usages that have a source id in a home. It is the
+// key of lookup 1. Greater lookups follow, the greatest first.
+func LookupsIn(home structure.Home, sourceID string) []byte {
+	k := Lookups(sourceID)
+	of := make([]byte, 0, 128)
+	of = append(of, home.Thread[:]...)
+	of = binary.BigEndian.AppendUint64(of, home.Incarnation)
+	of = append(of, sourceID...)
+	sum := sha256.Sum256(of)
+	return append(k, sum[:HashPrefix]...)
+}
+
+// Lookup is the key of a lookup.
+func Lookup(l judge.Lookup) []byte { return AppendNumber(LookupsIn(l.Home, l.SourceID), l.Number) }
+
+// smallNumber is the greatest number that takes one byte in a key.
+const smallNumber = 240
+
+// AppendNumber appends a number so that greater numbers sort first. 1 takes no bytes.
+func AppendNumber(k []byte, number uint64) []byte {
+	switch {
+	case number <= 1:
+		return k
+	case number <= smallNumber:
+		return append(k, 0xff-byte(number))
+	}
+	return binary.BigEndian.AppendUint64(append(k, 0), ^number)
+}
+
+// NumberOf is the inverse of AppendNumber. It returns 0 for bytes that AppendNumber does
+// not write.
+func NumberOf(b []byte) uint64 {
+	switch len(b) {
+	case 0:
+		return 1
+	case 1:
+		return uint64(0xff - b[0])
+	case 9:
+		return ^binary.BigEndian.Uint64(b[1:])
+	}
+	return 0
+}

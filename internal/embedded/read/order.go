@@ -1,0 +1,90 @@
+package read
+
+import (
+	"encoding/binary"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Derive derives the entries of the threads that a fold brings.
+func Derive(f *index.Folding) error {
+	last := structure.ThreadID{}
+	for _, id := range ChangedThreads(f.Changed) {
+		if id == last {
+			continue
+		}
+		last = id
+		was, wasThere, err := Listing(GetterFunc(f.Before), id)
+		if err != nil {
+			return err
+		}
+		is, isThere, err := Listing(GetterFunc(f.After), id)
+		if err != nil {
+			return err
+		}
+		if wasThere {
+			for _, k := range keys.Orders(was) {
+				f.Put(k, nil)
+			}
+		}
+		if isThere {
+			for _, k := range keys.Orders(is) {
+				f.Put(k, keys.Present)
+			}
+		}
+	}
+	return nil
+}
+
+// GetterFunc is a Getter that is a function.
+type GetterFunc func(key []byte) ([]byte, bool, error)
+
+// Get implements Getter.
+func (g GetterFunc) Get(key []byte) ([]byte, bool, error) { return g(key) }
+
+// Listing returns a thread with the time of its last message, if it is there.
+func Listing(state Getter, id structure.ThreadID) (l backend.ThreadListing, ok bool, err error) {
+	v, ok, err := state.Get(keys.Of(keys.TableThread, id[:]))
+	if err != nil || !ok {
+		return l, false, err
+	}
+	if l.Thread, err = keys.Record[*structure.Thread](structure.KindThread, v, id.String()); err != nil {
+		return l, false, err
+	}
+	at, said, err := LastMessage(state, l.Home())
+	if said {
+		l.LastMessage = time.UnixMilli(at).UTC()
+	}
+	return l, err == nil, err
+}
+
+// LastMessage returns the time of the last message of a home, if it has one.
+func LastMessage(state Getter, home structure.Home) (at int64, ok bool, err error) {
+	v, ok, err := state.Get(keys.AppendMessage(nil, home))
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	at, n := binary.Varint(v)
+	if n != len(v) || n == 0 {
+		return 0, false, keys.ErrValue
+	}
+	return at, true, nil
+}
+
+// ChangedThreads returns the threads whose entries may have changed, given what does, in
+// order and some of them twice.
+func ChangedThreads(changed func(prefix []byte) iter.Seq[index.Entry]) (ids []structure.ThreadID) {
+	for _, table := range []byte{keys.TableThread, keys.TableMessage} {
+		for e := range changed([]byte{table}) {
+			ids = append(ids, structure.ThreadID(e.Key[1:1+len(structure.ThreadID{})]))
+		}
+	}
+	slices.SortFunc(ids, structure.ThreadID.Compare)
+	return ids
+}
