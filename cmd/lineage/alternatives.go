@@ -25,8 +25,8 @@ func alternativesCommand(a *app) *cobra.Command {
 	o := &alternativesOptions{}
 	c := &cobra.Command{
 		Use:   "alternatives [CONTEXT]",
-		Short: "Offer several continuations of a context, or list them",
-		Long: `Offers several continuations at the place where a context stands: a context for each, to
+		Short: "Create alternatives for the next message, or list them",
+		Long: `Creates alternatives for the next message of a context: a context for each, to
 be filled with 'lineage append' in any order. The context stays where it is until one is
 taken with 'lineage choose'. Without --count and --model the alternatives offered so far
 are listed.

@@ -95,8 +95,8 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lineage",
 		Short: "Keep, fork and trace the conversations of LLM agents",
-		Long: `Lineage keeps the conversations of LLM agents: it forks them at the price of a
-pointer, stores the same bytes once, and tells where anything came from.
+		Long: `Lineage stores the conversations of LLM agents. A fork costs one pointer, the
+same bytes are stored once, and the origin of everything is recorded.
 
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
 the nearest .lineage in the current folder or one above it. A thread is a conversation with
@@ -108,8 +108,8 @@ looked up by reading all threads.
 Positions are written as names: a branch (main), a checkpoint, an id or the beginning of
 one as it is listed (3f9ac2d1, 3f9a), the address of a message (3f9ac2d1/12), THREAD/BRANCH, or @
 for the active branch. Steps lead on from there: main~2 and main@{2} are two messages
-back, main:3 is the third message, and main@{-1} is where main stood before it was last
-moved. Alone they start at the active branch: @{1}, :3.`,
+back, main:3 is the third message, and main@{-1} is where main pointed before it was
+last moved. Alone they start at the active branch: @{1}, :3.`,
 		Example: `  lineage init
   lineage append "Plan a weekend in Lisbon." --role user
   lineage log`,
@@ -132,7 +132,7 @@ moved. Alone they start at the active branch: @{1}, :3.`,
 	flags.StringVar(&a.threadName, "thread", "", "the thread to work on: its id or title (LINEAGE_THREAD)")
 	flags.BoolVar(&a.json, "json", false, "print JSON records, one a line")
 	flags.DurationVar(&a.wait, "wait", 3*time.Second, "how long to wait while another process has the store open")
-	flags.StringVar(&a.durability, "durability", "full", "when a change counts as made: full, normal")
+	flags.StringVar(&a.durability, "durability", "full", "when a change counts as done: full (on disk), normal (in the kernel)")
 	root.CompletionOptions.DisableDefaultCmd = true
 	help := helpCommand(a)
 	root.SetHelpCommand(help)

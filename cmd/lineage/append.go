@@ -53,7 +53,7 @@ func appendCommand(a *app) *cobra.Command {
 is the text; of two the first is the context. What to add comes from there, from
 --text, from a file (--file), from a JSON object a line (--jsonl), or from standard
 input (-). A store without a thread gets one. A text that is empty is refused, except in --jsonl.
-The type of a file is told from its name and from how it begins, unless --type says it.
+The type of a file is detected from its name and its first bytes, unless --type gives it.
 
 A line of --jsonl has role and text (or content, which may be any JSON), and
 optionally name, id, model, user, media_type, metadata and created_at. A line with other
@@ -74,12 +74,12 @@ takes any number.`,
 		}),
 	}
 	f := c.Flags()
-	f.StringVarP(&o.text, "text", "m", "", "what it says")
-	f.StringVarP(&o.file, "file", "f", "", "a file that holds what it says; - is standard input")
+	f.StringVarP(&o.text, "text", "m", "", "the text")
+	f.StringVarP(&o.file, "file", "f", "", "read the text from this file; - is standard input")
 	f.StringVar(&o.jsonl, "jsonl", "", "a file of messages, a JSON object a line; - is standard input")
-	f.StringVarP(&o.role, "role", "r", "user", "who says it: user, assistant, system, tool, …")
-	f.StringVar(&o.name, "name", "", "the name of who says it, such as the tool's")
-	f.StringVar(&o.model, "model", "", "the model that made it")
+	f.StringVarP(&o.role, "role", "r", "user", "the role: user, assistant, system, tool, …")
+	f.StringVar(&o.name, "name", "", "the name of the speaker or tool")
+	f.StringVar(&o.model, "model", "", "the model that wrote it")
 	f.StringVar(&o.user, "user", "", "the user that it is from")
 	f.StringVar(&o.mime, "type", "", "its media type")
 	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the thread")
@@ -88,7 +88,7 @@ takes any number.`,
 	f.Uint64Var(&o.revision, "revision", 0, "which revision of the document it is (default the next)")
 	f.StringVar(&o.asset, "asset", "", "add a file under this name instead of a message")
 	f.BoolVar(&o.together, "together", false, "make all messages one step of the history")
-	f.StringVar(&o.after, "after", "", "only if the context stands at this message")
+	f.StringVar(&o.after, "after", "", "only if this message is the tip of the context")
 	return c
 }
 

@@ -11,8 +11,8 @@ import (
 func asideCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "aside [TEXT]",
-		Short: "Make a branch for a question on the side",
-		Long: `Makes a branch where the active one stands and does not switch to it: a place for a
+		Short: "Create a branch without switching to it",
+		Long: `Creates a branch at the tip of the active one and does not switch to it: a place for a
 question on the side. A text is its first own message.`,
 		Example: `  lineage aside "What does alfacinha mean?"`,
 		Args:    cobra.MaximumNArgs(1),

@@ -14,7 +14,7 @@ import (
 func backupCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIR",
-		Short: "Copy a store, whole and as of one commit",
+		Short: "Back up a store",
 		Long: `Copies the store, as of one commit, into a directory that is new or empty. The copy is a store
 itself, and is there under its name only when it is complete. 'lineage restore' brings it back.`,
 		Example: `  lineage backup monday.lineage`,

@@ -22,8 +22,8 @@ func branchCommand(a *app) *cobra.Command {
 	o := &branchOptions{}
 	c := &cobra.Command{
 		Use:   "branch [NAME]",
-		Short: "List the branches of a thread, or make one",
-		Long: `Lists the branches of the thread, or makes one where the active branch stands, or at any
+		Short: "List the branches of a thread, or create one",
+		Long: `Lists the branches of the thread, or creates one at the tip of the active branch, or at any
 position with --from. A name that reads as a position (main~1, main:2) is refused.`,
 		Example: `  lineage branch
   lineage branch museums --from :2 --switch

@@ -7,10 +7,10 @@ import (
 func bundleCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bundle",
-		Short: "Carry threads from one store to another, whole",
-		Long: `A bundle is a file that carries threads, or a whole store, to another store and loses nothing: ids, times,
-branches, checkpoints, summaries. Written against an inventory of the other store it leaves out what
-that has.`,
+		Short: "Copy threads between stores without loss",
+		Long: `Copies threads between stores. A bundle is a file that carries threads, or a whole store, to another store and loses nothing: ids, times,
+branches, checkpoints, summaries. Written against an inventory of the other store, it leaves out
+everything that store has.`,
 		Example: `  lineage bundle create lisbon.bundle
   lineage bundle import lisbon.bundle --store copy.lineage`,
 		Args: knownCommand,

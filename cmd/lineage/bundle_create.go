@@ -27,7 +27,7 @@ func bundleCreateCommand(a *app) *cobra.Command {
 		Use:   "create FILE [THREAD]...",
 		Short: "Write threads into a bundle",
 		Long: `Writes the current thread, those named, or with --all the whole store into a bundle. With --against
-what is listed in another store's inventory is left out. FILE - is standard output.`,
+everything in the inventory of the other store is left out. FILE - is standard output.`,
 		Example: `  lineage bundle create lisbon.bundle lisbon
   lineage bundle create everything.bundle --all --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -40,7 +40,7 @@ what is listed in another store's inventory is left out. FILE - is standard outp
 		}),
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "write the whole store")
-	c.Flags().StringVar(&o.against, "against", "", "the file of an inventory of what the other store has")
+	c.Flags().StringVar(&o.against, "against", "", "the file with the inventory of the other store")
 	return c
 }
 

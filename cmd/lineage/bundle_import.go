@@ -18,11 +18,11 @@ func bundleImportCommand(a *app) *cobra.Command {
 	o := &bundleImportOptions{}
 	c := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Bring a bundle into a store",
-		Long: `Adds what is in a bundle to a store. Every byte is checked before anything is added. What the store has
-stays as it is, and importing again adds nothing. A context that went on both here and in the bundle stays, and the
-other becomes a branch of its own, unless --on-conflict says otherwise. A store that is named by --store is
-made if it is not there.`,
+		Short: "Import a bundle into a store",
+		Long: `Adds the threads of a bundle to a store. Every byte is checked before anything is added. Existing
+messages stay as they are, and importing again adds nothing. A context that advanced both here and
+in the bundle stays, and the other becomes a branch of its own, unless --on-conflict says otherwise.
+A store that is named by --store is created if it does not exist.`,
 		Example: `  lineage bundle create lisbon.bundle && lineage bundle import lisbon.bundle --store copy.lineage`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {

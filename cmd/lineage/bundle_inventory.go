@@ -13,8 +13,8 @@ import (
 func bundleInventoryCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "inventory FILE",
-		Short: "List what a store has, for a bundle to leave out",
-		Long:  `Writes a list of what the store has, for 'lineage bundle create --against' in another store. FILE - is standard output.`,
+		Short: "List the contents of a store, to leave them out of a bundle",
+		Long:  `Writes a list of the contents of the store, for 'lineage bundle create --against' in another store. FILE - is standard output.`,
 		Example: `  lineage bundle inventory here.inventory
   lineage bundle inventory here.inventory && lineage bundle create new.bundle --against here.inventory --all`,
 		Args: cobra.ExactArgs(1),

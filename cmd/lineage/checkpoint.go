@@ -19,7 +19,7 @@ func checkpointCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "checkpoint [NAME]",
 		Aliases: []string{"checkpoints"},
-		Short:   "List the checkpoints of a thread, or put one",
+		Short:   "List the checkpoints of a thread, or set one",
 		Long: `Lists the checkpoints of the thread, or puts one: a name for a message, where the active branch
 stands unless --at says otherwise. A name that is taken moves there.`,
 		Example: `  lineage checkpoint

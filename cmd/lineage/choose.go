@@ -14,8 +14,8 @@ func chooseCommand(a *app) *cobra.Command {
 	o := &chooseOptions{}
 	c := &cobra.Command{
 		Use:   "choose ALTERNATIVE",
-		Short: "Make a context go on with one of its alternatives",
-		Long: `Makes the context that alternatives were offered to go on with one of them. The others stay
+		Short: "Choose one of the alternatives of a context",
+		Long: `Continues the context that alternatives were created for with one of them. The others stay
 and can be chosen instead later.`,
 		Example: `  id=$(lineage alternatives --count 1) && lineage append $id "By tram." --role assistant && lineage choose $id`,
 		Args:    cobra.ExactArgs(1),
@@ -24,7 +24,7 @@ and can be chosen instead later.`,
 			return a.change(ctx, func(ctx context.Context, s *session) error { return runChoose(ctx, s, o) })
 		}),
 	}
-	c.Flags().StringVar(&o.context, "in", "", "the context that goes on with it; it is the alternative's parent")
+	c.Flags().StringVar(&o.context, "in", "", "the context to continue with it; the parent of the alternative by default")
 	return c
 }
 

@@ -12,14 +12,14 @@ func groups() []group {
 		{"start", "Stores and threads", []func(*app) *cobra.Command{
 			initCommand, infoCommand, threadCommand, importCommand, exportCommand, bundleCommand,
 		}},
-		{"read", "Look", []func(*app) *cobra.Command{
+		{"read", "Read", []func(*app) *cobra.Command{
 			logCommand, showCommand, treeCommand, contextsCommand, catCommand, diffCommand, commonPrefixCommand, resolveCommand,
 			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
 		}},
-		{"write", "Say and change", []func(*app) *cobra.Command{
+		{"write", "Write", []func(*app) *cobra.Command{
 			appendCommand, editCommand, setCommand, valueCommand, summarizeCommand, sendCommand,
 		}},
-		{"branch", "Branch and merge", []func(*app) *cobra.Command{
+		{"branch", "Branch", []func(*app) *cobra.Command{
 			forkCommand, subagentCommand, returnCommand, alternativesCommand, chooseCommand, branchCommand, switchCommand,
 			renameCommand, deleteCommand, rewindCommand, asideCommand, checkpointCommand, restoreCheckpointCommand,
 			mergeCommand, undoCommand,
@@ -27,10 +27,10 @@ func groups() []group {
 		{"sql", "Databases", []func(*app) *cobra.Command{
 			projectCommand, compareCommand,
 		}},
-		{"keep", "Keep house", []func(*app) *cobra.Command{
+		{"maintain", "Maintain", []func(*app) *cobra.Command{
 			serveCommand, statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, salvageCommand,
 		}},
-		{"program", "The program", []func(*app) *cobra.Command{
+		{"program", "Program", []func(*app) *cobra.Command{
 			versionCommand, completionCommand,
 		}},
 	}

@@ -11,8 +11,8 @@ import (
 func commonPrefixCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "common-prefix A [B]",
-		Short: "Count the messages that two histories begin with alike",
-		Long: `Counts the messages that two histories begin with alike, shared or not: it compares digests
+		Short: "Show how many messages two histories share at the start",
+		Long: `Counts the messages that two histories have in common at the start, shared or not: it compares digests
 and reads a few messages only. B is the active branch unless another is named.`,
 		Example: `  lineage common-prefix main cheap`,
 		Args:    cobra.RangeArgs(1, 2),

@@ -19,7 +19,7 @@ func compareCommand(a *app) *cobra.Command {
 	o := &compareOptions{}
 	c := &cobra.Command{
 		Use:   "compare DATABASE",
-		Short: "Compare a SQL database with the store it was filled from",
+		Short: "Compare a SQL database with the store that was written to it",
 		Long: `Compares every row that 'lineage project' brought into a database with what the store says, and prints
 what differs: rows that are missing, extra or different. Exits with 8 if any do. SQLite checks its file first.`,
 		Example: `  lineage project sqlite:chats.db && lineage compare sqlite:chats.db`,

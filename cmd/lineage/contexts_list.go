@@ -15,7 +15,7 @@ func contextsCommand(a *app) *cobra.Command {
 	alone := false
 	c := &cobra.Command{
 		Use:   "contexts [THREAD]",
-		Short: "List the contexts of a thread, or those that are in no thread",
+		Short: "List the contexts of a thread, or those without a thread",
 		Long: `Lists the contexts of a thread, oldest first: its branches, and forks and subagents
 without a name. With --alone it lists the contexts that belong to no thread, which programs make.`,
 		Example: `  lineage contexts

@@ -23,7 +23,7 @@ func deleteCommand(a *app) *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Delete a branch, checkpoint or context",
 		Long: `Deletes a branch with its context, a context that has no name, or a checkpoint. Messages
-that other histories share stay. It says what it would delete and asks first, unless --yes is given; it cannot be
+that other histories share stay. It shows what it would delete and asks first, unless --yes is given; it cannot be
 undone. 'lineage thread delete' deletes a whole thread, and 'lineage erase' bytes.`,
 		Example: `  lineage delete cheap --yes
   lineage delete start --checkpoint --yes`,

@@ -13,7 +13,7 @@ import (
 func diffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A [B]",
-		Short: "Print what two histories do not share",
+		Short: "Compare two histories",
 		Long: `Prints what follows in each of two histories after what both begin with: those only in A with
 a minus, those only in B with a plus. B is the active branch unless another is
 named. It reads only what is not shared. Exits with 0 whether or not they differ.`,

@@ -30,7 +30,7 @@ func allCommands(a *app) []*cobra.Command {
 // manual returns the reference of all commands as Markdown.
 func manual(a *app) string {
 	var b strings.Builder
-	b.WriteString("# Command line\n\nThis page is made from the commands themselves: `lineage COMMAND --help` says the same.\n")
+	b.WriteString("# Command line\n\nThis page is generated from the commands: `lineage COMMAND --help` says the same.\n")
 	root := a.root()
 	fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(root.Long))
 	b.WriteString("\n## Output\n\n" + strings.TrimSpace(outputText) + "\n")
@@ -62,7 +62,7 @@ and bytes that are not UTF-8 as U+FFFD, in pipes as on a terminal. JSON has \u e
 what is stored. Only 'cat', 'export' and 'resolve --format' write content unchanged, and only to a pipe or a file:
 show such output with a program that escapes it.
 
-'thread delete', 'delete', 'erase' and 'gc' cannot be undone. They say what they would destroy and ask for confirmation
+'thread delete', 'delete', 'erase' and 'gc' cannot be undone. They show what they would destroy and ask for confirmation
 on a terminal. With --json, and where standard input or standard error is no terminal, they need --yes.
 
 SIGINT and SIGTERM end every command within two seconds, with an exit code of its own, and a second one ends it at

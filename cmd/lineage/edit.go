@@ -48,9 +48,9 @@ everything. Prints the new context's id.`,
 		}),
 	}
 	f := c.Flags()
-	f.StringVarP(&o.file, "file", "f", "", "a file that holds the new text; - is standard input")
+	f.StringVarP(&o.file, "file", "f", "", "read the new text from this file; - is standard input")
 	f.StringVar(&o.in, "in", "", "the context whose history it is changed in, if the message does not tell")
-	f.StringVar(&o.replay, "replay", "", "what is said again after it: all, or the messages of a role")
+	f.StringVar(&o.replay, "replay", "", "messages to repeat after it: all, or those of a role")
 	f.StringVarP(&o.branch, "branch", "b", "", "also make a branch of it under this name")
 	return c
 }

@@ -25,7 +25,7 @@ func eraseCommand(a *app) *cobra.Command {
 	o := &eraseOptions{}
 	c := &cobra.Command{
 		Use:   "erase CONTENT",
-		Short: "Remove a content's bytes from every history",
+		Short: "Erase a content from every history",
 		Long: `Removes the bytes of a content from everything that reads the store, for good. Histories that
 use it still read, with a marker in its place. The content is named by its id or the beginning of one; of
 a message its text is erased, and of its other pieces (further texts, calls of tools and their results, files, data)
@@ -57,7 +57,7 @@ the old ones.`,
 		}),
 	}
 	yesFlag(c, &o.yes)
-	c.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would be erased")
+	c.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only show what would be erased")
 	return c
 }
 

@@ -41,9 +41,9 @@ func exitCodes() []exitCode {
 	return []exitCode{
 		{exitOK, "done"},
 		{exitFailure, "failed for another reason than those below"},
-		{exitUsage, "the command line is not right, or asks for what can never be"},
+		{exitUsage, "the command line is not right, or cannot be satisfied"},
 		{exitNotFound, "a store, thread, context, message or content is not there, is ambiguous, or was erased"},
-		{exitConflict, "a name is taken, something is protected or belongs to another user, or somebody else changed it first"},
+		{exitConflict, "a name is taken, something is protected or belongs to another user, or another writer changed it first"},
 		{exitLocked, "another process has the store open"},
 		{exitCorrupt, "stored bytes are not what was written"},
 		{exitPartial, "done in part: some items were skipped, and are listed"},

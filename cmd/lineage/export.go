@@ -28,10 +28,10 @@ func exportCommand(a *app) *cobra.Command {
 	o := &exportOptions{}
 	c := &cobra.Command{
 		Use:   "export [NAME]...",
-		Short: "Write conversations in a format for programs or people",
+		Short: "Export conversations for programs or people",
 		Long: `Writes threads with all their branches, the history of one context, or with --all the whole store:
 the current thread unless something is named. Formats: ` + strings.Join(exportFormats(), ", ") + `. It goes to
-standard output, or to the file given by --output, whose ending can tell the format.`,
+standard output, or to the file given by --output, whose extension can determine the format.`,
 		Example: `  lineage export > lisbon.md
   lineage export lisbon --output lisbon.html
   lineage export cheap --format openai

@@ -21,8 +21,8 @@ func forkCommand(a *app) *cobra.Command {
 	o := &forkOptions{}
 	c := &cobra.Command{
 		Use:   "fork [NAME]",
-		Short: "Make a context that goes on from a position",
-		Long: `Makes a context that stands where another does, or at any message, and shares its
+		Short: "Create a context that continues from a position",
+		Long: `Creates a context at the tip of another, or at any message, that shares its
 history: it costs one small record, however long that is. Prints the new context's id.
 A fork is without a name unless --branch gives it one.`,
 		Example: `  lineage fork

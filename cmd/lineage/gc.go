@@ -24,13 +24,13 @@ func gcCommand(a *app) *cobra.Command {
 	o := &gcOptions{}
 	c := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove what nothing uses any more, from the disk too",
+		Short: "Remove unused data from the disk",
 		Long: `Removes what is left of deleted threads and contexts, messages that no context, checkpoint or recent move
 leads to, and the bytes of erased content, from the files on disk too. It can be interrupted, and does what is left
-the next time. It says what would go and asks first, unless --yes is given; --dry-run only says it.
+the next time. It shows what would be removed and asks first, unless --yes is given; --dry-run only shows it.
 
-Files of the store that may hold what goes are removed as well: the index from before a repair, the search index,
-and what recovery set aside. Backups and other copies, bundles, exports and projections in databases are not
+Files of the store that may contain removed data are removed as well: the index from before a repair, the search
+index, and the bytes that recovery set aside. Backups and other copies, bundles, exports and projections in databases are not
 touched. Former titles and metadata of threads that are still there stay in the history of the store.`,
 		Example: `  lineage gc --dry-run
   lineage gc --keep-reflog 24h --yes --json`,
@@ -49,8 +49,8 @@ touched. Former titles and metadata of threads that are still there stay in the 
 	}
 	yesFlag(c, &o.yes)
 	f := c.Flags()
-	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would go")
-	f.DurationVar(&o.keepReflog, "keep-reflog", backend.DefaultKeepReflog, "for how long a move keeps what it left; 0 keeps nothing")
+	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "only show what would be removed")
+	f.DurationVar(&o.keepReflog, "keep-reflog", backend.DefaultKeepReflog, "how long reflog entries keep old history alive; 0 keeps nothing")
 	f.DurationVar(&o.keepUnused, "keep-unused", backend.DefaultKeepUnused, "for how long content stays that nothing has used yet")
 	return c
 }

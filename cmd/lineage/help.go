@@ -10,7 +10,7 @@ func helpCommand(a *app) *cobra.Command {
 	var c *cobra.Command
 	c = &cobra.Command{
 		Use:     "help [COMMAND]",
-		Short:   "Tell how a command is written",
+		Short:   "Show the help of a command",
 		Example: `  lineage help fork`,
 		RunE: a.does(func(_ context.Context, args []string) error {
 			about, rest, err := c.Root().Find(args)

@@ -29,18 +29,18 @@ func importCommand(a *app) *cobra.Command {
 	o := &importOptions{}
 	c := &cobra.Command{
 		Use:   "import SOURCE",
-		Short: "Bring an archive of conversations into a store",
-		Long: `Brings the conversations of an archive into a store: a file, a folder, a zip, compressed with
+		Short: "Import an archive of conversations",
+		Long: `Imports the conversations of an archive: a file, a folder, a zip, compressed with
 gzip or zstd or not, standard input (-), or the threads of a SQL database (sqlite:FILE, postgres://…,
-sqlserver://…). The format is told from the content, file by file:
+sqlserver://…). The format is detected from the content of each file:
 
 ` + formatList() + `
 
-What the store has is not stored again: importing an archive twice adds nothing, and a newer
-export adds what is new. Items that cannot be used are left out and listed, and the exit
-code is 7, or 1 if nothing could be imported. Limits keep an archive that was made to do harm
-from taking all time or memory; one that is reached is named, and --limit raises it. A store that is named by --store is made if it
-is not there and there is something to import.`,
+Nothing is stored twice: importing an archive again adds nothing, and a newer export adds
+only its new messages. Items that cannot be used are left out and listed, and the exit
+code is 7, or 1 if nothing could be imported. Limits protect against archives that would take
+all time or memory; the error names the limit, and --limit raises it. A store that is named by
+--store is created if it does not exist and there is something to import.`,
 		Example: `  lineage import chats.jsonl
   lineage import chats.jsonl --store imported.lineage --json
   cat chats.jsonl | lineage import - --format openai
@@ -53,7 +53,7 @@ is not there and there is something to import.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.format, "format", "", "read it as this format")
-	f.StringVar(&o.user, "user", "", "whose conversations they are, where the archive does not say")
+	f.StringVar(&o.user, "user", "", "the user of conversations for which the archive has none")
 	f.StringVar(&o.prefix, "prefix", "", "put this before the ids of conversations, to keep archives apart")
 	f.StringToStringVar(&o.limits, "limit", nil, "set a limit on what is read, such as files=2000000 ("+strings.Join(limitNames(), ", ")+")")
 	return c

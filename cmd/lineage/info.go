@@ -16,7 +16,7 @@ func infoCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "info",
 		Aliases: []string{"inspect"},
-		Short:   "Tell what a store is and holds",
+		Short:   "Show what a store contains",
 		Example: `  lineage info
   lineage info --json`,
 		Args: cobra.NoArgs,

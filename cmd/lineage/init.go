@@ -16,8 +16,8 @@ type initOptions struct{ dir string }
 func initCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Make a store",
-		Long: `Makes an empty store: .lineage in the current folder, or the directory named. Commands
+		Short: "Create a store",
+		Long: `Creates an empty store: .lineage in the current folder, or the directory named. Commands
 run in the folder or below it find it from there.`,
 		Example: `  lineage init
   lineage init agents.lineage`,

@@ -30,8 +30,8 @@ func logCommand(a *app) *cobra.Command {
 		Use:   "log [CONTEXT]",
 		Short: "Print a history, oldest message first",
 		Long: `Prints the history of a context, branch, checkpoint or message, oldest message first:
-that of the active branch unless another is named. With --follow it goes on with what is added to
-it, by any process, until it is interrupted.`,
+that of the active branch unless another is named. With --follow it prints further messages as
+they are added, by any process, until it is interrupted.`,
 		Example: `  lineage log
   lineage log cheap --last 2
   lineage log start --json

@@ -20,7 +20,7 @@ func mergeCommand(a *app) *cobra.Command {
 	o := &mergeOptions{}
 	c := &cobra.Command{
 		Use:   "merge SOURCE [TARGET]",
-		Short: "Bring one context's messages into another",
+		Short: "Merge the messages of one context into another",
 		Long: `Appends to the target, the active branch unless another is named, what the source has since
 the two parted and the target does not have yet: merging twice adds nothing twice. With
 --replace the target stands where the source does instead, which 'lineage undo' takes
@@ -33,7 +33,7 @@ back.`,
 			return a.change(ctx, func(ctx context.Context, s *session) error { return runMerge(ctx, s, o) })
 		}),
 	}
-	c.Flags().BoolVar(&o.replace, "replace", false, "make the target stand where the source does")
+	c.Flags().BoolVar(&o.replace, "replace", false, "move the target to the tip of the source")
 	return c
 }
 

@@ -15,7 +15,7 @@ func packCommand(a *app) *cobra.Command {
 	o := &packOptions{}
 	c := &cobra.Command{
 		Use:   "pack",
-		Short: "Keep what is stored in less room",
+		Short: "Compress a store",
 		Long: `Compresses everything up to the latest commit. Every message stays readable by itself. It can be
 interrupted: what was packed so far stays so.`,
 		Example: `  lineage pack
@@ -25,7 +25,7 @@ interrupted: what was packed so far stays so.`,
 			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runPack(ctx, s, o) })
 		}),
 	}
-	c.Flags().BoolVar(&o.dense, "dense", false, "as small as possible, which takes longer")
+	c.Flags().BoolVar(&o.dense, "dense", false, "compress as much as possible, which takes longer")
 	return c
 }
 

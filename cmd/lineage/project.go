@@ -22,10 +22,10 @@ func projectCommand(a *app) *cobra.Command {
 	o := &projectOptions{}
 	c := &cobra.Command{
 		Use:   "project DATABASE",
-		Short: "Bring a store's history into a SQL database",
-		Long: `Brings the history of a store into the documented tables of a database: a SQLite file
+		Short: "Write the threads of a store to a SQL database",
+		Long: `Writes the threads of a store to the documented tables of a database: a SQLite file
 (sqlite:FILE), Postgres (postgres://…) or SQL Server (sqlserver://…). A database that was filled before gets
-what is new. It can be stopped at any point and goes on from there; running it twice changes nothing.
+what is new. It can be stopped at any point and continues from there; running it twice changes nothing.
 
 With --follow it keeps the database up to date until it is interrupted. As with 'lineage watch', other
 processes can change the store meanwhile, and one that keeps it open all the time is heard when it lets go.`,
@@ -42,7 +42,7 @@ processes can change the store meanwhile, and one that keeps it open all the tim
 	}
 	f := c.Flags()
 	f.BoolVar(&o.chatsOnly, "chats-only", false, "leave out the tables of content and structure")
-	f.BoolVar(&o.follow, "follow", false, "go on bringing what is new, until interrupted")
+	f.BoolVar(&o.follow, "follow", false, "keep writing new messages, until interrupted")
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow, where the store can only be read")
 	return c
 }

@@ -13,7 +13,7 @@ import (
 func provenanceCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "provenance CONTENT",
-		Short: "Tell what a content was derived from",
+		Short: "List the contents that a content was derived from",
 		Long: `Lists a content and what it was derived or edited from, and so on to the first. The content is
 named by its id, the beginning of one, or a message that holds it.`,
 		Example: `  id=$(lineage edit :1 "Plan a week in Lisbon.") && lineage provenance $id`,

@@ -16,7 +16,7 @@ import (
 func reflogCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reflog [CONTEXT]",
-		Short: "List how a context was moved, the last move first",
+		Short: "List the moves of a context, latest first",
 		Long: `Lists the moves of a context other than forward: rewinds in place, replacing merges, choices,
 undos. NAME@{-1} is where it stood before the first move listed, and so on.`,
 		Example: `  lineage rewind @{1} --in-place && lineage reflog`,

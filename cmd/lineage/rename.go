@@ -9,7 +9,7 @@ import (
 func renameCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rename BRANCH NAME",
-		Short:   "Give a branch another name",
+		Short:   "Rename a branch",
 		Example: `  lineage rename cheap budget`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.does(func(ctx context.Context, args []string) error {

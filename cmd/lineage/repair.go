@@ -20,11 +20,11 @@ const rebuildIndex = backend.RebuildIndex
 func repairCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "repair",
-		Short: "Make the index anew from the journal",
-		Long: `Makes the index anew from the journal, which holds everything. The old index is kept beside it
+		Short: "Rebuild the index from the journal",
+		Long: `Rebuilds the index from the journal, which has everything. The old index is kept beside it
 as index.bolt.before-repair until the next repair, or until gc removes something. Damage to the journal itself is not
-something this can mend: 'lineage verify' tells which is which, and the index stays as it is. Without a backup
-'lineage salvage' makes a new store of what can be read.`,
+something this can mend: 'lineage verify' shows which is which, and the index stays as it is. Without a backup
+'lineage salvage' copies the readable part to a new store.`,
 		Example: `  lineage repair`,
 		Args:    cobra.NoArgs,
 		RunE:    a.does(func(ctx context.Context, _ []string) error { return runRepair(ctx, a) }),

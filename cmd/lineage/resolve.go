@@ -23,8 +23,8 @@ func resolveCommand(a *app) *cobra.Command {
 	o := &resolveOptions{}
 	c := &cobra.Command{
 		Use:   "resolve [CONTEXT]",
-		Short: "Print what to send to a model",
-		Long: `Prints what of a context is sent to a model: the system prompt in force and all of the history,
+		Short: "Print the messages to send to a model",
+		Long: `Prints the messages of a context to send to a model: the system prompt in force and all of the history,
 the last messages (--last), or what fits in a budget of tokens (--budget), with summaries
 standing in for what does not fit. Neither begins with the result of a tool whose call is left
 out. --format renders it as text, xml, markdown, toml or toon.`,
@@ -39,7 +39,7 @@ out. --format renders it as text, xml, markdown, toml or toon.`,
 	}
 	f := c.Flags()
 	f.Uint64VarP(&o.last, "last", "n", 0, "at most the last so many messages")
-	f.IntVar(&o.budget, "budget", 0, "how many tokens it may take, by estimate")
+	f.IntVar(&o.budget, "budget", 0, "the number of tokens it may take, by estimate")
 	f.StringVar(&o.format, "format", "text", "text, xml, markdown, toml or toon")
 	return c
 }

@@ -13,8 +13,8 @@ import (
 func restoreCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore BACKUP DIR",
-		Short: "Make a store of a backup, and check every byte of it",
-		Long: `Copies a backup, or any store that nobody has open, into a directory that is new or empty, and
+		Short: "Restore and verify a backup",
+		Long: `Copies a backup, or any store that no process has open, into a directory that is new or empty, and
 checks every byte. A store that is there already is left alone.`,
 		Example: `  lineage backup monday.lineage && lineage restore monday.lineage again.lineage`,
 		Args:    cobra.ExactArgs(2),

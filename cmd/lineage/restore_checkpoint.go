@@ -13,7 +13,7 @@ import (
 func restoreCheckpointCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "restore-checkpoint NAME",
-		Short:   "Make a branch at a checkpoint and switch to it",
+		Short:   "Create a branch at a checkpoint and switch to it",
 		Example: `  lineage restore-checkpoint start`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    a.does(func(ctx context.Context, args []string) error { return runRestoreCheckpoint(ctx, a, args[0]) }),

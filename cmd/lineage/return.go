@@ -14,7 +14,7 @@ func returnCommand(a *app) *cobra.Command {
 	o := &returnOptions{}
 	c := &cobra.Command{
 		Use:   "return CONTEXT [TEXT]",
-		Short: "Report a subagent's result to its parent",
+		Short: "Append the result of a subagent to its parent",
 		Long: `Appends what a subagent found to its parent, as a message whose origin leads back to the
 subagent. Without a text it is the last thing the subagent said.`,
 		Example: `  id=$(lineage subagent) && lineage return $id "Three places, all closed on Monday."`,
@@ -24,7 +24,7 @@ subagent. Without a text it is the last thing the subagent said.`,
 			return a.change(ctx, func(ctx context.Context, s *session) error { return runReturn(ctx, s, o) })
 		}),
 	}
-	c.Flags().StringVarP(&o.role, "role", "r", "assistant", "who says it in the parent")
+	c.Flags().StringVarP(&o.role, "role", "r", "assistant", "the role in the parent")
 	c.Flags().StringVar(&o.name, "name", "", "the subagent's name there")
 	return c
 }

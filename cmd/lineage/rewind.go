@@ -20,7 +20,7 @@ func rewindCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rewind POSITION",
 		Short: "Go back to an earlier message",
-		Long: `Makes a branch at an earlier message and switches to it; what came after stays on the branch
+		Long: `Creates a branch at an earlier message and switches to it; the later messages stay on the branch
 that has it. With --in-place the branch itself goes back instead, which 'lineage undo'
 takes back.`,
 		Example: `  lineage rewind @{2}

@@ -14,12 +14,12 @@ import (
 func salvageCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "salvage STORE DIR",
-		Short: "Make a store of what can be read of a damaged one",
-		Long: `Goes through the journal of a store that nobody has open and makes a new store, in a directory that
+		Short: "Copy the readable part of a damaged store to a new one",
+		Long: `Reads the journal of a store that no process has open and creates a new store, in a directory that
 is new or empty, of every commit that can be read, those behind damage included. The damaged
-store is not changed, and its index is not needed. Every part that cannot be read is told.
+store is not changed, and its index is not needed. Every part that cannot be read is reported.
 
-Where a message is lost and later ones of its thread are not, a note stands in its place. Content that
+Where a message is lost and later ones of its thread are not, a note takes its place. Content that
 is lost reads as erased. What was deleted or erased by a commit that is lost may be there again. A
 context of which the thread is lost is in a thread of its own, whose title begins with "salvaged".
 A backup is better: 'lineage restore' loses nothing.`,

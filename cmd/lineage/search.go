@@ -25,11 +25,11 @@ func searchCommand(a *app) *cobra.Command {
 	o := &searchOptions{}
 	c := &cobra.Command{
 		Use:   "search QUERY",
-		Short: "Find messages by what they say",
+		Short: "Search messages",
 		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A message
 that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
 and NEAR(…) combine them. Text that is no valid query is searched for its words. What a store is
-searched with is kept in a file beside it, and made anew when that is gone. Where nothing is found, it says so on
+searched with is kept in a file of the store, and is rebuilt when that is missing. Where nothing is found, it says so on
 standard error and exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json`,

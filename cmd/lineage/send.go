@@ -9,7 +9,7 @@ import (
 func sendCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "send MESSAGE CONTEXT",
-		Short: "Give a message to another context",
+		Short: "Send a message to another context",
 		Long: `Appends a message of one context to another: the same content, used in both. The usage
 there tells where it came from.`,
 		Example: `  lineage send main:2 cheap`,

@@ -17,7 +17,7 @@ func serveCommand(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Keep a store open for other processes",
 		Long: `Keeps a store open and serves the other processes of this user on this machine, until it is
-interrupted, or with --idle until nobody has used the store for some time.
+interrupted, or with --idle until the store has not been used for some time.
 
 Nobody needs it: the first process that opens a store serves the others. With it they find the
 store open, and none of them has to take over when another one ends.`,

@@ -13,9 +13,9 @@ import (
 func showCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",
-		Short: "Tell about a context or message",
-		Long: `Tells what a name stands for: a context or branch with what it was made from and
-sets, or a message with all of its text and where it came from.`,
+		Short: "Show a context or message",
+		Long: `Shows a context or branch with its origin and settings, or a message with its
+whole text and origin.`,
 		Example: `  lineage show
   lineage show :2
   lineage show cheap --json`,

@@ -23,8 +23,8 @@ func subagentCommand(a *app) *cobra.Command {
 	var c *cobra.Command
 	c = &cobra.Command{
 		Use:   "subagent [CONTEXT]",
-		Short: "Make a child context for an agent of its own",
-		Long: `Makes a context for an agent that works on its own and reports back with 'lineage
+		Short: "Create a context for a subagent",
+		Long: `Creates a context for an agent that works on its own and reports back with 'lineage
 return'. It sees the whole history, at no cost, or only what --last and --role choose;
 --last 0 shows it nothing. Prints the new context's id.`,
 		Example: `  lineage subagent --task "Find three restaurants." --model small-1
@@ -39,7 +39,7 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
 	f := c.Flags()
 	f.Uint64VarP(&o.last, "last", "n", 0, "it sees only the last so many messages")
 	f.StringSliceVar(&o.roles, "role", nil, "it sees only messages of these roles")
-	f.StringVar(&o.task, "task", "", "what it is asked to do, as its first own message")
+	f.StringVar(&o.task, "task", "", "the task, as its first own message")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
 	o.overrides.bind(c)
 	return c

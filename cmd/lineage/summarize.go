@@ -34,9 +34,9 @@ func summarizeCommand(a *app) *cobra.Command {
 	o := &summarizeOptions{}
 	c := &cobra.Command{
 		Use:   "summarize [CONTEXT]",
-		Short: "Make a summary that can stand for messages",
-		Long: `Makes a summary of what a context has gained since its last one. The messages stay; 'lineage
-resolve --budget' puts the summary in their place where room is scarce. Sentences are picked without a network,
+		Short: "Summarize messages of a context",
+		Long: `Summarizes the messages that a context gained since its last summary. The messages stay; 'lineage
+resolve --budget' puts the summary in their place where the budget is small. Sentences are picked without a network,
 unless --model names a model behind an OpenAI-compatible endpoint (--url or OPENAI_BASE_URL;
 the key is read from OPENAI_API_KEY). What is summarized is sent there.
 

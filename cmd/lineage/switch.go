@@ -9,7 +9,7 @@ import (
 func switchCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "switch BRANCH",
-		Short:   "Make a branch the active one",
+		Short:   "Switch to a branch",
 		Example: `  lineage switch cheap`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    a.does(func(ctx context.Context, args []string) error { return runSwitch(ctx, a, args[0]) }),

@@ -14,8 +14,8 @@ func threadCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "thread",
 		Aliases: []string{"threads"},
-		Short:   "List, make and change threads",
-		Long: `A thread is a conversation with its branches and checkpoints. Without a subcommand, threads
+		Short:   "List, create and change threads",
+		Long: `Lists, creates and changes threads. A thread is a conversation with its branches and checkpoints. Without a subcommand, threads
 are listed.`,
 		Example: `  lineage thread
   lineage thread create --title "Trip to Porto" --id porto`,

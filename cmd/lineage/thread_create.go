@@ -17,7 +17,7 @@ func threadCreateCommand(a *app) *cobra.Command {
 	o := &threadCreateOptions{}
 	c := &cobra.Command{
 		Use:   "create",
-		Short: "Make a thread and work on it from now on",
+		Short: "Create a thread and make it the current one",
 		Example: `  lineage thread create --title "Trip to Porto"
   lineage thread create --id porto --user ada --model gpt-5 --system "Be brief."`,
 		Args: cobra.NoArgs,
@@ -29,9 +29,9 @@ func threadCreateCommand(a *app) *cobra.Command {
 		}),
 	}
 	f := c.Flags()
-	f.StringVarP(&o.title, "title", "t", "", "what it is about")
+	f.StringVarP(&o.title, "title", "t", "", "the title")
 	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the store")
-	f.StringVar(&o.user, "user", "", "whose it is")
+	f.StringVar(&o.user, "user", "", "the user it belongs to")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
 	f.StringVar(&o.overrides.model, "model", "", "the model that is asked")
 	f.StringVar(&o.overrides.system, "system", "", "the system prompt")

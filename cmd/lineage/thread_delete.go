@@ -19,7 +19,7 @@ func threadDeleteCommand(a *app) *cobra.Command {
 		Use:   "delete THREAD",
 		Short: "Delete a thread with its branches, contexts and checkpoints",
 		Long: `Deletes a thread with its branches, contexts and checkpoints. What other threads share with
-it stays theirs. It says what it would delete and asks first, unless --yes is given. It cannot be undone: the
+it stays theirs. It shows what it would delete and asks first, unless --yes is given. It cannot be undone: the
 records that lead to the messages are removed at once, although the bytes that nothing else uses stay on
 disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the thread.`,
 		Example: `  lineage thread delete lisbon --yes`,

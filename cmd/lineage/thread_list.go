@@ -31,10 +31,10 @@ func threadListCommand(a *app) *cobra.Command {
 		Short: "List the threads, the one that was updated last first",
 		Long: `List the threads, the one that was updated last first. A thread is updated when it
 is changed and when it gets a message. Messages count by their own times, so
-imported threads stand where their archive has them.
+imported threads are sorted by the times of their archive.
 
-A page is read at the cost of what it shows. With --limit, the token for the
-next page is printed behind it.`,
+Only the page that is shown is read. With --limit, the token for the next
+page is printed after it.`,
 		Example: `  lineage thread list
   lineage thread list --user ada --limit 20 --json
   lineage thread list --title trip --since 2026-01-01 --metadata project=x`,
@@ -43,8 +43,8 @@ next page is printed behind it.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.user, "user", "", "only this user's")
-	f.StringVar(&o.source, "source-prefix", "", "only those whose id of the caller's begins so")
-	f.StringVar(&o.title, "title", "", "only those whose title begins so, in upper or lower case")
+	f.StringVar(&o.source, "source-prefix", "", "only those whose source id has this prefix")
+	f.StringVar(&o.title, "title", "", "only those whose title has this prefix, in upper or lower case")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
 	f.StringVar(&o.since, "since", "", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
 	f.StringVar(&o.until, "until", "", "only those updated before this time")

@@ -37,8 +37,8 @@ A thread that has a user keeps it.`,
 		}),
 	}
 	f := c.Flags()
-	f.StringVarP(&o.title, "title", "t", "", "what it is about")
-	f.StringVar(&o.user, "user", "", "whose it is, if it has no user yet")
+	f.StringVarP(&o.title, "title", "t", "", "the title")
+	f.StringVar(&o.user, "user", "", "the user it belongs to, if it has none yet")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it, in place of what was there; empty for none")
 	return c
 }

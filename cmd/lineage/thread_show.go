@@ -12,7 +12,7 @@ import (
 func threadShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show [THREAD]",
-		Short:   "Tell about a thread",
+		Short:   "Show a thread",
 		Example: `  lineage thread show lisbon`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {

@@ -9,7 +9,7 @@ import (
 func threadUseCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "use THREAD",
-		Short:   "Choose the thread that commands work on",
+		Short:   "Make a thread the current one",
 		Example: `  lineage thread use lisbon`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {

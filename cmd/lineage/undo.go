@@ -16,8 +16,8 @@ import (
 func undoCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "undo [CONTEXT]",
-		Short: "Take the last move of a context back",
-		Long: `Takes the last move of a context back: a rewind in place, a replacing merge, another choice. Undoing twice
+		Short: "Undo the last move of a context",
+		Long: `Undoes the last move of a context: a rewind in place, a replacing merge, another choice. Undoing twice
 leads back to where it stood. 'lineage reflog' lists the moves. What only adds is no move:
 
   after append or merge     lineage rewind main~1 --in-place    (one message back)

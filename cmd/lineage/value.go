@@ -37,7 +37,7 @@ func valueCommand(a *app) *cobra.Command {
 		Use:     "value",
 		Aliases: []string{"values"},
 		Short:   "List, read and set named values",
-		Long: `Named values are small JSON documents that belong to a thread, a context, a user, an application
+		Long: `Lists, reads and sets named values. They are small JSON documents that belong to a thread, a context, a user, an application
 or the store. Programs keep their state in them. A fork reads the values of the context that it was forked
 from, as they were at the message where it begins. Without a subcommand, the values of the thread are listed.`,
 		Example: `  lineage value
@@ -60,7 +60,7 @@ from, as they were at the message where it begins. Without a subcommand, the val
 func valueListCommand(a *app, o *valueOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list [PREFIX]",
-		Short:   "List values, those whose keys begin with a prefix",
+		Short:   "List values, all or those with a key prefix",
 		Example: `  lineage value list plan/ --context main`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
@@ -132,7 +132,7 @@ func valueDeleteCommand(a *app, o *valueOptions) *cobra.Command {
 func valueHistoryCommand(a *app, o *valueOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:     "history KEY",
-		Short:   "List what a value was, the newest first",
+		Short:   "List the earlier values of a key, latest first",
 		Example: `  lineage value history step`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {

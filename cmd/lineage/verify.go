@@ -17,7 +17,7 @@ func verifyCommand(a *app) *cobra.Command {
 	o := &verifyOptions{}
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Check what is stored",
+		Short: "Check a store for damage",
 		Long: `Checks the checksums and numbering of what is stored; with --deep every content is hashed again,
 every digest computed, and the whole index compared with the journal. Prints what is wrong and what
 mends it, and exits with 6 if anything is.`,

@@ -26,10 +26,10 @@ func watchCommand(a *app) *cobra.Command {
 	o := &watchOptions{}
 	c := &cobra.Command{
 		Use:   "watch",
-		Short: "Print what happens in a store, as it happens",
-		Long: `Prints what every commit did, in order, and how the messages begin that it added. It starts with what comes next, or at the commit
-given by --from, and goes on until it is interrupted, or with --follow=false up to the last
-commit there is. To go on later where it ended, give the number of its last commit and one.
+		Short: "Print changes of a store as they happen",
+		Long: `Prints what every commit did, in order, and how the messages begin that it added. It starts with the next commit, or at the one
+given by --from, and runs until it is interrupted, or with --follow=false up to the last
+commit there is. To continue later, give --from the number of its last commit plus one.
 
 Other processes can use the store meanwhile. Where it cannot be opened for writing, it is read
 again whenever its files have changed.`,

@@ -148,6 +148,24 @@ func TestReadmeListsTheDocuments(t *testing.T) {
 	}
 }
 
+// The table of packages in docs/contributing.md has every package, and no other.
+func TestPackagesAreDescribed(t *testing.T) {
+	var want, got []string
+	for _, r := range rooms {
+		path := r.path
+		if r.tree {
+			path += "/lineage"
+		}
+		want = append(want, path)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*`) \\|").FindAllStringSubmatch(section(t, read(t, "docs/contributing.md"), "Packages"), -1) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			got = append(got, name[1])
+		}
+	}
+	require.ElementsMatch(t, want, got)
+}
+
 // documents returns the paths of the README and of the files in docs.
 func documents(t *testing.T) []string {
 	t.Helper()
