@@ -26,7 +26,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/search"
 )
 
@@ -214,8 +213,10 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 		return refused
 	case ctx.Err() != nil:
 		return unknown // an operation of several commits may have done some of them
-	case op == "read" || op == "search":
-		if errors.Is(err, lineage.ErrExpired) || errors.Is(err, sqladapter.ErrBusy) || errors.Is(err, lineage.ErrNotFound) {
+	case op == "search": // the file of its index is replaced when others collect
+		return refused
+	case op == "read":
+		if errors.Is(err, lineage.ErrExpired) || errors.Is(err, lineage.ErrNotFound) {
 			return refused
 		}
 	case op == "merge" || op == "import" || op == "collect":
