@@ -50,7 +50,7 @@ const (
 	unlocking    = "between unlink and unlock"
 )
 
-var points = []string{beforeAppend, afterAppend, whenLocked, unlocking}
+var points = []string{beforeAppend, afterAppend, afterAppend, afterAppend, whenLocked, unlocking}
 
 // report is a line that a worker writes: when an operation begins, and when it has ended.
 type report struct {
@@ -211,7 +211,7 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 		return unknown
 	case errors.Is(err, lineage.ErrTipMoved):
 		return refused
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded): // the owner's clock may be a little ahead
 		return unknown // an operation of several commits may have done some of them
 	case op == "search": // the file of its index is replaced when others collect
 		return refused
