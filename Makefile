@@ -127,7 +127,7 @@ damage: tools ## Damage ROUNDS bytes (default 3000) of stores in every state, an
 
 .PHONY: campaign-processes
 campaign-processes: tools ## Kill and replace processes that share a store, ROUNDS times (default 3000)
-	$(CAMPAIGN) -run 'TestAppliedOnce|TestManyGuests|TestTakingOver' ./internal/sharing | $(BIN)/testsummary
+	$(CAMPAIGN) -run 'TestManyProcesses|TestAppliedOnce|TestTakingOver' ./internal/processes ./internal/sharing | $(BIN)/testsummary
 
 .PHONY: campaign
 campaign: tools ## Run every test with ROUNDS random cases each (default 3000), for hours

@@ -24,6 +24,11 @@ func small(t *testing.T) Config {
 	return Config{Dir: t.TempDir(), Sizes: []int{10, 60}, Rounds: 2, StoreMessages: 12_000, MessageBytes: 100, Forks: 2_000, Sustained: 3_000}
 }
 
+func TestMain(m *testing.M) {
+	Process() // of the workload of many processes
+	os.Exit(m.Run())
+}
+
 // Every system has to do what is measured, or the comparison is of nothing.
 func TestSystemsKeepHistories(t *testing.T) {
 	ctx := context.Background()
@@ -98,6 +103,7 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workBesideEach, workPacked, workPackedBeside, workLargeFork, workLargeWindow, workFill,
 		workExtendOn, workForkOn, workLimits, workLimitsRead, workLimitsPacked, workNames + "delete a branch", workNamesImport, workImport, workDedupe, workSearch, workIndex,
 		workCold + dedupeFast, workCold + dedupePacked, workColdMost + dedupePacked, workColdOpen + dedupeFast,
+		workGuestRead + nameGuest, workGuestExtend + nameOwner, workManyProcesses + nameSQLite, workTakeover,
 	} {
 		require.True(t, found[w], w)
 	}

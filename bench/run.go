@@ -49,6 +49,7 @@ func workloads() []workload {
 		{"sustained", "extends and forks without a pause, until the background has done its share", (*run).sustained},
 		{"length", "fork a history of a million messages against the shortest, in turn", (*run).lengths},
 		{"writers", "64 writers at once against one", (*run).writers},
+		{"processes", "one store used by many processes: owner and guests, 8 processes at once, taking over from an owner that was killed", (*run).processes},
 		{"fanout", "100 subagents, each with the whole history, that say something", (*run).fanout},
 		{"deep", "1,000 forks of forks", (*run).deep},
 		{"wide", "forks of one place, among few and among many", (*run).wide},

@@ -22,16 +22,21 @@ import (
 // settings, ids kept by the program, full text maintained.
 func sqliteSystem(durability string) system {
 	return system{name: nameSQLite, durability: durability, open: func(ctx context.Context, dir string) (store, error) {
-		s := &sqlStore{dir: dir, driver: "sqlite", one: true, mark: func(int) string { return "?" }, textRow: sqliteText}
-		synchronous := "FULL"
-		if durability == normal {
-			synchronous = "NORMAL"
-		}
-		s.address = "file:" + filepath.Join(dir, "chats.db") + "?_txlock=immediate" +
-			"&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")&_pragma=cache_size(-64000)" +
-			"&_pragma=temp_store(MEMORY)&_pragma=mmap_size(268435456)&_pragma=foreign_keys(ON)&_pragma=busy_timeout(10000)"
+		s := newSQLiteStore(dir, durability)
 		return s, s.open(ctx, sqlite.Dialect{}.Migrations()[0].Documented)
 	}}
+}
+
+func newSQLiteStore(dir, durability string) *sqlStore {
+	s := &sqlStore{dir: dir, driver: "sqlite", one: true, mark: func(int) string { return "?" }, textRow: sqliteText}
+	synchronous := "FULL"
+	if durability == normal {
+		synchronous = "NORMAL"
+	}
+	s.address = "file:" + filepath.Join(dir, "chats.db") + "?_txlock=immediate" +
+		"&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")&_pragma=cache_size(-64000)" +
+		"&_pragma=temp_store(MEMORY)&_pragma=mmap_size(268435456)&_pragma=foreign_keys(ON)&_pragma=busy_timeout(10000)"
+	return s
 }
 
 const (

@@ -97,6 +97,7 @@ var rooms = []room{
 	{path: "sqladapter/search", ours: join(belowStore, "internal/vfs", "lineage/chat", "sqladapter", "sqladapter/sqlite")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
+	{path: "internal/processes", any: true},
 }
 
 // Test files may also import these, and every room below the one they test.

@@ -22,7 +22,8 @@ import (
 
 // Options configure an engine. The zero value of each field is a default.
 type Options struct {
-	// Options are those of the engine of an owner. Wait is also how long an operation waits, at
+	// Options are those of the engine of an owner. Locked is called before there is a socket, and
+	// Unlocking when there is none any more. Wait is also how long an operation waits, at
 	// least, while another process becomes the owner.
 	embedded.Options
 	// NeverServe keeps others out while this process has the store open.
@@ -216,14 +217,25 @@ func (e *Engine) own(ctx context.Context) (*handle, error) {
 	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // then it was there
 	o.ReadOnly = false
 	o.Locked = func() error {
-		if err := e.mayOwn(); err != nil || e.o.NeverServe {
+		if err := e.mayOwn(); err != nil {
 			return err
+		}
+		if e.o.Locked != nil {
+			if err := e.o.Locked(); err != nil {
+				return err
+			}
+		}
+		if e.o.NeverServe {
+			return nil
 		}
 		return e.serve(h)
 	}
 	o.Unlocking = func() {
 		if h.listen != nil {
 			h.listen.remove()
+		}
+		if e.o.Unlocking != nil {
+			e.o.Unlocking()
 		}
 	}
 	o.Progress = func(done, total int64) {

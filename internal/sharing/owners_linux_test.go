@@ -438,22 +438,22 @@ func TestGivingUpUnderReaders(t *testing.T) {
 	}
 }
 
-// faultyFS is the system's files, whose syncs fail while it says so.
+// faultyFS is the system's files. While it says so, syncs fail, or there is no room.
 type faultyFS struct {
 	vfs.FS
-	fail *atomic.Bool
+	fail, full *atomic.Bool
 }
 
 type faultyFile struct {
 	vfs.File
-	fail *atomic.Bool
+	faultyFS
 }
 
 func (f faultyFS) open(file vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return faultyFile{file, f.fail}, nil
+	return faultyFile{file, f}, nil
 }
 
 func (f faultyFS) OpenRW(name string) (vfs.File, error) { return f.open(f.FS.OpenRW(name)) }
@@ -466,6 +466,71 @@ func (f faultyFile) Sync() error {
 	return f.File.Sync()
 }
 
+func (f faultyFile) WriteAt(b []byte, at int64) (int, error) {
+	if f.full.Load() {
+		n, _ := f.File.WriteAt(b[:len(b)/2], at)
+		return n, syscall.ENOSPC
+	}
+	return f.File.WriteAt(b, at)
+}
+
+// TestFullDisk has an owner and its guests write while there is no room: what they were told holds,
+// reads go on, and so do writes once there is room.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	o := normal
+	o.FS = faultyFS{vfs.OS(), new(atomic.Bool), new(atomic.Bool)}
+	full := o.FS.(faultyFS).full
+	engines := []*Engine{open(t, dir, o), open(t, dir, o), open(t, dir, o)}
+	told := make(map[string]error)
+	var mu sync.Mutex
+	write := func(round string) {
+		var all sync.WaitGroup
+		for i, e := range engines {
+			all.Go(func() {
+				for n := range 20 {
+					name := fmt.Sprint(round, " ", i, " ", n)
+					ctx, cancel := context.WithTimeout(background, time.Minute)
+					_, err := e.Apply(ctx, newThread(name), backend.Options{})
+					cancel()
+					mu.Lock()
+					told[name] = err
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+	}
+	for round := range 3 {
+		write(fmt.Sprint(round, " before"))
+		full.Store(true)
+		write(fmt.Sprint(round, " full"))
+		for _, e := range engines {
+			require.NotEmpty(t, threads(t, e))
+		}
+		full.Store(false)
+		require.Eventually(t, func() bool { // its owner may still give it up
+			_, err := engines[1].Apply(background, newThread("room"), backend.Options{})
+			return err == nil
+		}, time.Minute, time.Millisecond)
+	}
+	made := threads(t, engines[0])
+	failures := 0
+	for name, err := range told {
+		switch {
+		case err == nil:
+			require.Equal(t, 1, made[name], name)
+		case errors.Is(err, backend.ErrUncertain):
+			require.LessOrEqual(t, made[name], 1, name)
+			failures++
+		default:
+			require.Zero(t, made[name], "%s: %v", name, err)
+			failures++
+		}
+	}
+	require.Positive(t, failures)
+}
+
 // TestFailedDisk fails the disk of an owner under a commit of a guest, or its own: the owner gives
 // the store up, and it is writable again once the disk works.
 func TestFailedDisk(t *testing.T) {
@@ -474,7 +539,7 @@ func TestFailedDisk(t *testing.T) {
 			dir := t.TempDir()
 			fail := new(atomic.Bool)
 			o := normal
-			o.FS = faultyFS{vfs.OS(), fail}
+			o.FS = faultyFS{vfs.OS(), fail, new(atomic.Bool)}
 			owner, e := open(t, dir, o), open(t, dir, normal)
 			if apply(t, owner, "before"); whose == "own" {
 				owner, e = e, owner
@@ -506,7 +571,7 @@ func TestManyGuests(t *testing.T) {
 	dir := t.TempDir()
 	owner := open(t, dir, normal)
 	var guests []*Engine
-	for range campaign.Rounds(20) {
+	for range 50 {
 		guests = append(guests, open(t, dir, normal))
 	}
 	require.NoError(t, owner.Close())

@@ -78,6 +78,7 @@ func (o *options) flags() *pflag.FlagSet {
 }
 
 func main() {
+	bench.Process()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once.

@@ -1,0 +1,363 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+const (
+	workGuestRead     = "read a context, by role"
+	workGuestExtend   = "extend, by role"
+	workManyProcesses = "8 processes, one message per commit"
+	workTakeover      = "take over a store whose owner was killed"
+
+	nameEngine    = "lineage, engine alone"
+	nameOwner     = "lineage, owner"
+	nameGuest     = "lineage, guest"
+	nameRoundTrip = "bare round trip"
+
+	manyProcesses = 8
+	tailMessages  = 2_000 // that an owner adds before it is killed
+)
+
+// processes compares what the owner of a store, its guests and many processes get done.
+func (r *run) processes(ctx context.Context) error {
+	for _, measure := range []func(context.Context) error{r.roles, r.manyProcesses, r.takeover} {
+		if err := measure(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roles compares the engine alone, an owner, and a guest on a socket.
+func (r *run) roles(ctx context.Context) (err error) {
+	dir, err := r.directory("roles")
+	if err != nil {
+		return err
+	}
+	alone, err := embedded.Open(ctx, filepath.Join(dir, "alone"), embedded.Options{Durability: backend.Normal})
+	if err != nil {
+		return err
+	}
+	stores := []*lineage.Store{lineage.New(alone)}
+	defer func() {
+		for _, s := range stores {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for range 2 { // the owner, and its guest
+		s, err := lineage.Open(ctx, filepath.Join(dir, "shared"), lineage.Options{Durability: lineage.Normal})
+		if err != nil {
+			return err
+		}
+		stores = append(stores, s)
+	}
+	message := newMessages(&r.config, streamExtend).one()
+	var reads, extends []contender
+	for i, name := range []string{nameEngine, nameOwner, nameGuest} {
+		c, err := stores[i].NewContext(ctx, lineage.ContextOptions{})
+		if err != nil {
+			return err
+		}
+		reads = append(reads, repeated(name, 1000, func() error { _, err := c.Tip(ctx); return err }))
+		extends = append(extends, repeated(name, 500, func() error {
+			_, err := c.Extend(ctx, lineage.User(string(message)))
+			return err
+		}))
+	}
+	trip, closeTrip, err := roundTrip(filepath.Join(dir, "s"))
+	if err != nil {
+		return err
+	}
+	defer closeTrip()
+	bare := repeated(nameRoundTrip, 1000, trip)
+	if err := r.compare(ctx, subject{workload: workGuestRead}, append(reads, bare)); err != nil {
+		return err
+	}
+	return r.compare(ctx, subject{workload: workGuestExtend}, append(extends, bare))
+}
+
+func repeated(name string, n int, do func() error) contender {
+	return contender{system: name, durability: normal, round: func(context.Context) (int, error) {
+		for i := range n {
+			if err := do(); err != nil {
+				return i, err
+			}
+		}
+		return n, nil
+	}}
+}
+
+// roundTrip returns what sends 64 bytes over a unix socket and back.
+func roundTrip(path string) (trip func() error, end func(), err error) {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.Close()
+	near, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, nil, err
+	}
+	far, err := l.Accept()
+	if err != nil {
+		return nil, nil, errors.Join(err, near.Close())
+	}
+	go func() {
+		b := make([]byte, 64)
+		for {
+			if _, err := io.ReadFull(far, b); err != nil {
+				return
+			}
+			if _, err := far.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	b := make([]byte, 64)
+	return func() error {
+			if _, err := near.Write(b); err != nil {
+				return err
+			}
+			_, err := io.ReadFull(near, b)
+			return err
+		}, func() {
+			_ = near.Close()
+			_ = far.Close()
+		}, nil
+}
+
+// manyProcesses compares this store with the documented schema on SQLite, both used by many
+// processes at once.
+func (r *run) manyProcesses(ctx context.Context) error {
+	var all []contender
+	for _, durability := range []string{normal, full} {
+		for _, s := range []system{lineageSystem(durability), sqliteSystem(durability)} {
+			if !r.wantsSystem(s.name) {
+				continue
+			}
+			dir, err := r.directory("processes")
+			if err != nil {
+				return err
+			}
+			made, err := s.open(ctx, dir)
+			if err != nil {
+				return err
+			}
+			if err := made.close(); err != nil {
+				return err
+			}
+			group := &processGroup{}
+			defer group.end()
+			for i := range manyProcesses {
+				if err := group.begin(ctx, s, dir, i, r.config.MessageBytes); err != nil {
+					return err
+				}
+			}
+			each := 200
+			if durability == full {
+				each = 25
+			}
+			all = append(all, contender{system: s.name, durability: durability, elsewhere: true, round: func(context.Context) (int, error) {
+				return each * manyProcesses, group.extend(each)
+			}})
+		}
+	}
+	return r.compare(ctx, subject{workload: workManyProcesses, unit: unitPerSec, rate: true}, all)
+}
+
+// takeover kills the owner of a large store, and measures how long a guest waits for its answer.
+func (r *run) takeover(ctx context.Context) error {
+	if !r.wantsSystem(nameLineage) {
+		return nil
+	}
+	dir, err := r.directory("takeover")
+	if err != nil {
+		return err
+	}
+	s := lineageSystem(normal)
+	made, err := s.open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	h, err := made.start(ctx)
+	if err != nil {
+		return err
+	}
+	all := newMessages(&r.config, streamStore)
+	for left := r.config.StoreMessages; left > 0; left -= 10_000 {
+		if err := h.load(ctx, all.some(min(left, 10_000))); err != nil {
+			return err
+		}
+	}
+	if err := made.close(); err != nil {
+		return err
+	}
+	var guest *lineage.Store
+	group := &processGroup{}
+	defer group.end()
+	return r.compare(ctx, subject{workload: workTakeover, size: r.config.StoreMessages}, []contender{{
+		system: nameLineage, durability: normal,
+		before: func(ctx context.Context) (err error) {
+			group = &processGroup{}
+			if err := group.begin(ctx, s, dir, 0, r.config.MessageBytes); err != nil {
+				return err
+			}
+			if err := group.extend(tailMessages); err != nil {
+				return err
+			}
+			if guest, err = lineage.Open(ctx, filepath.Join(dir, "store"), lineage.Options{Durability: lineage.Normal}); err != nil {
+				return err
+			}
+			if p, err := guest.Processes(ctx); err != nil || p.Owns {
+				return errors.Join(err, errors.New("the store is not open in the other process"))
+			}
+			return group.all[0].Process.Kill()
+		},
+		round: func(ctx context.Context) (int, error) {
+			_, err := guest.View().Head(ctx)
+			return 1, err
+		},
+		after: func(context.Context) error {
+			group.end()
+			return guest.Close()
+		},
+	}})
+}
+
+// processVariable makes a program that calls Process one of the processes of this workload.
+const processVariable = "LINEAGE_BENCH_PROCESS"
+
+// processGroup are processes that extend histories of their own in one store.
+type processGroup struct{ all []*benchProcess }
+
+type benchProcess struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func (g *processGroup) begin(ctx context.Context, s system, dir string, number, size int) error {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), processVariable+"="+strings.Join([]string{s.name, s.durability, strconv.Itoa(number), strconv.Itoa(size), dir}, " "))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p := &benchProcess{cmd, in, bufio.NewReader(out)}
+	g.all = append(g.all, p)
+	return p.done()
+}
+
+func (p *benchProcess) done() error {
+	line, err := p.out.ReadString('\n')
+	if err == nil && line != "done\n" {
+		err = errors.New(strings.TrimSpace(line))
+	}
+	if err != nil {
+		return fmt.Errorf("another process: %w", err)
+	}
+	return nil
+}
+
+// extend has each process add so many messages.
+func (g *processGroup) extend(n int) error {
+	for _, p := range g.all {
+		if _, err := fmt.Fprintln(p.in, n); err != nil {
+			return err
+		}
+	}
+	for _, p := range g.all {
+		if err := p.done(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *processGroup) end() {
+	for _, p := range g.all {
+		_ = p.in.Close()
+	}
+	for _, p := range g.all {
+		_ = p.Wait()
+	}
+	g.all = nil
+}
+
+// Process does the work of another process and ends, if this process was started for that. Programs
+// call it before anything else.
+func Process() {
+	is := os.Getenv(processVariable)
+	if is == "" {
+		return
+	}
+	if err := beProcess(context.Background(), is); err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func beProcess(ctx context.Context, is string) (err error) {
+	f := strings.SplitN(is, " ", 5)
+	if len(f) != 5 {
+		return fmt.Errorf("%s is %q", processVariable, is)
+	}
+	number, size := 0, 0
+	if _, err := fmt.Sscan(f[2]+" "+f[3], &number, &size); err != nil {
+		return err
+	}
+	var st store
+	if f[0] == nameSQLite {
+		s := newSQLiteStore(f[4], f[1])
+		s.next.Store(int64(number)<<40 + time.Now().UnixNano()%(1<<39)) // ids of no other process
+		st, err = s, s.open(ctx, "")
+	} else {
+		st, err = lineageSystem(f[1]).open(ctx, f[4])
+	}
+	if err != nil {
+		return err
+	}
+	h, err := st.start(ctx)
+	if err != nil {
+		return err
+	}
+	messages := newMessages(&Config{MessageBytes: size}, uint64(number))
+	fmt.Println("done")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); fmt.Println("done") {
+		n, err := strconv.Atoi(in.Text())
+		if err != nil {
+			return err
+		}
+		for range n {
+			if err := h.extend(ctx, messages.one()); err != nil {
+				return err
+			}
+		}
+	}
+	return st.close()
+}

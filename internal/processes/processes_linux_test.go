@@ -1,0 +1,369 @@
+// Package processes_test has many processes use one store while they are killed and stopped, and
+// compares what is there with what they were told. It has no code of its own.
+package processes_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+func TestMain(m *testing.M) {
+	beWorker()
+	os.Exit(m.Run())
+}
+
+const (
+	workers = 8
+	shared  = 4 // contexts that all of them extend
+	// season is how many processes are killed before what is there is checked, and a new store
+	// is made.
+	season = 100
+	// late is by how much an operation may exceed its deadline. Processes are stopped meanwhile
+	// for stopped at most, and the machine may have other work.
+	late    = time.Second
+	stopped = time.Second
+	loaded  = 20 * time.Second
+)
+
+// TestManyProcesses has processes use a store in every way while they are killed at random and at
+// named points, stopped and ended. Each operation is there once or not at all, as its process was
+// told, and extensions of a context are linearizable.
+func TestManyProcesses(t *testing.T) {
+	campaign.Long(t)
+	random := rand.New(rand.NewPCG(campaign.Seed(), 1))
+	total := make(map[string]int)
+	for left := campaign.Rounds(16); left > 0; left -= season {
+		s := newField(t, random)
+		s.play(min(left, season))
+		s.check()
+		for what, n := range s.counts {
+			total[what] += n
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	t.Log(total)
+}
+
+// field is a store and the processes that use it.
+type field struct {
+	t      *testing.T
+	random *rand.Rand
+	dir    string
+	shared []lineage.ContextID
+	made   int
+
+	mu      sync.Mutex
+	reports map[string]report // the last of each operation
+	counts  map[string]int
+	reading sync.WaitGroup
+}
+
+// process is a worker.
+type process struct {
+	*exec.Cmd
+	in    io.Closer
+	point string
+	ended chan struct{}
+	quit  bool // it was asked to end
+}
+
+func newField(t *testing.T, random *rand.Rand) *field {
+	f := &field{t: t, random: random, dir: filepath.Join(t.TempDir(), "store"), reports: make(map[string]report), counts: make(map[string]int)}
+	s, err := lineage.Open(t.Context(), f.dir, lineage.Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	for i := range shared {
+		c, err := s.NewContext(t.Context(), lineage.ContextOptions{})
+		require.NoError(t, err)
+		_, err = c.Extend(t.Context(), lineage.User(seedOf(i)))
+		require.NoError(t, err)
+		f.shared = append(f.shared, c.ID())
+	}
+	return f
+}
+
+func seedOf(i int) string { return fmt.Sprint("seed ", i) }
+
+// begin starts a process.
+func (f *field) begin() *process {
+	f.made++
+	is := task{Dir: f.dir, Name: fmt.Sprint("p", f.made), Seed: f.random.Uint64(), Shared: f.shared}
+	if f.random.IntN(3) > 0 {
+		is.Point = points[f.random.IntN(len(points))]
+		is.Nth = int64(1 + f.random.IntN(3))
+		if is.Point == beforeAppend || is.Point == afterAppend {
+			is.Nth = int64(1 + f.random.IntN(60))
+		}
+	}
+	b, err := json.Marshal(is)
+	require.NoError(f.t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workVariable+"="+string(b))
+	cmd.Stderr = os.Stderr
+	input, in, err := os.Pipe()
+	require.NoError(f.t, err)
+	cmd.Stdin = input
+	out, err := cmd.StdoutPipe()
+	require.NoError(f.t, err)
+	require.NoError(f.t, cmd.Start())
+	require.NoError(f.t, input.Close())
+	p := &process{Cmd: cmd, in: in, point: is.Point, ended: make(chan struct{})}
+	f.reading.Go(func() {
+		defer close(p.ended)
+		f.read(bufio.NewReader(out))
+		_ = cmd.Wait()
+		_ = in.Close()
+	})
+	return p
+}
+
+func (f *field) read(r *bufio.Reader) {
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var is report
+		if err := json.Unmarshal(line, &is); err != nil {
+			f.t.Errorf("%s: %v", line, err)
+			return
+		}
+		f.mu.Lock()
+		f.reports[is.ID] = is
+		f.mu.Unlock()
+		if is.Outcome == wrong {
+			f.t.Errorf("%s %s: %s", is.ID, is.Op, is.Error)
+		}
+		if over := time.Duration(is.End - is.Begin - is.Limit); is.End > 0 && over > late+stopped+loaded {
+			f.t.Errorf("%s %s took %v, its deadline was after %v", is.ID, is.Op, time.Duration(is.End-is.Begin), time.Duration(is.Limit))
+		} else if is.End > 0 && over > late {
+			f.count("operations more than 1 s beyond their deadline, with the machine loaded or processes stopped")
+		}
+	}
+}
+
+func (f *field) count(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[what]++
+}
+
+// play kills, stops and ends so many processes, and then ends all.
+func (f *field) play(kills int) {
+	var all []*process
+	for range workers {
+		all = append(all, f.begin())
+	}
+	for killed := 0; killed < kills && !f.t.Failed(); {
+		time.Sleep(time.Duration(f.random.IntN(60)) * time.Millisecond) // no order is expected
+		for i, p := range all {
+			select {
+			case <-p.ended:
+				if p.quit {
+					f.count("ended")
+				} else {
+					f.count("killed " + p.point)
+				}
+				killed++
+				all[i] = f.begin()
+			default:
+			}
+		}
+		switch p := all[f.random.IntN(len(all))]; f.random.IntN(10) {
+		case 0, 1, 2:
+			p.point = "at random"
+			_ = p.Process.Signal(syscall.SIGKILL)
+		case 3:
+			f.stop(f.owner(all))
+		case 4:
+			p.quit = true
+			_ = p.in.Close()
+		case 5:
+			p = f.owner(all)
+			p.point = "as the owner"
+			_ = p.Process.Signal(syscall.SIGKILL)
+		}
+	}
+	for _, p := range all {
+		_ = p.in.Close()
+	}
+	f.reading.Wait()
+}
+
+// owner returns the process that the lock file names, or any.
+func (f *field) owner(all []*process) *process {
+	b, _ := os.ReadFile(filepath.Join(f.dir, "LOCK"))
+	var is struct{ PID int }
+	if json.Unmarshal(b, &is) == nil {
+		for _, p := range all {
+			if p.Process.Pid == is.PID {
+				return p
+			}
+		}
+	}
+	return all[f.random.IntN(len(all))]
+}
+
+// stop stops a process for some time, with what others ask of it.
+func (f *field) stop(p *process) {
+	f.count("stopped")
+	_ = p.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(time.Duration(f.random.IntN(int(stopped))))
+	_ = p.Process.Signal(syscall.SIGCONT)
+}
+
+// check compares what is in the store with what the processes were told.
+func (f *field) check() {
+	t, ctx := f.t, context.Background()
+	s, err := lineage.Open(ctx, f.dir, lineage.Options{Wait: time.Minute})
+	require.NoError(t, err)
+	for finding, err := range s.Verify(ctx, lineage.VerifyOptions{Deep: true}) {
+		require.NoError(t, err)
+		t.Errorf("verify: %+v", finding)
+	}
+	said := make(map[string]int)
+	last := make([]string, shared)
+	for i, id := range f.shared {
+		c, err := s.Context(ctx, id)
+		require.NoError(t, err)
+		all, err := c.All(ctx)
+		require.NoError(t, err)
+		for _, e := range all {
+			last[i], err = s.Text(ctx, e)
+			require.NoError(t, err)
+			said[last[i]]++
+		}
+	}
+	for thread, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		info, err := thread.Info(ctx)
+		require.NoError(t, err)
+		said[info.Title]++
+	}
+	updates := 0
+	if v, err := s.Values().Get(ctx, counted); err == nil {
+		updates, err = strconv.Atoi(string(v.JSON))
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close())
+	for _, name := range []string{"SOCKET", "SOCKET.new"} {
+		_, err := os.Lstat(filepath.Join(f.dir, name))
+		require.ErrorIs(t, err, os.ErrNotExist, "no socket is left")
+	}
+	f.compare(said, updates)
+	f.linearize(said, last)
+}
+
+// compare counts the effects of operations.
+func (f *field) compare(said map[string]int, updates int) {
+	least, most := 0, 0
+	for id, r := range f.reports {
+		outcome := r.Outcome
+		if outcome == "" {
+			outcome = "cut off"
+		}
+		f.counts[r.Op+" "+outcome]++
+		n := 1
+		switch r.Outcome {
+		case done:
+			least++
+		case refused:
+			n = 0
+		}
+		switch r.Op {
+		case "update":
+			most += n
+		case "extend", "create":
+			if r.Outcome == done {
+				require.Equal(f.t, 1, said[id], "%+v", r)
+			}
+			require.LessOrEqual(f.t, said[id], n, "%+v", r)
+		}
+		if r.Op != "update" && r.Outcome == done {
+			least--
+		}
+	}
+	require.LessOrEqual(f.t, least, updates)
+	require.LessOrEqual(f.t, updates, most)
+	for id, n := range said {
+		require.Equal(f.t, 1, n, id)
+		_, known := f.reports[id]
+		require.True(f.t, known || strings.HasPrefix(id, "seed "), id)
+	}
+}
+
+// extension is what an extension of a context did: it followed a message, or found another one.
+type extension struct {
+	context            int
+	expected, id, init string
+}
+
+// register is how a context behaves: an extension is made if its last message is the expected one.
+var register = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, input, output any) (bool, any) {
+		is, moved := input.(extension), output.(bool)
+		last := state.(string)
+		if last == "" {
+			last = is.init
+		}
+		if moved {
+			return last == is.expected, is.id
+		}
+		return last != is.expected, last
+	},
+}
+
+// linearize checks that there is an order of extensions that explains what processes were told.
+// One whose process was not told counts as long as the history goes on, if it was made.
+func (f *field) linearize(said map[string]int, last []string) {
+	const never = int64(1) << 62
+	history := make([][]porcupine.Operation, shared)
+	client := make(map[string]int)
+	for id, r := range f.reports {
+		moved := said[id] == 1
+		if r.Op != "extend" || r.Expected == "" || !moved && r.Outcome != refused {
+			continue
+		}
+		op := porcupine.Operation{Input: extension{r.Context, r.Expected, id, seedOf(r.Context)}, Call: r.Begin, Return: r.End, Output: moved}
+		if r.Outcome != done && r.Outcome != refused {
+			op.Return = never
+		}
+		name, _, _ := strings.Cut(id, "-")
+		if _, known := client[name]; !known {
+			client[name] = len(client)
+		}
+		op.ClientId = client[name]
+		history[r.Context] = append(history[r.Context], op)
+	}
+	for i := range history {
+		// In the end nobody finds the last message gone.
+		history[i] = append(history[i], porcupine.Operation{
+			ClientId: len(client) + i, Input: extension{i, last[i], last[i], seedOf(i)}, Call: never, Return: never + 1, Output: true,
+		})
+		result := porcupine.CheckOperationsTimeout(register, history[i], 5*time.Minute)
+		require.Equal(f.t, porcupine.Ok, result, "context %d", i)
+		f.counts["extensions checked"] += len(history[i])
+	}
+}
