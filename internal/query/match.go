@@ -1,39 +1,39 @@
-package sqladapter
+package query
 
 import (
 	"slices"
 	"sort"
 )
 
-// hit is a phrase found: its first word and how many it has.
-type hit struct{ at, length int }
+// A Hit is a phrase found: its first word and how many it has.
+type Hit struct{ at, length int }
 
-// A leaf is a word of a query, or the start of one.
-type leaf struct {
-	term   string
-	prefix bool
+// A Leaf is a word of a query, or the start of one.
+type Leaf struct {
+	Term   string
+	Prefix bool
 }
 
-// matcher finds a query in one message after another. It keeps room from one to the
+// Matcher finds a query in one message after another. It keeps room from one to the
 // next.
-type matcher struct {
-	q *query
+type Matcher struct {
+	q *Query
 	// leaves are the words of the query, each once, in order, and places where they
 	// are in the message.
-	leaves []leaf
+	leaves []Leaf
 	places [][]int32
-	// found has the hits of each phrase, in the order of phrases, as far as they were
+	// Found has the hits of each phrase, in the order of phrases, as far as they were
 	// looked for.
-	found [][]hit
+	Found [][]Hit
 	// open are leaves that words may go on to begin with.
 	open []int
 }
 
-// newMatcher returns a matcher of a query, which becomes its own.
-func newMatcher(q *query) *matcher {
-	m := &matcher{q: q}
-	seen := make(map[leaf]bool)
-	q.eachWord(func(_ *query, _ int, l leaf) {
+// NewMatcher returns a matcher of a query, which becomes its own.
+func NewMatcher(q *Query) *Matcher {
+	m := &Matcher{q: q}
+	seen := make(map[Leaf]bool)
+	q.eachWord(func(_ *Query, _ int, l Leaf) {
 		if !seen[l] {
 			seen[l] = true
 			m.leaves = append(m.leaves, l)
@@ -41,59 +41,78 @@ func newMatcher(q *query) *matcher {
 	})
 	sort.Slice(m.leaves, func(i, j int) bool { return m.leaves[i].before(m.leaves[j]) })
 	m.places = make([][]int32, len(m.leaves))
-	q.eachWord(func(phrase *query, i int, l leaf) {
+	q.eachWord(func(phrase *Query, i int, l Leaf) {
 		phrase.leaves = append(phrase.leaves[:i], sort.Search(len(m.leaves), func(n int) bool { return !m.leaves[n].before(l) }))
 	})
 	return m
 }
 
-func (l leaf) before(o leaf) bool {
-	return l.term < o.term || l.term == o.term && !l.prefix && o.prefix
+func (l Leaf) before(o Leaf) bool {
+	return l.Term < o.Term || l.Term == o.Term && !l.Prefix && o.Prefix
 }
 
 // eachWord calls a function with each word of each phrase.
-func (q *query) eachWord(do func(phrase *query, i int, l leaf)) {
+func (q *Query) eachWord(do func(phrase *Query, i int, l Leaf)) {
 	for i, term := range q.terms {
-		do(q, i, leaf{term, q.prefix && i == len(q.terms)-1})
+		do(q, i, Leaf{term, q.prefix && i == len(q.terms)-1})
 	}
 	for i := range q.parts {
 		q.parts[i].eachWord(do)
 	}
 }
 
-func (m *matcher) forget() {
+// Leaves returns the words that are looked for, in the order of their numbers.
+func (m *Matcher) Leaves() []Leaf { return m.leaves }
+
+// PieceWords is the most words of a piece of a message. Its n-th piece, from 0, has its first word at the place
+// n * PieceWords, so that no phrase goes from one piece to the next.
+const PieceWords = 1 << 21
+
+// MatchPlaces reports whether a message matches that has leaves at places, and has what was found of each phrase. fill
+// is called once with a function that adds a place of a leaf.
+func (m *Matcher) MatchPlaces(fill func(place func(leaf int, at int32))) bool {
+	m.forget()
+	fill(func(leaf int, at int32) { m.places[leaf] = append(m.places[leaf], at) })
+	for i, places := range m.places {
+		slices.Sort(places)
+		m.places[i] = slices.Compact(places)
+	}
+	return m.match()
+}
+
+func (m *Matcher) forget() {
 	for i := range m.places {
 		m.places[i] = m.places[i][:0]
 	}
 }
 
-// matchWords reports whether words match, and has what was found of each phrase.
-func (m *matcher) matchWords(words []word) bool {
+// MatchWords reports whether words match, and has what was found of each phrase.
+func (m *Matcher) MatchWords(words []Word) bool {
 	m.forget()
 	for at := range words {
-		m.eachLeaf(words[at].term, func(i int) { m.places[i] = append(m.places[i], int32(at)) })
+		m.eachLeaf(words[at].Term, func(i int) { m.places[i] = append(m.places[i], int32(at)) })
 	}
 	return m.match()
 }
 
 // eachLeaf calls a function with each leaf that is the term or begins it.
-func (m *matcher) eachLeaf(term string, do func(i int)) {
+func (m *Matcher) eachLeaf(term string, do func(i int)) {
 	for n := range len(term) {
-		at := sort.Search(len(m.leaves), func(i int) bool { return m.leaves[i].term >= term[:n+1] })
+		at := sort.Search(len(m.leaves), func(i int) bool { return m.leaves[i].Term >= term[:n+1] })
 		if at == len(m.leaves) {
 			return
 		}
-		for ; at < len(m.leaves) && m.leaves[at].term == term[:n+1]; at++ {
-			if m.leaves[at].prefix || n+1 == len(term) {
+		for ; at < len(m.leaves) && m.leaves[at].Term == term[:n+1]; at++ {
+			if m.leaves[at].Prefix || n+1 == len(term) {
 				do(at)
 			}
 		}
 	}
 }
 
-// matchCard is matchWords for a card with its words on it. It reports as well
+// MatchCard is MatchWords for a card with its words on it. It reports as well
 // whether the card can be read.
-func (m *matcher) matchCard(c *card) (matches, ok bool) {
+func (m *Matcher) MatchCard(c *Card) (matches, ok bool) {
 	m.forget()
 	m.open = m.open[:0]
 	next := 0
@@ -108,21 +127,21 @@ func (m *matcher) matchCard(c *card) (matches, ok bool) {
 		}
 		rest = after
 		// Both are in order, and so are the words that begin like a leaf.
-		for len(m.open) > 0 && !begins(term, m.leaves[m.open[len(m.open)-1]].term) {
+		for len(m.open) > 0 && !begins(term, m.leaves[m.open[len(m.open)-1]].Term) {
 			m.open = m.open[:len(m.open)-1]
 		}
-		for ; next < len(m.leaves) && m.leaves[next].term <= string(term); next++ {
+		for ; next < len(m.leaves) && m.leaves[next].Term <= string(term); next++ {
 			switch l := &m.leaves[next]; {
-			case l.prefix && begins(term, l.term):
+			case l.Prefix && begins(term, l.Term):
 				m.open = append(m.open, next)
-			case !l.prefix && l.term == string(term):
-				if m.places[next], ok = readPlaces(m.places[next], places, c.words); !ok {
+			case !l.Prefix && l.Term == string(term):
+				if m.places[next], ok = readPlaces(m.places[next], places, c.Words); !ok {
 					return false, false
 				}
 			}
 		}
 		for _, i := range m.open {
-			if m.places[i], ok = readPlaces(m.places[i], places, c.words); !ok {
+			if m.places[i], ok = readPlaces(m.places[i], places, c.Words); !ok {
 				return false, false
 			}
 		}
@@ -131,7 +150,7 @@ func (m *matcher) matchCard(c *card) (matches, ok bool) {
 		}
 	}
 	for i := range m.leaves {
-		if m.leaves[i].prefix && !slices.IsSorted(m.places[i]) {
+		if m.leaves[i].Prefix && !slices.IsSorted(m.places[i]) {
 			slices.Sort(m.places[i])
 		}
 	}
@@ -143,29 +162,29 @@ func begins(term []byte, with string) bool {
 }
 
 // match matches what the leaves' places say.
-func (m *matcher) match() bool {
-	m.found = m.found[:0]
+func (m *Matcher) match() bool {
+	m.Found = m.Found[:0]
 	return m.matches(m.q, true)
 }
 
 // room returns room for the hits of another phrase.
-func (m *matcher) room() []hit {
-	if n := len(m.found); n < cap(m.found) {
-		return m.found[:n+1][n][:0]
+func (m *Matcher) room() []Hit {
+	if n := len(m.Found); n < cap(m.Found) {
+		return m.Found[:n+1][n][:0]
 	}
 	return nil
 }
 
 // matches reports whether the message is what a query looks for. Where the phrases
 // are is kept for those that are wanted.
-func (m *matcher) matches(q *query, wanted bool) bool {
+func (m *Matcher) matches(q *Query, wanted bool) bool {
 	switch q.op {
 	case opPhrase:
 		if !wanted {
 			return len(m.find(q, nil)) > 0
 		}
 		hits := m.find(q, m.room())
-		m.found = append(m.found, hits)
+		m.Found = append(m.Found, hits)
 		return len(hits) > 0
 	case opNear:
 		return m.matchesNear(q, wanted)
@@ -190,13 +209,13 @@ func (m *matcher) matches(q *query, wanted bool) bool {
 }
 
 // find appends where a phrase is.
-func (m *matcher) find(q *query, hits []hit) []hit {
+func (m *Matcher) find(q *Query, hits []Hit) []Hit {
 	for _, at := range m.places[q.leaves[0]] {
-		if q.initial && at > 0 {
-			break
+		if q.initial && at%PieceWords != 0 {
+			continue
 		}
 		if m.goesOn(q, at) {
-			hits = append(hits, hit{int(at), len(q.leaves)})
+			hits = append(hits, Hit{int(at), len(q.leaves)})
 		}
 	}
 	return hits
@@ -204,7 +223,7 @@ func (m *matcher) find(q *query, hits []hit) []hit {
 
 // goesOn reports whether a phrase whose first word is at a place has its others
 // behind it.
-func (m *matcher) goesOn(q *query, at int32) bool {
+func (m *Matcher) goesOn(q *Query, at int32) bool {
 	for i, l := range q.leaves[1:] {
 		if _, is := slices.BinarySearch(m.places[l], at+1+int32(i)); !is {
 			return false
@@ -213,13 +232,13 @@ func (m *matcher) goesOn(q *query, at int32) bool {
 	return true
 }
 
-func (m *matcher) matchesNear(q *query, wanted bool) bool {
-	groups := make([][]hit, len(q.parts))
+func (m *Matcher) matchesNear(q *Query, wanted bool) bool {
+	groups := make([][]Hit, len(q.parts))
 	for i := range q.parts {
 		groups[i] = m.find(&q.parts[i], nil)
 	}
-	near := make([][]hit, len(groups))
-	nearest := make([]hit, len(groups))
+	near := make([][]Hit, len(groups))
+	nearest := make([]Hit, len(groups))
 	matches := false
 	for _, firsts := range groups {
 		for _, first := range firsts {
@@ -241,7 +260,7 @@ func (m *matcher) matchesNear(q *query, wanted bool) bool {
 		}
 	}
 	if wanted {
-		m.found = append(m.found, near...)
+		m.Found = append(m.Found, near...)
 	}
 	return matches
 }
