@@ -47,6 +47,7 @@ var rooms = []room{
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
 	{path: "internal/query", libs: []string{text}},
+	{path: "internal/sqlitefile"},
 	{path: "internal/fit"},
 	{path: "internal/yielding"},
 	{path: "internal/awaited"},
@@ -71,6 +72,7 @@ var rooms = []room{
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: belowStore},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
+	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vfs", "lineage/chat"), libs: []string{sqlite}},
 	{path: "lineage/message", ours: []string{"internal/rawjson"}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
@@ -86,12 +88,11 @@ var rooms = []room{
 	{path: "sqladapter/internal/deepagents", libs: []string{testify}},
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/tables")},
 	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/message", "lineage/message/messagetest", "lineage/chat", "sqladapter"), libs: []string{testify, rapid}},
-	{path: "sqladapter/sqlite", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlite}},
+	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter"), libs: []string{sqlite}},
 	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{postgres}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite", "sqladapter/sqlserver")},
-	{path: "sqladapter/search", ours: join(belowStore, "internal/vfs", "lineage/chat", "sqladapter", "sqladapter/sqlite")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 }
@@ -110,13 +111,13 @@ type heavy struct {
 }
 
 var heavies = []heavy{
-	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "sqladapter/search", "sqladapter/archives", "cmd"}},
+	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "lineage/search", "sqladapter/archives", "cmd"}},
 	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "internal/pgcluster", "internal/pgtest", "cmd"}},
 	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "cmd"}},
 	{"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"}, nil},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "sqladapter/search", "internal/pgcluster", "internal/pgtest", "cmd"},
+		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "lineage/search", "internal/pgcluster", "internal/pgtest", "cmd"},
 	},
 	{
 		"a command-line library",

@@ -118,7 +118,7 @@ func (c *Cataloguer) Sort(text string) int {
 	clear(c.slots)
 	c.terms, c.next = c.terms[:0], c.next[:0]
 	words := int32(0)
-	eachWord(text, func(start, end int) {
+	EachWord(text, func(start, end int) {
 		term := c.known.Of(text[start:end])
 		at := words
 		words++

@@ -3,6 +3,7 @@ package query
 import (
 	"slices"
 	"sort"
+	"strings"
 )
 
 // A Hit is a phrase found: its first word and how many it has.
@@ -67,6 +68,9 @@ func (m *Matcher) Leaves() []Leaf { return m.leaves }
 // PieceWords is the most words of a piece of a message. Its n-th piece, from 0, has its first word at the place
 // n * PieceWords, so that no phrase goes from one piece to the next.
 const PieceWords = 1 << 21
+
+// MostPieces is how many pieces of a message can be matched.
+const MostPieces = 1023
 
 // MatchPlaces reports whether a message matches that has leaves at places, and has what was found of each phrase. fill
 // is called once with a function that adds a place of a leaf.
@@ -263,4 +267,30 @@ func (m *Matcher) matchesNear(q *Query, wanted bool) bool {
 		m.Found = append(m.Found, near...)
 	}
 	return matches
+}
+
+// MatchPieces is MatchPlaces for a message of several texts. It returns them joined by line breaks, with their words. What
+// was found of each phrase is where it is among these.
+func (m *Matcher) MatchPieces(texts []string) (joined string, words []Word, matches bool) {
+	joined = strings.Join(texts, "\n")
+	starts := make([]int, 0, len(texts)+1) // the first word of each text
+	matches = m.MatchPlaces(func(place func(leaf int, at int32)) {
+		from := 0
+		for i, text := range texts {
+			starts = append(starts, len(words))
+			for at, w := range Words(text) {
+				words = append(words, Word{Term: w.Term, Start: w.Start + from, End: w.End + from})
+				if i < MostPieces && at < PieceWords-1 {
+					m.eachLeaf(w.Term, func(leaf int) { place(leaf, int32(i*PieceWords+at)) })
+				}
+			}
+			from += len(text) + 1
+		}
+	})
+	for _, hits := range m.Found {
+		for i := range hits {
+			hits[i].at = starts[hits[i].at/PieceWords] + hits[i].at%PieceWords
+		}
+	}
+	return joined, words, matches
 }

@@ -28,12 +28,12 @@ func Words(text string) []Word { return wordsBy(text, termOf) }
 // wordsBy is Words with a way to find terms.
 func wordsBy(text string, termOf func(string) string) []Word {
 	var words []Word
-	eachWord(text, func(start, end int) { words = append(words, Word{termOf(text[start:end]), start, end}) })
+	EachWord(text, func(start, end int) { words = append(words, Word{termOf(text[start:end]), start, end}) })
 	return words
 }
 
-// eachWord calls a function with the beginning and end of each word.
-func eachWord(text string, found func(start, end int)) {
+// EachWord calls a function with the beginning and end of each word.
+func EachWord(text string, found func(start, end int)) {
 	start := -1
 	end := func(at int) {
 		if start >= 0 {

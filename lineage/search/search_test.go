@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
-	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/lineage/search"
 )
 
 var bg = context.Background()
@@ -52,7 +52,7 @@ func open(t testing.TB, dir string) (*lineage.Store, *search.Index) {
 }
 
 func found(t testing.TB, x *search.Index, query string) []string {
-	results, err := x.SearchAll(bg, "", query, chat.SearchOptions{})
+	results, err := x.Search(bg, search.Query{Text: query})
 	require.NoError(t, err)
 	texts := []string{}
 	for _, r := range results {
@@ -72,7 +72,7 @@ func TestFollowsTheStore(t *testing.T) {
 	_, err = c.Extend(bg, lineage.User("an aardvark"), lineage.Assistant("a badger"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"an <mark>aardvark</mark>"}, found(t, x, "aardvark"))
-	others, err := x.SearchAll(bg, "bob", "aardvark", chat.SearchOptions{})
+	others, err := x.Search(bg, search.Query{Text: "aardvark", User: "bob"})
 	require.NoError(t, err)
 	require.Empty(t, others)
 
@@ -87,7 +87,7 @@ func TestFollowsTheStore(t *testing.T) {
 	require.NoError(t, thread.Delete(bg))
 	require.Empty(t, found(t, x, "badger"))
 	require.NoError(t, x.Close())
-	_, err = x.SearchAll(bg, "", "badger", chat.SearchOptions{})
+	_, err = x.Search(bg, search.Query{Text: "badger"})
 	require.ErrorIs(t, err, lineage.ErrClosed)
 	require.NoError(t, store.Close())
 }
@@ -185,7 +185,7 @@ func TestSearchesWhileOthersWrite(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				results, err := x.SearchAll(bg, "", word, chat.SearchOptions{})
+				results, err := x.Search(bg, search.Query{Text: word})
 				if err != nil || len(results) != 1 {
 					t.Errorf("%s: %d results, %v", word, len(results), err)
 				}
