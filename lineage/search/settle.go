@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -21,8 +22,8 @@ type settling struct {
 // their state in the snapshot.
 func (f *follower) settle(ctx context.Context) error {
 	s := &settling{follower: f, homes: make(map[structure.ThreadID]int64), moved: make(map[int64]bool)}
-	// What a thread takes along is noted while threads are settled.
-	for _, kind := range []byte{changedThread, changedContext, changedCheckpoint, changedSummaries, changedContent} {
+	// What a thread takes along is noted while threads are settled, and summaries while content is.
+	for _, kind := range []byte{changedThread, changedContext, changedCheckpoint, changedContent, changedSummaries} {
 		subjects, err := s.subjects(ctx, kind)
 		if err != nil {
 			return err
@@ -244,13 +245,12 @@ func (s *settling) settleSummaries(ctx context.Context, id structure.ContextID) 
 }
 
 func (s *settling) addSummary(ctx context.Context, run structure.RunID, r *structure.Summary) error {
-	var known int64
-	if is, err := s.get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{run[:]}, &known); is || err != nil {
-		return err
-	}
-	n, err := s.newRun(ctx, run, 0, 0, 0)
-	if err == nil {
-		err = s.exec(ctx, `UPDATE runs SET last = 1 WHERE number = ?`, n)
+	var n int64
+	is, err := s.get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{run[:]}, &n)
+	if err == nil && !is {
+		if n, err = s.newRun(ctx, run, 0, 0, 0); err == nil {
+			err = s.exec(ctx, `UPDATE runs SET last = 1 WHERE number = ?`, n)
+		}
 	}
 	if err != nil {
 		return err
@@ -304,10 +304,40 @@ func (s *settling) settleContent(ctx context.Context, id [32]byte) error {
 			return err
 		}
 	}
-	if b != nil {
-		return nil
+	if b == nil {
+		return s.exec(ctx, `INSERT INTO erased VALUES (?)`, id[:])
 	}
-	return s.exec(ctx, `INSERT INTO erased VALUES (?)`, id[:])
+	return s.restore(ctx, id)
+}
+
+// restore adds the usages of content that was stored again. Those that came while it was erased are not there.
+func (s *settling) restore(ctx context.Context, id [32]byte) error {
+	for u, err := range s.snapshot.Where(ctx, id) {
+		if err != nil {
+			return err
+		}
+		run, err := s.runNumber(ctx, u.Span.Run)
+		if err != nil {
+			return err
+		}
+		for step, err := range s.snapshot.Path(ctx, u.Span, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
+			if err != nil {
+				return err
+			}
+			blocks := make(map[[32]byte]*structure.Block, len(step.Blocks))
+			for _, b := range step.Blocks {
+				blocks[b.ID] = b
+			}
+			if err := s.addUsages(ctx, run, step.Span, blocks); err != nil {
+				return err
+			}
+		}
+	}
+	all, err := s.blobs(ctx, `SELECT DISTINCT of FROM tips WHERE of >= ? AND of < ?`, []byte{ofSummary}, []byte{ofSummary + 1})
+	for _, of := range all {
+		s.note(changedSummaries, of[1:])
+	}
+	return err
 }
 
 // reach finds how far runs that moved are seen, and those before them.

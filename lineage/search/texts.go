@@ -58,6 +58,11 @@ func (f *follower) addSpan(ctx context.Context, s *structure.Span, blocks map[[3
 	if err := f.exec(ctx, `UPDATE runs SET last = ? WHERE number = ?`, int64(s.Ref.Seq), run); err != nil {
 		return err
 	}
+	return f.addUsages(ctx, run, s, blocks)
+}
+
+// addUsages adds what a step of a run says, as far as it is not there.
+func (f *follower) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[[32]byte]*structure.Block) (err error) {
 	at := usage{run: run, seq: s.Ref.Seq}
 	for i := range s.Usages {
 		u := &s.Usages[i]
