@@ -43,7 +43,7 @@ func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if at, _, err := x.mark(ctx, db); err != nil || at == head {
+	if at, _, _, err := x.mark(ctx, db); err != nil || at == head {
 		if err == nil {
 			err = x.isOf(ctx, at) // the head of another history may have its number
 		}
@@ -94,19 +94,19 @@ func (x *Index) isOf(ctx context.Context, at lineage.Cursor) error {
 	return nil
 }
 
-// mark returns the last commit that the index has, and how many steps it has. It is an error if
-// the index is of another store.
-func (x *Index) mark(ctx context.Context, q querier) (at lineage.Cursor, spans int64, err error) {
+// mark returns the last commit that the index has, and how many steps and texts it has. It is an
+// error if the index is of another store.
+func (x *Index) mark(ctx context.Context, q querier) (at lineage.Cursor, spans, texts int64, err error) {
 	var of []byte
 	var number, id int64
-	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans FROM meta`).Scan(&of, &number, &id, &spans)
+	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans, texts FROM meta`).Scan(&of, &number, &id, &spans, &texts)
 	if errors.Is(err, sql.ErrNoRows) {
-		return lineage.Cursor{}, 0, nil
+		return lineage.Cursor{}, 0, 0, nil
 	}
 	if is := x.store.ID(); err == nil && string(of) != string(is[:]) {
 		err = fmt.Errorf("of store %x: %w", of, errUseless)
 	}
-	return lineage.Cursor{Number: uint64(number), ID: uint64(id)}, spans, err
+	return lineage.Cursor{Number: uint64(number), ID: uint64(id)}, spans, texts, err
 }
 
 // follower brings commits into the index.
@@ -121,7 +121,7 @@ type follower struct {
 	spans    int64
 	bytes    int
 	records  int
-	text     int64 // the last number of a text; of a run, and of a thread
+	text     int64 // how many texts there are, which is the number of the last; the last of a run, and of a thread
 	run      int64
 	thread   int64
 	erased   bool // there are texts that were erased
@@ -138,14 +138,14 @@ func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at *lineage.
 	}
 	f.prepared, f.bytes, f.records, f.store = make(map[string]*sql.Stmt), 0, 0, x.store.ID()
 	f.changed, f.runs, f.roles, f.contents = make(map[string]bool), make(map[structure.RunID]int64), make(map[role]int64), make(map[textID]known)
-	if f.at, f.spans, err = x.mark(ctx, f.tx); err != nil {
+	if f.at, f.spans, f.text, err = x.mark(ctx, f.tx); err != nil {
 		return err
 	}
 	if at != nil && f.at != *at {
 		return errOvertaken
 	}
-	return f.tx.QueryRowContext(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM texts), (SELECT IFNULL(MAX(number), 0) FROM runs),
-		(SELECT IFNULL(MAX(number), 0) FROM threads), EXISTS (SELECT 1 FROM erased)`).Scan(&f.text, &f.run, &f.thread, &f.erased)
+	return f.tx.QueryRowContext(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs),
+		(SELECT IFNULL(MAX(number), 0) FROM threads), EXISTS (SELECT 1 FROM erased)`).Scan(&f.run, &f.thread, &f.erased)
 }
 
 // commit ends a transaction.
@@ -155,7 +155,7 @@ func (f *follower) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	err := f.exec(ctx, `INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?)`, f.store[:], int64(f.at.Number), int64(f.at.ID), f.spans)
+	err := f.exec(ctx, `INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?)`, f.store[:], int64(f.at.Number), int64(f.at.ID), f.spans, f.text)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ const forever = math.MaxInt64
 // is how far anybody sees a run. A summary is a run of one step. "changed" are subjects whose
 // state has to be read from the store before the index can be asked something.
 const schema = `
-CREATE TABLE meta (one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, spans INTEGER NOT NULL);
-CREATE TABLE texts (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, words INTEGER NOT NULL);
+CREATE TABLE meta (one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, spans INTEGER NOT NULL, texts INTEGER NOT NULL);
+CREATE TABLE texts (id BLOB PRIMARY KEY, number INTEGER NOT NULL, words INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE erased (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE VIRTUAL TABLE terms USING fts5(words, content='', contentless_delete=1, tokenize='ascii');
 CREATE VIRTUAL TABLE places USING fts5vocab(terms, instance);
@@ -47,7 +47,7 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_behind ON runs (parent, after) WHERE parent > 0;
 CREATE INDEX runs_of ON runs (thread) WHERE thread > 0;
-CREATE TABLE tips (id BLOB PRIMARY KEY, thread INTEGER NOT NULL, run INTEGER NOT NULL, seq INTEGER NOT NULL, of BLOB) WITHOUT ROWID;
+CREATE TABLE tips (id BLOB NOT NULL UNIQUE, thread INTEGER NOT NULL, run INTEGER NOT NULL, seq INTEGER NOT NULL, of BLOB);
 CREATE INDEX tips_of ON tips (of) WHERE of IS NOT NULL;
 CREATE INDEX tips_in ON tips (run);
 CREATE INDEX tips_thread ON tips (thread);

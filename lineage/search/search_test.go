@@ -3,8 +3,11 @@ package search_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -270,4 +273,42 @@ func TestFileIsReplaced(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(dir, search.FileName))
 	require.NoError(t, err, "the index is under its name again")
 	require.NotContains(t, string(b), "badger")
+}
+
+// TestSize requires an index of texts of half a kilobyte to be smaller than they are, however often they are said.
+func TestSize(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	defer store.Close()
+	defer x.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	var words []string
+	for range 5_000 {
+		words = append(words, fmt.Sprintf("%x", random.Uint32N(1<<(4+random.Uint32N(20)))))
+	}
+	distinct := int64(0)
+	for range 20 {
+		thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+		require.NoError(t, err)
+		c, err := thread.Active(bg)
+		require.NoError(t, err)
+		system := lineage.System(strings.Repeat("the same in all threads ", 400))
+		items := []lineage.Item{system}
+		for range 100 {
+			text := ""
+			for len(text) < 500 {
+				text += words[int(float64(len(words))*math.Pow(random.Float64(), 3))] + " "
+			}
+			items = append(items, lineage.User(text))
+			distinct += int64(len(text))
+		}
+		_, err = c.Extend(bg, items...)
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	require.NoError(t, x.Close())
+	is, err := os.Stat(filepath.Join(dir, search.FileName))
+	require.NoError(t, err)
+	t.Logf("%d bytes for %d of text", is.Size(), distinct)
+	require.Less(t, is.Size(), distinct)
 }

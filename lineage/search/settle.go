@@ -190,7 +190,7 @@ func (s *settling) see(ctx context.Context, id [16]byte, thread structure.Thread
 		return err
 	}
 	s.moved[run] = true
-	return s.exec(ctx, `INSERT OR REPLACE INTO tips VALUES (?, ?, ?, ?, ?)`, id[:], home, run, int64(at.Seq), of)
+	return s.exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, id[:], home, run, int64(at.Seq), of)
 }
 
 // settleCheckpoint notes where a checkpoint is.

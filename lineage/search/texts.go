@@ -203,7 +203,7 @@ func (f *follower) addText(ctx context.Context, id textID, text string) (known, 
 		return known{}, nil
 	}
 	f.text++
-	if err := f.exec(ctx, `INSERT INTO texts VALUES (?, ?, ?)`, f.text, id[:], words); err != nil {
+	if err := f.exec(ctx, `INSERT INTO texts VALUES (?, ?, ?)`, id[:], f.text, words); err != nil {
 		return known{}, err
 	}
 	return known{f.text, words}, f.exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms)
