@@ -123,7 +123,7 @@ crash: tools ## Run the crash tests with ROUNDS random crashes each (default 300
 
 .PHONY: damage
 damage: tools ## Damage ROUNDS bytes (default 3000) of stores in every state, and read them
-	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine|OfAProjection)?$$' ./sqladapter/search ./cmd/lineage | $(BIN)/testsummary
+	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine|OfAProjection)?$$' ./lineage/search ./cmd/lineage | $(BIN)/testsummary
 
 .PHONY: campaign-processes
 campaign-processes: tools ## Kill and replace processes that share a store, ROUNDS times (default 3000)

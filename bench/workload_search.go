@@ -8,7 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/lineage/search"
 )
 
 const (

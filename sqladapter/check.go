@@ -3,9 +3,9 @@ package sqladapter
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf16"
 
+	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -68,11 +68,8 @@ func shortened(id string) string {
 	if len(id) <= 64 {
 		return id
 	}
-	return shortenedTo(id, 64) + "…"
+	return query.Shorten(id, 64) + "…"
 }
-
-// shortenedTo returns the start of a text, without half a character at its end.
-func shortenedTo(s string, most int) string { return strings.ToValidUTF8(s[:most], "") }
 
 // storable says of an error that the database cannot keep a value, or takes it for another, what
 // it is about.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -200,7 +201,7 @@ func (c *comparer) textQuery() Statement {
 func (c *comparer) textRows(messages []chat.Message) [][]any {
 	rows := make([][]any, len(messages))
 	for i, m := range messages {
-		rows[i] = []any{m.ID, m.ChatID, m.Name, c.w.DB.fitting(searchText(m.Data))}
+		rows[i] = []any{m.ID, m.ChatID, m.Name, c.w.DB.fitting(form.Searched(m.Data, m.Name))}
 	}
 	return rows
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"github.com/lineage-store/lineage/internal/query"
 )
 
 // Dialect is what a kind of database does its own way. A dialect has no state and
@@ -159,3 +161,6 @@ type SearchSyntax struct {
 	// that most messages are the chat's: not to look for it saves more than it costs.
 	Condition func(chatID string, most bool, q Condition) (args []any, n int)
 }
+
+// Condition is what every message that a query finds fulfils, as far as an index can tell.
+type Condition = query.Condition

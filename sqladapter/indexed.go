@@ -1,10 +1,14 @@
 package sqladapter
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"runtime"
 	"strings"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -35,26 +39,46 @@ func indexAll(messages []chat.Message) []indexed {
 }
 
 func indexSome(messages []chat.Message, into []indexed) {
-	c := newCataloguer()
+	c := query.NewCataloguer()
 	for i := range messages {
-		into[i] = c.index(&messages[i])
+		into[i] = index(c, &messages[i])
 	}
 }
 
-// terms remembers what words are found by.
-type terms map[string]string
+// index returns what finds a message.
+func index(c *query.Cataloguer, m *chat.Message) indexed {
+	text := form.Searched(m.Data, m.Name)
+	words := c.Sort(text)
+	return indexed{text: text, terms: termsOf(c, m.ChatID), card: c.Card(m.ID, m.Name, m.CreatedAt, words)}
+}
 
-// mostRemembered is how many words are remembered, and longestRemembered the length
-// of one in bytes.
-const mostRemembered, longestRemembered = 20_000, 32
+// termsOf returns the terms that were found, with spaces between and around them.
+func termsOf(c *query.Cataloguer, chatID string) string {
+	chatTerm := ChatTerm(chatID)
+	size := len(chatTerm) + 2
+	c.Each(func(term string) { size += len(term) + 1 })
+	var b strings.Builder
+	if size > mostTerms {
+		b.WriteString(" " + chatTerm + " " + ManyTerms + " ")
+		return b.String()
+	}
+	b.Grow(size)
+	b.WriteString(" " + chatTerm + " ")
+	c.Each(func(term string) {
+		b.WriteString(term)
+		b.WriteByte(' ')
+	})
+	return b.String()
+}
 
-func (t terms) of(word string) string {
-	if term, ok := t[word]; ok {
-		return term
-	}
-	term := termOf(word)
-	if len(t) < mostRemembered && len(word) <= longestRemembered {
-		t[strings.Clone(word)] = strings.Clone(term)
-	}
-	return term
+// ManyTerms is the term of messages with more terms than are kept: they may have any.
+const ManyTerms = "manyterms0b6f1c"
+
+// mostTerms is the most bytes of terms that are kept of a message.
+const mostTerms = 512 << 10
+
+// ChatTerm is the term that all messages of a chat have.
+func ChatTerm(chatID string) string {
+	sum := sha256.Sum256([]byte(chatID))
+	return "chat" + hex.EncodeToString(sum[:12])
 }

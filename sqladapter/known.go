@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
@@ -281,7 +282,7 @@ func (c *Conn) lastRow(ctx context.Context) (int64, error) {
 // fitting returns as much of a text as the documented full-text index takes.
 func (db *DB) fitting(text string) string {
 	if most := db.limits.SearchText; most > 0 && len(text) > most {
-		return shortenedTo(text, most)
+		return query.Shorten(text, most)
 	}
 	return text
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -20,14 +22,14 @@ const searchBatch = 200
 type finding struct {
 	db      *DB
 	options chat.SearchOptions
-	q       query
-	matcher *matcher
+	q       *query.Query
+	matcher *query.Matcher
 	// chat is the one that is searched, empty for all. Of all, it is those of one
 	// user if chats is not nil.
 	chat  string
 	chats map[string]bool
 
-	matches matches
+	matches query.Matches
 	// deleting are chats that are being deleted.
 	deleting []string
 	// unknown are messages that could not be made known. Cards of theirs are outdated.
@@ -42,16 +44,14 @@ func (db *DB) newFinding(text string, o chat.SearchOptions) (*finding, error) {
 		return nil, fmt.Errorf("limit %d: %w", o.Limit, chat.ErrInvalid)
 	}
 	o.Limit = cmp.Or(o.Limit, chat.DefaultSearchLimit)
-	q, ok := parseQuery(text)
-	if !ok {
+	q, err := query.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, chat.ErrInvalid)
+	}
+	if q == nil {
 		return nil, nil
 	}
-	if n := q.alternatives(); n > mostAlternatives {
-		return nil, fmt.Errorf("query with %d phrases joined by OR and NOT, at most %d: %w", n, mostAlternatives, chat.ErrInvalid)
-	}
-	f := &finding{db: db, options: o, q: q}
-	f.matcher = newMatcher(&f.q)
-	return f, nil
+	return &finding{db: db, options: o, q: q, matcher: query.NewMatcher(q)}, nil
 }
 
 // SearchMessages implements chat.Store.
@@ -71,7 +71,7 @@ func (s *chatStore) SearchMessages(ctx context.Context, chatID, text string, o c
 		return nil, err
 	}
 	syntax := s.db.dialect.Search()
-	args, n := syntax.Condition(chatID, most, f.q.condition())
+	args, n := syntax.Condition(chatID, most, f.q.Condition())
 	err = s.db.Read(ctx, func(c *Conn) error {
 		rows, err := c.QueryN(ctx, syntax.Candidates, n, args...)
 		return f.readCards(rows, err, chatID)
@@ -124,7 +124,7 @@ func (db *DB) SearchAll(ctx context.Context, userID, text string, o chat.SearchO
 	f.ignore(unknown)
 	syntax := db.dialect.Search()
 	statement, n, args := searchSQL.cards, 1, []any(nil)
-	if condition := f.q.condition(); !condition.IsAny() {
+	if condition := f.q.Condition(); !condition.IsAny() {
 		statement = syntax.AllCandidates
 		args, n = syntax.Condition("", false, condition)
 	}
@@ -159,7 +159,7 @@ func (db *DB) chatsOfUser(ctx context.Context, userID string) (map[string]bool, 
 // readCards looks at the cards of candidates, which are all of one chat, or have
 // their chat before them. It begins anew when it is called again.
 func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
-	f.matches, f.unlisted = matches{}, nil
+	f.matches, f.unlisted = query.Matches{}, nil
 	if err != nil {
 		return matched(err)
 	}
@@ -192,26 +192,26 @@ func (f *finding) ignore(unknown []string) {
 }
 
 func (f *finding) readCard(chatID string, b []byte) error {
-	c, ok := readCard(b)
+	c, ok := query.ReadCard(b)
 	if !ok {
 		return &TableError{Table: "lineage_messages", Err: ErrCorrupt, Detail: "a card that is none"}
 	}
-	if f.unknown[string(c.id)] {
+	if f.unknown[string(c.ID)] {
 		return nil
 	}
-	if !f.wants(chatID) || len(f.options.Roles) > 0 && !slices.ContainsFunc(f.options.Roles, func(r string) bool { return r == string(c.role) }) {
+	if !f.wants(chatID) || len(f.options.Roles) > 0 && !slices.ContainsFunc(f.options.Roles, func(r string) bool { return r == string(c.Role) }) {
 		return nil
 	}
-	if !c.listed {
-		f.unlisted = append(f.unlisted, string(c.id))
+	if !c.Listed {
+		f.unlisted = append(f.unlisted, string(c.ID))
 		return nil
 	}
-	matches, ok := f.matcher.matchCard(&c)
+	matches, ok := f.matcher.MatchCard(&c)
 	if !ok {
-		return &TableError{Table: "lineage_messages", Err: ErrCorrupt, Detail: fmt.Sprintf("the card of message %q", c.id)}
+		return &TableError{Table: "lineage_messages", Err: ErrCorrupt, Detail: fmt.Sprintf("the card of message %q", c.ID)}
 	}
 	if matches {
-		f.matches.add(chatID, c.id, c.createdAt, c.words, f.matcher.found)
+		f.matches.Add(chatID, c.ID, c.CreatedAt, c.Words, f.matcher.Found)
 	}
 	return nil
 }
@@ -225,13 +225,13 @@ func (f *finding) wants(chatID string) bool {
 }
 
 // matchMessage reports whether a message itself is what is looked for.
-func (f *finding) matchMessage(m *chat.Message) (text string, words []word, matches bool) {
+func (f *finding) matchMessage(m *chat.Message) (text string, words []query.Word, matches bool) {
 	if !f.wants(m.ChatID) || len(f.options.Roles) > 0 && !slices.Contains(f.options.Roles, m.Name) {
 		return "", nil, false
 	}
-	text = searchText(m.Data)
-	words = wordsOf(text)
-	return text, words, f.matcher.matchWords(words)
+	text = form.Searched(m.Data, m.Name)
+	words = query.Words(text)
+	return text, words, f.matcher.MatchWords(words)
 }
 
 // finish looks at what has no cards, and returns the hits. sizes has how many
@@ -243,7 +243,7 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 			again[id] = true
 		}
 		f.unlisted = slices.Sorted(maps.Keys(again))
-		f.matches.drop(again)
+		f.matches.Drop(again)
 	}
 	for batch := range batches(f.unlisted, searchBatch) {
 		found, err := f.db.readMessages(ctx, batch)
@@ -252,23 +252,23 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 		}
 		for _, m := range found {
 			if _, words, matches := f.matchMessage(&m); matches {
-				f.matches.add(m.ChatID, []byte(m.ID), m.CreatedAt, len(words), f.matcher.found)
+				f.matches.Add(m.ChatID, []byte(m.ID), m.CreatedAt, len(words), f.matcher.Found)
 			}
 		}
 	}
 	if sizes == nil {
 		var err error
-		if sizes, err = f.db.sizes(ctx, f.matches.chats); err != nil {
+		if sizes, err = f.db.sizes(ctx, f.matches.Chats); err != nil {
 			return nil, err
 		}
 	}
 	for try := 0; ; try++ {
-		f.matches.rank(sizes)
-		results, gone, err := f.results(ctx, f.matches.best(f.options.Limit))
+		f.matches.Rank(sizes)
+		results, gone, err := f.results(ctx, f.matches.Best(f.options.Limit))
 		if err != nil || len(gone) == 0 || try == 3 {
 			return results, err
 		}
-		f.matches.drop(gone)
+		f.matches.Drop(gone)
 	}
 }
 
@@ -294,11 +294,11 @@ func (db *DB) sizes(ctx context.Context, chats []string) (map[string]int, error)
 
 // results reads the messages of matches, in order. It returns as well which of them
 // other programs have meanwhile deleted or overwritten.
-func (f *finding) results(ctx context.Context, best []match) (results []chat.SearchResult, gone map[string]bool, err error) {
+func (f *finding) results(ctx context.Context, best []query.Match) (results []chat.SearchResult, gone map[string]bool, err error) {
 	for batch := range batches(best, searchBatch) {
 		ids := make([]string, len(batch))
 		for i := range batch {
-			ids[i] = string(f.matches.id(&batch[i]))
+			ids[i] = string(f.matches.ID(&batch[i]))
 		}
 		found, err := f.db.readMessages(ctx, ids)
 		if err != nil {
@@ -307,7 +307,7 @@ func (f *finding) results(ctx context.Context, best []match) (results []chat.Sea
 		for i, id := range ids {
 			m, ok := found[id]
 			var text string
-			var words []word
+			var words []query.Word
 			if ok {
 				text, words, ok = f.matchMessage(&m)
 			}
@@ -318,7 +318,7 @@ func (f *finding) results(ctx context.Context, best []match) (results []chat.Sea
 				gone[id] = true
 				continue
 			}
-			results = append(results, chat.SearchResult{Message: m, Rank: batch[i].rank, Snippet: snippetOf(text, words, f.matcher.found)})
+			results = append(results, chat.SearchResult{Message: m, Rank: batch[i].Rank, Snippet: query.Snippet(text, words, f.matcher.Found)})
 		}
 	}
 	return results, gone, nil

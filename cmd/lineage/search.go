@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
 )
 
 type searchOptions struct {
@@ -25,9 +26,10 @@ func searchCommand(a *app) *cobra.Command {
 	o := &searchOptions{}
 	c := &cobra.Command{
 		Use:   "search QUERY",
-		Short: "Search messages",
-		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A message
-that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
+		Short: "Find messages, documents, assets and summaries by what they say",
+		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A store is also
+searched for documents and text assets, by their names too, and for summaries; and, without --thread and --user, in contexts outside
+threads. What several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
 and NEAR(…) combine them. Text that is no valid query is searched for its words. What a store is
 searched with is kept in a file of the store, and is rebuilt when that is missing. Where nothing is found, it says so on
 standard error and exits with 9.`,
@@ -48,21 +50,28 @@ standard error and exits with 9.`,
 	return c
 }
 
-// hitRecord is a message that a search found.
+// hitRecord is what a search found.
 type hitRecord struct {
-	// ID is the message's id of its maker's choice, or its address.
+	// ID is the address of a message, document or asset, or the id of a summary; in a database that of
+	// the message.
 	ID string `json:"id"`
-	// Threads are the threads that have the message, the best match first.
+	// Threads are the threads that have it.
 	Threads []hitThread `json:"threads"`
-	Role    string      `json:"role"`
+	// Role is that of a message.
+	Role string `json:"role,omitempty"`
 	// Rank orders the hits: the higher, the better.
 	Rank float64 `json:"rank"`
 	// Snippet is where it matches, the words between <mark> and </mark>.
 	Snippet string `json:"snippet"`
 	Text    string `json:"text"`
+	// Kind is message, document, asset or summary, and Name that of a document or asset.
+	Kind string `json:"kind"`
+	Name string `json:"name,omitempty"`
+	// Contexts are the contexts outside threads that have it.
+	Contexts []string `json:"contexts,omitempty"`
 }
 
-// hit is a message that a search found, with what is shown to people only.
+// hit is what a search found, with what is shown to people only.
 type hit struct {
 	hitRecord
 	createdAt time.Time
@@ -108,7 +117,7 @@ func hitsOf(results []chat.SearchResult) []*hit {
 		id := refs.WithoutThread(m.ID)
 		h := seen[id]
 		if h == nil {
-			h = &hit{hitRecord{ID: id, Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}, m.CreatedAt}
+			h = &hit{hitRecord{ID: id, Kind: structure.MessageUsage.String(), Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}, m.CreatedAt}
 			seen[id] = h
 			hits = append(hits, h)
 		}
@@ -126,6 +135,9 @@ func (a *app) printHits(hits []*hit, title func(id string) (string, error), shor
 		named := h.Threads
 		if !a.json {
 			named = named[:min(len(named), maxHitThreads)]
+		}
+		if h.Threads == nil {
+			h.Threads = []hitThread{}
 		}
 		for i := range named {
 			var err error
@@ -147,10 +159,17 @@ func (a *app) printHits(hits []*hit, title func(id string) (string, error), shor
 			}
 			in = append(in, screen.Cut(screen.Line(c.Title), 40)+" ("+short(c.ID)+")")
 		}
-		if more := len(h.Threads) - len(named); more > 0 {
+		for _, c := range h.Contexts[:min(len(h.Contexts), max(0, maxHitThreads-len(named)))] {
+			in = append(in, "context "+short(c))
+		}
+		if more := len(h.Threads) + len(h.Contexts) - len(in); more > 0 {
 			in = append(in, fmt.Sprintf("and %s more", screen.Count(int64(more))))
 		}
-		a.printf("%s  %s  %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(h.Role)),
+		what := h.Role
+		if what == "" {
+			what = strings.TrimSpace(h.Kind + " " + h.Name)
+		}
+		a.printf("%s  %s  %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
 			a.out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.createdAt)), screen.Line(strings.Join(in, ", ")))
 		snippet := h.Snippet
 		if snippet == "" {

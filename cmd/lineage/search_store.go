@@ -8,81 +8,107 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
-	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// searchStore searches the threads of a store, through an index that is kept beside it.
+// searchStore searches a store, through an index that is kept beside it.
 func searchStore(ctx context.Context, a *app, o *searchOptions) error {
 	return a.read(ctx, func(ctx context.Context, s *session) (err error) {
-		line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "thread") })
-		index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(r sqladapter.ProjectReport) {
-			line.Show(int64(r.Threads), int64(r.Total))
+		line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "commit") })
+		index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(done, total uint64) {
+			line.Show(int64(done), int64(total))
 		}})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, index.Close()) }()
-		hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) {
-			options := chat.SearchOptions{Roles: o.roles, Limit: limit}
-			if s.namedThread() == "" {
-				return s.addressed(ctx)(index.SearchAll(ctx, o.user, o.query, options))
-			}
-			thread, err := s.store.View().Thread(ctx, s.thread.ID())
-			if err != nil {
-				return nil, err
-			}
-			return s.addressed(ctx)(index.SearchMessages(ctx, chat.IDOfThread(thread), o.query, options))
-		})
+		q := search.Query{Text: o.query, User: o.user, Roles: o.roles, Limit: min(o.limit, maxHits)}
+		if s.namedThread() != "" {
+			q.Thread = s.thread.ID()
+		}
+		found, err := index.Search(ctx, q)
 		line.Done()
 		if err != nil {
 			return err
 		}
-		threads := make(map[string]*structure.Thread)
-		for t, err := range s.store.View().Threads(ctx, lineage.ThreadID{}) {
-			if err != nil {
+		shown := &hitsOfStore{session: s, threads: make(map[string]*structure.Thread)}
+		hits := make([]*hit, len(found))
+		for i := range found {
+			if hits[i], err = shown.hit(ctx, &found[i]); err != nil {
 				return err
 			}
-			threads[chat.IDOfThread(t)] = t
 		}
-		return s.printHits(hits, func(id string) (string, error) {
-			switch t := threads[id]; {
-			case t == nil:
-				return "", nil
-			case t.Title != "" || s.json:
-				return t.Title, nil
-			default:
-				return s.beginning(ctx, t.ID)
-			}
-		}, func(id string) string {
-			if t := threads[id]; t != nil {
-				return refs.Short(t.ID)
-			}
-			return id
-		})
+		return s.printHits(hits, func(id string) (string, error) { return shown.title(ctx, id) }, shown.short)
 	})
 }
 
-// addressed gives messages that were found their addresses in place of ids that callers
-// chose: threads that share a message have one address for it.
-func (s *session) addressed(ctx context.Context) func([]chat.SearchResult, error) ([]chat.SearchResult, error) {
-	return func(found []chat.SearchResult, err error) ([]chat.SearchResult, error) {
-		for i := range found {
-			m := &found[i].Message
-			thread, err := s.store.FindThread(ctx, m.ChatID)
-			if err != nil {
-				id, _ := structure.ParseID[lineage.ThreadID](m.ChatID)
-				if thread, err = s.store.Thread(ctx, id); err != nil {
-					continue // it was deleted since
-				}
+// hitsOfStore shows what was found in a store.
+type hitsOfStore struct {
+	*session
+	threads map[string]*structure.Thread // by the ids that are shown
+}
+
+func (s *hitsOfStore) hit(ctx context.Context, found *search.Hit) (*hit, error) {
+	h := &hit{hitRecord: hitRecord{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
+	if e := found.Entry; e != nil {
+		h.ID, h.Kind, h.createdAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Text()
+		switch e.Kind {
+		case structure.MessageUsage:
+			h.Role = e.Role
+			text, err := s.store.Text(ctx, e)
+			switch {
+			case err == nil:
+				h.Text = text
+			case !errors.Is(err, lineage.ErrErased):
+				return nil, err
 			}
-			if e, err := thread.Find(ctx, m.ID); err == nil {
-				m.ID = e.Span.String()
-			}
+		case structure.DocumentUsage:
+			h.Name = e.Document
+		default:
+			h.Name = e.Filename
 		}
-		return found, err
+	} else {
+		h.ID, h.Kind, h.createdAt = found.Summary.String(), "summary", found.SummarizedAt
 	}
+	for _, id := range found.Threads {
+		t, err := s.store.View().Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // it was deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.threads[chat.IDOfThread(t)] = t
+		h.Threads = append(h.Threads, hitThread{ID: chat.IDOfThread(t)})
+	}
+	for _, id := range found.Contexts {
+		h.Contexts = append(h.Contexts, id.String())
+	}
+	return h, nil
+}
+
+// title returns the title of a thread; for a person how it begins if it has none.
+func (s *hitsOfStore) title(ctx context.Context, id string) (string, error) {
+	switch t := s.threads[id]; {
+	case t == nil:
+		return "", nil
+	case t.Title != "" || s.json:
+		return t.Title, nil
+	default:
+		return s.beginning(ctx, t.ID)
+	}
+}
+
+// short returns what people call a thread or context.
+func (s *hitsOfStore) short(id string) string {
+	if t := s.threads[id]; t != nil {
+		return refs.Short(t.ID)
+	}
+	if context, err := structure.ParseID[lineage.ContextID](id); err == nil {
+		return refs.Short(context)
+	}
+	return id
 }
 
 // beginning returns what the list of threads shows of a thread without a title.

@@ -262,7 +262,7 @@ func (f *field) check() {
 		said[info.Title]++
 	}
 	updates := 0
-	if v, err := s.Values().Get(ctx, counted); err == nil {
+	if v, err := s.Values(lineage.Owner{Scope: lineage.StoreScope}).Get(ctx, counted); err == nil {
 		updates, err = strconv.Atoi(string(v.JSON))
 		require.NoError(t, err)
 	}

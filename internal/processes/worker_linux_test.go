@@ -25,8 +25,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
-	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/lineage/search"
 )
 
 // workVariable makes the test binary a worker: its JSON is a task.
@@ -264,7 +263,7 @@ const counted = "counted"
 func (w *worker) update(ctx context.Context) error {
 	return w.store.Update(ctx, func(tx *lineage.Tx) error {
 		n := 0
-		v, err := tx.Values().Get(ctx, counted)
+		v, err := tx.Values(lineage.Owner{Scope: lineage.StoreScope}).Get(ctx, counted)
 		switch {
 		case err == nil:
 			n, err = strconv.Atoi(string(v.JSON))
@@ -274,7 +273,7 @@ func (w *worker) update(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return tx.Values().Set(ctx, counted, []byte(strconv.Itoa(n+1)))
+		return tx.Values(lineage.Owner{Scope: lineage.StoreScope}).Set(ctx, counted, []byte(strconv.Itoa(n+1)))
 	})
 }
 
@@ -335,7 +334,7 @@ func (w *worker) search(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	_, err = x.SearchAll(ctx, "", w.Name, chat.SearchOptions{Limit: 5})
+	_, err = x.Search(ctx, search.Query{Text: w.Name, Limit: 5})
 	return err
 }
 

@@ -24,7 +24,7 @@ import (
 func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
 
 // OnSearchable is On with something to search the chats with. Package
-// sqladapter/search has one.
+// lineage/search has one.
 func OnSearchable(store *lineage.Store, by Searcher) Store {
 	return &onStore{state: latest(store), searcher: by}
 }

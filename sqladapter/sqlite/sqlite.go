@@ -6,38 +6,26 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/lineage-store/lineage/internal/sqlitefile"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
 // Memory is the path of a database that is gone when it is closed.
-const Memory = ":memory:"
+const Memory = sqlitefile.Memory
 
 // readers is how many connections read at once unless options say otherwise.
 const readers = 4
 
 // waiting is the most that SQLite waits for other processes by itself.
 const waiting = 10 * time.Second
-
-// settings of every connection, as documented but for the last.
-var settings = [...]string{
-	"journal_mode(WAL)",
-	"synchronous(NORMAL)",
-	"cache_size(-64000)",
-	"temp_store(MEMORY)",
-	"mmap_size(268435456)",
-	"foreign_keys(ON)",
-	// Not documented: the bytes of rows that are deleted leave the file with them.
-	"secure_delete(ON)",
-}
 
 // Open opens the database in a file, or in memory, and makes it, and the folders it is
 // in, if there is none. One made by others with the documented tables is taken as it is.
@@ -93,17 +81,7 @@ func connect(path string, o sqladapter.Options) (sqladapter.Pools, error) {
 	return sqladapter.Pools{Write: write, Read: read}, nil
 }
 
-// dsn names a file, whatever characters its path has.
+// dsn names a file with what a connection needs.
 func dsn(path, lock, timeout string, more ...string) string {
-	pragmas := append(append([]string{timeout}, settings[:]...), more...)
-	values := url.Values{"_pragma": pragmas, "_txlock": {lock}}
-	name := "file::memory:"
-	if path != Memory {
-		slashed := filepath.ToSlash(path)
-		if filepath.VolumeName(path) != "" {
-			slashed = "/" + strings.TrimPrefix(slashed, "/")
-		}
-		name = "file:" + (&url.URL{Path: slashed}).EscapedPath()
-	}
-	return name + "?" + values.Encode()
+	return sqlitefile.DSN(path, lock, slices.Concat([]string{timeout}, sqlitefile.Settings[:], more)...)
 }

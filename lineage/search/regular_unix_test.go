@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/lineage/search"
 )
 
 // TestNothingIsFollowed puts something else in the place of the files of an index.

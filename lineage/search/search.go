@@ -1,22 +1,26 @@
-// Package search finds messages in a store on a local directory. It keeps a
-// projection of the store's chats in a SQLite file beside the journal, brings it up
-// to date when it is asked something, and makes it anew whenever it is not there or
-// not as it should be: it can be deleted at any time.
+// Package search finds what a store on a local directory says. It keeps an index in a
+// SQLite file beside the journal, brings it up to date when it is asked something, and makes
+// it anew whenever it is not there or not as it should be: it can be deleted at any time.
+//
+// The index is by content: a text that was said many times is in it once, with the steps that
+// use it. Texts that are shown are read from the store.
 package search
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 
+	sqlitedriver "modernc.org/sqlite" // the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
-	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
 // FileName is the name of the index in a store's directory.
@@ -24,18 +28,19 @@ const FileName = "search.db"
 
 // Options qualify an index. The zero value is good for most.
 type Options struct {
-	// Progress, when not nil, is told how bringing the index up to date goes.
-	Progress func(sqladapter.ProjectReport)
+	// Progress, when not nil, is told how many commits of how many the index has, while it is
+	// brought up to date.
+	Progress func(done, total uint64)
 }
 
-// Index finds messages. It is safe for concurrent use.
+// Index finds messages, documents, assets and summaries. It is safe for concurrent use.
 type Index struct {
 	store   *lineage.Store
 	path    string
 	options Options
 
 	mu   sync.RWMutex // held for writing while db is replaced
-	db   *sqladapter.DB
+	db   *sql.DB
 	file os.FileInfo // of db
 
 	updating sync.Mutex
@@ -54,7 +59,7 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*In
 // from the store.
 func (x *Index) open(ctx context.Context) error {
 	db, err := openFile(ctx, x.path)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, vfs.ErrNotRegular) {
+	if err != nil && ctx.Err() == nil && isUseless(err) {
 		if err := x.remove(); err != nil {
 			return err
 		}
@@ -73,7 +78,7 @@ func (x *Index) open(ctx context.Context) error {
 // companions end the names of the files that SQLite keeps an index in.
 var companions = []string{"", "-wal", "-shm", "-journal"}
 
-func openFile(ctx context.Context, path string) (*sqladapter.DB, error) {
+func openFile(ctx context.Context, path string) (*sql.DB, error) {
 	// SQLite opens the files by their names, after this. Who replaces one in between can
 	// write to the store's directory, and with that to everything in it.
 	for _, suffix := range companions {
@@ -88,7 +93,11 @@ func openFile(ctx context.Context, path string) (*sqladapter.DB, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	return sqlite.Open(ctx, path, sqladapter.Options{})
+	db, err := connect(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("search index: %w", err)
+	}
+	return db, nil
 }
 
 func (x *Index) remove() error {
@@ -136,21 +145,33 @@ func (x *Index) Update(ctx context.Context) error {
 	if err := x.current(ctx); err != nil {
 		return err
 	}
-	err := x.project(ctx)
+	err := x.with(func(db *sql.DB) error { return x.follow(ctx, db) })
 	if err == nil || ctx.Err() != nil || !isUseless(err) {
 		return err
 	}
 	if err := x.renew(ctx); err != nil {
 		return err
 	}
-	return x.project(ctx)
+	return x.with(func(db *sql.DB) error { return x.follow(ctx, db) })
 }
 
+// errUseless is returned for an index of another store, history or format, and for one with
+// something in it that cannot be.
+var errUseless = errors.New("the search index is not of this store as it is")
+
 // isUseless reports whether the index has to be made anew: it has something else, or
-// is damaged. Whatever goes wrong in the store is not its fault.
+// is damaged. Whatever goes wrong in the store is not its fault, nor that others use it or the
+// disk is full.
 func isUseless(err error) bool {
-	return !errors.Is(err, lineage.ErrClosed) && !errors.Is(err, lineage.ErrExpired) && !errors.Is(err, lineage.ErrCorrupt) && !errors.Is(err, lineage.ErrReadOnly) &&
-		!errors.Is(err, sqladapter.ErrBusy)
+	if e := (*sqlitedriver.Error)(nil); errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM,
+			sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+			return false
+		}
+		return true
+	}
+	return errors.Is(err, errUseless) || errors.Is(err, lineage.ErrDiverged)
 }
 
 // renew replaces the index by an empty one.
@@ -168,60 +189,12 @@ func (x *Index) renew(ctx context.Context) error {
 	return x.open(ctx)
 }
 
-func (x *Index) project(ctx context.Context) error {
+// with calls a function with the database, which is not replaced meanwhile.
+func (x *Index) with(do func(*sql.DB) error) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.db == nil {
 		return fmt.Errorf("search index: %w", lineage.ErrClosed)
 	}
-	p := &sqladapter.Projector{Store: x.store, DB: x.db, ChatsOnly: true, Progress: x.options.Progress}
-	_, err := p.Run(ctx)
-	return err
-}
-
-// Chats returns the chats of the store, which can be searched.
-func (x *Index) Chats() chat.Store { return chat.OnSearchable(x.store, x) }
-
-// SearchMessages implements chat.Searcher, over what is in the store when it is
-// called.
-func (x *Index) SearchMessages(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
-	return x.search(ctx, func(db *sqladapter.DB) ([]chat.SearchResult, error) {
-		return db.Chats().SearchMessages(ctx, chatID, query, o)
-	})
-}
-
-// SearchAll returns the messages that match in any chat, or in any of one user's if
-// userID is not empty. Ranks are those within the chats.
-func (x *Index) SearchAll(ctx context.Context, userID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
-	return x.search(ctx, func(db *sqladapter.DB) ([]chat.SearchResult, error) {
-		return db.SearchAll(ctx, userID, query, o)
-	})
-}
-
-// search brings the index up to date and asks it. One that turns out to be damaged
-// is made anew.
-func (x *Index) search(ctx context.Context, ask func(*sqladapter.DB) ([]chat.SearchResult, error)) ([]chat.SearchResult, error) {
-	if err := x.Update(ctx); err != nil {
-		return nil, err
-	}
-	found, err := x.ask(ask)
-	if err == nil || ctx.Err() != nil || errors.Is(err, chat.ErrInvalid) || !isUseless(err) {
-		return found, err
-	}
-	if err := x.renew(ctx); err != nil { // damage that an update does not meet
-		return nil, err
-	}
-	if err := x.Update(ctx); err != nil {
-		return nil, err
-	}
-	return x.ask(ask)
-}
-
-func (x *Index) ask(ask func(*sqladapter.DB) ([]chat.SearchResult, error)) ([]chat.SearchResult, error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if x.db == nil {
-		return nil, fmt.Errorf("search index: %w", lineage.ErrClosed)
-	}
-	return ask(x.db)
+	return do(x.db)
 }

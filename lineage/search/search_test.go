@@ -3,8 +3,11 @@ package search_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
-	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/lineage/search"
 )
 
 var bg = context.Background()
@@ -52,7 +55,7 @@ func open(t testing.TB, dir string) (*lineage.Store, *search.Index) {
 }
 
 func found(t testing.TB, x *search.Index, query string) []string {
-	results, err := x.SearchAll(bg, "", query, chat.SearchOptions{})
+	results, err := x.Search(bg, search.Query{Text: query})
 	require.NoError(t, err)
 	texts := []string{}
 	for _, r := range results {
@@ -72,7 +75,7 @@ func TestFollowsTheStore(t *testing.T) {
 	_, err = c.Extend(bg, lineage.User("an aardvark"), lineage.Assistant("a badger"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"an <mark>aardvark</mark>"}, found(t, x, "aardvark"))
-	others, err := x.SearchAll(bg, "bob", "aardvark", chat.SearchOptions{})
+	others, err := x.Search(bg, search.Query{Text: "aardvark", User: "bob"})
 	require.NoError(t, err)
 	require.Empty(t, others)
 
@@ -87,7 +90,7 @@ func TestFollowsTheStore(t *testing.T) {
 	require.NoError(t, thread.Delete(bg))
 	require.Empty(t, found(t, x, "badger"))
 	require.NoError(t, x.Close())
-	_, err = x.SearchAll(bg, "", "badger", chat.SearchOptions{})
+	_, err = x.Search(bg, search.Query{Text: "badger"})
 	require.ErrorIs(t, err, lineage.ErrClosed)
 	require.NoError(t, store.Close())
 }
@@ -189,7 +192,7 @@ func TestSearchesWhileOthersWrite(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				results, err := x.SearchAll(bg, "", word, chat.SearchOptions{})
+				results, err := x.Search(bg, search.Query{Text: word})
 				if err != nil || len(results) != 1 {
 					t.Errorf("%s: %d results, %v", word, len(results), err)
 				}
@@ -274,4 +277,42 @@ func TestFileIsReplaced(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(dir, search.FileName))
 	require.NoError(t, err, "the index is under its name again")
 	require.NotContains(t, string(b), "badger")
+}
+
+// TestSize requires an index of texts of half a kilobyte to be smaller than they are, however often they are said.
+func TestSize(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	defer store.Close()
+	defer x.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	var words []string
+	for range 5_000 {
+		words = append(words, fmt.Sprintf("%x", random.Uint32N(1<<(4+random.Uint32N(20)))))
+	}
+	distinct := int64(0)
+	for range 20 {
+		thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+		require.NoError(t, err)
+		c, err := thread.Active(bg)
+		require.NoError(t, err)
+		system := lineage.System(strings.Repeat("the same in all threads ", 400))
+		items := []lineage.Item{system}
+		for range 100 {
+			text := ""
+			for len(text) < 500 {
+				text += words[int(float64(len(words))*math.Pow(random.Float64(), 3))] + " "
+			}
+			items = append(items, lineage.User(text))
+			distinct += int64(len(text))
+		}
+		_, err = c.Extend(bg, items...)
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	require.NoError(t, x.Close())
+	is, err := os.Stat(filepath.Join(dir, search.FileName))
+	require.NoError(t, err)
+	t.Logf("%d bytes for %d of text", is.Size(), distinct)
+	require.Less(t, is.Size(), distinct)
 }

@@ -1,14 +1,12 @@
-package sqladapter
+package query
 
 import (
 	"encoding/binary"
 	"slices"
 	"strings"
-
-	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// A card has what a search needs to know of a message to match and rank it, so that
+// A Card has what a search needs to know of a message to match and rank it, so that
 // the message itself is read only if it is among the hits: when it was made, its id
 // and role, how many words it has, and where each of its terms is. Numbers are
 // varints:
@@ -19,13 +17,13 @@ import (
 //	the number of words
 //	for each term, in the order of their bytes: its length, the term,
 //	  the length of its places, and these: the first, then the steps to the next
-type card struct {
-	id, role  []byte
-	createdAt int64
-	// listed says that the words are on it.
-	listed bool
-	// words is how many words the message has, and entries are its terms.
-	words   int
+type Card struct {
+	ID, Role  []byte
+	CreatedAt int64
+	// Listed says that the words are on it.
+	Listed bool
+	// Words is how many words the message has, and entries are its terms.
+	Words   int
 	entries []byte
 }
 
@@ -37,30 +35,30 @@ const (
 // largestCard is the most bytes of a card with its words.
 const largestCard = 1 << 20
 
-// readCard reads a card, as part of the bytes given. It reports false for bytes that
+// ReadCard reads a card, as part of the bytes given. It reports false for bytes that
 // are none. What is wrong in the entries shows when they are read.
-func readCard(b []byte) (c card, ok bool) {
+func ReadCard(b []byte) (c Card, ok bool) {
 	if len(b) == 0 || b[0] != cardListed && b[0] != cardBare {
 		return c, false
 	}
-	c.listed = b[0] == cardListed
+	c.Listed = b[0] == cardListed
 	at, n := binary.Varint(b[1:])
 	if n <= 0 {
 		return c, false
 	}
-	c.createdAt = at
+	c.CreatedAt = at
 	b = b[1+n:]
-	if c.id, b, ok = cutBytes(b); !ok {
+	if c.ID, b, ok = cutBytes(b); !ok {
 		return c, false
 	}
-	if c.role, b, ok = cutBytes(b); !ok {
+	if c.Role, b, ok = cutBytes(b); !ok {
 		return c, false
 	}
 	words, n := binary.Uvarint(b)
 	if n <= 0 || words > 1<<31-1 {
 		return c, false
 	}
-	c.words, c.entries = int(words), b[n:]
+	c.Words, c.entries = int(words), b[n:]
 	return c, true
 }
 
@@ -93,9 +91,9 @@ func readPlaces(places []int32, b []byte, words int) ([]int32, bool) {
 	return places, true
 }
 
-// cataloguer makes what finds messages. It keeps room from one to the next.
-type cataloguer struct {
-	known terms
+// Cataloguer makes the cards of messages. It keeps memory from one to the next.
+type Cataloguer struct {
+	known Terms
 	slots map[string]int
 	terms []termPlaces
 	// next has, for each word, the next one of its term, or 0.
@@ -110,24 +108,18 @@ type termPlaces struct {
 	first, last int32
 }
 
-func newCataloguer() *cataloguer {
-	return &cataloguer{known: make(terms), slots: make(map[string]int)}
+// NewCataloguer returns a cataloguer.
+func NewCataloguer() *Cataloguer {
+	return &Cataloguer{known: make(Terms), slots: make(map[string]int)}
 }
 
-// index returns what finds a message.
-func (c *cataloguer) index(m *chat.Message) indexed {
-	text := searchText(m.Data)
-	words := c.sort(text)
-	return indexed{text: text, terms: c.termsOf(m.ChatID), card: c.cardOf(m, words)}
-}
-
-// sort finds the terms of a text, in order, and returns how many words it has.
-func (c *cataloguer) sort(text string) int {
+// Sort finds the terms of a text, in order, and returns how many words it has.
+func (c *Cataloguer) Sort(text string) int {
 	clear(c.slots)
 	c.terms, c.next = c.terms[:0], c.next[:0]
 	words := int32(0)
-	eachWord(text, func(start, end int) {
-		term := c.known.of(text[start:end])
+	EachWord(text, func(start, end int) {
+		term := c.known.Of(text[start:end])
 		at := words
 		words++
 		c.next = append(c.next, 0)
@@ -148,34 +140,20 @@ func (c *cataloguer) sort(text string) int {
 	return int(words)
 }
 
-// termsOf returns the terms that were found, with spaces between and around them.
-func (c *cataloguer) termsOf(chatID string) string {
-	chatTerm := ChatTerm(chatID)
-	size := len(chatTerm) + 2
-	for _, t := range c.terms {
-		size += len(t.term) + 1
+// Each calls a function with each term that was found, in order.
+func (c *Cataloguer) Each(do func(term string)) {
+	for i := range c.terms {
+		do(c.terms[i].term)
 	}
-	var b strings.Builder
-	if size > mostTerms {
-		b.WriteString(" " + chatTerm + " " + ManyTerms + " ")
-		return b.String()
-	}
-	b.Grow(size)
-	b.WriteString(" " + chatTerm + " ")
-	for _, t := range c.terms {
-		b.WriteString(t.term)
-		b.WriteByte(' ')
-	}
-	return b.String()
 }
 
-// cardOf returns the card of a message whose terms were found.
-func (c *cataloguer) cardOf(m *chat.Message, words int) []byte {
+// Card returns the card of the message whose terms were found. It has so many words.
+func (c *Cataloguer) Card(id, role string, createdAt int64, words int) []byte {
 	head := func(kind byte) {
 		c.card = append(c.card[:0], kind)
-		c.card = binary.AppendVarint(c.card, m.CreatedAt)
-		c.card = append(binary.AppendUvarint(c.card, uint64(len(m.ID))), m.ID...)
-		c.card = append(binary.AppendUvarint(c.card, uint64(len(m.Name))), m.Name...)
+		c.card = binary.AppendVarint(c.card, createdAt)
+		c.card = append(binary.AppendUvarint(c.card, uint64(len(id))), id...)
+		c.card = append(binary.AppendUvarint(c.card, uint64(len(role))), role...)
 		c.card = binary.AppendUvarint(c.card, uint64(words))
 	}
 	head(cardListed)

@@ -1,4 +1,4 @@
-package sqladapter
+package query
 
 import (
 	"strings"

@@ -1,8 +1,8 @@
-package sqladapter
+// Package query is what a search looks for: a language of queries, the words of texts, whether and where a text
+// matches, how well, and the part of it that is shown. It keeps nothing: indexes are those of its callers.
+package query
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,30 +10,30 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A word is a stem and where it stands in the text.
-type word struct {
-	term       string
-	start, end int
+// A Word is a stem and where it stands in the text.
+type Word struct {
+	Term       string
+	Start, End int
 }
 
 // longestTerm is the most bytes of a term; the rest of a longer one is cut off.
 const longestTerm = 128
 
-// wordsOf returns the words of a text: runs of letters, digits and marks, lower
+// Words returns the words of a text: runs of letters, digits and marks, lower
 // case, without diacritics, as stems. A character of a script that does not part
 // its words is a word. All databases are given words from here, so that they find
 // the same.
-func wordsOf(text string) []word { return wordsBy(text, termOf) }
+func Words(text string) []Word { return wordsBy(text, termOf) }
 
-// wordsBy is wordsOf with a way to find terms.
-func wordsBy(text string, termOf func(string) string) []word {
-	var words []word
-	eachWord(text, func(start, end int) { words = append(words, word{termOf(text[start:end]), start, end}) })
+// wordsBy is Words with a way to find terms.
+func wordsBy(text string, termOf func(string) string) []Word {
+	var words []Word
+	EachWord(text, func(start, end int) { words = append(words, Word{termOf(text[start:end]), start, end}) })
 	return words
 }
 
-// eachWord calls a function with the beginning and end of each word.
-func eachWord(text string, found func(start, end int)) {
+// EachWord calls a function with the beginning and end of each word.
+func EachWord(text string, found func(start, end int)) {
 	start := -1
 	end := func(at int) {
 		if start >= 0 {
@@ -90,7 +90,7 @@ func termOf(word string) string {
 	}
 	word = stem(word)
 	if len(word) > longestTerm {
-		word = shortenedTo(word, longestTerm)
+		word = Shorten(word, longestTerm)
 	}
 	return word
 }
@@ -104,14 +104,23 @@ func folded(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// ManyTerms is the term of messages with more terms than are kept: they may have any.
-const ManyTerms = "manyterms0b6f1c"
+// Shorten returns the start of a text, without half a character at its end.
+func Shorten(text string, most int) string { return strings.ToValidUTF8(text[:most], "") }
 
-// mostTerms is the most bytes of terms that are kept of a message.
-const mostTerms = 512 << 10
+// Terms remembers the terms of words.
+type Terms map[string]string
 
-// ChatTerm is the term that all messages of a chat have.
-func ChatTerm(chatID string) string {
-	sum := sha256.Sum256([]byte(chatID))
-	return "chat" + hex.EncodeToString(sum[:12])
+// Bounds of what is remembered: words, and bytes of one.
+const mostRemembered, longestRemembered = 20_000, 32
+
+// Of returns the term of a word.
+func (t Terms) Of(word string) string {
+	if term, ok := t[word]; ok {
+		return term
+	}
+	term := termOf(word)
+	if len(t) < mostRemembered && len(word) <= longestRemembered {
+		t[strings.Clone(word)] = strings.Clone(term)
+	}
+	return term
 }

@@ -1,4 +1,4 @@
-package sqladapter
+package query
 
 import (
 	"bytes"
@@ -8,35 +8,35 @@ import (
 	"slices"
 )
 
-// A match is a message that a query found. Its id and how often it has each phrase
+// A Match is a message that a query found. Its id and how often it has each phrase
 // are in the room of the matches it is among.
-type match struct {
+type Match struct {
 	chat      int32
 	idSize    int32
 	words     int32
 	counts    int32 // the bytes of them
 	at        int
 	createdAt int64
-	rank      float64
+	Rank      float64
 }
 
-// matches are those of one search.
-type matches struct {
+// Matches are those of one search.
+type Matches struct {
 	phrases int
-	all     []match
+	all     []Match
 	// bytes are the ids and, of each phrase that is there, how many phrases after the
 	// one before, and how often.
 	bytes []byte
-	// chats are those that have matches.
-	chats   []string
+	// Chats are those that have matches.
+	Chats   []string
 	chatsAt map[string]int32
 	last    int32
 }
 
-// add adds a message in which the phrases were found.
-func (s *matches) add(chatID string, id []byte, createdAt int64, words int, found [][]hit) {
+// Add adds a message in which the phrases were found.
+func (s *Matches) Add(chatID string, id []byte, createdAt int64, words int, found [][]Hit) {
 	s.phrases = len(found)
-	m := match{chat: s.chat(chatID), idSize: int32(len(id)), words: int32(words), at: len(s.bytes), createdAt: createdAt}
+	m := Match{chat: s.chat(chatID), idSize: int32(len(id)), words: int32(words), at: len(s.bytes), createdAt: createdAt}
 	s.bytes = append(s.bytes, id...)
 	before := 0
 	for i, hits := range found {
@@ -50,8 +50,8 @@ func (s *matches) add(chatID string, id []byte, createdAt int64, words int, foun
 	s.all = append(s.all, m)
 }
 
-func (s *matches) chat(id string) int32 {
-	if len(s.chats) > 0 && s.chats[s.last] == id {
+func (s *Matches) chat(id string) int32 {
+	if len(s.Chats) > 0 && s.Chats[s.last] == id {
 		return s.last
 	}
 	at, ok := s.chatsAt[id]
@@ -59,18 +59,19 @@ func (s *matches) chat(id string) int32 {
 		if s.chatsAt == nil {
 			s.chatsAt = make(map[string]int32)
 		}
-		at = int32(len(s.chats))
-		s.chats = append(s.chats, id)
+		at = int32(len(s.Chats))
+		s.Chats = append(s.Chats, id)
 		s.chatsAt[id] = at
 	}
 	s.last = at
 	return at
 }
 
-func (s *matches) id(m *match) []byte { return s.bytes[m.at : m.at+int(m.idSize)] }
+// ID returns the id of a match.
+func (s *Matches) ID(m *Match) []byte { return s.bytes[m.at : m.at+int(m.idSize)] }
 
 // eachCount calls a function with each phrase that a match has.
-func (s *matches) eachCount(m *match, do func(phrase, count int)) {
+func (s *Matches) eachCount(m *Match, do func(phrase, count int)) {
 	at := m.at + int(m.idSize)
 	counts := s.bytes[at : at+int(m.counts)]
 	for phrase := 0; len(counts) > 0; {
@@ -82,16 +83,16 @@ func (s *matches) eachCount(m *match, do func(phrase, count int)) {
 	}
 }
 
-// drop takes the messages of these ids out.
-func (s *matches) drop(ids map[string]bool) {
-	s.all = slices.DeleteFunc(s.all, func(m match) bool { return ids[string(s.id(&m))] })
+// Drop takes the messages of these ids out.
+func (s *Matches) Drop(ids map[string]bool) {
+	s.all = slices.DeleteFunc(s.all, func(m Match) bool { return ids[string(s.ID(&m))] })
 }
 
-// rank ranks the matches of each chat by BM25, the higher the better. Nothing
+// Rank ranks the matches of each chat by BM25, the higher the better. Nothing
 // outside of a chat has an influence. sizes has how many messages the chats have.
-func (s *matches) rank(sizes map[string]int) {
-	if len(s.chats) > 1 {
-		slices.SortStableFunc(s.all, func(a, b match) int { return cmp.Compare(a.chat, b.chat) })
+func (s *Matches) Rank(sizes map[string]int) {
+	if len(s.Chats) > 1 {
+		slices.SortStableFunc(s.all, func(a, b Match) int { return cmp.Compare(a.chat, b.chat) })
 	}
 	weights := make([]float64, s.phrases)
 	for rest := s.all; len(rest) > 0; {
@@ -99,14 +100,14 @@ func (s *matches) rank(sizes map[string]int) {
 		for n < len(rest) && rest[n].chat == rest[0].chat {
 			n++
 		}
-		s.rankChat(rest[:n], sizes[s.chats[rest[0].chat]], weights)
+		s.rankChat(rest[:n], sizes[s.Chats[rest[0].chat]], weights)
 		rest = rest[n:]
 	}
 }
 
 // rankChat ranks the matches in a chat of so many messages. weights is room for a
 // number for each phrase.
-func (s *matches) rankChat(found []match, messages int, weights []float64) {
+func (s *Matches) rankChat(found []Match, messages int, weights []float64) {
 	const k1, b = 1.2, 0.75
 	clear(weights)
 	words := 0
@@ -121,26 +122,26 @@ func (s *matches) rankChat(found []match, messages int, weights []float64) {
 	}
 	for i := range found {
 		m := &found[i]
-		m.rank = 0
+		m.Rank = 0
 		s.eachCount(m, func(phrase, n int) {
 			count := float64(n)
-			m.rank += weights[phrase] * count * (k1 + 1) / (count + k1*(1-b+b*float64(m.words)/average))
+			m.Rank += weights[phrase] * count * (k1 + 1) / (count + k1*(1-b+b*float64(m.words)/average))
 		})
 	}
 }
 
 // compare orders matches: the best first, and of the same rank the one made last.
-func (s *matches) compare(a, b *match) int {
-	if a.rank != b.rank {
-		return cmp.Compare(b.rank, a.rank)
+func (s *Matches) compare(a, b *Match) int {
+	if a.Rank != b.Rank {
+		return cmp.Compare(b.Rank, a.Rank)
 	}
-	return cmp.Or(cmp.Compare(b.createdAt, a.createdAt), bytes.Compare(s.id(a), s.id(b)))
+	return cmp.Or(cmp.Compare(b.createdAt, a.createdAt), bytes.Compare(s.ID(a), s.ID(b)))
 }
 
-// best returns the first matches in their order.
-func (s *matches) best(limit int) []match {
+// Best returns the first matches in their order.
+func (s *Matches) Best(limit int) []Match {
 	limit = min(limit, len(s.all))
-	byOrder := func(a, b match) int { return s.compare(&a, &b) }
+	byOrder := func(a, b Match) int { return s.compare(&a, &b) }
 	if limit > len(s.all)/4 {
 		sorted := slices.Clone(s.all)
 		slices.SortFunc(sorted, byOrder)

@@ -1,8 +1,7 @@
-package sqladapter
+package query
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,20 +11,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/lineage-store/lineage/lineage/chat"
 )
 
 // TestCardGolden says what is on cards. Databases keep them: other bytes need
 // another kind of card.
 func TestCardGolden(t *testing.T) {
 	var b strings.Builder
-	for _, m := range []chat.Message{
-		{ID: "m1", Name: "user", CreatedAt: 1_700_000_000_000, Data: json.RawMessage(`"One card, and another card: ends of cards"`)},
-		{ID: "", Name: "", CreatedAt: -1, Data: json.RawMessage(`""`)},
-		{ID: "日本", Name: "tool", Data: json.RawMessage(`"` + strings.Repeat("Zürich 日 ", 100) + `"`)},
+	c := NewCataloguer()
+	for _, m := range []struct {
+		id, role, text string
+		createdAt      int64
+	}{
+		{"m1", "user", "One card, and another card: ends of cards", 1_700_000_000_000},
+		{"", "", "", -1},
+		{"日本", "tool", strings.Repeat("Zürich 日 ", 100), 0},
 	} {
-		fmt.Fprintf(&b, "%q %s\n", m.ID, hex.EncodeToString(newCataloguer().index(&m).card))
+		fmt.Fprintf(&b, "%q %s\n", m.id, hex.EncodeToString(c.Card(m.id, m.role, m.createdAt, c.Sort(m.text))))
 	}
 	path := filepath.Join("testdata", "card.golden")
 	if os.Getenv("LINEAGE_UPDATE_GOLDEN") != "" {
@@ -42,10 +43,10 @@ func TestLargeCard(t *testing.T) {
 	for words, listed := range map[int]bool{largestCard - 100: true, largestCard + 100: false} {
 		b := cardOf(strings.Repeat("x ", words))
 		require.LessOrEqual(t, len(b), largestCard+200)
-		c, ok := readCard(b)
+		c, ok := ReadCard(b)
 		require.True(t, ok)
-		require.Equal(t, listed, c.listed)
-		require.Equal(t, words, c.words)
+		require.Equal(t, listed, c.Listed)
+		require.Equal(t, words, c.Words)
 		require.Equal(t, listed, len(c.entries) > 0)
 	}
 }
@@ -57,21 +58,21 @@ func FuzzCard(f *testing.F) {
 	f.Add([]byte{cardBare, 0, 0, 0, 5})
 	f.Add([]byte{cardListed, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 'c', 2, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, ok := readCard(b)
+		c, ok := ReadCard(b)
 		if !ok {
 			return
 		}
-		q, ok := parseQuery(`card OR a* OR "a card" OR ^and OR NEAR(a card)`)
+		q, ok := parse(`card OR a* OR "a card" OR ^and OR NEAR(a card)`)
 		require.True(t, ok)
-		m := newMatcher(&q)
-		if _, ok := m.matchCard(&c); !ok {
+		m := NewMatcher(&q)
+		if _, ok := m.MatchCard(&c); !ok {
 			return
 		}
 		for i, places := range m.places {
 			require.True(t, slices.IsSorted(places))
 			for _, at := range places {
 				require.GreaterOrEqual(t, at, int32(0))
-				require.Less(t, int(at), c.words)
+				require.Less(t, int(at), c.Words)
 			}
 			require.LessOrEqual(t, len(places), len(b), i)
 		}
@@ -100,19 +101,19 @@ func TestCardsMatch(t *testing.T) {
 				query = "(" + query + ") " + phrase.Draw(r, "phrase")
 			}
 		}
-		q, ok := parseQuery(query)
+		q, ok := parse(query)
 		require.True(r, ok)
-		m := newMatcher(&q)
+		m := NewMatcher(&q)
 		for range 5 {
 			text := strings.Join(rapid.SliceOfN(word, 0, 12).Draw(r, "text"), " ")
-			words := wordsOf(text)
-			want := m.matchWords(words)
+			words := Words(text)
+			want := m.MatchWords(words)
 			found := hitsOf(m)
 			checkHits(r, &q, words, found)
-			c, ok := readCard(cardOf(text))
+			c, ok := ReadCard(cardOf(text))
 			require.True(r, ok)
-			require.Len(r, words, c.words)
-			got, ok := m.matchCard(&c)
+			require.Len(r, words, c.Words)
+			got, ok := m.MatchCard(&c)
 			require.True(r, ok)
 			require.Equal(r, want, got, "%s in %q", query, text)
 			require.Equal(r, found, hitsOf(m), "%s in %q", query, text)
@@ -122,39 +123,39 @@ func TestCardsMatch(t *testing.T) {
 
 // checkHits compares the hits of a query that is one phrase with a look at every
 // place.
-func checkHits(t require.TestingT, q *query, words []word, found [][]hit) {
+func checkHits(t require.TestingT, q *Query, words []Word, found [][]Hit) {
 	if q.op != opPhrase {
 		return
 	}
-	want := []hit{}
+	want := []Hit{}
 	for at := range words {
 		is := at+len(q.terms) <= len(words) && (!q.initial || at == 0)
 		for i := 0; is && i < len(q.terms); i++ {
-			term := words[at+i].term
+			term := words[at+i].Term
 			is = term == q.terms[i] || q.prefix && i == len(q.terms)-1 && strings.HasPrefix(term, q.terms[i])
 		}
 		if is {
-			want = append(want, hit{at, len(q.terms)})
+			want = append(want, Hit{at, len(q.terms)})
 		}
 	}
-	require.Equal(t, [][]hit{want}, found)
+	require.Equal(t, [][]Hit{want}, found)
 }
 
 // TestBest compares the first so many matches with all of them in order.
 func TestBest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		var s matches
+		var s Matches
 		for i := range rapid.IntRange(0, 60).Draw(r, "matches") {
-			s.add(fmt.Sprint("c", rapid.IntRange(0, 3).Draw(r, "chat")), fmt.Appendf(nil, "m%02d", i), int64(rapid.IntRange(0, 2).Draw(r, "time")),
-				rapid.IntRange(1, 3).Draw(r, "words"), [][]hit{nil, make([]hit, rapid.IntRange(0, 2).Draw(r, "first")), {{}}})
+			s.Add(fmt.Sprint("c", rapid.IntRange(0, 3).Draw(r, "chat")), fmt.Appendf(nil, "m%02d", i), int64(rapid.IntRange(0, 2).Draw(r, "time")),
+				rapid.IntRange(1, 3).Draw(r, "words"), [][]Hit{nil, make([]Hit, rapid.IntRange(0, 2).Draw(r, "first")), {{}}})
 		}
-		s.rank(map[string]int{"c0": 100, "c1": 100, "c2": 100, "c3": 7})
-		sorted := s.best(len(s.all))
-		require.True(r, slices.IsSortedFunc(sorted, func(a, b match) int { return s.compare(&a, &b) }))
+		s.Rank(map[string]int{"c0": 100, "c1": 100, "c2": 100, "c3": 7})
+		sorted := s.Best(len(s.all))
+		require.True(r, slices.IsSortedFunc(sorted, func(a, b Match) int { return s.compare(&a, &b) }))
 		for _, m := range sorted {
-			require.Positive(r, m.rank)
+			require.Positive(r, m.Rank)
 		}
 		limit := rapid.IntRange(0, 70).Draw(r, "limit")
-		require.Equal(r, sorted[:min(limit, len(sorted))], s.best(limit))
+		require.Equal(r, sorted[:min(limit, len(sorted))], s.Best(limit))
 	})
 }

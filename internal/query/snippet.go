@@ -1,4 +1,4 @@
-package sqladapter
+package query
 
 import (
 	"sort"
@@ -8,9 +8,9 @@ import (
 // snippetWords is how many words a snippet has.
 const snippetWords = 32
 
-// snippetOf returns the part of a text with the most of what was found, which stands
+// Snippet returns the part of a text with the most of what was found, which stands
 // between <mark> and </mark>.
-func snippetOf(text string, words []word, found [][]hit) string {
+func Snippet(text string, words []Word, found [][]Hit) string {
 	marked := make([]bool, len(words))
 	joined := make([]bool, len(words)) // with the word before, by one phrase
 	var starts []int
@@ -32,23 +32,23 @@ func snippetOf(text string, words []word, found [][]hit) string {
 	at := 0
 	if from > 0 {
 		b.WriteString("...")
-		at = words[from].start
+		at = words[from].Start
 	}
 	for i := from; i < to; i++ {
 		w := words[i]
 		begins := marked[i] && (i == from || !joined[i])
 		ends := marked[i] && (i+1 == to || !joined[i+1])
 		if begins {
-			b.WriteString(text[at:w.start] + "<mark>")
-			at = w.start
+			b.WriteString(text[at:w.Start] + "<mark>")
+			at = w.Start
 		}
 		if ends {
-			b.WriteString(text[at:w.end] + "</mark>")
-			at = w.end
+			b.WriteString(text[at:w.End] + "</mark>")
+			at = w.End
 		}
 	}
 	if to < len(words) {
-		b.WriteString(text[at:words[to-1].end] + "...")
+		b.WriteString(text[at:words[to-1].End] + "...")
 	} else {
 		b.WriteString(text[at:])
 	}

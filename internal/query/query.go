@@ -1,16 +1,17 @@
-package sqladapter
+package query
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
 
-// A query is what a search looks for. Its language is that of SQLite's FTS5, and
-// what is not valid in it is searched for its words: see parseQuery.
-type query struct {
+// A Query is what a search looks for. Its language is that of SQLite's FTS5, and
+// what is not valid in it is searched for its words: see Parse.
+type Query struct {
 	op    queryOp
-	parts []query
+	parts []Query
 	// A phrase has words, the last of which may be the start of one; near is how far
 	// the phrases of a NEAR group may be apart.
 	terms   []string
@@ -41,9 +42,12 @@ const (
 	mostAlternatives = 256
 )
 
+// ErrTooMany is returned for a query with too many alternatives.
+var ErrTooMany = errors.New("phrases joined by OR and NOT")
+
 var errSyntax = errors.New("not a query")
 
-// parseQuery reads a query:
+// Parse reads a query:
 //
 //	word            the word, whatever its ending
 //	"two words"     one after another
@@ -58,10 +62,21 @@ var errSyntax = errors.New("not a query")
 //	( )             first
 //
 // Text that is none is a search for all its words, what is written without spaces
-// being one phrase. It reports false when there is nothing to look for.
-func parseQuery(text string) (query, bool) {
+// being one phrase. It returns nil when there is nothing to look for, and ErrTooMany.
+func Parse(text string) (*Query, error) {
+	q, ok := parse(text)
+	if !ok {
+		return nil, nil
+	}
+	if n := q.alternatives(); n > mostAlternatives {
+		return nil, fmt.Errorf("query with %d %w, at most %d", n, ErrTooMany, mostAlternatives)
+	}
+	return &q, nil
+}
+
+func parse(text string) (Query, bool) {
 	if len(text) > longestQuery {
-		text = shortenedTo(text, longestQuery)
+		text = Shorten(text, longestQuery)
 	}
 	p := queryParser{rest: text}
 	p.next()
@@ -73,8 +88,8 @@ func parseQuery(text string) (query, bool) {
 }
 
 // plainQuery is the query for the words of a text.
-func plainQuery(text string) query {
-	q := query{op: opAnd}
+func plainQuery(text string) Query {
+	q := Query{op: opAnd}
 	for field := range strings.FieldsSeq(text) {
 		switch field {
 		case "AND", "OR", "NOT":
@@ -90,32 +105,32 @@ func plainQuery(text string) query {
 	return q
 }
 
-func phraseOf(text string) query {
-	var q query
-	for _, w := range wordsOf(text) {
-		if w.term != "" {
-			q.terms = append(q.terms, w.term)
+func phraseOf(text string) Query {
+	var q Query
+	for _, w := range Words(text) {
+		if w.Term != "" {
+			q.terms = append(q.terms, w.Term)
 		}
 	}
 	return q
 }
 
 // simplified leaves out what has no words. It reports false if nothing is left.
-func (q query) simplified() (query, bool) {
+func (q Query) simplified() (Query, bool) {
 	if q.op == opPhrase {
 		return q, len(q.terms) > 0
 	}
-	var parts []query
+	var parts []Query
 	for i, part := range q.parts {
 		part, ok := part.simplified()
 		if ok {
 			parts = append(parts, part)
 		} else if q.op == opNot && i == 0 {
-			return query{}, false
+			return Query{}, false
 		}
 	}
 	if len(parts) == 0 {
-		return query{}, false
+		return Query{}, false
 	}
 	if len(parts) == 1 {
 		return parts[0], true
@@ -198,20 +213,20 @@ func (p *queryParser) is(mark string) bool { return p.kind == tokenMark && p.tex
 func (p *queryParser) isOperator(name string) bool { return p.kind == tokenWord && p.text == name }
 
 // or, and, not and both read operators, from the one that binds least.
-func (p *queryParser) or(depth int) (query, error) {
+func (p *queryParser) or(depth int) (Query, error) {
 	return p.joined(depth, opOr, "OR", p.and)
 }
 
-func (p *queryParser) and(depth int) (query, error) {
+func (p *queryParser) and(depth int) (Query, error) {
 	return p.joined(depth, opAnd, "AND", p.not)
 }
 
-func (p *queryParser) joined(depth int, op queryOp, name string, operand func(int) (query, error)) (query, error) {
+func (p *queryParser) joined(depth int, op queryOp, name string, operand func(int) (Query, error)) (Query, error) {
 	first, err := operand(depth)
 	if err != nil || !p.isOperator(name) {
 		return first, err
 	}
-	q := query{op: op, parts: []query{first}}
+	q := Query{op: op, parts: []Query{first}}
 	for p.isOperator(name) {
 		p.next()
 		part, err := operand(depth)
@@ -223,12 +238,12 @@ func (p *queryParser) joined(depth int, op queryOp, name string, operand func(in
 	return q, nil
 }
 
-func (p *queryParser) not(depth int) (query, error) {
+func (p *queryParser) not(depth int) (Query, error) {
 	q, err := p.both(depth)
 	if err != nil || !p.isOperator("NOT") {
 		return q, err
 	}
-	q = query{op: opNot, parts: []query{q}}
+	q = Query{op: opNot, parts: []Query{q}}
 	for p.isOperator("NOT") {
 		p.next()
 		without, err := p.both(depth)
@@ -241,8 +256,8 @@ func (p *queryParser) not(depth int) (query, error) {
 }
 
 // both reads phrases that follow one another without an operator.
-func (p *queryParser) both(depth int) (query, error) {
-	q := query{op: opAnd}
+func (p *queryParser) both(depth int) (Query, error) {
+	q := Query{op: opAnd}
 	for {
 		part, err := p.operand(depth)
 		if err != nil {
@@ -260,9 +275,9 @@ func (p *queryParser) both(depth int) (query, error) {
 	}
 }
 
-func (p *queryParser) operand(depth int) (query, error) {
+func (p *queryParser) operand(depth int) (Query, error) {
 	if depth > deepestQuery {
-		return query{}, errSyntax
+		return Query{}, errSyntax
 	}
 	switch {
 	case p.is("("):
@@ -280,8 +295,8 @@ func (p *queryParser) operand(depth int) (query, error) {
 }
 
 // phrase reads words and strings with + between them, and what may be around them.
-func (p *queryParser) phrase() (query, error) {
-	var q query
+func (p *queryParser) phrase() (Query, error) {
+	var q Query
 	if p.isOperator("content") && strings.HasPrefix(strings.TrimLeft(p.rest, " "), ":") {
 		p.next() // the only column with text
 		p.next()
@@ -308,10 +323,10 @@ func (p *queryParser) phrase() (query, error) {
 	return q, nil
 }
 
-func (p *queryParser) nearGroup() (query, error) {
+func (p *queryParser) nearGroup() (Query, error) {
 	p.next()
 	p.next()
-	q := query{op: opNear, near: defaultNear}
+	q := Query{op: opNear, near: defaultNear}
 	for !p.is(",") && !p.is(")") {
 		part, err := p.phrase()
 		if err != nil {
@@ -339,7 +354,7 @@ func (p *queryParser) nearGroup() (query, error) {
 }
 
 // alternatives returns how many phrases are joined by OR or NOT.
-func (q query) alternatives() (n int) {
+func (q Query) alternatives() (n int) {
 	for _, part := range q.parts {
 		if q.op == opOr || q.op == opNot {
 			n += part.phrases()
@@ -351,7 +366,7 @@ func (q query) alternatives() (n int) {
 }
 
 // phrases returns how many phrases the query has.
-func (q query) phrases() (n int) {
+func (q Query) phrases() (n int) {
 	if q.op == opPhrase {
 		return 1
 	}
@@ -376,13 +391,13 @@ func (c Condition) IsAny() bool { return c.Term == "" && len(c.Parts) == 0 }
 // mostConditions is the most terms of a condition. A query may have more.
 const mostConditions = 40
 
-// condition returns the query's condition.
-func (q query) condition() Condition {
+// Condition returns the query's condition.
+func (q Query) Condition() Condition {
 	left := mostConditions
 	return q.conditions(&left)
 }
 
-func (q query) conditions(left *int) Condition {
+func (q Query) conditions(left *int) Condition {
 	switch q.op {
 	case opNot:
 		return q.parts[0].conditions(left)

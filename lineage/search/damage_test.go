@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter/search"
+	"github.com/lineage-store/lineage/lineage/search"
 )
 
 const (
@@ -155,10 +155,10 @@ func read(t *testing.T, dir string, readOnly, searching bool) reading {
 		x, err := search.Open(bg, store, dir, search.Options{})
 		add("open search", nil, err)
 		if err == nil {
-			results, err := x.SearchAll(bg, "", "walrus", chat.SearchOptions{Limit: 1000})
+			results, err := x.Search(bg, search.Query{Text: "walrus", Limit: 1000})
 			add("searched", len(results), err)
 			for _, found := range results {
-				add("found "+found.Message.ID, found.Snippet, nil)
+				add("found "+found.Entry.SourceID, found.Snippet, nil)
 			}
 			require.NoError(t, x.Close())
 		}

@@ -1,0 +1,118 @@
+package form
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A search finds a message by its pieces: by texts as they are, and by the strings and numbers of
+// values. Not searched are files and their addresses, keys, and long strings without white space,
+// which are data of programs.
+
+// Searched returns what a search finds a message by, a line or more for each piece. Pieces that are
+// equal count once.
+func Searched(message []byte, role string) string {
+	said, ok := Split(message, role)
+	if !ok {
+		return Plain.Text(message)
+	}
+	inOrder(said.Pieces, FirstAt(said.Form))
+	var texts []string
+	known := make(map[string]bool, len(said.Pieces))
+	for i := range said.Pieces {
+		p := &said.Pieces[i]
+		if text := ReadingOf(p.Kind, p.JSON).Text(p.Body); text != "" && !known[text] {
+			known[text] = true
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// A Reading is how a search reads a piece.
+type Reading byte
+
+// Readings. Their numbers are kept by search indexes.
+const (
+	Unread Reading = iota // a file
+	Plain                 // the text
+	Values                // the strings and numbers of a value
+	Call                  // the input of a tool: a value in a text, or a text
+	Data                  // a text that a program may have made
+)
+
+// ReadingOf returns how pieces of a kind are read, whose bodies are values of JSON or texts.
+func ReadingOf(kind structure.Piece, json bool) Reading {
+	switch {
+	case kind == structure.FilePiece:
+		return Unread
+	case json:
+		return Values
+	case kind == structure.InputPiece:
+		return Call
+	case kind == structure.DataPiece:
+		return Data
+	}
+	return Plain
+}
+
+// Text returns what is searched of a body.
+func (r Reading) Text(body []byte) string {
+	switch {
+	case r == Unread:
+		return ""
+	case r == Values, r == Call && isContainer(body) && rawjson.Check(body) == nil:
+		return values(body)
+	case r == Data && isLong(body):
+		return ""
+	}
+	return strings.ToValidUTF8(string(body), "\ufffd")
+}
+
+func isContainer(body []byte) bool {
+	at := rawjson.SkipSpace(body, 0)
+	return at < len(body) && (body[at] == '{' || body[at] == '[')
+}
+
+// isLong reports whether a text is too long for one without white space that somebody wrote.
+func isLong(text []byte) bool { return len(text) > mostID && isToken(text) }
+
+// values returns the strings and numbers of a value, in their order. It reads bytes that are no
+// JSON as far as they have any.
+func values(raw []byte) string {
+	var b strings.Builder
+	add := func(text []byte) {
+		if len(text) == 0 || isLong(text) {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.Write(text)
+	}
+	for i := 0; i < len(raw); {
+		switch c := raw[i]; {
+		case c == '"':
+			end := rawjson.StringEnd(raw, i)
+			next := rawjson.SkipSpace(raw, end)
+			if next >= len(raw) || raw[next] != ':' { // no key
+				text, _ := rawjson.Unquote(raw[i:end])
+				add(bytes.ToValidUTF8(text, []byte("\ufffd")))
+			}
+			i = end
+		case c == '-' || '0' <= c && c <= '9':
+			end := i + 1
+			for end < len(raw) && strings.IndexByte("0123456789+-.eE", raw[end]) >= 0 {
+				end++
+			}
+			add(raw[i:end])
+			i = end
+		default:
+			i++
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,262 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Query says what is searched for, and where.
+type Query struct {
+	// Text is in the language that chat.Store.SearchMessages has.
+	Text string
+	// Thread, when not zero, is the only thread that is searched, and User, when not empty, the
+	// user whose threads are. Without either everything is searched, contexts outside threads too.
+	Thread lineage.ThreadID
+	User   string
+	// Roles, when not empty, are those of the messages wanted. No other things are found then.
+	Roles []string
+	// Limit is the most hits wanted. Default chat.DefaultSearchLimit.
+	Limit int
+
+	// steps finds steps, whatever is in them, and no summaries.
+	steps bool
+}
+
+// Search brings the index up to date and returns what matches, the best first. Ranks are about what
+// is searched: nothing else has a part in them. An index that turns out to be damaged is made anew.
+func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
+	if q.Limit < 0 {
+		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
+	}
+	q.Limit = cmp.Or(q.Limit, chat.DefaultSearchLimit)
+	parsed, err := query.Parse(q.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, lineage.ErrInvalid)
+	}
+	if parsed == nil {
+		return nil, nil
+	}
+	f := &finding{store: x.store, Query: q, matcher: query.NewMatcher(parsed)}
+	if err := x.Update(ctx); err != nil {
+		return nil, err
+	}
+	hits, err := x.find(ctx, f)
+	if err == nil || ctx.Err() != nil || !isUseless(err) {
+		return hits, err
+	}
+	if err := x.renew(ctx); err != nil { // damage that an update does not meet
+		return nil, err
+	}
+	if err := x.Update(ctx); err != nil {
+		return nil, err
+	}
+	return x.find(ctx, f)
+}
+
+// find answers a search from one state of the index.
+func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
+	err = x.with(func(db *sql.DB) error {
+		if f.conn, err = db.Conn(ctx); err != nil {
+			return err
+		}
+		defer f.conn.Close()
+		if _, err := f.conn.ExecContext(ctx, `BEGIN`); err != nil {
+			return err
+		}
+		defer f.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+		if err := f.enter(ctx); err != nil {
+			return err
+		}
+		if err := f.collect(ctx); err != nil {
+			return err
+		}
+		hits, err = f.hits(ctx)
+		return err
+	})
+	return hits, err
+}
+
+// finding is a search under way.
+type finding struct {
+	Query
+	store   *lineage.Store
+	matcher *query.Matcher
+	conn    *sql.Conn
+
+	found map[place]*candidate
+	order []place // of the matches
+}
+
+// place is where a thing is that can be found.
+type place struct {
+	run, seq int64
+	head     int
+}
+
+// candidate is a thing that has words of the query.
+type candidate struct {
+	role, words int64
+	texts       []int64
+	places      []leafAt
+}
+
+type leafAt struct{ leaf, at int32 }
+
+// scoped reports whether only a part of the store is searched.
+func (f *finding) scoped() bool { return !f.Thread.IsZero() || f.User != "" }
+
+// enter finds how far the threads that are searched see each run.
+func (f *finding) enter(ctx context.Context) error {
+	if !f.scoped() {
+		return nil
+	}
+	if _, err := f.conn.ExecContext(ctx, `CREATE TEMP TABLE IF NOT EXISTS scope (run INTEGER PRIMARY KEY, upto INTEGER NOT NULL)`); err != nil {
+		return err
+	}
+	of, arg := `h.user = ?1`, any(f.User)
+	if !f.Thread.IsZero() {
+		of, arg = `h.id = ?1`, f.Thread[:]
+	}
+	_, err := f.conn.ExecContext(ctx, `DELETE FROM temp.scope`)
+	if err == nil {
+		_, err = f.conn.ExecContext(ctx, `INSERT INTO temp.scope
+			WITH RECURSIVE seen (run, upto) AS (
+				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+of+`
+				UNION SELECT r.number, ?2 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+of+` AND h.keeps
+				UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
+			SELECT run, MAX(upto) FROM seen GROUP BY run`, arg, int64(forever))
+	}
+	return err
+}
+
+// collect finds where the words of the query are.
+func (f *finding) collect(ctx context.Context) error {
+	f.found = make(map[place]*candidate)
+	scope := `CROSS JOIN runs s ON s.number = u.run AND u.seq <= s.reached`
+	if f.scoped() {
+		scope = `CROSS JOIN temp.scope s ON s.run = u.run AND u.seq <= s.upto`
+	}
+	roles, wanted := "", []any(nil)
+	if len(f.Roles) > 0 {
+		roles = ` AND u.role IN (SELECT number FROM roles WHERE kind = ? AND name IN (?` + strings.Repeat(", ?", len(f.Roles)-1) + `))`
+		wanted = append(wanted, int(structure.MessageUsage))
+		for _, r := range f.Roles {
+			wanted = append(wanted, r)
+		}
+	} else if f.steps {
+		roles, wanted = ` AND u.role NOT IN (SELECT number FROM roles WHERE kind = ?)`, []any{int(summary)}
+	}
+	for i, leaf := range f.matcher.Leaves() {
+		term, args := `v.term = ?`, []any{leaf.Term}
+		if leaf.Prefix {
+			term, args = `v.term >= ? AND v.term < ?`, []any{leaf.Term, leaf.Term + "\U0010ffff"}
+		}
+		statement := `SELECT u.run, u.seq, u.head, u.role, u.words, u.text, v.offset
+			FROM places v CROSS JOIN usages u ON u.text = v.doc ` + scope + ` WHERE ` + term + roles
+		err := each(ctx, f.conn, func(scan func(...any) error) error {
+			var p place
+			var role, words, text, at int64
+			if err := scan(&p.run, &p.seq, &p.head, &role, &words, &text, &at); err != nil {
+				return fmt.Errorf("%w: %w", errUseless, err)
+			}
+			if at < 0 || at >= mostWords {
+				return fmt.Errorf("word %d of a text: %w", at, errUseless)
+			}
+			f.add(p, role, words, text, int32(i), int32(at))
+			return nil
+		}, statement, append(args, wanted...)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add notes where a word is.
+func (f *finding) add(p place, role, words, text int64, leaf, at int32) {
+	if f.steps {
+		p.head = 0
+	}
+	c := f.found[p]
+	if c == nil {
+		c = &candidate{role: role}
+		f.found[p] = c
+	}
+	n := len(c.texts) - 1
+	for n >= 0 && c.texts[n] != text {
+		n--
+	}
+	if n < 0 {
+		if n = len(c.texts); n == query.MostPieces {
+			return
+		}
+		c.texts = append(c.texts, text)
+		c.words += words
+	}
+	c.places = append(c.places, leafAt{leaf, int32(n)*query.PieceWords + at})
+}
+
+// hits returns the best of what matches, as it is in the store.
+func (f *finding) hits(ctx context.Context) ([]Hit, error) {
+	var matches query.Matches
+	f.order = nil
+	for p, c := range f.found {
+		matched := f.matcher.MatchPlaces(func(place func(leaf int, at int32)) {
+			for _, l := range c.places {
+				place(int(l.leaf), l.at)
+			}
+		})
+		if matched {
+			id := binary.BigEndian.AppendUint64(nil, uint64(len(f.order)))
+			f.order = append(f.order, p)
+			matches.Add("", id, p.run<<32+p.seq, int(c.words), f.matcher.Found)
+		}
+	}
+	if len(f.order) == 0 {
+		return nil, nil
+	}
+	size, err := f.size(ctx)
+	if err != nil {
+		return nil, err
+	}
+	matches.Rank(map[string]int{"": size})
+	var hits []Hit
+	for done, ask := 0, f.Limit; len(hits) < f.Limit && done < len(f.order); ask *= 2 {
+		best := matches.Best(ask)
+		for _, m := range best[done:] {
+			h, err := f.show(ctx, f.order[binary.BigEndian.Uint64(matches.ID(&m))])
+			if errors.Is(err, errStale) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			h.Rank = m.Rank
+			if hits = append(hits, h); len(hits) == f.Limit {
+				break
+			}
+		}
+		done = len(best)
+	}
+	return hits, nil
+}
+
+// size returns how many steps are searched.
+func (f *finding) size(ctx context.Context) (n int, err error) {
+	statement := `SELECT spans FROM meta`
+	if f.scoped() {
+		statement = `SELECT IFNULL(SUM(MIN(s.upto, r.last)), 0) FROM temp.scope s JOIN runs r ON r.number = s.run`
+	}
+	err = f.conn.QueryRowContext(ctx, statement).Scan(&n)
+	return n, err
+}

@@ -1,0 +1,331 @@
+package search
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Bounds of a transaction, from which on the next one begins.
+const (
+	batchBytes   = 8 << 20
+	batchRecords = 20_000
+)
+
+// errOvertaken is returned when another process brought the index up to date meanwhile.
+var errOvertaken = errors.New("another process was faster")
+
+// follow brings the index to the present state of the store.
+func (x *Index) follow(ctx context.Context, db *sql.DB) error {
+	for {
+		err := x.pass(ctx, db)
+		if !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired) {
+			return err
+		}
+	}
+}
+
+// pass reads the commits behind the last one that the index has, in transactions, and at the end
+// the state of what they changed.
+func (x *Index) pass(ctx context.Context, db *sql.DB) error {
+	snapshot, err := x.store.View().Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close()
+	head, err := snapshot.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if at, _, _, err := x.mark(ctx, db); err != nil || at == head {
+		if err == nil {
+			err = x.isOf(ctx, at) // the head of another history may have its number
+		}
+		return err
+	}
+	f := &follower{snapshot: snapshot, words: make(query.Terms)}
+	defer func() { f.rollback() }()
+	if err := f.begin(ctx, x, db, nil); err != nil {
+		return err
+	}
+	first := f.at.Number
+	for c, err := range x.store.View().Feed(ctx, f.at) {
+		if err != nil {
+			return err
+		}
+		if c.Number > head.Number {
+			break
+		}
+		if f.bytes > batchBytes || f.records > batchRecords {
+			if err := f.commit(ctx); err != nil {
+				return err
+			}
+			if x.options.Progress != nil {
+				x.options.Progress(f.at.Number-first, head.Number-first)
+			}
+			at := f.at
+			if err := f.begin(ctx, x, db, &at); err != nil {
+				return err
+			}
+		}
+		if err := f.add(ctx, c); err != nil {
+			return fmt.Errorf("commit %d: %w", c.Number, err)
+		}
+		f.at = lineage.Cursor{Number: c.Number, ID: c.ID}
+	}
+	f.at = head
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	return f.commit(ctx)
+}
+
+// isOf reports a cursor that is not of the store's history.
+func (x *Index) isOf(ctx context.Context, at lineage.Cursor) error {
+	for _, err := range x.store.View().Feed(ctx, at) {
+		return err
+	}
+	return nil
+}
+
+// mark returns the last commit that the index has, and how many steps and texts it has. It is an
+// error if the index is of another store.
+func (x *Index) mark(ctx context.Context, q querier) (at lineage.Cursor, spans, texts int64, err error) {
+	var of []byte
+	var number, id int64
+	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans, texts FROM meta`).Scan(&of, &number, &id, &spans, &texts)
+	if errors.Is(err, sql.ErrNoRows) {
+		return lineage.Cursor{}, 0, 0, nil
+	}
+	if is := x.store.ID(); err == nil && string(of) != string(is[:]) {
+		err = fmt.Errorf("of store %x: %w", of, errUseless)
+	}
+	return lineage.Cursor{Number: uint64(number), ID: uint64(id)}, spans, texts, err
+}
+
+// follower brings commits into the index.
+type follower struct {
+	snapshot backend.Snapshot
+	words    query.Terms
+	tx       *sql.Tx
+	prepared map[string]*sql.Stmt
+	store    structure.StoreID
+
+	at       lineage.Cursor
+	spans    int64
+	bytes    int
+	records  int
+	text     int64 // how many texts there are, which is the number of the last; the last of a run, and of a thread
+	run      int64
+	thread   int64
+	erased   bool // there are texts that were erased
+	changed  map[string]bool
+	runs     map[structure.RunID]int64
+	roles    map[role]int64
+	contents map[textID]known
+}
+
+// begin begins a transaction. at is where the one before ended.
+func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at *lineage.Cursor) (err error) {
+	if f.tx, err = db.BeginTx(ctx, nil); err != nil {
+		return err
+	}
+	f.prepared, f.bytes, f.records, f.store = make(map[string]*sql.Stmt), 0, 0, x.store.ID()
+	f.changed, f.runs, f.roles, f.contents = make(map[string]bool), make(map[structure.RunID]int64), make(map[role]int64), make(map[textID]known)
+	if f.at, f.spans, f.text, err = x.mark(ctx, f.tx); err != nil {
+		return err
+	}
+	if at != nil && f.at != *at {
+		return errOvertaken
+	}
+	return f.tx.QueryRowContext(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs),
+		(SELECT IFNULL(MAX(number), 0) FROM threads), EXISTS (SELECT 1 FROM erased)`).Scan(&f.run, &f.thread, &f.erased)
+}
+
+// commit ends a transaction.
+func (f *follower) commit(ctx context.Context) error {
+	for subject := range f.changed {
+		if err := f.exec(ctx, `INSERT OR IGNORE INTO changed VALUES (?)`, []byte(subject)); err != nil {
+			return err
+		}
+	}
+	err := f.exec(ctx, `INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?)`, f.store[:], int64(f.at.Number), int64(f.at.ID), f.spans, f.text)
+	if err != nil {
+		return err
+	}
+	tx := f.tx
+	f.tx = nil
+	return tx.Commit()
+}
+
+func (f *follower) rollback() {
+	if f.tx != nil {
+		_ = f.tx.Rollback()
+	}
+}
+
+// prepare prepares a statement once in a transaction.
+func (f *follower) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
+	if s := f.prepared[statement]; s != nil {
+		return s, nil
+	}
+	s, err := f.tx.PrepareContext(ctx, statement)
+	if err == nil {
+		f.prepared[statement] = s
+	}
+	return s, err
+}
+
+func (f *follower) exec(ctx context.Context, statement string, args ...any) error {
+	s, err := f.prepare(ctx, statement)
+	if err == nil {
+		_, err = s.ExecContext(ctx, args...)
+	}
+	return err
+}
+
+// get reads one row, and reports whether there is one.
+func (f *follower) get(ctx context.Context, statement string, args []any, into ...any) (bool, error) {
+	s, err := f.prepare(ctx, statement)
+	if err == nil {
+		err = s.QueryRowContext(ctx, args...).Scan(into...)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Subjects that changed, with their ids.
+const (
+	changedThread     = 't'
+	changedContext    = 'c'
+	changedCheckpoint = 'k'
+	changedSummaries  = 's'
+	changedContent    = 'x'
+)
+
+func (f *follower) note(kind byte, parts ...[]byte) {
+	subject := string(kind)
+	for _, p := range parts {
+		subject += string(p)
+	}
+	f.changed[subject] = true
+}
+
+// add adds a commit.
+func (f *follower) add(ctx context.Context, c *structure.Commit) error {
+	blocks := make(map[[32]byte]*structure.Block)
+	for _, r := range c.Records {
+		f.records++
+		var err error
+		switch r := r.(type) {
+		case *structure.Block:
+			blocks[r.ID] = r
+			err = f.stored(ctx, r)
+		case *structure.Run:
+			err = f.addRun(ctx, r)
+		case *structure.Span:
+			err = f.addSpan(ctx, r, blocks)
+		case *structure.Thread:
+			f.note(changedThread, r.ID[:])
+		case *structure.Context:
+			f.note(changedContext, r.ID[:])
+		case *structure.Tip:
+			f.note(changedContext, r.Context[:])
+		case *structure.Checkpoint:
+			f.note(changedCheckpoint, r.Thread[:], []byte(r.Name))
+		case *structure.Summary:
+			f.note(changedSummaries, r.Context[:])
+		case *structure.Deletion:
+			f.noteDeletion(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) noteDeletion(r *structure.Deletion) {
+	switch r.Subject {
+	case structure.KindThread:
+		f.note(changedThread, r.Thread[:])
+	case structure.KindContext:
+		f.note(changedContext, r.Context[:])
+		f.note(changedSummaries, r.Context[:])
+	case structure.KindCheckpoint:
+		f.note(changedCheckpoint, r.Thread[:], []byte(r.Name))
+	case structure.KindSummary:
+		f.note(changedSummaries, r.Context[:])
+	case structure.KindBlock:
+		f.note(changedContent, r.Content[:])
+	}
+}
+
+// stored notes content that was erased before and is stored again.
+func (f *follower) stored(ctx context.Context, b *structure.Block) error {
+	if !f.erased {
+		return nil
+	}
+	var one int
+	was, err := f.get(ctx, `SELECT 1 FROM erased WHERE id = ?`, []any{b.ID[:]}, &one)
+	if was {
+		f.note(changedContent, b.ID[:])
+	}
+	return err
+}
+
+// addRun adds a run. The run that it follows is there.
+func (f *follower) addRun(ctx context.Context, r *structure.Run) error {
+	var parent, thread int64
+	var err error
+	if !r.Parent.IsZero() {
+		if parent, err = f.runNumber(ctx, r.Parent.Run); err != nil {
+			return err
+		}
+	}
+	if !r.Home.Thread.IsZero() {
+		if thread, err = f.threadNumber(ctx, r.Home); err != nil {
+			return err
+		}
+		f.note(changedThread, r.Home.Thread[:]) // which may keep it
+	}
+	_, err = f.newRun(ctx, r.ID, parent, r.Parent.Seq, thread)
+	return err
+}
+
+func (f *follower) newRun(ctx context.Context, id [16]byte, parent int64, after uint64, thread int64) (int64, error) {
+	f.run++
+	f.runs[structure.RunID(id)] = f.run
+	return f.run, f.exec(ctx, `INSERT INTO runs VALUES (?, ?, ?, ?, ?, 0, 0)`, f.run, id[:], parent, int64(after), thread)
+}
+
+// runNumber returns the number of a run, which the index has.
+func (f *follower) runNumber(ctx context.Context, id structure.RunID) (n int64, err error) {
+	if n, known := f.runs[id]; known {
+		return n, nil
+	}
+	found, err := f.get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{id[:]}, &n)
+	if err == nil && !found {
+		err = fmt.Errorf("run %v is missing: %w", id, errUseless)
+	}
+	f.runs[id] = n
+	return n, err
+}
+
+// threadNumber returns the number of a home.
+func (f *follower) threadNumber(ctx context.Context, h structure.Home) (n int64, err error) {
+	found, err := f.get(ctx, `SELECT number FROM threads WHERE id = ? AND incarnation = ?`, []any{h.Thread[:], int64(h.Incarnation)}, &n)
+	if found || err != nil {
+		return n, err
+	}
+	f.thread++
+	return f.thread, f.exec(ctx, `INSERT INTO threads VALUES (?, ?, ?, '', 0)`, f.thread, h.Thread[:], int64(h.Incarnation))
+}

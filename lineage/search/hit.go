@@ -1,0 +1,180 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Hit is what a search found: a message, document or asset, or a summary.
+type Hit struct {
+	// Entry is what was found, nil for a summary.
+	Entry *lineage.Entry
+	// Summary is the id of a summary, zero for anything else, and SummarizedAt when it was made.
+	Summary      structure.SummaryID
+	SummarizedAt time.Time
+	// Threads are those searched whose contexts or checkpoints see it, in the order in which they were
+	// made. Contexts are those outside threads that do.
+	Threads  []lineage.ThreadID
+	Contexts []lineage.ContextID
+	// Rank orders hits: the higher, the better.
+	Rank float64
+	// Snippet is where it matches, the words between <mark> and </mark>. Text is all that is searched
+	// of it.
+	Snippet, Text string
+}
+
+// errStale is returned for what is not in the store any more as it is in the index.
+var errStale = errors.New("changed since the index was brought up to date")
+
+// show reads what was found.
+func (f *finding) show(ctx context.Context, p place) (h Hit, err error) {
+	var id []byte
+	var kind structure.UsageKind
+	err = f.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, p.run, f.found[p].role).Scan(&id, &kind)
+	if err != nil || len(id) != 16 {
+		return h, fmt.Errorf("run %d: %w: %w", p.run, errUseless, err)
+	}
+	var texts, names []string
+	if kind == summary {
+		h.Summary = structure.SummaryID(id)
+		texts, err = f.summaryText(ctx, &h)
+	} else {
+		at := structure.SpanRef{Run: structure.RunID(id), Seq: uint64(p.seq)}
+		if h.Entry, err = f.entry(ctx, at, p.head); err == nil {
+			texts, names, err = f.texts(ctx, at, p.head)
+		}
+	}
+	switch {
+	case errors.Is(err, lineage.ErrNotFound), errors.Is(err, lineage.ErrErased):
+		return h, errStale
+	case err != nil:
+		return h, err
+	}
+	text, words, matches := f.matcher.MatchPieces(texts)
+	if !matches && len(names) > 0 {
+		text, words, matches = f.matcher.MatchPieces(append(texts, names...))
+	}
+	if !matches {
+		return h, errStale
+	}
+	h.Text, h.Snippet = text, query.Snippet(text, words, f.matcher.Found)
+	return h, f.seenBy(ctx, p, &h)
+}
+
+// entry returns the entry that begins with a usage of a step.
+func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*lineage.Entry, error) {
+	entries, err := f.store.Span(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Index == head {
+			return e, nil
+		}
+	}
+	return nil, fmt.Errorf("usage %d of %v: %w", head, at, lineage.ErrNotFound)
+}
+
+// texts returns what is searched of a message, or of a step, and the names of documents and files.
+func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (texts, names []string, err error) {
+	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		usages := step.Span.Usages
+		end := len(usages)
+		if !f.steps {
+			end = form.End(usages, head)
+		}
+		known := make(map[textID]bool)
+		for i := head; i < end; i++ {
+			u, b := &usages[i], step.Blocks[i]
+			r := readingOf(u, b)
+			if id := textOf(u.Content, r); !known[id] && (b.Body != nil || b.Tree.Size > 0) {
+				known[id] = true
+				text, err := readText(ctx, f.store.View(), u.Kind, b, r)
+				if err != nil {
+					return nil, nil, err
+				}
+				texts = append(texts, text)
+			}
+			if named := nameOf(u); named != "" {
+				names = append(names, named)
+			}
+		}
+	}
+	return texts, names, nil
+}
+
+// summaryText returns what a summary says.
+func (f *finding) summaryText(ctx context.Context, h *Hit) ([]string, error) {
+	id := h.Summary
+	var of []byte
+	if err := f.conn.QueryRowContext(ctx, `SELECT of FROM tips WHERE id = ?`, id[:]).Scan(&of); err != nil || len(of) != 17 {
+		return nil, fmt.Errorf("summary %v: %w: %w", id, errUseless, err)
+	}
+	for r, err := range f.store.View().Summaries(ctx, structure.ContextID(of[1:])) {
+		if err != nil {
+			return nil, err
+		}
+		if r.ID != id {
+			continue
+		}
+		h.SummarizedAt = r.CreatedAt
+		b, err := blockIn(ctx, f.store.View(), r.Content)
+		if b == nil {
+			return nil, errors.Join(err, errStale)
+		}
+		text, err := readText(ctx, f.store.View(), summary, b, form.Plain)
+		return []string{text}, err
+	}
+	return nil, errStale
+}
+
+// seenBy finds who sees a hit, of those that are searched.
+func (f *finding) seenBy(ctx context.Context, p place, h *Hit) error {
+	if !f.Thread.IsZero() {
+		h.Threads = []lineage.ThreadID{f.Thread}
+		return nil
+	}
+	contexts := make(map[lineage.ContextID]bool)
+	err := each(ctx, f.conn, func(scan func(...any) error) error {
+		var thread, id, of []byte
+		if err := scan(&thread, &id, &of); err != nil {
+			return fmt.Errorf("%w: %w", errUseless, err)
+		}
+		if len(of) == 17 && of[0] == ofSummary {
+			id = of[1:]
+		}
+		switch {
+		case len(thread) == 16:
+			if n := len(h.Threads); n == 0 || h.Threads[n-1] != lineage.ThreadID(thread) {
+				h.Threads = append(h.Threads, lineage.ThreadID(thread))
+			}
+		case len(id) == 16 && f.User == "" && !contexts[lineage.ContextID(id)]:
+			contexts[lineage.ContextID(id)] = true
+			h.Contexts = append(h.Contexts, lineage.ContextID(id))
+		}
+		return nil
+	}, `WITH RECURSIVE behind (run, seq) AS (
+			SELECT ?1, ?2
+			UNION SELECT r.number, 0 FROM behind b JOIN runs r ON r.parent = b.run AND r.parent > 0 AND r.after >= b.seq WHERE r.reached > 0),
+		seen (thread, id, of) AS (
+			SELECT p.thread, CASE WHEN p.thread = 0 THEN p.id END, CASE WHEN p.thread = 0 THEN p.of END
+			FROM behind b CROSS JOIN tips p ON p.run = b.run AND p.seq >= b.seq
+			UNION SELECT r.thread, NULL, NULL FROM behind b CROSS JOIN runs r ON r.number = b.run JOIN threads h ON h.number = r.thread AND h.keeps)
+		SELECT h.id, s.id, s.of FROM seen s LEFT JOIN threads h ON h.number = s.thread
+		WHERE ?3 = '' OR h.user = ?3 ORDER BY s.thread, s.id`, p.run, p.seq, f.User)
+	if err == nil && len(h.Threads)+len(h.Contexts) == 0 {
+		err = errStale
+	}
+	return err
+}

@@ -1,0 +1,253 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// What is found of one text: its first bytes, and of these the first words.
+const (
+	mostText  = form.MostMessage
+	mostWords = query.PieceWords - 1
+)
+
+// name is the reading of names of documents and files: beyond those of content.
+const name form.Reading = 0xff
+
+// readings are those of content.
+var readings = [...]form.Reading{form.Plain, form.Values, form.Call, form.Data}
+
+// textID is the id of a text: the first 15 bytes of the id of its content, and how it is read.
+type textID [16]byte
+
+func textOf(id content.ID, r form.Reading) (t textID) {
+	copy(t[:15], id[:])
+	t[15] = byte(r)
+	return t
+}
+
+// known is a text that the index has.
+type known struct{ number, words int64 }
+
+// role is what a usage is: a message of a role, or another kind without.
+type role struct {
+	kind structure.UsageKind
+	name string
+}
+
+// summary is the kind of what a summary says.
+const summary structure.UsageKind = 0
+
+// addSpan adds what a step says. blocks are those of its commit.
+func (f *follower) addSpan(ctx context.Context, s *structure.Span, blocks map[[32]byte]*structure.Block) error {
+	run, err := f.runNumber(ctx, s.Ref.Run)
+	if err != nil {
+		return err
+	}
+	f.spans++
+	if err := f.exec(ctx, `UPDATE runs SET last = ? WHERE number = ?`, int64(s.Ref.Seq), run); err != nil {
+		return err
+	}
+	return f.addUsages(ctx, run, s, blocks)
+}
+
+// addUsages adds what a step of a run says, as far as it is not there.
+func (f *follower) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[[32]byte]*structure.Block) (err error) {
+	at := usage{run: run, seq: s.Ref.Seq}
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		if u.Kind != structure.PartUsage {
+			at.head = i
+			if at.role, err = f.roleNumber(ctx, role{u.Kind, u.Role}); err != nil {
+				return err
+			}
+		}
+		if named := nameOf(u); named != "" {
+			text := known{}
+			text, err = f.known(ctx, textOf(content.Sum([]byte(named)), name), func() (string, error) { return named, nil })
+			if err == nil {
+				err = f.use(ctx, at, text)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := f.addContent(ctx, at, u, blocks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf returns the name of a document or file.
+func nameOf(u *structure.Usage) string {
+	if u.Kind == structure.DocumentUsage {
+		return u.Document
+	}
+	return u.Filename
+}
+
+// usage is where a text is used.
+type usage struct {
+	run  int64
+	seq  uint64
+	head int
+	role int64
+}
+
+func (f *follower) addContent(ctx context.Context, at usage, u *structure.Usage, blocks map[[32]byte]*structure.Block) error {
+	b := blocks[u.Content]
+	if b == nil || b.Body == nil && b.Tree.Size == 0 {
+		var err error
+		if b, err = blockIn(ctx, f.snapshot, u.Content); b == nil {
+			return err
+		}
+		blocks[u.Content] = b
+	}
+	r := readingOf(u, b)
+	if r == form.Unread {
+		return nil
+	}
+	text, err := f.known(ctx, textOf(u.Content, r), func() (string, error) { return readText(ctx, f.snapshot, u.Kind, b, r) })
+	if err != nil {
+		return err
+	}
+	return f.use(ctx, at, text)
+}
+
+// blockIn returns a block, nil if it was erased or collected.
+func blockIn(ctx context.Context, from form.Blocks, id content.ID) (*structure.Block, error) {
+	blocks, err := from.Blocks(ctx, []content.ID{id})
+	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return blocks[0], nil
+}
+
+// readingOf returns how the content of a usage is read.
+func readingOf(u *structure.Usage, b *structure.Block) form.Reading {
+	if u.Kind != structure.MessageUsage && u.Kind != structure.PartUsage || u.Opaque {
+		return form.Plain
+	}
+	mediaType := u.Type
+	if mediaType == "" {
+		mediaType = b.Type
+	}
+	return form.ReadingOf(u.Piece, mediaType == content.TypeJSON)
+}
+
+// readText returns what is searched of a block. Of documents, files and messages that are no text that
+// is nothing.
+func readText(ctx context.Context, from form.Blocks, kind structure.UsageKind, b *structure.Block, r form.Reading) (string, error) {
+	body := b.Body
+	if b.Tree.Size > 0 {
+		var err error
+		if body, err = io.ReadAll(io.LimitReader(content.OpenTree(ctx, b.Tree, from.Chunks), mostText)); err != nil {
+			return "", err
+		}
+		for range utf8.UTFMax - 1 { // half a character at the end
+			if last, size := utf8.DecodeLastRune(body); last != utf8.RuneError || size != 1 {
+				break
+			}
+			body = body[:len(body)-1]
+		}
+	}
+	switch kind {
+	case structure.DocumentUsage, structure.AssetUsage:
+		if bytes.IndexByte(body, 0) >= 0 || !utf8.Valid(body) {
+			return "", nil
+		}
+	case structure.MessageUsage:
+		if r == form.Plain && !utf8.Valid(body) {
+			return "", nil
+		}
+	}
+	return r.Text(body), nil
+}
+
+// known returns a text, which is added if it is not there. load reads it.
+func (f *follower) known(ctx context.Context, id textID, load func() (string, error)) (known, error) {
+	if k, ok := f.contents[id]; ok {
+		return k, nil
+	}
+	var k known
+	found, err := f.get(ctx, `SELECT number, words FROM texts WHERE id = ?`, []any{id[:]}, &k.number, &k.words)
+	if err == nil && !found {
+		var text string
+		if text, err = load(); err == nil {
+			k, err = f.addText(ctx, id, text)
+		}
+	}
+	if err == nil {
+		f.contents[id] = k
+	}
+	return k, err
+}
+
+func (f *follower) addText(ctx context.Context, id textID, text string) (known, error) {
+	terms, words := f.terms(text)
+	if words == 0 {
+		return known{}, nil
+	}
+	f.text++
+	if err := f.exec(ctx, `INSERT INTO texts VALUES (?, ?, ?)`, id[:], f.text, words); err != nil {
+		return known{}, err
+	}
+	return known{f.text, words}, f.exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms)
+}
+
+// noTerm stands for a word without a term, so that the others keep their places.
+const noTerm = "\ufffd"
+
+// terms returns the terms of a text, with spaces between, and how many there are.
+func (f *follower) terms(text string) (string, int64) {
+	f.bytes += len(text)
+	var b strings.Builder
+	b.Grow(len(text))
+	words := int64(0)
+	query.EachWord(text, func(start, end int) {
+		if words == mostWords {
+			return
+		}
+		words++
+		if term := f.words.Of(text[start:end]); term != "" {
+			b.WriteString(term)
+		} else {
+			b.WriteString(noTerm)
+		}
+		b.WriteByte(' ')
+	})
+	return b.String(), words
+}
+
+// use notes that a text is used.
+func (f *follower) use(ctx context.Context, at usage, text known) error {
+	if text.number == 0 {
+		return nil
+	}
+	return f.exec(ctx, `INSERT OR IGNORE INTO usages VALUES (?, ?, ?, ?, ?, ?)`, text.number, at.run, int64(at.seq), at.head, at.role, text.words)
+}
+
+func (f *follower) roleNumber(ctx context.Context, r role) (n int64, err error) {
+	if n, known := f.roles[r]; known {
+		return n, nil
+	}
+	if err = f.exec(ctx, `INSERT OR IGNORE INTO roles (kind, name) VALUES (?, ?)`, int(r.kind), r.name); err == nil {
+		_, err = f.get(ctx, `SELECT number FROM roles WHERE kind = ? AND name = ?`, []any{int(r.kind), r.name}, &n)
+	}
+	f.roles[r] = n
+	return n, err
+}
