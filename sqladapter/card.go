@@ -93,7 +93,7 @@ func readPlaces(places []int32, b []byte, words int) ([]int32, bool) {
 	return places, true
 }
 
-// cataloguer makes what finds messages. It keeps room from one to the next.
+// cataloguer makes the search data of messages. It reuses memory from one to the next.
 type cataloguer struct {
 	known terms
 	slots map[string]int

@@ -14,8 +14,7 @@ type leaf struct {
 	prefix bool
 }
 
-// matcher finds a query in one message after another. It keeps room from one to the
-// next.
+// matcher finds a query in one message after another. It reuses memory from one to the next.
 type matcher struct {
 	q *query
 	// leaves are the words of the query, each once, in order, and places where they
@@ -25,7 +24,7 @@ type matcher struct {
 	// found has the hits of each phrase, in the order of phrases, as far as they were
 	// looked for.
 	found [][]hit
-	// open are leaves that words may go on to begin with.
+	// open are the prefix leaves that the next words, in order, may begin with.
 	open []int
 }
 
@@ -148,7 +147,7 @@ func (m *matcher) match() bool {
 	return m.matches(m.q, true)
 }
 
-// room returns room for the hits of another phrase.
+// room returns memory for the hits of another phrase.
 func (m *matcher) room() []hit {
 	if n := len(m.found); n < cap(m.found) {
 		return m.found[:n+1][n][:0]
