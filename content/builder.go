@@ -5,15 +5,14 @@ import (
 	"fmt"
 )
 
-// PutFunc takes a chunk, or an encoded node, to where it is kept. It may be given
-// the same one several times. It must not keep or change the bytes: they are
-// overwritten once it has returned.
+// PutFunc stores a chunk, or an encoded node. It may be called with the same one several
+// times. It must not keep or change the bytes: they are overwritten once it has returned.
 type PutFunc func(key Key, chunk []byte) error
 
 var errFinished = errors.New("tree is already finished")
 
-// TreeBuilder builds the tree over the chunks of a body while they come in. It
-// holds one unfinished node for each level, and nothing else.
+// TreeBuilder builds the tree over the chunks of a body as they arrive. It keeps one
+// unfinished node for each level, and nothing else.
 type TreeBuilder struct {
 	put    PutFunc
 	levels [][]child // the unfinished nodes, those above chunks first
@@ -22,8 +21,8 @@ type TreeBuilder struct {
 	err    error // what stopped the tree from growing
 }
 
-// NewTreeBuilder returns a builder that hands all it makes to put: children
-// always before the node that names them.
+// NewTreeBuilder returns a builder that passes all nodes and chunks to put: children always
+// before the node that names them.
 func NewTreeBuilder(put PutFunc) *TreeBuilder { return &TreeBuilder{put: put} }
 
 // Add appends a chunk, of one to MaxChunk bytes, to the body. Once it has failed

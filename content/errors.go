@@ -6,15 +6,14 @@ import (
 )
 
 var (
-	// ErrMismatch is returned when bytes are not the ones that they were asked by.
+	// ErrMismatch is returned when bytes do not have the requested hash.
 	ErrMismatch = errors.New("content does not match its hash")
 	// ErrMalformed is returned when a tree is not well formed, although its bytes
 	// match their keys: no version of this package wrote it, or a newer one did.
 	ErrMalformed = errors.New("malformed content tree")
 )
 
-// MismatchError tells which bytes were not what they should be. It matches
-// ErrMismatch.
+// MismatchError names the bytes that do not match their hash. It matches ErrMismatch.
 type MismatchError struct {
 	What string // "chunk", "node" or "body"
 	Key  Key    // the key of a chunk or node that was asked for

@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// OriginKind tells what sort of source brought content. The numbers are on disk
-// and must not change.
+// OriginKind is the kind of source that content comes from. The numbers are on disk and must
+// not change.
 type OriginKind uint8
 
 const (
-	OriginUnknown   OriginKind = 0 // nobody said
+	OriginUnknown   OriginKind = 0 // not stated
 	OriginUser      OriginKind = 1 // a person
 	OriginAssistant OriginKind = 2 // a model's answer
 	OriginSystem    OriginKind = 3 // the program around the model
@@ -68,7 +68,7 @@ func (k *OriginKind) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Origin tells who brought content, and from where. Every field may be absent.
+// Origin states where content comes from. Every field may be absent.
 type Origin struct {
 	Kind OriginKind
 	// UserID is the user, where several share a store.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// background does work that nobody waits for, one thing at a time, until it is closed.
+// background runs work in the background, one task at a time, until it is closed.
 type background struct {
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -30,7 +30,7 @@ func (db *DB) checkUser(id string) error {
 	return nil
 }
 
-// checkMessage refuses a message whose row has no room in the database.
+// checkMessage refuses a message whose row is too large for the database.
 func (db *DB) checkMessage(m chat.Message) error {
 	if err := db.checkID(chat.SubjectMessage, m.ID); err != nil {
 		return err

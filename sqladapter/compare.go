@@ -21,7 +21,7 @@ import (
 // store to its last commit.
 var ErrBehind = errors.New("database is behind the store")
 
-// DifferenceKind tells how a row differs from what the store says.
+// DifferenceKind says how a row differs from the store.
 type DifferenceKind string
 
 // The kinds of difference.
@@ -51,7 +51,7 @@ func (d Difference) String() string {
 
 // CompareOptions qualify a comparison.
 type CompareOptions struct {
-	// Progress, when not nil, is told how many threads, and contexts outside of
+	// Progress, when not nil, is called with the number of threads, and contexts outside of
 	// threads, were compared.
 	Progress func(done, total int)
 }
@@ -350,7 +350,7 @@ func sameJSON(a, b json.RawMessage) bool { return chat.Message{Data: a}.Same(cha
 // there.
 const comparedPage = 500
 
-// extras yields rows that nothing in the store stands for.
+// extras yields rows that have no counterpart in the store.
 func (c *comparer) extras(ctx context.Context) error {
 	list := documentedTables
 	if !c.w.ChatsOnly {

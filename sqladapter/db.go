@@ -20,8 +20,8 @@ type Options struct {
 	// one more, which writes, and by default 4 that read. It does not change a pool that
 	// the caller made.
 	Connections int
-	// Trace, when not nil, is told every statement before it runs. It may be called
-	// by several goroutines at once.
+	// Trace, when not nil, is called with every statement before it runs. It may be called by
+	// several goroutines at once.
 	Trace func(sql string)
 }
 
@@ -48,7 +48,7 @@ type Pools struct {
 	Write *sql.DB
 	// Read, when not nil, is for reading. It sees what Write has committed.
 	Read *sql.DB
-	// Shared says that the connections belong to somebody else, who closes them.
+	// Shared says that the connections belong to the caller, who closes them.
 	Shared bool
 }
 
@@ -99,8 +99,8 @@ func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, er
 	return db, nil
 }
 
-// Close ends what is done in the background and closes the connections, unless they are
-// shared. It must not be called while operations are running.
+// Close ends background work and closes the connections, unless they are shared. It must not
+// be called while operations are running.
 func (db *DB) Close() error {
 	db.background.close()
 	return errors.Join(db.reading.close(), db.writing.close(), db.pools.Close())
@@ -235,11 +235,11 @@ func (c *Conn) text(s Statement, n int) (string, error) {
 // Reader returns a connection for statements on their own that only read.
 func (db *DB) Reader() *Conn { return &Conn{db: db, q: db.pools.Read} }
 
-// Write runs a function in a transaction, all of which happens or nothing. When
-// another transaction is in the way, or the connection is lost before the commit, it
-// runs again: the function must do the same each time. A connection that is lost during
-// the commit is ErrUncertain. The function's connection must not be used after it
-// returned, and the function must not use the database in another way.
+// Write runs a function in a transaction, which is committed whole or not at all. When another
+// transaction is in the way, or the connection is lost before the commit, it runs again: the
+// function must do the same each time. A connection that is lost during the commit is
+// ErrUncertain. The function's connection must not be used after it returned, and the function
+// must not use the database in another way.
 func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
 	write := func() error { return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) }) }
 	err := write()
@@ -257,7 +257,7 @@ func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return fn(db.Reader()) })
 }
 
-// compact takes what is left of changed rows out of the database's files.
+// compact removes remains of changed rows from the database's files.
 func (db *DB) compact(ctx context.Context) error {
 	for _, s := range db.dialect.Search().Compact {
 		err := db.patiently(ctx, func() error {

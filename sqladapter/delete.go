@@ -178,8 +178,8 @@ func (db *DB) finishDeletions(ctx context.Context) (n int, err error) {
 	return len(pending), err
 }
 
-// resumeDeletions has deletions finished in the background, if there are any. Where that fails, as
-// the user may not even read, the next program that opens the database goes on.
+// resumeDeletions has deletions finished in the background, if there are any. Where that
+// fails, as the user may not even read, the next program that opens the database continues.
 func (db *DB) resumeDeletions(ctx context.Context) {
 	var pending []string
 	err := db.Read(ctx, func(c *Conn) (err error) {

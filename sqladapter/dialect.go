@@ -64,10 +64,10 @@ type Limits struct {
 	SearchText int
 }
 
-// Failure is what an error of a driver means to what was tried.
+// Failure classifies an error of a driver.
 type Failure int
 
-// The failures that are told apart.
+// The kinds of failure.
 const (
 	// OtherFailure is anything else, and no error.
 	OtherFailure Failure = iota
@@ -86,7 +86,8 @@ const (
 	Dangling
 	// Unstorable says that the database cannot keep a value.
 	Unstorable
-	// Pooled says that a pooler gave the connection with a prepared statement to somebody else.
+	// Pooled says that a pooler gave the connection with a prepared statement to another
+	// client.
 	Pooled
 )
 

@@ -18,10 +18,10 @@ import (
 type ImportOptions struct {
 	// UserID, when not empty, is the user whose chats are imported.
 	UserID string
-	// Progress, when not nil, is told after each chat what was done so far.
+	// Progress, when not nil, is called after each chat with the progress so far.
 	Progress func(ImportReport)
-	// Problem, when not nil, is told of each thing that could not be imported, with its chat if
-	// it is in one. The rest is.
+	// Problem, when not nil, is called with each item that could not be imported, with its
+	// chat if it is in one. The rest is.
 	Problem func(chatID string, err error)
 }
 
@@ -64,8 +64,8 @@ const importPage = 100
 // An assistant message without parts at the head of a branch is a turn in progress.
 // It is imported when it has been filled.
 //
-// Memory holds the ids of one chat's messages. An import that was stopped goes on
-// when it is run again.
+// Memory holds the ids of one chat's messages. An import that was stopped continues when it is
+// run again.
 func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) (ImportReport, error) {
 	var report ImportReport
 	contexts, err := db.hasContexts(ctx)

@@ -127,7 +127,8 @@ func (s *chatStore) list(ctx context.Context, o chat.ListOptions) (*listing, err
 	}
 	if o.Oldest {
 		l.at.updated = math.MinInt64
-		// What is updated while it is listed moves to the end, which must not go on for ever.
+		// What is updated while it is listed moves to the end, which must not continue for
+		// ever.
 		err := s.db.Read(ctx, func(c *Conn) error {
 			var latest int64
 			_, err := c.Get(ctx, listSQL.latest, nil, &latest)
@@ -376,8 +377,8 @@ func (s *chatStore) chatInfos(ctx context.Context, chats []chat.Chat) (infos []c
 // titlePage is how many titles are read at once.
 const titlePage = 1000
 
-// Titles yields every chat with its id and title alone, in the order of their ids. It
-// costs less than ListChats, which counts what is in them.
+// Titles yields every chat with its id and title alone, in the order of their ids. It costs
+// less than ListChats, which counts their messages.
 func (s *chatStore) Titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 	return func(yield func(chat.Chat, error) bool) {
 		for after := ""; ; {

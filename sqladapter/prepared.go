@@ -22,8 +22,8 @@ func (p *prepared) get(text string) *sql.Stmt {
 	return p.statements[text]
 }
 
-// prepare prepares statements, as far as there is room. One that cannot be prepared
-// fails where it is run.
+// prepare prepares statements, up to a limit. One that cannot be prepared fails where it is
+// run.
 func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
 	for _, text := range texts {
 		p.mu.Lock()
@@ -41,7 +41,7 @@ func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
 			p.statements = make(map[string]*sql.Stmt)
 		}
 		if p.statements[text] != nil {
-			statement.Close() // somebody else was faster
+			statement.Close() // another writer was faster
 		} else {
 			p.statements[text] = statement
 		}

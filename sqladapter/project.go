@@ -35,7 +35,7 @@ var (
 	ErrNotProjected = errors.New("database has no projection")
 )
 
-// errOvertaken says that somebody else projected into the database meanwhile.
+// errOvertaken says that another process projected into the database meanwhile.
 var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has

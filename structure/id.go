@@ -57,7 +57,7 @@ func NewID[T ~[16]byte]() T { return NewIDAt[T](time.Now()) }
 // NewIDAt is NewID for a caller that knows what time it is.
 func NewIDAt[T ~[16]byte](now time.Time) T { return T(made.next(now)) }
 
-// NewIncarnation returns a number that no thread has had: it tells a thread from an
+// NewIncarnation returns a number that no thread has had: it distinguishes a thread from an
 // earlier one of the same id that was deleted.
 func NewIncarnation() uint64 {
 	id := made.next(time.Now())

@@ -10,9 +10,8 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// Layout tells where the blocks and spans of a commit's payload stand, so that
-// each span can be read by itself, with the blocks that it uses and no others. It
-// may be read by several at once.
+// Layout has the positions of the blocks and spans in a commit's payload, so that each span
+// can be read alone, with only the blocks that it uses. It is safe for concurrent reads.
 type Layout struct {
 	// Time is the commit's time.
 	Time time.Time
@@ -28,15 +27,15 @@ type extent struct{ start, end uint32 }
 type laidSpan struct {
 	ref    SpanRef
 	body   extent
-	blocks uint32 // how many stand before it
+	blocks uint32 // the number of blocks before it
 }
 
 // Reading is a span as it was read, in memory that the next reading into it uses
 // again.
 type Reading struct {
 	Span Span
-	// Local has for each usage the block, if it is one that stands in the commit
-	// before the span and the usage says so; nil if not.
+	// Local has the block of each usage that refers to an earlier block of the commit, nil for
+	// other usages.
 	Local []*Block
 
 	usages [1]Usage // what most spans need

@@ -2,8 +2,8 @@ package structure
 
 import "github.com/lineage-store/lineage/content"
 
-// Present tells which optional fields a usage has. Its bits are those of the flags on disk,
-// the frequent ones first: flags up to 64 take one byte.
+// Present is the set of optional fields that a usage has. Its bits are those of the flags on
+// disk, the frequent ones first: flags up to 64 take one byte.
 type Present uint64
 
 // Optional fields of a usage. Bit 0 is no field: see usageLocal.

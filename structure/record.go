@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// Kind tells records apart. The values are part of the disk format.
+// Kind is the kind of a record. The values are part of the disk format.
 type Kind uint8
 
 // The kinds of record.
@@ -110,8 +110,8 @@ type Thread struct {
 	Metadata []byte
 	// Active is the context whose branch is the active one, zero before the first.
 	Active ContextID
-	// Incarnation tells the thread from an earlier one that had the same id and was
-	// deleted: a random number.
+	// Incarnation is a random number that distinguishes the thread from an earlier one that
+	// had the same id and was deleted.
 	Incarnation uint64
 	// Keeps says that all runs of the thread live as long as it does, whether a context
 	// leads there or not.
@@ -174,18 +174,19 @@ type Tip struct {
 type Run struct {
 	ID     RunID
 	Parent SpanRef
-	// Home is the thread whose messages the run holds, zero for a run outside threads.
+	// Home is the thread that the messages of the run belong to, zero for a run outside
+	// threads.
 	Home Home
 }
 
-// Home is a thread that things belong to. A thread that was deleted and made again under
-// the same id has another incarnation, and is another home.
+// Home is the thread that a run or a value belongs to. A thread that was deleted and created
+// again under the same id has another incarnation, and is another home.
 type Home struct {
 	Thread      ThreadID
 	Incarnation uint64
 }
 
-// Home returns what belongs to the thread.
+// Home returns the home of the thread's runs and values.
 func (t *Thread) Home() Home { return Home{t.ID, t.Incarnation} }
 
 // SpanSet is a position at which alternatives are offered: its spans all follow
@@ -234,12 +235,12 @@ type Summary struct {
 	// Parts are the summaries that a summary of summaries was made from.
 	Parts []SummaryID
 	Model string
-	// Embedding is an optional vector, as its maker encoded it.
+	// Embedding is an optional vector, as the caller encoded it.
 	Embedding []byte
 	CreatedAt time.Time
 }
 
-// Reflog tells how a tip moved other than forward, so that it can be undone.
+// Reflog records a move of a tip other than forward, so that it can be undone.
 type Reflog struct {
 	Context  ContextID
 	From, To SpanRef
@@ -247,11 +248,11 @@ type Reflog struct {
 	At       time.Time
 }
 
-// Deletion takes a subject out of the store. Exactly the fields that its Subject
-// needs are set.
+// Deletion deletes a subject from the store. Exactly the fields that its Subject needs are
+// set.
 type Deletion struct {
-	// Subject is the kind of record that goes: thread, context, branch,
-	// checkpoint, summary, or block (an erasure).
+	// Subject is the kind of record that is deleted: thread, context, branch, checkpoint,
+	// summary, or block (an erasure).
 	Subject Kind
 	Thread  ThreadID
 	Context ContextID
@@ -261,8 +262,8 @@ type Deletion struct {
 	At      time.Time
 }
 
-// Cut states that spans of a run were collected from its end. What is left of the
-// run stays; nothing follows in it, so that no span takes the place of another.
+// Cut states that spans of a run were collected from its end. The rest of the run stays. No
+// span may follow in it, so that the address of a span is never used again.
 type Cut struct{ Run RunID }
 
 func (*Block) Kind() Kind      { return KindBlock }
@@ -284,7 +285,7 @@ func (*Value) Kind() Kind      { return KindValue }
 // number; numbers start at 1 and have no gaps.
 type Commit struct {
 	Number  uint64
-	ID      uint64 // tells it from other commits that had the number; no part of its binary form
+	ID      uint64 // distinguishes commits that had the same number; not part of the binary form
 	Time    time.Time
 	Records []Record
 }

@@ -58,7 +58,7 @@ func (r *SpanRef) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UsageKind tells what a content block is used as.
+// UsageKind is the way in which a content block is used.
 type UsageKind uint8
 
 // The kinds of usage. The values are part of the disk format.
@@ -85,7 +85,7 @@ func (k UsageKind) String() string {
 	return "usage kind " + strconv.Itoa(int(k))
 }
 
-// Piece tells what a message or a part of one says with its content.
+// Piece is the kind of content of a message, or of a part of one.
 type Piece uint8
 
 // The pieces. The values are part of the disk format.

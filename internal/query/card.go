@@ -91,7 +91,7 @@ func readPlaces(places []int32, b []byte, words int) ([]int32, bool) {
 	return places, true
 }
 
-// Cataloguer makes the cards of messages. It keeps memory from one to the next.
+// Cataloguer makes the search data of messages. It reuses memory from one to the next.
 type Cataloguer struct {
 	known Terms
 	slots map[string]int

@@ -1,5 +1,5 @@
-// Package backend is the port between lineage and a storage engine: what a store
-// needs of the machinery that keeps its commits.
+// Package backend is the port between lineage and a storage engine: what a store needs of a
+// storage engine.
 //
 // An engine keeps commits in order and answers reads about them. It enforces the
 // invariants listed at [Engine.Apply], and package backendtest checks that it
@@ -23,9 +23,9 @@ const (
 	DefaultDurability Durability = iota
 	// Full acknowledges a commit when it survives power loss.
 	Full
-	// Normal acknowledges a commit when it survives the death of the process. A
-	// bounded time later it survives power loss too; before that, power loss may
-	// take it and everything after it.
+	// Normal acknowledges a commit when it survives the death of the process. A bounded time
+	// later it survives power loss too; before that, a power loss may lose it and everything
+	// after it.
 	Normal
 )
 
@@ -40,7 +40,7 @@ func (d Durability) String() string {
 	return "default"
 }
 
-// Options qualify one commit.
+// Options are the conditions and the durability of one commit.
 type Options struct {
 	Durability Durability
 	// Tips are the positions that contexts must have just before the commit. If
@@ -86,15 +86,15 @@ type Expect struct {
 	Tip     structure.SpanRef
 }
 
-// Receipt tells what became of a commit.
+// Receipt is the result of a commit.
 type Receipt struct {
 	// Cursor is the number that the commit got, and its id.
 	Cursor
 	// Repeated is set when the same request of a session was applied before: the cursor is
-	// that of the commit then, and nothing else is known of it.
+	// that of the earlier commit, and the other fields are zero.
 	Repeated bool
-	// Known lists the blocks whose bytes the store already had. Nothing of them
-	// was stored again, and what was first recorded with them stays.
+	// Known lists the blocks whose bytes the store already had. They were not stored again and
+	// keep the description that was first recorded with them.
 	Known []content.ID
 	// KnownChunks counts the chunks that the store already had.
 	KnownChunks int
@@ -103,23 +103,22 @@ type Receipt struct {
 // View reads a store: its latest state, snapshots of it, and its commits. All methods are
 // safe for concurrent use.
 type View interface {
-	// Reader reads the latest state: each call by itself sees every commit that
-	// was acknowledged before it.
+	// Reader reads the latest state: each call sees every commit that was acknowledged before
+	// it.
 	Reader
 
 	// Snapshot returns the state after the latest commit, for any number of
 	// reads. It must be closed. It does not wait for writers.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
-	// Feed yields the commits behind a cursor, in order, up to the last that was there when
-	// it was called. Block bodies are included, but for those
-	// that were erased since. Commits of which a Collector took records come without
-	// them, down to none.
-	// A cursor that is not of this history is ErrDiverged.
+	// Feed yields the commits after a cursor, in order, up to the last one at the time of the
+	// call. Block bodies are included, except those that were erased since. Commits come
+	// without the records that a Collector deleted, possibly without any. A cursor that is not
+	// of this history is ErrDiverged.
 	Feed(ctx context.Context, after Cursor) iter.Seq2[*structure.Commit, error]
 
-	// Wait returns where the last commit is as soon as that is behind a cursor. A cursor that
-	// is not of this history is ErrDiverged.
+	// Wait returns the cursor of the last commit as soon as there is a commit after the given
+	// one. A cursor that is not of this history is ErrDiverged.
 	Wait(ctx context.Context, after Cursor) (Cursor, error)
 }
 
@@ -127,55 +126,53 @@ type View interface {
 type Engine interface {
 	View
 
-	// Apply adds a commit, whole or not at all, and returns when it is as durable
-	// as asked for. It gives the commit its number, one more than the last, and
-	// its time when it has none; it does not keep the commit's memory. Content that
-	// the store has is not stored again; a usage that leaves its type or origin to
-	// such a block of the same commit gets what that block says. A block without
-	// its bytes is for content that the same commit erases: it leaves what a store
-	// knows of content that was erased in another one, and is ErrExists where the
-	// content is there.
+	// Apply adds a commit, whole or not at all, and returns when it is as durable as asked
+	// for. It gives the commit its number, one more than the last, and its time when it has
+	// none; it does not keep the commit's memory. Content that the store has is not stored
+	// again; a usage that leaves its type or origin to such a block of the same commit gets
+	// what that block says. A block without its bytes is for content that the same commit
+	// erases: it records the description of content that was erased in another store, and is
+	// ErrExists if the store has the content.
 	//
-	// A value of a thread or context goes with it. It belongs to the thread of the
+	// A value of a thread or context is deleted with it. It belongs to the thread of the
 	// incarnation that it states (ErrConflict).
 	//
-	// A run may name a thread that is not there, or another incarnation of one: what it
-	// holds is then not found by source ids.
+	// A run may name a thread that does not exist, or another incarnation of one: its messages
+	// are then not found by source ids.
 	//
-	// These hold after every commit, or the commit is refused with the error
-	// named: a span is the next of its run and its run exists (ErrConflict); a
-	// new run, context or span set, and a branch, checkpoint or thread under a
-	// new id or name, does not exist under another identity (ErrExists); what a
-	// record points at exists: parents, tips, threads, contexts, content
-	// (ErrNotFound); every record has what its kind requires (ErrInvalid).
+	// These hold after every commit, or the commit is refused with the error named: a span is
+	// the next of its run and its run exists (ErrConflict); a new run, context or span set,
+	// and a branch, checkpoint or thread under a new id or name, does not exist under another
+	// identity (ErrExists); everything a record refers to exists: parents, tips, threads,
+	// contexts, content (ErrNotFound); every record has what its kind requires (ErrInvalid).
 	//
 	// A commit that was cancelled while waiting for durability may have been
 	// applied: the error says so with ErrUncertain.
 	//
-	// A commit with Options.Once that was applied before is not applied again, whatever it was
-	// made for: its receipt is Repeated, and returned when the commit is as durable as asked
-	// for now. Where it is not known whether it was applied, nothing is, and the error is
-	// ErrUncertain. A request that was refused may be sent again.
+	// A commit with Options.Once that was applied before is not applied again, whatever its
+	// other options: its receipt is Repeated, and returned when the commit is as durable as
+	// asked for now. If the engine no longer knows whether it was applied, it applies nothing
+	// and the error is ErrUncertain. A request that was refused may be sent again.
 	Apply(ctx context.Context, c *structure.Commit, o Options) (Receipt, error)
 
 	// Outcome returns the receipt of a request that was applied, ErrNotFound for one that was
-	// not, and ErrUncertain where that is not known any more. It does not wait for attempts
-	// that are under way, nor for durability.
+	// not, and ErrUncertain if the engine no longer knows. It does not wait for attempts in
+	// progress, nor for durability.
 	Outcome(ctx context.Context, o Once) (Receipt, error)
 
 	// Forget ends a session. A request of it that is sent later is ErrUncertain.
 	Forget(ctx context.Context, session [16]byte) error
 
 	// Upload stores chunks for the tree of a block that a later commit brings, and returns how
-	// many of them the store did not have. They need not be durable before that commit is.
-	// Whether this takes numbers of commits is the engine's business. Chunks that no block
-	// uses are deleted some time after a Collector has seen them. See [Cut].
+	// many of them the store did not have. They need not be durable before that commit is. The
+	// engine may or may not use commits, with numbers, for this. Chunks that no block uses are
+	// deleted some time after a Collector has seen them. See [Cut].
 	Upload(ctx context.Context, chunks []*structure.Chunk) (added int, err error)
 
-	// Recent returns a reader that may be some commits behind, and answers without asking
-	// anybody else. Who makes a commit for what it says states that in Options, and reads
-	// again from the engine itself where it has passed, or where something is not found. An
-	// engine whose own reads cost no more returns itself.
+	// Recent returns a reader that may be some commits behind, and answers from memory of this
+	// process. A caller that builds a commit on it states what it read in Options, and reads
+	// again from the engine itself if that is outdated or something is not found. An engine
+	// whose own reads are as cheap returns itself.
 	Recent() Reader
 
 	// Sync makes every commit so far survive power loss.
@@ -185,18 +182,17 @@ type Engine interface {
 	// that checking itself failed.
 	Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error]
 
-	// Close lets go of the store. Commits that were acknowledged stay. It waits for
-	// calls, but for nobody who has a snapshot open or is busy with an element of a
-	// sequence.
+	// Close closes the store. Acknowledged commits stay. It waits for calls, but not for open
+	// snapshots or for callers that process an element of a sequence.
 	Close() error
 }
 
-// Snapshot is the state of a store after one commit. It is safe for concurrent
-// use and stays as it is until closed. Closing the engine ends it: reading it, or going
-// on with a sequence that was begun, is then ErrExpired.
+// Snapshot is the state of a store after one commit. It is safe for concurrent use and stays
+// as it is until closed. Closing the engine ends it: reading it, or continuing a sequence,
+// then returns ErrExpired.
 type Snapshot interface {
 	Reader
-	// Close releases what the snapshot holds on to. It is safe to repeat.
+	// Close releases the resources of the snapshot. It is safe to repeat.
 	Close() error
 }
 
@@ -305,7 +301,7 @@ type Context struct {
 	MovedAt int64 // Unix milliseconds
 }
 
-// PathOptions say what Path reads beside spans.
+// PathOptions say what Path reads in addition to spans.
 type PathOptions struct {
 	// Bodies asks for the blocks of the spans' usages.
 	Bodies bool
@@ -326,7 +322,7 @@ type Step struct {
 	Blocks []*structure.Block
 }
 
-// Stats counts what a store holds.
+// Stats counts the contents of a store.
 type Stats struct {
 	Threads, Contexts, Branches, Checkpoints uint64
 	// Usages counts messages, documents and assets.

@@ -56,7 +56,7 @@ type BackupOptions struct {
 	Progress func(done, total int64)
 }
 
-// BackupReport tells what was copied.
+// BackupReport says what was copied.
 type BackupReport struct {
 	// Commit is the number of the last commit of the copy.
 	Commit uint64 `json:"commit"`

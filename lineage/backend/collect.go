@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// Collector is implemented by engines that can take out what nothing uses any
-// more, bytes on disk included.
+// Collector is implemented by engines that can delete everything unused, including its bytes
+// on disk.
 type Collector interface {
-	// Collect removes what cannot be reached: spans that lie behind no context,
-	// checkpoint, summary or recent reflog entry, what was recorded of deleted
-	// threads and contexts, values that were replaced and that no context inherits,
-	// content that no such span or value uses, and the bytes of erased content. Commits keep their numbers; the feed yields them without what is gone,
-	// with the deletions that say so. It may be called at any time; what readers
-	// began to read they read to the end. An error leaves the store whole.
+	// Collect removes everything that cannot be reached: spans that no context, checkpoint,
+	// summary or recent reflog entry leads to, records of deleted threads and contexts,
+	// replaced values that no context inherits, content that no remaining span or value uses,
+	// and the bytes of erased content. Commits keep their numbers; the feed yields them
+	// without the removed records, with the deletions. It may be called at any time; open
+	// iterators finish on the old files. An error leaves the store whole.
 	Collect(ctx context.Context, o CollectOptions) (CollectReport, error)
 }
 
 // CollectOptions configure a collection. The zero value of each field is a default.
 type CollectOptions struct {
-	// DryRun finds what would go and changes nothing.
+	// DryRun reports what would be removed and changes nothing.
 	DryRun bool
-	// KeepReflog is for how long a reflog entry keeps the spans that it tells of.
-	// Older ones go with their spans. Values that were replaced stay as long. Default 30
-	// days; negative keeps none.
+	// KeepReflog is how long reflog entries, and replaced values, are kept, with the spans
+	// that they refer to. Default 30 days; negative keeps none.
 	KeepReflog time.Duration
-	// KeepUnused is for how long content stays that was stored and that nothing has
-	// used yet. Default 24 hours; negative keeps none.
+	// KeepUnused is how long stored content that nothing uses yet is kept. Default 24 hours;
+	// negative keeps none.
 	KeepUnused time.Duration
-	// Now is what these are measured from. Default time.Now().
+	// Now is the time from which these are measured. Default time.Now().
 	Now time.Time
 	// Progress, when not nil, is called now and then with how much of the work is
 	// done, in bytes of the journal.
@@ -41,30 +40,30 @@ const (
 	DefaultKeepUnused = 24 * time.Hour
 )
 
-// CollectReport tells what a collection took out, or would.
+// CollectReport says what a collection removed, or would remove.
 type CollectReport struct {
-	// Commit is the number of the last commit that was looked at.
+	// Commit is the number of the last commit that was examined.
 	Commit uint64 `json:"commit"`
-	// Records are all records that went; of them these spans, blocks and chunks, and
-	// so many blocks that left only their description because they were erased.
+	// Records counts all removed records. Spans, Blocks and Chunks count those of these kinds;
+	// Erased counts erased blocks of which only the description is left.
 	Records uint64 `json:"records"`
 	Spans   uint64 `json:"spans"`
 	Blocks  uint64 `json:"blocks"`
 	Chunks  uint64 `json:"chunks"`
 	Erased  uint64 `json:"erased"`
-	// Bytes is the size of the bodies and chunks that went.
+	// Bytes is the size of the removed bodies and chunks.
 	Bytes uint64 `json:"bytes"`
-	// Files is how many files of the journal were written anew, or would be.
+	// Files is the number of files of the journal that were rewritten, or would be.
 	Files int `json:"files"`
-	// Before and After are the sizes of journal and index. A dry run does not know
-	// After. Files that somebody still reads are not counted and go later.
+	// Before and After are the sizes of journal and index. A dry run does not know After.
+	// Files with open readers are not counted and are removed later.
 	Before uint64 `json:"before"`
 	After  uint64 `json:"after,omitempty"`
-	// Removed are files of the store that were removed whole because they may have held
-	// some of it: an index from before a repair, a search index, bytes that recovery set
+	// Removed are files of the store that were removed whole because they may have contained
+	// removed data: an index from before a repair, a search index, bytes that recovery set
 	// aside.
 	Removed []string `json:"removed,omitempty"`
-	// Elsewhere names what may still hold it, for a collection does not reach there. It is
-	// empty when nothing went.
+	// Elsewhere names other places that may still have the removed data. It is empty when
+	// nothing was removed.
 	Elsewhere []string `json:"elsewhere,omitempty"`
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Cursor says up to which commit somebody has followed a store. The number alone does not tell:
-// after power loss, or in a backup that was restored, another commit may have it. Commits that
-// differ never have both the number and the id in common.
+// Cursor is the last commit that a follower of a store has seen. The number alone does not
+// identify it: after power loss, or in a backup that was restored, another commit may have it.
+// Commits that differ never have both the number and the id in common.
 type Cursor struct {
 	Number uint64
-	// ID is not 0 for a commit. A cursor without one stands for whichever commit has the
-	// number: it is not compared with the history.
+	// ID is not 0 for a commit. A cursor without one means any commit with the number: it is
+	// not compared with the history.
 	ID uint64
 }
 
@@ -22,7 +22,8 @@ func (c Cursor) String() string { return fmt.Sprintf("%d (%016x)", c.Number, c.I
 // lost it, or is a copy that was continued elsewhere.
 var ErrDiverged = errors.New("the store has another history")
 
-// DivergedError says from where on a follower knows another history. It matches ErrDiverged.
+// DivergedError says from which commit on a follower knows another history. It matches
+// ErrDiverged.
 type DivergedError struct {
 	After Cursor
 	// Common is the last commit that both are known to have; zero if none is known.

@@ -16,8 +16,8 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrConflict is returned when a commit was made for a state that has passed.
 	ErrConflict = errors.New("conflict")
-	// ErrTipMoved is returned when a context no longer stands where its caller expected it.
-	// It matches ErrConflict.
+	// ErrTipMoved is returned when the tip of a context is no longer the one that the caller
+	// expected. It matches ErrConflict.
 	ErrTipMoved = fmt.Errorf("tip has moved: %w", ErrConflict)
 	// ErrInvalid is returned for a commit that no state could accept.
 	ErrInvalid = errors.New("invalid")

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Extent is a run as far as somebody sees it: its spans from the first to Last.
+// Extent is the visible part of a run: its spans from the first to Last.
 type Extent struct {
 	Run  structure.RunInfo
 	Last uint64

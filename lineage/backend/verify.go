@@ -25,7 +25,7 @@ type Finding struct {
 	Repair string `json:"repair,omitempty"`
 }
 
-// RebuildIndex is the Repair of damage to what can be made anew from the journal.
+// RebuildIndex is the Repair of damage that a rebuild from the journal removes.
 const RebuildIndex = "rebuild the index"
 
 // String describes the finding in a line.

@@ -33,7 +33,7 @@ type ChatInfo struct {
 	Page string `json:"page,omitempty"`
 }
 
-// ChatUpdate says what to replace; what is nil stays.
+// ChatUpdate has the fields to replace; nil fields stay as they are.
 type ChatUpdate struct {
 	// UserID gives a chat without a user one. A chat keeps the user that it has: another
 	// one is ErrOtherUser.

@@ -14,7 +14,7 @@ var (
 	ErrExists = lineage.ErrExists
 	// ErrInvalid is returned for what no state of the store could accept.
 	ErrInvalid = lineage.ErrInvalid
-	// ErrHeadMoved is returned when a branch does not stand where its caller
+	// ErrHeadMoved is returned when the head of a branch is not the one that its caller
 	// expected it. It matches lineage.ErrConflict.
 	ErrHeadMoved = fmt.Errorf("branch head has moved: %w", lineage.ErrConflict)
 	// ErrOwnParent is returned for a message that is its own parent.
@@ -64,8 +64,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// HeadError tells where a branch stands instead of where it was expected. It
-// matches ErrHeadMoved.
+// HeadError has the head of a branch that is not the expected one. It matches ErrHeadMoved.
 type HeadError struct {
 	BranchID         string
 	Expected, Actual Ref

@@ -26,8 +26,8 @@ type Loading struct {
 	// Said, when not nil, returns what messages are made of where they come from, which is then
 	// what is added. It returns nil for a message that is as its data say.
 	Said func(ctx context.Context, messages []Message) ([]*Said, error)
-	// Problem, when not nil, is told what cannot be loaded and why. Everything else
-	// is.
+	// Problem, when not nil, is called with everything that cannot be loaded, and the reason.
+	// Everything else is.
 	Problem func(err error)
 }
 
@@ -53,7 +53,7 @@ type Loaded struct {
 // the thread's history, where it goes by the id of its span. What was erased stays
 // erased. All new versions come into force together.
 //
-// What was loaded before an error stays; loading again goes on.
+// Everything loaded before an error stays; loading again continues.
 func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) {
 	s := &loading{from: &l, state: latest(store)}
 	if l.Problem == nil {
@@ -74,7 +74,7 @@ type loading struct {
 	state
 	from   *Loading
 	thread structure.ThreadID
-	// incarnation tells the chat from one of the same id that is made when it was
+	// incarnation distinguishes the chat from one of the same id that is created when it was
 	// deleted.
 	incarnation uint64
 	// later is set when the chat was updated later than what the store has of it.
@@ -358,7 +358,7 @@ func (s *loading) follow(ctx context.Context, m *Message) (bool, error) {
 	return true, nil
 }
 
-// errAddedSince says that somebody else was faster with a message.
+// errAddedSince says that another writer added a message first.
 var errAddedSince = errors.New("a message with this id was added meanwhile")
 
 // flush adds the pending messages.

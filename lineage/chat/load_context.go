@@ -16,7 +16,7 @@ type LoadingContext struct {
 	// Parent is the context that it was forked or spawned from, if any.
 	Parent lineage.ContextID
 	ChatID string
-	// Base and Tip are the messages that it started at and stands at.
+	// Base and Tip are the messages that it started at and points to.
 	Base, Tip Ref
 	Overrides lineage.Overrides
 	// Metadata is JSON, nil when absent.

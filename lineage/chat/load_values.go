@@ -20,8 +20,8 @@ type LoadingValue struct {
 	Key    string
 	// JSON is nil for a value that was deleted.
 	JSON []byte
-	// Seen is the message at which its context stood when the value was set. Gone says that
-	// there is none any more.
+	// Seen is the tip of its context when the value was set. Gone says that there is none any
+	// more.
 	Seen Ref
 	Gone bool
 	// SetAt is in Unix milliseconds.

@@ -15,8 +15,8 @@ type Message struct {
 	Name string `json:"name"`
 	// Type is TypeMessage, another type, or empty.
 	Type string `json:"type,omitempty"`
-	// Data is any JSON. In a message of which a part was erased, "[erased]" stands for a text and
-	// null for any other value. One of which nothing is left has null.
+	// Data is any JSON. In a message with erased parts, "[erased]" replaces a text and null
+	// any other value. A message that was erased as a whole is null.
 	Data json.RawMessage `json:"data"`
 	// CreatedAt is in Unix milliseconds; 0 in a new message is now.
 	CreatedAt int64 `json:"createdAt"`
@@ -24,8 +24,8 @@ type Message struct {
 	Origin Origin `json:"origin,omitzero"`
 }
 
-// Origin tells who said a message, and from what it was made. A message need not state any of
-// it: without a user it is of the chat's user.
+// Origin states who said a message, and what it was derived from. A message need not state any
+// of it: without a user it is of the chat's user.
 type Origin struct {
 	UserID string `json:"userId,omitempty"`
 	// ModelID is the model that made it.
@@ -70,7 +70,7 @@ func (m Message) AgreesWith(known Message) error {
 // AppendRequest says what to append to a branch.
 type AppendRequest struct {
 	ChatID string
-	// BranchID is the branch to extend, and ExpectedHead where it must stand: none
+	// BranchID is the branch to extend, and ExpectedHead the head that it must have: none
 	// while it is empty.
 	BranchID     string
 	ExpectedHead Ref

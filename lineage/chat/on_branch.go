@@ -99,7 +99,7 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	return made, nil
 }
 
-// branchAt returns a branch as it is now, and where it stands.
+// branchAt returns a branch as it is now, and its head.
 func (r *reading) branchAt(ctx context.Context, b *structure.Branch) (Branch, structure.SpanRef, error) {
 	c, err := r.from.Context(ctx, b.Context)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 	})
 }
 
-// move makes a branch stand at a span. Forward is no move to be kept.
+// move points a branch to a span. Forward moves are not recorded.
 func (s *state) move(ctx context.Context, tx *lineage.Tx, c *backend.Context, to structure.SpanRef, reason string) error {
 	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
 	if err != nil || to == c.Tip {

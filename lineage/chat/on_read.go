@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place is where a message stands: its span, and the thread whose message it is.
+// place is the address of a message: its span, and the thread that it belongs to.
 type place struct {
 	ref    structure.SpanRef
 	thread structure.ThreadID

@@ -18,7 +18,7 @@ type reading struct {
 	*state
 	thread *structure.Thread
 	chatID string
-	// home tells of each run met whether it belongs to the chat.
+	// home says for each run that was met whether it belongs to the chat.
 	home     map[structure.RunID]bool
 	messages *form.Reader
 	// exact refuses messages whose form is damaged. Otherwise their pieces are told.
@@ -120,7 +120,7 @@ func (r *reading) message(ctx context.Context, step *backend.Step, parent Ref) (
 	return m, err
 }
 
-// tell returns what a step says as a message with an id.
+// tell returns a step as a message with an id.
 func (r *reading) tell(ctx context.Context, step *backend.Step, id string) (Message, error) {
 	u := &step.Span.Usages[0]
 	m := Message{ID: id, Name: roleOf(step), CreatedAt: u.CreatedAt.UnixMilli(), Origin: originOf(step)}
@@ -170,7 +170,7 @@ func (r *reading) typeOf(ctx context.Context, u *structure.Usage) (string, error
 	var k kind
 	metadata, err := r.messages.Metadata(ctx, u)
 	if err != nil || metadata == nil || json.Unmarshal(metadata, &k) != nil || !bytes.Equal(metadata, k.metadata()) {
-		return TypeMessage, err // the metadata is somebody else's
+		return TypeMessage, err // the metadata was not written by this package
 	}
 	return k.Type, nil
 }

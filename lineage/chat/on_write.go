@@ -132,7 +132,8 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	return Ref(r.Messages[len(r.Messages)-1].ID), nil
 }
 
-// branchToExtend returns the branch of a request, which must stand where the request says.
+// branchToExtend returns the branch of a request, which must have the head that the request
+// expects.
 func (s *state) branchToExtend(ctx context.Context, tx *lineage.Tx, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
 	_, c, err := s.branchIn(ctx, t, r.ChatID, r.BranchID)
 	if err != nil {

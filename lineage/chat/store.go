@@ -85,13 +85,13 @@ type Store interface {
 	// DeleteCheckpoint deletes a checkpoint, if there is one.
 	DeleteCheckpoint(ctx context.Context, chatID, name string) error
 
-	// SearchMessages returns the messages of a chat that match, best first. It looks
-	// at what somebody wrote and at what tools were given and gave, not at the rest
-	// of the data. A query is words, "phrases" and prefixes*, joined by AND (or
-	// nothing), OR, NOT, NEAR and parentheses, as in SQLite's FTS5; words match
-	// whatever their ending. Text that is no such query is searched for its words,
-	// and text without words finds nothing. More than 256 phrases joined by OR and NOT are
-	// ErrInvalid. A store that cannot search answers ErrSearchUnavailable.
+	// SearchMessages returns the messages of a chat that match, best first. It looks in texts
+	// and in the input and output of tools, not in the rest of the data. A query is words,
+	// "phrases" and prefixes*, joined by AND (or nothing), OR, NOT, NEAR and parentheses, as
+	// in SQLite's FTS5; words match whatever their ending. Text that is no such query is
+	// searched for its words, and text without words finds nothing. More than 256 phrases
+	// joined by OR and NOT are ErrInvalid. A store that cannot search answers
+	// ErrSearchUnavailable.
 	SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error)
 	// Graph returns everything in a chat, for drawing. It is empty for a chat that
 	// is not there.
@@ -101,7 +101,7 @@ type Store interface {
 	// that or nothing. It is not among the documented operations, which need a
 	// call for each of its steps and so can fail halfway. It returns the new head.
 	//
-	// A branch that does not stand where the request expects is a *HeadError. An
-	// id that is known is ErrExists or ErrOtherChat, even for the same message.
+	// A branch with another head than the request expects is a *HeadError. An id that is known
+	// is ErrExists or ErrOtherChat, even for the same message.
 	Append(ctx context.Context, r AppendRequest) (Ref, error)
 }

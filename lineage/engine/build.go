@@ -29,7 +29,7 @@ func Example(question, answer string) Fragment {
 	return New("example", Object{{"question", question}, {"answer", answer}})
 }
 
-// Guardrail states a limit and, unless reason is empty, why it stands.
+// Guardrail states a limit and, unless reason is empty, its reason.
 func Guardrail(rule, reason string) Fragment {
 	data := Object{{"rule", rule}}
 	if reason != "" {

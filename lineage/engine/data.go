@@ -22,7 +22,7 @@ var (
 	ErrUnsupported = errors.New("unsupported fragment data")
 )
 
-// DataError tells where in a fragment's data something is wrong.
+// DataError has the position of an error in a fragment's data.
 type DataError struct {
 	// Path leads there from the outermost fragment: database.tables[2].name.
 	Path string
@@ -35,7 +35,7 @@ func (e *DataError) Error() string { return e.Path + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *DataError) Unwrap() error { return e.Err }
 
-// Raw is text that renderers write as it is where their format has room for it: Markdown in
+// Raw is text that renderers write as it is where their format allows it: Markdown in
 // Markdown, and elements in XML. Elsewhere it is a text like any other.
 type Raw string
 

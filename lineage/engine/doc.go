@@ -1,5 +1,5 @@
-// Package engine holds conversations with a model: what to tell it, what was said,
-// and the branches that a chat takes.
+// Package engine manages conversations with a model: its instructions, the messages, and the
+// branches that a chat takes.
 //
 // # Fragments
 //
@@ -38,10 +38,10 @@
 //
 // # Several at once
 //
-// Engines on one branch, in any number of processes, lose no turn of each other: a
-// save follows whatever the branch ends with by then. A turn, being what one Save
-// saves, stays together. An engine stays on its branch when another one activates a
-// different one; whoever opens the chat after that is there.
+// Engines on one branch, in any number of processes, lose no turn of each other: a save
+// follows whatever the branch ends with by then. A turn, being what one Save saves, stays
+// together. An engine stays on its branch when another one activates a different one; opening
+// the chat after that starts on that branch.
 //
 // # Models
 //

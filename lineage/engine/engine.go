@@ -55,7 +55,7 @@ type Engine struct {
 	pending   []waiting
 	set       uint64      // how many messages were set
 	branch    chat.Branch // as it was last seen
-	unsure    *attempt    // a save of which it is not known whether it was one
+	unsure    *attempt    // a save whose result is not known
 }
 
 // waiting is a pending message, with its number among those that were set.
@@ -124,7 +124,7 @@ func (e *Engine) active(ctx context.Context) (*chat.Branch, error) {
 	}
 	if b == nil {
 		made, err := e.store.CreateBranch(ctx, chat.Branch{ChatID: e.chatID, Name: chat.MainBranch, IsActive: true})
-		if errors.Is(err, chat.ErrExists) { // somebody else was faster
+		if errors.Is(err, chat.ErrExists) { // another writer was faster
 			return e.active(ctx)
 		}
 		return &made, err

@@ -27,15 +27,15 @@ type ResolveOptions struct {
 
 // Resolved is what to send to a model.
 type Resolved struct {
-	// SystemPrompt is the context, rendered, and behind it the summaries that stand for messages that
-	// are left out, each as a fragment with the name summary.
+	// SystemPrompt is the context, rendered, and after it the summaries that replace messages
+	// that are left out, each as a fragment with the name summary.
 	SystemPrompt string `json:"systemPrompt"`
 	// Messages are those of the branch and after them those pending, as UI messages: a
 	// stored one that is a UI message as it is, any other as package message has it.
 	Messages []UIMessage `json:"messages"`
 	// Summaries are those in the prompt.
 	Summaries []chat.Summary `json:"-"`
-	// Omitted is how many messages are left out that no summary stands for.
+	// Omitted is the number of messages that are left out and not covered by a summary.
 	Omitted int `json:"-"`
 	// Tokens is what all of it takes.
 	Tokens int `json:"-"`

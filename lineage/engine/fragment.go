@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// FragmentType tells context from conversation.
+// FragmentType distinguishes context from conversation.
 type FragmentType string
 
 const (
@@ -56,7 +56,7 @@ type lastAssistant struct{ content string }
 // ErrNoCodec is returned when a message fragment cannot be translated.
 var ErrNoCodec = errors.New("message fragment has no codec")
 
-// IsFragment reports whether data is a Fragment, or a map that stands for one.
+// IsFragment reports whether data is a Fragment, or a map that represents one.
 func IsFragment(data any) bool {
 	switch d := data.(type) {
 	case Fragment:

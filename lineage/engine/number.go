@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// formatNumber returns a number in JSON's syntax, exactly: integers in full,
-// json.Number as it was written, floats with as many digits as tell them apart,
-// and an exponent only below 1e-6 and from 1e21 on. It refuses what is no
-// number or not finite.
+// formatNumber returns a number in JSON's syntax, exactly: integers in full, json.Number as it
+// was written, floats with as many digits as distinguish them, and an exponent only below 1e-6
+// and from 1e21 on. It refuses what is no number or not finite.
 func formatNumber(data any) (string, bool) {
 	switch d := data.(type) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:

@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// Text returns the text parts of the message, joined as they stand.
+// Text returns the text parts of the message, joined without separators.
 func (m UIMessage) Text() string {
 	var b strings.Builder
 	for _, p := range m.Parts {

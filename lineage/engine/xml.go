@@ -75,7 +75,7 @@ var (
 	xmlAttribute = strings.NewReplacer(`"`, "&quot;", "\t", "&#x9;", "\n", "&#xA;")
 )
 
-// xmlText returns text as it may stand between tags.
+// xmlText returns text escaped for use between tags.
 func xmlText(text string) string { return xmlEscapes.Replace(strings.Map(xmlChar, text)) }
 
 // xmlChar returns the visible stand-in for a character that XML does not have, and r itself for any other.

@@ -6,9 +6,9 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// archived reads a message as exports of chat services and data sets have it, which name role and
-// content in their own ways. It returns {role, name, content} and the role, nil for another
-// message. The given role is for a message that does not tell its own.
+// archived reads a message as exports of chat services and data sets have it, which name role
+// and content in their own ways. It returns {role, name, content} and the role, nil for
+// another message. The given role is used for a message that does not state its own.
 func archived(f fields, given string) (message []byte, role string) {
 	role = given
 	name, content := f.text("name"), f["content"]

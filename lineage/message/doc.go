@@ -1,6 +1,6 @@
 // Package message is one model of messages: a role and typed parts. It reads plain text and
-// the messages of the formats known, each told by its shape, and writes a history in the
-// format that an API takes.
+// the messages of the known formats, each recognised by its shape, and writes a history in the
+// format that an API accepts.
 //
 //	history = append(history, message.Decode(body, "application/json", "assistant")...)
 //	request, err := message.Encode(message.Anthropic, history)

@@ -66,7 +66,7 @@ var typesByEnding = map[string]string{
 	".mp3": "audio/mpeg", ".wav": "audio/wav", ".mp4": "video/mp4",
 }
 
-// guessed returns the media type of a file of which it is not said.
+// guessed returns the media type of a file that does not state it.
 func guessed(url, filename, kind string) string {
 	if rest, ok := strings.CutPrefix(url, "data:"); ok {
 		kind, _, _ := strings.Cut(rest, ",")

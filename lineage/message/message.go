@@ -25,7 +25,7 @@ const (
 // Dialects lists the dialects.
 func Dialects() []Dialect { return []Dialect{Text, Chat, Responses, Anthropic, UI} }
 
-// Message is what somebody said at once.
+// Message is one message of a conversation.
 type Message struct {
 	// ID is the message's own id, where its format has one. Role and Name are as given.
 	ID, Role, Name string
@@ -35,7 +35,7 @@ type Message struct {
 	Given json.RawMessage
 }
 
-// Kind tells what a part is.
+// Kind is the kind of a part.
 type Kind int
 
 // The kinds of parts.
