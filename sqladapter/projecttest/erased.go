@@ -52,13 +52,19 @@ func (s *suite) testErasedPieces(t *testing.T) {
 		require.Contains(t, entries[0].Contents(), id)
 		require.NoError(t, store.Erase(bg, id))
 	}
+	chats := s.open(t, s.New(t))
+	defer chats.Close()
+	_, err = (&sqladapter.Projector{Store: store, DB: chats, ChatsOnly: true}).Run(bg)
+	require.NoError(t, err)
 	typed, err := db.Chats().Message(bg, "typed")
 	require.NoError(t, err)
 	require.Equal(t, "of a wombat", typed.Type)
 	require.NoError(t, store.Erase(bg, content.Sum([]byte(`{"type":"of a wombat"}`))))
 	before := counts(t, store)
-	_, err = sqladapter.Import(bg, db, store, sqladapter.ImportOptions{})
-	require.NoError(t, err)
+	for _, behind := range []*sqladapter.DB{db, chats} {
+		_, err = sqladapter.Import(bg, behind, store, sqladapter.ImportOptions{})
+		require.NoError(t, err)
+	}
 	require.Equal(t, before, counts(t, store), "what was erased does not come back from a database that is behind")
 	s.project(t, store, db)
 	for _, text := range []string{"quagga", "wombat"} {
