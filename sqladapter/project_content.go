@@ -20,7 +20,7 @@ var contentSQL = struct {
 	contextsOf, setSummary, setParent, forgetErased Statement
 }{
 	scopesAt:      `SELECT "scope" FROM "lineage_reach" WHERE "run_id" = ? AND "last_seq" >= ?`,
-	updateMessage: `UPDATE "messages" SET "data" = ? WHERE "id" = ?`,
+	updateMessage: `UPDATE "messages" SET "type" = ?, "data" = ? WHERE "id" = ?`,
 	contextsOf:    `SELECT "id" FROM "contexts" WHERE "summary_content_id" = ?`,
 	setSummary:    `UPDATE "contexts" SET "summary_text" = ? WHERE "id" = ?`,
 	setParent:     `UPDATE "contexts" SET "parent_context_id" = ? WHERE "id" = ?`,
@@ -117,10 +117,10 @@ func (w *projection) rewriteMessage(m chat.Message) {
 		if err := c.forgetMessages(ctx, []string{m.ID}); err != nil {
 			return err
 		}
-		if _, err := c.Exec(ctx, contentSQL.updateMessage, string(m.Data), m.ID); err != nil {
+		if _, err := c.Exec(ctx, contentSQL.updateMessage, m.Type, string(m.Data), m.ID); err != nil {
 			return err
 		}
-		known.Data = m.Data
+		known.Type, known.Data = m.Type, m.Data
 		return c.knowOwn(ctx, []chat.Message{*known}, depths)
 	})
 }

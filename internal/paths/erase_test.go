@@ -2,6 +2,8 @@ package paths_test
 
 import (
 	"bytes"
+	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,10 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/postgres"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -105,17 +109,67 @@ func feedOf(t require.TestingT, s *lineage.Store) []byte {
 // What was erased is nowhere, once the store was collected and what follows it has followed:
 // not in a file of the store, its search or a database. What others said is still there.
 func TestEraseReaches(t *testing.T) {
+	testEraseReaches(t, func(dir string) (*sqladapter.DB, func() string) {
+		db, err := sqlite.Open(bg, filepath.Join(dir, "chats.db"), sqladapter.Options{})
+		require.NoError(t, err)
+		return db, func() string { return "" } // its files are looked at
+	})
+}
+
+// TestEraseReachesPostgres does the same with a projection in Postgres, whose rows are looked at.
+func TestEraseReachesPostgres(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	defer pool.Close()
+	dir := ""
+	testEraseReaches(t, func(in string) (*sqladapter.DB, func() string) {
+		if dir != in {
+			dir = in
+			_, err := pool.ExecContext(bg, `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
+			require.NoError(t, err)
+		}
+		db, err := postgres.Open(bg, dsn, sqladapter.Options{})
+		require.NoError(t, err)
+		return db, func() string { return rowsOf(t, pool) }
+	})
+}
+
+// rowsOf returns all rows of a Postgres database as text, binary columns too.
+func rowsOf(t *testing.T, pool *sql.DB) string {
+	all, tables := "", []string(nil)
+	rows, err := pool.QueryContext(bg, `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'`)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		require.NoError(t, rows.Scan(&name))
+		tables = append(tables, name)
+	}
+	require.NoError(t, rows.Err())
+	for _, table := range tables {
+		var text sql.NullString
+		require.NoError(t, pool.QueryRowContext(bg, `SELECT string_agg(t::text, ' ') FROM "`+table+`" t`).Scan(&text))
+		all += strings.ToLower(text.String)
+	}
+	require.NotEmpty(t, tables)
+	return all
+}
+
+// testEraseReaches opens a database in a directory that is that of one store, and looks at its rows.
+func testEraseReaches(t *testing.T, open func(dir string) (*sqladapter.DB, func() string)) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		require.NoError(r, err)
 		s, err := lineage.Open(bg, filepath.Join(dir, "store"), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer s.Close()
+		rows := "" // of the database
 		follow := func() {
-			db, err := sqlite.Open(bg, filepath.Join(dir, "chats.db"), sqladapter.Options{})
+			db, look := open(dir)
+			_, err := (&sqladapter.Projector{Store: s, DB: db}).Run(bg)
 			require.NoError(r, err)
-			_, err = (&sqladapter.Projector{Store: s, DB: db}).Run(bg)
-			require.NoError(r, err)
+			rows = look()
 			require.NoError(r, db.Close())
 			x, err := search.Open(bg, s, filepath.Join(dir, "store"), search.Options{})
 			require.NoError(r, err)
@@ -156,6 +210,7 @@ func TestEraseReaches(t *testing.T) {
 		follow()
 		files, records := string(bytesBelow(r, dir)), string(feedOf(r, s))
 		for _, token := range gone.tokens {
+			require.False(r, strings.Contains(rows, token) || strings.Contains(rows, hex.EncodeToString([]byte(token))), "rows have "+token)
 			require.False(r, strings.Contains(files, token), "files have "+token)
 			require.False(r, strings.Contains(records, token), "records have "+token)
 		}

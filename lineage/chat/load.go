@@ -310,6 +310,12 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 	r := &reading{state: in, messages: form.NewReader(in.from)}
 	known, err := r.tell(ctx, step, m.ID)
 	known.ChatID, known.ParentID = m.ChatID, m.ParentID
+	if u := &step.Span.Usages[0]; err == nil && !u.MetadataContent.IsZero() {
+		var metadata []byte
+		if metadata, err = r.messages.Metadata(ctx, u); metadata == nil {
+			known.Type = m.Type // it was erased
+		}
+	}
 	erased := string(known.Data) == "null" || slices.ContainsFunc(step.Blocks, (*structure.Block).Gone)
 	if same := erased || m.Same(known); same || err != nil || s.from.Said == nil {
 		return same, err

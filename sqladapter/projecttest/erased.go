@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 )
@@ -27,6 +28,8 @@ func (s *suite) testErasedPieces(t *testing.T) {
 		Role: "user", Type: content.TypeJSON, SourceID: "m", Metadata: []byte(`{"title":"wombat"}`),
 		Body: []byte(`{"role":"user","content":[{"type":"text","text":"quagga one"},{"type":"text","text":"zebra two"},{"type":"file","filename":"wombat.pdf","file_data":"AAAA"}]}`),
 	})
+	require.NoError(t, err)
+	_, err = main.Extend(bg, lineage.Item{Role: "user", Type: content.TypeJSON, SourceID: "typed", Metadata: []byte(`{"type":"of a wombat"}`), Body: []byte(`"three"`)})
 	require.NoError(t, err)
 	s.project(t, store, db)
 	everything := func() string {
@@ -49,12 +52,29 @@ func (s *suite) testErasedPieces(t *testing.T) {
 		require.Contains(t, entries[0].Contents(), id)
 		require.NoError(t, store.Erase(bg, id))
 	}
+	chats := s.open(t, s.New(t))
+	defer chats.Close()
+	_, err = (&sqladapter.Projector{Store: store, DB: chats, ChatsOnly: true}).Run(bg)
+	require.NoError(t, err)
+	typed, err := db.Chats().Message(bg, "typed")
+	require.NoError(t, err)
+	require.Equal(t, "of a wombat", typed.Type)
+	require.NoError(t, store.Erase(bg, content.Sum([]byte(`{"type":"of a wombat"}`))))
+	before := counts(t, store)
+	for _, behind := range []*sqladapter.DB{db, chats} {
+		_, err = sqladapter.Import(bg, behind, store, sqladapter.ImportOptions{})
+		require.NoError(t, err)
+	}
+	require.Equal(t, before, counts(t, store), "what was erased does not come back from a database that is behind")
 	s.project(t, store, db)
 	for _, text := range []string{"quagga", "wombat"} {
 		require.NotContains(t, everything(), text)
 		require.NotContains(t, everything(), hex(text))
 	}
-	require.Equal(t, 3, count(t, place, `SELECT COUNT(*) FROM "content_blocks" WHERE "erased" = 1`))
+	require.Equal(t, 4, count(t, place, `SELECT COUNT(*) FROM "content_blocks" WHERE "erased" = 1`))
+	typed, err = db.Chats().Message(bg, "typed")
+	require.NoError(t, err)
+	require.Equal(t, chat.TypeMessage, typed.Type)
 	m, err := db.Chats().Message(bg, "m")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"role":"user","content":[{"type":"text","text":"[erased]"},{"type":"text","text":"zebra two"},{"type":"file","filename":"[erased]","file_data":"AAAA"}]}`, string(m.Data))
@@ -124,4 +144,11 @@ func readable(t *testing.T, store *lineage.Store) []*lineage.Entry {
 	entries, err := main.All(bg)
 	require.NoError(t, err)
 	return entries
+}
+
+// counts counts what a store has.
+func counts(t *testing.T, store *lineage.Store) backend.Stats {
+	stats, err := store.Stats(bg)
+	require.NoError(t, err)
+	return stats.Counts()
 }
