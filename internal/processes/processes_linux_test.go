@@ -58,11 +58,11 @@ func TestManyProcesses(t *testing.T) {
 		for what, n := range s.counts {
 			total[what] += n
 		}
+		t.Log(total) // a campaign that is ended early has said this much
 		if t.Failed() {
 			break
 		}
 	}
-	t.Log(total)
 }
 
 // field is a store and the processes that use it.
@@ -85,7 +85,6 @@ type process struct {
 	in    io.Closer
 	point string
 	ended chan struct{}
-	quit  bool // it was asked to end
 }
 
 func newField(t *testing.T, random *rand.Rand) *field {
@@ -111,7 +110,7 @@ func (f *field) begin() *process {
 	is := task{Dir: f.dir, Name: fmt.Sprint("p", f.made), Seed: f.random.Uint64(), Shared: f.shared}
 	if f.random.IntN(3) > 0 {
 		is.Point = points[f.random.IntN(len(points))]
-		is.Nth = int64(1 + f.random.IntN(3))
+		is.Nth = 1
 		if is.Point == beforeAppend || is.Point == afterAppend {
 			is.Nth = int64(1 + f.random.IntN(60))
 		}
@@ -180,7 +179,7 @@ func (f *field) play(kills int) {
 		for i, p := range all {
 			select {
 			case <-p.ended:
-				if p.quit {
+				if p.ProcessState.Success() {
 					f.count("ended")
 				} else {
 					f.count("killed " + p.point)
@@ -197,8 +196,9 @@ func (f *field) play(kills int) {
 		case 3:
 			f.stop(f.owner(all))
 		case 4:
-			p.quit = true
 			_ = p.in.Close()
+		case 6:
+			_ = f.owner(all).in.Close()
 		case 5:
 			p = f.owner(all)
 			p.point = "as the owner"
