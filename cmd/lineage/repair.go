@@ -44,6 +44,9 @@ func runRepair(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if isServed(dir) {
+		return hint(usagef("%s: a store on a server has no index to repair", redact(dir)), "'lineage verify' checks it")
+	}
 	// Whoever has the store open is told apart before the index is touched; a store
 	// whose index cannot be opened is opened all the same.
 	store, err := a.openStore(ctx, dir, openMode{readOnly: true})
