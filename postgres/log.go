@@ -116,12 +116,13 @@ func readRows(found pgx.Rows) ([]row, error) {
 	return rows, err
 }
 
-// A lone writer needs no lock: the key of the row decides between two who write behind the same
-// head, and the condition refuses one whose head is gone. It waits for a transaction that is
-// writing the same row.
-const appendSQL = `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true))
+// A lone writer shares the store with others of its kind: the key of the row decides between two
+// who write behind the same head, and the condition refuses one whose head is gone. It waits for a
+// turn that holds the store, and for a transaction that is writing the same row. The statement
+// sees the log as it was before it waited, which the key makes harmless.
+const appendSQL = `WITH held AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true) FROM lineage_store WHERE store = $1 FOR KEY SHARE)
 INSERT INTO lineage_log (store, n, count, id, data)
-SELECT $1, $2::bigint, $3::bigint, $4::bigint, $5 FROM setting
+SELECT $1, $2::bigint, $3::bigint, $4::bigint, $5 FROM held
 WHERE $6::bigint = 0 OR EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $6::bigint AND id = $8::bigint)
 ON CONFLICT DO NOTHING`
 

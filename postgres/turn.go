@@ -289,6 +289,9 @@ func (e *Engine) writeTurn(ctx context.Context, t *turn, r *row, d backend.Durab
 	limited, cancel := context.WithTimeout(ctx, turnTime)
 	err := t.append(limited, r, d)
 	cancel()
+	if sqlState(err) == uniqueViolation {
+		return errBehind // somebody writes without the lock, which no version of this program does
+	}
 	if err == nil || !uncertain(err) && !lost(err) {
 		return explain(err)
 	}
