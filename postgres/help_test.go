@@ -108,3 +108,11 @@ func parallel(n int, do func(i int)) {
 	}
 	going.Wait()
 }
+
+// subject returns the id of a thread record.
+func subject(r structure.Record) string {
+	if t, ok := r.(*structure.Thread); ok {
+		return t.ID.String()
+	}
+	return fmt.Sprintf("%T", r)
+}
