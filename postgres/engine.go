@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -89,7 +90,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	config.ConnConfig.DefaultQueryExecMode = exec
+	if !strings.Contains(dsn, "default_query_exec_mode") {
+		config.ConnConfig.DefaultQueryExecMode = exec
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", explain(err))

@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 					t.Skip("only in campaigns")
 				}
 			}
-			dsn := pgtest.DSN(t)
+			pool := newPool(t, pgtest.DSN(t), nil)
 			var stores atomic.Int64
 			backendtest.Run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
 				o := variant.o
@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 				if variant.dir {
 					o.Replica = t.TempDir()
 				}
-				return func(ctx context.Context) (backend.Engine, error) { return Open(ctx, dsn, o) }
+				return func(ctx context.Context) (backend.Engine, error) { return New(ctx, pool, o) }
 			}})
 		})
 	}

@@ -23,8 +23,9 @@ type log struct {
 	identity [16]byte
 }
 
-// exec is how statements are sent: with their parameters, in one round trip, and without
-// preparing them, which a pooler in transaction mode does not allow.
+// exec is how statements are sent unless the connection string says otherwise: with their
+// parameters, in one round trip, and without preparing them, which a pooler in transaction mode
+// does not allow.
 const exec = pgx.QueryExecModeExec
 
 // head is the last row that a process knows. The zero value is that of an empty log.
@@ -66,7 +67,7 @@ type querier interface {
 func (l *log) tail(ctx context.Context, q querier, h head, limit int) (rows []row, more bool, err error) {
 	for range mostRetries {
 		var found pgx.Rows
-		found, err = q.Query(ctx, tailSQL, exec, l.store, int64(h.first), limit, mostRead)
+		found, err = q.Query(ctx, tailSQL, l.store, int64(h.first), limit, mostRead)
 		if err == nil {
 			rows, err = readRows(found)
 		}
@@ -135,7 +136,7 @@ func synchronous(d backend.Durability) string {
 
 // append writes a row behind the head. It is errBehind if the log goes on otherwise.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
-	tag, err := l.pool.Exec(ctx, appendSQL, exec, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID))
+	tag, err := l.pool.Exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID))
 	switch {
 	case sqlState(err) == serializationFail:
 		return errBehind
@@ -210,7 +211,7 @@ func (l *log) flush(ctx context.Context, h head) error {
 		tag, err := l.pool.Exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
 INSERT INTO lineage_durable (store, n) SELECT $1, $2::bigint FROM setting
 WHERE EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2::bigint AND id = $3::bigint)
-ON CONFLICT (store) DO UPDATE SET n = excluded.n`, exec, l.store, int64(h.first), int64(h.ID))
+ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int64(h.ID))
 		switch state := sqlState(err); {
 		case state == serializationFail, state == uniqueViolation:
 		case err == nil && tag.RowsAffected() == 0:
@@ -225,7 +226,7 @@ ON CONFLICT (store) DO UPDATE SET n = excluded.n`, exec, l.store, int64(h.first)
 // has returns nil if a row is the last of the log, and errBehind if not, or if it is not there.
 func (l *log) has(ctx context.Context, h head) error {
 	var first, id int64
-	err := l.pool.QueryRow(ctx, `SELECT n, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, exec, l.store).Scan(&first, &id)
+	err := l.pool.QueryRow(ctx, `SELECT n, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, l.store).Scan(&first, &id)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
@@ -300,7 +301,7 @@ func (t *turn) rollback() {
 	if conn.Conn().PgConn().TxStatus() != 'I' && !conn.Conn().IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if _, err := conn.Exec(ctx, `ROLLBACK`, exec); err != nil {
+		if _, err := conn.Exec(ctx, `ROLLBACK`); err != nil {
 			_ = conn.Conn().Close(ctx)
 		}
 	}

@@ -171,7 +171,7 @@ func (e *Engine) setHead(h head) {
 func (l *log) rowOf(ctx context.Context, at backend.Cursor) (h head, err error) {
 	err = again(ctx, func(ctx context.Context) error {
 		var first, count, id int64
-		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1`, exec, l.store, int64(at.Number)).Scan(&first, &count, &id)
+		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1`, l.store, int64(at.Number)).Scan(&first, &count, &id)
 		r := row{first: uint64(first), count: uint64(count), id: uint64(id)}
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && r.last() != at {
 			return errDiverged
@@ -186,7 +186,7 @@ func (l *log) rowOf(ctx context.Context, at backend.Cursor) (h head, err error) 
 func (l *log) last(ctx context.Context) (at backend.Cursor, err error) {
 	err = again(ctx, func(ctx context.Context) error {
 		var first, count, id int64
-		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, exec, l.store).Scan(&first, &count, &id)
+		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, l.store).Scan(&first, &count, &id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}

@@ -91,7 +91,7 @@ func (l *log) migrate(ctx context.Context, create bool) error {
 
 // version returns the version of the tables, 0 when there are none.
 func (l *log) version(ctx context.Context) (version int, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT version FROM lineage_schema`, exec).Scan(&version)
+	err = l.pool.QueryRow(ctx, `SELECT version FROM lineage_schema`).Scan(&version)
 	if sqlState(err) == undefinedTable {
 		return 0, nil
 	}
@@ -104,22 +104,22 @@ func (l *log) migrateOnce(ctx context.Context) error {
 			`CREATE TABLE IF NOT EXISTS lineage_schema (one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL)`,
 			`INSERT INTO lineage_schema (version) VALUES (0) ON CONFLICT DO NOTHING`,
 		} {
-			if _, err := tx.Exec(ctx, s, exec); err != nil {
+			if _, err := tx.Exec(ctx, s); err != nil {
 				return err
 			}
 		}
 		var version int
-		if err := tx.QueryRow(ctx, `SELECT version FROM lineage_schema FOR UPDATE`, exec).Scan(&version); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT version FROM lineage_schema FOR UPDATE`).Scan(&version); err != nil {
 			return err
 		}
 		for ; version < len(migrations); version++ {
 			for _, s := range migrations[version] {
-				if _, err := tx.Exec(ctx, s, exec); err != nil {
+				if _, err := tx.Exec(ctx, s); err != nil {
 					return err
 				}
 			}
 		}
-		_, err := tx.Exec(ctx, `UPDATE lineage_schema SET version = $1`, exec, version)
+		_, err := tx.Exec(ctx, `UPDATE lineage_schema SET version = $1`, version)
 		return err
 	})
 }
@@ -133,7 +133,7 @@ func keyOf(name string) []byte {
 // register finds the store, or makes it.
 func (l *log) register(ctx context.Context, name string, create bool) error {
 	find := func() (identity []byte, err error) {
-		err = l.pool.QueryRow(ctx, `SELECT identity FROM lineage_store WHERE store = $1`, exec, l.store).Scan(&identity)
+		err = l.pool.QueryRow(ctx, `SELECT identity FROM lineage_store WHERE store = $1`, l.store).Scan(&identity)
 		return identity, err
 	}
 	identity, err := find()
@@ -142,7 +142,7 @@ func (l *log) register(ctx context.Context, name string, create bool) error {
 		if _, err := rand.Read(id[:]); err != nil {
 			return err
 		}
-		_, err = l.pool.Exec(ctx, `INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, exec, l.store, name, id[:])
+		_, err = l.pool.Exec(ctx, `INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
 		if err == nil || sqlState(err) == serializationFail {
 			identity, err = find()
 		}
@@ -159,7 +159,7 @@ func (l *log) register(ctx context.Context, name string, create bool) error {
 // requireSafe refuses a server that can lose what it acknowledged.
 func (l *log) requireSafe(ctx context.Context) error {
 	var setting string
-	if err := l.pool.QueryRow(ctx, `SELECT current_setting('fsync')`, exec).Scan(&setting); err != nil {
+	if err := l.pool.QueryRow(ctx, `SELECT current_setting('fsync')`).Scan(&setting); err != nil {
 		return err
 	}
 	if setting != "on" {

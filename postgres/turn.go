@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -74,14 +75,25 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 // lead takes turns for the commits that wait, until the engine is closed.
 func (e *Engine) lead() {
 	defer close(e.led)
+	var batch []*pending
 	for {
-		var batch []*pending
 		select {
 		case <-e.ctx.Done():
 			return
 		case p := <-e.queue:
-			batch = append(batch, p)
+			batch = e.gather(append(batch, p))
 		}
+		for len(batch) > 0 {
+			batch = e.takeTurn(batch)
+		}
+	}
+}
+
+// gather adds the commits that wait. Those who got the answer of the turn before are about to
+// come again: they are let go first.
+func (e *Engine) gather(batch []*pending) []*pending {
+	for range 2 {
+		runtime.Gosched()
 		for more := true; more && len(batch) < mostGathered; {
 			select {
 			case p := <-e.queue:
@@ -90,10 +102,8 @@ func (e *Engine) lead() {
 				more = false
 			}
 		}
-		for len(batch) > 0 {
-			batch = e.takeTurn(batch)
-		}
 	}
+	return batch
 }
 
 // takeTurn commits what waits, and returns what did not fit into a row.
