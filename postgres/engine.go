@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,9 +23,9 @@ type Options struct {
 	Store string
 	// Durability of commits that ask for none. Default Full.
 	Durability backend.Durability
-	// Replica is a directory for the copy of the store that reads are answered from. It is made
-	// if it is not there, and another process must not use it at the same time. By default the
-	// copy is in memory, and read from the server whenever the store is opened.
+	// Replica is a directory in which the copy of the store is kept that reads are answered from,
+	// under a name that says which store. Where another process uses it, opening is ErrLocked. By
+	// default the copy is in memory, and read from the server whenever the store is opened.
 	Replica string
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
@@ -133,6 +134,9 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		return e.log.requireSafe(ctx)
 	})
 	if err == nil {
+		if o.Replica != "" { // never what is in the directory itself: a replica may be removed
+			e.o.Replica = filepath.Join(o.Replica, fmt.Sprintf("replica-%x", e.log.identity))
+		}
 		err = e.start(ctx)
 	}
 	if err != nil {
