@@ -242,3 +242,21 @@ func TestStoresAreApart(t *testing.T) {
 	_, err = New(background, pool, Options{Store: "a"})
 	require.ErrorIs(t, err, errUnsafe)
 }
+
+// TestStats counts the bytes of the store in the database, and of no other.
+func TestStats(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	a, b := handle(t, pool, "a"), handle(t, pool, "b")
+	for range 20 {
+		createThread(t, a, backend.Normal)
+	}
+	createThread(t, b, backend.Normal)
+	of := func(e *Engine) uint64 {
+		s, err := e.Stats(background)
+		require.NoError(t, err)
+		return s.StoredBytes
+	}
+	one := of(b)
+	require.Greater(t, one, uint64(rowBytes))
+	require.InDelta(t, 20*one, of(a), 100)
+}

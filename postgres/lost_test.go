@@ -13,6 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // cutter cuts one connection at one message that is sent to the server.
@@ -248,4 +249,60 @@ WHERE datname = current_database() AND application_name <> 'witness' AND pid <> 
 	}
 	require.Equal(t, history(t, engines[0]), history(t, engines[1]))
 	requireSound(t, witness)
+}
+
+// TestRefusedByTheServer has the server refuse rows, as with a full disk: nothing of them is there,
+// reading goes on, and so does writing once the server takes rows again.
+func TestRefusedByTheServer(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	kept, _ := createThread(t, e, backend.Full)
+	together := func() []*pending {
+		batch := make([]*pending, 3)
+		for i := range batch {
+			_, commit := threadCommit()
+			batch[i] = &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
+		}
+		require.Empty(t, e.takeTurn(batch))
+		return batch
+	}
+	_, err := pool.Exec(background, `ALTER TABLE lineage_log ADD CONSTRAINT full_disk CHECK (n < 2)`, exec)
+	require.NoError(t, err)
+	// What says nothing new behind a commit that was refused, or was refused because of it, fails too.
+	block, _ := threadCommit()
+	same := make([]*pending, 3)
+	for i := range same {
+		same[i] = &pending{ctx: background, commit: &structure.Commit{Records: []structure.Record{textBlock("said")}}, done: make(chan struct{})}
+	}
+	same[2].commit = &structure.Commit{Records: []structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: block}}}
+	require.Empty(t, e.takeTurn(same))
+	for _, p := range same {
+		require.ErrorContains(t, p.err, "full_disk")
+		require.Zero(t, p.receipt)
+	}
+	e.careful = false
+	for range 2 { // once together, and then each with care
+		for _, p := range together() {
+			require.ErrorContains(t, p.err, "full_disk")
+			require.NotErrorIs(t, p.err, backend.ErrUncertain)
+		}
+		require.True(t, e.careful)
+		_, err = e.Thread(background, kept)
+		require.NoError(t, err)
+		require.Len(t, history(t, e), 1)
+	}
+	replica := e.replica
+	together()
+	require.Same(t, replica, e.replica, "no further refusal costs the replica")
+	_, err = pool.Exec(background, `ALTER TABLE lineage_log DROP CONSTRAINT full_disk`, exec)
+	require.NoError(t, err)
+	for range 2 {
+		for _, p := range together() {
+			require.NoError(t, p.err)
+		}
+		require.False(t, e.careful)
+	}
+	require.Len(t, history(t, e), 7)
+	require.Equal(t, history(t, other), history(t, e))
+	requireSound(t, e)
 }

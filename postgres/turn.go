@@ -338,16 +338,19 @@ func (e *Engine) together(batch []*pending) (rest []*pending) {
 		r.count++
 		return r.id, nil
 	}
-	var wrote []*pending
+	done, wrote := len(batch), -1 // the first of the row
 	for i, p := range batch {
 		before := r.count
 		if p.receipt, p.err = e.replica.Apply(p.ctx, p.commit, p.o); errors.Is(p.err, errFull) {
-			rest = batch[i:]
+			rest, done = batch[i:], i
 			p.err = nil
 			break
 		}
 		if r.count > before {
-			full, wrote = full || p.full, append(wrote, p)
+			full = full || p.full
+		}
+		if r.count > 0 && wrote < 0 {
+			wrote = i
 		}
 	}
 	if r.count == 0 {
@@ -362,7 +365,7 @@ func (e *Engine) together(batch []*pending) (rest []*pending) {
 		if dropped := e.dropLocked(true); dropped != nil {
 			err = errors.Join(err, dropped)
 		}
-		fail(wrote, err)
+		fail(batch[wrote:done], err) // all were judged in the state that the first left
 		return rest
 	}
 	if at, err := e.replica.Head(ctx); err != nil || at != r.last() {
