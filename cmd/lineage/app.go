@@ -99,7 +99,8 @@ func (a *app) root() *cobra.Command {
 same bytes are stored once, and the origin of everything is recorded.
 
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
-the nearest .lineage in the current folder or one above it. A thread is a conversation with
+the nearest .lineage in the current folder or one above it. It may also be kept by a PostgreSQL
+server: --store 'postgres://HOST/DATABASE?store=NAME'. A thread is a conversation with
 branches; commands work on the one given by --thread or LINEAGE_THREAD, or else the one
 chosen by 'lineage thread use', or the one that changed last, which is listed first. A thread is
 named by its id, the 8 digits that are shown of it, or its title. Fewer digits are
@@ -128,7 +129,7 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 	root.SetErr(a.err.W)
 	root.SetIn(a.stdin)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.store, "store", "", "the store's directory (LINEAGE_STORE)")
+	flags.StringVar(&a.store, "store", "", "the store's directory, or its URL (LINEAGE_STORE)")
 	flags.StringVar(&a.threadName, "thread", "", "the thread to work on: its id or title (LINEAGE_THREAD)")
 	flags.BoolVar(&a.json, "json", false, "print JSON records, one a line")
 	flags.DurationVar(&a.wait, "wait", 3*time.Second, "how long to wait while another process has the store open")

@@ -5,14 +5,47 @@ import (
 	"strings"
 )
 
-// isDSN reports whether a store is named that is a database.
+// isDSN reports whether a store is named that is a database of chats.
 func isDSN(store string) bool {
+	if isServed(store) {
+		return false
+	}
 	for _, scheme := range []string{"sqlite:", "postgres://", "postgresql://", "sqlserver://"} {
 		if strings.HasPrefix(store, scheme) {
 			return true
 		}
 	}
 	return false
+}
+
+// served names a store that is kept on a PostgreSQL server.
+type served struct {
+	dsn, store string
+	unsafe     bool // a server with fsync=off is good enough
+}
+
+// servedStore reads the URL of a database with the parameter store, and maybe unsafe=true.
+func servedStore(named string) (served, bool) {
+	u, err := url.Parse(named)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return served{}, false
+	}
+	query := u.Query()
+	s := served{store: query.Get("store"), unsafe: query.Get("unsafe") == "true"}
+	if s.store == "" {
+		return served{}, false
+	}
+	query.Del("store")
+	query.Del("unsafe")
+	u.RawQuery = query.Encode()
+	s.dsn = u.String()
+	return s, true
+}
+
+// isServed reports whether a store is named that is kept on a PostgreSQL server.
+func isServed(store string) bool {
+	_, is := servedStore(store)
+	return is
 }
 
 // sqliteFile returns the file of a database that is one.

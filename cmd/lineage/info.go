@@ -83,12 +83,12 @@ func runInfo(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	dir, err := filepath.Abs(s.dir)
-	if err != nil {
-		dir = s.dir
+	name := s.name
+	if full, err := filepath.Abs(s.dir); err == nil && s.name == s.dir {
+		name = full
 	}
 	r := infoRecord{
-		Store: dir, LastCommit: head.Number, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
+		Store: name, LastCommit: head.Number, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
 		Checkpoints: stats.Checkpoints, Messages: stats.Usages, Blocks: stats.Blocks, StoredBytes: stats.StoredBytes,
 	}
 	var title string

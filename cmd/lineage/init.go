@@ -18,7 +18,8 @@ func initCommand(a *app) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Create a store",
 		Long: `Creates an empty store: .lineage in the current folder, or the directory named. Commands
-run in the folder or below it find it from there.`,
+run in the folder or below it find it from there. A URL of
+a PostgreSQL database with ?store=NAME creates one there.`,
 		Example: `  lineage init
   lineage init agents.lineage`,
 		Args: cobra.MaximumNArgs(1),
@@ -45,6 +46,9 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 	if isDSN(dir) {
 		return usagef("%s: a database is made ready by the first thread or message in it", redact(dir))
 	}
+	if isServed(dir) {
+		return initServed(ctx, a, dir)
+	}
 	if err := notAFile(dir); err != nil {
 		return err
 	}
@@ -61,10 +65,33 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
 	}
+	return a.madeStore(dir)
+}
+
+// madeStore says which store was made.
+func (a *app) madeStore(name string) error {
 	if a.json {
-		return a.emit(&initRecord{Store: dir})
+		return a.emit(&initRecord{Store: name})
 	}
-	a.printf("made an empty store in %s\n", dir)
+	a.printf("made an empty store in %s\n", name)
 	a.note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")
 	return nil
+}
+
+// initServed makes a store on a server.
+func initServed(ctx context.Context, a *app, named string) error {
+	store, err := a.openStore(ctx, named, openMode{})
+	if err == nil {
+		return hint(errors.Join(fmt.Errorf("store %s: %w", redact(named), lineage.ErrExists), store.Close()), "'lineage info' tells about it")
+	}
+	if !errors.Is(err, lineage.ErrNotFound) {
+		return err
+	}
+	if store, err = a.openStore(ctx, named, openMode{create: true}); err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	return a.madeStore(redact(named))
 }

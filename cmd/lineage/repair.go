@@ -44,6 +44,9 @@ func runRepair(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if isServed(dir) {
+		return hint(usagef("%s: a store on a server has no index to repair", redact(dir)), "'lineage verify' checks it")
+	}
 	unlock, err := embedded.Lock(ctx, dir, a.wait)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func serve(ctx context.Context, s *session, o *serveOptions) error {
 	if o.idle < 0 {
 		return usagef("--idle: has to be 0 or more")
 	}
-	s.note("serving %s", screen.Line(s.dir))
+	s.note("serving %s", screen.Line(s.name))
 	if o.idle == 0 {
 		<-ctx.Done()
 		return context.Cause(ctx)

@@ -22,7 +22,8 @@ const storeDir = ".lineage"
 // session is a command at work on an open store.
 type session struct {
 	*app
-	dir   string
+	name  string // of the store: its directory, or its URL without a password
+	dir   string // for files of the command line that belong to the store
 	store *lineage.Store
 	// thread is the current thread, nil while there is none.
 	thread *lineage.Thread
@@ -45,11 +46,15 @@ type openMode struct {
 
 // open runs a command on the store that is found.
 func (a *app) open(ctx context.Context, mode openMode, run func(context.Context, *session) error) (err error) {
-	dir, err := a.findStore(mode.create)
+	named, err := a.findStore(mode.create)
 	if err != nil {
 		return err
 	}
-	store, err := a.openStore(ctx, dir, mode)
+	dir, err := localDir(named)
+	if err != nil {
+		return err
+	}
+	store, err := a.openStore(ctx, named, mode)
 	if err != nil {
 		return err
 	}
@@ -57,7 +62,10 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 	if damage := store.Damage(); damage != nil && !mode.damaged {
 		defer func() { err = incomplete(err, dir, damage) }()
 	}
-	s := &session{app: a, dir: dir, store: store}
+	s := &session{app: a, name: dir, dir: dir, store: store}
+	if isServed(named) {
+		s.name = redact(named)
+	}
 	if !mode.noThread {
 		if s.thread, err = s.currentThread(ctx); err != nil {
 			return err
@@ -90,14 +98,17 @@ func (a *app) change(ctx context.Context, run func(context.Context, *session) er
 	return a.open(ctx, openMode{}, run)
 }
 
-// findStore returns the directory of the store: the one asked for, or the nearest.
+// findStore returns the name of the store: its directory, the one asked for or the nearest, or its URL.
 func (a *app) findStore(create bool) (string, error) {
 	dir := a.store
 	if dir == "" {
 		dir = a.getenv("LINEAGE_STORE")
 	}
+	if isServed(dir) {
+		return dir, nil
+	}
 	if isDSN(dir) {
-		return "", hint(usagef("%s: this command needs a store in a directory, not a database", redact(dir)),
+		return "", hint(usagef("%s: this command needs a store, not a database of chats", redact(dir)),
 			"'lineage thread', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
 	}
 	if dir != "" {
@@ -164,14 +175,19 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	}
 	line := a.progress("opening", screen.Bytes)
 	defer line.Done()
-	store, err := lineage.Open(ctx, dir, lineage.Options{
+	o := lineage.Options{
 		Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create,
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {
 			a.repairs = append(a.repairs, line)
 			a.warn("%s", line)
 		}),
-	})
+	}
+	open := lineage.Open
+	if isServed(dir) {
+		open = openServed
+	}
+	store, err := open(ctx, dir, o)
 	a.keeps = a.keeps || err == nil && !mode.readOnly && !mode.follows
 	return store, err
 }

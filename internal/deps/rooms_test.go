@@ -95,6 +95,7 @@ var rooms = []room{
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter"), libs: []string{sqlite}},
 	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{postgres}},
+	{path: "postgres", ours: join(belowStore, "internal/embedded", "sqladapter", "sqladapter/postgres"), libs: []string{postgres}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "cmd", tree: true, any: true},
@@ -117,12 +118,12 @@ type heavy struct {
 
 var heavies = []heavy{
 	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "lineage/search", "sqladapter/archives", "cmd"}},
-	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "internal/pgcluster", "internal/pgtest", "cmd"}},
+	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "postgres", "internal/pgcluster", "internal/pgtest", "cmd"}},
 	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "cmd"}},
 	{"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"}, nil},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "lineage/search", "internal/pgcluster", "internal/pgtest", "cmd"},
+		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "lineage/search", "internal/pgcluster", "internal/pgtest", "cmd"},
 	},
 	{
 		"a command-line library",

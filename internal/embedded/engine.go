@@ -81,6 +81,12 @@ type Options struct {
 	// one with InMemory. The index and the lock are never in it.
 	FS vfs.FS
 
+	// Sequence, when not nil, makes the store a replica of a log that is kept elsewhere: it is
+	// called with each commit that was judged, before the commit is written here, and returns
+	// the id that the commit has in the log. An error refuses the commit. The lock on writing is
+	// held. Payload and Once belong to the caller. See [Engine.Follow].
+	Sequence func(Sequenced) (id uint64, err error)
+
 	packBytes int64 // of sealed segments that packing in the background waits for; backgroundBytes when 0
 }
 
@@ -369,18 +375,9 @@ func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
 		b.filter(c.Commit)
 		return offsets, e.replayCommit(c)
 	}
-	d, err := structure.NewDecoder(f.Payload)
+	c, offsets, err := decodeOffsets(f.Payload, offsets)
 	if err != nil {
 		return offsets, err
-	}
-	c := &structure.Commit{Number: f.Number, Time: d.Time}
-	for d.More() {
-		offset, r, err := d.Next()
-		if err != nil {
-			return offsets, err
-		}
-		offsets = append(offsets, offset)
-		c.Records = append(c.Records, r)
 	}
 	return offsets, e.replayRecords(c, f, firstOffsets(f, offsets))
 }

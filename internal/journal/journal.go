@@ -148,6 +148,16 @@ func (j *Journal) lastSegment() *segment {
 // different ids.
 func (j *Journal) ID() uint64 { return j.id }
 
+// SetID sets the id of the commits that are written from now on. It is for a journal whose
+// commits get their ids elsewhere.
+func (j *Journal) SetID(id uint64) {
+	j.tail.Lock()
+	defer j.tail.Unlock()
+	if id != j.id {
+		j.id, j.tail.stated = id, false
+	}
+}
+
 // Append writes the payload as the frame of the next commit and returns its
 // frame without the payload. once, when not nil, is what it says of its session. When it fails the journal is as it was before; while
 // that cannot be seen to, it takes no commits. Append does not make anything
@@ -158,7 +168,7 @@ func (j *Journal) Append(payload []byte, once *OnceWrite, normal bool) (Frame, e
 	if err := j.writable(); err != nil {
 		return Frame{}, err
 	}
-	if err := checkSize(len(payload)); err != nil {
+	if err := CheckSize(len(payload)); err != nil {
 		return Frame{}, err
 	}
 	s := j.lastSegment()
@@ -186,7 +196,8 @@ func (j *Journal) Append(payload []byte, once *OnceWrite, normal bool) (Frame, e
 	return f, nil
 }
 
-func checkSize(payload int) error {
+// CheckSize returns ErrTooLarge for a payload that no frame can carry.
+func CheckSize(payload int) error {
 	if payload > MaxPayload {
 		return fmt.Errorf("commit of %d bytes, at most %d: %w", payload, MaxPayload, backend.ErrTooLarge)
 	}

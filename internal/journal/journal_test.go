@@ -357,9 +357,9 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestCommitTooLarge(t *testing.T) {
-	require.NoError(t, checkSize(0))
-	require.NoError(t, checkSize(MaxPayload))
-	require.ErrorIs(t, checkSize(MaxPayload+1), backend.ErrTooLarge)
+	require.NoError(t, CheckSize(0))
+	require.NoError(t, CheckSize(MaxPayload))
+	require.ErrorIs(t, CheckSize(MaxPayload+1), backend.ErrTooLarge)
 }
 
 func TestOtherFilesAreLeftAlone(t *testing.T) {

@@ -37,3 +37,20 @@ func Cut(ctx context.Context, e Engine, body io.Reader) (content.ID, content.Roo
 	}
 	return id, root, err
 }
+
+// UploadInCommit is Upload for engines to which chunks are a commit of their own: they have it
+// before the commit that uses the chunks, and it becomes durable with that.
+func UploadInCommit(ctx context.Context, e Engine, chunks []*structure.Chunk) (added int, err error) {
+	if len(chunks) == 0 {
+		return 0, ctx.Err()
+	}
+	records := make([]structure.Record, len(chunks))
+	for i, c := range chunks {
+		records[i] = c
+	}
+	receipt, err := e.Apply(ctx, &structure.Commit{Records: records}, Options{Durability: Normal})
+	if err != nil {
+		return 0, err
+	}
+	return len(chunks) - receipt.KnownChunks, nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+)
+
+func TestServedStore(t *testing.T) {
+	for named, want := range map[string]served{
+		"postgres://u:p@h:1/db?store=main":                   {"postgres://u:p@h:1/db", "main", false},
+		"postgresql:///db?host=%2Frun&store=a+b&unsafe=true": {"postgresql:///db?host=%2Frun", "a b", true},
+		"postgres://h/db":                                    {},
+		"postgres://h/db?store=":                             {},
+		"sqlserver://h/db?store=x":                           {},
+		"/a/directory?store=x":                               {},
+		"host=h dbname=d store=x":                            {},
+		"postgres://h:port/d?store=x":                        {},
+	} {
+		got, is := servedStore(named)
+		require.Equal(t, want, got, named)
+		require.Equal(t, want.store != "", is, named)
+		require.False(t, isServed(named) && isDSN(named), named)
+	}
+}
+
+// TestCommandsWorkOnServedStores works on a store on a server from two machines, whose caches are
+// their own.
+func TestCommandsWorkOnServedStores(t *testing.T) {
+	named := pgtest.DSN(t)
+	if !strings.HasPrefix(named, "postgres") {
+		t.Skip("the server is named by no URL")
+	}
+	joint := "?"
+	if strings.Contains(named, "?") {
+		joint = "&"
+	}
+	named += joint + "store=main&unsafe=true"
+	caches := map[string]string{"a": t.TempDir(), "b": t.TempDir()}
+	run := func(want int, machine string, args ...string) result {
+		t.Helper()
+		t.Setenv("XDG_CACHE_HOME", caches[machine])
+		got := runLine(t.Context(), append(args, "--store", named)...)
+		require.Equal(t, want, got.code, "%v: %s", args, got.err)
+		return got
+	}
+	run(exitNotFound, "a", "info")
+	require.Contains(t, run(0, "a", "init").out, "store=main")
+	require.NotEqual(t, 0, runLine(t.Context(), "init", "--store", named).code)
+	run(0, "a", "append", "Plan a weekend in Lisbon.")
+	run(0, "b", "append", "Trams and fish.", "-r", "assistant")
+	run(0, "a", "branch", "cheap", "--from", ":1", "--switch")
+	run(0, "b", "append", "Cheaper, please.")
+	log := run(0, "a", "log", "--oneline").out
+	require.Contains(t, log, "Cheaper")
+	require.Equal(t, log, run(0, "b", "log", "--oneline").out)
+	require.Contains(t, run(0, "a", "tree").out, "cheap *")
+	require.Contains(t, run(0, "b", "search", "trams", "--json").out, "<mark>Trams</mark>")
+	require.Contains(t, run(0, "a", "info", "--json").out, `"messages":3`)
+	run(0, "a", "stats")
+	run(0, "b", "verify", "--deep")
+	require.Contains(t, runLine(t.Context(), "gc", "--yes", "--store", named).err, "unsupported")
+	run(exitUsage, "b", "repair")
+
+	// As a bundle to a store in a directory.
+	dir, file := t.TempDir()+"/store", t.TempDir()+"/all.bundle"
+	run(0, "b", "bundle", "create", file, "--all")
+	got := runLine(t.Context(), "bundle", "import", file, "--store", dir)
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, runLine(t.Context(), "log", "--oneline", "--store", dir).out, "Cheaper")
+}

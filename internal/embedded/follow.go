@@ -1,0 +1,94 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Sequenced is a commit as a log has it that a store is a replica of.
+type Sequenced struct {
+	Number  uint64
+	ID      uint64 // 0 where the log is asked for it
+	Payload []byte
+	Once    *backend.Once // without Since, which a log does not keep
+}
+
+// sequence has the log say which id a commit has that is about to be written. The lock on
+// writing is held.
+func (e *Engine) sequence(t *turn, number uint64) error {
+	if e.opt.Sequence == nil {
+		return nil
+	}
+	if err := journal.CheckSize(len(t.payload)); err != nil {
+		return err
+	}
+	id, err := e.opt.Sequence(Sequenced{Number: number, Payload: t.payload, Once: t.o.Once})
+	if err == nil {
+		e.journal.SetID(id)
+	}
+	return err
+}
+
+// Follow adds a commit of the log that the store is a replica of. It must be the one behind the
+// last. It was judged when the log took it, so nothing is refused.
+func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
+	if err := e.begin(); err != nil {
+		return err
+	}
+	defer e.end()
+	if err := e.index.Throttle(); err != nil {
+		return err
+	}
+	c, offsets, err := decodeOffsets(s.Payload, nil)
+	if err != nil {
+		return fmt.Errorf("commit %d: %w", s.Number, err)
+	}
+	if err := journal.CheckSize(len(s.Payload)); err != nil {
+		return err
+	}
+	e.write.Lock()
+	defer e.write.Unlock()
+	if e.halfway {
+		return errPanicked
+	}
+	if last := e.index.Number(); s.Number != last+1 {
+		return fmt.Errorf("commit %d: the replica is at %d: %w", s.Number, last, backend.ErrConflict)
+	}
+	e.growFilter()
+	e.journal.SetID(s.ID)
+	frame, err := e.journal.Append(s.Payload, e.onceWrite(s.Once), true)
+	if err != nil {
+		return err
+	}
+	e.halfway = true // a commit that is written and not in the index leaves the store unusable
+	if err := e.replayRecords(c, frame, offsets); err != nil {
+		return fmt.Errorf("commit %d: %w", s.Number, err)
+	}
+	e.halfway = false
+	if frame.Position.Offset == journal.FirstOffset {
+		e.packLater()
+	}
+	return ctx.Err()
+}
+
+// decodeOffsets decodes a commit, and appends to offsets where its records stand in the payload.
+func decodeOffsets(payload []byte, offsets []int) (*structure.Commit, []int, error) {
+	d, err := structure.NewDecoder(payload)
+	if err != nil {
+		return nil, offsets, err
+	}
+	c := &structure.Commit{Time: d.Time}
+	for d.More() {
+		offset, r, err := d.Next()
+		if err != nil {
+			return nil, offsets, err
+		}
+		offsets = append(offsets, offset)
+		c.Records = append(c.Records, r)
+	}
+	return c, offsets, nil
+}

@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+)
+
+var background = context.Background()
+
+func TestMain(m *testing.M) {
+	campaign.Checks(10) // each opens a store
+	os.Exit(m.Run())
+}
+
+func TestConformance(t *testing.T) {
+	for _, variant := range []struct {
+		name   string
+		o      Options
+		dir    bool
+		reopen bool
+		long   bool
+	}{
+		{name: "in memory"},
+		{name: "in a directory", dir: true, long: true},
+		{name: "normal", o: Options{Durability: backend.Normal}, long: true},
+		{name: "reopened", dir: true, reopen: true, long: true},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			if variant.long {
+				if !campaign.Runs() {
+					t.Skip("only in campaigns")
+				}
+			}
+			pool := newPool(t, pgtest.DSN(t), nil)
+			var stores atomic.Int64
+			backendtest.Run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
+				o := variant.o
+				o.Store, o.Unsafe = fmt.Sprint("store ", stores.Add(1)), true
+				if variant.dir {
+					o.Replica = t.TempDir()
+				}
+				return func(ctx context.Context) (backend.Engine, error) { return New(ctx, pool, o) }
+			}})
+		})
+	}
+}

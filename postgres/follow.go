@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// durable is up to where the log is known to be durable: a synced write of this handle returned
+// after it saw that.
+type durable struct {
+	mu sync.Mutex
+	to backend.Cursor
+}
+
+func (d *durable) at() backend.Cursor {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.to
+}
+
+func (d *durable) know(at backend.Cursor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at.Number > d.to.Number {
+		d.to = at
+	}
+}
+
+func (d *durable) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.to = backend.Cursor{}
+}
+
+// changed wakes those who wait for commits that this process learns of.
+type changed struct {
+	mu   sync.Mutex
+	next chan struct{} // closed at the next; nil while nobody waits
+}
+
+func (c *changed) announce() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
+}
+
+func (c *changed) wait() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
+
+// flush makes everything durable that the replica has.
+func (e *Engine) flush(ctx context.Context) error {
+	known := e.known.Load()
+	if known == nil || known.Cursor == e.durable.at() {
+		return nil
+	}
+	err := again(ctx, func(ctx context.Context) error { return e.log.flush(ctx, *known) })
+	if err == nil {
+		e.durable.know(known.Cursor)
+	}
+	return err
+}
+
+// settle brings the replica up to the log, and makes that durable. It returns up to where.
+func (e *Engine) settle(ctx context.Context) (backend.Cursor, error) {
+	for range mostRetries {
+		if err := e.fresh(ctx); err != nil {
+			return backend.Cursor{}, err
+		}
+		err := e.flush(ctx)
+		if !errors.Is(err, errDiverged) {
+			return e.durable.at(), err
+		}
+	}
+	return backend.Cursor{}, backend.ErrDiverged
+}
+
+// Sync implements backend.Engine.
+func (e *Engine) Sync(ctx context.Context) error {
+	_, err := e.settle(ctx)
+	return err
+}
+
+// Feed implements backend.Engine. It yields what is durable.
+func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+	to, err := e.settle(ctx)
+	var feed iter.Seq2[*structure.Commit, error]
+	if err == nil {
+		err = e.held(func(replica *embedded.Engine) error {
+			feed = replica.Feed(ctx, after)
+			return nil
+		})
+	}
+	return func(yield func(*structure.Commit, error) bool) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for c, err := range feed {
+			if err == nil && c.Number > to.Number {
+				return
+			}
+			if !yield(c, e.expired(err)) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Waiting looks at the log ever less often.
+const (
+	shortWait = 10 * time.Millisecond
+	longWait  = 500 * time.Millisecond
+)
+
+// Wait implements backend.Engine. It returns what is durable.
+func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for pause := shortWait; ; pause = min(pause*3/2, longWait) {
+		next := e.changed.wait()
+		if err := e.fresh(ctx); err != nil {
+			return backend.Cursor{}, err
+		}
+		err := e.held(func(replica *embedded.Engine) error {
+			_, err := replica.Wait(now, after)
+			return err
+		})
+		if err == nil {
+			at, err := e.settle(ctx)
+			if err != nil || at.Number > after.Number {
+				return at, err
+			}
+		} else if !errors.Is(err, context.Canceled) {
+			return backend.Cursor{}, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-next:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return backend.Cursor{}, context.Cause(ctx)
+		}
+		timer.Stop()
+	}
+}

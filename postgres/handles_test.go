@@ -1,0 +1,262 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func textBlock(s string) *structure.Block {
+	return structure.NewBlock("text/plain", content.BlockOrigin{}, time.UnixMilli(1), []byte(s))
+}
+
+// TestManyHandles has many handles add to one run: none of them takes the place of another, and
+// they all see the same in the end. It is so under every isolation level that a database may have
+// by default, and through a pooler in transaction mode.
+func TestManyHandles(t *testing.T) {
+	check := func(t *testing.T, pool *pgxpool.Pool) {
+		engines := make([]*Engine, 4)
+		for i := range engines {
+			engines[i] = handle(t, pool, "s")
+		}
+		c := beginCounter(t, engines[0])
+		var won, lost atomic.Int64
+		parallel(8, func(i int) {
+			for range 10 {
+				d := backend.Full
+				if i%2 == 0 {
+					d = backend.Normal
+				}
+				_, err := c.add(background, engines[i%len(engines)], d)
+				switch {
+				case err == nil:
+					won.Add(1)
+				case errors.Is(err, backend.ErrConflict):
+					lost.Add(1)
+				default:
+					t.Errorf("%v", err)
+				}
+			}
+		})
+		require.EqualValues(t, 80, won.Load()+lost.Load())
+		first := history(t, engines[0])
+		for _, e := range engines {
+			last, err := e.Last(background, c.run)
+			require.NoError(t, err)
+			require.EqualValues(t, won.Load(), last.Seq)
+			require.Equal(t, first, history(t, e))
+		}
+		requireSound(t, engines[1])
+	}
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			check(t, newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+			}))
+		})
+	}
+	t.Run("pooler", func(t *testing.T) {
+		dsn, _ := pgtest.Pooled(t)(t)
+		check(t, newPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 30 }))
+	})
+}
+
+// TestAgainstOneHandle has handles of one store do the same as one of another store, at random, and
+// lose their replicas in between.
+func TestAgainstOneHandle(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool := newPool(t, dsn, nil)
+	stores := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		stores++
+		engines := make([]*Engine, 3)
+		for i := range engines {
+			e, err := New(background, pool, Options{Store: fmt.Sprint(stores), Unsafe: true})
+			require.NoError(rt, err)
+			defer func() { require.NoError(rt, e.Close()) }()
+			engines[i] = e
+		}
+		var threads []structure.ThreadID
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			e := rapid.SampledFrom(engines).Draw(rt, "handle")
+			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			case 0: // an older one loses its replica
+				e.turn.Lock()
+				err := e.drop(true)
+				e.turn.Unlock()
+				require.NoError(rt, err)
+			case 1: // as after others wrote
+				e.turn.Lock()
+				e.contended = rapid.IntRange(0, 2).Draw(rt, "contended")
+				e.turn.Unlock()
+			case 2: // several at once
+				batch := make([]*pending, rapid.IntRange(1, 4).Draw(rt, "batch"))
+				for i := range batch {
+					id, c := threadCommit()
+					if len(threads) > 0 && rapid.IntRange(0, 3).Draw(rt, "deleted") == 0 {
+						c.Records = []structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: rapid.SampledFrom(threads).Draw(rt, "thread")}}
+						id = structure.ThreadID{}
+					}
+					batch[i] = &pending{ctx: background, commit: c, full: rapid.Bool().Draw(rt, "full"), done: make(chan struct{})}
+					batch[i].o.Durability = backend.Normal
+					if !id.IsZero() {
+						threads = append(threads, id)
+					}
+				}
+				for rest := batch; len(rest) > 0; {
+					rest = e.takeTurn(rest)
+				}
+				for _, p := range batch {
+					if p.err != nil { // it was deleted before
+						require.ErrorIs(rt, p.err, backend.ErrNotFound)
+					}
+				}
+			default:
+				id, _ := createThread(t, e, rapid.SampledFrom([]backend.Durability{backend.Full, backend.Normal}).Draw(rt, "durability"))
+				threads = append(threads, id)
+			}
+		}
+		want := history(t, engines[0])
+		for _, e := range engines {
+			require.Equal(rt, want, history(t, e))
+			head, err := e.Head(background)
+			require.NoError(rt, err)
+			require.EqualValues(rt, len(want), head.Number)
+			require.Equal(rt, head, e.durable.at())
+		}
+		requireSound(t, engines[0])
+	})
+}
+
+// TestLostCommits takes commits from the log that a handle knows, as a server does that stops before
+// it wrote them, and has another handle write other commits in their place.
+func TestLostCommits(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	old, other := handle(t, pool, "s"), handle(t, pool, "s")
+	kept, _ := createThread(t, old, backend.Full)
+	gone, lost := createThread(t, old, backend.Normal)
+	snapshot, err := old.Snapshot(background)
+	require.NoError(t, err)
+	defer snapshot.Close()
+	_, err = pool.Exec(background, `DELETE FROM lineage_log WHERE n = $1`, exec, int64(lost.Number))
+	require.NoError(t, err)
+
+	// The number is free: it is not written behind what is gone.
+	_, err = old.Wait(background, lost)
+	require.ErrorIs(t, err, backend.ErrDiverged)
+	_, err = old.Thread(background, gone)
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	_, err = old.Thread(background, kept)
+	require.NoError(t, err)
+	_, err = snapshot.Thread(background, gone)
+	require.ErrorIs(t, err, backend.ErrExpired)
+
+	for name, contended := range map[string]int{"alone": 0, "locked": 2} {
+		t.Run(name, func(t *testing.T) {
+			_, lost := createThread(t, old, backend.Normal)
+			_, err = pool.Exec(background, `DELETE FROM lineage_log WHERE n = $1`, exec, int64(lost.Number))
+			require.NoError(t, err)
+			_, another := createThread(t, other, backend.Full)
+			require.Equal(t, lost.Number, another.Number)
+			require.NotEqual(t, lost.ID, another.ID)
+			old.turn.Lock()
+			old.contended = contended
+			old.turn.Unlock()
+			// A writer that knows the lost commit goes on behind the other.
+			_, next := createThread(t, old, backend.Full)
+			require.Equal(t, another.Number+1, next.Number)
+			var diverged *backend.DivergedError
+			for _, err := range old.Feed(background, lost) {
+				require.ErrorAs(t, err, &diverged)
+			}
+			require.NotNil(t, diverged)
+			require.Equal(t, history(t, other), history(t, old))
+		})
+	}
+	// Writing is refused behind a commit that is gone, also while nobody has its number.
+	_, lost = createThread(t, old, backend.Normal)
+	_, err = pool.Exec(background, `DELETE FROM lineage_log WHERE n = $1`, exec, int64(lost.Number))
+	require.NoError(t, err)
+	_, again := createThread(t, old, backend.Full)
+	require.Equal(t, lost.Number, again.Number)
+	require.Equal(t, history(t, other), history(t, old))
+	requireSound(t, old)
+}
+
+// TestDurable delivers to followers only what a synced write of theirs came after.
+func TestDurable(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	writer, follower := handle(t, pool, "s"), handle(t, pool, "s")
+	_, at := createThread(t, writer, backend.Normal)
+	require.Less(t, writer.durable.at().Number, at.Number)
+	flushed := func() (n int64) {
+		require.NoError(t, pool.QueryRow(background, `SELECT coalesce(max(n), 0) FROM lineage_durable`, exec).Scan(&n))
+		return n
+	}
+	_, err := follower.Head(background)
+	require.NoError(t, err)
+	require.Zero(t, flushed(), "reading needs no synced write")
+	got, err := follower.Wait(background, backend.Cursor{})
+	require.NoError(t, err)
+	require.Equal(t, at, got)
+	require.Equal(t, at, follower.durable.at())
+	require.EqualValues(t, at.Number, flushed())
+	_, at = createThread(t, writer, backend.Full)
+	require.Equal(t, at, writer.durable.at())
+	require.Len(t, history(t, writer), 2)
+	require.Less(t, flushed(), int64(at.Number), "its own synced commit is enough")
+}
+
+// TestStoresAreApart has two stores in one database: nothing of one is known in the other.
+func TestStoresAreApart(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	a, b := handle(t, pool, "a"), handle(t, pool, "b")
+	require.NotEqual(t, a.StoreID(), b.StoreID())
+	said := &structure.Commit{Records: []structure.Record{textBlock("the same words")}}
+	for _, e := range []*Engine{a, b} {
+		r, err := e.Apply(background, said, backend.Options{})
+		require.NoError(t, err)
+		require.Empty(t, r.Known, "content of another store is not known")
+		require.EqualValues(t, 1, r.Number)
+	}
+	createThread(t, a, backend.Full)
+	require.Len(t, history(t, a), 2)
+	require.Len(t, history(t, b), 1)
+	_, err := New(background, pool, Options{Store: "c", Unsafe: true, MustExist: true})
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	for _, name := range []string{"", string(make([]byte, MaxName+1))} {
+		_, err = New(background, pool, Options{Store: name, Unsafe: true})
+		require.ErrorIs(t, err, backend.ErrInvalid)
+	}
+	_, err = New(background, pool, Options{Store: "a"})
+	require.ErrorIs(t, err, errUnsafe)
+}
+
+// TestStats counts the bytes of the store in the database, and of no other.
+func TestStats(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	a, b := handle(t, pool, "a"), handle(t, pool, "b")
+	for range 20 {
+		createThread(t, a, backend.Normal)
+	}
+	createThread(t, b, backend.Normal)
+	of := func(e *Engine) uint64 {
+		s, err := e.Stats(background)
+		require.NoError(t, err)
+		return s.StoredBytes
+	}
+	one := of(b)
+	require.Greater(t, one, uint64(rowBytes))
+	require.InDelta(t, 20*one, of(a), 100)
+}

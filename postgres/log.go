@@ -1,0 +1,309 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// log is the log of one store, as statements. It knows nothing of what the commits mean.
+//
+// What it does in one statement is right under every default isolation level; where that refuses
+// to serialise, the statement is sent again or counts as one that lost. Everything else is done
+// in an explicit READ COMMITTED.
+type log struct {
+	pool     *pgxpool.Pool
+	store    []byte
+	identity [16]byte
+}
+
+// exec is how statements are sent unless the connection string says otherwise: with their
+// parameters, in one round trip, and without preparing them, which a pooler in transaction mode
+// does not allow.
+const exec = pgx.QueryExecModeExec
+
+// head is the last row that a process knows. The zero value is that of an empty log.
+type head struct {
+	first uint64
+	backend.Cursor
+}
+
+func (h head) next() uint64 { return h.Number + 1 }
+
+// mostRead bounds the data that is read from the log at once.
+const mostRead = 8 << 20
+
+// errBehind is returned for a row that was not written because the head is another.
+var errBehind = errors.New("another process wrote to the log")
+
+// errDiverged says that the log does not have the head that a process knows.
+var errDiverged = errors.New("the log has another history than the replica")
+
+// A tail begins at the head, so that it also says whether the log has that; the data of the head
+// is left out. It ends behind the row that makes it larger than it should be.
+const tailSQL = `SELECT n, count, id, data FROM (
+  SELECT n, count, id, CASE WHEN n > $2 THEN data END AS data,
+    sum(CASE WHEN n > $2 THEN octet_length(data) ELSE 0 END) OVER (ORDER BY n) - octet_length(data) AS before
+  FROM lineage_log WHERE store = $1 AND n >= $2 ORDER BY n LIMIT $3
+) tail WHERE before < $4 ORDER BY n`
+
+const (
+	fewRows  = 64   // in the tail of a store that is written to
+	mostRows = 4096 // when there may be many
+)
+
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// tail returns rows behind the head, in order, and whether there may be more. It is errDiverged
+// if the log does not have the head.
+func (l *log) tail(ctx context.Context, q querier, h head, limit int) (rows []row, more bool, err error) {
+	for range mostRetries {
+		var found pgx.Rows
+		found, err = q.Query(ctx, tailSQL, l.store, int64(h.first), limit, mostRead)
+		if err == nil {
+			rows, err = readRows(found)
+		}
+		if q == querier(l.pool) && sqlState(err) == serializationFail {
+			continue
+		}
+		break
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return behind(rows, h, limit)
+}
+
+// behind takes the head from the rows of a tail.
+func behind(rows []row, h head, limit int) ([]row, bool, error) {
+	size := 0
+	for i := range rows {
+		size += len(rows[i].data)
+	}
+	more := len(rows) >= limit || size >= mostRead
+	if h.first > 0 {
+		if len(rows) == 0 || rows[0].first != h.first || rows[0].id != h.ID || rows[0].last() != h.Cursor {
+			return nil, false, errDiverged
+		}
+		rows = rows[1:]
+	}
+	next := h.next()
+	for i := range rows {
+		if rows[i].first != next {
+			return nil, false, &backend.CorruptError{File: "the log", What: fmt.Sprintf("row %d comes where row %d should", rows[i].first, next)}
+		}
+		next += rows[i].count
+	}
+	return rows, more, nil
+}
+
+func readRows(found pgx.Rows) ([]row, error) {
+	var rows []row
+	var first, count, id int64
+	var data []byte
+	_, err := pgx.ForEachRow(found, []any{&first, &count, &id, &data}, func() error {
+		rows = append(rows, row{first: uint64(first), count: uint64(count), id: uint64(id), data: data})
+		data = nil
+		return nil
+	})
+	return rows, err
+}
+
+// A lone writer shares the store with others of its kind: the key of the row decides between two
+// who write behind the same head, and the condition refuses one whose head is gone. It waits for a
+// turn that holds the store, and for a transaction that is writing the same row. The statement
+// sees the log as it was before it waited, which the key makes harmless.
+const appendSQL = `WITH held AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true) FROM lineage_store WHERE store = $1 FOR KEY SHARE)
+INSERT INTO lineage_log (store, n, count, id, data)
+SELECT $1, $2::bigint, $3::bigint, $4::bigint, $5 FROM held
+WHERE $6::bigint = 0 OR EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $6::bigint AND id = $8::bigint)
+ON CONFLICT DO NOTHING`
+
+func synchronous(d backend.Durability) string {
+	if d == backend.Full {
+		return "on"
+	}
+	return "off"
+}
+
+// append writes a row behind the head. It is errBehind if the log goes on otherwise.
+func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
+	tag, err := l.pool.Exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID))
+	switch {
+	case sqlState(err) == serializationFail:
+		return errBehind
+	case err != nil:
+		return err
+	case tag.RowsAffected() == 0:
+		return errBehind
+	}
+	return nil
+}
+
+// write is append for as long as it takes the server to say what became of the row: nil when it
+// is in the log, errBehind when it is not and will not be. Its key lets it be written once only.
+// It is ErrUncertain if that took too long.
+func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) error {
+	err := l.append(ctx, h, r, d)
+	if err == nil || !uncertain(err) && !lost(err) {
+		return explain(err)
+	}
+	return l.resolve(ctx, h, r, d, err)
+}
+
+// resolve is write after an attempt that failed.
+func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability, failed error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	maybe := uncertain(failed)
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		select {
+		case <-ctx.Done():
+			return unresolved(maybe, failed)
+		case <-time.After(pause):
+		}
+		err := l.append(ctx, h, r, d)
+		if errors.Is(err, errBehind) {
+			err = l.own(ctx, r)
+		}
+		if err == nil || errors.Is(err, errBehind) {
+			return err
+		}
+		failed = err
+		if maybe = maybe || uncertain(err); !uncertain(err) && !lost(err) {
+			return unresolved(maybe, failed)
+		}
+	}
+}
+
+func unresolved(maybe bool, failed error) error {
+	if failed = explain(failed); maybe {
+		return fmt.Errorf("%w: %w", backend.ErrUncertain, failed)
+	}
+	return failed
+}
+
+// own makes a row durable that was found in the log: the server may have stopped since it was
+// written, or a standby may not have answered. It is errBehind if the row is not there.
+func (l *log) own(ctx context.Context, r *row) error {
+	err := l.flush(ctx, head{r.first, r.last()})
+	if errors.Is(err, errDiverged) {
+		return errBehind
+	}
+	return err
+}
+
+// flush makes the log durable up to a row, by a synced write of its own. It is errDiverged if the
+// row is not there.
+func (l *log) flush(ctx context.Context, h head) error {
+	if h.first == 0 {
+		return nil
+	}
+	for range mostRetries {
+		tag, err := l.pool.Exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
+INSERT INTO lineage_durable (store, n) SELECT $1, $2::bigint FROM setting
+WHERE EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2::bigint AND id = $3::bigint)
+ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int64(h.ID))
+		switch state := sqlState(err); {
+		case state == serializationFail, state == uniqueViolation:
+		case err == nil && tag.RowsAffected() == 0:
+			return errDiverged
+		default:
+			return err
+		}
+	}
+	return fmt.Errorf("synced write: %w", backend.ErrConflict)
+}
+
+// has returns nil if a row is the last of the log, and errBehind if not, or if it is not there.
+func (l *log) has(ctx context.Context, h head) error {
+	var first, id int64
+	err := l.pool.QueryRow(ctx, `SELECT n, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, l.store).Scan(&first, &id)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if uint64(first) != h.first || uint64(id) != h.ID {
+		return errBehind
+	}
+	return nil
+}
+
+// turn is a transaction that holds the store: nobody who wants it too writes meanwhile.
+type turn struct {
+	log  *log
+	conn *pgxpool.Conn
+}
+
+// lock begins a turn, and returns the tail as it then is.
+func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool, err error) {
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	t = &turn{l, conn}
+	defer func() {
+		if err != nil {
+			t.rollback()
+			t = nil
+		}
+	}()
+	// The lock and the reading are statements of their own: the snapshot of the second is taken
+	// when the lock is held. They travel together.
+	var b pgx.Batch
+	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
+	b.Queue(`SELECT FROM lineage_store WHERE store = $1 FOR UPDATE`, l.store)
+	b.Queue(tailSQL, l.store, int64(h.first), fewRows, mostRead)
+	results := conn.SendBatch(ctx, &b)
+	if _, err = results.Exec(); err == nil {
+		var tag interface{ RowsAffected() int64 }
+		if tag, err = results.Exec(); err == nil && tag.RowsAffected() != 1 {
+			err = fmt.Errorf("the store was removed: %w", backend.ErrNotFound)
+		}
+	}
+	if err == nil {
+		var found pgx.Rows
+		if found, err = results.Query(); err == nil {
+			rows, err = readRows(found)
+		}
+	}
+	if err = errors.Join(err, results.Close()); err == nil {
+		rows, more, err = behind(rows, h, fewRows)
+	}
+	return t, rows, more, err
+}
+
+// append writes a row and ends the turn. It may have been written also where it fails.
+func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
+	var b pgx.Batch
+	b.Queue(`SELECT set_config('synchronous_commit', $1, true)`, synchronous(d))
+	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, $2, $3, $4, $5)`, t.log.store, int64(r.first), int64(r.count), int64(r.id), r.data)
+	b.Queue(`COMMIT`)
+	err := t.conn.SendBatch(ctx, &b).Close()
+	t.rollback()
+	return err
+}
+
+// rollback ends the turn. After append it only gives the connection back.
+func (t *turn) rollback() {
+	if t.conn == nil {
+		return
+	}
+	conn := t.conn
+	t.conn = nil
+	if conn.Conn().PgConn().TxStatus() != 'I' && !conn.Conn().IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if _, err := conn.Exec(ctx, `ROLLBACK`); err != nil {
+			_ = conn.Conn().Close(ctx)
+		}
+	}
+	conn.Release()
+}

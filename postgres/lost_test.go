@@ -1,0 +1,308 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// cutter cuts one connection at one message that is sent to the server.
+type cutter struct {
+	mu    sync.Mutex
+	at    int // message to cut at, from 1; 0 for none
+	where cut
+	count int
+}
+
+// cut is where a connection is cut, seen from a message.
+type cut int
+
+const (
+	before   cut = iota // nothing of it is sent
+	within              // half of it is sent
+	after               // all of it is sent, and no answer is waited for
+	answered            // the server has answered, and nobody hears that
+	cuts
+)
+
+func (c *cutter) arm(at int, where cut) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.where, c.count = at, where, 0
+}
+
+// hits counts a message, and reports whether the connection is to be cut there.
+func (c *cutter) hits() (cut, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	return c.where, c.at > 0 && c.count == c.at
+}
+
+// reached reports whether the message came at which to cut.
+func (c *cutter) reached() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count >= c.at
+}
+
+// wire is a connection that a cutter may cut.
+type wire struct {
+	net.Conn
+	cutter *cutter
+	deaf   bool // the next answer is not heard; set before it is read
+}
+
+var errCut = &net.OpError{Op: "cut", Err: errors.New("for the test")}
+
+func (w *wire) Write(b []byte) (int, error) {
+	where, hit := w.cutter.hits()
+	if !hit {
+		return w.Conn.Write(b)
+	}
+	switch where {
+	case before:
+		b = nil
+	case within:
+		b = b[:len(b)/2]
+	case answered:
+		w.deaf = true
+		return w.Conn.Write(b)
+	}
+	n, _ := w.Conn.Write(b)
+	w.Conn.Close()
+	return n, errCut
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if w.deaf {
+		w.Conn.Close()
+		return 0, errCut
+	}
+	return n, err
+}
+
+// TestCutConnections cuts the connection before, within and after each message of writing and
+// reading: what is written is written once, and nobody needs to open the store again.
+func TestCutConnections(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	c := &cutter{}
+	pool := newPool(t, dsn, func(config *pgxpool.Config) {
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &wire{Conn: conn, cutter: c}, nil
+		}
+	})
+	witnesses := newPool(t, dsn, nil)
+	one := func(e *Engine, contended int, full bool) func() (int, error) {
+		return func() (int, error) {
+			e.turn.Lock()
+			e.contended = contended
+			e.turn.Unlock()
+			d := backend.Normal
+			if full {
+				d = backend.Full
+			}
+			_, commit := threadCommit()
+			_, err := e.Apply(background, commit, backend.Options{Durability: d})
+			return 1, err
+		}
+	}
+	for name, operation := range map[string]func(e *Engine) func() (int, error){
+		"alone":  func(e *Engine) func() (int, error) { return one(e, 0, true) },
+		"normal": func(e *Engine) func() (int, error) { return one(e, 0, false) },
+		"locked": func(e *Engine) func() (int, error) { return one(e, 2, true) },
+		"reading": func(e *Engine) func() (int, error) {
+			return func() (int, error) { _, err := e.Head(background); return 0, err }
+		},
+		"following": func(e *Engine) func() (int, error) {
+			return func() (int, error) {
+				if _, err := one(e, 0, false)(); err != nil {
+					return 0, err
+				}
+				_, err := e.settle(background)
+				return 1, err
+			}
+		},
+		"together": func(e *Engine) func() (int, error) {
+			return func() (int, error) {
+				batch := make([]*pending, 3)
+				for i := range batch {
+					_, commit := threadCommit()
+					batch[i] = &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
+					batch[i].o.Durability = backend.Normal
+				}
+				rest := e.takeTurn(batch)
+				return len(batch) - len(rest), errors.Join(batch[0].err, batch[1].err, batch[2].err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.arm(0, 0)
+			e := handle(t, pool, name)
+			other := handle(t, witnesses, name)
+			do := operation(e)
+			expected := uint64(0)
+			for where := range cuts {
+				for at := 1; ; at++ {
+					createThread(t, other, backend.Full) // which the handle has to hear of
+					expected++
+					c.arm(at, where)
+					n, err := do()
+					reached := c.reached()
+					c.arm(0, 0)
+					require.NoError(t, err, "cut %d at message %d", where, at)
+					expected += uint64(n)
+					head, err := other.Head(background)
+					require.NoError(t, err)
+					require.Equal(t, expected, head.Number, "cut %d at message %d", where, at)
+					if !reached {
+						break
+					}
+				}
+			}
+			require.Equal(t, history(t, other), history(t, e))
+			requireSound(t, other)
+		})
+	}
+}
+
+// TestTerminatedBackends ends the server's processes while several handles write. Every commit
+// that was acknowledged is there once, and those of which it is not known at most once.
+func TestTerminatedBackends(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pools := []*pgxpool.Pool{newPool(t, dsn, nil), newPool(t, dsn, nil)}
+	witnesses := newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "witness" })
+	engines := []*Engine{handle(t, pools[0], "s"), handle(t, pools[1], "s")}
+	var mu sync.Mutex
+	acknowledged, unknown := make(map[string]bool), make(map[string]bool)
+	ended := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			_, err := witnesses.Exec(background, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name <> 'witness' AND pid <> pg_backend_pid() AND random() < 0.3`, exec)
+			if err != nil {
+				t.Errorf("%v", err)
+				return
+			}
+		}
+	}()
+	parallel(6, func(i int) {
+		for range 25 {
+			id, commit := threadCommit()
+			d := backend.Full
+			if i%3 == 0 {
+				d = backend.Normal
+			}
+			_, err := engines[i%2].Apply(background, commit, backend.Options{Durability: d})
+			mu.Lock()
+			switch {
+			case err == nil:
+				acknowledged[id.String()] = true
+			case errors.Is(err, backend.ErrUncertain):
+				unknown[id.String()] = true
+			}
+			mu.Unlock()
+		}
+	})
+	close(ended)
+	<-stopped
+	require.NotEmpty(t, acknowledged)
+	witness := handle(t, witnesses, "s")
+	seen := make(map[string]int)
+	for c, err := range witness.Feed(background, backend.Cursor{}) {
+		require.NoError(t, err)
+		for _, r := range c.Records {
+			seen[fmt.Sprint(subject(r))]++
+		}
+	}
+	for id, n := range seen {
+		require.Equal(t, 1, n)
+		require.True(t, acknowledged[id] || unknown[id], "a commit that was refused is there")
+	}
+	for id := range acknowledged {
+		require.Equal(t, 1, seen[id], "an acknowledged commit is gone")
+	}
+	for _, e := range engines { // they go on without being opened again
+		createThread(t, e, backend.Full)
+	}
+	require.Equal(t, history(t, engines[0]), history(t, engines[1]))
+	requireSound(t, witness)
+}
+
+// TestRefusedByTheServer has the server refuse rows, as with a full disk: nothing of them is there,
+// reading goes on, and so does writing once the server takes rows again.
+func TestRefusedByTheServer(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	kept, _ := createThread(t, e, backend.Full)
+	together := func() []*pending {
+		batch := make([]*pending, 3)
+		for i := range batch {
+			_, commit := threadCommit()
+			batch[i] = &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
+		}
+		require.Empty(t, e.takeTurn(batch))
+		return batch
+	}
+	_, err := pool.Exec(background, `ALTER TABLE lineage_log ADD CONSTRAINT full_disk CHECK (n < 2)`, exec)
+	require.NoError(t, err)
+	// What says nothing new behind a commit that was refused, or was refused because of it, fails too.
+	block, _ := threadCommit()
+	same := make([]*pending, 3)
+	for i := range same {
+		same[i] = &pending{ctx: background, commit: &structure.Commit{Records: []structure.Record{textBlock("said")}}, done: make(chan struct{})}
+	}
+	same[2].commit = &structure.Commit{Records: []structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: block}}}
+	require.Empty(t, e.takeTurn(same))
+	for _, p := range same {
+		require.ErrorContains(t, p.err, "full_disk")
+		require.Zero(t, p.receipt)
+	}
+	e.careful = false
+	for range 2 { // once together, and then each with care
+		for _, p := range together() {
+			require.ErrorContains(t, p.err, "full_disk")
+			require.NotErrorIs(t, p.err, backend.ErrUncertain)
+		}
+		require.True(t, e.careful)
+		_, err = e.Thread(background, kept)
+		require.NoError(t, err)
+		require.Len(t, history(t, e), 1)
+	}
+	replica := e.replica
+	together()
+	require.Same(t, replica, e.replica, "no further refusal costs the replica")
+	_, err = pool.Exec(background, `ALTER TABLE lineage_log DROP CONSTRAINT full_disk`, exec)
+	require.NoError(t, err)
+	for range 2 {
+		for _, p := range together() {
+			require.NoError(t, p.err)
+		}
+		require.False(t, e.careful)
+	}
+	require.Len(t, history(t, e), 7)
+	require.Equal(t, history(t, other), history(t, e))
+	requireSound(t, e)
+}

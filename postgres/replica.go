@@ -1,0 +1,274 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// renew opens the replica if there is none, and brings it up to the log. If the log does not have
+// what the replica has, the replica is made again. The turn is held.
+func (e *Engine) renew(ctx context.Context) error {
+	for range mostRetries {
+		if e.replica == nil {
+			if err := e.openReplica(ctx); err != nil {
+				return err
+			}
+		}
+		err := e.catchUp(ctx)
+		var damage *backend.CorruptError
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errDiverged), errors.Is(err, backend.ErrReadOnly), errors.As(err, &damage) && e.o.Replica != "" && damage.File != "the log":
+			e.o.Logger.Warn("the replica is made again", "store", e.o.Store, "err", err)
+			if err := e.drop(true); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	return fmt.Errorf("the log changed %d times while it was read: %w", mostRetries, backend.ErrDiverged)
+}
+
+// openReplica opens the replica as it was left.
+func (e *Engine) openReplica(ctx context.Context) error {
+	o := embedded.Options{
+		Durability: backend.Normal,
+		InMemory:   e.o.Replica == "",
+		Logger:     e.o.Logger,
+		Sequence:   func(c embedded.Sequenced) (uint64, error) { return e.write(c) },
+	}
+	replica, err := embedded.Open(ctx, e.o.Replica, o)
+	if errors.Is(err, backend.ErrCorrupt) {
+		e.o.Logger.Warn("the replica is made again", "store", e.o.Store, "err", err)
+		if err = e.removeReplica(); err == nil {
+			replica, err = embedded.Open(ctx, e.o.Replica, o)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("replica: %w", err)
+	}
+	at, err := replica.Head(ctx)
+	var h head
+	if err == nil && at.Number > 0 {
+		h, err = e.log.rowOf(ctx, at)
+	}
+	if errors.Is(err, errDiverged) {
+		if err = errors.Join(replica.Close(), e.removeReplica()); err == nil {
+			return e.openReplica(ctx)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, replica.Close())
+	}
+	e.reads.Lock()
+	defer e.reads.Unlock()
+	e.replica = replica
+	e.setHead(h)
+	return nil
+}
+
+// removeReplica removes what is in the directory of the replica.
+func (e *Engine) removeReplica() error {
+	if e.o.Replica == "" {
+		return nil
+	}
+	return os.RemoveAll(e.o.Replica)
+}
+
+// drop lets go of a replica that is not what the log says. Its snapshots expire. The turn is held.
+func (e *Engine) drop(remove bool) error {
+	e.reads.Lock()
+	defer e.reads.Unlock()
+	return e.dropLocked(remove)
+}
+
+// dropLocked is drop for who has reads as well.
+func (e *Engine) dropLocked(remove bool) error {
+	replica := e.replica
+	e.replica, e.head = nil, head{}
+	e.known.Store(nil)
+	e.durable.forget()
+	var err error
+	if replica != nil {
+		err = replica.Close()
+	}
+	if remove && err == nil {
+		err = e.removeReplica()
+	}
+	return err
+}
+
+// catchUp brings the replica up to the log. The turn is held.
+func (e *Engine) catchUp(ctx context.Context) error {
+	limit, more, total := fewRows, true, uint64(0)
+	if e.o.Progress != nil && e.head.first == 0 {
+		last, err := e.log.last(ctx)
+		if err != nil {
+			return err
+		}
+		total = last.Number
+	}
+	for more {
+		var rows []row
+		err := again(ctx, func(ctx context.Context) (err error) {
+			rows, more, err = e.log.tail(ctx, e.log.pool, e.head, limit)
+			return err
+		})
+		if err == nil {
+			err = e.follow(ctx, rows)
+		}
+		if err != nil {
+			return err
+		}
+		if total > 0 {
+			e.o.Progress(int64(e.head.Number), int64(max(total, e.head.Number)))
+		}
+		limit = mostRows
+	}
+	return nil
+}
+
+// follow adds rows to the replica. The turn is held.
+func (e *Engine) follow(ctx context.Context, rows []row) error {
+	for i := range rows {
+		commits, err := rows[i].commits()
+		if err != nil {
+			return err
+		}
+		for _, c := range commits {
+			if err := e.replica.Follow(context.WithoutCancel(ctx), c); err != nil {
+				return err
+			}
+		}
+		e.setHead(head{rows[i].first, rows[i].last()})
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if len(rows) > 0 {
+		e.changed.announce()
+	}
+	return nil
+}
+
+// setHead notes the last row that the replica has, and that the log has. The turn is held.
+func (e *Engine) setHead(h head) {
+	e.head = h
+	e.known.Store(&h)
+}
+
+// rowOf returns the row whose last commit has a cursor.
+func (l *log) rowOf(ctx context.Context, at backend.Cursor) (h head, err error) {
+	err = again(ctx, func(ctx context.Context) error {
+		var first, count, id int64
+		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1`, l.store, int64(at.Number)).Scan(&first, &count, &id)
+		r := row{first: uint64(first), count: uint64(count), id: uint64(id)}
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && r.last() != at {
+			return errDiverged
+		}
+		h = head{r.first, at}
+		return err
+	})
+	return h, err
+}
+
+// last returns the cursor of the last commit in the log.
+func (l *log) last(ctx context.Context) (at backend.Cursor, err error) {
+	err = again(ctx, func(ctx context.Context) error {
+		var first, count, id int64
+		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, l.store).Scan(&first, &count, &id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		r := row{first: uint64(first), count: uint64(count), id: uint64(id)}
+		at = r.last()
+		return err
+	})
+	return at, err
+}
+
+// looks brings the replica up to the log for readers, who share a look that begins after they
+// asked.
+type looks struct {
+	mu   sync.Mutex
+	next *look // not begun yet; nil when the next reader makes one
+	busy bool  // a look is under way
+}
+
+// look is one look at the log.
+type look struct {
+	done chan struct{}
+	err  error
+}
+
+// fresh returns when the replica has everything that was in the log when it was called.
+func (e *Engine) fresh(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l := &e.looks
+	l.mu.Lock()
+	if e.closed.Load() {
+		l.mu.Unlock()
+		return errClosed
+	}
+	next := l.next
+	if next == nil {
+		next = &look{done: make(chan struct{})}
+		l.next = next
+		if !l.busy {
+			l.busy = true
+			e.going.Go(e.look)
+		}
+	}
+	l.mu.Unlock()
+	select {
+	case <-next.done:
+		return next.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// look looks at the log as long as readers ask for it.
+func (e *Engine) look() {
+	l := &e.looks
+	for {
+		l.mu.Lock()
+		now := l.next
+		if l.next = nil; now == nil {
+			l.busy = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		now.err = e.lookOnce(e.ctx)
+		close(now.done)
+	}
+}
+
+// lookOnce brings the replica up to the log, and takes the turn only if the log has more.
+func (e *Engine) lookOnce(ctx context.Context) error {
+	if known := e.known.Load(); known != nil {
+		err := again(ctx, func(ctx context.Context) error { return e.log.has(ctx, *known) })
+		if !errors.Is(err, errBehind) {
+			return err
+		}
+	}
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	if e.closed.Load() {
+		return errClosed
+	}
+	return e.renew(ctx)
+}

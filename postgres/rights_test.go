@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// manual returns the SQL of a section of docs/postgres.md.
+func manual(t *testing.T, section string) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/postgres.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(text), "\n## "+section+"\n")
+	require.True(t, found, section)
+	after, _, _ = strings.Cut(after, "\n## ")
+	var all []string
+	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(after, -1) {
+		all = append(all, block[1])
+	}
+	require.NotEmpty(t, all)
+	return strings.Join(all, "\n")
+}
+
+// roles makes roles for a test, and returns what replaces the names in the manual.
+func roles(t *testing.T, admin *pgxpool.Pool, names ...string) *strings.Replacer {
+	t.Helper()
+	var pairs []string
+	for _, name := range names {
+		role := pgx.Identifier{"lineage_test_" + strings.ToLower(rand.Text())}.Sanitize()
+		_, err := admin.Exec(background, `CREATE ROLE `+role, exec)
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			_, err := admin.Exec(background, `DROP OWNED BY `+role+`; DROP ROLE `+role, pgx.QueryExecModeSimpleProtocol)
+			require.NoError(t, err)
+		})
+		pairs = append(pairs, name, role)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// as returns connections of a role.
+func as(t *testing.T, dsn, role string) *pgxpool.Pool {
+	return newPool(t, dsn, func(c *pgxpool.Config) {
+		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, `SET ROLE `+role, exec)
+			return err
+		}
+	})
+}
+
+// TestLeastRights does with the rights of the manual everything that a program does, and nothing
+// with fewer.
+func TestLeastRights(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin := newPool(t, dsn, nil)
+	role := roles(t, admin, "lineage_app")
+	app := as(t, dsn, role.Replace("lineage_app"))
+	_, err := admin.Exec(background, `REVOKE CREATE ON SCHEMA public FROM PUBLIC`, exec)
+	require.NoError(t, err)
+	_, err = New(background, app, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, sqladapter.ErrDenied, "no rights to make tables")
+	createThread(t, handle(t, admin, "s"), backend.Full)
+	_, err = New(background, app, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, sqladapter.ErrDenied, "no rights on the tables")
+
+	_, err = admin.Exec(background, role.Replace(manual(t, "Rights")), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	e := handle(t, app, "s")
+	createThread(t, e, backend.Full)
+	createThread(t, e, backend.Normal)
+	e.turn.Lock()
+	e.contended = 1
+	e.turn.Unlock()
+	createThread(t, e, backend.Full)
+	require.NoError(t, e.Sync(background))
+	require.Len(t, history(t, e), 4)
+	createThread(t, handle(t, app, "another"), backend.Full)
+	for _, statement := range []string{`DELETE FROM lineage_log`, `UPDATE lineage_log SET id = 1`, `DROP TABLE lineage_log`, `DELETE FROM lineage_store`, `UPDATE lineage_schema SET version = 9`} {
+		_, err := app.Exec(background, statement, exec)
+		require.Equal(t, insufficient, sqlState(err), statement)
+	}
+}
+
+// TestTenants gives each role a store, as the manual says: none sees, or writes to, another's.
+func TestTenants(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin := newPool(t, dsn, nil)
+	for _, store := range []string{"ada", "bob"} {
+		createThread(t, handle(t, admin, store), backend.Full)
+	}
+	role := roles(t, admin, "tenant_ada", "tenant_bob")
+	_, err := admin.Exec(background, role.Replace(manual(t, "Tenants")), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	for mine, others := range map[string]string{"ada": "bob", "bob": "ada"} {
+		pool := as(t, dsn, role.Replace("tenant_"+mine))
+		e := handle(t, pool, mine)
+		createThread(t, e, backend.Full)
+		createThread(t, e, backend.Normal)
+		require.NoError(t, e.Sync(background))
+		require.Len(t, history(t, e), 3)
+		_, err := New(background, pool, Options{Store: others, Unsafe: true, MustExist: true})
+		require.ErrorIs(t, err, backend.ErrNotFound)
+		_, err = New(background, pool, Options{Store: others, Unsafe: true})
+		require.Equal(t, insufficient, sqlState(err), "%v", err)
+		for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable"} {
+			var n int
+			require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM `+table+` WHERE store <> $1`, exec, keyOf(mine)).Scan(&n))
+			require.Zero(t, n, table)
+		}
+		_, err = pool.Exec(background, `INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, 99, 1, 1, '')`, exec, keyOf(others))
+		require.Equal(t, insufficient, sqlState(err), "%v", err)
+	}
+	var key []byte
+	require.NoError(t, admin.QueryRow(background, fmt.Sprintf(`SELECT substring(sha256(convert_to('%s', 'UTF8')) FOR 16)`, "ada"), exec).Scan(&key))
+	require.Equal(t, keyOf("ada"), key)
+}
+
+// TestManyOpenAtOnce has many make the tables and the store at once.
+func TestManyOpenAtOnce(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) { c.MaxConns = 20 })
+	engines := make([]*Engine, 12)
+	parallel(len(engines), func(i int) {
+		e, err := New(background, pool, Options{Store: "s", Unsafe: true})
+		if err != nil {
+			t.Errorf("%v", err)
+			return
+		}
+		engines[i] = e
+	})
+	for _, e := range engines {
+		if e != nil {
+			require.Equal(t, engines[0].StoreID(), e.StoreID())
+			require.NoError(t, e.Close())
+		}
+	}
+	for version, want := range map[int]error{len(migrations) + 1: backend.ErrNewerFormat, len(migrations): nil} {
+		_, err := pool.Exec(background, `UPDATE lineage_schema SET version = $1`, exec, version)
+		require.NoError(t, err)
+		e, err := New(background, pool, Options{Store: "s", Unsafe: true})
+		require.ErrorIs(t, err, want)
+		if err == nil {
+			require.NoError(t, e.Close())
+		}
+	}
+}

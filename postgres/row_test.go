@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+func TestRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := row{first: rapid.Uint64Range(1, 1<<40).Draw(t, "first"), id: rapid.Uint64Min(1).Draw(t, "id")}
+		var want []embedded.Sequenced
+		for range rapid.IntRange(1, 4).Draw(t, "count") {
+			c := embedded.Sequenced{Number: r.first + r.count, ID: r.id, Payload: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")}
+			if rapid.Bool().Draw(t, "once") {
+				c.Once = &backend.Once{Session: [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session")), Sequence: rapid.Uint64().Draw(t, "sequence")}
+			}
+			want = append(want, c)
+			r.data = appendCommit(r.data, c)
+			r.count++
+		}
+		r.data = seal(r.data)
+		got, err := r.commits()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+
+		// No damage is taken for commits, also where somebody made the checksum right.
+		damaged := r
+		damaged.data = bytes.Clone(r.data)
+		i := rapid.IntRange(0, len(r.data)-1).Draw(t, "at")
+		damaged.data[i] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		_, err = damaged.commits()
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+		cut := r
+		cut.data = r.data[:i]
+		_, err = cut.commits()
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+		cut.data = seal(bytes.Clone(r.data[:i]))
+		_, _ = cut.commits() // does not panic
+		if i < len(r.data)-4 {
+			damaged.data = seal(damaged.data[:len(r.data)-4])
+			_, _ = damaged.commits()
+		}
+		fewer := r
+		fewer.count++
+		_, err = fewer.commits()
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+	})
+	newer := row{first: 1, count: 1, data: seal([]byte{rowVersion + 1, 1, 1, 0})}
+	_, err := newer.commits()
+	require.ErrorIs(t, err, backend.ErrNewerFormat)
+}
+
+// TestDamagedLog changes the log behind the back of a store: verifying says so, and so does opening.
+func TestDamagedLog(t *testing.T) {
+	for name, statement := range map[string]string{
+		"a byte":  `UPDATE lineage_log SET data = set_byte(data, 5, get_byte(data, 5) # 1) WHERE n = 2`,
+		"a gap":   `DELETE FROM lineage_log WHERE n = 2`,
+		"a count": `UPDATE lineage_log SET count = 2 WHERE n = 3`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := newPool(t, pgtest.DSN(t), nil)
+			e := handle(t, pool, "s")
+			for range 3 {
+				createThread(t, e, backend.Full)
+			}
+			requireSound(t, e)
+			_, err := pool.Exec(background, statement, exec)
+			require.NoError(t, err)
+			var problems []string
+			for f, err := range e.Verify(background, backend.VerifyOptions{}) {
+				if err != nil {
+					problems = append(problems, err.Error())
+					break
+				}
+				problems = append(problems, f.String())
+			}
+			require.NotEmpty(t, problems)
+			_, err = New(background, pool, Options{Store: "s", Unsafe: true})
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// migrations make the tables, each from the version before it.
+var migrations = [][]string{{
+	`CREATE TABLE lineage_store (
+  store bytea PRIMARY KEY CHECK (octet_length(store) = 16),
+  name text NOT NULL,
+  identity bytea NOT NULL CHECK (octet_length(identity) = 16),
+  created_at timestamptz NOT NULL DEFAULT now()
+)`,
+	`CREATE TABLE lineage_log (
+  store bytea NOT NULL,
+  n bigint NOT NULL CHECK (n > 0),
+  count bigint NOT NULL CHECK (count > 0),
+  id bigint NOT NULL,
+  data bytea NOT NULL,
+  PRIMARY KEY (store, n)
+)`,
+	// A synced write makes what was written before it durable. Its row has no other meaning.
+	`CREATE TABLE lineage_durable (
+  store bytea PRIMARY KEY,
+  n bigint NOT NULL
+) WITH (fillfactor = 50)`,
+}}
+
+// SQLSTATE codes.
+const (
+	undefinedTable    = "42P01"
+	duplicateTable    = "42P07"
+	duplicateObject   = "42710"
+	uniqueViolation   = "23505"
+	serializationFail = "40001"
+	deadlock          = "40P01"
+	insufficient      = "42501"
+)
+
+func sqlState(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// mostRetries is how often a statement is sent again that lost against others.
+const mostRetries = 100
+
+// migrate makes the tables, or brings them to the version of this program. Many processes may do
+// so at once.
+func (l *log) migrate(ctx context.Context, create bool) error {
+	for range mostRetries {
+		version, err := l.version(ctx)
+		switch {
+		case err != nil:
+			return err
+		case version > len(migrations):
+			return fmt.Errorf("the tables have version %d, this program knows %d: %w", version, len(migrations), backend.ErrNewerFormat)
+		case version == len(migrations):
+			return nil
+		case version == 0 && !create:
+			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
+		}
+		err = l.migrateOnce(ctx)
+		switch sqlState(err) {
+		case "":
+			if err != nil {
+				return err
+			}
+		case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock: // another process did it
+		case insufficient:
+			return fmt.Errorf("make tables: %w; let a role that may create tables open the store first", err)
+		default:
+			return fmt.Errorf("make tables: %w", err)
+		}
+	}
+	return errors.New("make tables: others kept changing them")
+}
+
+// version returns the version of the tables, 0 when there are none.
+func (l *log) version(ctx context.Context) (version int, err error) {
+	err = l.pool.QueryRow(ctx, `SELECT version FROM lineage_schema`).Scan(&version)
+	if sqlState(err) == undefinedTable {
+		return 0, nil
+	}
+	return version, err
+}
+
+func (l *log) migrateOnce(ctx context.Context) error {
+	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		for _, s := range []string{
+			`CREATE TABLE IF NOT EXISTS lineage_schema (one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL)`,
+			`INSERT INTO lineage_schema (version) VALUES (0) ON CONFLICT DO NOTHING`,
+		} {
+			if _, err := tx.Exec(ctx, s); err != nil {
+				return err
+			}
+		}
+		var version int
+		if err := tx.QueryRow(ctx, `SELECT version FROM lineage_schema FOR UPDATE`).Scan(&version); err != nil {
+			return err
+		}
+		for ; version < len(migrations); version++ {
+			for _, s := range migrations[version] {
+				if _, err := tx.Exec(ctx, s); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := tx.Exec(ctx, `UPDATE lineage_schema SET version = $1`, version)
+		return err
+	})
+}
+
+// keyOf returns the key of the rows of a store.
+func keyOf(name string) []byte {
+	sum := sha256.Sum256([]byte(name))
+	return sum[:16]
+}
+
+// register finds the store, or makes it.
+func (l *log) register(ctx context.Context, name string, create bool) error {
+	find := func() (identity []byte, err error) {
+		err = l.pool.QueryRow(ctx, `SELECT identity FROM lineage_store WHERE store = $1`, l.store).Scan(&identity)
+		return identity, err
+	}
+	identity, err := find()
+	if errors.Is(err, pgx.ErrNoRows) && create {
+		var id [16]byte
+		if _, err := rand.Read(id[:]); err != nil {
+			return err
+		}
+		_, err = l.pool.Exec(ctx, `INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
+		if err == nil || sqlState(err) == serializationFail {
+			identity, err = find()
+		}
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return backend.ErrNotFound
+	}
+	if err == nil && copy(l.identity[:], identity) != len(l.identity) {
+		err = &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
+	}
+	return err
+}
+
+// requireSafe refuses a server that can lose what it acknowledged.
+func (l *log) requireSafe(ctx context.Context) error {
+	var setting string
+	if err := l.pool.QueryRow(ctx, `SELECT current_setting('fsync')`).Scan(&setting); err != nil {
+		return err
+	}
+	if setting != "on" {
+		return errUnsafe
+	}
+	return nil
+}
+
+var errUnsafe = errors.New("the server runs with fsync=off: it loses commits, or all of the database, when its machine stops")

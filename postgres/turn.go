@@ -1,0 +1,408 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+const (
+	// mostGathered is the largest number of commits in a row.
+	mostGathered = 256
+	// mostContended is how many turns lock the store at once after another process wrote.
+	mostContended = 16
+)
+
+// pending is a commit that waits for its turn.
+type pending struct {
+	ctx     context.Context
+	commit  *structure.Commit
+	o       backend.Options
+	full    bool
+	taken   atomic.Bool // by the turn, or by the caller, who gave up
+	receipt backend.Receipt
+	err     error
+	done    chan struct{}
+}
+
+// Apply implements backend.Engine. Commits that come while a turn is under way share the next.
+func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if ctx.Err() != nil {
+		return backend.Receipt{}, context.Cause(ctx)
+	}
+	if o.Durability == backend.DefaultDurability {
+		o.Durability = e.o.Durability
+	}
+	p := &pending{ctx: ctx, commit: c, o: o, full: o.Durability == backend.Full, done: make(chan struct{})}
+	p.o.Durability = backend.Normal // in the replica
+	select {
+	case <-e.ctx.Done():
+		return backend.Receipt{}, errClosed
+	case <-ctx.Done():
+		return backend.Receipt{}, context.Cause(ctx)
+	case e.queue <- p:
+	}
+	select {
+	case <-p.done:
+		return p.receipt, p.err
+	case <-ctx.Done():
+		if p.taken.CompareAndSwap(false, true) {
+			return backend.Receipt{}, context.Cause(ctx)
+		}
+	case <-e.led:
+	}
+	// It is the turn's now, which uses the memory of the commit.
+	select {
+	case <-p.done:
+	case <-e.led:
+		select {
+		case <-p.done:
+		default:
+			return backend.Receipt{}, errClosed
+		}
+	}
+	return p.receipt, p.err
+}
+
+// lead takes turns for the commits that wait, until the engine is closed.
+func (e *Engine) lead() {
+	defer close(e.led)
+	var batch []*pending
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case p := <-e.queue:
+			batch = e.gather(append(batch, p))
+		}
+		for len(batch) > 0 {
+			batch = e.takeTurn(batch)
+		}
+	}
+}
+
+// gather adds the commits that wait. Those who got the answer of the turn before are about to
+// come again: they are let go first.
+func (e *Engine) gather(batch []*pending) []*pending {
+	for range 2 {
+		runtime.Gosched()
+		for more := true; more && len(batch) < mostGathered; {
+			select {
+			case p := <-e.queue:
+				batch = append(batch, p)
+			default:
+				more = false
+			}
+		}
+	}
+	return batch
+}
+
+// takeTurn commits what waits, and returns what did not fit into a row.
+func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	mine := batch[:0]
+	for _, p := range batch {
+		if p.taken.CompareAndSwap(false, true) {
+			mine = append(mine, p)
+		}
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	if len(mine) == 1 || e.careful {
+		for _, p := range mine {
+			p.receipt, p.err = e.alone(p)
+		}
+	} else {
+		rest = e.together(mine)
+		mine = mine[:len(mine)-len(rest)]
+	}
+	e.makeDurable(mine)
+	for _, p := range mine {
+		close(p.done)
+	}
+	for _, p := range rest {
+		p.taken.Store(false)
+	}
+	return rest
+}
+
+// makeDurable sees to commits of full durability that were there before, or said nothing new.
+func (e *Engine) makeDurable(batch []*pending) {
+	for _, p := range batch {
+		if p.err != nil || !p.full || p.receipt.Number <= e.durable.at().Number {
+			continue
+		}
+		if err := e.flush(context.Background()); err != nil {
+			p.receipt, p.err = backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrUncertain, err)
+		}
+	}
+}
+
+func durabilityOf(full bool) backend.Durability {
+	if full {
+		return backend.Full
+	}
+	return backend.Normal
+}
+
+// newID returns the id of a row.
+func newID() uint64 {
+	var b [8]byte
+	for {
+		_, _ = rand.Read(b[:]) // never fails
+		if id := binary.LittleEndian.Uint64(b[:]); id != 0 {
+			return id
+		}
+	}
+}
+
+// alone commits one commit: it is written to the log before the replica has it.
+func (e *Engine) alone(p *pending) (backend.Receipt, error) {
+	for range mostRetries {
+		receipt, err := e.aloneOnce(p)
+		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) {
+			return receipt, err
+		}
+	}
+	return backend.Receipt{}, fmt.Errorf("%d attempts: %w: %w", mostRetries, errBehind, backend.ErrConflict)
+}
+
+func (e *Engine) aloneOnce(p *pending) (receipt backend.Receipt, err error) {
+	ctx := context.WithoutCancel(p.ctx)
+	if e.replica == nil {
+		if err := e.renew(ctx); err != nil {
+			return receipt, err
+		}
+	}
+	var t *turn
+	if e.contended > 0 {
+		if t, err = e.lock(ctx); err != nil {
+			return receipt, err
+		}
+		defer func() { t.rollback() }()
+	}
+	var written *row
+	var failed error
+	e.write = func(c embedded.Sequenced) (uint64, error) {
+		r := &row{first: c.Number, count: 1, id: newID(), data: seal(appendCommit(nil, c))}
+		if failed = checkRow(r); failed != nil {
+			return 0, failed
+		}
+		if t != nil {
+			failed = e.writeTurn(ctx, t, r, durabilityOf(p.full))
+		} else {
+			failed = e.log.write(ctx, e.head, r, durabilityOf(p.full))
+		}
+		if failed == nil {
+			written = r
+		}
+		return r.id, failed
+	}
+	receipt, err = e.replica.Apply(p.ctx, p.commit, p.o)
+	switch {
+	case written != nil:
+		return receipt, e.taken(written, p.full, err)
+	case errors.Is(failed, errBehind):
+		e.contended = mostContended
+		return receipt, errors.Join(errBehind, e.renew(ctx))
+	case err == nil || failed != nil || t != nil:
+		return receipt, err
+	}
+	// It was refused in a state that others may have changed.
+	switch current := again(ctx, func(ctx context.Context) error { return e.log.has(ctx, e.head) }); {
+	case current == nil:
+		return receipt, err
+	case errors.Is(current, errBehind):
+		if failed := e.renew(ctx); failed != nil {
+			return receipt, failed
+		}
+		return receipt, errBehind
+	default:
+		return receipt, current
+	}
+}
+
+// taken notes a row that the log has. The replica has it as well unless an error says otherwise.
+func (e *Engine) taken(r *row, full bool, err error) error {
+	if err != nil {
+		if dropped := e.drop(false); dropped != nil {
+			err = errors.Join(err, dropped)
+		}
+		return fmt.Errorf("%w: %w", backend.ErrUncertain, err)
+	}
+	e.careful = false
+	e.setHead(head{r.first, r.last()})
+	if full {
+		e.durable.know(r.last())
+	}
+	e.changed.announce()
+	return nil
+}
+
+// checkRow refuses a row that is too large.
+func checkRow(r *row) error {
+	if len(r.data) > maxRow {
+		return fmt.Errorf("commit of %d bytes, at most %d: %w", len(r.data), maxRow, backend.ErrTooLarge)
+	}
+	return nil
+}
+
+// lock begins a turn that holds the store, with the replica as the log then is.
+func (e *Engine) lock(ctx context.Context) (*turn, error) {
+	for range mostRetries {
+		var t *turn
+		var rows []row
+		var more bool
+		err := again(ctx, func(ctx context.Context) (err error) {
+			t, rows, more, err = e.log.lock(ctx, e.head)
+			return err
+		})
+		if errors.Is(err, errDiverged) {
+			if err := e.renew(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.contended = max(e.contended-1, 0); len(rows) > 0 {
+			e.contended = mostContended
+		}
+		if err = e.follow(ctx, rows); err == nil && !more {
+			return t, nil
+		}
+		t.rollback()
+		if err == nil {
+			err = e.renew(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", errBehind, backend.ErrConflict)
+}
+
+// writeTurn writes a row in a turn and ends that.
+func (e *Engine) writeTurn(ctx context.Context, t *turn, r *row, d backend.Durability) error {
+	limited, cancel := context.WithTimeout(ctx, turnTime)
+	err := t.append(limited, r, d)
+	cancel()
+	if sqlState(err) == uniqueViolation {
+		return errBehind // somebody writes without the lock, which no version of this program does
+	}
+	if err == nil || !uncertain(err) && !lost(err) {
+		return explain(err)
+	}
+	return e.log.resolve(ctx, e.head, r, d, err)
+}
+
+// errFull is returned for a commit that does not fit into the row that is being made.
+var errFull = errors.New("the row is full")
+
+// together commits several commits as one row, which the replica has just before the log.
+func (e *Engine) together(batch []*pending) (rest []*pending) {
+	ctx := context.Background()
+	if e.replica == nil {
+		if err := e.renew(ctx); err != nil {
+			fail(batch, err)
+			return nil
+		}
+	}
+	t, err := e.lock(ctx)
+	if err != nil {
+		fail(batch, err)
+		return nil
+	}
+	defer t.rollback()
+	e.reads.Lock()
+	defer e.reads.Unlock()
+	r := &row{first: e.head.next(), id: newID()}
+	full, size := false, 0
+	e.write = func(c embedded.Sequenced) (uint64, error) {
+		if size = len(r.data) + len(c.Payload) + 64; size > maxRow && r.count > 0 {
+			return 0, errFull
+		}
+		r.data = appendCommit(r.data, c)
+		r.count++
+		return r.id, nil
+	}
+	done, wrote := len(batch), -1 // the first of the row
+	for i, p := range batch {
+		before := r.count
+		if p.receipt, p.err = e.replica.Apply(p.ctx, p.commit, p.o); errors.Is(p.err, errFull) {
+			rest, done = batch[i:], i
+			p.err = nil
+			break
+		}
+		if r.count > before {
+			full = full || p.full
+		}
+		if r.count > 0 && wrote < 0 {
+			wrote = i
+		}
+	}
+	if r.count == 0 {
+		return rest
+	}
+	r.data = seal(r.data)
+	if err = checkRow(r); err == nil {
+		err = e.writeTurn(ctx, t, r, durabilityOf(full))
+	}
+	if err != nil {
+		e.careful = true
+		if dropped := e.dropLocked(true); dropped != nil {
+			err = errors.Join(err, dropped)
+		}
+		fail(batch[wrote:done], err) // all were judged in the state that the first left
+		return rest
+	}
+	if at, err := e.replica.Head(ctx); err != nil || at != r.last() {
+		e.o.Logger.Error("the replica is not what the log has", "replica", at, "log", r.last(), "err", err)
+		_ = e.dropLocked(true)
+		return rest
+	}
+	e.taken(r, full, nil)
+	return rest
+}
+
+// fail gives commits an error. One that was to be applied anew in a state that has passed did
+// not get so far.
+func fail(batch []*pending, err error) {
+	if errors.Is(err, errBehind) {
+		err = fmt.Errorf("%w: %w", backend.ErrUncertain, err)
+	}
+	for _, p := range batch {
+		p.receipt, p.err = backend.Receipt{}, err
+	}
+}
+
+// Upload implements backend.Engine.
+func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (int, error) {
+	return backend.UploadInCommit(ctx, e, chunks)
+}
+
+// Outcome implements backend.Engine.
+func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt, err error) {
+	if err := o.Valid(); err != nil {
+		return r, err
+	}
+	return read(ctx, &e.readers, func(replica *embedded.Engine) (backend.Receipt, error) { return replica.Outcome(ctx, o) })
+}
+
+// Forget implements backend.Engine. Other processes forget a session when there are many.
+func (e *Engine) Forget(ctx context.Context, session [16]byte) error {
+	_, err := read(ctx, &e.readers, func(replica *embedded.Engine) (struct{}, error) { return struct{}{}, replica.Forget(ctx, session) })
+	return err
+}
