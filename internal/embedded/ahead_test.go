@@ -203,7 +203,7 @@ func (n *prefetching) view(fn func(*read.View), free ...byte) {
 	defer n.end()
 	v := n.now()
 	defer v.Close()
-	if v.at.below.last != 0 {
+	if v.at.packs.last != 0 {
 		return
 	}
 	fn(toldView(v.View, newTold(func(what string) {
