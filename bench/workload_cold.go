@@ -49,7 +49,7 @@ func (r *run) cold(ctx context.Context, system, archive, dir string) error {
 	}
 	var took []float64
 	for range coldMessages {
-		e.Cool()
+		e.DropCaches()
 		begin := time.Now()
 		if err := read(s); err != nil {
 			return errors.Join(err, s.Close())

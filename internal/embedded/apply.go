@@ -3,21 +3,18 @@ package embedded
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"runtime/debug"
-	"sync"
 
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
-	"github.com/lineage-store/lineage/internal/yielding"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // Apply implements backend.Engine. The costly part, hashing and encoding, is done
 // before the lock is taken; under it come the checks, one write to the journal
-// and the index entries; the wait for durability comes after it (see line).
+// and the index entries; the wait for durability comes after it (see commitQueue).
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return backend.Receipt{}, context.Cause(ctx)
@@ -141,127 +138,6 @@ func (e *Engine) free(t *turn) {
 	e.turns.Put(t)
 }
 
-// line is where commits of full durability gather, in groups that share a sync. The
-// first of a group leads it: when the group before is durable, it writes its own
-// commit and those that have gathered, one after the other, until no more come, and
-// syncs for all of them. So each commit waits once, and not in turn for a lock and for
-// a sync; and nothing is written while a sync runs, which would have to wait for that
-// too.
-type line struct {
-	mu        sync.Mutex
-	gathering *group // takes who comes; nil when the next to come begins one
-	syncing   *group // was written last and is not durable yet
-	free      *group // one that is used again
-}
-
-// group is commits that share a sync.
-type group struct {
-	waiting []*turn // not written yet
-	written []*turn
-	done    chan struct{} // closed when the group is durable; nil while nobody waits for that
-}
-
-// busy reports whether somebody waits for a commit of full durability.
-func (l *line) busy() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.gathering != nil || l.syncing != nil
-}
-
-// giveWay returns what work in the background calls after every step, to let those go on
-// who wait for commits of full durability: they wake from each sync, and need a processor
-// for a moment. Others are not given way to: what they write is to be packed and folded,
-// too.
-func (e *Engine) giveWay() func() {
-	var y yielding.Yielder
-	return func() {
-		if e.line.busy() {
-			y.Yield()
-		}
-	}
-}
-
-// wait returns what is closed when the group is durable. The line's lock is held.
-func (g *group) wait() <-chan struct{} {
-	if g.done == nil {
-		g.done = make(chan struct{})
-	}
-	return g.done
-}
-
-// commitTogether commits a turn so that it survives power loss, with those of others.
-func (e *Engine) commitTogether(t *turn) {
-	l := &e.line
-	l.mu.Lock()
-	if g := l.gathering; g != nil {
-		g.waiting = append(g.waiting, t)
-		done := g.wait()
-		l.mu.Unlock()
-		<-done
-		return
-	}
-	g := l.free
-	if l.free = nil; g == nil {
-		g = &group{}
-	}
-	g.waiting = append(g.waiting, t)
-	l.gathering = g
-	if l.syncing != nil {
-		before := l.syncing.wait()
-		l.mu.Unlock()
-		<-before
-	} else {
-		l.mu.Unlock()
-	}
-	e.lead(g)
-}
-
-// lead writes a group and makes it durable.
-func (e *Engine) lead(g *group) {
-	l := &e.line
-	var last uint64
-	for {
-		for range 2 {
-			runtime.Gosched() // those that are about to join come first
-		}
-		l.mu.Lock()
-		from := len(g.written)
-		g.written = append(g.written, g.waiting...)
-		clear(g.waiting)
-		g.waiting = g.waiting[:0]
-		if len(g.written) == from {
-			l.gathering, l.syncing = nil, g
-			l.mu.Unlock()
-			break
-		}
-		l.mu.Unlock()
-		e.write.Lock()
-		for _, t := range g.written[from:] {
-			if e.commit(t); t.err == nil {
-				last = max(last, t.at.Number)
-			}
-		}
-		e.write.Unlock()
-	}
-	if err := e.journal.Sync(last); err != nil {
-		for _, t := range g.written {
-			if t.err == nil {
-				t.err = fmt.Errorf("commit %d: %w: %w", t.at.Number, backend.ErrUncertain, err)
-			}
-		}
-	}
-	l.mu.Lock()
-	l.syncing = nil
-	done := g.done
-	clear(g.written)
-	g.written, g.done = g.written[:0], nil
-	l.free = g
-	l.mu.Unlock()
-	if done != nil {
-		close(done)
-	}
-}
-
 // commit writes a turn's commit and makes it visible. The lock on writing is held.
 func (e *Engine) commit(t *turn) {
 	defer func() {
@@ -269,13 +145,13 @@ func (e *Engine) commit(t *turn) {
 			t.panicked, t.err = &panicked{value, debug.Stack()}, errPanicked
 		}
 	}()
-	if e.halfway {
+	if e.committing {
 		t.err = errPanicked
 		return
 	}
-	e.halfway = true
+	e.committing = true
 	t.at, t.err = e.commitNow(t)
-	e.halfway = false
+	e.committing = false
 }
 
 // commitNow is commit, but for panics.
@@ -315,7 +191,7 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 	if err != nil {
 		return at, err
 	}
-	e.builder.Locate(frame, t.offsets, e.below.Load())
+	e.builder.Locate(frame, t.offsets, e.packs.Load())
 	e.request(&e.builder, frame)
 	e.publish(&p.Commit, frame)
 	if frame.Position.Offset == journal.FirstOffset { // it sealed the segment before

@@ -249,7 +249,7 @@ func (c *collection) prune(is *catalog) error {
 	}
 	defer discard()
 	shadow.putUp(newBarrier(c.live))
-	shadow.beginWith(is.below.last)
+	shadow.beginWith(is.packs.last)
 	err = c.filter(e.commitsAt(journal.Position{}, 1, is.State().Number, nil), func(f commitFrame) error {
 		if err := shadow.replayCommit(f); err != nil {
 			return fmt.Errorf("commit %d without what is dead: %w", f.Number, err)

@@ -22,7 +22,7 @@ type commitFrame struct {
 
 // commits yields the commits of the journal up to a number, without what is hidden from the view.
 func (v view) commits(until uint64) iter.Seq2[commitFrame, error] {
-	return v.at.engine.commitsAt(journal.Position{}, 1, until, v.at.below.hidden)
+	return v.at.engine.commitsAt(journal.Position{}, 1, until, v.at.packs.hidden)
 }
 
 // commitsFrom yields the commits from one number up to another.
@@ -34,7 +34,7 @@ func (v view) commitsFrom(from, until uint64) iter.Seq2[commitFrame, error] {
 	if err != nil {
 		return func(yield func(commitFrame, error) bool) { yield(commitFrame{}, err) }
 	}
-	return v.at.engine.commitsAt(start, from, until, v.at.below.hidden)
+	return v.at.engine.commitsAt(start, from, until, v.at.packs.hidden)
 }
 
 func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {

@@ -106,18 +106,18 @@ type Engine struct {
 
 	// write serialises commits. It guards what follows, up to line. halfway is set
 	// while a commit is being made, and stays so where one panics.
-	write        sync.Mutex
-	halfway      bool
-	counts       keys.Counters
-	state        entries.State
-	judge        judge.Judge
-	id, since    uint64 // of the last commit, and the first commit that has the id
-	sessions     sessions
-	builder      entries.Builder
-	madeContexts madeIDs
-	madeRuns     madeIDs
-	line         line
-	closed       atomic.Bool
+	write           sync.Mutex
+	committing      bool
+	counts          keys.Counters
+	state           entries.State
+	judge           judge.Judge
+	id, since       uint64 // of the last commit, and the first commit that has the id
+	sessions        sessions
+	builder         entries.Builder
+	createdContexts createdIDs
+	createdRuns     createdIDs
+	queue           commitQueue
+	closed          atomic.Bool
 
 	cache *entries.Cache // the writer is who has the lock on writing
 
@@ -128,9 +128,9 @@ type Engine struct {
 	collected  atomic.Bool
 	collecting collecting
 
-	// below is the packs below the index. It is replaced with the lock on writing held,
+	// packs is the packs below the index. It is replaced with the lock on writing held,
 	// or when nobody else has the store.
-	below atomic.Pointer[layer]
+	packs atomic.Pointer[packLayer]
 
 	// packing is held while files of the journal are replaced, or must not be.
 	packing    sync.Mutex
@@ -197,7 +197,7 @@ func newEngine(dir string) *Engine {
 	}
 	e.reads.engine = e
 	e.state.Source, e.state.Cache = (*source)(e), e.cache
-	e.below.Store(newLayer(0, 0, nil))
+	e.packs.Store(newPackLayer(0, 0, nil))
 	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
 	return e
 }
@@ -211,7 +211,7 @@ func (e *Engine) open(ctx context.Context) error {
 		return err
 	}
 	// Until then another engine of this process may have had the store.
-	e.madeContexts, e.madeRuns = newMadeIDs(structure.LastMade()), newMadeIDs(structure.LastMade())
+	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
 		e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
@@ -399,7 +399,7 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 	if err := e.decide(context.Background(), c, true); err != nil {
 		return err
 	}
-	e.builder.Locate(f, offsets, e.below.Load())
+	e.builder.Locate(f, offsets, e.packs.Load())
 	e.request(&e.builder, f)
 	e.publish(c, f)
 	return nil

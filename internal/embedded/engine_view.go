@@ -102,7 +102,7 @@ func (c *catalog) Own(key []byte) ([]byte, bool, error) { return c.Snapshot.Get(
 
 // SpansAt implements read.Packs.
 func (c *catalog) SpansAt(ref structure.SpanRef) (found journal.Spans, keep bool, err error) {
-	found, err = c.below.spansAt(c.engine, c.files, ref, c.after())
+	found, err = c.packs.spansAt(c.engine, c.files, ref, c.after())
 	return found, c.files != nil, err // which keeps the pack open
 }
 

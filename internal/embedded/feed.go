@@ -74,7 +74,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		return nil, e.frameFault(f, err)
 	}
 	c.Number = f.Number
-	if hidden := v.at.below.hidden; hidden != nil {
+	if hidden := v.at.packs.hidden; hidden != nil {
 		hidden.live.leave(c)
 	}
 	if keys.CountersOf(e.index.State().Counts).Erased == 0 {
@@ -99,7 +99,7 @@ func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	s := e.latest()
 	defer s.Close()
 	files := e.journal.View()
-	p, packed, err := files.Commit(s.below.last, number)
+	p, packed, err := files.Commit(s.packs.last, number)
 	files.Release()
 	if packed || err != nil {
 		return p, err

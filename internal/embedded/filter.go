@@ -166,7 +166,7 @@ func (e *Engine) fillFilter(f *filter, s view) error {
 			f.add(k[:])
 		}
 	}
-	for print, err := range s.at.files.Fingerprints(s.at.below.last) {
+	for print, err := range s.at.files.Fingerprints(s.at.packs.last) {
 		if err == nil && e.closed.Load() {
 			err = backend.ErrClosed
 		}

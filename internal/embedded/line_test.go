@@ -75,9 +75,9 @@ func TestCommitsGatherDuringASync(t *testing.T) {
 		say(k)
 	}
 	require.Eventually(t, func() bool {
-		e.line.mu.Lock()
-		defer e.line.mu.Unlock()
-		return e.line.gathering != nil && len(e.line.gathering.waiting) == writers
+		e.queue.mu.Lock()
+		defer e.queue.mu.Unlock()
+		return e.queue.gathering != nil && len(e.queue.gathering.waiting) == writers
 	}, time.Minute, time.Millisecond, "all gather")
 	require.Equal(t, head+1, e.index.Number(), "nothing is written while the sync runs")
 	close(gate)

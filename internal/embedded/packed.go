@@ -21,10 +21,10 @@ import (
 // is kept whole, of table s those without a digest, and table n. Whoever reads the
 // index looks into the packs for what it does not have.
 
-// layer is the packs below the index, as of when an entry last left the index for
+// packLayer is the packs below the index, as of when an entry last left the index for
 // them or a collection last changed what they have. It does not change; another
 // takes its place.
-type layer struct {
+type packLayer struct {
 	last   uint32   // segment up to which packs answer; 0 for none
 	hidden *barrier // what is dead and still in packs; nil for nothing
 	number uint64   // no commit that packs answer for is later
@@ -45,15 +45,15 @@ type foundPlace struct {
 	commit uint64
 }
 
-func newLayer(last uint32, number uint64, hidden *barrier) *layer {
-	return &layer{last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place)}
+func newPackLayer(last uint32, number uint64, hidden *barrier) *packLayer {
+	return &packLayer{last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place)}
 }
 
 // Has implements entries.Below.
-func (l *layer) Has(p journal.Position) bool { return p.Segment <= l.last }
+func (l *packLayer) Has(p journal.Position) bool { return p.Segment <= l.last }
 
 // Found implements entries.Below.
-func (l *layer) Found(key []byte, p keys.Place, commit uint64) {
+func (l *packLayer) Found(key []byte, p keys.Place, commit uint64) {
 	l.places.Set(contentStart(key), foundPlace{p, commit})
 }
 
@@ -68,14 +68,14 @@ type catalog struct {
 	*index.Snapshot
 	engine *Engine
 	files  *journal.View // nil for the journal as it is at each read
-	below  *layer
+	packs  *packLayer
 	view   read.View // which reads from the catalog
 }
 
 // catalog returns a catalog over a snapshot that was just taken. What left the
 // index before was in packs before.
 func (e *Engine) catalog(s *index.Snapshot, files *journal.View) *catalog {
-	c := &catalog{Snapshot: s, engine: e, files: files, below: e.below.Load()}
+	c := &catalog{Snapshot: s, engine: e, files: files, packs: e.packs.Load()}
 	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &e.frames, Digests: e.cache}
 	return c
 }
@@ -86,7 +86,7 @@ func (c *catalog) Get(key []byte) ([]byte, bool, error) {
 	if ok || err != nil {
 		return v, ok, err
 	}
-	return c.below.get(c.engine, c.files, key, c.after())
+	return c.packs.get(c.engine, c.files, key, c.after())
 }
 
 // after is the commit after the last that the catalog knows: packs may hold later
@@ -99,7 +99,7 @@ func (e *Engine) get(key []byte, before uint64) ([]byte, bool, error) {
 	if ok || err != nil {
 		return v, ok, err
 	}
-	return e.below.Load().get(e, nil, key, before)
+	return e.packs.Load().get(e, nil, key, before)
 }
 
 // in returns the files to look into, and what releases them.
@@ -112,7 +112,7 @@ func (e *Engine) in(files *journal.View) (*journal.View, func()) {
 }
 
 // get returns the value that the index would have under a key.
-func (l *layer) get(e *Engine, files *journal.View, key []byte, before uint64) (value []byte, ok bool, err error) {
+func (l *packLayer) get(e *Engine, files *journal.View, key []byte, before uint64) (value []byte, ok bool, err error) {
 	if l.last == 0 {
 		return nil, false, nil
 	}
@@ -134,7 +134,7 @@ func (l *layer) get(e *Engine, files *journal.View, key []byte, before uint64) (
 
 // content finds a block or chunk by its key in the index. The record is returned
 // where finding it meant reading it.
-func (l *layer) content(e *Engine, files *journal.View, key []byte, before uint64) (p keys.Place, r structure.Record, ok bool, err error) {
+func (l *packLayer) content(e *Engine, files *journal.View, key []byte, before uint64) (p keys.Place, r structure.Record, ok bool, err error) {
 	start := contentStart(key)
 	if l.last == 0 || l.hidden != nil && l.hidden.dead(key, nil) || e.filter.lacksContent(key[1:]) {
 		return p, nil, false, nil
@@ -176,7 +176,7 @@ func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys
 		r, p, err := read.ReadObject(reader, value)
 		return r, p, true, err
 	}
-	p, r, ok, err := c.below.content(c.engine, c.files, key, c.after())
+	p, r, ok, err := c.packs.content(c.engine, c.files, key, c.after())
 	if err == nil && ok && r == nil {
 		r, err = reader.Object(p.Frame, p.Record, p.Size)
 	}
@@ -191,7 +191,7 @@ type spanAt struct {
 
 // spans yields the spans of a run that packs have from before a commit, from first
 // to last, until one is missing.
-func (l *layer) spans(e *Engine, files *journal.View, run structure.RunID, first, last, before uint64) iter.Seq2[spanAt, error] {
+func (l *packLayer) spans(e *Engine, files *journal.View, run structure.RunID, first, last, before uint64) iter.Seq2[spanAt, error] {
 	return func(yield func(spanAt, error) bool) {
 		if last = l.clip(run, last); l.last == 0 || first > last {
 			return
@@ -236,7 +236,7 @@ func (l *layer) spans(e *Engine, files *journal.View, run structure.RunID, first
 
 // spansAt returns the spans of a run that a pack has together with one of them, from
 // before a commit and none that is dead; none where no pack has it.
-func (l *layer) spansAt(e *Engine, files *journal.View, ref structure.SpanRef, before uint64) (journal.Spans, error) {
+func (l *packLayer) spansAt(e *Engine, files *journal.View, ref structure.SpanRef, before uint64) (journal.Spans, error) {
 	if l.last == 0 || l.clip(ref.Run, ref.Seq) < ref.Seq {
 		return journal.Spans{}, nil
 	}
@@ -257,7 +257,7 @@ func (l *layer) spansAt(e *Engine, files *journal.View, ref structure.SpanRef, b
 }
 
 // clip returns up to which place a run lives, or the place given if that is less.
-func (l *layer) clip(run structure.RunID, last uint64) uint64 {
+func (l *packLayer) clip(run structure.RunID, last uint64) uint64 {
 	if l.hidden == nil {
 		return last
 	}
@@ -265,7 +265,7 @@ func (l *layer) clip(run structure.RunID, last uint64) uint64 {
 }
 
 // end returns the last place of a run in packs that came before a commit.
-func (l *layer) end(e *Engine, files *journal.View, run structure.RunID, before uint64) (uint64, error) {
+func (l *packLayer) end(e *Engine, files *journal.View, run structure.RunID, before uint64) (uint64, error) {
 	if l.last == 0 {
 		return 0, nil
 	}
@@ -294,11 +294,11 @@ func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 			return structure.SpanRef{}, err
 		}
 		last = keys.ReadUint64(e.Key[len(prefix):])
-		if p.Frame.Segment > c.below.last {
+		if p.Frame.Segment > c.packs.last {
 			return structure.SpanRef{Run: run, Seq: last}, nil
 		}
 	}
-	packed, err := c.below.end(c.engine, c.files, run, c.after())
+	packed, err := c.packs.end(c.engine, c.files, run, c.after())
 	if last = max(last, packed); err != nil || last == 0 {
 		return structure.SpanRef{}, err
 	}
@@ -355,13 +355,13 @@ func (e *Engine) openPacks() error {
 	if values.Bad || last > v.Packed() && e.damage == nil {
 		return errPacks
 	}
-	e.below.Store(newLayer(last, e.index.State().Number, e.below.Load().hidden))
+	e.packs.Store(newPackLayer(last, e.index.State().Number, e.packs.Load().hidden))
 	return nil
 }
 
 // beginWith makes an empty index leave to packs what they find.
 func (e *Engine) beginWith(last uint32) {
-	e.below.Store(newLayer(last, 0, e.below.Load().hidden))
+	e.packs.Store(newPackLayer(last, 0, e.packs.Load().hidden))
 	if last > 0 {
 		state := e.index.State()
 		state.Store = e.journal.StoreID()
@@ -373,14 +373,14 @@ func (e *Engine) beginWith(last uint32) {
 // what is cut short after that leaves entries that say the same as the packs. The
 // lock on packing is held.
 func (e *Engine) leaveToPacks(ctx context.Context) error {
-	is := e.below.Load().last
+	is := e.packs.Load().last
 	last, err := e.findable(ctx, is)
 	if err != nil || last == is {
 		return err
 	}
 	e.write.Lock()
 	e.index.Apply(e.index.State(), []index.Entry{packedEntry(last)})
-	e.below.Store(newLayer(last, e.index.State().Number, e.below.Load().hidden))
+	e.packs.Store(newPackLayer(last, e.index.State().Number, e.packs.Load().hidden))
 	e.write.Unlock()
 	return e.index.Drop(ctx, packedTables, func(key, value []byte) bool { return inPacks(key, value, last) })
 }
@@ -415,7 +415,7 @@ func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {
 // unlisted reports whether a pack that begins with a segment need not find what it
 // holds: in a small archive the index is made anew in no time.
 func (e *Engine) unlisted(first uint32, dense bool) bool {
-	return dense && first > e.below.Load().last && e.isSmall()
+	return dense && first > e.packs.Load().last && e.isSmall()
 }
 
 // putUp makes an engine whose index accounts for a barrier have it; nil for none.
@@ -426,7 +426,7 @@ func (e *Engine) putUp(b *barrier) {
 
 // hide makes what is dead be missing from packs that still have it; nil ends that.
 func (e *Engine) hide(dead *barrier) {
-	e.below.Store(newLayer(e.below.Load().last, e.below.Load().number, dead))
+	e.packs.Store(newPackLayer(e.packs.Load().last, e.packs.Load().number, dead))
 }
 
 // clip returns up to which place a run lives, or the place given if that is less.
@@ -444,7 +444,7 @@ func (b *barrier) clip(run structure.RunID, last uint64) uint64 {
 }
 
 // matchesPacks reports whether an entry of the index says what the packs say.
-func (e *Engine) matchesPacks(l *layer, k, value []byte) (bool, error) {
+func (e *Engine) matchesPacks(l *packLayer, k, value []byte) (bool, error) {
 	if !inPacks(k, value, l.last) {
 		return false, nil
 	}

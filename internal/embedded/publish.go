@@ -34,7 +34,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	e.filter.addContents(c)
 	for id := range b.Runs.All() {
 		if made, ok := structure.Made(id); ok {
-			e.madeRuns.add(made)
+			e.createdRuns.add(made)
 		}
 	}
 	for id, change := range b.Contexts.All() {
@@ -42,7 +42,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 			continue
 		}
 		if made, ok := structure.Made(id); ok {
-			e.madeContexts.add(made)
+			e.createdContexts.add(made)
 		} else {
 			e.filter.add(id[:])
 		}
@@ -104,7 +104,7 @@ func (s *source) Deleting(key []byte) (bool, error) {
 
 func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
 	var hidden func(structure.SpanRef) bool
-	if b := s.barrier.Load(); b != nil && (number > b.live.until || s.below.Load().hidden != nil) {
+	if b := s.barrier.Load(); b != nil && (number > b.live.until || s.packs.Load().hidden != nil) {
 		hidden = b.span // otherwise it was not there yet, and the index still has what is dead
 	}
 	latest := (*Engine)(s).latest()
@@ -116,7 +116,7 @@ func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]r
 // opening.
 func (e *source) NewContext(id structure.ContextID) bool {
 	if made, ok := structure.Made(id); ok {
-		return e.madeContexts.isNew(made)
+		return e.createdContexts.isNew(made)
 	}
 	return e.filter.lacks(id[:])
 }
@@ -124,7 +124,7 @@ func (e *source) NewContext(id structure.ContextID) bool {
 // NewRun implements entries.Source. The filter has no runs.
 func (e *source) NewRun(id structure.RunID) bool {
 	made, ok := structure.Made(id)
-	return ok && e.madeRuns.isNew(made)
+	return ok && e.createdRuns.isNew(made)
 }
 
 // stock tells the judge which content the engine has for new commits. It is safe for

@@ -49,7 +49,7 @@ type verifier struct {
 	damaged     bool // the journal is: nothing can be compared with it
 	lost        bool // packs do not find what they hold
 	wrong       bool // entries of the index are
-	below       *layer
+	layer       *packLayer
 	finding     *journal.Check // of the pack that is being read
 	barrier     *barrier       // of a pending collection
 	pruned      *barrier       // the same, once what is dead is not in the index
@@ -78,7 +78,7 @@ func (v *verifier) run() error {
 	// A snapshot fixes what is compared; commits that come later are not looked at.
 	snapshot := v.pin()
 	defer snapshot.Close()
-	v.below = snapshot.below
+	v.layer = snapshot.packs
 	v.total = v.engine.journal.Size()
 	if damage := v.engine.damage; damage != nil {
 		if err := v.journalDamage(damage); err != nil {
@@ -101,7 +101,7 @@ func (v *verifier) run() error {
 		defer discard()
 		again.barrier.Store(v.barrier)
 		again.hide(v.pruned)
-		again.beginWith(v.below.last)
+		again.beginWith(v.layer.last)
 	}
 	if err := v.journal(snapshot.State(), again); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (v *verifier) packs() error {
 			return err
 		}
 	}
-	for err := range files.CheckSums(v.below.last) {
+	for err := range files.CheckSums(v.layer.last) {
 		v.lost = true
 		if err := v.findingFault(err); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (v *verifier) checkFinding(files *journal.View, segment uint32, c *structur
 			return err
 		}
 	}
-	if v.finding == nil && segment <= v.below.last {
+	if v.finding == nil && segment <= v.layer.last {
 		var err error
 		if v.finding, err = files.NewCheck(segment); err != nil {
 			return err
@@ -404,7 +404,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			packed = true // entries are being left to packs right now
 		} else if order < 0 {
 			var err error
-			if packed, err = v.engine.matchesPacks(v.below, u.Key, u.Value); err != nil {
+			if packed, err = v.engine.matchesPacks(v.layer, u.Key, u.Value); err != nil {
 				return err
 			}
 		}

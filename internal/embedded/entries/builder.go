@@ -1,3 +1,6 @@
+// Package entries is how an engine commits: the state in which the judge decides, read from the
+// entries that package keys defines, and the entries that follow from what the judge decided. It
+// knows nothing of where they are kept.
 package entries
 
 import (
@@ -16,8 +19,8 @@ import (
 // Builder turns what a commit changes into index entries, the same for a commit that is
 // new and for one that is replayed.
 //
-// Work comes in two steps, because the place of a commit is known only once it is written:
-// entries may fail and changes nothing outside; locate cannot fail.
+// Work comes in two steps, because the position of a commit is known only once it is written:
+// Entries may fail and changes nothing outside; Locate cannot fail.
 type Builder struct {
 	*judge.Effects
 	state  *State

@@ -29,6 +29,7 @@ func (c Counters) Values() (values index.Counts) {
 	return values
 }
 
+// CountersOf is the inverse of Values.
 func CountersOf(values index.Counts) (c Counters) {
 	for i, f := range c.fields() {
 		*f = values[i]
@@ -36,6 +37,7 @@ func CountersOf(values index.Counts) (c Counters) {
 	return c
 }
 
+// Stats returns what the port reports of the counters.
 func (c Counters) Stats() backend.Stats {
 	return backend.Stats{
 		Threads: c.Threads, Contexts: c.Contexts, Branches: c.Branches, Checkpoints: c.Checkpoints,

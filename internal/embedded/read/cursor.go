@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
+// CursorOf returns the cursor of a state.
 func CursorOf(s index.State) backend.Cursor { return backend.Cursor{Number: s.Number, ID: s.ID} }
 
 // IDOf returns the id of a commit that is there.

@@ -12,6 +12,9 @@ import (
 
 // Blocks implements backend.Reader.
 func (v *View) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	if err := v.prefetchBlocks(ctx, ids, true); err != nil {
+		return nil, err
+	}
 	out := make([]*structure.Block, len(ids))
 	r := v.Commits.NewReader()
 	for i, id := range ids {
@@ -66,6 +69,9 @@ func (v *View) description(id content.ID) (*structure.Block, error) {
 
 // Chunks implements backend.Reader.
 func (v *View) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
+	if err := v.prefetchChunks(ctx, keys); err != nil {
+		return nil, err
+	}
 	out := make([][]byte, len(keys))
 	r := v.Commits.NewReader()
 	for i, k := range keys {

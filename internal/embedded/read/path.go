@@ -31,6 +31,12 @@ func (v *View) Path(ctx context.Context, at structure.SpanRef, w structure.Windo
 					fail(context.Cause(ctx))
 					return
 				}
+				if (seq-s.First)%spansAhead == 0 {
+					if err := v.PrefetchSpans(ctx, s.Run.ID, seq, min(s.Last, seq+spansAhead-1)); err != nil {
+						fail(err)
+						return
+					}
+				}
 				step, err := r.step(s, seq)
 				if !yield(step, err) || err != nil {
 					return
@@ -42,7 +48,7 @@ func (v *View) Path(ctx context.Context, at structure.SpanRef, w structure.Windo
 
 // pathReader reads the steps of a path in order.
 type pathReader struct {
-	spans    *spanReader
+	spans    *SpanReader
 	bodies   bool
 	erasures bool
 	passing  bool

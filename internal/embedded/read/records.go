@@ -45,6 +45,7 @@ func ContextOf(state Getter, id structure.ContextID, value []byte) (c backend.Co
 	return c, nil
 }
 
+// Run returns a run.
 func Run(state Getter, id structure.RunID) (structure.RunInfo, error) {
 	v, ok, err := state.Get(keys.Of(keys.TableRun, id[:]))
 	if err != nil {

@@ -96,15 +96,25 @@ type Packs interface {
 	LastSpan(structure.RunID) (structure.SpanRef, error)
 }
 
-// Prefetcher reads at once what is going to be asked for. Reading anything else still works.
+// Prefetcher reads at once what is going to be asked for. What it is not told of is read when it
+// is asked for.
 type Prefetcher interface {
-	// Entries is called before Get with these keys.
-	Entries(ctx context.Context, keys [][]byte) error
-	// Range is called before a range is read.
-	Range(ctx context.Context, from, to []byte) error
-	// Frames is called before the commits at these positions are read.
-	Frames(ctx context.Context, at []journal.Position) error
+	Prefetch(context.Context, Need) error
 }
+
+// Need is what is going to be asked for.
+type Need struct {
+	Keys    [][]byte // for Index.Get
+	Ranges  []Range  // for Index.Get, Scan and Cursor
+	Lasts   []Range  // for Index.Last
+	Commits []journal.Position
+}
+
+// Range is the keys with From <= key < To.
+type Range struct{ From, To []byte }
+
+// Under is the range of a prefix.
+func Under(prefix []byte) Range { return Range{prefix, keys.PrefixEnd(prefix)} }
 
 // Digests remembers digests of histories.
 type Digests interface {

@@ -20,10 +20,10 @@ type spansOfCommit interface {
 	Read(i int, own bool, into *structure.Reading) error
 }
 
-// spanReader reads spans where they stand in the journal. Read in order, spans that
+// SpanReader reads spans where they stand in the journal. Read in order, spans that
 // follow each other in a commit, and commits that follow each other in the journal,
 // need no lookup in the index.
-type spanReader struct {
+type SpanReader struct {
 	view   *View
 	reader Reader
 	places spanPlaces
@@ -41,12 +41,13 @@ type spanReader struct {
 	guess  guess
 }
 
-func (v *View) NewSpanReader() *spanReader {
-	return &spanReader{view: v, reader: v.Commits.NewReader(), places: spanPlaces{view: v}}
+// NewSpanReader returns a reader of spans.
+func (v *View) NewSpanReader() *SpanReader {
+	return &SpanReader{view: v, reader: v.Commits.NewReader(), places: spanPlaces{view: v}}
 }
 
 // Read reads a span, after which others of its run up to last are likely wanted.
-func (r *spanReader) Read(ref structure.SpanRef, last uint64, into *structure.Reading) error {
+func (r *SpanReader) Read(ref structure.SpanRef, last uint64, into *structure.Reading) error {
 	if r.spans == nil || r.next >= r.spans.Len() || r.spans.Ref(r.next) != ref {
 		if err := r.find(ref, last); err != nil {
 			return err
@@ -61,9 +62,9 @@ func (r *spanReader) Read(ref structure.SpanRef, last uint64, into *structure.Re
 
 // find goes to a span: to the commit behind the one at hand if it is likely there,
 // or to where the index says.
-func (r *spanReader) find(ref structure.SpanRef, last uint64) error {
+func (r *SpanReader) find(ref structure.SpanRef, last uint64) error {
 	behind := journal.Position{Segment: r.at.Segment, Offset: r.end}
-	guessed := r.spans != nil && r.guess.worth()
+	guessed := r.spans != nil && r.view.Ahead == nil && r.guess.worth()
 	if guessed {
 		right := r.load(behind, ref, last) == nil && r.next >= 0
 		r.guess.was(right)
@@ -94,7 +95,7 @@ func (r *spanReader) find(ref structure.SpanRef, last uint64) error {
 
 // load makes the commit at a position the one at hand, and next the span, or -1 if
 // the commit does not have it.
-func (r *spanReader) load(p journal.Position, ref structure.SpanRef, last uint64) error {
+func (r *SpanReader) load(p journal.Position, ref structure.SpanRef, last uint64) error {
 	like := r.small && r.at.Segment == p.Segment
 	r.at, r.spans = p, nil
 	if like { // in no pack, and likely no larger than the one before
@@ -119,7 +120,7 @@ func (r *spanReader) load(p journal.Position, ref structure.SpanRef, last uint64
 
 // loadFrame reads a frame of a segment, and keeps it for others if it is large and
 // little of it is wanted.
-func (r *spanReader) loadFrame(p journal.Position, ref structure.SpanRef, last uint64, file journal.File) error {
+func (r *SpanReader) loadFrame(p journal.Position, ref structure.SpanRef, last uint64, file journal.File) error {
 	frame, err := r.reader.Frame(p)
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (r *spanReader) loadFrame(p journal.Position, ref structure.SpanRef, last u
 	return nil
 }
 
-func (r *spanReader) corrupt(what string) error {
+func (r *SpanReader) corrupt(what string) error {
 	return &backend.CorruptError{File: r.reader.Name(), Offset: r.at.Offset, What: what}
 }
 

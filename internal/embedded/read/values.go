@@ -26,6 +26,7 @@ func LatestValue(state Scanner, key structure.ValueKey) (commit uint64, record [
 	return 0, nil, nil
 }
 
+// ReadValue returns the value of an entry of keys.TableValue.
 func ReadValue(e index.Entry) (backend.Value, error) {
 	v, err := keys.Record[*structure.Value](structure.KindValue, e.Value, "")
 	if err != nil {

@@ -1,3 +1,5 @@
+// Package read answers the reads of the port from an ordered map of the entries that package keys
+// defines, and from the commits that these refer to. It knows nothing of where they are kept.
 package read
 
 import (
@@ -261,6 +263,9 @@ func (v *View) Last(_ context.Context, run structure.RunID) (structure.SpanRef, 
 
 // Has implements backend.Reader.
 func (v *View) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	if err := v.prefetchBlocks(ctx, ids, false); err != nil {
+		return nil, err
+	}
 	out := make([]bool, len(ids))
 	for i, id := range ids {
 		if err := ctx.Err(); err != nil {
@@ -278,6 +283,7 @@ func (v *View) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
 	return out, nil
 }
 
+// NotErased reports whether content was not erased.
 func (v *View) NotErased(id content.ID) (bool, error) {
 	if !v.anyErased() {
 		return true, nil

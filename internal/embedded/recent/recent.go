@@ -1,3 +1,4 @@
+// Package recent remembers what was used recently, to save lookups.
 package recent
 
 import (
@@ -7,11 +8,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Table remembers what was used lately, to save lookups. What it holds can always
-// be looked up, so it forgets things for others: a key has two places in a table
-// that grows up to a size. Ids that were made one after the other stand side by
-// side there. See sharedRecent for one that several goroutines use.
+// Table remembers values that can always be looked up. A key has two places in a table that grows
+// up to a size, and may be forgotten for others. Ids that were created one after the other are side
+// by side. See Shared for a table that several goroutines use.
 type Table[K comparable, V any] struct {
+	// Place returns a number for a key. Keys of one number are in each other's way.
 	Place func(K) uint64
 	sets  []set[K, V] // as many as a power of two
 	count int         // how many new keys were put since the table has its size
@@ -29,7 +30,7 @@ const (
 	most  = 1 << 14
 )
 
-// ByID returns a recent for ids.
+// ByID returns a table by ids.
 func ByID[K ~[16]byte, V any]() Table[K, V] {
 	return Table[K, V]{Place: func(id K) uint64 { return PlaceOfID(id) }}
 }
@@ -41,8 +42,10 @@ func PlaceOfID(id [16]byte) uint64 {
 	return low ^ low>>40
 }
 
+// PlaceOfSpan is the place of a span: those of a run are side by side.
 func PlaceOfSpan(r structure.SpanRef) uint64 { return PlaceOfID(r.Run) + r.Seq }
 
+// Set remembers a value.
 func (r *Table[K, V]) Set(k K, v V) {
 	if len(r.sets) > 0 {
 		if s := r.setOf(k); s[0].used && s[0].key == k {
@@ -89,6 +92,7 @@ func (r *Table[K, V]) grow() {
 	}
 }
 
+// Get returns a value if it is remembered.
 func (r *Table[K, V]) Get(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
@@ -102,7 +106,7 @@ func (r *Table[K, V]) Get(k K) (v V, ok bool) {
 	return v, false
 }
 
-// First is get for what was put or kept last of its place.
+// First is Get for the key of its place that was set or kept last.
 func (r *Table[K, V]) First(k K) (v V, ok bool) {
 	if len(r.sets) > 0 {
 		if s := &r.setOf(k)[0]; s.used && s.key == k {
@@ -112,7 +116,7 @@ func (r *Table[K, V]) First(k K) (v V, ok bool) {
 	return v, false
 }
 
-// Keep is get for what is going to be used again.
+// Keep is Get for a key that is likely used again.
 func (r *Table[K, V]) Keep(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
@@ -127,6 +131,7 @@ func (r *Table[K, V]) Keep(k K) (v V, ok bool) {
 	return v, ok
 }
 
+// Forget removes a key.
 func (r *Table[K, V]) Forget(k K) {
 	if len(r.sets) == 0 {
 		return
@@ -140,30 +145,35 @@ func (r *Table[K, V]) Forget(k K) {
 	}
 }
 
+// Clear removes all keys.
 func (r *Table[K, V]) Clear() { r.sets, r.count = nil, 0 }
 
-// Shared is a recent for many goroutines.
+// Shared is a table for many goroutines.
 type Shared[K comparable, V any] struct {
 	mu sync.Mutex
 	is Table[K, V]
 }
 
+// NewShared returns a table by the places of keys.
 func NewShared[K comparable, V any](place func(K) uint64) *Shared[K, V] {
 	return &Shared[K, V]{is: Table[K, V]{Place: place}}
 }
 
+// Set is Table.Set.
 func (r *Shared[K, V]) Set(k K, v V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.is.Set(k, v)
 }
 
+// Get is Table.Get.
 func (r *Shared[K, V]) Get(k K) (V, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.is.Get(k)
 }
 
+// Clear is Table.Clear.
 func (r *Shared[K, V]) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

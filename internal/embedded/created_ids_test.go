@@ -14,12 +14,12 @@ import (
 // opened. Of the last that were made nothing is missed.
 func TestMadeIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		opened := rapid.Uint64Range(0, 3*madeWindow).Draw(t, "opened")
-		m := newMadeIDs(opened)
+		opened := rapid.Uint64Range(0, 3*createdWindow).Draw(t, "opened")
+		m := newCreatedIDs(opened)
 		added := map[uint64]bool{}
 		last := opened
 		near := func(label string) uint64 {
-			return max(last+100, rapid.Uint64Range(0, 1000+2*madeWindow).Draw(t, label)) - 100
+			return max(last+100, rapid.Uint64Range(0, 1000+2*createdWindow).Draw(t, label)) - 100
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
@@ -32,7 +32,7 @@ func TestMadeIDs(t *testing.T) {
 			"add far away": func(t *rapid.T) {
 				n := near("far")
 				if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
-					n = last + rapid.Uint64Range(0, 3*madeWindow).Draw(t, "on")
+					n = last + rapid.Uint64Range(0, 3*createdWindow).Draw(t, "on")
 				}
 				m.add(n)
 				added[n] = true
@@ -44,7 +44,7 @@ func TestMadeIDs(t *testing.T) {
 					switch isNew := m.isNew(n); {
 					case isNew && known:
 						t.Fatalf("%d is there, but new", n)
-					case !isNew && !known && n+madeWindow > last:
+					case !isNew && !known && n+createdWindow > last:
 						t.Fatalf("%d is not there, but not new", n)
 					}
 				}

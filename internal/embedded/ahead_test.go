@@ -1,0 +1,253 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// told notes what is prefetched, and reports everything else that is read.
+type told struct {
+	mu      sync.Mutex
+	keys    map[string]bool
+	ranges  []read.Range
+	lasts   []read.Range
+	commits map[journal.Position]bool
+	asked   int // how often something was prefetched
+	fail    func(string)
+}
+
+func newTold(fail func(string)) *told {
+	return &told{keys: map[string]bool{}, commits: map[journal.Position]bool{}, fail: fail}
+}
+
+func (p *told) Prefetch(_ context.Context, n read.Need) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	for _, k := range n.Keys {
+		p.keys[string(k)] = true
+	}
+	p.ranges, p.lasts = append(p.ranges, n.Ranges...), append(p.lasts, n.Lasts...)
+	for _, at := range n.Commits {
+		p.commits[at] = true
+	}
+	return nil
+}
+
+func within(all []read.Range, from, to []byte) bool {
+	for _, r := range all {
+		if bytes.Compare(r.From, from) <= 0 && (r.To == nil || to != nil && bytes.Compare(to, r.To) <= 0) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *told) key(k []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.keys[string(k)] && !within(p.ranges, k, k) {
+		p.fail(fmt.Sprintf("%q", k))
+	}
+}
+
+func (p *told) span(all *[]read.Range, from, to []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !within(*all, from, to) {
+		p.fail(fmt.Sprintf("%q to %q", from, to))
+	}
+}
+
+// toldIndex is an index that reports what was not prefetched.
+type toldIndex struct {
+	read.Index
+	read.Commits
+	told *told
+}
+
+func (i *toldIndex) Get(k []byte) ([]byte, bool, error) {
+	i.told.key(k)
+	return i.Index.Get(k)
+}
+
+func (i *toldIndex) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+	i.told.span(&i.told.ranges, from, to)
+	return i.Index.Scan(from, to)
+}
+
+func (i *toldIndex) Last(from, to []byte) (index.Entry, bool, error) {
+	i.told.span(&i.told.lasts, from, to)
+	return i.Index.Last(from, to)
+}
+
+func (i *toldIndex) NewReader() read.Reader { return &toldReader{i.Commits.NewReader(), i.told} }
+
+type toldReader struct {
+	read.Reader
+	told *told
+}
+
+func (r *toldReader) Frame(p journal.Position) (journal.Frame, error) {
+	if !r.told.commits[p] {
+		r.told.fail(fmt.Sprint(p))
+	}
+	return r.Reader.Frame(p)
+}
+
+func (r *toldReader) Object(frame journal.Position, record, size int64) (structure.Record, error) {
+	if !r.told.commits[frame] {
+		r.told.fail(fmt.Sprint(frame))
+	}
+	return r.Reader.Object(frame, record, size)
+}
+
+// toldView returns a view without caches of a store that has no packs.
+func toldView(v *read.View, p *told) *read.View {
+	i := &toldIndex{v.Index, v.Commits, p}
+	return &read.View{Index: i, Commits: i, Ahead: p}
+}
+
+// toldSource is the state of an engine, of which nothing may be looked up that was not prefetched.
+type toldSource struct {
+	*source
+	told *told
+}
+
+func (s *toldSource) Get(k []byte) ([]byte, bool, error) {
+	s.told.key(k)
+	return s.source.Get(k)
+}
+
+func (s *toldSource) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+	s.told.span(&s.told.ranges, from, to)
+	return s.source.Scan(from, to)
+}
+
+func (s *toldSource) View() *read.View { return toldView(s.source.View(), s.told) }
+
+// prefetching is an engine that judges each commit twice: first in a state from which only what
+// was prefetched may be read. So are blocks, chunks and paths.
+type prefetching struct {
+	*Engine
+	t testing.TB
+}
+
+func (n *prefetching) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if n.begin() == nil {
+		n.judge(c, o)
+		n.end()
+	}
+	return n.Engine.Apply(ctx, c, o)
+}
+
+func (n *prefetching) judge(c *structure.Commit, o backend.Options) {
+	e := n.Engine
+	e.write.Lock()
+	defer e.write.Unlock()
+	fail := func(what string) { n.t.Errorf("%s is not prefetched for %v", what, c.Records) }
+	p := newTold(fail)
+	state := entries.State{Source: &toldSource{(*source)(e), p}, Cache: entries.NewCache()}
+	state.Begin(e.index.Number()+1, false)
+	var prepared judge.Preparation
+	if prepared.Begin(c) != nil {
+		return
+	}
+	if err := state.Prefetch(context.Background(), p, judge.Keys(judge.Case{Commit: c}, o)); err != nil {
+		return
+	}
+	p.fail = func(what string) {
+		switch { // names of what is not stored yet, and what was found by a source id in any thread
+		case what[1] == keys.TableNamed, len(o.Sources) > 0 && (what[1] == keys.TableThread || what[1] == keys.TableLookup):
+		default:
+			fail(what)
+		}
+	}
+	if judge.Expect(&state, o) != nil {
+		return
+	}
+	prepared.Commit.Number = e.index.Number() + 1
+	var j judge.Judge
+	effects, err := j.Judge(context.Background(), judge.Case{Commit: &prepared.Commit, View: &state})
+	if err != nil {
+		return
+	}
+	var b entries.Builder
+	b.Begin(&state, effects)
+	if b.Prefetch(context.Background(), p) == nil {
+		_ = b.Entries(len(prepared.Commit.Records))
+	}
+}
+
+// view calls fn with a view that reports what was not prefetched. Entries of the tables named may
+// be read all the same.
+func (n *prefetching) view(fn func(*read.View), free ...byte) {
+	if n.begin() != nil {
+		return
+	}
+	defer n.end()
+	v := n.now()
+	defer v.Close()
+	if v.at.packs.last != 0 {
+		return
+	}
+	fn(toldView(v.View, newTold(func(what string) {
+		if !bytes.Contains(free, []byte{what[1]}) {
+			n.t.Errorf("%s is not prefetched", what)
+		}
+	})))
+}
+
+func (n *prefetching) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	n.view(func(v *read.View) { _, _ = v.Has(ctx, ids) })
+	return n.Engine.Has(ctx, ids)
+}
+
+func (n *prefetching) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	n.view(func(v *read.View) { _, _ = v.Blocks(ctx, ids) })
+	return n.Engine.Blocks(ctx, ids)
+}
+
+func (n *prefetching) Chunks(ctx context.Context, all []content.Key) ([][]byte, error) {
+	n.view(func(v *read.View) { _, _ = v.Chunks(ctx, all) })
+	return n.Engine.Chunks(ctx, all)
+}
+
+func (n *prefetching) Path(ctx context.Context, at structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+	n.view(func(v *read.View) {
+		o := o
+		o.Bodies = false // which may be anywhere
+		for range v.Path(ctx, at, w, o) {
+		}
+	}, keys.TableSpan, keys.TableRun)
+	return n.Engine.Path(ctx, at, w, o)
+}
+
+// What the suite's commits and reads look up is prefetched.
+func TestPrefetch(t *testing.T) {
+	backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
+		open := newStore(Options{Durability: backend.Normal, NoPacking: true})(t)
+		return func(ctx context.Context) (backend.Engine, error) {
+			e, err := open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &prefetching{e.(*Engine), t}, nil
+		}
+	}})
+}

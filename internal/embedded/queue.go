@@ -1,0 +1,128 @@
+package embedded
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/lineage-store/lineage/internal/yielding"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// commitQueue groups commits of full durability, so that those of a group share a sync. The first
+// commit of a group leads it: when the group before is durable, it writes all commits of the group
+// until no more come, and syncs once for all of them. So a commit waits once, and not for a lock
+// and then for a sync. Nothing is written while a sync runs, since that would wait for it too.
+type commitQueue struct {
+	mu        sync.Mutex
+	gathering *commitGroup // where new commits join; nil when the next one begins a group
+	syncing   *commitGroup // was written and is not durable yet
+	free      *commitGroup // to be used again
+}
+
+// commitGroup is commits that share a sync.
+type commitGroup struct {
+	waiting []*turn // not written yet
+	written []*turn
+	done    chan struct{} // closed when the group is durable; nil while nobody waits for that
+}
+
+// busy reports whether a commit of full durability is pending.
+func (l *commitQueue) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gathering != nil || l.syncing != nil
+}
+
+// giveWay returns a function that background work calls after every step. It yields the processor
+// while commits of full durability are pending: their goroutines wake from each sync and need it
+// for a moment. It does not yield to other commits, which have to be packed and folded too.
+func (e *Engine) giveWay() func() {
+	var y yielding.Yielder
+	return func() {
+		if e.queue.busy() {
+			y.Yield()
+		}
+	}
+}
+
+// wait returns a channel that is closed when the group is durable. The queue's lock is held.
+func (g *commitGroup) wait() <-chan struct{} {
+	if g.done == nil {
+		g.done = make(chan struct{})
+	}
+	return g.done
+}
+
+// commitTogether commits a turn so that it survives power loss, with those of others.
+func (e *Engine) commitTogether(t *turn) {
+	l := &e.queue
+	l.mu.Lock()
+	if g := l.gathering; g != nil {
+		g.waiting = append(g.waiting, t)
+		done := g.wait()
+		l.mu.Unlock()
+		<-done
+		return
+	}
+	g := l.free
+	if l.free = nil; g == nil {
+		g = &commitGroup{}
+	}
+	g.waiting = append(g.waiting, t)
+	l.gathering = g
+	if l.syncing != nil {
+		before := l.syncing.wait()
+		l.mu.Unlock()
+		<-before
+	} else {
+		l.mu.Unlock()
+	}
+	e.lead(g)
+}
+
+// lead writes a group and makes it durable.
+func (e *Engine) lead(g *commitGroup) {
+	l := &e.queue
+	var last uint64
+	for {
+		for range 2 {
+			runtime.Gosched() // those that are about to join come first
+		}
+		l.mu.Lock()
+		from := len(g.written)
+		g.written = append(g.written, g.waiting...)
+		clear(g.waiting)
+		g.waiting = g.waiting[:0]
+		if len(g.written) == from {
+			l.gathering, l.syncing = nil, g
+			l.mu.Unlock()
+			break
+		}
+		l.mu.Unlock()
+		e.write.Lock()
+		for _, t := range g.written[from:] {
+			if e.commit(t); t.err == nil {
+				last = max(last, t.at.Number)
+			}
+		}
+		e.write.Unlock()
+	}
+	if err := e.journal.Sync(last); err != nil {
+		for _, t := range g.written {
+			if t.err == nil {
+				t.err = fmt.Errorf("commit %d: %w: %w", t.at.Number, backend.ErrUncertain, err)
+			}
+		}
+	}
+	l.mu.Lock()
+	l.syncing = nil
+	done := g.done
+	clear(g.written)
+	g.written, g.done = g.written[:0], nil
+	l.free = g
+	l.mu.Unlock()
+	if done != nil {
+		close(done)
+	}
+}

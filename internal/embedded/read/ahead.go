@@ -1,0 +1,92 @@
+package read
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// spansAhead is how many spans of a path are prefetched together.
+const spansAhead = 256
+
+// prefetchBlocks prefetches the entries of blocks, and the commits that have them if bodies is set.
+func (v *View) prefetchBlocks(ctx context.Context, ids []content.ID, bodies bool) error {
+	if v.Ahead == nil || len(ids) == 0 {
+		return nil
+	}
+	ks := make([][]byte, 0, len(ids))
+	for _, id := range ids {
+		ks = append(ks, keys.Block(id))
+	}
+	need, erased := Need{Keys: ks}, v.anyErased()
+	for _, id := range ids {
+		if erased {
+			need.Keys = append(need.Keys, keys.Of(keys.TableErased, id[:]))
+		}
+	}
+	if err := v.Ahead.Prefetch(ctx, need); err != nil || !bodies {
+		return err
+	}
+	return v.prefetchPlaces(ctx, ks)
+}
+
+// prefetchChunks prefetches chunks.
+func (v *View) prefetchChunks(ctx context.Context, all []content.Key) error {
+	if v.Ahead == nil || len(all) == 0 {
+		return nil
+	}
+	ks := make([][]byte, 0, len(all))
+	for _, k := range all {
+		ks = append(ks, keys.Chunk(k))
+	}
+	if err := v.Ahead.Prefetch(ctx, Need{Keys: ks}); err != nil {
+		return err
+	}
+	return v.prefetchPlaces(ctx, ks)
+}
+
+// prefetchPlaces prefetches the commits that have blocks and chunks.
+func (v *View) prefetchPlaces(ctx context.Context, ks [][]byte) error {
+	var need Need
+	for _, k := range ks {
+		value, ok, err := v.Index.Get(k)
+		if err != nil {
+			return err
+		}
+		if p, err := keys.ReadPlace(value); ok && err == nil {
+			need.commit(p.Frame)
+		}
+	}
+	return v.Ahead.Prefetch(ctx, need)
+}
+
+// PrefetchSpans prefetches the spans of a run from first to last.
+func (v *View) PrefetchSpans(ctx context.Context, run structure.RunID, first, last uint64) error {
+	if v.Ahead == nil || last < first {
+		return nil
+	}
+	r := Range{keys.Span(structure.SpanRef{Run: run, Seq: first}), keys.PrefixEnd(keys.Span(structure.SpanRef{Run: run, Seq: last}))}
+	if err := v.Ahead.Prefetch(ctx, Need{Ranges: []Range{r}}); err != nil {
+		return err
+	}
+	var need Need
+	for e, err := range v.Index.Scan(r.From, r.To) {
+		if err != nil {
+			return err
+		}
+		if p, err := keys.ReadSpanPlace(e.Value); err == nil {
+			need.commit(p.Frame)
+		}
+	}
+	return v.Ahead.Prefetch(ctx, need)
+}
+
+// commit adds a commit, unless it was the one before.
+func (n *Need) commit(p journal.Position) {
+	if len(n.Commits) == 0 || n.Commits[len(n.Commits)-1] != p {
+		n.Commits = append(n.Commits, p)
+	}
+}
