@@ -22,7 +22,7 @@ type Decoder struct {
 
 	c     cursor
 	size  int
-	names Names
+	names []content.ID
 	last  SpanRef
 	plain cursor // of the record that is being read
 }
@@ -35,8 +35,7 @@ func NewDecoder(payload []byte) (*Decoder, error) {
 
 // Reset starts reading another payload and keeps the decoder's buffers.
 func (d *Decoder) Reset(payload []byte) error {
-	d.names.Reset()
-	*d = Decoder{c: cursor{rest: payload}, size: len(payload), names: d.names}
+	*d = Decoder{c: cursor{rest: payload}, size: len(payload), names: d.names[:0]}
 	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
 		why := ErrUnknownVersion
 		if v < commitVersion {
@@ -65,7 +64,7 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	case KindBlock:
 		b := &Block{}
 		c.block(b)
-		d.names.Add(b.ID)
+		d.names = append(d.names, b.ID)
 		r = b
 	case KindChunk:
 		r = &Chunk{Key: content.KeyOf(body), Bytes: body}

@@ -22,13 +22,18 @@ var errNotNamed = fmt.Errorf("%w: usage of content that the commit does not name
 
 func (d *Decoder) state(ids []byte) {
 	for ; len(ids) > 0; ids = ids[len(content.ID{}):] {
-		d.names.Add(content.ID(ids))
+		d.names = append(d.names, content.ID(ids))
 	}
 }
 
 func (d *Decoder) local(_ int, back uint64) (content.ID, error) { return d.aside(back) }
 
-func (d *Decoder) aside(back uint64) (content.ID, error) { return d.names.at(back) }
+func (d *Decoder) aside(back uint64) (content.ID, error) {
+	if back >= uint64(len(d.names)) {
+		return content.ID{}, errNotNamed
+	}
+	return d.names[len(d.names)-1-int(back)], nil
+}
 
 // spanReader reads a span of a commit.
 type spanReader struct {
