@@ -50,23 +50,29 @@ func decodeAll(d *structure.Decoder, payload []byte) error {
 func TestDecodingAllocatesInProportion(t *testing.T) {
 	huge := bytes.Repeat([]byte{0xff}, 8)
 	huge = append(huge, 0x7f) // 2^63 - 1
-	asset := []byte{3, 1, 0, 0, 0}
+	asset := []byte{3, 0, 0, 0, 0}
 	span := func(usages int, count []byte) []byte {
-		body := join([]byte{0, 1}, make([]byte, 16), count, bytes.Repeat(asset, usages))
+		body := join([]byte{8, 1}, make([]byte, 16), count, bytes.Repeat(asset, usages))
 		return join(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), record(structure.KindSpan, body)[2:])
 	}
+	ids := make([]byte, 0, 1<<17) // spans of a message whose extras are all its source id
+	for range 100 {
+		message := join([]byte{1, 0x51, 0, 1, 0, 0xc8, 1}, bytes.Repeat([]byte{'s'}, 200), []byte{0, 0x80, 2}, make([]byte, 256))
+		ids = append(ids, record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), message))[2:]...)
+	}
 	tests := map[string][]byte{
-		"a huge record":         join([]byte{2, 0, 2}, huge),
-		"a huge string":         record(structure.KindThread, join(make([]byte, 16), huge)),
-		"a huge optional":       record(structure.KindThread, join(make([]byte, 16), []byte{0, 0, 0}, huge)),
-		"countless usages":      span(0, huge),
-		"usages without bytes":  span(0, []byte{0x80, 0x80, 0x20}),
-		"a usage for each byte": span(3000, []byte{0x98, 0x75}),
-		"countless parts":       record(structure.KindSummary, join(make([]byte, 67), huge)),
-		"parts without bytes":   record(structure.KindSummary, join(make([]byte, 67), []byte{0x80, 0x80, 0x02})),
-		"the shortest records":  join([]byte{2, 0}, bytes.Repeat([]byte{2, 0}, 10_000)),
-		"the shortest usages":   span(3000, []byte{0xb8, 0x17}),
-		"a megabyte in a block": encode(t, &structure.Commit{Records: []structure.Record{text(string(make([]byte, 1<<20)))}}),
+		"a huge record":          join([]byte{3, 0, 2}, huge),
+		"a huge string":          record(structure.KindThread, join(make([]byte, 16), huge)),
+		"a huge optional":        record(structure.KindThread, join(make([]byte, 16), []byte{0, 0, 0}, huge)),
+		"countless usages":       span(0, huge),
+		"usages without bytes":   span(0, []byte{0x80, 0x80, 0x20}),
+		"a usage for each byte":  span(3000, []byte{0x98, 0x75}),
+		"countless parts":        record(structure.KindSummary, join(make([]byte, 67), huge)),
+		"parts without bytes":    record(structure.KindSummary, join(make([]byte, 67), []byte{0x80, 0x80, 0x02})),
+		"the shortest records":   join([]byte{3, 0}, bytes.Repeat([]byte{2, 0}, 10_000)),
+		"the source id for each": append(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), ids...),
+		"the shortest usages":    span(3000, []byte{0xb8, 0x17}),
+		"a megabyte in a block":  encode(t, &structure.Commit{Records: []structure.Record{text(string(make([]byte, 1<<20)))}}),
 	}
 	for name, payload := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +83,10 @@ func TestDecodingAllocatesInProportion(t *testing.T) {
 			require.LessOrEqual(t, least, uint64(4096+96*len(payload)))
 		})
 	}
-	_, err := structure.DecodeCommit(tests["the shortest usages"])
-	require.NoError(t, err, "the worst case is one that is accepted")
+	for _, worst := range []string{"the shortest usages", "the source id for each"} {
+		_, err := structure.DecodeCommit(tests[worst])
+		require.NoError(t, err, "the worst case is one that is accepted")
+	}
 }
 
 func allocated(f func()) uint64 {

@@ -107,7 +107,7 @@ func TestTrailingBytes(t *testing.T) {
 		if err != nil {
 			continue // blocks, chunks, spans and tips
 		}
-		longer := append([]byte{2, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
+		longer := append([]byte{3, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
 		if len(b) < 127 {
 			_, err = structure.DecodeCommit(longer)
 			require.ErrorIs(t, err, structure.ErrMalformed, "%v", r.Kind())
@@ -158,14 +158,27 @@ func requireNotMistaken(t *testing.T, want structure.Record, object []byte) {
 func TestRefusedForms(t *testing.T) {
 	const largest = 1 << 62
 	ref := append([]byte{1}, bytes.Repeat([]byte{1}, 16)...) // at(1, 1)
-	span := append([]byte{0}, ref...)                        // its flags, its place
-	usage := func(flags uint64, rest ...byte) []byte {       // of an asset with a short name
-		content := append(binary.AppendUvarint([]byte{3}, flags), make([]byte, 32)...) // kind, flags, content
-		return join(span, []byte{1}, append(content, 1, 'f', 0), rest)                 // count, name, time
-	}
 	zeros := make([]byte, 32)
-	message := func(flags uint64, rest ...byte) []byte { // of a user, behind a count of 1
-		return join(binary.AppendUvarint([]byte{1, 1}, flags), zeros, []byte{1, 0}, rest)
+	one := join([]byte{1}, zeros[1:])
+	plain := append([]byte{0}, ref...) // a span's flags and place
+	// stating is a span up to its usages, which states ids.
+	stating := func(ids ...[]byte) []byte { return join([]byte{4}, ref, []byte{byte(len(ids))}, join(ids...)) }
+	span := stating(zeros)
+	usage := func(flags uint64, rest ...byte) []byte { // of an asset with a short name
+		asset := append(binary.AppendUvarint([]byte{3}, flags), 0, 1, 'f', 0) // kind, flags, content, name, time
+		return join(span, asset, rest)
+	}
+	after := func(b []byte) []byte { return b[len(plain):] } // flags and place
+	message := func(flags uint64, rest ...byte) []byte {     // of a user
+		return join(binary.AppendUvarint([]byte{1}, flags), []byte{0, 1, 0}, rest)
+	}
+	part := []byte{4, 0, 0, 0}
+	several := func(states []byte, n byte, usages ...byte) []byte { // flags, and how many
+		return join([]byte{states[0] | 8}, states[1:], []byte{n}, usages)
+	}
+	// formed is a message with a form, of which the span states the ids.
+	formed := func(flags uint64, rest ...byte) []byte {
+		return join(stating(zeros, one), binary.AppendUvarint([]byte{1}, 16|flags), []byte{1, 1, 0, 0}, rest)
 	}
 	tests := []struct {
 		name    string
@@ -173,56 +186,66 @@ func TestRefusedForms(t *testing.T) {
 		err     error
 	}{
 		{"nothing", nil, structure.ErrMalformed},
-		{"no time", []byte{2}, structure.ErrMalformed},
+		{"no time", []byte{3}, structure.ErrMalformed},
 		{"version 0", []byte{0, 0}, structure.ErrOldVersion},
-		{"the version before", []byte{1, 0}, structure.ErrOldVersion},
-		{"the next version", []byte{3, 0}, structure.ErrUnknownVersion},
-		{"the next version alone", []byte{3}, structure.ErrUnknownVersion},
-		{"time in a longer form", []byte{2, 0x80, 0}, structure.ErrMalformed},
+		{"the version before", []byte{2, 0}, structure.ErrOldVersion},
+		{"the next version", []byte{4, 0}, structure.ErrUnknownVersion},
+		{"the next version alone", []byte{4}, structure.ErrUnknownVersion},
+		{"time in a longer form", []byte{3, 0x80, 0}, structure.ErrMalformed},
 		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
 		{"the next record kind", record(16, nil), structure.ErrUnknownVersion},
-		{"length in a longer form", []byte{2, 0, 2, 0x80, 0}, structure.ErrMalformed},
-		{"length beyond the payload", []byte{2, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
-		{"unknown span flags", record(structure.KindSpan, join([]byte{4}, usage(0)[1:])), structure.ErrMalformed},
-		{"no usages", record(structure.KindSpan, join(span, []byte{0})), structure.ErrMalformed},
-		{"more usages than bytes", record(structure.KindSpan, join(span, bytes.Repeat([]byte{0xff}, 9), []byte{1})), structure.ErrMalformed},
-		{"first span follows", record(structure.KindSpan, join([]byte{2}, usage(0)[len(span):])), structure.ErrMalformed},
-		{"span without a place", record(structure.KindSpan, join([]byte{0, 0}, usage(0)[len(span):])), structure.ErrMalformed},
-		{"zero span set", record(structure.KindSpan, join([]byte{1}, ref, zeros[:16], usage(0)[len(span):])), structure.ErrMalformed},
-		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{1, 5, 0}, zeros, zeros)), structure.ErrMalformed},
-		{"unique without a source id", record(structure.KindSpan, usage(4)), structure.ErrMalformed},
-		{"unknown usage flags", record(structure.KindSpan, usage(8192)), structure.ErrMalformed},
-		{"usage flags in a longer form", record(structure.KindSpan, join(span, []byte{1, 3, 0x81, 0, 0, 0, 0})), structure.ErrMalformed},
+		{"length in a longer form", []byte{3, 0, 2, 0x80, 0}, structure.ErrMalformed},
+		{"length beyond the payload", []byte{3, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
+		{"unknown span flags", record(structure.KindSpan, join([]byte{20}, usage(0)[1:])), structure.ErrMalformed},
+		{"no usage", record(structure.KindSpan, span), structure.ErrMalformed},
+		{"none of several usages", record(structure.KindSpan, several(plain, 0)), structure.ErrMalformed},
+		{"one of several usages", record(structure.KindSpan, several(span, 1, part...)), structure.ErrMalformed},
+		{"more usages than bytes", record(structure.KindSpan, several(span, 0xff, join(bytes.Repeat([]byte{0xff}, 8), []byte{1}, part)...)), structure.ErrMalformed},
+		{"first span follows", record(structure.KindSpan, join([]byte{6}, after(usage(0)))), structure.ErrMalformed},
+		{"span without a place", record(structure.KindSpan, join([]byte{4, 0}, after(usage(0)))), structure.ErrMalformed},
+		{"zero span set", record(structure.KindSpan, join([]byte{5}, ref, zeros[:16], after(usage(0)))), structure.ErrMalformed},
+		{"states no ids", record(structure.KindSpan, join([]byte{4}, ref, []byte{0}, part)), structure.ErrMalformed},
+		{"states more ids than bytes", record(structure.KindSpan, join([]byte{4}, ref, bytes.Repeat([]byte{0xff}, 9), []byte{1}, zeros, part)), structure.ErrMalformed},
+		{"states an id cut short", record(structure.KindSpan, stating(zeros)[:40]), structure.ErrMalformed},
+		{"states more than it uses", record(structure.KindSpan, join(stating(zeros, one), []byte{4, 0, 1, 0})), structure.ErrMalformed},
+		{"uses the last first", record(structure.KindSpan, several(stating(zeros, one), 2, 4, 0, 0, 0, 4, 0, 1, 0)), structure.ErrMalformed},
+		{"unknown kind of usage", record(structure.KindSpan, join(span, []byte{5, 0, 0, 0, 0})), structure.ErrMalformed},
+		{"unique without a source id", record(structure.KindSpan, usage(2)), structure.ErrMalformed},
+		{"unknown usage flags", record(structure.KindSpan, usage(4096)), structure.ErrMalformed},
+		{"usage flags in a longer form", record(structure.KindSpan, join(span, []byte{3, 0x80, 0, 0, 1, 'f', 0})), structure.ErrMalformed},
 		{"version without a source id", record(structure.KindSpan, usage(512, 2)), structure.ErrMalformed},
-		{"unique and a version", record(structure.KindSpan, usage(2|4|512, 1, 's', 2)), structure.ErrMalformed},
-		{"version 1", record(structure.KindSpan, usage(2|512, 1, 's', 1)), structure.ErrMalformed},
+		{"unique and a version", record(structure.KindSpan, usage(1|2|512, 1, 's', 2)), structure.ErrMalformed},
+		{"version 1", record(structure.KindSpan, usage(1|512, 1, 's', 1)), structure.ErrMalformed},
 		{"thread that keeps twice", record(structure.KindThread, join(make([]byte, 37), []byte{2, 0, 0})), structure.ErrMalformed},
-		{"block that is not there", record(structure.KindSpan, join(span, []byte{1, 3, 1, 0, 0, 0})), structure.ErrMalformed},
-		{"block far beyond", record(structure.KindSpan, join(span, []byte{1, 3, 1}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0, 0})), structure.ErrMalformed},
-		{"unknown role", record(structure.KindSpan, join(span, []byte{1, 1, 0}, zeros, []byte{200, 0})), structure.ErrUnknownVersion},
-		{"name of an asset", record(structure.KindSpan, usage(64, 1, 'n')), structure.ErrMalformed},
-		{"empty name", record(structure.KindSpan, join(span, []byte{1, 1, 64}, zeros, []byte{1, 0, 0})), structure.ErrMalformed},
+		{"content of no name", record(structure.KindSpan, join(plain, part)), structure.ErrMalformed},
+		{"content before the first name", record(structure.KindSpan, several(span, 2, 4, 0, 0, 0, 4, 0, 1, 0)), structure.ErrMalformed},
+		{"content far before", record(structure.KindSpan, several(span, 2, join([]byte{4, 0, 0, 0, 4, 0}, bytes.Repeat([]byte{0xff}, 9), []byte{1, 0})...)), structure.ErrMalformed},
+		{"unknown role", record(structure.KindSpan, join(span, []byte{1, 0, 0, 200, 0})), structure.ErrUnknownVersion},
+		{"name of an asset", record(structure.KindSpan, usage(32, 1, 'n')), structure.ErrMalformed},
+		{"empty name", record(structure.KindSpan, join(span, message(32, 0))), structure.ErrMalformed},
 		{"empty media type", record(structure.KindSpan, usage(256, 0, 0)), structure.ErrMalformed},
 		{"unknown media type", record(structure.KindSpan, usage(256, 255)), structure.ErrUnknownVersion},
-		{"unknown attribution flags", record(structure.KindSpan, usage(16, 8)), structure.ErrMalformed},
-		{"attribution to nobody", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
-		{"empty user", record(structure.KindSpan, usage(16, 1, 0)), structure.ErrMalformed},
-		{"empty model", record(structure.KindSpan, usage(16, 2, 0)), structure.ErrMalformed},
-		{"empty source", record(structure.KindSpan, usage(16, 4, 0)), structure.ErrMalformed},
+		{"unknown attribution flags", record(structure.KindSpan, usage(8, 8)), structure.ErrMalformed},
+		{"attribution to nobody", record(structure.KindSpan, usage(8, 0)), structure.ErrMalformed},
+		{"empty user", record(structure.KindSpan, usage(8, 1, 0)), structure.ErrMalformed},
+		{"empty model", record(structure.KindSpan, usage(8, 2, 0)), structure.ErrMalformed},
+		{"empty source", record(structure.KindSpan, usage(8, 4, 0)), structure.ErrMalformed},
 		{"zero parent content", record(structure.KindSpan, usage(128, append([]byte{1}, zeros...)...)), structure.ErrMalformed},
-		{"empty source id", record(structure.KindSpan, usage(2, 0)), structure.ErrMalformed},
-		{"form of an asset", record(structure.KindSpan, usage(32, 1)), structure.ErrMalformed},
-		{"opaque asset", record(structure.KindSpan, usage(2048)), structure.ErrMalformed},
-		{"piece of an asset", record(structure.KindSpan, join(span, []byte{1, 0x13, 0}, zeros, []byte{0, 0})), structure.ErrMalformed},
-		{"unknown piece", record(structure.KindSpan, join(span, []byte{1, 0x61, 0}, zeros, []byte{1, 0})), structure.ErrMalformed},
-		{"extras without a form", record(structure.KindSpan, join(span, message(1024, 1, 0))), structure.ErrMalformed},
-		{"form that is absent", record(structure.KindSpan, join(span, message(32, join([]byte{0}, zeros)...))), structure.ErrMalformed},
-		{"form that is not there", record(structure.KindSpan, join(span, message(32, 1))), structure.ErrMalformed},
-		{"opaque with a form", record(structure.KindSpan, join(span, message(32|2048, join([]byte{0, 1}, zeros[1:])...))), structure.ErrMalformed},
-		{"no extras", record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{0})...))), structure.ErrMalformed},
-		{"more extras than bytes", record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{9, 0})...))), structure.ErrMalformed},
-		{"metadata twice", record(structure.KindSpan, usage(8|4096, join([]byte{0, 0, 1}, zeros[1:])...)), structure.ErrMalformed},
-		{"metadata that is absent", record(structure.KindSpan, usage(4096, join([]byte{0}, zeros)...)), structure.ErrMalformed},
+		{"empty source id", record(structure.KindSpan, usage(1, 0)), structure.ErrMalformed},
+		{"form of an asset", record(structure.KindSpan, usage(16, 0)), structure.ErrMalformed},
+		{"opaque asset", record(structure.KindSpan, usage(1024)), structure.ErrMalformed},
+		{"piece of an asset", record(structure.KindSpan, join(span, []byte{0x13, 0, 0, 1, 'f', 0})), structure.ErrMalformed},
+		{"unknown piece", record(structure.KindSpan, join(span, []byte{0x61, 0, 0, 1, 0})), structure.ErrMalformed},
+		{"extras without a form", record(structure.KindSpan, join(span, message(64, 1, 0))), structure.ErrMalformed},
+		{"form that is absent", record(structure.KindSpan, join(stating(one, zeros), []byte{1, 16, 1, 1, 0, 0})), structure.ErrMalformed},
+		{"form of no name", record(structure.KindSpan, join(span, message(16, 1))), structure.ErrMalformed},
+		{"opaque with a form", record(structure.KindSpan, formed(1024)), structure.ErrMalformed},
+		{"no extras", record(structure.KindSpan, formed(64, 0)), structure.ErrMalformed},
+		{"more extras than bytes", record(structure.KindSpan, formed(64, 9, 0)), structure.ErrMalformed},
+		{"extra of no source id", record(structure.KindSpan, formed(64, 1, 0)), structure.ErrMalformed},
+		{"extra that is the source id", record(structure.KindSpan, join(stating(zeros, one), []byte{1, 81, 1, 1, 0, 1, 's', 0, 1, 4, '"', 's', '"'})), structure.ErrMalformed},
+		{"metadata twice", record(structure.KindSpan, join(stating(zeros, one), []byte{3, 0x84, 0x10, 1, 1, 'f', 0, 0, 0})), structure.ErrMalformed},
+		{"metadata that is absent", record(structure.KindSpan, usage(2048, 0)), structure.ErrMalformed},
 		{"tip of no span", record(structure.KindTip, append(zeros[:16:16], 1)), structure.ErrMalformed},
 		{"unknown tip form", record(structure.KindTip, append(zeros[:16:16], 2)), structure.ErrMalformed},
 		{"unknown body form", record(structure.KindBlock, []byte{1, 0, 0, 3, 0, 0, 0, 0}), structure.ErrMalformed},
@@ -263,21 +286,23 @@ func TestRefusedForms(t *testing.T) {
 	// What the refused forms were made from is itself accepted.
 	for name, payload := range map[string][]byte{
 		"span":       record(structure.KindSpan, usage(0)),
-		"span set":   record(structure.KindSpan, join([]byte{1}, ref, ref[1:], usage(0)[len(span):])),
-		"unique":     record(structure.KindSpan, usage(2|4, 1, 's')),
-		"version":    record(structure.KindSpan, usage(2|512, 1, 's', 2)),
+		"span set":   record(structure.KindSpan, join([]byte{5}, ref, ref[1:], after(usage(0)))),
+		"unique":     record(structure.KindSpan, usage(1|2, 1, 's')),
+		"version":    record(structure.KindSpan, usage(1|512, 1, 's', 2)),
 		"thread":     record(structure.KindThread, join(make([]byte, 37), []byte{1, 0, 0})),
 		"media type": record(structure.KindSpan, usage(256, 1)),
-		"metadata":   record(structure.KindSpan, usage(4096, join([]byte{0, 1}, zeros[1:])...)),
-		"form":       record(structure.KindSpan, join(span, message(32|1024, join([]byte{0, 1}, zeros[1:], []byte{1, 0})...))),
-		"opaque":     record(structure.KindSpan, join(span, message(2048))),
-		"parts":      join(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), record(structure.KindSpan, join(span, []byte{3}, bytes.Repeat([]byte{4, 1, 0, 0}, 3)))[2:]),
-		"piece":      record(structure.KindSpan, join(span, []byte{1, 0x54, 0}, zeros, []byte{0})),
+		"metadata":   record(structure.KindSpan, join(stating(zeros, one), []byte{3, 0x80, 0x10, 1, 1, 'f', 0, 0})),
+		"form":       record(structure.KindSpan, formed(64, 1, 1)),
+		"source":     record(structure.KindSpan, join(stating(zeros, one), []byte{1, 81, 1, 1, 0, 1, 's', 0, 1, 0})),
+		"opaque":     record(structure.KindSpan, join(span, message(1024))),
+		"parts":      record(structure.KindSpan, several(span, 3, bytes.Repeat(part, 3)...)),
+		"ids":        record(structure.KindSpan, several(stating(zeros, one), 3, 4, 0, 1, 0, 4, 0, 1, 0, 4, 0, 0, 0)),
+		"piece":      record(structure.KindSpan, join(span, []byte{0x54, 0, 0, 0})),
 		"origin":     record(structure.KindSpan, usage(128, 2)),
 		"deleted":    record(structure.KindValue, []byte{1, 1, 'k', 0, 0}),
 		"value":      record(structure.KindValue, []byte{1, 1, 'k', 1, 2, '1', 0}),
 		"long value": record(structure.KindValue, join([]byte{1, 1, 'k', 1, 0x81, 0x80, 4}, make([]byte, structure.MaxInlineValue), []byte{0})),
-		"by":         record(structure.KindSpan, usage(16, 1, 1, 'u')),
+		"by":         record(structure.KindSpan, usage(8, 1, 1, 'u')),
 		"tree":       record(structure.KindBlock, tree(largest)),
 		"gone":       record(structure.KindBlock, gone(largest)),
 	} {
@@ -288,15 +313,15 @@ func TestRefusedForms(t *testing.T) {
 
 // Where a shorter form says the same, the longer one is refused.
 func TestRefusedLongForms(t *testing.T) {
-	asset := join([]byte{1, 3, 0}, make([]byte, 32), []byte{0, 0})
-	first := record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), asset))
-	next := record(structure.KindSpan, join([]byte{0, 2}, make([]byte, 16), asset))[2:]
+	asset := join([]byte{1}, make([]byte, 32), []byte{3, 0, 0, 0, 0}) // and the id that its span states
+	first := record(structure.KindSpan, join([]byte{4, 1}, make([]byte, 16), asset))
+	next := record(structure.KindSpan, join([]byte{4, 2}, make([]byte, 16), asset))[2:]
 	tip := record(structure.KindTip, join(make([]byte, 16), []byte{0, 1}, make([]byte, 16)))[2:]
 	for name, second := range map[string][]byte{"span": next, "tip": tip} {
 		_, err := structure.DecodeCommit(join(first, second))
 		require.ErrorIs(t, err, structure.ErrMalformed, name)
 	}
-	_, err := structure.DecodeCommit(join([]byte{2, 0}, next, tip))
+	_, err := structure.DecodeCommit(join([]byte{3, 0}, next, tip))
 	require.NoError(t, err)
 }
 
@@ -306,9 +331,9 @@ func TestAcceptedLongForms(t *testing.T) {
 	b := text("a")
 	payload, _, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{b}})
 	require.NoError(t, err)
-	usages := join([]byte{1, 1, 0x80, 2}, b.ID[:],
+	usages := join([]byte{1}, b.ID[:], []byte{1, 0x80, 2, 0},
 		[]byte{0, 4}, []byte("user"), []byte{0}, []byte{0, 10}, []byte(content.TypeText))
-	payload = append(payload, record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), usages))[2:]...)
+	payload = append(payload, record(structure.KindSpan, join([]byte{4, 1}, make([]byte, 16), usages))[2:]...)
 
 	got, err := structure.DecodeCommit(payload)
 	require.NoError(t, err)
@@ -325,7 +350,7 @@ func TestLastPlaceOfARunIsFollowedByNone(t *testing.T) {
 	payload := encode(t, &structure.Commit{Records: []structure.Record{
 		&structure.Span{Ref: structure.SpanRef{Seq: math.MaxUint64}, Usages: usages},
 	}})
-	follower := join([]byte{2, 1, 3, 0}, make([]byte, 32), []byte{0, 0})
+	follower := []byte{2, 3, 0, 0, 0, 0}
 	_, err := structure.DecodeCommit(append(payload, record(structure.KindSpan, follower)[2:]...))
 	require.ErrorIs(t, err, structure.ErrMalformed)
 }
@@ -334,8 +359,8 @@ func TestLastPlaceOfARunIsFollowedByNone(t *testing.T) {
 func TestDecoderForgets(t *testing.T) {
 	var d structure.Decoder
 	for name, body := range map[string][]byte{
-		"block":      join([]byte{0, 1}, make([]byte, 16), []byte{1, 3, 1, 0, 0, 0}),
-		"span":       join([]byte{2, 1, 3, 0}, make([]byte, 32), []byte{0, 0}),
+		"names":      join([]byte{0, 1}, make([]byte, 16), []byte{3, 0, 0, 0, 0}),
+		"span":       join([]byte{6, 1}, make([]byte, 32), []byte{3, 0, 0, 0, 0}),
 		"tip's span": nil,
 	} {
 		payload := record(structure.KindSpan, body)
@@ -344,7 +369,7 @@ func TestDecoderForgets(t *testing.T) {
 		}
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())))
 		require.ErrorIs(t, decodeAll(&d, payload), structure.ErrMalformed, name)
-		require.ErrorIs(t, d.Reset([]byte{3}), structure.ErrUnknownVersion)
+		require.ErrorIs(t, d.Reset([]byte{4}), structure.ErrUnknownVersion)
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())), "after an error")
 	}
 }
@@ -364,7 +389,7 @@ func gone(size uint64) []byte {
 
 // record returns a commit of time 0 with a single record.
 func record(kind structure.Kind, body []byte) []byte {
-	return append(binary.AppendUvarint([]byte{2, 0, byte(kind)}, uint64(len(body))), body...)
+	return append(binary.AppendUvarint([]byte{3, 0, byte(kind)}, uint64(len(body))), body...)
 }
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

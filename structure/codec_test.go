@@ -106,8 +106,8 @@ func TestRecordSize(t *testing.T) {
 	require.Zero(t, structure.RecordSize([]byte{2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}), "an impossible length")
 }
 
-// A commit's blocks are referred to by place as far as the encoder looks back,
-// and by id beyond.
+// Content that a commit names already is referred to by place as far as the encoder looks
+// back, and by id beyond.
 func TestContentOfTheSameCommit(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -119,9 +119,9 @@ func TestContentOfTheSameCommit(t *testing.T) {
 		{"an earlier one", []string{"a", "b"}, "a", false},
 		{"one of two alike", []string{"a", "b", "a", "c"}, "a", false},
 		{"none", []string{"a"}, "b", true},
-		{"as far back as is looked", append([]string{"far"}, numbered(63)...), "far", false},
-		{"further back than is looked", append([]string{"far"}, numbered(64)...), "far", true},
-		{"further back than a byte counts", append([]string{"far"}, numbered(300)...), "far", true},
+		{"further back than a byte counts", append([]string{"far"}, numbered(300)...), "far", false},
+		{"as far back as is looked", append([]string{"far"}, numbered(511)...), "far", false},
+		{"further back than is looked", append([]string{"far"}, numbered(512)...), "far", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,6 +141,59 @@ func TestContentOfTheSameCommit(t *testing.T) {
 			require.Equal(t, want, got)
 		})
 	}
+}
+
+// An id is in a payload once, however many usages of the commit name it, and in whatever way.
+func TestIDsAreWrittenOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOfNDistinct(structuretest.ContentIDs(), 1, 6, rapid.ID).Draw(t, "ids")
+		some := rapid.SampledFrom(ids)
+		c := &structure.Commit{Time: sampleTime}
+		for i := range rapid.IntRange(1, 60).Draw(t, "spans") {
+			s := &structure.Span{Ref: at(1, uint64(i)+1)}
+			for range rapid.IntRange(1, 4).Draw(t, "usages") {
+				u := structure.Usage{Kind: structure.MessageUsage, Content: some.Draw(t, "content"), Role: "user", CreatedAt: sampleTime}
+				if rapid.Bool().Draw(t, "formed") {
+					u.Form = some.Draw(t, "form")
+				}
+				if rapid.Bool().Draw(t, "with metadata") {
+					u.MetadataContent = some.Draw(t, "metadata")
+				}
+				s.Usages = append(s.Usages, u)
+			}
+			c.Records = append(c.Records, s)
+		}
+		payload := encode(t, c)
+		for _, id := range ids {
+			require.LessOrEqual(t, bytes.Count(payload, id[:]), 1)
+		}
+		requireOneForm(t, payload)
+		readAll(t, payload, everyOne)
+		got, err := structure.DecodeCommit(payload)
+		require.NoError(t, err)
+		require.Equal(t, c.Records, got.Records)
+	})
+}
+
+// An extra that spells the source id takes a byte, whichever of the extras it is, and one that
+// only resembles it comes back too.
+func TestExtraIsTheSourceID(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		source := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"m-1", `"`, `""`, "\\"})).Draw(t, "source id")
+		u := structure.Usage{Kind: structure.MessageUsage, Role: "user", Form: content.Sum(nil), CreatedAt: sampleTime, SourceID: source}
+		like := rapid.SampledFrom([]string{`"` + source + `"`, source, `"` + source, source + `"`, `"` + source + ` "`, "", `""`})
+		for range rapid.IntRange(1, 5).Draw(t, "extras") {
+			u.Extras = append(u.Extras, []byte(like.Draw(t, "extra")))
+		}
+		payload := encode(t, &structure.Commit{Records: []structure.Record{&structure.Span{Ref: at(1, 1), Usages: []structure.Usage{u}}}})
+		got, err := structure.DecodeCommit(payload)
+		require.NoError(t, err)
+		require.Equal(t, u, got.Records[0].(*structure.Span).Usages[0])
+		requireOneForm(t, payload)
+		if own := `"` + source + `"`; len(source) > 2 {
+			require.NotContains(t, string(payload), own)
+		}
+	})
 }
 
 func TestFieldsOfOtherUsagesAreNotStored(t *testing.T) {

@@ -14,17 +14,17 @@ import (
 //
 // It refuses every form that the encoder would not write, with two exceptions
 // that leave room for encoders to come: a name that has a number may be spelled
-// out, and a block of the commit may be referred to by its id or, where it stands
-// there more than once, by any of its places.
+// out, and content that the commit names already may be named again or, where it
+// stands there more than once, by any of its places.
 type Decoder struct {
 	// Time is the commit's time.
 	Time time.Time
 
-	c      cursor
-	size   int
-	blocks []content.ID
-	last   SpanRef
-	plain  cursor // of the record that is being read
+	c     cursor
+	size  int
+	names []content.ID
+	last  SpanRef
+	plain cursor // of the record that is being read
 }
 
 // NewDecoder starts reading a payload.
@@ -35,7 +35,7 @@ func NewDecoder(payload []byte) (*Decoder, error) {
 
 // Reset starts reading another payload and keeps the decoder's buffers.
 func (d *Decoder) Reset(payload []byte) error {
-	*d = Decoder{c: cursor{rest: payload}, size: len(payload), blocks: d.blocks[:0]}
+	*d = Decoder{c: cursor{rest: payload}, size: len(payload), names: d.names[:0]}
 	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
 		why := ErrUnknownVersion
 		if v < commitVersion {
@@ -64,15 +64,16 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	case KindBlock:
 		b := &Block{}
 		c.block(b)
-		d.blocks = append(d.blocks, b.ID)
+		d.names = append(d.names, b.ID)
 		r = b
 	case KindChunk:
 		r = &Chunk{Key: content.KeyOf(body), Bytes: body}
 		c.rest = nil
 	case KindSpan:
 		s := &Span{}
-		c.span(s, d.last, d.Time, d)
-		d.last = s.Ref
+		in := spanReader{cursor: c, names: d, time: d.Time}
+		in.span(s, d.last)
+		d.last, c = s.Ref, in.cursor
 		r = s
 	case KindTip:
 		r = d.tip(&c)
@@ -229,178 +230,6 @@ func (c *cursor) block(b *Block) {
 		b.Body = c.rest
 		b.ID, b.Size = content.Sum(b.Body), int64(len(b.Body))
 		c.rest = nil
-	}
-}
-
-// locals are the blocks of a commit before one of its spans.
-type locals interface {
-	// local returns the id of the block so many back, for a usage of the span.
-	local(usage int, back uint64) (content.ID, error)
-	// aside is local for content that a usage names beside its own.
-	aside(back uint64) (content.ID, error)
-}
-
-var errNotLocal = fmt.Errorf("%w: usage of a block that the commit does not hold", ErrMalformed)
-
-func (d *Decoder) local(_ int, back uint64) (content.ID, error) { return d.aside(back) }
-
-func (d *Decoder) aside(back uint64) (content.ID, error) {
-	if back >= uint64(len(d.blocks)) {
-		return content.ID{}, errNotLocal
-	}
-	return d.blocks[len(d.blocks)-1-int(back)], nil
-}
-
-// span reads a span that stands behind another in a commit of a time. It uses the
-// memory of the usages that it finds there.
-func (c *cursor) span(s *Span, last SpanRef, at time.Time, blocks locals) {
-	flags := c.byte("span flags")
-	if flags >= spanFollowed<<1 {
-		c.fail("unknown span flags")
-	}
-	s.Ref = c.placeOf(flags, last)
-	if flags&spanFollowed == 0 && follows(s.Ref, last) {
-		c.fail("span spells out the place that it follows from")
-	}
-	if flags&spanInSet != 0 {
-		s.Set = someID[SpanSetID](c, "span set")
-	}
-	const leastUsage = 4 // bytes of the shortest usage, a part
-	n := c.uint("usages")
-	if n == 0 || n > uint64(len(c.rest))/leastUsage {
-		c.fail("impossible number of usages")
-		return
-	}
-	if uint64(cap(s.Usages)) < n {
-		s.Usages = make([]Usage, n)
-	}
-	s.Usages = s.Usages[:n]
-	for i := range s.Usages {
-		c.usage(&s.Usages[i], i, at, blocks)
-	}
-}
-
-// placeOf reads the place of a span, which a flag says follows from the one before.
-func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
-	if flags&spanFollowed != 0 {
-		ref = SpanRef{Run: last.Run, Seq: last.Seq + 1}
-		if last.Seq == 0 || ref.Seq == 0 {
-			c.fail("span follows none")
-		}
-	} else if ref = c.ref("span"); ref.Seq == 0 {
-		c.fail("span without a place")
-	}
-	return ref
-}
-
-// usage reads a usage, one of several of a span.
-func (c *cursor) usage(u *Usage, i int, at time.Time, blocks locals) {
-	*u = Usage{}
-	kind := c.byte("usage kind")
-	u.Kind, u.Piece = UsageKind(kind&0xf), Piece(kind>>4)
-	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
-		c.fail("unknown kind of usage")
-	}
-	flags := Present(c.uint("usage flags"))
-	if !(flags &^ usageLocal).Possible(u.Kind) {
-		c.fail("impossible usage flags")
-	}
-	if flags&usageLocal == 0 {
-		u.Content = c.contentID("content id")
-	} else if back := c.uint("local block"); c.err == nil {
-		u.Content, c.err = blocks.local(i, back)
-	}
-	switch u.Kind {
-	case MessageUsage:
-		if number := c.byte("role"); number == 0 {
-			u.Role = c.string("role")
-		} else if role, ok := RoleOf(int(number)); ok {
-			u.Role = role
-		} else if c.err == nil {
-			c.err = fmt.Errorf("%w: role %d", ErrUnknownVersion, number)
-		}
-	case DocumentUsage:
-		u.Document, u.Revision = c.string("document"), c.uint("revision")
-	case AssetUsage:
-		u.Filename = c.string("filename")
-	case PartUsage:
-	default:
-		c.fail("unknown kind of usage")
-	}
-	u.CreatedAt = time.UnixMilli(at.UnixMilli() + c.int("created")).UTC()
-	c.announced(u, flags, blocks)
-}
-
-// announced reads the fields that the flags of a usage announce.
-func (c *cursor) announced(u *Usage, flags Present, blocks locals) {
-	u.Opaque = flags&IsOpaque != 0
-	if flags&HasSource != 0 {
-		u.SourceID = c.someString("source id")
-	}
-	if flags&HasMetadata != 0 {
-		u.Metadata = c.bytes("metadata")
-	}
-	if flags&HasBy != 0 {
-		u.By = c.attribution()
-	}
-	if flags&HasForm != 0 {
-		u.Form = c.named("form", blocks)
-	}
-	if flags&HasName != 0 {
-		u.Name = c.someString("name")
-	}
-	if flags&HasOrigin != 0 {
-		o := c.blockOrigin()
-		u.Origin = &o
-	}
-	if flags&HasType != 0 {
-		if u.Type = c.mediaType(); u.Type == "" {
-			c.fail("media type is announced but empty")
-		}
-	}
-	if flags&HasUnique != 0 {
-		u.Lookup = 1
-	}
-	if flags&HasVersion != 0 {
-		if u.Lookup = c.uint("version"); u.Lookup < 2 {
-			c.fail("impossible version")
-		}
-	}
-	if flags&HasExtras != 0 {
-		c.extras(u)
-	}
-	if flags&HasMetadataContent != 0 {
-		u.MetadataContent = c.named("metadata", blocks)
-	}
-}
-
-// named reads content that a usage names beside its own.
-func (c *cursor) named(what string, blocks locals) (id content.ID) {
-	if back := c.uint(what); back == 0 {
-		id = c.contentID(what)
-	} else if c.err == nil {
-		id, c.err = blocks.aside(back - 1)
-	}
-	if c.err == nil && id.IsZero() {
-		c.fail(what + " is announced but absent")
-	}
-	return id
-}
-
-func (c *cursor) extras(u *Usage) {
-	n := c.uint("extras")
-	if n == 0 || n > MostExtras || n > uint64(len(c.rest)) {
-		c.fail("impossible number of extras")
-		return
-	}
-	u.Extras = make([][]byte, n)
-	size := 0
-	for i := range u.Extras {
-		u.Extras[i] = c.bytes("extra")
-		size += len(u.Extras[i])
-	}
-	if size > MostExtraBytes {
-		c.fail("extras are too large")
 	}
 }
 

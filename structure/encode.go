@@ -8,18 +8,17 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// commitVersion is the first byte of a commit's binary form. Version 1 was never released.
-const commitVersion = 2
+// commitVersion is the first byte of a commit's binary form. Versions before it were never
+// released.
+const commitVersion = 3
 
 // Flags of a span record.
 const (
 	spanInSet    = 1 << iota // a span set id follows
 	spanFollowed             // directly follows the span record before it in the commit: no ref
+	spanNames                // states ids of content
+	spanSeveral              // has more than one usage, and their number
 )
-
-// usageLocal says that a usage's content is a block of the same commit, given by its place. The other flags of a usage
-// are the fields that are present.
-const usageLocal Present = 1
 
 // Flags of an attribution.
 const (
@@ -44,7 +43,9 @@ type Encoder struct {
 	buf     []byte
 	offsets []int
 	body    []byte
-	blocks  []content.ID
+	names   Names
+	places  []int // among the names, of what the usages of a span name
+	written int   // of these
 	plain   appender
 }
 
@@ -55,16 +56,16 @@ type Encoder struct {
 func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
 	e.buf = append(e.buf[:0], commitVersion)
 	e.buf = appendTime(e.buf, c.Time)
-	e.blocks = e.blocks[:0]
+	e.names.Reset()
 	return e.records(c, SpanRef{})
 }
 
 // EncodeRest is Encode for records that others of the commit stand before: the last
-// span among those and the last blocks are given. The payload is that of the records
+// span among those and the last names are given. The payload is that of the records
 // alone, and the offsets count from its start.
-func (e *Encoder) EncodeRest(c *Commit, last SpanRef, blocks []content.ID) (payload []byte, offsets []int, err error) {
+func (e *Encoder) EncodeRest(c *Commit, last SpanRef, names []content.ID) (payload []byte, offsets []int, err error) {
 	e.buf = e.buf[:0]
-	e.blocks = append(e.blocks[:0], blocks...)
+	e.names.Reset(names...)
 	return e.records(c, last)
 }
 
@@ -76,7 +77,7 @@ func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []in
 		var tail []byte // the end of the record, written without a copy into body
 		switch r := r.(type) {
 		case *Block:
-			e.blocks = append(e.blocks, r.ID)
+			e.names.Add(r.ID)
 			if tail, err = e.block(r); err != nil {
 				return nil, nil, err
 			}
@@ -183,6 +184,10 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 	if len(s.Usages) == 0 || s.Ref.Seq == 0 {
 		return fmt.Errorf("span %v: %w", s.Ref, ErrIncomplete)
 	}
+	known := e.names.Len()
+	if err := e.place(s); err != nil {
+		return err
+	}
 	var flags byte
 	if !s.Set.IsZero() {
 		flags |= spanInSet
@@ -191,6 +196,13 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 	if followed {
 		flags |= spanFollowed
 	}
+	stated := e.names.ids[known:]
+	if len(stated) > 0 {
+		flags |= spanNames
+	}
+	if len(s.Usages) > 1 {
+		flags |= spanSeveral
+	}
 	b := append(e.body, flags)
 	if !followed {
 		b = appendRef(b, s.Ref)
@@ -198,15 +210,41 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 	if !s.Set.IsZero() {
 		b = append(b, s.Set[:]...)
 	}
-	b = appendUint(b, uint64(len(s.Usages)))
+	if len(stated) > 0 {
+		b = appendUint(b, uint64(len(stated)))
+		for i := range stated {
+			b = append(b, stated[i][:]...)
+		}
+	}
+	if len(s.Usages) > 1 {
+		b = appendUint(b, uint64(len(s.Usages)))
+	}
+	for i := range s.Usages {
+		b = e.usage(b, &s.Usages[i], c)
+	}
+	e.body = b
+	return nil
+}
+
+// place finds the places of the content that a span names, and adds names for those that
+// have none.
+func (e *Encoder) place(s *Span) error {
+	e.places, e.written = e.places[:0], 0
+	var named [3]*content.ID
 	for i := range s.Usages {
 		u := &s.Usages[i]
 		if err := u.Check(); err != nil {
 			return fmt.Errorf("span %v: %w", s.Ref, err)
 		}
-		b = e.usage(b, u, c)
+		for _, id := range u.Named(named[:0]) {
+			back := e.names.Back(*id)
+			if back < 0 {
+				e.names.Add(*id)
+				back = 0
+			}
+			e.places = append(e.places, e.names.Len()-1-back)
+		}
 	}
-	e.body = b
 	return nil
 }
 
@@ -216,17 +254,9 @@ func follows(ref, last SpanRef) bool {
 }
 
 func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
-	flags := u.Present()
-	local := e.localBlock(u.Content)
-	if local >= 0 {
-		flags |= usageLocal
-	}
-	b = appendUint(append(b, kindByte(u)), uint64(flags))
-	if local >= 0 {
-		b = appendUint(b, uint64(local))
-	} else {
-		b = append(b, u.Content[:]...)
-	}
+	present := u.Present()
+	b = appendUint(append(b, kindByte(u)), uint64(present))
+	b = e.named(b)
 	switch u.Kind {
 	case MessageUsage:
 		number := RoleNumber(u.Role)
@@ -239,70 +269,64 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 		b = appendString(b, u.Filename)
 	}
 	b = appendInt(b, u.CreatedAt.UnixMilli()-c.Time.UnixMilli())
-	return e.announced(b, u, flags)
+	return e.announced(b, u, present)
 }
 
-// announced writes the fields that the flags of a usage announce.
-func (e *Encoder) announced(b []byte, u *Usage, flags Present) []byte {
-	if flags&HasSource != 0 {
+// announced writes the fields that are present in a usage.
+func (e *Encoder) announced(b []byte, u *Usage, present Present) []byte {
+	if present&HasSource != 0 {
 		b = appendString(b, u.SourceID)
 	}
-	if flags&HasMetadata != 0 {
+	if present&HasMetadata != 0 {
 		b = appendBytes(b, u.Metadata)
 	}
-	if flags&HasBy != 0 {
+	if present&HasBy != 0 {
 		b = appendAttribution(b, &u.By)
 	}
-	if flags&HasForm != 0 {
-		b = e.named(b, u.Form)
+	if present&HasForm != 0 {
+		b = e.named(b)
 	}
-	if flags&HasName != 0 {
+	if present&HasName != 0 {
 		b = appendString(b, u.Name)
 	}
-	if flags&HasOrigin != 0 {
-		b = appendBlockOrigin(b, u.Origin)
-	}
-	if flags&HasType != 0 {
-		b = appendMediaType(b, u.Type)
-	}
-	if flags&HasVersion != 0 {
-		b = appendUint(b, u.Lookup)
-	}
-	if flags&HasExtras != 0 {
+	if present&HasExtras != 0 {
 		b = appendUint(b, uint64(len(u.Extras)))
 		for _, extra := range u.Extras {
-			b = appendBytes(b, extra)
+			if isQuoted(extra, u.SourceID) {
+				b = append(b, 0)
+			} else {
+				b = append(appendUint(b, uint64(len(extra))+1), extra...)
+			}
 		}
 	}
-	if flags&HasMetadataContent != 0 {
-		b = e.named(b, u.MetadataContent)
+	if present&HasOrigin != 0 {
+		b = appendBlockOrigin(b, u.Origin)
+	}
+	if present&HasType != 0 {
+		b = appendMediaType(b, u.Type)
+	}
+	if present&HasVersion != 0 {
+		b = appendUint(b, u.Lookup)
+	}
+	if present&HasMetadataContent != 0 {
+		b = e.named(b)
 	}
 	return b
+}
+
+// isQuoted reports whether an extra is the source id as JSON spells it: most messages that
+// have an id say it in their JSON too.
+func isQuoted(extra []byte, sourceID string) bool {
+	n := len(sourceID)
+	return n > 0 && len(extra) == n+2 && extra[0] == '"' && extra[n+1] == '"' && string(extra[1:n+1]) == sourceID
 }
 
 // kindByte is the kind of a usage with its piece, which is 0 for plain text.
 func kindByte(u *Usage) byte { return byte(u.Kind) | byte(u.Piece)<<4 }
 
-// named writes content by how many blocks back it stands in the commit, plus 1, or 0 and
-// its id.
-func (e *Encoder) named(b []byte, id content.ID) []byte {
-	if back := e.localBlock(id); back >= 0 {
-		return appendUint(b, uint64(back)+1)
-	}
-	return append(append(b, 0), id[:]...)
-}
-
-// LocalBlocks is how many blocks before it a usage may name by their place.
-const LocalBlocks = 64
-
-// localBlock returns how many blocks before the end of those already written
-// the given one stands, or -1. The latest are looked at first: a span usually
-// follows its block.
-func (e *Encoder) localBlock(id content.ID) int {
-	for back := 0; back < len(e.blocks) && back < LocalBlocks; back++ {
-		if e.blocks[len(e.blocks)-1-back] == id {
-			return back
-		}
-	}
-	return -1
+// named writes the next of the places that were found, as how many names back it is.
+func (e *Encoder) named(b []byte) []byte {
+	place := e.places[e.written]
+	e.written++
+	return appendUint(b, uint64(e.names.Len()-1-place))
 }

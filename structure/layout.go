@@ -17,17 +17,23 @@ type Layout struct {
 	Time time.Time
 
 	payload []byte
-	blocks  []extent
+	names   []laidName
 	spans   []laidSpan
 }
+
+// laidName is where the payload has an id that spans can name content by: the record of a
+// block, or the id itself, of which only the start is set.
+type laidName struct{ extent }
+
+func (n laidName) isID() bool { return n.end == 0 }
 
 // extent is where the body of a record is in the payload.
 type extent struct{ start, end uint32 }
 
 type laidSpan struct {
-	ref    SpanRef
-	body   extent
-	blocks uint32 // the number of blocks before it
+	ref   SpanRef
+	body  extent
+	names uint32 // how many it can use
 }
 
 // Reading is a span as it was read, in memory that the next reading into it uses
@@ -41,7 +47,7 @@ type Reading struct {
 	usages [1]Usage // what most spans need
 	locals [1]*Block
 	blocks [1]Block
-	from   laidBlocks
+	from   laidNames
 }
 
 // Begin makes the reading ready for a span.
@@ -78,7 +84,7 @@ func (r *Reading) End() {
 // and keeps the layout's buffers. Of the records it checks nothing but where they
 // end and where spans belong.
 func (l *Layout) Reset(payload []byte) error {
-	*l = Layout{payload: payload, blocks: l.blocks[:0], spans: l.spans[:0]}
+	*l = Layout{payload: payload, names: l.names[:0], spans: l.spans[:0]}
 	d := Decoder{}
 	if err := d.Reset(payload); err != nil {
 		return err
@@ -98,14 +104,23 @@ func (l *Layout) Reset(payload []byte) error {
 		at := extent{uint32(end - len(body)), uint32(end)}
 		switch kind {
 		case KindBlock:
-			l.blocks = append(l.blocks, at)
+			l.names = append(l.names, laidName{at})
 		case KindSpan:
 			c := cursor{rest: body}
-			last = c.placeOf(c.byte("span flags"), last)
+			flags := c.byte("span flags")
+			last = c.placeOf(flags, last)
+			if flags&spanInSet != 0 {
+				c.take(uint64(len(SpanSetID{})), "span set")
+			}
+			ids := c.stated(flags)
 			if c.err != nil {
 				return fmt.Errorf("%v at byte %d: %w", kind, offset, c.err)
 			}
-			l.spans = append(l.spans, laidSpan{last, at, uint32(len(l.blocks))})
+			for start := end - len(c.rest) - len(ids); len(ids) > 0; start += len(content.ID{}) {
+				l.names = append(l.names, laidName{extent{start: uint32(start)}})
+				ids = ids[len(content.ID{}):]
+			}
+			l.spans = append(l.spans, laidSpan{last, at, uint32(len(l.names))})
 		}
 	}
 	return nil
@@ -113,11 +128,11 @@ func (l *Layout) Reset(payload []byte) error {
 
 // Clone returns a layout of the same payload with buffers of its own.
 func (l *Layout) Clone() *Layout {
-	return &Layout{Time: l.Time, payload: l.payload, blocks: slices.Clone(l.blocks), spans: slices.Clone(l.spans)}
+	return &Layout{Time: l.Time, payload: l.payload, names: slices.Clone(l.names), spans: slices.Clone(l.spans)}
 }
 
 // Size is about how much memory the layout and its payload take.
-func (l *Layout) Size() int { return len(l.payload) + 8*len(l.blocks) + 40*len(l.spans) + 256 }
+func (l *Layout) Size() int { return len(l.payload) + 8*len(l.names) + 40*len(l.spans) + 256 }
 
 // Len returns how many spans the commit has.
 func (l *Layout) Len() int { return len(l.spans) }
@@ -152,11 +167,11 @@ func (l *Layout) Read(i int, own bool, into *Reading) error {
 		last = l.spans[i-1].ref
 	}
 	into.Begin()
-	c := cursor{rest: l.bytes(s.body)}
-	into.from = laidBlocks{l: l, before: l.blocks[:s.blocks], own: own, into: into}
-	c.span(&into.Span, last, l.Time, &into.from)
-	into.from = laidBlocks{}
-	if err := c.end(); err != nil {
+	into.from = laidNames{l: l, names: l.names[:s.names], own: own, into: into}
+	in := spanReader{cursor: cursor{rest: l.bytes(s.body)}, names: &into.from, time: l.Time}
+	in.span(&into.Span, last)
+	into.from = laidNames{}
+	if err := in.end(); err != nil {
 		return fmt.Errorf("%v at byte %d: %w", KindSpan, s.body.start, err)
 	}
 	into.End()
@@ -170,34 +185,58 @@ func (l *Layout) Read(i int, own bool, into *Reading) error {
 
 func (l *Layout) bytes(at extent) []byte { return l.payload[at.start:at.end:at.end] }
 
-// laidBlocks decodes the blocks that a span refers to.
-type laidBlocks struct {
-	l      *Layout
-	before []extent
-	own    bool
-	into   *Reading
+// laidNames are the names that a span can use. It decodes the blocks among them that it does
+// use.
+type laidNames struct {
+	l     *Layout
+	names []laidName
+	own   bool
+	into  *Reading
 }
 
-func (b *laidBlocks) local(usage int, back uint64) (content.ID, error) {
-	block := b.into.Block(usage)
-	err := b.read(block, back)
-	if b.own {
+// state does nothing: the layout has the ids.
+func (n *laidNames) state([]byte) {}
+
+func (n *laidNames) local(usage int, back uint64) (content.ID, error) {
+	name, err := n.at(back)
+	switch {
+	case err != nil:
+		return content.ID{}, err
+	case name.isID():
+		return n.l.id(name), nil
+	}
+	block := n.into.Block(usage)
+	err = n.l.block(block, name)
+	if n.own {
 		block.Body = bytes.Clone(block.Body)
 	}
 	return block.ID, err
 }
 
-func (b *laidBlocks) aside(back uint64) (content.ID, error) {
+func (n *laidNames) aside(back uint64) (content.ID, error) {
+	name, err := n.at(back)
+	switch {
+	case err != nil:
+		return content.ID{}, err
+	case name.isID():
+		return n.l.id(name), nil
+	}
 	var block Block
-	err := b.read(&block, back)
+	err = n.l.block(&block, name)
 	return block.ID, err
 }
 
-func (b *laidBlocks) read(block *Block, back uint64) error {
-	if back >= uint64(len(b.before)) {
-		return errNotLocal
+func (n *laidNames) at(back uint64) (laidName, error) {
+	if back >= uint64(len(n.names)) {
+		return laidName{}, errNotNamed
 	}
-	c := cursor{rest: b.l.bytes(b.before[len(b.before)-1-int(back)])}
-	c.block(block)
+	return n.names[len(n.names)-1-int(back)], nil
+}
+
+func (l *Layout) id(name laidName) content.ID { return content.ID(l.payload[name.start:]) }
+
+func (l *Layout) block(b *Block, name laidName) error {
+	c := cursor{rest: l.bytes(name.extent)}
+	c.block(b)
 	return c.end()
 }

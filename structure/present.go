@@ -6,20 +6,20 @@ import "github.com/lineage-store/lineage/content"
 // disk, the frequent ones first: flags up to 64 take one byte.
 type Present uint64
 
-// Optional fields of a usage. Bit 0 is no field: see usageLocal.
+// Optional fields of a usage.
 const (
-	HasSource          Present = 1 << (iota + 1) // a source id
-	HasUnique                                    // no field: it is the first of its source id
-	HasMetadata                                  // metadata in the usage
-	HasBy                                        // an attribution
-	HasForm                                      // the content that is the form
-	HasName                                      // the name of a message, or of the tool of a part
-	HasOrigin                                    // the origin of a block
-	HasType                                      // a media type
-	HasVersion                                   // a version of its source id, 2 or more
-	HasExtras                                    // extras of the form
-	IsOpaque                                     // no field: the content is the whole message
-	HasMetadataContent                           // the content that is the metadata
+	HasSource          Present = 1 << iota // a source id
+	HasUnique                              // no field: it is the first of its source id
+	HasMetadata                            // metadata in the usage
+	HasBy                                  // an attribution
+	HasForm                                // the content that is the form
+	HasName                                // the name of a message, or of the tool of a part
+	HasExtras                              // extras of the form
+	HasOrigin                              // the origin of a block
+	HasType                                // a media type
+	HasVersion                             // a version of its source id, 2 or more
+	IsOpaque                               // no field: the content is the whole message
+	HasMetadataContent                     // the content that is the metadata
 
 	lastPresent = HasMetadataContent
 )

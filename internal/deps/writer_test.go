@@ -32,7 +32,6 @@ var makers = []maker{
 	{"internal/embedded/collect_", "rewrites commits without what was collected"},
 	{"internal/embedded/follow.go", "reads commits of the journal, or of a log"},
 	{"internal/embedded/keys/codec.go", "reads records of the index"},
-	{"internal/embedded/upload.go", "is the engine's own Upload"},
 	{"internal/remote/", "carries records and commits between processes"},
 	{"internal/sharing/", "passes commits on to the owner of a store"},
 	{"lineage/backend/upload.go", "cuts bodies for Upload, and makes commits of chunks"},

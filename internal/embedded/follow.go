@@ -52,7 +52,7 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	}
 	e.write.Lock()
 	defer e.write.Unlock()
-	if e.halfway {
+	if e.committing {
 		return errPanicked
 	}
 	if last := e.index.Number(); s.Number != last+1 {
@@ -64,11 +64,11 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err != nil {
 		return err
 	}
-	e.halfway = true // a commit that is written and not in the index leaves the store unusable
+	e.committing = true // a commit that is written and not in the index leaves the store unusable
 	if err := e.replayRecords(c, frame, offsets); err != nil {
 		return fmt.Errorf("commit %d: %w", s.Number, err)
 	}
-	e.halfway = false
+	e.committing = false
 	if frame.Position.Offset == journal.FirstOffset {
 		e.packLater()
 	}

@@ -169,7 +169,7 @@ func (f *former) within(x *commit, flags int, e *structure.Encoder) {
 
 // records codes what a commit says.
 func (f *former) records(x *commit) {
-	f.commit, f.used, f.blocks = x, 0, f.blocks[:0]
+	f.commit, f.used, f.names = x, 0, f.names[:0]
 	n := len(x.records) + 1
 	if x.verbatim {
 		n = 0
@@ -208,8 +208,8 @@ func (f *former) records(x *commit) {
 			body = int64(f.at.nextBody)
 			f.at.nextBody++
 		}
-		if kind == structure.KindBlock {
-			f.blocks = append(f.blocks, body)
+		if b, ok := r.(*structure.Block); ok {
+			f.names = append(f.names, contentRef{body: body, id: b.ID})
 		}
 		switch {
 		case f.c.writing:
@@ -257,25 +257,29 @@ func uvarintSize(v uint64) int {
 }
 
 // standIns puts something in the place of what is not known of records that nobody
-// has yet, until they are read: empty bodies, and ids that only tell blocks apart.
+// has yet, until they are read: empty bodies, and ids that only tell content apart.
 func (x *commit) standIns() {
-	var blocks []content.ID
+	var names []content.ID
 	if x.rest != nil {
-		blocks = earlier
+		names = slices.Clone(earlier)
 	}
 	used := 0
 	for i, r := range x.records {
 		switch r := r.(type) {
 		case *structure.Block:
 			if x.bodies[i] >= 0 {
-				r.ID, r.Body = standIn(i), noBody
+				r.ID, r.Body = standIn(standsForBlock, i), noBody
 			}
-			blocks = append(blocks, r.ID)
+			names = append(names, r.ID)
 		case *structure.Span:
 			var named [3]*content.ID
 			for k := range r.Usages {
 				for _, id := range r.Usages[k].Named(named[:0]) {
-					*id = idAmong(&x.content[used], blocks)
+					back := x.content[used].back
+					if back < 0 {
+						names, back = append(names, standIn(standsForName, used)), 0
+					}
+					*id = names[len(names)-1-back]
 					used++
 				}
 			}
@@ -323,30 +327,25 @@ func (x *commit) measured(payload []byte, begins []int, moved int) {
 // noBody stands for a body that was not read: empty, not gone.
 var noBody = []byte{}
 
-// standIn is the id of a block as long as that is not known.
-func standIn(i int) content.ID {
-	return content.ID{0: 0xfe, 31: 0xfe, 1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16), 4: byte(i >> 24)}
+// What an id stands for as long as it is not known.
+const (
+	standsForBlock = 0xfc + iota
+	standsForName
+	standsForEarlier
+)
+
+// standIn is the id that stands for one that is not known.
+func standIn(kind byte, i int) content.ID {
+	return content.ID{0: kind, 31: kind, 1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16), 4: byte(i >> 24)}
 }
 
-// earlier are the ids of the blocks that the rest of a commit has before it.
+// earlier are the names that the rest of a commit has before it.
 var earlier = func() (ids []content.ID) {
-	for i := range structure.LocalBlocks {
-		ids = append(ids, standIn(i-structure.LocalBlocks))
+	for i := range structure.NamesBack {
+		ids = append(ids, standIn(standsForEarlier, i))
 	}
 	return slices.Clip(ids)
 }()
-
-// idAmong returns an id of the kind that a usage has: that of a block of the commit,
-// or another.
-func idAmong(r *contentRef, blocks []content.ID) content.ID {
-	if r.back >= 0 && r.back < len(blocks) {
-		return blocks[len(blocks)-1-r.back]
-	}
-	return elsewhere
-}
-
-// elsewhere stands for the id of content that is none of the commit's blocks.
-var elsewhere = content.ID{0: 0xff, 31: 0xff}
 
 // grown returns by how much a record of a size grows with its body.
 func grown(record, size int) int {
@@ -360,7 +359,7 @@ func grown(record, size int) int {
 }
 
 // encode makes the payload, with bodies and ids from the functions.
-func (x *commit) encode(e *structure.Encoder, body func(i int) (content.ID, []byte, error), id func(r *contentRef, blocks []content.ID) (content.ID, error)) ([]byte, []int, error) {
+func (x *commit) encode(e *structure.Encoder, body func(i int) (content.ID, []byte, error), id func(r *contentRef) (content.ID, error)) ([]byte, []int, error) {
 	out, err := x.whole(body, id)
 	if err != nil {
 		return nil, nil, err
@@ -369,15 +368,14 @@ func (x *commit) encode(e *structure.Encoder, body func(i int) (content.ID, []by
 }
 
 // whole returns the commit with bodies and ids from the functions.
-func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *contentRef, blocks []content.ID) (content.ID, error)) (*structure.Commit, error) {
+func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *contentRef) (content.ID, error)) (*structure.Commit, error) {
 	out := &structure.Commit{Number: x.number, Time: time.UnixMilli(x.millis).UTC(), Records: make([]structure.Record, len(x.records))}
-	var blocks []content.ID
-	used := 0
+	names := naming{refs: x.content, id: id}
 	for i, r := range x.records {
 		switch r := r.(type) {
 		case *structure.Block:
 			if x.bodies[i] < 0 {
-				blocks = append(blocks, r.ID)
+				names.ids = append(names.ids, r.ID)
 				out.Records[i] = r
 				continue
 			}
@@ -387,7 +385,7 @@ func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *
 			}
 			c := *r
 			c.ID, c.Body, c.Size = known, b, int64(len(b))
-			blocks = append(blocks, known)
+			names.ids = append(names.ids, known)
 			out.Records[i] = &c
 		case *structure.Chunk:
 			_, b, err := body(i)
@@ -397,16 +395,8 @@ func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *
 			out.Records[i] = &structure.Chunk{Bytes: b}
 		case *structure.Span:
 			s := &structure.Span{Ref: r.Ref, Set: r.Set, Usages: append([]structure.Usage(nil), r.Usages...)}
-			var named [3]*content.ID
-			for k := range s.Usages {
-				for _, to := range s.Usages[k].Named(named[:0]) {
-					known, err := id(&x.content[used], blocks)
-					if err != nil {
-						return nil, err
-					}
-					*to = known
-					used++
-				}
+			if err := names.fill(s.Usages); err != nil {
+				return nil, err
 			}
 			out.Records[i] = s
 		default:
@@ -414,4 +404,34 @@ func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *
 		}
 	}
 	return out, nil
+}
+
+// naming finds the ids of the content that the usages of a commit name.
+type naming struct {
+	ids  []content.ID // that the commit named so far
+	refs []contentRef // those to come
+	id   func(r *contentRef) (content.ID, error)
+}
+
+// fill sets the ids of the next usages.
+func (n *naming) fill(usages []structure.Usage) (err error) {
+	var named [3]*content.ID
+	for k := range usages {
+		for _, to := range usages[k].Named(named[:0]) {
+			r := &n.refs[0]
+			n.refs = n.refs[1:]
+			switch {
+			case r.back < 0:
+				if *to, err = n.id(r); err != nil {
+					return err
+				}
+				n.ids = append(n.ids, *to)
+			case r.back < len(n.ids):
+				*to = n.ids[len(n.ids)-1-r.back]
+			default:
+				return errForm
+			}
+		}
+	}
+	return nil
 }

@@ -47,11 +47,10 @@ type before struct {
 	last structure.SpanRef
 }
 
-// contentRef names the content of a usage: a body of the pack, a block of the
-// commit that was cut into chunks, or an id.
+// contentRef names the content of a usage: a body of the pack, or an id.
 type contentRef struct {
 	body int64 // -1 when it is none of the pack's
-	back int   // when it is a block of the commit: how many blocks back, else -1
+	back int   // when the commit names it already: how many names back, else -1
 	id   content.ID
 }
 
@@ -85,8 +84,8 @@ type former struct {
 	made made
 
 	commit *commit
-	used   int     // usages of the commit so far
-	blocks []int64 // bodies of the blocks of the commit so far; -1 for one that was cut
+	used   int          // usages of the commit so far
+	names  []contentRef // the content that the commit named so far
 	err    error
 }
 

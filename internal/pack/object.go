@@ -91,7 +91,7 @@ func (p *File) frame(at piece) (Frame, error) {
 		}
 		return content.Sum(body), body, nil
 	}, p.contentID)
-	if errors.Is(err, structure.ErrIncomplete) { // nothing that is written holds such a record
+	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, errForm) { // nothing that is written holds such a record
 		err = p.corrupt(at.c.offset, err.Error())
 	}
 	f.Payload = payload
@@ -103,14 +103,8 @@ func (p *File) frame(at piece) (Frame, error) {
 	return f, err
 }
 
-// contentID returns the id of a usage's content.
-func (p *File) contentID(r *contentRef, blocks []content.ID) (content.ID, error) {
-	if r.back >= 0 {
-		if r.back >= len(blocks) {
-			return content.ID{}, p.corrupt(0, errForm.Error())
-		}
-		return blocks[len(blocks)-1-r.back], nil
-	}
+// contentID returns the id of content that a commit names for the first time.
+func (p *File) contentID(r *contentRef) (content.ID, error) {
 	if r.body < 0 {
 		return r.id, nil
 	}

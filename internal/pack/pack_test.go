@@ -116,6 +116,59 @@ func TestPackReadsBack(t *testing.T) {
 	})
 }
 
+// However far apart the usages of content are that the commit has, that the pack has or that
+// neither has, they read back, in one chapter and in many.
+func TestNamesReadBack(t *testing.T) {
+	shrink(t)
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.UnixMilli(1_700_000_000_000).UTC()
+		block := func(i int) *structure.Block {
+			return structure.NewBlock(content.TypeText, content.BlockOrigin{}, at, fmt.Appendf(nil, "text %d", i))
+		}
+		contents := rapid.IntRange(1, 700).Draw(t, "contents")
+		before := &structure.Commit{Time: at}
+		for i := range contents / 3 {
+			before.Records = append(before.Records, block(i))
+		}
+		c := &structure.Commit{Time: at}
+		ref := structure.SpanRef{Run: structure.RunID{1}}
+		step := rapid.IntRange(1, 3).Draw(t, "step")
+		for i := range rapid.IntRange(1, 2*contents).Draw(t, "spans") {
+			is := i * step % contents
+			if is > contents/2 && i < contents {
+				c.Records = append(c.Records, block(is))
+			}
+			if rapid.IntRange(0, 99).Draw(t, "new thread") == 0 { // where chapters rather end
+				c.Records = append(c.Records, &structure.Thread{ID: structure.ThreadID{byte(i), byte(i >> 8)}, CreatedAt: at, UpdatedAt: at})
+			}
+			ref.Seq++
+			u := structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: block(is).ID, CreatedAt: at}
+			if i%4 == 0 {
+				u.Form = content.Sum([]byte("form"))
+			}
+			c.Records = append(c.Records, &structure.Span{Ref: ref, Usages: []structure.Usage{u}})
+		}
+		frames := framesOf(t, 7, []*structure.Commit{before, c, c})
+		p := write(t, frames, nil)
+		for i := range frames {
+			f, err := p.Frame(frames[i].Segment, frames[i].Start)
+			require.NoError(t, err)
+			require.Equal(t, frames[i], f)
+		}
+		var whole structure.Layout
+		require.NoError(t, whole.Reset(frames[1].Payload))
+		var want, got structure.Reading
+		for range 20 {
+			i := rapid.IntRange(0, whole.Len()-1).Draw(t, "span")
+			require.NoError(t, whole.Read(i, true, &want))
+			s, err := p.Spans(frames[1].Segment, frames[1].Start, whole.Ref(i))
+			require.NoError(t, err)
+			require.NoError(t, s.Read(s.Find(whole.Ref(i)), true, &got))
+			require.Equal(t, want.Span, got.Span)
+		}
+	})
+}
+
 // checkObjects reads the content of a frame by its places.
 func checkObjects(t require.TestingT, p *File, f Frame) {
 	d, err := structure.NewDecoder(f.Payload)

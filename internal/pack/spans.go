@@ -22,13 +22,13 @@ type Spans struct {
 	at     piece
 	layout *structure.Layout // of a commit that is kept as it was
 	spans  []packedSpan
-	blocks []int // which records are blocks
+	names  []int // of the content that the commit names: which record is the block, or -1
 }
 
 type packedSpan struct {
-	span   *structure.Span
-	used   int // usages of the commit before it
-	blocks int // blocks of the commit before it
+	span  *structure.Span
+	used  int // contents that usages before it name
+	names int // names before it
 }
 
 // Spans returns spans of the commit whose frame started at a position, the given one
@@ -83,12 +83,17 @@ func (p *File) spansIn(at piece) *Spans {
 	for i, r := range at.x.records {
 		switch r := r.(type) {
 		case *structure.Block:
-			s.blocks = append(s.blocks, i)
+			s.names = append(s.names, i)
 		case *structure.Span:
-			s.spans = append(s.spans, packedSpan{r, used, len(s.blocks)})
+			s.spans = append(s.spans, packedSpan{r, used, len(s.names)})
 			var named [3]*content.ID
 			for k := range r.Usages {
-				used += len(r.Usages[k].Named(named[:0]))
+				for range r.Usages[k].Named(named[:0]) {
+					if at.x.content[used].back < 0 {
+						s.names = append(s.names, -1)
+					}
+					used++
+				}
 			}
 		}
 	}
@@ -128,7 +133,6 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 	x := s.spans[i]
 	into.Span.Ref, into.Span.Set = x.span.Ref, x.span.Set
 	into.Span.Usages = append(into.Span.Usages, x.span.Usages...)
-	used := x.used
 	var named [3]*content.ID
 	for k := range into.Span.Usages {
 		u := &into.Span.Usages[k]
@@ -138,7 +142,7 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 				block = nil
 			}
 			var err error
-			if *id, err = s.content(&x, used, func() *structure.Block {
+			if *id, err = s.content(&x, func() *structure.Block {
 				if block == nil {
 					block = into.Block(k)
 				}
@@ -146,7 +150,6 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 			}); err != nil {
 				return err
 			}
-			used++
 		}
 		u.CloneBytes()
 		if u.Origin != nil {
@@ -158,14 +161,20 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 	return nil
 }
 
-// content returns the id of content that a usage names, and sets the block too if it is
-// one of the commit in the same chapter.
-func (s *Spans) content(x *packedSpan, used int, to func() *structure.Block) (content.ID, error) {
-	r := &s.at.x.content[used]
-	if r.back < 0 || r.back >= x.blocks {
-		return s.p.contentID(&contentRef{body: r.body, back: -1, id: r.id}, nil)
+// content returns the id of the next content that the span names, and sets the block too if
+// it is one of the commit in the same chapter.
+func (s *Spans) content(x *packedSpan, to func() *structure.Block) (content.ID, error) {
+	r := &s.at.x.content[x.used]
+	x.used++
+	record := -1
+	if r.back < 0 {
+		x.names++
+	} else if r.back < x.names {
+		record = s.names[x.names-1-r.back]
 	}
-	record := s.blocks[x.blocks-1-r.back]
+	if record < 0 {
+		return s.p.contentID(r)
+	}
 	block := to()
 	*block = *s.at.x.records[record].(*structure.Block)
 	if s.at.x.bodies[record] >= 0 {

@@ -22,7 +22,7 @@ func (w *Writer) keep(x *commit, b []byte) {
 // so at others now. It returns what the chapter in the making has of it in the end.
 func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commit, error) {
 	moved := !slices.Equal(begins, now)
-	var blocks []content.ID
+	var names structure.Names
 	var last structure.SpanRef
 	from, piece := 0, 0
 	for i, r := range c.Records {
@@ -40,7 +40,7 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 		w.records++
 		switch r := r.(type) {
 		case *structure.Block:
-			blocks = append(blocks, r.ID)
+			names.Add(r.ID)
 			b := *r
 			b.Body = nil
 			x.records = append(x.records, &b)
@@ -59,7 +59,7 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 			for i := range r.Usages {
 				u := &r.Usages[i]
 				for _, id := range u.Named(named[:0]) {
-					x.content = append(x.content, w.contentOf(*id, blocks))
+					x.content = append(x.content, w.contentOf(*id, &names))
 				}
 				w.text += len(u.Metadata) + len(u.SourceID)
 				for _, extra := range u.Extras {
@@ -104,17 +104,14 @@ func copyPlain(r structure.Record) structure.Record {
 }
 
 // contentOf finds out how a usage's content is named: as the encoder of commits
-// does, where that names a block of the commit.
-func (w *Writer) contentOf(id content.ID, blocks []content.ID) contentRef {
-	r := contentRef{body: -1, back: -1, id: id}
+// does, where the commit names it already.
+func (w *Writer) contentOf(id content.ID, names *structure.Names) contentRef {
+	r := contentRef{body: -1, back: names.Back(id), id: id}
 	if body, ok := w.known[id]; ok {
 		r.body = int64(body)
 	}
-	for back := 0; back < len(blocks) && back < structure.LocalBlocks; back++ {
-		if blocks[len(blocks)-1-back] == id {
-			r.back = back
-			break
-		}
+	if r.back < 0 {
+		names.Add(id)
 	}
 	return r
 }

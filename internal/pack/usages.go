@@ -50,11 +50,11 @@ func (f *former) usage(u *structure.Usage) {
 
 // present codes which fields a usage has, in groups of four.
 func (f *former) present(u *structure.Usage) structure.Present {
-	p := u.Present() >> 1
+	p := u.Present()
 	common := f.symbol(symbolUsageCommon, int(p&15))
 	other := f.symbol(symbolUsageOther, int(p>>4&15))
 	rare := f.symbol(symbolUsageRare, int(p>>8))
-	p = structure.Present(common|other<<4|rare<<8) << 1
+	p = structure.Present(common | other<<4 | rare<<8)
 	if !p.Possible(u.Kind) {
 		f.fail(errForm)
 	}
@@ -117,8 +117,7 @@ func (f *former) extras(u *structure.Usage) {
 	}
 }
 
-// Content is that of the latest block of the commit, of one before, of a body of
-// the pack, or of any id.
+// Content is what the commit named last, what it named before, a body of the pack, or any id.
 const (
 	contentLatest = iota
 	contentBack
@@ -126,7 +125,7 @@ const (
 	contentID
 )
 
-// contentOf codes whose content the next usage of the commit has.
+// contentOf codes the next content that a usage of the commit names.
 func (f *former) contentOf() {
 	var r contentRef
 	how := contentID
@@ -144,20 +143,21 @@ func (f *former) contentOf() {
 	switch how = f.symbol(symbolContent, how); how {
 	case contentLatest:
 		r.back = 0
-		f.blockBack(&r)
+		f.namedBack(&r)
 	case contentBack:
-		r.back = f.count(fieldBack, r.back, mostRecords)
-		f.blockBack(&r)
+		r.back = f.count(fieldBack, r.back, structure.NamesBack-1)
+		f.namedBack(&r)
 	default:
 		r.back = -1
 		f.elsewhere(how, &r)
+		f.names = append(f.names, r)
 	}
 	if !f.c.writing {
 		f.commit.content = append(f.commit.content, r)
 	}
 }
 
-// elsewhere is how content is coded that is none of the commit's.
+// elsewhere is how content is coded that the commit did not name before.
 func (r *contentRef) elsewhere() int {
 	if r.body >= 0 {
 		return contentBody
@@ -180,15 +180,14 @@ func (f *former) elsewhere(how int, r *contentRef) {
 	}
 }
 
-// blockBack finds the block that content is so many back of, which may stand in a
-// chapter before.
-func (f *former) blockBack(r *contentRef) {
-	switch at := len(f.blocks) - 1 - r.back; {
-	case at >= 0 && at < len(f.blocks):
+// namedBack finds what the commit named so far back, which may be in a chapter before.
+func (f *former) namedBack(r *contentRef) {
+	switch at := len(f.names) - 1 - r.back; {
+	case at >= 0:
 		if !f.c.writing {
-			r.body = f.blocks[at]
+			r.body, r.id = f.names[at].body, f.names[at].id
 		}
-	case f.commit.rest == nil || r.back >= structure.LocalBlocks:
+	case f.commit.rest == nil:
 		f.fail(errForm)
 	default:
 		f.elsewhere(f.symbol(symbolContent, r.elsewhere()), r)

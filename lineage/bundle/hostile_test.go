@@ -282,7 +282,7 @@ func TestContradictions(t *testing.T) {
 		"chunk key of wrong size":    func(c *crafted) { require.NoError(t, c.out.entry(entryLeftKey, []byte{1, 2})) },
 		"chunk that was left out":    func(c *crafted) { require.NoError(t, c.out.entry(entryLeftKey, make([]byte, 32))) },
 		"malformed piece":            func(c *crafted) { require.NoError(t, c.out.entry(entryRun, []byte{5, 1})) },
-		"malformed commit":           func(c *crafted) { require.NoError(t, c.out.entry(entryFacts, []byte{2, 0, 5})) },
+		"malformed commit":           func(c *crafted) { require.NoError(t, c.out.entry(entryFacts, []byte{3, 0, 5})) },
 		"empty commit":               func(c *crafted) { c.commit(entryFacts) },
 		"commit of an older program": func(c *crafted) { require.NoError(t, c.out.entry(entryFacts, []byte{1, 0})) },
 		"commit of a newer program":  func(c *crafted) { require.NoError(t, c.out.entry(entryFacts, []byte{99, 0})) },

@@ -26,7 +26,8 @@ func recordsOf[R structure.Record](g *rapid.Generator[R]) *rapid.Generator[struc
 }
 
 // Commits generates commits without a number. Their spans use blocks of the same
-// commit and others, blocks repeat, spans follow each other and tips follow spans.
+// commit and others, and what spans before them use; blocks repeat, spans follow each
+// other and tips follow spans.
 func Commits() *rapid.Generator[*structure.Commit] {
 	return rapid.Custom(func(t *rapid.T) *structure.Commit {
 		d := draft{commit: &structure.Commit{Time: Times().Draw(t, "time")}}
@@ -41,6 +42,7 @@ func Commits() *rapid.Generator[*structure.Commit] {
 type draft struct {
 	commit *structure.Commit
 	blocks []*structure.Block
+	named  []content.ID // by blocks and spans
 	last   structure.SpanRef
 }
 
@@ -49,14 +51,14 @@ func (d *draft) add(t *rapid.T) {
 	switch rapid.IntRange(0, 9).Draw(t, "record") {
 	case 0, 1:
 		b := Blocks().Draw(t, "block")
-		d.blocks = append(d.blocks, b)
+		d.blocks, d.named = append(d.blocks, b), append(d.named, b.ID)
 		r = b
 	case 2:
 		b := Blocks().Draw(t, "block")
 		if len(d.blocks) > 0 {
 			b = rapid.SampledFrom(d.blocks).Draw(t, "block again")
 		}
-		d.blocks = append(d.blocks, b)
+		d.blocks, d.named = append(d.blocks, b), append(d.named, b.ID)
 		r = b
 	case 3, 4, 5:
 		s := Spans(d.content()).Draw(t, "span")
@@ -64,6 +66,11 @@ func (d *draft) add(t *rapid.T) {
 			s.Ref = structure.SpanRef{Run: d.last.Run, Seq: d.last.Seq + 1}
 		}
 		d.last = s.Ref
+		for i := range s.Usages {
+			for _, id := range s.Usages[i].Named(nil) {
+				d.named = append(d.named, *id)
+			}
+		}
 		r = s
 	case 6:
 		tip := Tips().Draw(t, "tip")
@@ -79,11 +86,10 @@ func (d *draft) add(t *rapid.T) {
 	d.commit.Records = append(d.commit.Records, r)
 }
 
-// content generates ids of the commit's blocks so far and of others.
+// content generates ids that the commit names so far and others.
 func (d *draft) content() *rapid.Generator[content.ID] {
-	if len(d.blocks) == 0 {
+	if len(d.named) == 0 {
 		return ContentIDs()
 	}
-	local := rapid.Map(rapid.SampledFrom(d.blocks), func(b *structure.Block) content.ID { return b.ID })
-	return rapid.OneOf(local, ContentIDs())
+	return rapid.OneOf(rapid.SampledFrom(d.named), ContentIDs())
 }

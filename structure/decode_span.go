@@ -1,0 +1,242 @@
+package structure
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+)
+
+// names are what spans of a commit can name content by.
+type names interface {
+	// state adds ids that a span states.
+	state(ids []byte)
+	// local returns the id of so many names back, for a usage of the span.
+	local(usage int, back uint64) (content.ID, error)
+	// aside is local for content that a usage names beside its own.
+	aside(back uint64) (content.ID, error)
+}
+
+var errNotNamed = fmt.Errorf("%w: usage of content that the commit does not name", ErrMalformed)
+
+func (d *Decoder) state(ids []byte) {
+	for ; len(ids) > 0; ids = ids[len(content.ID{}):] {
+		d.names = append(d.names, content.ID(ids))
+	}
+}
+
+func (d *Decoder) local(_ int, back uint64) (content.ID, error) { return d.aside(back) }
+
+func (d *Decoder) aside(back uint64) (content.ID, error) {
+	if back >= uint64(len(d.names)) {
+		return content.ID{}, errNotNamed
+	}
+	return d.names[len(d.names)-1-int(back)], nil
+}
+
+// spanReader reads a span of a commit.
+type spanReader struct {
+	cursor
+	names  names
+	time   time.Time // the commit's
+	unused uint64    // how many ids that the span states no usage has named so far
+}
+
+// span reads a span that stands behind another. It uses the memory of the usages that it
+// finds there.
+func (c *spanReader) span(s *Span, last SpanRef) {
+	flags := c.byte("span flags")
+	if flags >= spanSeveral<<1 {
+		c.fail("unknown span flags")
+	}
+	s.Ref = c.placeOf(flags, last)
+	if flags&spanFollowed == 0 && follows(s.Ref, last) {
+		c.fail("span spells out the place that it follows from")
+	}
+	if flags&spanInSet != 0 {
+		s.Set = someID[SpanSetID](&c.cursor, "span set")
+	}
+	ids := c.stated(flags)
+	c.names.state(ids)
+	c.unused = uint64(len(ids) / len(content.ID{}))
+	n := uint64(1)
+	if flags&spanSeveral != 0 {
+		const leastUsage = 4 // bytes of the shortest usage, a part
+		if n = c.uint("usages"); n < 2 || n > uint64(len(c.rest))/leastUsage {
+			c.fail("impossible number of usages")
+			return
+		}
+	}
+	if uint64(cap(s.Usages)) < n {
+		s.Usages = make([]Usage, n)
+	}
+	s.Usages = s.Usages[:n]
+	for i := range s.Usages {
+		c.usage(&s.Usages[i], i)
+	}
+	if c.unused > 0 {
+		c.fail("span states content that it does not use")
+	}
+}
+
+// placeOf reads the place of a span, which a flag says follows from the one before.
+func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
+	if flags&spanFollowed != 0 {
+		ref = SpanRef{Run: last.Run, Seq: last.Seq + 1}
+		if last.Seq == 0 || ref.Seq == 0 {
+			c.fail("span follows none")
+		}
+	} else if ref = c.ref("span"); ref.Seq == 0 {
+		c.fail("span without a place")
+	}
+	return ref
+}
+
+// stated reads the ids that a span states, one behind the other.
+func (c *cursor) stated(flags byte) []byte {
+	if flags&spanNames == 0 {
+		return nil
+	}
+	n := c.uint("stated ids")
+	if n == 0 || n > uint64(len(c.rest)/len(content.ID{})) {
+		c.fail("impossible number of stated ids")
+		return nil
+	}
+	return c.take(n*uint64(len(content.ID{})), "stated ids")
+}
+
+// usage reads a usage, one of several of a span.
+func (c *spanReader) usage(u *Usage, i int) {
+	*u = Usage{}
+	kind := c.byte("usage kind")
+	u.Kind, u.Piece = UsageKind(kind&0xf), Piece(kind>>4)
+	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
+		c.fail("unknown kind of usage")
+	}
+	present := Present(c.uint("usage flags"))
+	if !present.Possible(u.Kind) {
+		c.fail("impossible usage flags")
+	}
+	if back := c.back("content"); c.err == nil {
+		u.Content, c.err = c.names.local(i, back)
+	}
+	switch u.Kind {
+	case MessageUsage:
+		if number := c.byte("role"); number == 0 {
+			u.Role = c.string("role")
+		} else if role, ok := RoleOf(int(number)); ok {
+			u.Role = role
+		} else if c.err == nil {
+			c.err = fmt.Errorf("%w: role %d", ErrUnknownVersion, number)
+		}
+	case DocumentUsage:
+		u.Document, u.Revision = c.string("document"), c.uint("revision")
+	case AssetUsage:
+		u.Filename = c.string("filename")
+	case PartUsage:
+	default:
+		c.fail("unknown kind of usage")
+	}
+	u.CreatedAt = time.UnixMilli(c.time.UnixMilli() + c.int("created")).UTC()
+	c.announced(u, present)
+}
+
+// announced reads the fields that the flags of a usage announce.
+func (c *spanReader) announced(u *Usage, present Present) {
+	u.Opaque = present&IsOpaque != 0
+	if present&HasSource != 0 {
+		u.SourceID = c.someString("source id")
+	}
+	if present&HasMetadata != 0 {
+		u.Metadata = c.bytes("metadata")
+	}
+	if present&HasBy != 0 {
+		u.By = c.attribution()
+	}
+	if present&HasForm != 0 {
+		u.Form = c.named("form")
+	}
+	if present&HasName != 0 {
+		u.Name = c.someString("name")
+	}
+	if present&HasExtras != 0 {
+		c.extras(u)
+	}
+	if present&HasOrigin != 0 {
+		o := c.blockOrigin()
+		u.Origin = &o
+	}
+	if present&HasType != 0 {
+		if u.Type = c.mediaType(); u.Type == "" {
+			c.fail("media type is announced but empty")
+		}
+	}
+	if present&HasUnique != 0 {
+		u.Lookup = 1
+	}
+	if present&HasVersion != 0 {
+		if u.Lookup = c.uint("version"); u.Lookup < 2 {
+			c.fail("impossible version")
+		}
+	}
+	if present&HasMetadataContent != 0 {
+		u.MetadataContent = c.named("metadata")
+	}
+}
+
+// named reads content that a usage names beside its own.
+func (c *spanReader) named(what string) (id content.ID) {
+	back := c.back(what)
+	if c.err == nil {
+		id, c.err = c.names.aside(back)
+	}
+	if c.err == nil && id.IsZero() {
+		c.fail(what + " is announced but absent")
+	}
+	return id
+}
+
+// back reads how many names back content is. The ids that a span states are named in their
+// order.
+func (c *spanReader) back(what string) uint64 {
+	back := c.uint(what)
+	if back < c.unused {
+		if c.unused--; back != c.unused {
+			c.fail("span states content in another order than it uses it")
+		}
+	}
+	return back
+}
+
+func (c *spanReader) extras(u *Usage) {
+	n := c.uint("extras")
+	if n == 0 || n > MostExtras || n > uint64(len(c.rest)) {
+		c.fail("impossible number of extras")
+		return
+	}
+	u.Extras = make([][]byte, n)
+	size := 0
+	var quoted []byte // the source id, for all extras that are it
+	for i := range u.Extras {
+		length := c.uint("extra")
+		switch {
+		case length > 0:
+			u.Extras[i] = c.take(length-1, "extra")
+			if isQuoted(u.Extras[i], u.SourceID) {
+				c.fail("extra spells out the source id")
+			}
+		case u.SourceID == "":
+			c.fail("extra of no source id")
+		default:
+			if quoted == nil {
+				quoted = slices.Concat([]byte{'"'}, []byte(u.SourceID), []byte{'"'})
+			}
+			u.Extras[i] = quoted[:len(quoted):len(quoted)]
+		}
+		size += len(u.Extras[i])
+	}
+	if size > MostExtraBytes {
+		c.fail("extras are too large")
+	}
+}
