@@ -16,8 +16,6 @@ import (
 
 // Histories that subagents begin are no alternatives to the first message of their parent's, and have
 // alternatives of their own.
-//
-// feature: lineage/alternatives-list
 func TestAlternativesToFirstMessages(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)

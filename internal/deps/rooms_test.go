@@ -32,7 +32,7 @@ const (
 
 var (
 	belowEngines = []string{"content", "structure", "lineage/backend"}
-	belowStore   = join(belowEngines, "internal/fit", "internal/write", "internal/form", "internal/rawjson", "lineage")
+	belowStore   = join(belowEngines, "internal/fit", "lineage/message", "internal/write", "internal/form", "internal/rawjson", "lineage")
 )
 
 // rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
@@ -46,7 +46,8 @@ var rooms = []room{
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
-	{path: "internal/fit"},
+	{path: "lineage/message", ours: []string{"internal/rawjson"}},
+	{path: "internal/fit", ours: []string{"internal/rawjson", "lineage/message"}},
 	{path: "internal/yielding"},
 	{path: "internal/awaited"},
 	{path: "internal/logline"},
@@ -68,13 +69,12 @@ var rooms = []room{
 	{path: "internal/embedded", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/recent", "internal/embedded/read", "internal/embedded/entries", "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
 	{path: "internal/remote", ours: join(belowEngines, "internal/judge"), libs: []string{sys}},
 	{path: "internal/sharing", ours: join(belowEngines, "internal/vfs", "internal/embedded", "internal/remote"), libs: []string{sys}},
-	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
+	{path: "lineage", ours: join(belowEngines, "internal/fit", "lineage/message", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: belowStore},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
-	{path: "lineage/message", ours: []string{"internal/rawjson"}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine"), libs: []string{testify, rapid}},
