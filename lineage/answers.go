@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -104,7 +105,8 @@ const mostOfAnswer = 1000
 
 // AlternativesTo returns the ways in which histories of the context's thread go on from the position before
 // a span of its history, that span included, in the order in which they were begun. An alternative that
-// is still empty is not among them: see Children.
+// is still empty is not among them: see Children. A history that a subagent began is no alternative to the
+// first message of its parent's.
 func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternative, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -144,27 +146,12 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 	if err != nil {
 		return nil, err
 	}
-	var root SpanRef // outside threads, others' first messages are not alternatives
-	if at.IsZero() && state.Thread.IsZero() && !state.Tip.IsZero() {
-		if root, err = c.store.At(ctx, state.Tip, 1); err != nil {
-			return nil, err
-		}
+	spans, err := c.store.following(ctx, &state, at)
+	if err != nil {
+		return nil, err
 	}
 	var found []Alternative
-	for span, err := range c.store.Follows(ctx, at) {
-		if err != nil {
-			return nil, err
-		}
-		if !root.IsZero() && span != root {
-			continue
-		}
-		run, err := c.store.engine.Run(ctx, span.Run)
-		if err != nil {
-			return nil, err
-		}
-		if run.Home.Thread != state.Thread {
-			continue
-		}
+	for _, span := range spans {
 		entries, err := c.store.Span(ctx, span)
 		if err != nil {
 			return nil, err
@@ -176,6 +163,26 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 		found = append(found, Alternative{Entry: entries[0], Tip: last})
 	}
 	slices.SortStableFunc(found, func(a, b Alternative) int { return cmp.Compare(a.Entry.Commit, b.Entry.Commit) })
+	return found, nil
+}
+
+// following returns the spans that come right after a position and belong to a context's thread.
+func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef) (found []SpanRef, err error) {
+	if at.IsZero() {
+		return s.beginnings(ctx, of)
+	}
+	for span, err := range s.Follows(ctx, at) {
+		if err != nil {
+			return nil, err
+		}
+		run, err := s.engine.Run(ctx, span.Run)
+		if err != nil {
+			return nil, err
+		}
+		if run.Home.Thread == of.Thread {
+			found = append(found, span)
+		}
+	}
 	return found, nil
 }
 

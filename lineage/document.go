@@ -120,26 +120,23 @@ func (s *shelf) reach(ctx context.Context, store *Store, tip SpanRef) error {
 	return nil
 }
 
+// id returns the id of the content of an item that does not come from a Reader.
+func (i *Item) id() ContentID {
+	if i.Content.IsZero() {
+		return content.Sum(i.Body)
+	}
+	return i.Content
+}
+
 func hasDocuments(items []Item) bool {
 	return slices.ContainsFunc(items, func(i Item) bool { return i.Kind == Document })
 }
 
 // extendRevised is extend for items with revisions of documents, which depend on the history.
 func (c *Context) extendRevised(ctx context.Context, items []Item, expected *SpanRef) ([]SpanRef, error) {
-	items = slices.Clone(items)
-	for i := range items {
-		item := &items[i]
-		if item.Kind != Document || item.Reader == nil {
-			continue
-		}
-		if !item.Content.IsZero() || item.Body != nil {
-			return nil, errSeveralBodies
-		}
-		block, _, err := c.store.Put(ctx, item.Reader, BlockOptions{Type: cmp.Or(item.Type, content.TypeText), Origin: item.Origin.OfBlock()})
-		if err != nil {
-			return nil, err
-		}
-		item.Reader, item.Content = nil, block.ID
+	items, err := c.store.readDocuments(ctx, items)
+	if err != nil {
+		return nil, err
 	}
 	for try := 0; ; try++ {
 		tip, err := c.Tip(ctx)
@@ -161,6 +158,26 @@ func (c *Context) extendRevised(ctx context.Context, items []Item, expected *Spa
 	}
 }
 
+// readDocuments returns the items with the bodies of documents stored that come from a Reader.
+func (s *Store) readDocuments(ctx context.Context, items []Item) ([]Item, error) {
+	items = slices.Clone(items)
+	for i := range items {
+		item := &items[i]
+		if item.Kind != Document || item.Reader == nil {
+			continue
+		}
+		if !item.Content.IsZero() || item.Body != nil {
+			return nil, errSeveralBodies
+		}
+		block, _, err := s.Put(ctx, item.Reader, BlockOptions{Type: cmp.Or(item.Type, content.TypeText), Origin: item.Origin.OfBlock()})
+		if err != nil {
+			return nil, err
+		}
+		item.Reader, item.Content = nil, block.ID
+	}
+	return items, nil
+}
+
 // mostRevised is how often a context that others extend is tried to be given revisions.
 const mostRevised = 1000
 
@@ -176,6 +193,39 @@ func (c *Context) revised(ctx context.Context, tip SpanRef, items []Item) ([]Ite
 	if err := shelf.reach(ctx, c.store, tip); err != nil {
 		return nil, err
 	}
+	return shelf.revised(items)
+}
+
+// revisedAfter is revised for items that are added after a span without moving a context there.
+func (s *Store) revisedAfter(ctx context.Context, after SpanRef, items []Item) ([]Item, error) {
+	if !hasDocuments(items) {
+		return items, nil
+	}
+	items, err := s.readDocuments(ctx, items)
+	if err != nil {
+		return nil, err
+	}
+	is := new(shelf)
+	if err := is.reach(ctx, s, after); err != nil {
+		return nil, err
+	}
+	return is.revised(items)
+}
+
+// numbered returns the number of a copy of a revision: its own, or the next one if that has other
+// content. It adds the revision to the shelf.
+func (s *shelf) numbered(document string, number uint64, is ContentID) uint64 {
+	if r := s.documents[document]; r != nil {
+		if known, taken := r.contents[number]; taken && known != is {
+			number = r.latest + 1
+		}
+	}
+	s.put(document, number, is)
+	return number
+}
+
+// revised returns the items with numbers, as Context.revised does. It does not add them to the shelf.
+func (s *shelf) revised(items []Item) ([]Item, error) {
 	added := make(map[string]*revisions)
 	items = slices.Clone(items)
 	for i := range items {
@@ -183,7 +233,7 @@ func (c *Context) revised(ctx context.Context, tip SpanRef, items []Item) ([]Ite
 		if item.Kind != Document || item.Document == "" {
 			continue
 		}
-		has, adds := shelf.documents[item.Document], added[item.Document]
+		has, adds := s.documents[item.Document], added[item.Document]
 		if has == nil {
 			has = new(revisions)
 		}
@@ -191,10 +241,7 @@ func (c *Context) revised(ctx context.Context, tip SpanRef, items []Item) ([]Ite
 			adds = &revisions{contents: make(map[uint64]ContentID)}
 			added[item.Document] = adds
 		}
-		is := item.Content
-		if is.IsZero() {
-			is = content.Sum(item.Body)
-		}
+		is := item.id()
 		if item.Revision == 0 {
 			item.Revision = max(has.latest, adds.latest) + 1
 		}

@@ -128,6 +128,48 @@ func TestRevisionsAtOnce(t *testing.T) {
 	}
 }
 
+// However revisions come to a history, a number has one content there.
+func TestRevisionNumbersOfOtherOperations(t *testing.T) {
+	s := newStore(t)
+	thread, c := newThread(t, s)
+	_, err := c.Extend(bg, lineage.User("q"), revision("plan", 0, "one"))
+	require.NoError(t, err)
+	at := tip(t, c)
+
+	_, err = thread.Hang(bg, at, lineage.User("x"), revision("plan", 1, "other"))
+	require.ErrorIs(t, err, lineage.ErrExists)
+	_, err = thread.Hang(bg, at, revision("plan", 2, "a"), revision("plan", 2, "b"))
+	require.ErrorIs(t, err, lineage.ErrExists)
+	hung, err := thread.Hang(bg, at, revision("plan", 1, "one"), lineage.Item{Kind: lineage.Document, Document: "plan", Reader: strings.NewReader("two")}, revision("plan", 0, "three"))
+	require.NoError(t, err)
+	on, err := thread.CreateBranch(bg, "hung", lineage.BranchOptions{At: hung[2]})
+	require.NoError(t, err)
+	require.Equal(t, []string{"plan 1 one", "plan 2 two", "plan 3 three"}, numbersOf(t, on, "plan"))
+	revisions, err := on.Revisions(bg, "plan")
+	require.NoError(t, err)
+	require.Equal(t, content.Sum([]byte("two")), revisions[2].Origin.ParentID)
+
+	_, err = on.Edit(bg, hung[2], revision("", 1, "edited"), lineage.EditOptions{})
+	require.ErrorIs(t, err, lineage.ErrExists)
+	edited, err := on.Edit(bg, at, lineage.Item{Body: []byte("one edited")}, lineage.EditOptions{Replay: func(e *lineage.Entry) bool { return e.Text() != "one" }})
+	require.NoError(t, err)
+	require.Equal(t, []string{"plan 2 one edited", "plan 3 two", "plan 4 three"}, numbersOf(t, edited, "plan"))
+	edited, err = on.Edit(bg, hung[2], lineage.Item{Body: []byte("three edited")}, lineage.EditOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"plan 1 one", "plan 2 two", "plan 4 three edited"}, numbersOf(t, edited, "plan"))
+
+	other := fork(t, c)
+	_, err = c.Extend(bg, revision("plan", 0, "mine"), revision("same", 0, "s"))
+	require.NoError(t, err)
+	_, err = other.Extend(bg, revision("plan", 0, "yours"), revision("plan", 0, "yours too"), revision("same", 0, "s"))
+	require.NoError(t, err)
+	want := []string{"plan 1 one", "plan 2 mine", "plan 3 yours", "plan 4 yours too", "same 1 s"}
+	for range 2 {
+		merge(t, c, other)
+		require.Equal(t, want, numbersOf(t, c, ""))
+	}
+}
+
 // feature: lineage/document-diff
 func TestDiffRevisions(t *testing.T) {
 	c := newContext(t, newStore(t))

@@ -26,7 +26,8 @@ type EditOptions struct {
 
 // Edit makes a fork of the context in which an entry of its history reads
 // differently. The new content is recorded as derived from the old. The context
-// itself keeps the original. The fork has no name until Thread.NameBranch gives it one.
+// itself keeps the original. A revision of a document gets the next number unless one is given; a
+// replayed revision of which the number is then taken gets the next one. The fork has no name until Thread.NameBranch gives it one.
 func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOptions) (*Context, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
@@ -62,6 +63,12 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	var m material
 	var id ContextID
 	items, err := c.edited(ctx, span, edited, o)
+	if err == nil {
+		items, err = c.store.revisedAfter(ctx, before, items)
+	}
+	if err == nil {
+		err = replayed.renumber(ctx, c.store, before, items)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +127,31 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 	}
 	items[at] = edited
 	return Together(items...), nil
+}
+
+// renumber gives revisions of documents the next number if their own has other content in the history
+// before them, which are items behind a span.
+func (steps chosenSteps) renumber(ctx context.Context, s *Store, behind SpanRef, items []Item) error {
+	if len(steps) == 0 || !hasDocuments(items) {
+		return nil
+	}
+	var on shelf
+	if err := on.reach(ctx, s, behind); err != nil {
+		return err
+	}
+	for i := range items {
+		if item := &items[i]; item.Kind == Document {
+			on.put(item.Document, item.Revision, item.id())
+		}
+	}
+	for _, step := range steps {
+		for i := range step.usages {
+			if u := &step.usages[i]; u.Kind == structure.DocumentUsage {
+				u.Revision = on.numbered(u.Document, u.Revision, u.Content)
+			}
+		}
+	}
+	return nil
 }
 
 func inherit(s *string, from string) {

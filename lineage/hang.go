@@ -10,12 +10,15 @@ import (
 )
 
 // Hang adds items one after another behind any span of the store, each as a span of its
-// own (but see Together); the zero span begins a history. All or none of them are added. No context moves. The
+// own (but see Together); the zero span begins a history. Revisions of documents are numbered as Extend does. All or none of them are added. No context moves. The
 // new spans belong to the thread, which keeps all of its messages from then on: see
 // ThreadOptions.Keep.
 func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans []SpanRef, err error) {
 	if len(items) == 0 {
 		return nil, nil
+	}
+	if items, err = t.store.revisedAfter(ctx, parent, items); err != nil {
+		return nil, err
 	}
 	var m material
 	err = t.store.change(ctx, func(b *write.Batch, try write.Try) error {

@@ -11,7 +11,8 @@ import (
 
 // Merge adds to the context what another one of its store has since the two parted, and it
 // does not have yet. Merging twice adds nothing twice. What is added are copies without source
-// ids of the caller's: such an id is that of one message in its thread. MoveTo instead takes
+// ids of the caller's: such an id is that of one message in its thread. A revision of a document of
+// which the context has the number with other content gets the next number. MoveTo instead takes
 // over all of the other's history. It returns the spans that were added.
 func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error) {
 	if err := c.store.sameStore(source); err != nil {
@@ -81,6 +82,7 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 	}
 	var usages [][]structure.Usage
 	var last SpanRef
+	var on *shelf // of the target, once a document is added
 	for e, err := range s.History(ctx, source, Window{From: after + 1}) {
 		if err != nil {
 			return nil, err
@@ -91,6 +93,15 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 		}
 		item := e.Item()
 		item.Origin.SourceID = mergedFrom + place
+		if item.Kind == Document {
+			if on == nil {
+				on = new(shelf)
+				if err := on.reach(ctx, s, target); err != nil {
+					return nil, err
+				}
+			}
+			item.Revision = on.numbered(item.Document, item.Revision, item.Content)
+		}
 		if e.Span != last {
 			usages, last = append(usages, nil), e.Span
 		}

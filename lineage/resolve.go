@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/fit"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -21,32 +24,16 @@ type ResolveOptions struct {
 	Budget int
 	// Tokens counts those of a text. Default EstimateTokens.
 	Tokens func(text string) int
-	// KeepTogether tells of two entries that follow each other, in different spans,
+	// KeepTogether reports of two entries that follow each other, in different spans,
 	// that the later is not to be sent without the one before it. Neither Last nor
 	// Budget cuts between them; where such a chain does not fit, the end of it is left
-	// out, too. By default it is true where the later is the result of a tool, by its role or
-	// its pieces: models refuse results of calls that they do not see. What is in one span is
-	// never separated.
+	// out, too. Where it is nil, the result of a tool is not sent without its call and all that is between
+	// them: models refuse results of calls that they do not see. A result without the id of a call is not sent
+	// without the span before it. What is in one span is never separated.
 	KeepTogether func(before, after *Entry) bool
 	// AllRevisions sends all revisions of a document, and not only the latest of those that would
 	// be sent.
 	AllRevisions bool
-}
-
-// followsCall is the default of ResolveOptions.KeepTogether.
-func followsCall(_, after *Entry) bool {
-	if after.Kind != Message || after.Role == "tool" || after.Role == "function" {
-		return after.Kind == Message
-	}
-	for i := range after.Pieces {
-		switch after.Pieces[i].Kind {
-		case InputPiece:
-			return false // a format that has call and result in one message
-		case OutputPiece:
-			return true
-		}
-	}
-	return false
 }
 
 // Resolved is what to send to a model. The same context resolves to the same.
@@ -100,9 +87,6 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Tokens == nil {
 		o.Tokens = EstimateTokens
 	}
-	if o.KeepTogether == nil {
-		o.KeepTogether = followsCall
-	}
 	overrides, err := c.Effective(ctx)
 	if err != nil {
 		return nil, err
@@ -130,7 +114,8 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Last != 0 && length > o.Last {
 		first = length - o.Last + 1
 	}
-	m := &measured{store: c.store, tip: tip, length: length, opt: o, revisions: make(map[string]uint64)}
+	m := &measured{store: c.store, tip: tip, length: length, opt: o, revisions: make(map[string]uint64), used: make(map[uint64][]fit.Use)}
+	m.calls = fit.Calls{Length: length, Uses: m.uses}
 	room := fit.Unlimited
 	if o.Budget != 0 {
 		room = o.Budget - r.Tokens
@@ -174,9 +159,13 @@ type measured struct {
 	oldest    *Entry
 	// revisions are the latest of documents in the positions.
 	revisions map[string]uint64
+	// used are the calls and results at the positions from reached on.
+	used    map[uint64][]fit.Use
+	reached uint64
+	calls   fit.Calls
 }
 
-// measure is what a position takes, and whether it is kept together with the one before
+// measure is what a position takes, and whether ResolveOptions.KeepTogether keeps it with the one before
 // it, which is known once that is measured, too.
 type measure struct {
 	tokens   int
@@ -193,6 +182,9 @@ func (m *measured) Tokens(ctx context.Context, position uint64) (int, error) {
 
 // Together implements fit.History.
 func (m *measured) Together(ctx context.Context, position uint64) (bool, error) {
+	if m.opt.KeepTogether == nil {
+		return m.calls.Together(ctx, position)
+	}
 	if m.length-(position-1) < uint64(len(m.positions)) {
 		return m.at(position).together, nil
 	}
@@ -227,7 +219,7 @@ func (m *measured) measure(ctx context.Context, from uint64) error {
 		for i := len(entries) - 1; i >= 0; i-- {
 			e := entries[i]
 			at := &step[next-e.Position]
-			if i > 0 && entries[i-1].Position != e.Position {
+			if m.opt.KeepTogether != nil && i > 0 && entries[i-1].Position != e.Position {
 				at.together = m.opt.KeepTogether(entries[i-1], e)
 			}
 			if m.superseded(e) {
@@ -239,12 +231,60 @@ func (m *measured) measure(ctx context.Context, from uint64) error {
 			}
 			at.tokens += part.Tokens
 		}
-		if m.oldest != nil {
+		m.note(entries, first)
+		if m.oldest != nil && m.opt.KeepTogether != nil {
 			m.at(next + 1).together = m.opt.KeepTogether(entries[len(entries)-1], m.oldest)
 		}
 		m.positions, m.oldest = append(m.positions, step...), entries[0]
 	}
 	return nil
+}
+
+// uses returns the calls and results at a position.
+func (m *measured) uses(ctx context.Context, position uint64) ([]fit.Use, error) {
+	for m.reached == 0 || m.reached > position {
+		last := m.length
+		if m.reached > 0 {
+			last = m.reached - 1
+		}
+		first := last - min(last-1, max(15, m.length-last))
+		entries, err := m.store.collect(ctx, m.tip, structure.Window{From: first, To: last})
+		if err != nil {
+			return nil, err
+		}
+		m.note(entries, first)
+	}
+	return m.used[position], nil
+}
+
+// note remembers the calls and results in entries, which are all from a position up to those it knows.
+func (m *measured) note(entries []*Entry, first uint64) {
+	known := m.reached
+	for _, e := range entries {
+		if known == 0 || e.Position < known {
+			if uses := e.uses(); len(uses) > 0 {
+				m.used[e.Position] = append(m.used[e.Position], uses...)
+			}
+		}
+	}
+	if known == 0 || first < known {
+		m.reached = first
+	}
+}
+
+// uses returns the calls of tools and the results that a message has.
+func (e *Entry) uses() []fit.Use {
+	isJSON := e.Type == content.TypeJSON
+	if e.Kind != Message || !isJSON && form.PlainPiece(e.Role) != OutputPiece {
+		return nil
+	}
+	switch {
+	case e.Body == nil && e.said != nil:
+		return fit.Uses(message.Decode(e.said.Outline(), content.TypeJSON, e.Role))
+	case e.Body == nil || !isJSON:
+		return fit.Uses(message.Decode(nil, content.TypeText, e.Role))
+	}
+	return fit.Uses(message.Decode(e.Body, content.TypeJSON, e.Role))
 }
 
 // superseded reports whether an entry is a revision of a document of which a later one was met.

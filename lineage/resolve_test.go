@@ -248,6 +248,69 @@ func TestResolveKeepsTogether(t *testing.T) {
 	require.EqualValues(t, 4, r.Omitted)
 }
 
+// A result is not parted from its call by what stands between them, by large bodies or by erasure.
+func TestResolveKeepsResultsWithTheirCalls(t *testing.T) {
+	large := strings.Repeat("x", 100_000)
+	anthropic := func(role, part string) lineage.Item {
+		return message(role, `{"role":"`+role+`","content":[`+part+`]}`)
+	}
+	for name, pair := range map[string][2]lineage.Item{
+		"chat": {
+			message("assistant", `{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+			message("tool", `{"role":"tool","tool_call_id":"t1","content":"one"}`),
+		},
+		"responses": {
+			message("assistant", `{"type":"function_call","call_id":"t1","name":"f","arguments":"{}"}`),
+			message("user", `{"type":"function_call_output","call_id":"t1","output":"one"}`),
+		},
+		"anthropic": {
+			anthropic("assistant", `{"type":"tool_use","id":"t1","name":"f","input":{}}`),
+			anthropic("user", `{"type":"tool_result","tool_use_id":"t1","content":"one"},{"type":"text","text":"and"}`),
+		},
+		"large": {
+			anthropic("assistant", `{"type":"tool_use","id":"t1","name":"f","input":{"k":"`+large+`"}}`),
+			anthropic("user", `{"type":"tool_result","tool_use_id":"t1","content":"`+large+`"}`),
+		},
+		"erased": {
+			anthropic("assistant", `{"type":"tool_use","id":"t1","name":"f","input":{"k":"secret"}}`),
+			anthropic("user", `{"type":"tool_result","tool_use_id":"t1","content":"erased too"}`),
+		},
+	} {
+		for _, between := range []int{0, 1, 3, 40} {
+			t.Run(fmt.Sprint(name, between), func(t *testing.T) {
+				s := newStore(t)
+				c := newContext(t, s, "ask")
+				extend := func(i lineage.Item) {
+					_, err := c.Extend(bg, i)
+					require.NoError(t, err)
+				}
+				extend(pair[0])
+				say(t, c, numbered("meanwhile", between)...)
+				extend(pair[1])
+				say(t, c, "next")
+				if name == "erased" {
+					entries, err := c.All(bg)
+					require.NoError(t, err)
+					for _, e := range []*lineage.Entry{entries[1], entries[len(entries)-2]} {
+						for _, id := range e.Contents() {
+							require.NoError(t, s.Erase(bg, id))
+						}
+					}
+				}
+				length := between + 4
+				for n := 1; n <= length; n++ {
+					want := n
+					if n > 1 && n < length-1 {
+						want = 1
+					}
+					require.Len(t, resolve(t, c, lineage.ResolveOptions{Last: uint64(n)}).Parts, want, "last %d", n)
+					require.Len(t, resolve(t, c, lineage.ResolveOptions{Budget: n, Tokens: func(string) int { return -3 }}).Parts, want, "budget %d", n)
+				}
+			})
+		}
+	}
+}
+
 // Where spans are kept together is found across the steps in which they are read.
 func TestResolveKeepsTogetherInLongHistories(t *testing.T) {
 	const length = 100

@@ -32,7 +32,7 @@ const (
 
 var (
 	belowEngines = []string{"content", "structure", "lineage/backend"}
-	belowStore   = join(belowEngines, "internal/fit", "internal/write", "internal/form", "internal/rawjson", "lineage")
+	belowStore   = join(belowEngines, "internal/fit", "lineage/message", "internal/write", "internal/form", "internal/rawjson", "lineage")
 )
 
 // rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
@@ -48,7 +48,8 @@ var rooms = []room{
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
 	{path: "internal/query", libs: []string{text}},
 	{path: "internal/sqlitefile"},
-	{path: "internal/fit"},
+	{path: "lineage/message", ours: []string{"internal/rawjson"}},
+	{path: "internal/fit", ours: []string{"internal/rawjson", "lineage/message"}},
 	{path: "internal/yielding"},
 	{path: "internal/awaited"},
 	{path: "internal/logline"},
@@ -70,7 +71,7 @@ var rooms = []room{
 	{path: "internal/embedded", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/recent", "internal/embedded/read", "internal/embedded/entries", "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
 	{path: "internal/remote", ours: join(belowEngines, "internal/judge"), libs: []string{sys}},
 	{path: "internal/sharing", ours: join(belowEngines, "internal/vfs", "internal/embedded", "internal/remote"), libs: []string{sys}},
-	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
+	{path: "lineage", ours: join(belowEngines, "internal/fit", "lineage/message", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/conversation", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},

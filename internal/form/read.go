@@ -178,6 +178,26 @@ func (m *Message) Inline() []byte {
 	return body
 }
 
+// Outline returns the message with nothing in place of what it says: its names and ids. It is nil
+// for a message without a form.
+func (m *Message) Outline() []byte {
+	if m.form == nil {
+		return nil
+	}
+	bodies := make([][]byte, len(m.Pieces))
+	for i := range m.Pieces {
+		if m.Pieces[i].JSON {
+			bodies[i] = []byte("null")
+		}
+	}
+	firstFirst(bodies, m.first)
+	outline, err := Join(m.form, m.extras, bodies)
+	if err != nil {
+		return nil
+	}
+	return outline
+}
+
 // Original returns the message as it was given, whatever its size. If some of it was erased,
 // the error matches backend.ErrErased.
 func (r *Reader) Original(ctx context.Context, m *Message) ([]byte, error) {

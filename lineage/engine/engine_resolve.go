@@ -165,8 +165,6 @@ func cost(tokens func(string) int, text string) int {
 type turn struct {
 	said   []message.Message // none where that is nothing
 	tokens int
-	// together says that it is not sent without the turn before it.
-	together bool
 }
 
 // history is what could be sent to a model. It implements fit.History.
@@ -174,6 +172,7 @@ type history struct {
 	turns []turn
 	// saved is how many turns are saved messages.
 	saved int
+	calls fit.Calls
 }
 
 // history returns the history that a save would lead to.
@@ -267,37 +266,17 @@ func saysSomething(m *message.Message) bool {
 	return false
 }
 
-// measure counts tokens, and finds the turns that hold results of calls in earlier ones.
+// measure counts tokens.
 func (h *history) measure(tokens func(string) int) {
-	calls := make(map[string]int) // the last turn with a call of an id
-	spans := make([]int, len(h.turns)+1)
 	for i := range h.turns {
 		t := &h.turns[i]
 		for k := range t.said {
-			m := &t.said[k]
-			t.tokens += tokens(m.String()) + overhead
-			for j := range m.Parts {
-				switch p := &m.Parts[j]; p.Kind {
-				case message.CallKind:
-					calls[p.CallID] = i
-				case message.ResultKind:
-					call, found := calls[p.CallID]
-					if !found && i > 0 && p.CallID == "" {
-						call, found = i-1, true
-					}
-					if found && call < i {
-						spans[call+1]++
-						spans[i+1]--
-					}
-				}
-			}
+			t.tokens += tokens(t.said[k].String()) + overhead
 		}
 	}
-	open := 0
-	for i := range h.turns {
-		open += spans[i]
-		h.turns[i].together = open > 0
-	}
+	h.calls = fit.Calls{Length: uint64(len(h.turns)), Uses: func(_ context.Context, position uint64) ([]fit.Use, error) {
+		return fit.Uses(h.turns[position-1].said), nil
+	}}
 }
 
 // last returns the position of the first of the last n turns that say something.
@@ -348,6 +327,6 @@ func (h *history) Tokens(_ context.Context, position uint64) (int, error) {
 }
 
 // Together implements fit.History.
-func (h *history) Together(_ context.Context, position uint64) (bool, error) {
-	return h.turns[position-1].together, nil
+func (h *history) Together(ctx context.Context, position uint64) (bool, error) {
+	return h.calls.Together(ctx, position)
 }

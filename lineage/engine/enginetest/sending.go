@@ -124,6 +124,11 @@ func testCalls(t *testing.T, s *store) {
 			`{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}]}`,
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"one"},{"type":"text","text":"and"}]}`, `{"role":"user","content":"r"}`,
 		},
+		"between": {
+			`{"role":"user","content":"q"}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}]}`, `{"role":"user","content":"are you there?"}`, `{"role":"assistant","content":"yes"}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"one"}]}`, `{"role":"user","content":"r"}`,
+		},
 	}
 	for name, rows := range histories {
 		t.Run(name, func(t *testing.T) {
