@@ -29,7 +29,7 @@ func TestFormatNamesMagicsAndTables(t *testing.T) {
 		switch {
 		case value.Kind == token.STRING && magic.MatchString(text):
 			magics = append(magics, text)
-		case value.Kind == token.CHAR && regexp.MustCompile(`^table[A-Z]`).MatchString(name):
+		case value.Kind == token.CHAR && regexp.MustCompile(`^Table[A-Z]`).MatchString(name):
 			tables = append(tables, text)
 		}
 	})
