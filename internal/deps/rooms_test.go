@@ -78,7 +78,6 @@ var rooms = []room{
 	{path: "lineage/chat", ours: belowStore},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vfs", "lineage/chat"), libs: []string{sqlite}},
-	{path: "lineage/message", ours: []string{"internal/rawjson"}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine"), libs: []string{testify, rapid}},
