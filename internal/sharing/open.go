@@ -96,8 +96,11 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 			return nil, connectErr
 		}
 		h, err := e.become(ctx)
-		if err == nil || !errors.Is(err, backend.ErrLocked) || ctx.Err() != nil {
+		if err == nil || !errors.Is(err, backend.ErrLocked) {
 			return h, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		if e.o.Waiting != nil && wait > 0 && time.Since(begun) >= min(noSocket, wait/2) && e.told.CompareAndSwap(false, true) {
 			e.o.Waiting(err)
