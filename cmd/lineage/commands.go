@@ -13,7 +13,7 @@ func groups() []group {
 			initCommand, infoCommand, threadCommand, importCommand, exportCommand, bundleCommand,
 		}},
 		{"read", "Read", []func(*app) *cobra.Command{
-			logCommand, showCommand, treeCommand, contextsCommand, catCommand, diffCommand, commonPrefixCommand, resolveCommand,
+			logCommand, showCommand, treeCommand, contextsCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
 			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
 		}},
 		{"write", "Write", []func(*app) *cobra.Command{

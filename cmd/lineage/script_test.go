@@ -33,7 +33,7 @@ func allRecords() []record {
 	return []record{
 		&errorRecord{}, &warningRecord{}, &initRecord{}, &infoRecord{}, &threadRecord{}, &deletedRecord{}, &messageRecord{}, &contextRecord{},
 		&movedRecord{}, &appendedRecord{}, &sentRecord{}, &alternativeRecord{}, &branchRecord{}, &moveRecord{}, &valueRecord{},
-		&checkpointRecord{}, &mergedRecord{}, &diffRecord{}, &diffSummaryRecord{}, &commonPrefixRecord{}, &partRecord{},
+		&checkpointRecord{}, &mergedRecord{}, &diffRecord{}, &documentDiffRecord{}, &diffSummaryRecord{}, &commonPrefixRecord{}, &partRecord{},
 		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{}, &salvagedRecord{}, &lossRecord{},
 		&statsRecord{}, &erasedRecord{}, &eventRecord{}, &versionRecord{}, &completionRecord{}, &nodeRecord{}, &importedRecord{},
 		&hitRecord{}, &bundledRecord{}, &unbundledRecord{}, &inventoryRecord{},

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type documentOptions struct{ context string }
+
+func documentCommand(a *app) *cobra.Command {
+	o := &documentOptions{}
+	c := &cobra.Command{
+		Use:     "document",
+		Aliases: []string{"documents"},
+		Short:   "List, print and compare revisions of documents",
+		Long: `A history can hold documents, such as a plan that an agent works on. Each change is a revision, which
+'lineage append --document NAME' adds. Without a subcommand, all revisions are listed.`,
+		Example: `  lineage append --document plan -m "one" && lineage append --document plan -m "two"
+  lineage document
+  lineage document diff plan 1 2`,
+		Args: knownCommand,
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentList(ctx, s, o, "") })
+		}),
+	}
+	c.PersistentFlags().StringVar(&o.context, "context", "", "documents of this branch or context (default the active branch)")
+	for _, make := range []func(*app, *documentOptions) *cobra.Command{documentListCommand, documentShowCommand, documentDiffCommand} {
+		c.AddCommand(make(a, o))
+	}
+	return c
+}
+
+func documentListCommand(a *app, o *documentOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list [NAME]",
+		Short:   "List revisions, those of one document or of all",
+		Example: `  lineage document list plan --json`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentList(ctx, s, o, arg(args, 0)) })
+		}),
+	}
+}
+
+func documentShowCommand(a *app, o *documentOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show NAME [REVISION]",
+		Short:   "Print a revision, the latest unless another is given",
+		Example: `  lineage append --document plan -m "one" && lineage document show plan 1`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			number, err := revisionNumber(arg(args, 1))
+			if err != nil {
+				return err
+			}
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentShow(ctx, s, o, args[0], number) })
+		}),
+	}
+}
+
+func documentDiffCommand(a *app, o *documentOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff NAME FROM [TO]",
+		Short: "Compare two revisions line by line",
+		Long: `Compares two revisions line by line: lines only in FROM have a minus, those only in TO a plus. TO is the
+latest revision unless another is given. Exits with 0 whether or not they differ.`,
+		Example: `  lineage append --document plan -m "one" && lineage document diff plan 1`,
+		Args:    cobra.RangeArgs(2, 3),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			from, err := revisionNumber(args[1])
+			if err != nil {
+				return err
+			}
+			to, err := revisionNumber(arg(args, 2))
+			if err != nil {
+				return err
+			}
+			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentDiff(ctx, s, o, args[0], from, to) })
+		}),
+	}
+}
+
+// revisionNumber reads the number of a revision; 0 if none is given.
+func revisionNumber(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 {
+		return 0, usagef("%s: not the number of a revision", text)
+	}
+	return n, nil
+}
+
+func runDocumentList(ctx context.Context, s *session, o *documentOptions, name string) error {
+	found, err := s.context(ctx, o.context)
+	if err != nil {
+		return err
+	}
+	revisions, err := found.Context.Revisions(ctx, name)
+	if err != nil {
+		return err
+	}
+	table := screen.NewTable(s.out, "DOCUMENT", "REVISION", "ID", "CREATED", "SAYS")
+	for _, e := range revisions {
+		if s.json {
+			if err := s.emitRevision(ctx, e); err != nil {
+				return err
+			}
+			continue
+		}
+		says, err := s.preview(ctx, e)
+		if err != nil {
+			return err
+		}
+		table.Cells(screen.Cell{Text: e.Document}, screen.Cell{Text: fmt.Sprint(e.Revision), Right: true},
+			screen.Cell{Text: shortEntry(e), Style: screen.Yellow}, screen.Cell{Text: screen.Time(e.CreatedAt), Style: screen.Dim}, screen.Cell{Text: says})
+	}
+	switch {
+	case s.json:
+		return nil
+	case len(revisions) == 0:
+		s.note("no revisions; 'lineage append --document NAME TEXT' adds one")
+		return nil
+	}
+	return table.Print()
+}
+
+// emitRevision prints a revision as a record.
+func (s *session) emitRevision(ctx context.Context, e *lineage.Entry) (err error) {
+	var parent lineage.SpanRef
+	if e.Position > 1 {
+		if parent, err = s.store.At(ctx, e.Span, e.Position-1); err != nil {
+			return err
+		}
+	}
+	m, err := s.message(ctx, e, parent)
+	if err != nil {
+		return err
+	}
+	return s.emit(m)
+}
+
+// revision returns a revision of a document, the latest for the number 0.
+func revision(ctx context.Context, c *lineage.Context, name string, number uint64) (*lineage.Entry, error) {
+	revisions, err := c.Revisions(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(revisions) - 1; i >= 0 && name != ""; i-- {
+		if e := revisions[i]; number == 0 || e.Revision == number {
+			return e, nil
+		}
+	}
+	which := "revision"
+	if number > 0 {
+		which = fmt.Sprintf("revision %d", number)
+	}
+	return nil, &lineage.SubjectError{Subject: "document", ID: name, Err: lineage.ErrNotFound, Detail: which}
+}
+
+func runDocumentShow(ctx context.Context, s *session, o *documentOptions, name string, number uint64) error {
+	found, err := s.context(ctx, o.context)
+	if err != nil {
+		return err
+	}
+	e, err := revision(ctx, found.Context, name, number)
+	switch {
+	case err != nil:
+		return err
+	case s.json:
+		return s.emitRevision(ctx, e)
+	}
+	return runCat(ctx, s, e.Content.String())
+}
+
+// documentDiffRecord compares two revisions of a document.
+type documentDiffRecord struct {
+	Document string `json:"document"`
+	From     uint64 `json:"from"`
+	To       uint64 `json:"to"`
+	// Lines are those of both: a space is before a line of both, a minus before one only of the first, a plus
+	// before one only of the second.
+	Lines []string `json:"lines"`
+}
+
+func (*documentDiffRecord) recordType() string { return "document_diff" }
+
+func runDocumentDiff(ctx context.Context, s *session, o *documentOptions, name string, from, to uint64) error {
+	found, err := s.context(ctx, o.context)
+	if err != nil {
+		return err
+	}
+	if to == 0 {
+		latest, err := revision(ctx, found.Context, name, 0)
+		if err != nil {
+			return err
+		}
+		to = latest.Revision
+	}
+	lines, err := found.Context.DiffRevisions(ctx, name, from, to)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit(&documentDiffRecord{Document: name, From: from, To: to, Lines: lines})
+	}
+	styles := map[byte]screen.Style{'-': screen.Red, '+': screen.Green}
+	for _, line := range lines {
+		s.printf("%s\n", s.out.Paint(styles[line[0]], line[:1]+screen.Line(line[1:])))
+	}
+	return nil
+}
