@@ -117,7 +117,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 		if err := c.forgetMessages(ctx, []string{m.ID}); err != nil {
 			return err
 		}
-		if _, err := c.Exec(ctx, contentSQL.updateMessage, m.Type, string(m.Data), m.ID); err != nil {
+		if _, err := c.Exec(ctx, contentSQL.updateMessage, optional(m.Type), string(m.Data), m.ID); err != nil {
 			return err
 		}
 		known.Type, known.Data = m.Type, m.Data
