@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -249,10 +250,10 @@ func TestStructureOfEqualTexts(t *testing.T) {
 	for _, m := range all[0] {
 		text += len(m.text)
 	}
-	for _, p := range manyPaths {
+	for k, p := range manyPaths {
 		for i := range spellings {
 			sp := &spellings[i]
-			if p.name == "engine" && sp.write != nil || testing.Short() && i%3 != 0 {
+			if p.name == "engine" && sp.write != nil || !campaign.Runs() && (i+k)%3 != 0 { // each way and each spelling all the same
 				continue
 			}
 			t.Run(p.name+"/"+sp.name, func(t *testing.T) {
