@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -223,17 +225,24 @@ ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int6
 	return fmt.Errorf("synced write: %w", backend.ErrConflict)
 }
 
+// newest returns the last row that begins at a number or before, the zero value if there is none.
+func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
+	var first, count, id int64
+	err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1`, l.store, int64(upTo)).Scan(&first, &count, &id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return head{}, nil
+	}
+	r := row{first: uint64(first), count: uint64(count), id: uint64(id)}
+	return head{r.first, r.last()}, err
+}
+
 // has returns nil if a row is the last of the log, and errBehind if not, or if it is not there.
 func (l *log) has(ctx context.Context, h head) error {
-	var first, id int64
-	err := l.pool.QueryRow(ctx, `SELECT n, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, l.store).Scan(&first, &id)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return err
-	}
-	if uint64(first) != h.first || uint64(id) != h.ID {
+	is, err := l.newest(ctx, math.MaxInt64)
+	if err == nil && is != h {
 		return errBehind
 	}
-	return nil
+	return err
 }
 
 // turn is a transaction that holds the store: nobody who wants it too writes meanwhile.
@@ -263,7 +272,7 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 	b.Queue(tailSQL, l.store, int64(h.first), fewRows, mostRead)
 	results := conn.SendBatch(ctx, &b)
 	if _, err = results.Exec(); err == nil {
-		var tag interface{ RowsAffected() int64 }
+		var tag pgconn.CommandTag
 		if tag, err = results.Exec(); err == nil && tag.RowsAffected() != 1 {
 			err = fmt.Errorf("the store was removed: %w", backend.ErrNotFound)
 		}

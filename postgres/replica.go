@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -169,14 +168,10 @@ func (e *Engine) setHead(h head) {
 
 // rowOf returns the row whose last commit has a cursor.
 func (l *log) rowOf(ctx context.Context, at backend.Cursor) (h head, err error) {
-	err = again(ctx, func(ctx context.Context) error {
-		var first, count, id int64
-		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1`, l.store, int64(at.Number)).Scan(&first, &count, &id)
-		r := row{first: uint64(first), count: uint64(count), id: uint64(id)}
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && r.last() != at {
+	err = again(ctx, func(ctx context.Context) (err error) {
+		if h, err = l.newest(ctx, at.Number); err == nil && h.Cursor != at {
 			return errDiverged
 		}
-		h = head{r.first, at}
 		return err
 	})
 	return h, err
@@ -185,13 +180,8 @@ func (l *log) rowOf(ctx context.Context, at backend.Cursor) (h head, err error) 
 // last returns the cursor of the last commit in the log.
 func (l *log) last(ctx context.Context) (at backend.Cursor, err error) {
 	err = again(ctx, func(ctx context.Context) error {
-		var first, count, id int64
-		err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1`, l.store).Scan(&first, &count, &id)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		r := row{first: uint64(first), count: uint64(count), id: uint64(id)}
-		at = r.last()
+		h, err := l.newest(ctx, math.MaxInt64)
+		at = h.Cursor
 		return err
 	})
 	return at, err
