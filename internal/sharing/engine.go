@@ -124,7 +124,6 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	var err error
 	if h != nil {
-		e.sessions.end(h)
 		err = h.close()
 	}
 	e.going.Wait()

@@ -124,7 +124,7 @@ func TestCloseBesideAStoppedOwner(t *testing.T) {
 	c := start(t, "hold "+dir)
 	require.Equal(t, "ready true", c.line(t))
 	e := open(t, dir, normal)
-	apply(t, e, "one") // it has a session to forget
+	apply(t, e, "one")
 	c.stop(t)
 	asked := make(chan error, 2)
 	go func() {
@@ -140,6 +140,24 @@ func TestCloseBesideAStoppedOwner(t *testing.T) {
 	require.Error(t, <-asked)
 	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
 	c.finish(t)
+}
+
+// TestCommitBehindClosedGuests applies a request of a session that began before guests came, wrote
+// and left. No owner has heard of it before: it is applied.
+func TestCommitBehindClosedGuests(t *testing.T) {
+	dir := t.TempDir()
+	owner := open(t, dir, normal)
+	since, err := owner.Head(background)
+	require.NoError(t, err)
+	for range 3 {
+		e := open(t, dir, normal)
+		require.Nil(t, e.owner.Load())
+		apply(t, e, "of a guest")
+		require.NoError(t, e.Close())
+	}
+	once := backend.Once{Session: [16]byte{1}, Since: since, Sequence: 1}
+	_, err = owner.Apply(background, newThread("late"), backend.Options{Once: &once})
+	require.NoError(t, err)
 }
 
 // TestWhomToTrust asks who may serve a store.

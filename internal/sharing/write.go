@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/remote"
@@ -15,7 +14,8 @@ import (
 )
 
 // sessions number the commits of a guest, so that each is applied once. A session has one commit at
-// a time.
+// a time. The owner forgets a session when it is old. A guest that closes does not ask for it:
+// whether a new session was ever used is known only while no session that began later is forgotten.
 type sessions struct {
 	mu   sync.Mutex
 	free []*backend.Once
@@ -46,24 +46,6 @@ func (s *sessions) give(one *backend.Once) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = append(s.free, one)
-}
-
-// goodbye is for how long a guest that closes waits until its sessions are forgotten. The owner
-// forgets them anyway, later.
-const goodbye = time.Second / 2
-
-// end has the sessions forgotten whose requests are all answered.
-func (s *sessions) end(h *handle) {
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
-	defer cancel()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.free {
-		if h.Forget(ctx, one.Session) != nil {
-			return
-		}
-	}
-	s.free = nil
 }
 
 // Apply implements backend.Engine. A commit of a guest is sent again where its answer is lost.
