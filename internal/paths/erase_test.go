@@ -38,7 +38,8 @@ func (p *planted) token() string {
 	return word
 }
 
-// body returns a message of JSON in one of the dialects. Places in it are marked with @.
+// body returns a message of JSON in one of the dialects. Places in it are marked with @, and with # those
+// that have one token: a place in a long text may be cut in two where the text is cut into chunks.
 func (p *planted) body() string {
 	message := rapid.SampledFrom([]string{
 		`{"role":"user","content":"about @"}`,
@@ -51,8 +52,11 @@ func (p *planted) body() string {
 		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"@","annotations":[{"type":"url_citation","title":"@","url":"https://@.example"}]}],"unknown":{"two @":1},"list":["@",{"x":"@"}]}`,
 		`"@"`,
 		`{"content":"\ud800@","title":"@"} trailing @`,
-		`{"content":"` + strings.Repeat("long ", 20_000) + `@"}`,
+		`{"content":"# ` + strings.Repeat("long ", 20_000) + `#"}`,
 	}).Draw(p.t, "message")
+	if strings.Contains(message, "#") {
+		message = strings.ReplaceAll(message, "#", p.token())
+	}
 	for strings.Contains(message, "@") {
 		message = strings.Replace(message, "@", p.token(), 1)
 	}

@@ -1,0 +1,13 @@
+package paths_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+)
+
+func TestMain(m *testing.M) {
+	campaign.Checks(15) // each opens stores and databases
+	os.Exit(m.Run())
+}
