@@ -210,7 +210,7 @@ func (r *run) takeover(ctx context.Context) error {
 	}
 	var guest *lineage.Store
 	group := &processGroup{}
-	defer group.end()
+	defer func() { group.end() }()
 	return r.compare(ctx, subject{workload: workTakeover, size: r.config.StoreMessages}, []contender{{
 		system: nameLineage, durability: normal,
 		before: func(ctx context.Context) (err error) {

@@ -125,6 +125,24 @@ func TestUnfinishedMessages(t *testing.T) {
 	require.Nil(t, s.budget.large)
 }
 
+// TestMalformedRequestsGiveTheirBytesBack sends requests that end the connection.
+func TestMalformedRequestsGiveTheirBytesBack(t *testing.T) {
+	s := NewServer(ServerOptions{})
+	s.Open(memory(t))
+	defer s.Close()
+	for name, f := range map[string][]byte{
+		"empty": frame(request, 1, nil), "without a number": frame(request, 0, make([]byte, maxFrame)),
+	} {
+		l, in := raw(t, s)
+		require.NoError(t, l.write(background, f), name)
+		_, err := in.next()
+		require.Error(t, err, name)
+		s.budget.mu.Lock()
+		require.Zero(t, s.budget.used, name)
+		s.budget.mu.Unlock()
+	}
+}
+
 // TestCancelledInTheMiddle cancels a large message of which not all was sent, while another one is
 // under way.
 func TestCancelledInTheMiddle(t *testing.T) {

@@ -70,7 +70,7 @@ func (x *exchange) handle() {
 	}
 	dropped := x.dropped
 	p.mu.Unlock()
-	if dropped && x.code != codeApply { // who cancels a commit may wait for what became of it
+	if dropped && x.code != codeApply && x.refused == nil { // whoever cancels a commit may wait for what became of it
 		return
 	}
 	if _, err := p.link.send(context.Background(), k, x.id, out.b); err != nil && p.link.fault() == nil {

@@ -278,8 +278,13 @@ func (p *peer) serve() (err error) {
 var errEnded = errors.New("the connection has ended")
 
 // accept begins to work on a request.
-func (p *peer) accept(m message) error {
+func (p *peer) accept(m message) (err error) {
 	x := &exchange{peer: p, id: m.id, body: m.body, held: p.received(m)}
+	defer func() {
+		if err != nil && x.held != nil {
+			p.server.budget.give(x.held)
+		}
+	}()
 	switch {
 	case m.refused:
 		x.refused = ErrBusy

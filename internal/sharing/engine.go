@@ -98,6 +98,9 @@ func (e *Engine) set(h *handle) {
 	if h.client != nil {
 		e.going.Go(func() { e.succeed(h) })
 	}
+	if h.reads {
+		e.going.Go(func() { e.yieldToWriters(h) })
+	}
 }
 
 // succeed finds the next owner when that of a guest goes away, also where no operation needs one:

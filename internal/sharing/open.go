@@ -57,6 +57,7 @@ type handle struct {
 	backend.Engine
 	own    *embedded.Engine // nil for a guest
 	reads  bool             // own only reads, and shares the lock with other readers
+	asked  time.Time        // what askedFor said before a reader was opened
 	server *remote.Server   // of an owner that serves; else nil
 	listen *listener
 	client *remote.Client // nil for an owner

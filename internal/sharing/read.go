@@ -33,16 +33,15 @@ func (e *Engine) read(ctx context.Context) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handle{Engine: own, own: own, reads: true, done: make(chan struct{})}
-	e.going.Go(func() { e.yieldToWriters(h, asked) })
+	h := &handle{Engine: own, own: own, reads: true, asked: asked, done: make(chan struct{})}
 	return h, nil
 }
 
 // yieldToWriters gives a reader's handle up when a process asks for the lock.
-func (e *Engine) yieldToWriters(h *handle, asked time.Time) {
+func (e *Engine) yieldToWriters(h *handle) {
 	tick := time.NewTicker(lookForWriters)
 	defer tick.Stop()
-	for e.askedFor().Equal(asked) {
+	for e.askedFor().Equal(h.asked) {
 		select {
 		case <-h.done:
 			return

@@ -107,6 +107,30 @@ func TestReaderGivesWay(t *testing.T) {
 	require.ErrorIs(t, reader.Damage(), backend.ErrCorrupt)
 }
 
+// TestReaderGivesWayAtOnce has a process ask for the lock while a reader is opening the store.
+func TestReaderGivesWayAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, normal)
+	for _, name := range []string{"first", "in the middle", "last"} {
+		apply(t, e, name)
+	}
+	require.NoError(t, e.Close())
+	damage(t, dir)
+	reader := open(t, dir, readOnly())
+	first := reader.now.Load()
+	require.True(t, first.reads)
+	reader.lose(first)
+	<-first.done
+	h, err := reader.read(background)
+	require.NoError(t, err)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, embedded.LockFile), time.Time{}, time.Unix(1, 0)))
+	reader.mu.Lock()
+	reader.set(h)
+	reader.mu.Unlock()
+	<-h.done
+	require.NotSame(t, h, reader.now.Load())
+}
+
 // TestIdleGuestTakesOver kills the owner of a guest that does nothing.
 func TestIdleGuestTakesOver(t *testing.T) {
 	dir := t.TempDir()

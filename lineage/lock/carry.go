@@ -51,7 +51,7 @@ func enter(ctx context.Context, another *Lock) *carry {
 func (c *carry) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || !c.lock.holds() {
+	if c.ended && c.calls == 0 || !c.lock.holds() {
 		return false
 	}
 	c.calls++
@@ -66,7 +66,7 @@ func (c *carry) leave() {
 	}
 }
 
-// end lets no nested call begin, and waits for those that are running.
+// end waits for the nested calls that are running, and for those that they begin. Then none can begin.
 func (c *carry) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

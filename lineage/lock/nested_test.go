@@ -129,6 +129,9 @@ func TestNestedTogether(t *testing.T) {
 					met.Wait() // which none would do that waits for another
 					<-outer
 					<-ctx.Done() // the outer function has returned
+					if err := With(context.WithoutCancel(ctx), path, Options{}, func(context.Context) error { return nil }); err != nil {
+						t.Errorf("in a call that still runs: %v", err)
+					}
 					if is, err := New(path, Options{}).IsLocked(); is && err == nil {
 						locked.Add(1)
 					}
