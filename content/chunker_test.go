@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 // drainChunks returns the lengths of the chunks and the body they make up.
@@ -167,7 +169,7 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestChunkerAllocatesNothing(t *testing.T) {
 	c := NewChunker(&endless{body: randomBytes(7, 1<<20)})
 	var err error
-	require.Zero(t, testing.AllocsPerRun(100, func() {
+	require.Zero(t, campaign.Allocs(100, func() {
 		if _, e := c.Next(); e != nil {
 			err = e
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 const abcID = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -122,9 +124,9 @@ func TestHashingAllocatesNothing(t *testing.T) {
 	small, large := randomBytes(1, 100), randomBytes(1, MaxChunk)
 	var id ID
 	var key Key
-	require.Zero(t, testing.AllocsPerRun(10, func() { id = Sum(large) }))
-	require.Zero(t, testing.AllocsPerRun(10, func() { key = KeyOf(small) }))
-	require.Zero(t, testing.AllocsPerRun(10, func() { key = KeyOf(large) }))
+	require.Zero(t, campaign.Allocs(10, func() { id = Sum(large) }))
+	require.Zero(t, campaign.Allocs(10, func() { key = KeyOf(small) }))
+	require.Zero(t, campaign.Allocs(10, func() { key = KeyOf(large) }))
 	require.Equal(t, Sum(large), id)
 	require.Equal(t, KeyOf(large), key)
 }

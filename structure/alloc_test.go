@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -32,7 +33,7 @@ func TestAllocations(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			require.NoError(t, tt.run())
-			require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = tt.run() }), tt.most)
+			require.LessOrEqual(t, campaign.Allocs(100, func() { _ = tt.run() }), tt.most)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
@@ -117,7 +118,7 @@ func TestReadingIntoMemory(t *testing.T) {
 	require.NoError(t, l.Read(0, false, &shared))
 	require.NotNil(t, own.Local[0])
 	said := string(own.Local[0].Body)
-	require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
+	require.LessOrEqual(t, campaign.Allocs(10, func() {
 		if l.Read(0, false, &shared) != nil {
 			panic("unreadable")
 		}

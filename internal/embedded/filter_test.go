@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -39,7 +40,7 @@ func TestFilter(t *testing.T) {
 			}
 			require.Less(t, wrong, keys/200)
 			t.Logf("%d of %d others", wrong, keys)
-			require.Zero(t, testing.AllocsPerRun(10, func() { f.add(given[0][:]); f.has(given[1][:]) }))
+			require.Zero(t, campaign.Allocs(10, func() { f.add(given[0][:]); f.has(given[1][:]) }))
 		})
 	}
 }

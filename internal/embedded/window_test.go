@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -279,5 +280,5 @@ func TestWindowAllocations(t *testing.T) {
 		}
 	}
 	read()
-	require.LessOrEqual(t, testing.AllocsPerRun(100, read), 60.0)
+	require.LessOrEqual(t, campaign.Allocs(100, read), 60.0)
 }

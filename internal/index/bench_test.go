@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 const benchKeys = 100_000
@@ -155,7 +157,7 @@ func TestAllocations(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.LessOrEqual(t, testing.AllocsPerRun(200, test.run), test.most)
+			require.LessOrEqual(t, campaign.Allocs(200, test.run), test.most)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
@@ -29,12 +30,12 @@ func bareFile(tb testing.TB) vfs.File {
 func TestAppendAllocatesNothing(t *testing.T) {
 	j := onDisk(t)
 	body := payload(1, 500)
-	require.Zero(t, testing.AllocsPerRun(2000, func() {
+	require.Zero(t, campaign.Allocs(2000, func() {
 		if _, err := j.Append(body, nil, true); err != nil {
 			t.Error(err)
 		}
 	}))
-	require.Zero(t, testing.AllocsPerRun(20, func() {
+	require.Zero(t, campaign.Allocs(20, func() {
 		f, err := j.Append(body, nil, false)
 		if err == nil {
 			err = j.Sync(f.Number)
@@ -54,7 +55,7 @@ func TestReadingAheadAllocatesLittle(t *testing.T) {
 		_, err := j.Append(body, nil, false)
 		require.NoError(t, err)
 	}
-	require.Less(t, testing.AllocsPerRun(3, func() {
+	require.Less(t, campaign.Allocs(3, func() {
 		for _, err := range j.Frames(Position{}) {
 			if err != nil {
 				t.Error(err)

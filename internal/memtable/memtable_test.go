@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 // model is what a table should show; a nil value is a deletion.
@@ -212,12 +214,12 @@ func TestAllocations(t *testing.T) {
 	table := New()
 	key, value := make([]byte, 17), make([]byte, 40)
 	i := uint64(0)
-	require.Less(t, testing.AllocsPerRun(20_000, func() {
+	require.Less(t, campaign.Allocs(20_000, func() {
 		i++
 		binary.BigEndian.PutUint64(key, i*0x9e3779b97f4a7c15)
 		table.Set(key, value)
 	}), 0.1)
-	require.Zero(t, testing.AllocsPerRun(100, func() {
+	require.Zero(t, campaign.Allocs(100, func() {
 		m := table.Seal()
 		if _, ok := m.Get(key); !ok {
 			t.Error("not found")

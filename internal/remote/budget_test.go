@@ -248,3 +248,15 @@ func TestCloseEndsCalls(t *testing.T) {
 	close(finish)
 	require.NoError(t, c.Close())
 }
+
+// TestCallWhileClosing asks when Close has begun and has yet to wait for calls: it does not wait for ever.
+func TestCallWhileClosing(t *testing.T) {
+	c := serve(t, memory(t), memoryPipe, ServerOptions{}, ClientOptions{})
+	c.Client.closed.Store(true)
+	_, err := c.Head(background)
+	require.ErrorIs(t, err, backend.ErrClosed)
+	require.True(t, c.calls.TryLock(), "the call that was refused is still counted")
+	c.calls.Unlock()
+	c.Client.closed.Store(false)
+	require.NoError(t, c.Close())
+}

@@ -244,13 +244,13 @@ func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	if a.body.err != nil {
 		return nil, a.body.err
 	}
-	if !c.calls.TryRLock() || c.closed.Load() {
-		if !c.closed.Load() { // never: only Close takes it
-			return nil, ErrDisconnected
-		}
+	if !c.calls.TryRLock() { // only Close locks it
 		return nil, errClosed
 	}
 	defer c.calls.RUnlock()
+	if c.closed.Load() {
+		return nil, errClosed
+	}
 	slots := c.slots
 	if a.code == codeWait {
 		slots = c.waits

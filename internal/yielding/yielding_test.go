@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/campaign"
 )
 
 // work has a yielder asked after each step of ten microseconds of a second's work, and
@@ -53,6 +55,6 @@ func TestIsNotStarved(t *testing.T) {
 
 func TestYield(t *testing.T) {
 	var y Yielder
-	require.Zero(t, testing.AllocsPerRun(100, y.Yield))
+	require.Zero(t, campaign.Allocs(100, y.Yield))
 	require.False(t, y.back.IsZero())
 }
