@@ -8,20 +8,25 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // saidInChat lists the members of a chat endpoint's message that say what it says.
 var saidInChat = []string{"content", "refusal", "reasoning_content", "tool_calls", "function_call", "audio", "parts"}
 
-// chatNode reads a message {role, content, …} of the form that chat endpoints take.
+// chatNode reads a message {role, content, …} of the form that chat endpoints take, or an item of
+// the Responses API, which has a type in place of a role.
 func chatNode(raw []byte, at Position) (Node, error) {
 	n := Node{At: at}
 	if !rawjson.IsObject(raw) {
 		return n, malformed("message is not an object")
 	}
 	n.Give(raw)
+	kind := ""
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
+		case "type":
+			kind = rawjson.Str(m.Value)
 		case "role":
 			n.Role = rawjson.Str(m.Value)
 		case "name":
@@ -35,7 +40,10 @@ func chatNode(raw []byte, at Position) (Node, error) {
 		}
 	}
 	if n.Role == "" {
-		return n, malformed("message without a role")
+		if n.Role = message.ItemRole(kind); n.Role == "" {
+			return n, malformed("message without a role")
+		}
+		n.Name = "" // that of a tool
 	}
 	return n, nil
 }

@@ -1,11 +1,12 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"iter"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // codex reads the rollouts of Codex: a file of JSON lines for each session.
@@ -157,9 +158,9 @@ func (r *rollout) compacted(payload []byte, at Position) {
 	if !root {
 		return
 	}
-	if message := rawjson.Get(payload, "message"); rawjson.IsString(message) {
+	if text := rawjson.Get(payload, "message"); rawjson.IsString(text) {
 		n := Node{Role: "system", Name: "compacted", At: at}
-		n.Body, n.Type = textBody(message)
+		n.Body, n.Type = textBody(text)
 		r.part.Nodes = append(r.part.Nodes, n)
 	}
 }
@@ -167,12 +168,9 @@ func (r *rollout) compacted(payload []byte, at Position) {
 // rolloutItem reads a message, a call or a result.
 func rolloutItem(payload []byte, model string) Node {
 	kind := rawjson.Str(rawjson.Get(payload, "type"))
-	n := Node{Role: "assistant", Name: kind}
-	switch {
-	case kind == "message" || kind == "" && has(payload, "role"):
+	n := Node{Role: cmp.Or(message.ItemRole(kind), "assistant"), Name: kind}
+	if kind == "message" || kind == "" && has(payload, "role") {
 		n.Role, n.Name = rawjson.Str(rawjson.Get(payload, "role")), ""
-	case strings.HasSuffix(kind, "_output"):
-		n.Role = "tool"
 	}
 	if n.Role == "assistant" {
 		n.Model = model

@@ -473,6 +473,26 @@ func TestRepeatedIDs(t *testing.T) {
 	require.Contains(t, textsIn(t, s), "user//\"a\"\nuser//\"b\"\n")
 }
 
+// Items of the Responses API have a type in place of a role.
+func TestListsOfResponsesItems(t *testing.T) {
+	items := []string{
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"2 + 2?"}]}`,
+		`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Easy."}]}`,
+		`{"type":"function_call","id":"fc_1","call_id":"call_1","name":"add","arguments":"{\"a\": 2, \"a\": 2.0}"}`,
+		`{"type":"function_call_output","call_id":"call_1","output":"4"}`,
+		`{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"4.","annotations":[]}]}`,
+	}
+	s := storeIn(t)
+	line := `{"messages":[` + strings.Join(items, ",") + `,{"type":"separator"}]}`
+	report, err := archive.Import(context.Background(), s, archive.Stream("", strings.NewReader(line)), archive.Options{})
+	require.NoError(t, err)
+	require.Len(t, report.Skipped, 1)
+	require.ErrorContains(t, report.Skipped[0], "message 6: malformed: message without a role")
+	require.Equal(t, []string{
+		fmt.Sprintf("user//%q\nassistant//%q\nassistant//%q\ntool//%q\nassistant//%q\n", items[0], items[1], items[2], items[3], items[4]),
+	}, historiesIn(t, s))
+}
+
 func TestFileThatIsOneListOfMessages(t *testing.T) {
 	for _, input := range []string{
 		`[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`,

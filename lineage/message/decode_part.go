@@ -12,6 +12,19 @@ var responsesItems = setOf("message", "reasoning", "function_call", "function_ca
 	"code_interpreter_call", "image_generation_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
 	"item_reference", "compaction", "ghost_snapshot")
 
+// ItemRole returns the role of an item of the Responses API by its type: "tool" for results, and
+// "assistant" for calls, reasoning and the rest. It is empty for messages, which state their own,
+// and for unknown types.
+func ItemRole(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "_output"):
+		return "tool"
+	case kind != "message" && responsesItems[kind]:
+		return "assistant"
+	}
+	return ""
+}
+
 func setOf(keys ...string) map[string]bool {
 	set := make(map[string]bool, len(keys))
 	for _, k := range keys {

@@ -104,6 +104,10 @@ func asLogged(given []byte) json.RawMessage {
 				return nil
 			}
 		case "image_url", "input_audio", "refusal":
+		case "file":
+			if p["file"] == nil {
+				return nil
+			}
 		default:
 			return nil
 		}

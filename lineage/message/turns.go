@@ -85,6 +85,9 @@ func (e *encoder) identify() {
 		if u.p.Kind != CallKind || u.gone || u.p.Hosted && !e.loose {
 			continue
 		}
+		if u.p.CallID == "" && e.loose && e.whole[u.message] != nil {
+			continue // what was logged without an id stays so
+		}
 		u.id, u.tool = u.p.CallID, u.p.Tool
 		var left []string
 		if _, ok := accepts.take(quote(u.id), &left); u.id == "" || !e.loose && (!ok || taken[u.id]) {

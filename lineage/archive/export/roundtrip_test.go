@@ -198,6 +198,23 @@ func TestWeightsOfEqualLines(t *testing.T) {
 	}
 }
 
+// Messages of this format come back byte for byte: also the older spelling of calls, calls without
+// an id, and files.
+func TestRoundTripOfCalls(t *testing.T) {
+	const lines = `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"one"},{"type":"refusal","refusal":"no"}],"function_call":{"name":"f","arguments":"not JSON"}},{"role":"function","name":"f","content":"1"}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"function_call":{"arguments":"{\"a\": 1.0, \"a\":2}","name":"f"}},{"role":"function","name":"f","content":"{}"}]}
+{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{"a":1e2}}}]},{"role":"tool","content":"1"}]}
+{"messages":[{"content":[{"file":{"file_data": "data:application/pdf;base64,JVBERi0=","filename":"a.pdf"},"type":"file"},{"type":"text","text":"read"}],"role":"user"}]}
+`
+	s := open(t)
+	for round := range 2 {
+		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(lines)), archive.Options{})
+		require.NoError(t, err)
+		require.EqualValues(t, 4*(1-round), report.NewConversations)
+		require.ElementsMatch(t, strings.Split(lines, "\n"), strings.Split(written(t, s, export.OpenAI, export.Options{}), "\n"))
+	}
+}
+
 // What ShareGPT says beside texts and roles comes back: a system prompt that stands
 // beside the turns, and the names of speakers.
 func TestRoundTripOfShareGPT(t *testing.T) {
