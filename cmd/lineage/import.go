@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
@@ -213,12 +215,26 @@ func importFailure(err error, o *importOptions) error {
 // sourceFailure adds what to do about a source in which nothing is found.
 func sourceFailure(err error, o *importOptions) error {
 	switch {
+	case errors.Is(err, archive.ErrUnknownFormat) && isSQLite(o.path):
+		return hint(&usageError{err}, "if it is a database of chats: 'lineage import sqlite:%s'", o.path)
 	case errors.Is(err, archive.ErrUnknownFormat):
 		return hint(&usageError{err}, "'lineage help import' lists the formats; --format names one")
 	case errors.Is(err, archive.ErrNothingFound):
 		return hint(&usageError{fmt.Errorf("%s: %w", o.path, err)}, "'lineage help import' lists the formats; --format names one")
 	}
 	return err
+}
+
+// isSQLite reports whether a file begins as those of SQLite do.
+func isSQLite(path string) bool {
+	f, err := vfs.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	begin := make([]byte, 16)
+	_, err = io.ReadFull(f, begin)
+	return err == nil && string(begin) == "SQLite format 3\x00"
 }
 
 // imported prints what an import did.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +100,8 @@ func (s state) sees(ctx context.Context, t *structure.Thread, at structure.SpanR
 }
 
 // data returns what a span says as the JSON of a message: as it was given, if it is one
-// message of JSON, else as text and files. What was erased is marked: see Message.Data.
+// message of JSON, else as texts and files. A document is a file and, if it is a text, that text; both
+// parts name the revision. What was erased is marked: see Message.Data.
 func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
 	type part struct {
 		Type      string `json:"type"`
@@ -107,6 +109,7 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 		MediaType string `json:"mediaType,omitempty"`
 		Filename  string `json:"filename,omitempty"`
 		URL       string `json:"url,omitempty"`
+		Metadata  any    `json:"providerMetadata,omitempty"`
 	}
 	usages := step.Span.Usages
 	parts, erased := []part{}, 0
@@ -119,12 +122,12 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 		if !u.Form.IsZero() {
 			mediaType = content.TypeJSON
 		}
-		if u.Kind != structure.MessageUsage || mediaType != content.TypeText && mediaType != content.TypeJSON && mediaType != content.TypeMarkdown {
-			name := u.Filename
-			if u.Kind == structure.DocumentUsage {
-				name = u.Document
-			}
-			parts = append(parts, part{Type: "file", MediaType: mediaType, Filename: name, URL: "lineage:content/" + u.Content.String()})
+		file := part{Type: "file", MediaType: mediaType, Filename: u.Filename, URL: "lineage:content/" + u.Content.String()}
+		if u.Kind == structure.DocumentUsage {
+			file.Filename, file.Metadata = u.Document, map[string]Revision{"lineage": {u.Document, u.Revision}}
+		}
+		if u.Kind == structure.AssetUsage || mediaType != content.TypeJSON && !strings.HasPrefix(mediaType, "text/") {
+			parts = append(parts, file)
 			continue
 		}
 		body, left, err := r.body(ctx, step, i)
@@ -138,12 +141,18 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 		switch {
 		case !left:
 			erased, body = erased+1, []byte(form.Erased)
+		case u.Kind == structure.DocumentUsage:
+			parts = append(parts, file)
 		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && rawjson.Valid(body):
 			return body, nil
 		case mediaType == content.TypeJSON && rawjson.Valid(body):
 			body = []byte(form.Text(body, u.Role))
 		}
-		parts = append(parts, part{Type: "text", Text: string(body)})
+		text := part{Type: "text", Text: string(body)}
+		if left {
+			text.Metadata = file.Metadata
+		}
+		parts = append(parts, text)
 	}
 	if erased == len(parts) {
 		return json.RawMessage("null"), nil
@@ -162,6 +171,21 @@ func (r *reading) pieces(ctx context.Context, step *backend.Step, i int) (text [
 		return nil, "", err
 	}
 	return []byte(form.Tell(m.Pieces)), content.TypeText, nil
+}
+
+// Revision is a revision of a document, as the provider metadata of parts name it.
+type Revision struct {
+	Document string `json:"document"`
+	Number   uint64 `json:"revision"`
+}
+
+// RevisionOf returns the revision that a part of a message is, given as JSON; the zero value for
+// other parts.
+func RevisionOf(part json.RawMessage) (r Revision) {
+	if bytes.Contains(part, []byte(`"lineage"`)) {
+		_ = json.Unmarshal(rawjson.Get(rawjson.Get(part, "providerMetadata"), "lineage"), &r) // anything else is none
+	}
+	return r
 }
 
 // roleOf returns the name of the message that a step is.

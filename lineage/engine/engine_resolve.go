@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/lineage-store/lineage/content"
@@ -23,6 +24,8 @@ type ResolveOptions struct {
 	Budget int
 	// Tokens counts those of a text. Default lineage.EstimateTokens.
 	Tokens func(text string) int
+	// AllRevisions sends all revisions of a document, and not only the latest.
+	AllRevisions bool
 }
 
 // Resolved is what to send to a model.
@@ -94,6 +97,9 @@ func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, erro
 	h, err := e.history(ctx, at.HeadMessageID)
 	if err != nil {
 		return nil, err
+	}
+	if !o.AllRevisions {
+		h.leaveLatestRevisions()
 	}
 	h.measure(o.Tokens)
 	room := fit.Unlimited
@@ -264,6 +270,38 @@ func saysSomething(m *message.Message) bool {
 		}
 	}
 	return false
+}
+
+// leaveLatestRevisions leaves out the revisions of documents of which there is a later one.
+func (h *history) leaveLatestRevisions() {
+	latest := make(map[string]uint64)
+	for _, t := range h.turns {
+		for i := range t.said {
+			for k := range t.said[i].Parts {
+				if r := chat.RevisionOf(t.said[i].Parts[k].Given); r.Document != "" {
+					latest[r.Document] = max(latest[r.Document], r.Number)
+				}
+			}
+		}
+	}
+	if len(latest) == 0 {
+		return
+	}
+	for i := range h.turns {
+		t := &h.turns[i]
+		for k := range t.said {
+			m := &t.said[k]
+			n := len(m.Parts)
+			m.Parts = slices.DeleteFunc(m.Parts, func(p message.Part) bool {
+				r := chat.RevisionOf(p.Given)
+				return r.Number < latest[r.Document]
+			})
+			if len(m.Parts) < n {
+				m.Given = nil
+			}
+		}
+		t.said = slices.DeleteFunc(t.said, func(m message.Message) bool { return !saysSomething(&m) })
+	}
 }
 
 // measure counts tokens.

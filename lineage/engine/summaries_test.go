@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
@@ -153,4 +154,45 @@ func TestEngineOnContext(t *testing.T) {
 	active, err := chats.ActiveBranch(ctx, "c")
 	require.NoError(t, err)
 	require.Equal(t, "main", active.Name)
+}
+
+// The text of a document is sent, of its latest revision unless all are asked for.
+//
+// feature: lineage/document-latest
+func TestResolveRevisions(t *testing.T) {
+	ctx := context.Background()
+	store := newStore(t)
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	revision := func(document, text string) lineage.Item {
+		return lineage.Item{Kind: lineage.Document, Document: document, Body: []byte(text), Type: "text/markdown"}
+	}
+	_, err = main.Extend(ctx, lineage.User("q"), revision("plan", "p1"), revision("notes", "n1"))
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.Together(lineage.User("r"), revision("plan", "p2"))...)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.Item{Kind: lineage.Document, Document: "scan", Body: []byte{0, 1}, Type: "image/png"}, revision("plan", "p3"))
+	require.NoError(t, err)
+	e, err := engine.Open(ctx, chat.On(store), engine.Options{ChatID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	said := func(o engine.ResolveOptions) (texts []string) {
+		r, err := e.Resolve(ctx, o)
+		require.NoError(t, err)
+		require.Zero(t, r.Omitted)
+		for i := range r.History {
+			texts = append(texts, r.History[i].String())
+		}
+		return texts
+	}
+	latest := []string{"q", "[text/markdown notes]\n\nn1", "r", "[image/png scan]", "[text/markdown plan]\n\np3"}
+	require.Equal(t, latest, said(engine.ResolveOptions{}))
+	require.Equal(t, latest, said(engine.ResolveOptions{Last: len(latest)}), "what is not sent does not count")
+	require.Equal(t, []string{
+		"q", "[text/markdown plan]\n\np1", "[text/markdown notes]\n\nn1", "r\n\n[text/markdown plan]\n\np2", "[image/png scan]", "[text/markdown plan]\n\np3",
+	}, said(engine.ResolveOptions{AllRevisions: true}))
+
+	require.NoError(t, store.Erase(ctx, content.Sum([]byte("p3"))))
+	require.Equal(t, []string{"q", "[text/markdown notes]\n\nn1", "r\n\n[text/markdown plan]\n\np2", "[image/png scan]"}, said(engine.ResolveOptions{}))
 }
