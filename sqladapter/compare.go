@@ -69,7 +69,7 @@ func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions
 				return errStop
 			}
 			return nil
-		}, counts: make(map[string]int64), values: make(map[string]bool)}
+		}, counts: make(map[string]int64), owned: make(map[string]bool)}
 		if err := c.run(ctx, db, store, o); err != nil && !errors.Is(err, errStop) {
 			yield(Difference{}, err)
 		}
@@ -81,8 +81,8 @@ type comparer struct {
 	yield func(Difference) error
 	// counts has how many rows were found that should be there.
 	counts map[string]int64
-	// values are the ids of the values that should be there.
-	values map[string]bool
+	// owned are the ids of the values and summaries that should be there.
+	owned map[string]bool
 }
 
 // checkIntegrity returns an error if the database finds a table that is to be compared damaged. Rows that are read
@@ -171,6 +171,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 func (c *comparer) compare(ctx context.Context, b *batch) error {
 	rows := map[*tables.Table][][]any{
 		tables.Messages: messageRows(b.messages), tables.Origins: originRows(b.messages), tables.Blocks: blockRows(b), tables.Values: valueRows(b.values),
+		tables.Summaries: summaryRows(b.summaries),
 	}
 	for _, t := range append(documentedTables, projectedTables...) {
 		if err := c.compareTable(ctx, t.Name, sqlOf[t].rows, slices.Concat(rows[t], b.rows[t], b.needed(t))); err != nil {
@@ -182,7 +183,7 @@ func (c *comparer) compare(ctx context.Context, b *batch) error {
 
 var (
 	documentedTables = []*tables.Table{tables.Chats, tables.Messages, tables.Origins, tables.Branches, tables.Checkpoints}
-	projectedTables  = []*tables.Table{tables.Sets, tables.Spans, tables.Usages, tables.Contexts, tables.Values, tables.Users, tables.Blocks}
+	projectedTables  = []*tables.Table{tables.Sets, tables.Spans, tables.Usages, tables.Contexts, tables.Values, tables.Summaries, tables.Users, tables.Blocks}
 )
 
 var compareSQL = struct{ texts, rowTexts Statement }{
@@ -273,8 +274,8 @@ func (c *comparer) compareRows(ctx context.Context, table string, query Statemen
 			continue
 		}
 		c.counts[table]++
-		if table == "lineage_values" {
-			c.values[id] = true
+		if table == tables.Values.Name || table == tables.Summaries.Name {
+			c.owned[id] = true
 		}
 		var differ []string
 		for i := range want {

@@ -53,9 +53,10 @@ func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id stri
 			found, err := chats.Checkpoint(ctx, chatID, name)
 			return found != nil && found.ID == id, err
 		},
-		tables.Spans:  func(id string) (bool, error) { return c.sees(id), nil },
-		tables.Values: func(id string) (bool, error) { return c.values[id], nil },
-		tables.Usages: func(id string) (bool, error) { return c.hasUsage(ctx, id) },
+		tables.Spans:     func(id string) (bool, error) { return c.sees(id), nil },
+		tables.Values:    func(id string) (bool, error) { return c.owned[id], nil },
+		tables.Summaries: func(id string) (bool, error) { return c.owned[id], nil },
+		tables.Usages:    func(id string) (bool, error) { return c.hasUsage(ctx, id) },
 		tables.Contexts: func(id string) (bool, error) {
 			parsed, err := structure.ParseID[structure.ContextID](id)
 			if err != nil {

@@ -40,7 +40,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 4
+const projectionFormat = 5
 
 // Projector brings the history of a store into a database: its threads as chats, and
 // content and structure. What it brings depends on the state of the store and on
@@ -312,6 +312,9 @@ func (w *projection) bring(ctx context.Context) error {
 		w.report.Threads++
 	}
 	if err := w.writeValues(ctx, todo.owners, todo.forks); err != nil {
+		return err
+	}
+	if err := w.writeSummaries(ctx, todo.summarized); err != nil {
 		return err
 	}
 	if err := w.rewrite(ctx, todo.rewritten); err != nil {

@@ -19,6 +19,7 @@ type batch struct {
 	blocks     map[string]*blockRow
 	blockOrder []string
 	values     []ownedValues
+	summaries  []contextSummaries
 	messages   []chat.Message
 
 	before, after []step
@@ -170,6 +171,11 @@ func (w *projection) insert(ctx context.Context, c *Conn, b *batch) error {
 	}
 	for _, is := range b.values {
 		if err := c.replaceValues(ctx, is); err != nil {
+			return err
+		}
+	}
+	for _, of := range b.summaries {
+		if err := c.replaceSummaries(ctx, of); err != nil {
 			return err
 		}
 	}

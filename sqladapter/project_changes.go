@@ -16,6 +16,8 @@ type changes struct {
 	stored   map[content.ID]bool
 	values   map[structure.Owner]bool
 	stated   map[structure.ContextID]bool // or deleted
+	// summarized are contexts of which a summary was made or deleted.
+	summarized map[structure.ContextID]bool
 }
 
 func newChanges() *changes {
@@ -23,6 +25,7 @@ func newChanges() *changes {
 		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool), keeps: make(map[structure.ThreadID]bool),
 		contexts: make(map[structure.ContextID]bool), runs: make(map[structure.RunID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
 		values: make(map[structure.Owner]bool), stated: make(map[structure.ContextID]bool),
+		summarized: make(map[structure.ContextID]bool),
 	}
 }
 
@@ -60,6 +63,7 @@ func (c *changes) add(r structure.Record) {
 		c.full[r.Thread] = true // it may have moved
 	case *structure.Summary:
 		c.touchContext(r.Context)
+		c.summarized[r.Context] = true
 	case *structure.Value:
 		c.values[r.Owner] = true
 	case *structure.Deletion:
@@ -81,6 +85,7 @@ func (c *changes) delete(d *structure.Deletion) {
 		c.full[d.Thread] = true
 	case structure.KindSummary:
 		c.touchContext(d.Context)
+		c.summarized[d.Context] = true
 	case structure.KindBlock:
 		c.erased[d.Content] = true
 	}

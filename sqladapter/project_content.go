@@ -156,6 +156,9 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 				return err
 			}
 		}
+		if _, err := c.Exec(ctx, summarySQL.fill, summary, id.String()); err != nil {
+			return err
+		}
 		var value any
 		if body != nil {
 			value = w.DB.bytesText(body)

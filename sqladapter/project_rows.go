@@ -136,12 +136,15 @@ func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
 func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
 	var text, contentID any
 	var embedding []byte
-	last, err := v.w.summary(ctx, c.ID)
+	last, err := v.w.latestSummary(ctx, c.ID)
 	if err != nil {
 		return nil, err
 	}
 	if last != nil {
-		text, contentID, embedding = last.text, last.content.String(), last.embedding
+		contentID, embedding = last.Content.String(), last.Embedding
+		if text, err = v.w.summaryText(ctx, last); err != nil {
+			return nil, err
+		}
 	}
 	db := v.w.DB
 	override := func(s *string) any {
@@ -155,42 +158,6 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 		idText(c.Thread), v.chatID(), refText(c.Base), idText(c.Set), contentID,
 		db.bytesText(c.Overrides.JSON), db.bytesText(c.Metadata),
 	}, nil
-}
-
-// latestSummary is the summary that stands for a context. Its text is nil when it
-// was erased.
-type latestSummary struct {
-	text      any
-	content   content.ID
-	embedding []byte
-}
-
-// summary returns the summary of a context that was made last, nil if there is
-// none.
-func (w *projection) summary(ctx context.Context, id structure.ContextID) (*latestSummary, error) {
-	var last *structure.Summary
-	for s, err := range w.state.Summaries(ctx, id) {
-		if err != nil {
-			return nil, err
-		}
-		last = s
-	}
-	if last == nil {
-		return nil, nil
-	}
-	made := &latestSummary{content: last.Content, embedding: last.Embedding}
-	blocks, err := w.state.Blocks(ctx, []content.ID{last.Content})
-	if err == nil {
-		var body []byte
-		if body, err = w.body(ctx, blocks[0]); body != nil {
-			made.text = w.DB.clean(string(body))
-		}
-	}
-	if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
-		w.batch.need(tables.Erased, last.Content.String())
-		err = nil
-	}
-	return made, err
 }
 
 // writeContexts writes the contexts that changed, and notes where they stand.
@@ -231,6 +198,9 @@ func (v *view) writeContexts(ctx context.Context) error {
 		b.bytes += 500
 		if !pins[pinID] {
 			if err := v.w.addValues(ctx, contextOwner(c.ID)); err != nil {
+				return err
+			}
+			if err := v.w.addSummaries(ctx, c.ID, true); err != nil {
 				return err
 			}
 			b.add(tables.Contexts, append([]any{id, parent}, row...)...)

@@ -39,6 +39,8 @@ type work struct {
 	// owners are those whose values may be others, and forks contexts that may inherit some.
 	owners map[structure.Owner]bool
 	forks  []structure.ContextID
+	// summarized are contexts whose summaries may be others.
+	summarized map[structure.ContextID]bool
 }
 
 // keyOfThread and keyOfContext return the key of a scope.
@@ -400,7 +402,7 @@ func (w *projection) finishWork(ctx context.Context, todo *work, c *changes, rem
 		return nil, err
 	}
 	maps.Copy(owners, todo.owners)
-	todo.owners, todo.forks = owners, forks
+	todo.owners, todo.forks, todo.summarized = owners, forks, c.summarized
 	var ids []string
 	for id := range c.stored {
 		if !c.erased[id] {

@@ -74,6 +74,7 @@ func Run(t *testing.T, config Config) {
 		{"Import", s.testImport},
 		{"ImportContexts", s.testImportContexts},
 		{"Values", s.testValues},
+		{"Summaries", s.testSummaries},
 		{"ImportUsers", s.testImportUsers},
 		{"ImportProblems", s.testImportProblems},
 		{"ImportRandom", s.testImportRandom},
@@ -98,7 +99,7 @@ var bg = context.Background()
 // tables are those whose rows must not depend on how they came to be.
 var tables = []string{"chats", "messages", "lineage_origins", "branches", "checkpoints", "messages_fts"}
 
-var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages", "lineage_orphans", "lineage_values"}
+var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages", "lineage_orphans", "lineage_values", "lineage_summaries"}
 
 var trackTables = []string{"lineage_scopes", "lineage_reach", "lineage_pins"}
 

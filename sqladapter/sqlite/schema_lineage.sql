@@ -133,3 +133,22 @@ CREATE TABLE "lineage_values" (
 );
 CREATE INDEX "lineage_values_owner" ON "lineage_values" ("scope", "owner");
 CREATE INDEX "lineage_values_content" ON "lineage_values" ("content_id");
+
+-- Summaries: each stands for the spans after one, or from the first on where that is null, up to
+-- another, as its context sees them. A summary of level 0 is of messages, one of a higher level of
+-- the summaries that parts lists.
+CREATE TABLE "lineage_summaries" (
+  "id" TEXT NOT NULL PRIMARY KEY,
+  "context_id" TEXT NOT NULL REFERENCES "contexts" ("id") ON DELETE CASCADE,
+  "level" INTEGER NOT NULL,
+  "after_span_id" TEXT,
+  "to_span_id" TEXT,
+  "parts" TEXT, -- JSON: a list of ids
+  "content_id" TEXT NOT NULL,
+  "summary_text" TEXT, -- null where it was erased
+  "model" TEXT,
+  "embedding" BLOB, -- as it was given
+  "created_at" INTEGER NOT NULL
+);
+CREATE INDEX "lineage_summaries_context" ON "lineage_summaries" ("context_id");
+CREATE INDEX "lineage_summaries_content" ON "lineage_summaries" ("content_id");

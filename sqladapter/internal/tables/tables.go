@@ -37,7 +37,8 @@ var (
 		"origin_kind origin_user_id origin_model_id origin_source_id origin_parent_id piece opaque form_id extras lookup metadata_id").of("span_id")
 	Contexts = New("contexts", 2, "id parent_context_id tip_span_id summary_text summary_embedding system_prompt_override model_override created_at "+
 		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata")
-	Values = New("lineage_values", 1, "id scope owner key value content_id latest set_at commit_number seen_span_id")
+	Values    = New("lineage_values", 1, "id scope owner key value content_id latest set_at commit_number seen_span_id")
+	Summaries = New("lineage_summaries", 11, "id context_id level after_span_id to_span_id parts content_id summary_text model embedding created_at")
 )
 
 // The tables that say what has been projected.
@@ -51,7 +52,7 @@ var (
 
 // All are the tables.
 var All = []*Table{
-	Chats, Messages, Branches, Checkpoints, Origins, Users, Blocks, Sets, Spans, Usages, Contexts, Values, Scopes, Reach, Pins, Erased, Orphans,
+	Chats, Messages, Branches, Checkpoints, Origins, Users, Blocks, Sets, Spans, Usages, Contexts, Values, Summaries, Scopes, Reach, Pins, Erased, Orphans,
 }
 
 // New returns a table with columns that have spaces between them.
