@@ -73,7 +73,7 @@ var rooms = []room{
 	{path: "internal/sharing", ours: join(belowEngines, "internal/vfs", "internal/embedded", "internal/remote"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/fit", "lineage/message", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
-	{path: "lineage/conversation", ours: belowStore},
+	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: belowStore},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},

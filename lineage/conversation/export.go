@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/lock"
 )
 
 // ExportOptions say what to export.
@@ -29,10 +32,11 @@ type ExportReport struct {
 
 // Export writes the branches of conversations as the files that Import reads: below root a folder for each
 // session, in it a JSON file for each branch. The folders are made where they are missing. A file is
-// replaced as a whole or not at all, and no other file is touched. What the files of an import had beside
-// messages, and what is not known here, is written again.
+// replaced as a whole or not at all, under its session lock (package lock), and no other file is touched.
+// What the files of an import had beside messages, and what is not known here, is written again.
 //
-// A branch or session whose id is no name of a file is left out and reported. Nothing is written outside of
+// A branch or session whose id is no name of a file, and a branch whose file another process has locked
+// for longer than a second, is left out and reported. Nothing is written outside of
 // root, wherever links lead.
 func Export(ctx context.Context, store *lineage.Store, root string, o ExportOptions) (ExportReport, error) {
 	var report ExportReport
@@ -46,7 +50,7 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 	defer dir.Close()
 	export := func(t *lineage.Thread, id string) error {
 		c := &Conversation{store: store, thread: t}
-		if err := c.export(ctx, dir, id, &report); err != nil {
+		if err := c.export(ctx, root, dir, id, &report); err != nil {
 			return fmt.Errorf("export session %q: %w", id, err)
 		}
 		return nil
@@ -82,8 +86,11 @@ func (r *ExportReport) leaveOut(session, file string, err error) {
 	r.Problems = append(r.Problems, &Problem{Session: session, File: file, Err: err})
 }
 
-// export writes the files of one session.
-func (c *Conversation) export(ctx context.Context, dir *os.Root, session string, report *ExportReport) error {
+// patience is how long an export waits for the lock of a file.
+const patience = time.Second
+
+// export writes the files of one session below root, which dir is.
+func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, session string, report *ExportReport) error {
 	if !isFileName(session) {
 		report.leaveOut(session, "", fmt.Errorf("its id is no name of a folder: %w", lineage.ErrInvalid))
 		return nil
@@ -108,7 +115,14 @@ func (c *Conversation) export(ctx context.Context, dir *os.Root, session string,
 		if err != nil {
 			return fmt.Errorf("branch %q: %w", b.ID, err)
 		}
-		if err := replaceFile(dir, path.Join(session, b.ID+".json"), file); err != nil {
+		err = lock.With(ctx, filepath.Join(root, session, b.ID+".json"), lock.Options{Wait: patience}, func(context.Context) error {
+			return replaceFile(dir, path.Join(session, b.ID+".json"), file)
+		})
+		if errors.Is(err, lock.ErrHeld) {
+			report.leaveOut(session, b.ID+".json", err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		report.Branches++

@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/conversation"
+	"github.com/lineage-store/lineage/lineage/lock"
 )
 
 func exportTo(t *testing.T, s *lineage.Store, root string, o conversation.ExportOptions) conversation.ExportReport {
@@ -112,4 +114,40 @@ func TestExportOdd(t *testing.T) {
 	left, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// A file that another manager has locked is left as it is, and reported.
+//
+// feature: branches/files-lock
+func TestExportUnderLock(t *testing.T) {
+	root := t.TempDir()
+	s := newStore(t)
+	c := open(t, s)
+	say(t, c, "a")
+	fork(t, c, "Idea")
+	exportTo(t, s, root, conversation.ExportOptions{})
+	main := filepath.Join(root, "session", "main.json")
+	before, err := os.ReadFile(main)
+	require.NoError(t, err)
+	say(t, c, "b")
+	require.NoError(t, lock.With(bg, main, lock.Options{}, func(context.Context) error {
+		checkout(t, c, "main")
+		say(t, c, "c")
+		report := exportTo(t, s, root, conversation.ExportOptions{})
+		require.Equal(t, 1, report.Branches)
+		require.Len(t, report.Problems, 1)
+		require.ErrorIs(t, report.Problems[0], lock.ErrHeld)
+		require.Equal(t, "main.json", report.Problems[0].File)
+		return nil
+	}))
+	after, err := os.ReadFile(main)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+	require.Equal(t, 2, exportTo(t, s, root, conversation.ExportOptions{}).Branches)
+	after, err = os.ReadFile(main)
+	require.NoError(t, err)
+	require.Contains(t, string(after), `"c"`)
+	left, err := os.ReadDir(filepath.Join(root, "session"))
+	require.NoError(t, err)
+	require.Len(t, left, 2, "no locks")
 }
