@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// feature: lineage/origin-kinds
 func TestOriginKindText(t *testing.T) {
 	for kind, name := range map[OriginKind]string{
 		OriginUnknown:   "unknown",

@@ -199,6 +199,8 @@ func TestAlternatives(t *testing.T) {
 }
 
 // feature: lineage/edit
+// feature: lineage/provenance
+// feature: lineage/replay
 func TestEditDerives(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)

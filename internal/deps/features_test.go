@@ -39,7 +39,7 @@ func features(t *testing.T) (all []feature) {
 
 var (
 	tagged   = regexp.MustCompile(`^\s*(?://|#) feature: (\S+)$`)
-	function = regexp.MustCompile(`^func (\w+)\(`)
+	function = regexp.MustCompile(`^func (?:\(\w+ \*\w+\) )?(\w+)\(`)
 	subtest  = regexp.MustCompile(`^\s+(?:t\.Run\(|\{)("[^"]+")`)
 )
 
@@ -153,5 +153,6 @@ func TestTagsOf(t *testing.T) {
 	require.Equal(t, map[string][]string{
 		"a/one": {"p: TestA", `p: TestA "row"`}, "a/two": {"p: TestA"}, "a/three": {`p: TestA "step one"`},
 	}, tagsOf(t, "p/p_test.go", program))
+	require.Equal(t, map[string][]string{"b/c": {"p: testB"}}, tagsOf(t, "p/p.go", tag+"b/c\nfunc (s *suite) testB(t *testing.T) {\n"))
 	require.Equal(t, map[string][]string{"b/c": {"s/x.txtar"}}, tagsOf(t, "s/x.txtar", "# feature"+": b/c\nexec true\n"))
 }

@@ -147,6 +147,8 @@ func TestConcurrentDeletes(t *testing.T) {
 
 // TestEventsOfManyGoroutines checks that the order heard is one in which the current
 // branch goes from each event to the next.
+//
+// feature: branches/events-order
 func TestEventsOfManyGoroutines(t *testing.T) {
 	c := newConversation(t)
 	var mu sync.Mutex

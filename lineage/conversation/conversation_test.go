@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
+// feature: branches/main
 func TestOpenMakesMain(t *testing.T) {
 	s := newStore(t)
 	c := open(t, s)
@@ -26,6 +27,7 @@ func TestOpenMakesMain(t *testing.T) {
 	require.Equal(t, thread.ID(), c.Thread().ID())
 }
 
+// feature: branches/kept
 func TestOpenGoesOn(t *testing.T) {
 	s := newStore(t)
 	idea := fork(t, open(t, s), "Idea")
@@ -79,6 +81,7 @@ func TestOpenThreadOfOthers(t *testing.T) {
 }
 
 // feature: branches/create
+// feature: branches/fields
 func TestCreateBranch(t *testing.T) {
 	c := newConversation(t, "a", "b", "c")
 	for _, row := range []struct {
@@ -116,6 +119,7 @@ func TestCreateBranch(t *testing.T) {
 
 // feature: branches/checkout
 // feature: branches/merge
+// feature: branches/main
 func TestRefusals(t *testing.T) {
 	c := newConversation(t, "a", "b")
 	_, err := c.CreateBranch(bg, "idea", "Idea", &conversation.From{Branch: "main"})

@@ -152,6 +152,8 @@ func TestMessagesOfOthers(t *testing.T) {
 }
 
 // What a caller does to a message it passed or got changes nothing that is stored.
+//
+// feature: branches/copies
 func TestNoSharedMemory(t *testing.T) {
 	c := newConversation(t)
 	m := conversation.Message{Role: "user", Content: "x", Fields: fields("a", `"1"`)}

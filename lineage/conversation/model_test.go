@@ -88,6 +88,8 @@ func TestModel(t *testing.T) {
 }
 
 // TestModelReopened opens store and conversation again after each step.
+//
+// feature: branches/kept
 func TestModelReopened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)

@@ -33,6 +33,7 @@ func TestGuards(t *testing.T) {
 
 // feature: codec/helpers
 // feature: codec/encode
+// feature: codec/ids
 func TestMessageFragments(t *testing.T) {
 	u := engine.User("Hello")
 	require.Equal(t, "user", u.Name)

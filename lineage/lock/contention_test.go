@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// feature: lock/processes
 func TestProcessesExcludeEachOther(t *testing.T) {
 	const processes, rounds = 4, 100
 	path := target(t)

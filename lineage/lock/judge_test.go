@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// feature: lock/old
 func TestStaleness(t *testing.T) {
 	const limit = time.Minute
 	now := time.UnixMilli(1_700_000_000_000)

@@ -34,6 +34,7 @@ func TestAcquireIsIdempotent(t *testing.T) {
 
 // feature: lock/acquire
 // feature: lock/release
+// feature: lock/is-locked
 func TestLocksOfOneProcessExcludeEachOther(t *testing.T) {
 	path := target(t)
 	first, second := New(path, Options{}), New(path, Options{})
@@ -94,6 +95,7 @@ func TestOneLockManyGoroutines(t *testing.T) {
 	require.False(t, locked)
 }
 
+// feature: lock/old
 func TestLiveHolderIsNotRobbed(t *testing.T) {
 	opts := Options{Stale: 3 * time.Second, Refresh: 20 * time.Millisecond} // a busy machine may be late to refresh
 	path := target(t)
@@ -146,6 +148,7 @@ func TestUnresponsiveHolderGivesWayToAWaiter(t *testing.T) {
 	}
 }
 
+// feature: lock/file
 func TestLockFile(t *testing.T) {
 	path := target(t)
 	l := New(path, Options{})

@@ -15,6 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
+// feature: lock/file
 func TestRecordGolden(t *testing.T) {
 	r := record{
 		PID: 4711, Timestamp: 1700000015000, Hostname: "build-7", Acquired: 1700000000000,

@@ -118,6 +118,7 @@ UPDATE app.messages SET parentId = NULL WHERE id = 'm2'; UPDATE app.messages SET
 // database that was made here, and queries it as the package does.
 //
 // feature: storage/schema
+// feature: storage/script
 func TestDocumentedScript(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	db := opened(t, dsn)

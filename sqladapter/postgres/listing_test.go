@@ -21,6 +21,8 @@ import (
 // TestListingByMetadata filters many chats by their metadata: by the documented index where few
 // pass, and in the order of the list where many do. Postgres uses the index whether the
 // table was analyzed or not, and whether it plans for the values or for any.
+//
+// feature: storage/metadata-index
 func TestListingByMetadata(t *testing.T) {
 	campaign.Long(t)
 	const chats = 60_000

@@ -18,6 +18,8 @@ import (
 )
 
 // TestPooler runs the suite through PgBouncer in transaction mode.
+//
+// feature: storage/pooler
 func TestPooler(t *testing.T) {
 	campaign.Long(t)
 	pooled := pgtest.Pooled(t)

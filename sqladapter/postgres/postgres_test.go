@@ -109,6 +109,8 @@ func TestLargeTexts(t *testing.T) {
 }
 
 // TestPoolOfPgx uses a pool of pgx's own kind, and a database in lower case.
+//
+// feature: storage/pool
 func TestPoolOfPgx(t *testing.T) {
 	c := config(t, false)
 	p := c.New(t).(place)

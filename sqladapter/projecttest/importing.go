@@ -44,6 +44,8 @@ func (s *suite) projected(t testing.TB, store *lineage.Store) map[string][]strin
 
 // testImport imports a database in two states. Projected back, the rows are the
 // same each time.
+//
+// feature: lineage/migration
 func (s *suite) testImport(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)

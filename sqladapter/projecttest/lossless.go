@@ -20,6 +20,8 @@ import (
 
 // testLossless takes stores through a database into an empty store, which then says the same:
 // each byte of each message, and what it is made of. Projected again, the rows are the same.
+//
+// feature: lineage/lossless
 func (s *suite) testLossless(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
 		place := s.New(t)

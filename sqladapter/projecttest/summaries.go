@@ -21,6 +21,8 @@ func (s *numbered) Summarize(context.Context, []lineage.Passage) (lineage.Summar
 }
 
 // testSummaries follows summaries of ranges and of summaries.
+//
+// feature: lineage/projected-summaries
 func (s *suite) testSummaries(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)

@@ -17,6 +17,8 @@ import (
 
 // TestListingByIndex lists a page in the order of an index, in the middle of the list too, with a
 // number of statements that does not depend on how many chats there are.
+//
+// feature: storage/chat-index
 func TestListingByIndex(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "chats.db")
 	var traced []string

@@ -23,6 +23,7 @@ import (
 
 var background = context.Background()
 
+// feature: storage/sqlite-settings
 func TestSettings(t *testing.T) {
 	db, err := sqlite.Open(background, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
 	require.NoError(t, err)
@@ -361,6 +362,8 @@ INSERT INTO messages (id, chatId, name, data, createdAt) VALUES ('m1', 'c', 'use
 }
 
 // TestCycle tells rows that contradict each other from a long chain.
+//
+// feature: state/circle
 func TestCycle(t *testing.T) {
 	p := place(filepath.Join(t.TempDir(), "chats.db"))
 	db, err := p.Open(background)
@@ -449,6 +452,8 @@ func TestNotADatabase(t *testing.T) {
 }
 
 // TestFolders makes the folders that a file is in.
+//
+// feature: storage/first-use
 func TestFolders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "not there", "nor this", "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{})

@@ -51,6 +51,8 @@ var (
 // TestPlans proves that texts of any length are declared alike, and that conditions leave an
 // adopted table's columns as its indexes have them: each that changes the collation of a column
 // stands beside one that does not.
+//
+// feature: storage/plans
 func TestPlans(t *testing.T) {
 	syntax := sqlserver.Dialect{}.Syntax()
 	for _, length := range []int{0, 1, 255, 4000, 4001, 100_000} {

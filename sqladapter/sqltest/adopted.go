@@ -29,6 +29,8 @@ INSERT INTO messages_fts ("messageId", "chatId", name, content) VALUES
 
 // testAdopted opens a database that another program made, goes on in it, and has the
 // other program go on.
+//
+// feature: storage/adopted
 func testAdopted(t *testing.T, c Config) {
 	p := c.New(t)
 	yes := "1"

@@ -104,6 +104,8 @@ func requireNoRows(t testing.TB, db *sqladapter.DB, id string) {
 // testDeletingInParts ends the deletion of a large chat at one point after another. Nothing of the
 // chat is visible from then on, and it is deleted all the same: by another call, by the next
 // program that opens the database, or when its ids are used again.
+//
+// feature: storage/delete-parts
 func testDeletingInParts(t *testing.T, c Config) {
 	p := c.New(t)
 	var stopAt func(text string) bool

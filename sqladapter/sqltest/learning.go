@@ -36,6 +36,8 @@ func foreignChain(id string, messages int, yes string) string {
 
 // testLearningInBackground saves into a large chat of another program. The save does not wait until
 // the chat is indexed, reads are right before, and Close ends the work.
+//
+// feature: storage/search-background
 func testLearningInBackground(t *testing.T, c Config) {
 	const messages = 6000
 	yes := "1"

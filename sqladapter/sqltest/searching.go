@@ -136,6 +136,8 @@ func testSearchReopened(t *testing.T, c Config) {
 }
 
 // testSearchAllChats compares a search in all chats with searches in each of them.
+//
+// feature: storage/search-users
 func testSearchAllChats(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)

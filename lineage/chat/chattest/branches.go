@@ -10,6 +10,7 @@ import (
 
 // feature: state/branch
 // feature: storage/branch-list
+// feature: storage/nothing
 func testBranches(t *testing.T, s *store) {
 	s.createChat("c")
 	s.add("c", "a", "")
@@ -49,6 +50,7 @@ func testBranches(t *testing.T, s *store) {
 	require.NotZero(t, undated.CreatedAt)
 }
 
+// feature: state/branch-unique
 func testRefusedBranches(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")
@@ -113,6 +115,7 @@ func testActiveBranch(t *testing.T, s *store) {
 	require.Equal(t, theirs, s.active("other"))
 }
 
+// feature: state/heads
 func testBranchHeads(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")
@@ -134,6 +137,8 @@ func testBranchHeads(t *testing.T, s *store) {
 
 // feature: state/checkpoint
 // feature: state/checkpoint-moves
+// feature: storage/checkpoints
+// feature: storage/nothing
 func testCheckpoints(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")

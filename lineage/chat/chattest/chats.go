@@ -12,6 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
+// feature: storage/chat-taken
+// feature: storage/nothing
 func testChats(t *testing.T, s *store) {
 	none, err := s.Chat(background, "c")
 	require.NoError(t, err)
@@ -163,6 +165,7 @@ func testChatUsers(t *testing.T, s *store) {
 }
 
 // feature: storage/chat-list
+// feature: storage/chat-order
 func testListChats(t *testing.T, s *store) {
 	require.Empty(t, s.list(chat.ListOptions{}))
 	for i, user := range []string{"ada", "bob", "ada", "ada"} {

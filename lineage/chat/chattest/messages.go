@@ -12,6 +12,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
+// feature: state/message
+// feature: storage/messages
+// feature: storage/nothing
 func testMessages(t *testing.T, s *store) {
 	s.createChat("c")
 	want := []chat.Message{
@@ -57,6 +60,8 @@ func testMessages(t *testing.T, s *store) {
 // testTrees adds nodes in every place: ends, middles, several roots.
 //
 // feature: state/parent
+// feature: storage/add
+// feature: storage/children
 func testTrees(t *testing.T, s *store) {
 	s.createChat("c")
 	parents := map[string]chat.Ref{}
@@ -152,6 +157,8 @@ func testRefusedMessages(t *testing.T, s *store) {
 }
 
 // testAnyJSON keeps JSON byte for byte, however it looks and whatever its size.
+//
+// feature: state/message
 func testAnyJSON(t *testing.T, s *store) {
 	s.createChat("c")
 	parent := chat.Ref("")

@@ -15,6 +15,7 @@ import (
 
 // feature: state/rewind
 // feature: state/no-deletion
+// feature: state/unknown
 func testRewind(t *testing.T, s *store) {
 	talk(s, "other", "o")
 	c := talk(s, "c", "")
@@ -84,6 +85,7 @@ func testAside(t *testing.T, s *store) {
 }
 
 // feature: state/switch
+// feature: state/unknown
 func testSwitch(t *testing.T, s *store) {
 	talk(s, "other", "o").rewind("oq1")
 	c := talk(s, "c", "")
@@ -111,6 +113,8 @@ func testSwitch(t *testing.T, s *store) {
 }
 
 // feature: state/restore
+// feature: state/checkpoint-stays
+// feature: state/restore-unknown
 func testCheckpoints(t *testing.T, s *store) {
 	c := s.open("c")
 	c.set(user("q1"))

@@ -17,6 +17,8 @@ import (
 
 // feature: state/save
 // feature: engine/resolve
+// feature: engine/prompt
+// feature: engine/pending-sent
 func testConversation(t *testing.T, s *store) {
 	c := s.open("c")
 	require.Equal(t, "c", c.ChatID())

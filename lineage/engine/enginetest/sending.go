@@ -262,6 +262,7 @@ func testBranch(t *testing.T, s *store) {
 // testPending lists, drops and replaces pending messages.
 //
 // feature: engine/pending
+// feature: state/save-clears
 func testPending(t *testing.T, s *store) {
 	talk(s, "other", "o")
 	c := talk(s, "c", "")

@@ -18,6 +18,7 @@ func talk(s *store, chatID, prefix string) *conversation {
 }
 
 // feature: state/new-version
+// feature: state/original
 func testNewVersion(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	before, err := s.Message(background, "q2")
@@ -160,6 +161,7 @@ func testOtherChat(t *testing.T, s *store) {
 // feature: state/save-lazy
 func testLastAssistant(t *testing.T, s *store) {
 	fixed := engine.LastAssistantMessage
+	// feature: lazy/none
 	t.Run("none", func(t *testing.T) {
 		c := s.open("none")
 		c.save(user("nq1"), fixed("first"))
@@ -210,6 +212,7 @@ func testLastAssistant(t *testing.T, s *store) {
 		c.save()
 		require.Equal(t, []string{"eq1", "ea1", "eq2", "ea2", "eq3", "fixed"}, c.says(), "the last when it is saved")
 	})
+	// feature: lazy/loop
 	t.Run("a loop of corrections", func(t *testing.T) {
 		c := s.open("loop")
 		c.save(user("lq1"), assistant("la1"))
