@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A name is part of a key of the index, which takes no keys of any length.
+// A name is part of an index key, whose length is limited.
 func TestLongestName(t *testing.T) {
 	e, err := Open(background, filepath.Join(t.TempDir(), "store"), Options{})
 	require.NoError(t, err)
