@@ -3,7 +3,7 @@ package embedded
 // DropCaches empties all caches of read and decoded data, to measure cold reads. The index stays,
 // and the table and first chapter of each pack.
 func (e *Engine) DropCaches() {
-	e.journal.Cool()
+	e.journal.DropCache()
 	e.frames.Clear()
 	e.packs.Load().places.Clear()
 	e.write.Lock()

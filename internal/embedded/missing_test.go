@@ -51,7 +51,7 @@ func TestJournalIsMissing(t *testing.T) {
 func TestSegmentsAreMissing(t *testing.T) {
 	for name, want := range map[string]string{
 		"0000000001.seg": "segment 2 begins with commit",
-		"0000000002.seg": "what comes before it is missing from segment 2 on",
+		"0000000002.seg": "the segments before it are missing from 2 on",
 	} {
 		dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: true}, 80)
 		files := namesIn(t, filepath.Join(dir, journalDir))
