@@ -55,7 +55,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	id, since := e.identify(b, f)
 	var many bool
 	e.cache.Apply(b, func() {
-		many = e.index.ApplyMade(index.State{
+		many = e.index.ApplyWith(index.State{
 			Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
 			Counts: e.counts.Values(),
 		}, b.Batch, b.Later())
