@@ -128,7 +128,7 @@ func (t *turn) filter() error {
 
 func (t *turn) leaveOut() (changed bool, err error) {
 	t.seen, t.behind = t.engine.index.Number(), t.engine.barrier.Load()
-	return t.p.LeaveOut((*stock)(t.engine))
+	return t.p.DropKnown((*stock)(t.engine))
 }
 
 // free drops the references to what the caller gave, and pools the turn.

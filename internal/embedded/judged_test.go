@@ -47,7 +47,7 @@ func (n *keyed) judge(c *structure.Commit, o backend.Options) {
 	if err := judge.Expect(&view, o); err != nil {
 		return
 	}
-	if _, err := p.LeaveOut(&view); err != nil {
+	if _, err := p.DropKnown(&view); err != nil {
 		return
 	}
 	p.Commit.Number = number

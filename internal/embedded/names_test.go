@@ -19,7 +19,7 @@ func TestLongestName(t *testing.T) {
 	defer e.Close()
 	thread := &structure.Thread{ID: structure.NewID[structure.ThreadID]()}
 	c := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID}
-	branch := &structure.Branch{Thread: thread.ID, Context: c.ID, Name: strings.Repeat("n", judge.MostName)}
+	branch := &structure.Branch{Thread: thread.ID, Context: c.ID, Name: strings.Repeat("n", judge.MaxName)}
 	_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{thread, c, branch}}, backend.Options{})
 	require.NoError(t, err)
 	require.NoError(t, e.index.Checkpoint())

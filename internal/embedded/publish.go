@@ -38,7 +38,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		}
 	}
 	for id, change := range b.Contexts.All() {
-		if !change.Made {
+		if !change.Created {
 			continue
 		}
 		if made, ok := structure.Made(id); ok {

@@ -146,7 +146,7 @@ func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, record
 	}
 	switch stated := (*statedContext)(c.Stated); {
 	case stated == nil:
-	case !c.Made: // known before
+	case !c.Created: // known before
 		k, start := b.slab.key(keys.TableContext, id[:]), b.slab.begin()
 		b.slab.buf = stated.append(b.slab.buf)
 		b.Put(k, b.slab.end(start))
