@@ -16,8 +16,7 @@ import (
 // of a context also hides the inherited one.
 //
 // It is not safe for concurrent use. The reader should be a snapshot, because there are
-// several reads.
-// several reads.
+// several reads. several reads.
 type ContextValues struct {
 	ctx    context.Context
 	reader Reader

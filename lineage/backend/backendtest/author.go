@@ -24,10 +24,8 @@ type Drawn struct{ T *rapid.T }
 func (d Drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice") }
 
 // Author generates commits that are valid in a given state of the model. It
-// adds
-// no content that is already stored, so that engines store commits unchanged,
-// and
-// it never uses an id twice.
+// adds no content that is already stored, so that engines store commits
+// unchanged, and it never uses an id twice.
 type Author struct {
 	Chooser
 	things int // number of ids used

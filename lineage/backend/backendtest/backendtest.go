@@ -1,6 +1,6 @@
 // Package backendtest is the conformance suite for storage engines: it tests
-// what the
-// doc comments of package backend promise. The test of an engine calls [Run].
+// what the doc comments of package backend promise. The test of an engine calls
+// [Run].
 package backendtest
 
 import (
@@ -11,8 +11,7 @@ import (
 )
 
 // OpenFunc opens a store. Every call opens the same store; it is called only
-// while
-// the store is closed.
+// while the store is closed.
 type OpenFunc func(ctx context.Context) (backend.Engine, error)
 
 // Config describes the engine to test.

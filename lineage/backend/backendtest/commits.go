@@ -417,8 +417,7 @@ func testExpectedContexts(t *testing.T, c Config) {
 }
 
 // testMoved checks that Moved is the last commit that moved the tip of a context,
-// and
-// that a commit that repeats the context does not count.
+// and that a commit that repeats the context does not count.
 func testMoved(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)

@@ -171,8 +171,7 @@ func (c *crowd) try(client int, a attempt, body string, records []structure.Reco
 }
 
 // extend appends a message to a context and retries until it succeeds: in the
-// run
-// of the tip if the tip is its end, otherwise in a new run.
+// run of the tip if the tip is its end, otherwise in a new run.
 func (c *crowd) extend(client int, context structure.ContextID, body string) {
 	for {
 		op := porcupine.Operation{ClientId: client, Input: attempt{context: context}, Call: c.clock.Add(1)}

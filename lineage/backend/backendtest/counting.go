@@ -292,8 +292,7 @@ func (r countingReader) Stats(ctx context.Context) (backend.Stats, error) {
 // items as with 100. costs returns the costs by operation for n items.
 //
 // An operation that reads all items costs 1,900 more. So with 100 items it must cost
-// less
-// than that, or the growth would not be detected.
+// less than that, or the growth would not be detected.
 func RequireScale(t testing.TB, costs func(n int) map[string]int64) {
 	t.Helper()
 	const least, most = 100, 2_000

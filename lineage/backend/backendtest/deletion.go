@@ -10,8 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testNames replaces threads, contexts, branches and checkpoints: the last record
-// wins.
+// testNames replaces threads, contexts, branches and checkpoints: the last record wins.
 func testNames(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -149,8 +148,8 @@ func testEraseWithin(t *testing.T, c Config) {
 	s.check()
 }
 
-// testErasedElsewhere adds the marker of content that was erased in another store:
-// a block without its bytes in a commit that erases it. The model does not support these.
+// testErasedElsewhere adds the marker of content that was erased in another store: a block without
+// its bytes in a commit that erases it. The model does not support these.
 func testErasedElsewhere(t *testing.T, c Config) {
 	s := newStore(t, c)
 	apply := func(records ...structure.Record) (backend.Receipt, error) {

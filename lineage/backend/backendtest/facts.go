@@ -282,8 +282,8 @@ func (f Facts) blocks(t tester, r backend.Reader, ids []content.ID) {
 	}
 }
 
-// plain returns the comparable form of a block: an empty body is nil, and its
-// origin is left out.
+// plain returns the comparable form of a block: an empty body is nil, and its origin is left
+// out.
 func plain(b structure.Block) structure.Block {
 	if len(b.Body) == 0 {
 		b.Body = nil

@@ -103,8 +103,7 @@ func (m *Model) inForce(id structure.ContextID, at *structure.SpanRef) any {
 }
 
 // eachInForce calls found for each record of a context's values, own or inherited, as of
-// a
-// position, the nearest first.
+// a position, the nearest first.
 func (m *Model) eachInForce(id structure.ContextID, at *structure.SpanRef, found func(backend.Value)) {
 	seen := map[structure.ContextID]bool{}
 	for v, ok := m.views[id]; ok && !seen[v.ID]; v, ok = m.views[v.Parent] {

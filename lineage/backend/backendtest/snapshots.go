@@ -58,8 +58,7 @@ func testSnapshot(t *testing.T, c Config) {
 }
 
 // testSnapshotsMeanwhile reads snapshots from many goroutines during writes:
-// each
-// snapshot is consistent and does not change.
+// each snapshot is consistent and does not change.
 func testSnapshotsMeanwhile(t *testing.T, c Config) {
 	c.Reopen = false
 	s := newStore(t, c)
